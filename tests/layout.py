@@ -62,7 +62,7 @@ ORDER = {
     ),
     "jax": (
         "names record inert startup flattree",
-        "views primitives distribution multihost_utils",
+        "views primitives distribution",
         "finder doctor",
         "overlays",
         "internals",

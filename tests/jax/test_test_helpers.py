@@ -11,7 +11,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import tree_util
-from verax.jax import multihost_utils
+from verax.experimental import multihost_utils
 from verax.jax.internals import dtypes, xla_bridge
 from verax.jax.internals.public_test_util import check_close
 from verax.jax.internals.tree_util import prefix_errors
@@ -123,12 +123,6 @@ def test_values_of_the_only_process() -> None:
     assert placed["b"].sharding.spec == verax.P("x")
     back = multihost_utils.global_array_to_host_local_array(placed, mesh, specs)
     assert back["b"].tolist() == [0, 1, 2, 3]
-
-
-def test_more_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multihost_utils, "process_count", lambda: 2)
-    with pytest.raises(NotImplementedError, match="sync_global_devices"):
-        multihost_utils.sync_global_devices("step")
 
 
 def test_errors_of_prefixes_name_the_place() -> None:

@@ -125,7 +125,7 @@ OVERLAID = {
     "jax.experimental.colocated_python.serialization": (),
     "jax.experimental.array_serialization": (),
     "jax.experimental.array_serialization.serialization": (),
-    "jax.experimental.multihost_utils": ("verax.jax.multihost_utils",),
+    "jax.experimental.multihost_utils": ("verax.experimental.multihost_utils",),
     "jax.experimental.pallas": (),
     "jax.experimental.pallas.ops": (),
     "jax.experimental.pallas.triton": (),

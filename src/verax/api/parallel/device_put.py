@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.api.jit.decorator import jit
 from verax.api.sharding_args import (
     as_place,
     check_place,
@@ -22,7 +23,7 @@ from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.argument_names import describe_leaves
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
-from verax.backend.arrays.concrete import ConcreteArray, placed
+from verax.backend.arrays.concrete import ConcreteArray, placed, unreadable
 from verax.backend.arrays.placed import (
     buffer_at,
     fresh,
@@ -47,7 +48,7 @@ from verax.ops.structure.memories import in_memory
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import STATE, UNCHANGED, changing
+from verax.rules.values.state import STATE, UNCHANGED, State, changing
 from verax.rules.values.typed import described, shown
 
 
@@ -155,11 +156,11 @@ def put_leaf(
     committed = array.committed or place is not None
     target = place or array.sharding
     target.check(array.shape, f"an array {array.aval}")
-    if may_alias is False and not donate and array is leaf:
+    if may_alias is False and not donate and array is leaf and not unreadable(array):
         own = np.array(array.numpy())
         own.flags.writeable = False
         return with_buffer(placed_at(own, array.aval, target, committed))
-    made = array if place is None else with_buffer(put(array, target, committed))
+    made = array if place is None else moved(array, target, committed)
     if donate and array is leaf:
         made = made if made is not array else put(array, target, committed)
         # The memory lives on in what is returned; the old array forgets it.
@@ -182,9 +183,40 @@ def ask(array: ConcreteArray, place: Sharding | None, ours: bool) -> None:
 
 
 def with_buffer(x: ConcreteArray) -> ConcreteArray:
-    """The array, its transfer started."""
+    """The array, its transfer started.
+
+    Of an array over several processes only the parts are kept that are here: what the
+    others have may be something else.
+    """
     x.device_buffer()
+    if State.joined and not x.is_fully_addressable:
+        x.host = None
     return x
+
+
+def same(x: Array) -> Array:
+    return x
+
+
+def moved(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:
+    """The array at another place; over several processes a program moves it.
+
+    Raises:
+        ValueError: that would need other devices than those of the array.
+    """
+    if not (State.joined and unreadable(x)):
+        return with_buffer(put(x, place, committed))
+    if x.sharding.ordered != place.ordered:
+        raise ValueError(
+            f"device_put cannot move {x.aval} from {x.sharding}, which spans several "
+            f"processes, to other devices, those of {place}: it can only be divided "
+            "otherwise over its own. Read its addressable_shards, or bring it to every "
+            "process with verax.experimental.multihost_utils.process_allgather"
+        )
+    place.check(x.shape, f"an array {x.aval}")
+    found = jit(same, out_shardings=place)(x)
+    assert isinstance(found, ConcreteArray)
+    return found
 
 
 def placed_at(

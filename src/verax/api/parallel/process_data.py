@@ -62,9 +62,7 @@ def from_local(
 ) -> Array:
     """One array from the part of this process."""
     tiling = sharding.tiling(data.ndim)
-    devices = zip(sharding.ordered, tiling.places, strict=True)
-    mine = [place for device, place in devices if is_local(device)]
-    own = [sorted({place[i] for place in mine}) for i in range(data.ndim)]
+    own = parts_of_process(sharding, data.ndim)
     shape = whole_shape(data.shape, tiling.counts, own, global_shape)
     sizes = sharding.shard_shape(shape)
     wanted = [
@@ -88,6 +86,13 @@ def from_local(
         return data[tuple(found)]
 
     return make_array_from_callback(shape, sharding, part, dtype=data.dtype)
+
+
+def parts_of_process(sharding: Sharding, ndim: int) -> list[list[int]]:
+    """Which parts along each dimension the devices of this process hold, in order."""
+    devices = zip(sharding.ordered, sharding.tiling(ndim).places, strict=True)
+    mine = [place for device, place in devices if is_local(device)]
+    return [sorted({place[i] for place in mine}) for i in range(ndim)]
 
 
 def whole_shape(

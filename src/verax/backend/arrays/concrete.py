@@ -16,7 +16,14 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.arrays.formats import Format, Layout
-from verax.backend.arrays.places import Placed, spread, stored_aval, to_numpy
+from verax.backend.arrays.places import (
+    Placed,
+    copied,
+    is_elsewhere,
+    spread,
+    stored_aval,
+    to_numpy,
+)
 from verax.backend.arrays.protocols import Exchangeable
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding, is_local
 from verax.backend.runtime import buffers
@@ -186,6 +193,8 @@ class ConcreteArray(OnDevices, Exchangeable):
         return shards_of(self, own.place)
 
     def __repr__(self) -> str:
+        if unreadable(self):
+            return f"Array(shape={self.shape}, dtype={self.aval.dtype.name})"
         if isinstance(self.aval.dtype, ExtendedDType):
             return (
                 f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n"
@@ -200,12 +209,12 @@ class ConcreteArray(OnDevices, Exchangeable):
         return f"Array({text}{shape}, dtype={name}{weak})"
 
     def __str__(self) -> str:
-        if isinstance(self.aval.dtype, ExtendedDType):
+        if isinstance(self.aval.dtype, ExtendedDType) or unreadable(self):
             return repr(self)
         return str(printable(self.numpy()))
 
     def __format__(self, spec: str) -> str:
-        if isinstance(self.aval.dtype, ExtendedDType):
+        if isinstance(self.aval.dtype, ExtendedDType) or unreadable(self):
             return format(str(self), spec)
         values = printable(self.numpy())
         return format(values if self.shape else values[()], spec)
@@ -276,7 +285,16 @@ class ConcreteArray(OnDevices, Exchangeable):
         own = self.placed
         if own is None:
             return from_host(self.numpy().copy(), self.aval)
+        if not own.place.is_fully_addressable:
+            buffer = copied(self.device_buffer(), own.place, self.aval)
+            return placed(*own, buffer=buffer)
         return placed(*own, host=self.numpy().copy())
+
+
+def unreadable(x: ConcreteArray) -> bool:
+    """Whether values of the array are in other processes only."""
+    own = x.placed
+    return own is not None and x.host is None and is_elsewhere(own.place)
 
 
 @frozen(eq=False, repr=False)

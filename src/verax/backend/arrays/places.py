@@ -50,10 +50,31 @@ def spread(
         values = device_value(values, float0)
     place.check(aval.shape, f"an array {aval}")
     local = [device for device in place.ordered if is_local(device)]
+    if place.num_devices == 1 and not local:
+        (device,) = place.ordered
+        raise ValueError(
+            f"an array {aval} cannot be put on {device}, a device of process "
+            f"{device.process_index}, by this one: put it on one of "
+            "verax.local_devices(), or on a mesh of devices of all processes"
+        )
     if place.num_devices == 1 and place.other_memory is None:
         return buffers.from_numpy(values, local[0], copy=copy, aval=stored)
     indices = place.devices_indices_map(stored.shape)
     parts = [part_of(values, indices[device], copy) for device in local]
+    sharding = runtime_sharding(place, len(stored.shape))
+    return buffers.put_parts(stored, sharding, parts, local)
+
+
+def is_elsewhere(place: Sharding) -> bool:
+    """Whether a part of the values may be in other processes only."""
+    return not (place.is_fully_addressable or place.is_fully_replicated)
+
+
+def copied(buffer: Buffer, place: Sharding, aval: ShapedArray) -> Buffer:
+    """The same values in memory of their own, without reading those elsewhere."""
+    local = [device for device in place.ordered if is_local(device)]
+    parts = [np.array(buffers.to_numpy(part)) for part in buffers.parts_of(buffer)]
+    stored = stored_aval(aval)
     sharding = runtime_sharding(place, len(stored.shape))
     return buffers.put_parts(stored, sharding, parts, local)
 
@@ -72,10 +93,13 @@ def to_numpy(buffer: Buffer, place: Sharding, aval: AvalLike) -> np.ndarray:
     """
     if place.num_devices == 1:
         return buffers.to_numpy(buffer)
-    if not (place.is_fully_addressable or place.is_fully_replicated):
+    if is_elsewhere(place):
         raise RuntimeError(
-            f"an array with {place} spans devices of other processes, which this one "
-            "cannot read: use its addressable_shards"
+            f"an array {aval.dtype}{list(aval.shape)} with {place} spans devices of "
+            "other processes, whose values this one cannot read. Read the parts that "
+            "are here from its addressable_shards, or bring all together with "
+            "verax.experimental.multihost_utils.process_allgather(x, tiled=True), "
+            "which every process must call"
         )
     parts = buffers.parts_of(buffer)
     if place.is_fully_replicated:

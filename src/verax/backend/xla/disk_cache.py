@@ -119,8 +119,8 @@ def entry_for(
 ) -> Entry | DiskAnswer:
     """Where a program is stored, or why it is not; `how` is `options` for jaxlib.
 
-    Programs over several processes are not: each has a part of its own. Nor are those
-    whose compilation the user wants to see.
+    Programs whose compilation the user wants to see are not. One over several processes
+    is the same in each, so that what any of them has written all may read.
     """
     if not STATE.enable_compilation_cache:
         return DiskAnswer(None, "enable_compilation_cache is off")
@@ -133,9 +133,6 @@ def entry_for(
         return DiskAnswer(None, "the program calls functions of this process")
     if calls.partitions:
         return DiskAnswer(None, "rules of this process partition the program")
-    here = client.process_index()
-    if any(device.process_index != here for device in devices):
-        return DiskAnswer(None, "the program runs in several processes")
     dumped = any(name.startswith(DUMPS) for name, _ in options.overrides)
     if dumped or f"--{DUMPS}" in compiler_flags():
         return DiskAnswer(None, "XLA is asked to dump what it compiles")

@@ -1,0 +1,17 @@
+"""Values that processes give to each other, under JAX's names (floor 6).
+
+Every process must call these functions, in the same order; alone they do nothing else
+than their documentation says::
+
+    losses = process_allgather(loss)        # one for each process, in NumPy
+"""
+
+from verax.api.distributed.multihost import (
+    assert_equal as assert_equal,
+    broadcast_one_to_all as broadcast_one_to_all,
+    global_array_to_host_local_array as global_array_to_host_local_array,
+    host_local_array_to_global_array as host_local_array_to_global_array,
+    process_allgather as process_allgather,
+    reached_preemption_sync_point as reached_preemption_sync_point,
+    sync_global_devices as sync_global_devices,
+)
