@@ -5,6 +5,7 @@ verax on references, at once, compiled, discharged, and by the evaluator with mu
 cells. All of them leave the same numbers behind.
 """
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -21,22 +22,28 @@ from verax.rules.rows.references import Cell
 from verax.transforms.engine.standard import STANDARD
 
 SIZE, COUNT = 3, 3
+DEEP = ("scan", "cond", "while", "jit", "own", "check")
+"""Statements with blocks inside."""
+REVERSE = ("scan", "cond", "jit", "own", "check")
+"""Those with a reverse mode: of these, loops have a number of steps that is known."""
+RULES = ("jvp", "vjp", "vmap")
+"""Calls of functions with rules of the user's own."""
 type Block = list[tuple[Any, ...]]
 
 
-def drawn(random: Random, depth: int) -> Block:
+def drawn(random: Random, depth: int, kinds: Sequence[str] = DEEP) -> Block:
     """Some statements; those with blocks inside get rarer with the depth."""
-    return [statement(random, depth) for _ in range(random.randrange(1, 4))]
+    return [statement(random, depth, kinds) for _ in range(random.randrange(1, 4))]
 
 
-def statement(random: Random, depth: int) -> tuple[Any, ...]:
+def statement(random: Random, depth: int, kinds: Sequence[str]) -> tuple[Any, ...]:
     flat = ["set", "add", "part", "all"]
-    deep = ["scan", "cond", "while", "jit", "own", "check"] if depth else []
+    deep = kinds if depth else []
     kind = random.choice([*flat, *deep, *deep])
     i, j = random.randrange(COUNT), random.randrange(COUNT)
     if kind in flat:
         return kind, i, j, random.randrange(SIZE), random.randrange(SIZE)
-    blocks = [drawn(random, depth - 1) for _ in range(2)]
+    blocks = [drawn(random, depth - 1, kinds) for _ in range(2)]
     return kind, i, j, random.randrange(4), random.random() < 0.5, blocks
 
 
@@ -120,6 +127,8 @@ def structured_on_references(statement: tuple[Any, ...], refs: Any, x: Any) -> A
         return lax.while_loop(
             lambda c: (c[1] < n) & (refs[i][0] < 50), advance, (x, 0)
         )[0]
+    if kind in RULED:
+        return RULED[kind](lambda rs, y: on_references(first, rs, y), refs, x)
     if kind == "own":
         own = [verax.new_ref(refs[i][...]), *refs[1:]]
         return on_references(first, own, x) + verax.freeze(own[0])[0]
@@ -127,6 +136,48 @@ def structured_on_references(statement: tuple[Any, ...], refs: Any, x: Any) -> A
     if flag:  # references as arguments
         return call(lambda rs, y: on_references(first, rs, y))(refs, x)
     return call(lambda y: on_references(first, refs, y))(x)
+
+
+def with_jvp(f: Any, refs: Any, x: Any) -> Any:
+    """A call of `f` with a forward-mode rule that says 3, whatever is true."""
+    g = verax.custom_jvp(f)
+    g.defjvp(lambda primals, tangents: (g(*primals), 3 * tangents[1]))
+    return g(refs, x)
+
+
+def with_vjp(f: Any, refs: Any, x: Any) -> Any:
+    """The same with reverse-mode rules."""
+    g = verax.custom_vjp(f)
+    g.defvjp(lambda rs, y: (g(rs, y), None), lambda _, ct: (None, 3 * ct))
+    return g(refs, x)
+
+
+def with_vmap(f: Any, refs: Any, x: Any) -> Any:
+    """A call of `f` with a batching rule."""
+    g = verax.custom_batching.custom_vmap(f)
+
+    @g.def_vmap
+    def rule(size: int, batched: Any, rs: Any, y: Any) -> tuple[Any, bool]:
+        axes = verax.tree.map(lambda flag: 0 if flag else None, tuple(batched))
+        return verax.vmap(f, in_axes=axes, axis_size=size)(rs, y), True
+
+    return g(refs, x)
+
+
+def spelled(f: Any, refs: Any, x: Any) -> Any:
+    """What the rules above say: references keep their derivatives, 3 for the value."""
+
+    def constant(new: Any, old: Any, slope: float) -> Any:
+        return lax.stop_gradient(new) + slope * (old - lax.stop_gradient(old))
+
+    own = [verax.new_ref(lax.stop_gradient(ref[...])) for ref in refs]
+    y = f(own, lax.stop_gradient(x))
+    for ref, new in zip(refs, own, strict=True):
+        ref[...] = constant(verax.freeze(new), ref[...], 1.0)
+    return constant(y, x, 3.0)
+
+
+RULED = {"jvp": with_jvp, "vjp": with_vjp, "vmap": with_vmap, "spelled": spelled}
 
 
 def start(random: Random) -> list[np.ndarray]:
@@ -151,7 +202,7 @@ def close(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize("seed", range(24))
 def test_programs_do_what_numpy_does_to_arrays(seed: int) -> None:
     random = Random(seed)
-    block = drawn(random, 2)
+    block = drawn(random, 2, (*DEEP, *(RULES if seed % 3 == 0 else ())))
     arrays, x = start(random), np.float32(0.75)
     expected = [a.copy() for a in arrays]
     result = on_arrays(block, expected, x)
@@ -167,7 +218,8 @@ def test_programs_do_what_numpy_does_to_arrays(seed: int) -> None:
     jaxpr = program_of(block)
     verax.transforms.check(jaxpr)
     free = hoist(jaxpr)
-    assert parse_closed(str(free), consts=free.consts).jaxpr == free.jaxpr
+    if seed % 3:  # rules of the user's own are values, which no text holds
+        assert parse_closed(str(free), consts=free.consts).jaxpr == free.jaxpr
     cells = [Cell(a.copy()) for a in arrays]
     args: list[Any] = [*cells, x]
     (found,) = STANDARD.evaluate(jaxpr, args)
@@ -206,10 +258,10 @@ def test_transformations_commute_with_discharge(seed: int) -> None:
         verax.tree.map(close, list(found), list(due))
 
 
-@pytest.mark.parametrize("seed", range(40, 52))
+@pytest.mark.parametrize("seed", range(40, 58))
 def test_vmap_of_references_is_a_loop(seed: int) -> None:
     random = Random(seed)
-    block = drawn(random, 2)
+    block = drawn(random, 2, DEEP if seed < 52 else (*RULES, *DEEP[:2]))
     lanes = [start(random) for _ in range(3)]
     axes = [random.randrange(2) for _ in range(COUNT)]
     xs = np.arange(3, dtype=np.float32)
@@ -224,3 +276,74 @@ def test_vmap_of_references_is_a_loop(seed: int) -> None:
         close(outs[n], on_arrays(block, lane, xs[n]))
         for k in range(COUNT):
             close(vnp.moveaxis(refs[k][...], axes[k], 0)[n], lane[k])
+
+
+def final(block: Block) -> Any:
+    """A block as a function of what references hold before, to all that it leaves."""
+
+    def run(arrays: Any, x: Any) -> Any:
+        refs = [verax.new_ref(a) for a in arrays]
+        out = on_references(block, refs, x)
+        return [out, *[verax.freeze(ref) for ref in refs]]
+
+    return run
+
+
+def inner(xs: Any, ys: Any) -> float:
+    """The inner product of two lists of arrays."""
+    return sum([float(np.vdot(x, y)) for x, y in zip(xs, ys, strict=True)])
+
+
+@pytest.mark.parametrize("seed", range(60, 74))
+def test_reverse_mode_is_the_transpose_of_forward_mode(seed: int) -> None:
+    random = Random(seed)
+    kinds = (*REVERSE, *("jvp", "vmap") * (seed % 2))
+    run = final(drawn(random, 2, kinds))
+    primals, tangents = (start(random), vnp.float32(0.5)), (start(random), 1.0)
+    _, pushed = verax.jvp(run, primals, tangents)
+    cotangents = [vnp.float32(0.25), *start(random)]
+    due = inner(pushed, cotangents)
+    pull = verax.vjp(run, *primals)[1]
+    compiled = verax.jit(lambda p, c: verax.vjp(run, *p)[1](c))
+    several = verax.vmap(lambda p, c: verax.vjp(run, *p)[1](c), in_axes=(None, 0))
+    batch = verax.tree.map(lambda c: vnp.stack([c, 2 * c]), cotangents)
+    for (arrays, x), by in (
+        (pull(cotangents), 1),
+        (compiled(primals, cotangents), 1),
+        (verax.tree.map(lambda x: x[1], several(primals, batch)), 2),
+    ):
+        found = inner(arrays, tangents[0]) + float(x)
+        np.testing.assert_allclose(found, by * due, rtol=2e-3, atol=2e-3)
+
+
+def renamed(block: Block, rule: str) -> Block:
+    """The block with other rules."""
+    return [
+        (
+            rule if kind in RULES else kind,
+            *rest[:-1],
+            [renamed(b, rule) for b in rest[-1]],
+        )
+        if isinstance(rest[-1], list)
+        else (kind, *rest)
+        for kind, *rest in block
+    ]
+
+
+@pytest.mark.parametrize("seed", range(84, 92))
+def test_rules_are_asked_and_references_keep_their_derivatives(seed: int) -> None:
+    random = Random(seed)
+    block = drawn(random, 2, ("jvp", "jvp", *REVERSE))
+    primals = (start(random), vnp.float32(0.5))
+    cotangents = [vnp.float32(0.25), *start(random)]
+    due = verax.vjp(final(renamed(block, "spelled")), *primals)
+    for rule in ("jvp", "vjp"):
+        run = final(renamed(block, rule))
+        several = verax.vmap(run, in_axes=(None, 0))(primals[0], vnp.arange(3.0))
+        for n in range(3):
+            one = run(primals[0], vnp.float32(n))
+            verax.tree.map(lambda s, o, n=n: close(s[n], o), several, one)
+        for change in (lambda f: f, verax.jit):
+            found, pull = verax.vjp(change(run), *primals)
+            verax.tree.map(close, found, due[0])
+            verax.tree.map(close, pull(cotangents), due[1](cotangents))

@@ -570,3 +570,78 @@ def test_compiled_ahead_of_time() -> None:
         both.compile()(closed, closed)
     assert "is_ref=True" in repr(struct)
     assert verax.eval_shape(lambda r: r[...] * 2, struct).shape == (2,)
+
+
+def forward(f: Callable[..., Any]) -> Any:
+    g = verax.custom_jvp(f)
+    g.defjvp(lambda primals, tangents: (g(*primals), 3 * tangents[1]))
+    return g
+
+
+def backward(f: Callable[..., Any]) -> Any:
+    g = verax.custom_vjp(f)
+    g.defvjp(lambda r, x: (g(r, x), None), lambda _, ct: (None, 3 * ct))
+    return g
+
+
+def counting(ref: Any, x: Any) -> Any:
+    ref[...] += x
+    return 2 * x
+
+
+@pytest.mark.parametrize("ruled", [forward, backward])
+def test_functions_with_rules_take_references(ruled: Any) -> None:
+    f = ruled(counting)
+
+    def whole(x: Any) -> Any:
+        ref = verax.new_ref(x)
+        return (f(ref, x) + ref[...]).sum()
+
+    x = vnp.arange(3.0)
+    for change in (lambda g: g, verax.jit):
+        assert change(verax.vmap(whole))(x).tolist() == [0, 4, 8]
+        # 3 by the rule; 1 is that of the reference, of which the rule says nothing.
+        assert change(verax.grad(whole))(x).tolist() == [4, 4, 4]
+        assert change(verax.vmap(verax.grad(whole)))(x).tolist() == [4, 4, 4]
+        ref = verax.new_ref(vnp.zeros((2, 3)))
+        assert change(verax.vmap(f, in_axes=(1, 0)))(ref, x).tolist() == [0, 2, 4]
+        assert held(ref) == [[0, 1, 2]] * 2
+        ref = verax.new_ref(vnp.zeros(3))
+        slopes = change(verax.vmap(verax.grad(f, argnums=1)))(ref, x)
+        assert (slopes.tolist(), held(ref)) == ([3, 3, 3], [0, 1, 2])
+
+
+def test_batching_rules_take_references() -> None:
+    f = verax.custom_batching.custom_vmap(counting)
+
+    @f.def_vmap
+    def rule(size: int, batched: Any, ref: Any, x: Any) -> Any:
+        ref[...] += 10 * x
+        return 5 * x, True
+
+    x, ref = vnp.arange(3.0), verax.new_ref(vnp.zeros(3))
+    assert verax.vmap(f)(ref, x).tolist() == [0, 5, 10]
+    assert verax.jit(verax.vmap(f))(ref, x).tolist() == [0, 5, 10]
+    assert held(ref) == [0, 20, 40]
+
+
+def test_references_that_rules_cannot_have() -> None:
+    x, ref = vnp.arange(3.0), verax.new_ref(1.0)
+
+    def local(f: Any) -> Any:
+        return lambda x: f(verax.new_ref(x), x)
+
+    extra = verax.custom_jvp(lambda r, x: x * r[...])
+    extra.defjvp(lambda p, t: (counting(*p), t[1]))
+    with pytest.raises(NotImplementedError, match="have the function write, too"):
+        verax.grad(local(extra))(1.0)
+    shared = verax.custom_vjp(counting)
+    shared.defvjp(lambda r, x: (counting(r, x), r), lambda r, ct: (None, r[...]))
+    with pytest.raises(NotImplementedError, match="hands a mutable reference"):
+        verax.grad(local(shared))(1.0)
+    closed = verax.custom_batching.custom_vmap(lambda x: counting(ref, x))
+    closed.def_vmap(lambda size, batched, x: (x, True))
+    with pytest.raises(NotImplementedError, match="closes over a mutable"):
+        verax.vmap(closed)(x)
+    reading = forward(lambda _, x: x * ref[...])
+    assert verax.vmap(lambda x: reading(0.0, x))(x).tolist() == [0, 1, 2]

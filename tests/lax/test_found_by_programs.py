@@ -170,3 +170,18 @@ def test_a_loop_whose_rule_does_not_read_a_tangent_is_linearized() -> None:
     forward, _, _ = ENGINE.linearize(case.jaxpr, (False, True, True))
     outs = ENGINE.evaluate(forward, case.values)
     assert [float(x) for x in outs[:3]] == [3.0, -2.0, 3.0]
+
+
+def test_a_batching_rule_with_an_array_in_a_choice_for_each_element() -> None:
+    f = custom_vmap(lambda x: x)
+
+    @f.def_vmap
+    def rule(size: int, batched: Any, x: Any) -> Any:
+        return x.at[:, np.array([2, 1])].add(1.0), True
+
+    def g(flag: Any, x: Any) -> Any:
+        return lax.cond(flag, f, lambda x: 2 * x, x)
+
+    flags, x = np.array([True, False]), np.ones((2, 3), np.float32)
+    for h in (verax.vmap(g), verax.jit(verax.vmap(g))):
+        assert h(flags, x).tolist() == [[1, 2, 2], [2, 2, 2]]

@@ -34,7 +34,7 @@ from verax.api.tracing.concrete_values import can_move
 from verax.api.tracing.trace import Opened, Traced
 from verax.api.tracing.wrapping import look_like
 from verax.backend.pytrees import PyTreeDef, tree_holds
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
 from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
@@ -61,8 +61,8 @@ class Weights:
         self.total = 0
 
     def add(self, arrays: Sequence[Any]) -> None:
-        """Note what another function has captured."""
-        self.total += sum([x.nbytes for x in arrays])
+        """Note what another function has captured; references may change theirs."""
+        self.total += sum([x.nbytes for x in arrays if not is_reference(x)])
         if self.total > self.limit:
             self.total = 0
             gc.collect()

@@ -385,7 +385,7 @@ class Writer(FunctionText):
     ) -> tuple[Operand, ...]:
         """See `Emitter.call`."""
         symbol = self.module.private(jaxpr, name)
-        consts = [self.constants[c.key] for c in array_constants(jaxpr)]
+        consts = [constant_array(self, c) for c in array_constants(jaxpr)]
         ins, outs = [*consts, *operands], jaxpr.out_avals
         if not is_ordered(jaxpr.effects):
             return called(self, symbol, ins, outs)
@@ -504,7 +504,7 @@ class Writer(FunctionText):
         ]
         key = (row, eqn.params, types(eqn.invars), outs)
         if key in module.large and not self.told:
-            consts = [self.constants[c.key] for c in inner_constants(eqn.params)]
+            consts = [constant_array(self, c) for c in inner_constants(eqn.params)]
             ins = [*consts, *operands]
             found = called(self, module.shared(key), ins, outs)
             return [x.name for x in split_as_typed(self, row, key[2], outs, found)]
@@ -521,7 +521,7 @@ class Writer(FunctionText):
         assert isinstance(atom, Literal)
         if not atom.aval.shape:
             return atom
-        found = self.constants[atom.key]
+        found = constant_array(self, atom)
         return found.name or found
 
     def operand(self, x: Value, aval: ShapedArray) -> Operand:
@@ -551,6 +551,16 @@ def split_as_typed(
     mesh = common_mesh((*avals, *outs))
     assert mesh is not None
     return constrained(writer, results, outs, mesh)
+
+
+def constant_array(writer: Writer, literal: Literal) -> Operand:
+    """An array constant, which is an argument of the function.
+
+    One that only a batching rule of the user's knows, asked for a choice that is
+    lowered element by element, is written here.
+    """
+    found = writer.constants.get(literal.key)
+    return written_constant(literal) if found is None else found
 
 
 def lowered(

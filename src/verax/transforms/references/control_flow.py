@@ -7,6 +7,7 @@ a loop, and one more result of a call or choice::
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, recall
 from verax.rules.values.state import Context, current_context
+from verax.transforms.references.custom_rules import custom_rule
 from verax.transforms.references.discharge import (
     PROGRAMS,
     Discharged,
@@ -55,25 +57,6 @@ def call_rule(writer: Writer, eqn: Eqn, operands: Sequence[Operand]) -> Sequence
     count = len(eqn.outvars)
     write_back(operands, inner.written, outs[count:])
     return outs[:count]
-
-
-def inside_rule(
-    writer: Writer, eqn: Eqn, operands: Sequence[Operand]
-) -> Sequence[Operand]:
-    """What a function with rules of the user's own computes, written in place.
-
-    Raises:
-        NotImplementedError: the rules may be asked for later.
-    """
-    params = eqn.params
-    assert isinstance(params, NamedCall)
-    if not writer.final:
-        raise NotImplementedError(
-            f"{params.name}, at {eqn.source}, has a rule of its own and takes a "
-            "mutable reference, under a transformation that would lose the rule; pass "
-            "what the reference holds instead: ref[...]"
-        )
-    return writer.run(params.jaxpr, operands)
 
 
 def only_constants(eqn: Eqn, operands: Iterable[Operand]) -> list[Atom]:
@@ -211,22 +194,6 @@ def giving(branch: Discharged, written: Sequence[int]) -> Jaxpr:
     return program(branch.jaxpr.in_avals, body)
 
 
-CONTROL: Final[Mapping[Any, Rule]] = MappingProxyType(
-    {
-        jit_p: call_rule,
-        checkpoint_p: call_rule,
-        scan_p: scan_rule,
-        checkpointed_scan_p: scan_rule,
-        while_p: while_rule,
-        bounded_while_p: while_rule,
-        cond_p: cond_rule,
-        custom_jvp_call_p: inside_rule,
-        custom_vjp_call_p: inside_rule,
-        custom_vmap_call_p: inside_rule,
-    }
-)
-
-
 def discharged(
     jaxpr: Jaxpr, marks: Mask | None = None, final: bool = False
 ) -> Discharged:
@@ -236,6 +203,22 @@ def discharged(
     """
     chosen = references(jaxpr) if marks is None else marks
     return recall(remembered, jaxpr, current_context(), jaxpr, chosen, final)
+
+
+CONTROL: Final[Mapping[Any, Rule]] = MappingProxyType(
+    {
+        jit_p: call_rule,
+        checkpoint_p: call_rule,
+        scan_p: scan_rule,
+        checkpointed_scan_p: scan_rule,
+        while_p: while_rule,
+        bounded_while_p: while_rule,
+        cond_p: cond_rule,
+        custom_jvp_call_p: partial(custom_rule, discharged),
+        custom_vjp_call_p: partial(custom_rule, discharged),
+        custom_vmap_call_p: partial(custom_rule, discharged),
+    }
+)
 
 
 @memo(PROGRAMS)
