@@ -643,5 +643,31 @@ def test_references_that_rules_cannot_have() -> None:
     closed.def_vmap(lambda size, batched, x: (x, True))
     with pytest.raises(NotImplementedError, match="closes over a mutable"):
         verax.vmap(closed)(x)
-    reading = forward(lambda _, x: x * ref[...])
-    assert verax.vmap(lambda x: reading(0.0, x))(x).tolist() == [0, 1, 2]
+    plain = verax.custom_batching.custom_vmap(lambda x: x)
+    plain.def_vmap(lambda size, batched, x: (x * ref[...], True))
+    with pytest.raises(NotImplementedError, match="pass it to <lambda> as an argument"):
+        verax.vmap(plain)(x)
+
+
+def test_rules_close_over_references() -> None:
+    scale, seen = verax.new_ref(2.0), verax.new_ref(0.0)
+    f = verax.custom_jvp(lambda x: x * scale[...])
+    f.defjvp(lambda p, t: (f(*p), 3 * t[0] * scale[...]))
+    assert verax.vmap(f)(vnp.arange(3.0)).tolist() == [0, 2, 4]
+    g = verax.custom_vjp(lambda x: 2 * x)
+
+    def backward(factor: Any, ct: Any) -> Any:
+        seen[...] += ct
+        return (ct * factor,)
+
+    g.defvjp(lambda x: (g(x), scale[...]), backward)
+
+    def looped(x: Any) -> Any:
+        return lax.scan(lambda c, _: (g(c), None), x, length=2)[0]
+
+    for change in (lambda h: h, verax.jit):
+        assert change(verax.grad(f))(1.0) == 6
+        assert change(lambda x: verax.jvp(f, (x,), (x,)))(1.0) == (2, 6)
+        seen[...] = 0.0
+        assert (change(verax.grad(g))(1.0), held(seen)) == (2, 1)
+        assert (change(verax.grad(looped))(1.0), held(seen)) == (4, 4)

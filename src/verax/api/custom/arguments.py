@@ -8,7 +8,7 @@ differentiable (its leaves are operands) or held (a value of the rule itself)::
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from verax.ir.holding import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.constants import aval_of
+from verax.rules.values.reference import Ref
 from verax.rules.values.typed import shown
 
 DEPTH = 3
@@ -212,7 +213,7 @@ def sort_arguments(
 
 
 def reads_tracers(fun: object) -> bool:
-    """Whether a function closes over tracers, as far as its cells show."""
+    """Whether a function closes over tracers or references, as far as it shows."""
     for cell in getattr(fun, "__closure__", None) or ():
         try:
             content = cell.cell_contents
@@ -222,9 +223,11 @@ def reads_tracers(fun: object) -> bool:
             leaves = pytrees.flatten(content)[0]
         except (TypeError, ValueError):
             continue
-        if any(isinstance(leaf, Tracer) for leaf in leaves):
+        if any(isinstance(leaf, Tracer | Ref) for leaf in leaves):
             return True
-    return False
+    names = getattr(getattr(fun, "__code__", None), "co_names", ())
+    around: Mapping[str, object] = getattr(fun, "__globals__", {})
+    return any([isinstance(around.get(name), Ref) for name in names])
 
 
 def deep_within(builder: Scope | None, *purposes: str) -> bool:

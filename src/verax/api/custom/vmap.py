@@ -34,7 +34,7 @@ from verax.api.tracing.trace import trace
 from verax.api.tracing.wrapping import look_like
 from verax.backend import pytrees
 from verax.backend.results import result_tree
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom.vmap import CustomVmapParams, custom_vmap_call_p
 from verax.rules.rows.leaks import leaked
@@ -103,6 +103,7 @@ def traced_batch(rule: UserVmap, size: int, in_batched: Mask) -> tuple[Jaxpr, Ma
 
     Raises:
         LeakedTracer: it closes over a tracer.
+        NotImplementedError: it closes over a reference.
     """
     masks: list[Mask] = []
 
@@ -121,6 +122,11 @@ def traced_batch(rule: UserVmap, size: int, in_batched: Mask) -> tuple[Jaxpr, Ma
         traced = trace(flat, tree, avals, rule.purpose)
     if traced.captured:
         raise leaked(traced.captured[0])
+    if any([is_reference(use.literal) for use in traced.jaxpr.used_consts]):
+        raise NotImplementedError(
+            f"{rule.purpose} closes over a mutable reference; pass it to {rule.name} "
+            "as an argument"
+        )
     return traced.jaxpr, masks[0]
 
 
