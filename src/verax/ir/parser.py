@@ -25,7 +25,7 @@ from verax.ir.library import Library
 from verax.ir.memo import memoised
 from verax.ir.records import ReprMixin
 from verax.ir.scalars import element, scalar_bytes
-from verax.ir.tokens import Cursor
+from verax.ir.tokens import Cursor, Sizes
 from verax.ir.values import read_params
 from verax.ir.words import aval_of_word
 
@@ -34,11 +34,13 @@ def parse_jaxpr(
     text: str,
     primitives: Mapping[str, Primitive] | None = None,
     consts: Sequence[object] = (),
+    sizes: Sizes | None = None,
 ) -> Jaxpr:
     """The jaxpr that prints as `text`.
 
     `primitives` gives the primitives by name, by default those of the library; `consts`
-    the array constants that the text calls `const0`, `const1`.
+    the array constants that the text calls `const0`, `const1`; `sizes` makes symbolic
+    sizes from their text: `lambda s: symbolic_shape(s, scope=scope)[0]`.
 
     Raises:
         ParseError: the text is not a jaxpr; line, column and what was expected are
@@ -49,7 +51,7 @@ def parse_jaxpr(
     """
     known = Library.primitives if primitives is None else primitives
     reader = Reader(known, tuple(consts))
-    cursor = Cursor(text)
+    cursor = Cursor(text, sizes)
     cursor.expect("{")
     jaxpr = reader.program(cursor)
     if cursor.kind != "end":
@@ -61,6 +63,7 @@ def parse_closed(
     text: str,
     primitives: Mapping[str, Primitive] | None = None,
     consts: Sequence[object] = (),
+    sizes: Sizes | None = None,
 ) -> ClosedJaxpr:
     """The closed jaxpr that prints as `text`: `consts` has the values of its constvars.
 
@@ -73,12 +76,12 @@ def parse_closed(
     >>> closed.consts
     ('value',)
     """
-    cursor = Cursor(text)
+    cursor = Cursor(text, sizes)
     cursor.expect("{", "lambda")
     wanted = len(binders(cursor))
     if len(consts) < wanted:
         cursor.fail(f"values for {wanted} constvars, but consts has {len(consts)}", 0)
-    jaxpr = parse_jaxpr(text, primitives, consts[wanted:])
+    jaxpr = parse_jaxpr(text, primitives, consts[wanted:], sizes)
     return ClosedJaxpr(jaxpr, tuple(consts[:wanted]))
 
 
@@ -116,7 +119,7 @@ class Scope:
         if not name.isidentifier() or name in self.names:
             cursor.fail(f"a new name for a variable, not {name!r}", binder.start)
         try:
-            var = variable(self.count, aval_of_word(aval))
+            var = variable(self.count, cursor.aval(aval))
         except ValueError as error:
             cursor.fail(f"a type ({error})", binder.start)
         self.count += 1

@@ -8,12 +8,16 @@ of its line (which ends an equation), and every complaint has a line and a colum
 """
 
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Final, NoReturn
 
+from verax.ir.avals import ShapedArray
+from verax.ir.words import aval_of_word, sized_aval
+
 REAL: Final = r"(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan)"
 NUMBER: Final = rf"-?(?:0x[0-9a-f]*|{REAL}[+-]{REAL}j|{REAL})"
-ARRAY: Final = r"~?[a-z]\w*(?:<[^>\s]*>)?\[[\d,]*\]"
+ARRAY: Final = r"~?[a-z]\w*(?:<[^>\s]*>)?\[[\w,()+*^ -]*\]"
 AVAL: Final = rf"(?:{ARRAY}|Ref\{{{ARRAY}\}})"
 STRING: Final = r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
 TOKEN: Final = rf"""
@@ -25,6 +29,7 @@ TOKEN: Final = rf"""
       | (?P<word>key<[^>\s]*>|[A-Za-z_][\w-]*(?:\.[A-Za-z_]\w*)*)
       | (?P<opaque><[^>\s]*>)
       | (?P<mark>[{{}}()\[\];.,=])
+      | (?P<sign>-(?=\ ))
       | (?P<end>\Z)
     )
 """
@@ -42,11 +47,54 @@ class ParseError(ValueError):
     __module__ = "verax.ir"
 
 
-class Cursor:
-    """A position in a text that is read from left to right."""
+type Sizes = Callable[[str], int]
+"""Makes a symbolic size from its text."""
+OPERATOR: Final = re.compile(r" [+-] ")
+FUNCTION: Final = re.compile(r"(?:floordiv|mod|max|min)\(")
+FACTOR: Final = re.compile(r"[\w*^]+", re.ASCII)
 
-    def __init__(self, text: str) -> None:
+
+def symbolic_end(text: str, start: int) -> int:
+    """Where the symbolic size that begins here ends: a sum of products.
+
+    >>> "(2*a + 1, b)"[1:symbolic_end("(2*a + 1, b)", 1)]
+    '2*a + 1'
+    """
+    at = start + 2 * text.startswith("- ", start)
+    while True:
+        found = FUNCTION.match(text, at)
+        if found is not None:
+            at = symbolic_end(text, found.end())
+            while text.startswith(", ", at):
+                at = symbolic_end(text, at + 2)
+            at += text.startswith(")", at)
+        else:
+            found = FACTOR.match(text, at)
+            if found is None:
+                return at
+            # Not the name of a function, which may follow a sign of multiplication.
+            name = re.search(r"(?:floordiv|mod|max|min)\Z", found[0])
+            call = name is not None and text.startswith("(", found.end())
+            at = found.start() + name.start() if name and call else found.end()
+            if call:
+                continue
+        if text[at : at + 1] in ("*", "^"):
+            continue
+        sign = OPERATOR.match(text, at)
+        if sign is None:
+            return at
+        at = sign.end()
+
+
+class Cursor:
+    """A position in a text that is read from left to right.
+
+    `sizes` makes the symbolic sizes of the text, if it may have some.
+    """
+
+    def __init__(self, text: str, sizes: Sizes | None = None) -> None:
         self.text = text
+        self.sizes = sizes
         self.kind = ""
         self.token = ""
         self.start = 0
@@ -66,6 +114,37 @@ class Cursor:
         self.start = found.start(self.kind)
         self.fresh = "\n" in found["gap"]
         self.next = found.end()
+
+    def aval(self, word: str) -> ShapedArray:
+        """The type that prints as `word`.
+
+        Raises:
+            ValueError: its dtype or a size does not exist.
+        """
+        if self.sizes is None:
+            return aval_of_word(word)
+        return sized_aval(word, self.sizes)
+
+    def accept_size(self) -> int | None:
+        """Step over a symbolic size that is more than a name, if one is next."""
+        if self.sizes is None:
+            return None
+        end = symbolic_end(self.text, self.start)
+        text = self.text[self.start : end]
+        if not text or text.isidentifier() or re.fullmatch(r"\d\w*", text):
+            return None
+        found = self.size(text)
+        self.next = end
+        self.advance()
+        return found
+
+    def size(self, text: str) -> int:
+        """The symbolic size that prints as `text`."""
+        assert self.sizes is not None
+        try:
+            return self.sizes(text)
+        except ValueError as error:
+            self.fail(f"a symbolic size ({error})")
 
     def take(self, kind: str, wanted: str = "") -> str:
         """The token, which must be of this kind, and one step ahead."""

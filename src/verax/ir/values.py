@@ -16,13 +16,13 @@ from typing import Literal, TypeAliasType, Union, get_args, get_origin, get_type
 
 from attrs import NOTHING, fields, has
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams, Params
 from verax.ir.memo import memoised
 from verax.ir.printer import printed_fields
 from verax.ir.scalars import element, scalar_bytes
 from verax.ir.tokens import Cursor
-from verax.ir.words import CONSTANTS, aval_of_word, dtype_of_word
+from verax.ir.words import CONSTANTS, dtype_of_word
 
 type ProgramReader = Callable[[Cursor], Jaxpr]
 type Classes = Mapping[str, type]
@@ -59,10 +59,21 @@ def read_fields(
         start = cursor.start
         hint = hints.get(name, object)
         found[name] = read_value(cursor, classes_in(hint), program)
+        if cursor.sizes is not None and not fits(found[name], hint):
+            found[name] = with_sizes(cursor, found[name])
         if not fits(found[name], hint):
             cursor.fail(f"a value for {kind.__name__}.{name}, of type {hint}", start)
         cursor.accept(",")
     return found
+
+
+def with_sizes(cursor: Cursor, value: object) -> object:
+    """A value with symbolic sizes, where words stand that a field cannot hold."""
+    if isinstance(value, str):
+        return cursor.size(value)
+    if isinstance(value, tuple):
+        return tuple([with_sizes(cursor, item) for item in value])
+    return value
 
 
 def expected_field(kind: type, closing: str, found: Mapping[str, object]) -> str:
@@ -100,6 +111,9 @@ def arguments(kind: type) -> dict[str, tuple[str, bool]]:
 
 def read_value(cursor: Cursor, classes: Classes, program: ProgramReader) -> object:
     """One value: a number, a word, a string, a tuple, a set, a record or a jaxpr."""
+    size = cursor.accept_size()
+    if size is not None:
+        return size
     kind, token, start = cursor.kind, cursor.token, cursor.start
     if kind == "mark":
         return read_brackets(cursor, classes, program)
@@ -157,7 +171,7 @@ def read_number(token: str) -> int | float | complex:
 def read_aval(cursor: Cursor, token: str, start: int) -> ShapedArray:
     """A type such as `f32[8]`."""
     try:
-        return aval_of_word(token)
+        return cursor.aval(token)
     except ValueError as error:
         cursor.fail(f"a type ({error})", start)
 
@@ -247,6 +261,8 @@ def fits(value: object, hint: object) -> bool:
     kind = hint if origin is None else origin
     if kind is float:
         return isinstance(value, float | int)
+    if kind is int and isinstance(value, SymbolicSize):
+        return True
     return not isinstance(kind, type) or isinstance(value, kind)
 
 

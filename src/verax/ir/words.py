@@ -9,7 +9,7 @@ a string that is no such word is quoted::
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
@@ -37,6 +37,8 @@ DTYPE_WORDS: Final[Mapping[str, DType]] = MappingProxyType(
 )
 RESERVED: Final = frozenset((*CONSTANTS, *DTYPE_WORDS, "inf", "nan", "lambda"))
 NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
+COMMA: Final = re.compile(r",(?! )")
+"""Between the sizes of a shape; operands of a symbolic size have a blank as well."""
 STRING: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -115,8 +117,22 @@ def aval_of_word(text: str) -> ShapedArray:
     >>> aval_of_word("~f32[2,3]")
     ~f32[2,3]
     """
+    return sized_aval(text, fixed_size)
+
+
+def sized_aval(text: str, sizes: Callable[[str], int]) -> ShapedArray:
+    """`aval_of_word`, of which `sizes` reads the sizes that are not numbers."""
     if text.startswith("Ref{"):
-        return AbstractRef(aval_of_word(text[4:-1]))
+        return AbstractRef(sized_aval(text[4:-1], sizes))
     name, _, dims = text.lstrip("~").partition("[")
-    shape = [int(size) for size in dims.rstrip("]").split(",") if size]
+    shape = [
+        int(size) if size.isdigit() else sizes(size)
+        for size in COMMA.split(dims.removesuffix("]"))
+        if size
+    ]
     return ShapedArray(shape, from_short_name(name), text.startswith("~"))
+
+
+def fixed_size(text: str) -> int:
+    """Raise ValueError: a symbolic size needs somebody to read it."""
+    raise ValueError(f"the size {text} is symbolic: pass sizes= to read it")
