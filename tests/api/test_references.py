@@ -611,6 +611,21 @@ def test_functions_with_rules_take_references(ruled: Any) -> None:
         assert (slopes.tolist(), held(ref)) == ([3, 3, 3], [0, 1, 2])
 
 
+def test_a_backward_rule_gives_a_cotangent_for_a_reference() -> None:
+    read = verax.custom_vjp(lambda ref: ref[...])
+    read.defvjp(lambda ref: (read(ref), None), lambda _, ct: (5 * ct,))
+    count = verax.custom_vjp(counting)
+    count.defvjp(lambda r, x: (count(r, x), None), lambda _, ct: (5 * ct, 3 * ct))
+
+    def both(x: Any) -> Any:
+        ref = verax.new_ref(x)
+        return count(ref, x) + ref[...]
+
+    for change in (lambda f: f, verax.jit):
+        assert change(verax.grad(lambda x: read(verax.new_ref(x))))(1.0) == 5
+        assert change(verax.grad(both))(1.0) == 5 + 3 + 1
+
+
 def test_batching_rules_take_references() -> None:
     f = verax.custom_batching.custom_vmap(counting)
 

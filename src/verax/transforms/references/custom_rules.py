@@ -1,7 +1,8 @@
 """Floor 3: functions with rules of the user's own, on what references hold.
 
-The call takes values and gives what the function writes, and so do its rules. A rule
-says nothing about references: their tangents and cotangents pass the call as they are::
+The call takes values and gives what the function writes, and so do its rules. Tangents
+and cotangents of references pass the call as they are; what a backward rule returns for
+a reference is added::
 
     b:f32[] = custom_jvp_call[...] r:Ref{f32[]} a
     b:f32[] s:f32[] = custom_jvp_call[...] r:f32[] a    # r holds s afterwards
@@ -22,6 +23,7 @@ from verax.ops.custom import jvp, vjp
 from verax.ops.custom.jvp import CustomJvpParams, JvpRule
 from verax.ops.custom.vjp import CustomVjpParams, VjpRule
 from verax.ops.custom.vmap import CustomVmapParams, VmapRule
+from verax.ops.elementwise.arith import add
 from verax.rules.rows.masks import Mask, chosen
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -103,15 +105,10 @@ class DischargedJvp(ReprMixin):
 
 @frozen(cache_hash=True, repr=False)
 class DischargedVjp(ReprMixin):
-    """Reverse-mode rules on values, which are not asked about references."""
+    """Reverse-mode rules on values."""
 
     rule: VjpRule
     written: Written
-
-    def asked(self, nonzero: Mask) -> Mask:
-        """The operands about which the rules are asked."""
-        own = self.written.marks[self.written.captured :]
-        return tuple([a and not ref for a, ref in zip(nonzero, own, strict=True)])
 
     def forward(self, nonzero: Mask) -> Jaxpr:
         """See `VjpRule.forward`.
@@ -119,7 +116,7 @@ class DischargedVjp(ReprMixin):
         Raises:
             NotImplementedError: the rule hands a reference to the backward rule.
         """
-        inner = self.rule.forward(self.asked(nonzero))
+        inner = self.rule.forward(nonzero)
         if any(map(is_reference, inner.outvars)):
             raise NotImplementedError(
                 f"the forward rule of {self.written.name} hands a mutable reference to "
@@ -129,9 +126,9 @@ class DischargedVjp(ReprMixin):
         return self.written.on_values(inner)
 
     def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
-        """See `VjpRule.backward`."""
+        """See `VjpRule.backward`: what a rule gives for a reference is added."""
         count, own = self.written.results, self.written.own
-        inner, mask = self.rule.backward(self.asked(nonzero), given[:count])
+        inner, mask = self.rule.backward(nonzero, given[:count])
         finals = self.forward(nonzero).out_avals[count : len(given)]
         types = [a.tangent() for a in chosen(given[count:], finals)]
         size = len(inner.invars)
@@ -141,11 +138,12 @@ class DischargedVjp(ReprMixin):
 
         def body(*ins: Array) -> Sequence[object]:
             pulled = iter(inlined(inner, ins[:size]))
-            return [
-                next(pulled) if mask[i] else ins[last[i]]
-                for i, flag in enumerate(found)
-                if flag
-            ]
+            outs = []
+            for i, asked in enumerate(mask):
+                parts = [next(pulled)] if asked else []
+                parts += [ins[last[i]]] if passing[i] else []
+                outs += [add(*parts) if len(parts) > 1 else x for x in parts[:1]]
+            return outs
 
         return program([*inner.in_avals, *types], body), found
 
