@@ -179,5 +179,5 @@ def test_symbolic_programs_need_a_reader_of_sizes() -> None:
         read_back("{ lambda ; a:f32[a+]. let in (a,) }")
     with pytest.raises(ParseError, match="symbolic size"):
         read_back(
-            "{ lambda ; a:f32[b]. let b:f32[b] = iota[dtype=float32 shape=(b*,) dimension=0] in (b,) }"
+            "{ lambda ; a:f32[b]. let b:f32[b] = reshape[new_sizes=(b*,)] a in (b,) }"
         )
