@@ -227,7 +227,8 @@ def mesh_text(mesh: MeshAxes, order: tuple[int, ...]) -> str:
     axes = ", ".join(
         f'"{name}"={size}' for name, size in zip(mesh.names, mesh.sizes, strict=True)
     )
-    places = [order.index(device) for device in mesh.devices]
+    position = {device: i for i, device in enumerate(order)}
+    places = [position[device] for device in mesh.devices]
     if places == list(range(len(places))):
         return f"<[{axes}]>"
     return f"<[{axes}], device_ids={places}>"

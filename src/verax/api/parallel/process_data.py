@@ -14,7 +14,7 @@ import numpy as np
 from verax.api.parallel.device_put import make_array_from_callback
 from verax.api.sharding_args import place_leaves
 from verax.backend import pytrees
-from verax.backend.placement.sharding import Sharding, is_local
+from verax.backend.placement.sharding import Sharding, check_present, is_local
 from verax.ir.avals import Shape
 from verax.rules.values.array import Array
 
@@ -61,6 +61,7 @@ def from_local(
     sharding: Sharding, data: np.ndarray, global_shape: Sequence[int] | None
 ) -> Array:
     """One array from the part of this process."""
+    check_present(sharding)
     tiling = sharding.tiling(data.ndim)
     own = parts_of_process(sharding, data.ndim)
     shape = whole_shape(data.shape, tiling.counts, own, global_shape)

@@ -25,7 +25,12 @@ from verax.backend.arrays.places import (
     to_numpy,
 )
 from verax.backend.arrays.protocols import Exchangeable
-from verax.backend.placement.sharding import Sharding, SingleDeviceSharding, is_local
+from verax.backend.placement.sharding import (
+    Sharding,
+    SingleDeviceSharding,
+    check_present,
+    is_local,
+)
 from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import Device, local_devices
@@ -357,6 +362,8 @@ def placed(
     Values that are on the host belong on the devices of `place` all the same.
     """
     made = ConcreteArray()
+    if host is not None:
+        check_present(place)
     if place.explicit or aval.explicit is not None:
         aval = typed_at(aval, place)
     made.aval, made.host, made.buffer = aval, host, buffer

@@ -20,7 +20,12 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from attrs import field, frozen
 
-from verax.backend.runtime.client import Device, devices as all_devices
+from verax.backend.runtime.client import (
+    Client,
+    Device,
+    default_client,
+    devices as all_devices,
+)
 from verax.ir.meshes import (
     AxisType,
     AxisTypes,
@@ -30,6 +35,7 @@ from verax.ir.meshes import (
     checked_names,
     checked_types,
 )
+from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, refresh_own
 
@@ -181,13 +187,48 @@ class PartitionSpec:
         return PartitionSpec, self.partitions
 
 
+@frozen(repr=False)
+class AbsentDevice(ReprMixin):
+    """Stands for a device that this process does not see.
+
+    Programs for more devices than there are can be lowered, but not compiled.
+    """
+
+    __module__ = "verax.sharding"
+
+    id: int
+
+    @property
+    def client(self) -> Client:
+        """The client of the process, for which programs are lowered."""
+        return default_client()
+
+    @property
+    def process_index(self) -> int:
+        """A process that is not there."""
+        return -1
+
+    @property
+    def platform(self) -> str:
+        """That of the process."""
+        return self.client.platform
+
+    @property
+    def device_kind(self) -> str:
+        """That of the devices of the process."""
+        return self.client.devices()[0].device_kind
+
+    def __str__(self) -> str:
+        return f"absent:{self.id}"
+
+
 def as_device_array(devices: Any) -> np.ndarray:
     """Devices as a read-only array of objects; None alone stands for no device."""
     array = np.array(devices, dtype=object)
     if array.ndim == 0 and array.item() is None:
         return NO_DEVICES
     for device in array.flat:
-        if not isinstance(device, Device):
+        if not isinstance(device, Device | AbsentDevice):
             raise TypeError(f"a Mesh is made of verax.devices(), not of {device!r}")
     if len(set(array.flat)) != array.size:
         raise ValueError("a Mesh can hold each device only once")

@@ -18,7 +18,13 @@ from math import prod
 import numpy as np
 
 from verax.backend.placement.abstract_mesh import AbstractMesh, abstract_mesh_of
-from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh, enclose
+from verax.backend.placement.mesh import (
+    AbsentDevice,
+    Mesh,
+    PartitionSpec,
+    current_mesh,
+    enclose,
+)
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import devices
 from verax.ir.meshes import AxisType, Explicit, MeshType
@@ -149,8 +155,7 @@ def typed_axes(mesh: Mesh) -> Generator[None]:
 def concrete_mesh(mesh: Mesh | AbstractMesh) -> Mesh:
     """A mesh with devices: those of the mesh in force if that has as many.
 
-    Raises:
-        ValueError: there are not enough devices.
+    Where this process sees too few, they are `AbsentDevice`s.
     """
     if isinstance(mesh, Mesh):
         return mesh
@@ -160,11 +165,16 @@ def concrete_mesh(mesh: Mesh | AbstractMesh) -> Mesh:
     else:
         known = devices()
         if count > len(known):
-            raise ValueError(
-                f"{mesh} is for {count} devices, but this process sees {len(known)}"
-            )
+            return absent_mesh(mesh)
         found = np.array(known[:count], object)
     return Mesh(found.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+
+
+@pure()
+def absent_mesh(mesh: AbstractMesh) -> Mesh:
+    """The mesh of devices that this process does not see."""
+    devices = np.array([AbsentDevice(i) for i in range(mesh.size)], object)
+    return Mesh(devices.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
 
 
 def mesh_for(kind: MeshType) -> Mesh:

@@ -19,9 +19,14 @@ import numpy as np
 from attrs import field, frozen
 from jaxlib import _hlo, _jax
 
-from verax.backend.placement.mesh import UNCONSTRAINED, Mesh, PartitionSpec
+from verax.backend.placement.mesh import (
+    UNCONSTRAINED,
+    AbsentDevice,
+    Mesh,
+    PartitionSpec,
+)
 from verax.backend.runtime.buffers import single_device
-from verax.backend.runtime.client import Device
+from verax.backend.runtime.client import Device, devices as all_devices
 from verax.ir.avals import Shape
 from verax.ir.meshes import AxisType, BaseMesh, Layout, Split
 from verax.ir.records import ReprMixin, Unchanging
@@ -426,12 +431,26 @@ def named_tiling(sharding: NamedSharding, ndim: int) -> Tiling:
     return Tiling(tuple(counts), places)
 
 
+def check_present(sharding: Sharding) -> None:
+    """Raise ValueError unless there are such devices, for arrays to lie on."""
+    if isinstance(sharding.ordered[0], AbsentDevice):
+        raise ValueError(
+            f"{sharding} has {sharding.num_devices} devices, but this process sees "
+            f"only {len(all_devices())}: programs can be lowered for it, arrays cannot "
+            "lie so"
+        )
+
+
 @pure(CACHE)
 def runtime_sharding(sharding: Sharding, ndim: int) -> _jax.Sharding:
     """What jaxlib needs of a sharding of arrays with `ndim` dimensions.
 
     The tiles match the devices by construction: the runtime aborts where they do not.
+
+    Raises:
+        ValueError: this process does not see the devices.
     """
+    check_present(sharding)
     devices = sharding.ordered
     if len(devices) == 1:
         return single_device(devices[0], sharding.other_memory)

@@ -20,6 +20,7 @@ from verax.backend.placement.sharding import (
 )
 from verax.backend.programs.placement import Placement
 from verax.backend.runtime.client import Device
+from verax.ir.meshes import AxisType
 from verax.ir.records import ReprMixin
 
 FREE = "*"
@@ -61,15 +62,19 @@ class SavedPlaces(ReprMixin):
         """A mesh as JSON."""
         if mesh is None:
             return None
-        order = [self.devices.index(device) for device in mesh.devices.flat]
+        position = {device: i for i, device in enumerate(self.devices)}
+        order = [position[device] for device in mesh.devices.flat]
         sizes = list(mesh.devices.shape)
-        return {"names": list(mesh.axis_names), "sizes": sizes, "order": order}
+        types = [kind.name for kind in mesh.axis_types]
+        names = list(mesh.axis_names)
+        return {"names": names, "sizes": sizes, "order": order, "types": types}
 
     def read_mesh(self, data: Any) -> Mesh | None:
         if data is None:
             return None
         found = np.array([self.devices[i] for i in data["order"]], object)
-        return Mesh(found.reshape(data["sizes"]), tuple(data["names"]))
+        types = tuple([AxisType[name] for name in data["types"]])
+        return Mesh(found.reshape(data["sizes"]), tuple(data["names"]), types)
 
     def write_placement(self, placement: Placement | None) -> Any:
         """A placement as JSON; None for a program without one."""

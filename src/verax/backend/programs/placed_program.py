@@ -15,6 +15,7 @@ from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import buffer_at
 from verax.backend.arrays.places import spread, stored_aval
 from verax.backend.lowering.result import Kinds, Lowered, Memories, Spread
+from verax.backend.placement.mesh import AbsentDevice
 from verax.backend.placement.sharding import (
     HloSharding,
     NamedSharding,
@@ -25,6 +26,7 @@ from verax.backend.placement.sharding import (
 )
 from verax.backend.programs.placement import Placement, Places
 from verax.backend.runtime.buffers import Buffer
+from verax.backend.runtime.client import default_client
 from verax.backend.xla.executable import CompileOptions, Executable, compile_text
 from verax.ir.jaxpr import Literal
 from verax.ir.meshes import Layout
@@ -79,8 +81,15 @@ def compile_placed(
 
     Raises:
         Uneven: arrays cannot lie as XLA chose; it holds outputs to ask for instead.
+        ValueError: this process does not see the devices.
     """
     devices = placement.devices
+    if isinstance(devices[0], AbsentDevice):
+        raise ValueError(
+            f"{lowered.name} was lowered for {len(devices)} devices and can be printed "
+            "and exported, but not compiled: this process sees only "
+            f"{len(default_client().devices())}"
+        )
     avals = [stored_aval(aval) for aval in lowered.out_avals]
     free = tuple([place is None for place in placement.outs])
     asked = [place or placement.whole for place in placement.outs]

@@ -17,7 +17,13 @@ from attrs import frozen
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import default_place, devices_text
 from verax.backend.arrays.places import Placed
-from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
+from verax.backend.placement.abstract_mesh import AbstractMesh
+from verax.backend.placement.mesh import (
+    AbsentDevice,
+    Mesh,
+    PartitionSpec,
+    current_mesh,
+)
 from verax.backend.placement.sharding import (
     DEVICE,
     NamedSharding,
@@ -38,6 +44,7 @@ from verax.rules.values.memo import pure, recall
 from verax.rules.values.state import STATE
 
 mesh_for = LazyFunction("verax.backend.placement.mesh_context", "mesh_for")
+concrete_mesh = LazyFunction("verax.backend.placement.mesh_context", "concrete_mesh")
 type Places = tuple[Sharding | None, ...]
 type Describe = Callable[[], Sequence[str]]
 
@@ -134,8 +141,10 @@ def facts(jaxpr: Jaxpr) -> Facts:
 
 def mesh_of(axes: MeshAxes) -> Mesh:
     """The mesh of devices that params describe by number."""
-    devices = {device.id: device for device in default_client().devices()}
-    found = np.array([devices[number] for number in axes.devices], object)
+    known = {device.id: device for device in default_client().devices()}
+    there = known.keys() >= set(axes.devices)
+    make = known.__getitem__ if there else AbsentDevice
+    found = np.array([make(number) for number in axes.devices], object)
     return Mesh(found.reshape(axes.sizes), axes.names)
 
 
@@ -238,7 +247,11 @@ def has_place(x: object) -> bool:
 def sharding_of(x: object) -> Sharding | None:
     """The sharding that a type without values says, such as a `ShapeDtypeStruct`."""
     found = None if isinstance(x, Array) else getattr(x, "sharding", None)
-    return found if isinstance(found, Sharding) and not says_nothing(found) else None
+    if not isinstance(found, Sharding) or says_nothing(found):
+        return None
+    if isinstance(found, NamedSharding) and isinstance(found.mesh, AbstractMesh):
+        return found.update(mesh=concrete_mesh(found.mesh))
+    return found
 
 
 def committed_place(x: object) -> Sharding | None:
@@ -356,7 +369,7 @@ def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
 
     def moved_mesh(mesh: Mesh) -> Mesh:
         found = np.array([new[device] for device in mesh.devices.flat], object)
-        return Mesh(found.reshape(mesh.devices.shape), mesh.axis_names)
+        return mesh.update(devices=found.reshape(mesh.devices.shape))
 
     def moved_place(place: Sharding | None) -> Sharding | None:
         if isinstance(place, NamedSharding):
