@@ -63,8 +63,12 @@ def run_group(
     folder: Path,
     seconds: float = SECONDS,
     variables: Mapping[str, str] | None = None,
+    hanging: int | None = None,
 ) -> list[Ended]:
-    """Run one process for each command of Python, all at the same time."""
+    """Run one process for each command of Python, all at the same time.
+
+    That of the number `hanging` is ended when the others are.
+    """
     files = [folder / f"output{i}" for i in range(len(commands))]
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -79,7 +83,10 @@ def run_group(
                     )
                 )
         end = time.monotonic() + seconds
-        statuses = [ended_by(process, end) for process in started]
+        for i, process in enumerate(started):
+            if i != hanging:
+                ended_by(process, end)
+        statuses = [process.poll() for process in started]
     finally:
         for process in started:
             if process.poll() is None:

@@ -1,0 +1,119 @@
+"""Starting the processes of a program on this machine (floor 6).
+
+One idea: each process gets its number and the coordinator's address in environment
+variables, so the script only calls `verax.distributed.initialize()`::
+
+    status = launch(["script.py"], count=4, devices=2)
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import IO, Final
+
+# What the others get to end by themselves once one has failed, and then after SIGTERM.
+PATIENCE_SECONDS: Final = 5.0
+STEP_SECONDS: Final = 0.05
+# What Gloo writes when processes meet.
+NOISE: Final = b"[Gloo] "
+
+
+def free_port() -> int:
+    """A port of the loopback address on which nothing listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def variables(count: int, devices: int, port: int) -> list[dict[str, str]]:
+    """The environment of each process."""
+    return [
+        {
+            **os.environ,
+            "VERAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
+            "VERAX_NUM_PROCESSES": str(count),
+            "VERAX_PROCESS_ID": str(index),
+            "VERAX_NUM_CPU_DEVICES": str(devices),
+            "PYTHONUNBUFFERED": "1",
+        }
+        for index in range(count)
+    ]
+
+
+def launch(
+    command: Sequence[str], count: int, devices: int = 1, out: IO[bytes] | None = None
+) -> int:
+    """Run Python with these arguments in `count` processes, and wait for their end.
+
+    Each line that they write has the number of the process in front. If one fails, the
+    others get a few seconds to notice, and are ended.
+
+    Returns:
+        The exit status of the first that failed; 0 if none did.
+    """
+    out = sys.stdout.buffer if out is None else out
+    lock = threading.Lock()
+    started: list[subprocess.Popen[bytes]] = []
+    readers: list[threading.Thread] = []
+    try:
+        for index, environment in enumerate(variables(count, devices, free_port())):
+            process = subprocess.Popen(
+                [sys.executable, *command],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
+            started.append(process)
+            readers.append(
+                threading.Thread(target=copy, args=(process, index, out, lock))
+            )
+            readers[-1].start()
+        return first_failure(started)
+    finally:
+        end(started)
+        for reader in readers:
+            reader.join(PATIENCE_SECONDS)
+
+
+def copy(
+    process: subprocess.Popen[bytes], index: int, out: IO[bytes], lock: threading.Lock
+) -> None:
+    """Write the lines of a process with its number in front."""
+    assert process.stdout is not None, "a pipe"
+    for line in process.stdout:
+        if not line.startswith(NOISE):
+            with lock:
+                out.write(b"[%d] %s\n" % (index, line.rstrip(b"\r\n")))
+                out.flush()
+
+
+def first_failure(started: Sequence[subprocess.Popen[bytes]]) -> int:
+    """Wait until all have ended, or one has failed; the status of that."""
+    while True:
+        statuses = [process.poll() for process in started]
+        failed = [status for status in statuses if status]
+        if failed:
+            return failed[0] if failed[0] > 0 else 128 - failed[0]
+        if None not in statuses:
+            return 0
+        time.sleep(STEP_SECONDS)
+
+
+def end(started: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End those that run still: they may end by themselves first."""
+    for stop in (None, subprocess.Popen.terminate, subprocess.Popen.kill):
+        running = [process for process in started if process.poll() is None]
+        for process in running:
+            if stop is not None:
+                stop(process)
+        limit = time.monotonic() + PATIENCE_SECONDS
+        for process in running:
+            try:
+                process.wait(max(limit - time.monotonic(), STEP_SECONDS))
+            except subprocess.TimeoutExpired:
+                continue

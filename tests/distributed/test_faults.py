@@ -1,0 +1,126 @@
+"""Processes that die, hang or fail: the others get an exception that names them."""
+
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.groups import Ended, free_port, run_group
+
+HEARTBEAT = 4
+PROGRAM = """
+    import os, signal, sys, time
+    import numpy as np
+    import verax
+    from verax.sharding import NamedSharding, PartitionSpec as P
+
+    index = {index}
+    verax.distributed.initialize(
+        {address!r}, {count}, index, initialization_timeout=60,
+        heartbeat_timeout_seconds={heartbeat}, shutdown_timeout_seconds=10,
+    )
+    mesh = verax.make_mesh((verax.device_count(),), ("x",))
+    x = verax.device_put(np.arange(12.0), NamedSharding(mesh, P("x")))
+    total = verax.jit(lambda x: x.sum())
+    assert float(total(x)) == 66
+    if index == {culprit}:
+        time.sleep(0.2)
+        {deed}
+    started = time.monotonic()
+    try:
+        while True:
+            float(total(x))
+    except verax.errors.ProcessFailed as error:
+        print("RAISED", round(time.monotonic() - started, 1), error, flush=True)
+        raise
+"""
+
+
+def ended_with(
+    deed: str, culprit: int, folder: Path, hanging: int | None = None
+) -> list[Ended]:
+    """A group of which one process does something bad."""
+    count, address = 3, f"127.0.0.1:{free_port()}"
+    commands = [
+        [
+            "-c",
+            textwrap.dedent(PROGRAM).format(
+                index=index,
+                address=address,
+                count=count,
+                heartbeat=HEARTBEAT,
+                culprit=culprit,
+                deed=deed,
+            ),
+        ]
+        for index in range(count)
+    ]
+    return run_group(commands, folder, 60, hanging=hanging)
+
+
+def reason(ended: Ended) -> tuple[float, str]:
+    """When a process raised, and what."""
+    found = [x for x in ended.output.splitlines() if x.startswith("RAISED")]
+    assert ended.status == 1, ended
+    assert found, ended.output
+    _, seconds, text = found[0].split(" ", 2)
+    return float(seconds), text
+
+
+@pytest.mark.parametrize(
+    ("deed", "culprit", "message"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", 2, "Process 2 of 3 has not answered"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 0, "Process 0 of 3, the coordinator"),
+        (
+            "raise ValueError('a bad batch')",
+            1,
+            "process 1 ended with ValueError: a bad",
+        ),
+        (
+            "raise ValueError('a bad batch')",
+            0,
+            "process 0 ended with ValueError: a bad",
+        ),
+    ],
+    ids=["killed", "coordinator killed", "raised", "coordinator raised"],
+)
+def test_others_raise(deed: str, culprit: int, message: str, tmp_path: Path) -> None:
+    ended = ended_with(deed, culprit, tmp_path)
+    for index, process in enumerate(ended):
+        if index != culprit:
+            seconds, text = reason(process)
+            assert message in text
+            assert seconds < HEARTBEAT + 15  # the machine may be busy
+
+
+def test_one_that_hangs(tmp_path: Path) -> None:
+    """It is ended with the group; the others have raised long before."""
+    started = time.monotonic()
+    ended = ended_with("os.kill(os.getpid(), signal.SIGSTOP)", 1, tmp_path, 1)
+    assert time.monotonic() - started < 60
+    assert ended[1].status is None
+    for process in (ended[0], ended[2]):
+        assert "Process 1 of 3 has not answered for 4 s" in reason(process)[1]
+
+
+def test_one_that_is_started_twice_later(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    own = [
+        textwrap.dedent(PROGRAM).format(
+            index=index,
+            address=address,
+            count=2,
+            heartbeat=HEARTBEAT,
+            culprit=-1,
+            deed="pass",
+        )
+        for index in (0, 1)
+    ]
+    again = "import time; time.sleep(4)\n" + own[1].replace("timeout=60", "timeout=4")
+    ended = run_group([["-c", text] for text in [*own, again]], tmp_path, 60)
+    assert ended[2].status == 1
+    assert "could not join" in ended[2].output
+    for process in ended[:2]:
+        assert "different incarnation" in reason(process)[1]
