@@ -60,7 +60,8 @@ def keep_no_programs() -> None:
 
     What is compiled and what is read would depend on the runs before, and the files
     would be in the user's home. `VERAX_ENABLE_COMPILATION_CACHE=1` with a folder in
-    `VERAX_COMPILATION_CACHE_DIR` runs the tests on programs from disk.
+    `VERAX_COMPILATION_CACHE_DIR` runs the tests on programs from disk, where a few that
+    count compilations fail.
     """
     if KEEPING not in os.environ:
         os.environ[KEEPING] = "0"
