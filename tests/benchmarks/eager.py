@@ -23,6 +23,7 @@ type Calls = dict[str, Callable[[], object]]
 
 UFUNC, SHAPE, INDEX = Goal(0.5, 0.3), Goal(0.2, 0.1), Goal(0.1, 0.05)
 FRESH, LARGE = Goal(None, 0.1), Goal(None, 1.0)
+COMPOSITION = Goal(None, 0.5)
 ONE_ARRAY, MANY_ARRAYS = Goal(1.5, 1.0), Goal(1.25, 1.0)
 
 
@@ -68,6 +69,24 @@ def _indices(ns: Namespace, scale: Scale) -> Calls:
         "asarray_list": lambda: np.asarray([1.0, 2.0, 3.0]),
         "asarray_scalar": lambda: np.asarray(1.5),
         "device_put": partial(ns.api.device_put, numpy.ones(8, numpy.float32)),
+    }
+
+
+def _compositions(ns: Namespace, scale: Scale) -> Calls:
+    np, x, y = ns.numpy, ns.array(8, 8), ns.array(8, 8, seed=1)
+    vector, line = ns.array(8), np.sort(ns.array(64))
+    order = np.argsort(x, axis=1)
+    return {
+        "det": lambda: np.linalg.det(x),
+        "inv": lambda: np.linalg.inv(x),
+        "solve": lambda: np.linalg.solve(x, y),
+        "polyval": lambda: np.polyval(vector, x),
+        "quantile": lambda: np.quantile(x, 0.3),
+        "median": lambda: np.median(x),
+        "searchsorted": lambda: np.searchsorted(line, vector),
+        "interp": lambda: np.interp(vector, line, line),
+        "take_along_axis": lambda: np.take_along_axis(x, order, axis=1),
+        "mean": lambda: np.mean(x),
     }
 
 
@@ -119,6 +138,8 @@ def _cached(ns: Namespace, scale: Scale) -> Calls:
     counter = itertools.count(0.5)
     one, two = ns.array(8), ns.array(8, seed=1)
     product = jit(lambda x, y: x * y)
+    ahead = product.lower(one, two).compile()
+    ahead_named = product.lower(one, y=two).compile()
     of_pair, couple = jit(lambda xy: xy[0] * xy[1]), (one, two)
     used_up, state = jit(lambda x: x * 2.0, donate_argnums=0), [ns.array(8, seed=2)]
 
@@ -135,6 +156,8 @@ def _cached(ns: Namespace, scale: Scale) -> Calls:
         "static_argument": lambda: power(one, 3),
         "static_keyword": lambda: named(one, n=3),
         "keyword": lambda: product(one, y=two),
+        "compiled": lambda: ahead(one, two),
+        "compiled_keyword": lambda: ahead_named(one, y=two),
         "tuple_2": lambda: of_pair(couple),
         "donation": step,
         "numpy_scalar": lambda: scalar(single),
@@ -153,6 +176,7 @@ TABLES: list[tuple[str, Callable[[Namespace, Scale], Calls], list[str], Goal]] =
             *("arrays_1", "arrays_10", "arrays_100", "arrays_1000", "numpy_scalar"),
             *("python_scalar", "new_scalar", "numpy_array", "dict_20", "dict_1000"),
             *("static_argument", "static_keyword", "keyword", "tuple_2", "donation"),
+            *("compiled", "compiled_keyword"),
         ],
         ONE_ARRAY,
     ),
@@ -179,6 +203,15 @@ TABLES: list[tuple[str, Callable[[Namespace, Scale], Calls], list[str], Goal]] =
             *("zeros", "arange", "asarray_list", "asarray_scalar", "device_put"),
         ],
         INDEX,
+    ),
+    (
+        "eager",
+        _compositions,
+        [
+            *("det", "inv", "solve", "polyval", "quantile", "median", "searchsorted"),
+            *("interp", "take_along_axis", "mean"),
+        ],
+        COMPOSITION,
     ),
     ("eager", _large, ["add_large", "sin_large", "sum_large"], LARGE),
     (

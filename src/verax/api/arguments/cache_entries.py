@@ -23,13 +23,15 @@ from verax.api.tracing.trace import Traced
 from verax.backend.calls.fast_call import Call
 from verax.backend.eager.guarded import guarded_call, is_guarded
 from verax.backend.eager.key_checks import checked_keys
-from verax.backend.eager.nan_checks import checked_call, kinds_of
-from verax.backend.eager.nan_search import Search
 from verax.backend.xla.executable import CompileOptions
 from verax.ir.records import ReprMixin, Unchanging
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
 
 type Maker = Callable[..., Call]
+# Few programs look for NaN.
+CHECKS = LazyModule("verax.backend.eager.nan_checks")
+SEARCH = LazyModule("verax.backend.eager.nan_search")
 
 
 @frozen(eq=False, repr=False)
@@ -70,15 +72,16 @@ def debugged(entry: Entry, describe: Describe, make: Maker) -> Maker:
 
     `make` and the result take the places of the leaves among the arguments of the call.
     """
-    kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
+    checks = STATE.debug_nans or STATE.debug_infs
     asks, keys = is_guarded(), STATE.debug_key_reuse
-    if not (kinds or asks or keys):
+    if not (checks or asks or keys):
         return make
     call = make()
-    if kinds:
-        how = Search(entry.name, describe)
+    if checks:
+        how = SEARCH.Search(entry.name, describe)
+        kinds = CHECKS.kinds_of(STATE.debug_nans, STATE.debug_infs)
         jaxpr, donated = entry.traced.jaxpr, entry.donated
-        call = checked_call(ENGINE, jaxpr, how, donated, kinds, call)
+        call = CHECKS.checked_call(ENGINE, jaxpr, how, donated, kinds, call)
     if keys:
         call = checked_keys(entry.name, entry.traced.jaxpr, call)
     return partial(taking, guarded_call(entry.name, call) if asks else call)

@@ -16,7 +16,6 @@ from verax.api.arguments.direct_calls import DirectCalls, TreeCalls
 from verax.api.arguments.jit_options import checked_options, warn_unusable
 from verax.api.stages.interfaces import Interface, Stage
 from verax.api.stages.platforms import checked_platforms
-from verax.api.stages.serialization import written
 from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import struct_of
 from verax.api.tracing.trace import Traced as TracedFunction
@@ -26,8 +25,6 @@ from verax.backend.arrays.formats import Format, Layout
 from verax.backend.arrays.placed import put
 from verax.backend.calls.fast_call import Call, caller
 from verax.backend.eager.guarded import guarded_call, is_guarded
-from verax.backend.eager.nan_checks import checked_call, kinds_of
-from verax.backend.eager.nan_search import Search
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered as LoweredModule
 from verax.backend.lowering.stablehlo_io import parsed
@@ -52,11 +49,17 @@ from verax.ir.avals import SymbolicSize
 from verax.ir.consts import hoist
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from verax.ops.hoisting import as_operands
 from verax.rules.rows.leaks import leaked
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, UNKEPT
 
 type OptionsByName = Mapping[str, OptionValue]
+# Few programs look for NaN.
+CHECKS = LazyModule("verax.backend.eager.nan_checks")
+SEARCH = LazyModule("verax.backend.eager.nan_search")
+# Few programs are looked at or written to a file.
+as_operands = LazyModule("verax.ops.hoisting").as_operands
+written = LazyModule("verax.api.stages.serialization").written
 DIALECTS = ("stablehlo", "hlo")
 
 
@@ -259,7 +262,7 @@ class Lowered(Stage):
 
 def is_debugged() -> bool:
     """Whether calls ask first or look at their outputs."""
-    return is_guarded() or bool(kinds_of(STATE.debug_nans, STATE.debug_infs))
+    return is_guarded() or STATE.debug_nans or STATE.debug_infs
 
 
 def first_place() -> Sharding:
@@ -340,13 +343,16 @@ class Compiled(Stage, DirectCalls[..., Any]):
         """The call; it asks first, or looks at its outputs, as `is_debugged` says."""
         if is_guarded():
             call = guarded_call(self.fun_name, call)
-        kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
-        if not kinds:
+        if not (STATE.debug_nans or STATE.debug_infs):
             return call
+        kinds = CHECKS.kinds_of(STATE.debug_nans, STATE.debug_infs)
         used = self.program.lowered.donated
         donated = [i in used for i in range(self.in_tree.num_leaves)]
-        how = Search(self.fun_name, self.interface.names)
-        return checked_call(ENGINE, self.jaxpr, how, donated, kinds, call)
+        how = SEARCH.Search(self.fun_name, self.interface.names)
+        checked: Call = CHECKS.checked_call(
+            ENGINE, self.jaxpr, how, donated, kinds, call
+        )
+        return checked
 
     def moves(self, leaves: Sequence[object]) -> list[tuple[int, Sharding]]:
         """The uncommitted arguments that are elsewhere.
@@ -449,7 +455,8 @@ class Compiled(Stage, DirectCalls[..., Any]):
             ValueError: the program calls functions of this process, or runs on devices
                 of others.
         """
-        return written(self.interface, self.program, trees=True)
+        data: bytes = written(self.interface, self.program, trees=True)
+        return data
 
     def runtime_executable(self) -> Any:
         """jaxlib's own object, for debugging; it may change."""

@@ -28,7 +28,6 @@ from verax.ir.check import check_jaxpr
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.ops.hoisting import as_operands
 from verax.rules.rows.builder import Builder, Staged, Tracer
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
@@ -38,6 +37,8 @@ from verax.rules.values.memo import ByFunction
 from verax.rules.values.state import STATE, Context, current_context, interpreting
 from verax.rules.values.typed import SHOWN, shown
 
+# Few programs capture arrays within loops.
+as_operands = LazyModule("verax.ops.hoisting").as_operands
 # For what blocks of metadata say.
 METADATA = LazyModule("verax.ops.calls.metadata")
 # Few programs make references.

@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.api.inspect.make_jaxpr import eval_shape
 from verax.ir.dtypes import DType, DTypeLike
 from verax.ir.records import ReprMixin
-from verax.lax.looping import fori_loop
-from verax.lax.scanning import scan
-from verax.numpy.applying.vectorize_apply import vectorize
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -30,14 +26,22 @@ from verax.numpy.arguments.arguments import (
     stretched,
 )
 from verax.numpy.elementwise import arithmetic, comparison, transcendental
-from verax.numpy.indexing.take import take
-from verax.numpy.reducing import arg_and_cumulative, reductions
-from verax.numpy.searching.where_nonzero import where as where_of
+from verax.numpy.reducing import reductions
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import expand_dims, moveaxis, ravel, reshape
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import full
 from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+
+# Operators need this file in every program, and its methods in few.
+eval_shape = LazyModule("verax.api.inspect.make_jaxpr").eval_shape
+fori_loop = LazyModule("verax.lax.looping").fori_loop
+scan = LazyModule("verax.lax.scanning").scan
+vectorize = LazyModule("verax.numpy.applying.vectorize_apply").vectorize
+take = LazyModule("verax.numpy.indexing.take").take
+where_of = LazyModule("verax.numpy.searching.where_nonzero").where
+arg_and_cumulative = LazyModule("verax.numpy.reducing.arg_and_cumulative")
 
 
 @frozen(repr=False)
