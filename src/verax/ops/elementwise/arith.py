@@ -87,7 +87,7 @@ div_p = elementwise(
     "div",
     xla_semantics.divide,
     operands=2,
-    jvp=(lambda x, y, z, t: div(t, y), lambda x, y, z, t: mul(t, neg(div(z, y)))),
+    jvp=(lambda x, y, z, t: div(t, y), lambda x, y, z, t: div(mul(t, neg(z)), y)),
     transpose=(lambda ct, x, y: div(ct, y), None),
     lower=stablehlo("divide"),
     accepts=NUMBER,
