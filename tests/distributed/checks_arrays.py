@@ -297,6 +297,7 @@ def check_the_disk_cache() -> None:
     """The first process writes, and each reads."""
     folder = os.environ["CHECKS_FOLDER"]
     options = {
+        "enable_compilation_cache": True,
         "compilation_cache_dir": folder,
         "persistent_cache_min_compile_time_secs": 0.0,
     }
@@ -314,3 +315,15 @@ def check_the_disk_cache() -> None:
     finally:
         for name, value in former.items():
             verax.config.update(name, value)
+
+
+def check_programs_are_compared() -> None:
+    x = spread_values()
+    verax.config.update("compare_programs", True)
+    try:
+        equal(verax.jit(lambda x: x * 5)(x), 5 * VALUES)
+        with pytest.raises(RuntimeError, match=r"program \d+ of processes .* differs"):
+            verax.jit(lambda x: x * (7 + INDEX))(x)
+        equal(verax.jit(lambda x: x * 6)(x), 6 * VALUES)
+    finally:
+        verax.config.update("compare_programs", False)

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.api.config.config import override
-from verax.backend.lowering.callback_calls import NO_CALLS
 from verax.backend.xla.cache_files import METER, Entry
 from verax.backend.xla.cache_folder import CompilationCacheWarning, Folder
-from verax.backend.xla.compile_options import CompileOptions
-from verax.backend.xla.disk_cache import DiskAnswer, entry_for
 
 SOURCE = Path(verax.__file__).parent.parent
 X = np.arange(6, dtype=np.float32)
@@ -169,14 +165,6 @@ def test_programs_that_call_the_host_are_not_stored(cache: Path) -> None:
         assert origin(stage) == "compiler"
         assert np.array_equal(stage(X), X + 1)
     assert files(cache) == []
-
-
-def test_programs_over_several_processes_are_not_stored(cache: Path) -> None:
-    devices: Any = [SimpleNamespace(process_index=i) for i in range(2)]
-    client: Any = SimpleNamespace(process_index=lambda: 1)
-    options: Any = CompileOptions(num_partitions=2)
-    answer = entry_for(client, "", devices, options, options, NO_CALLS)
-    assert answer == DiskAnswer(None, "the program runs in several processes")
 
 
 def test_lapack_runs_from_disk(cache: Path) -> None:

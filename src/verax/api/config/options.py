@@ -324,6 +324,11 @@ ROWS: Final = (
     ),
     flag("enable_checks", False, "check the types of each traced program"),
     flag("explain_cache_misses", False, "log why a call of a jitted function misses"),
+    flag(
+        "compare_programs",
+        False,
+        "processes compare what they compile together, and raise where it differs",
+    ),
     flag("log_compiles", False, "log each trace and each compilation"),
     flag(
         "compile_progress",

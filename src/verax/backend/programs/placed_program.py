@@ -30,7 +30,11 @@ from verax.backend.runtime.client import default_client
 from verax.backend.xla.executable import CompileOptions, Executable, compile_text
 from verax.ir.jaxpr import Literal
 from verax.ir.meshes import Layout
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import STATE, State
 from verax.transforms.engine.evaluate import literal_value
+
+compare_programs = LazyModule("verax.backend.processes.comparison").compare_programs
 
 
 def spread_of(placement: Placement) -> Spread | None:
@@ -114,6 +118,8 @@ def compile_placed(
             for place, aval in zip(found, avals, strict=True)
         ]
 
+    if State.joined and STATE.compare_programs:
+        compare_programs(lowered.name, lowered.text, devices)
     executable = compile_text(
         devices[0].client,
         lowered.text,

@@ -180,6 +180,7 @@ class State(threading.local):
     experimental_unsafe_xla_runtime_errors: bool = False
     enable_checks: bool = False
     log_compiles: bool = False
+    compare_programs: bool = False
     compile_progress: bool = False
     no_tracing: bool = False
     no_execution: bool = False
