@@ -120,12 +120,12 @@ WRONG: Sequence[tuple[str, Callable[..., Any], tuple[P, ...]]] = (
     ("incompatible shardings for broadcasting", vnp.add, (P("x"), P("y"))),
     ("illegally sharded result: f32.8@x,8@x", vnp.add, (P("x"), P(None, "x"))),
     ("ambiguous how the output", vnp.dot, (P(None, "x"), P("x"))),
-    ("whole along dimension 0", lambda x: vnp.cumsum(x, 0), (P("x"),)),
-    ("whole along dimension 0", lambda x: vnp.sort(x, 0), (P("x"),)),
+    ("unsharded along dimension 0", lambda x: vnp.cumsum(x, 0), (P("x"),)),
+    ("unsharded along dimension 0", lambda x: vnp.sort(x, 0), (P("x"),)),
     ("`out_sharding` argument", lambda x: x.reshape(64), (P(None, "x"),)),
     ("get.out_sharding=", lambda x: x[np.array([0, 2])], (P("x"),)),
     ("evenly divide", lambda x: x[:3], (P("x"),)),
-    ("lu takes operands", vnp.linalg.inv, (P("x"),)),
+    ("lu: the operands must", vnp.linalg.inv, (P("x"),)),
 )
 
 
@@ -397,3 +397,63 @@ def test_a_constraint_is_an_assertion_along_explicit_axes() -> None:
         ):
             with pytest.raises(AssertionError, match="reshard"):
                 call(x, P("y"))
+
+
+def test_a_loop_goes_over_what_is_whole() -> None:
+    with pytest.raises(ValueError, match="should be replicated"):
+        verax.jit(lambda x: lax.scan(lambda c, row: (c, row), 0, x))(split("x"))
+    found = lax.map(lambda row: row * 2, split(None, "y"))
+    assert str(found.aval) == "f32[8,8@y]"
+
+
+def test_a_struct_says_it() -> None:
+    struct = verax.ShapeDtypeStruct((8, 8), "float32", sharding=split("x").sharding)
+    found = verax.eval_shape(lambda x: x.T * 2, struct)
+    assert found.sharding.spec == P(None, "x")
+    text = verax.jit(vnp.sin).lower(struct).as_text()
+    assert text.count("sdy.sharding_constraint") == 1
+    again = verax.eval_shape(verax.jit(lambda x: x.T * 2), found)
+    assert again.sharding.spec == P("x", None)
+
+
+def test_in_shardings_stand_in_types() -> None:
+    place, seen = NamedSharding(MESH, P("x")), []
+
+    def f(x: Any) -> Any:
+        seen.append(str(x.aval))
+        return x.sum(1)
+
+    found = verax.jit(f, in_shardings=place)(VALUES)
+    assert (seen, str(found.aval)) == (["f32[8@x,8]"], "f32[8@x]")
+    assert np.allclose(found, VALUES.sum(1))
+
+
+def test_shard_map_takes_its_specs_from_types() -> None:
+    x = split("x", "y")
+
+    def f(x: Any) -> Any:
+        assert x.shape == (4, 2)
+        assert str(x.aval) == "f32[4,2]"
+        return x - lax.pmean(x, ("x", "y"))
+
+    with verax.set_mesh(MESH):
+        found = verax.shard_map(f, out_specs=P("x", "y"))(x)
+        plain = verax.shard_map(f, in_specs=P("x", "y"), out_specs=P("x", "y"))(VALUES)
+        assert str(found.aval) == "f32[8@x,8@y]"
+        assert np.allclose(found, plain)
+        parts = verax.shard_map(f, out_specs=P("x", "y"))
+        ct = verax.jit(verax.grad(lambda x: (parts(x) ** 2).sum()))(x)
+        assert ct.aval is x.aval
+    auto = verax.make_mesh((8,), ("x",))
+    with pytest.raises(TypeError, match="needs in_specs"):
+        verax.shard_map(f, mesh=auto, out_specs=P("x"))(VALUES)
+
+
+def test_one_of_two_axes_is_explicit() -> None:
+    mesh = MESH.update(axis_types=(AxisType.Explicit, AxisType.Auto))
+    x = verax.device_put(VALUES, NamedSharding(mesh, P("x", "y")))
+    compiled = verax.jit(lambda x: vnp.sin(x) @ VALUES)
+    found = compiled(x)
+    assert str(found.aval) == "f32[8@x,8]"
+    assert np.allclose(found, np.sin(VALUES) @ VALUES, atol=1e-5)
+    assert '[{"x", ?}, {?}]' in compiled.lower(x).as_text()

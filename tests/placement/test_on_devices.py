@@ -14,7 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 CASES = sorted(path.relative_to(ROOT) for path in HERE.glob("cases_*.py"))
-PAGES = [Path("docs/placement.md"), Path("docs/custom-partitioning.md")]
+PAGES = [
+    Path("docs/placement.md"),
+    Path("docs/custom-partitioning.md"),
+    Path("docs/explicit-sharding.md"),
+]
 FILES = [*CASES, *PAGES]
 
 

@@ -24,6 +24,7 @@ from verax.backend.placement.sharding import (
     SingleDeviceSharding,
 )
 from verax.backend.runtime.client import Device, local_devices
+from verax.ir.avals import ShapedArray
 from verax.ir.records import ReprMixin
 from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.rules.values.array import Array
@@ -168,6 +169,21 @@ class Shardings(ReprMixin):
             )
         ins = tuple(self.ins) if isinstance(self.ins, list) else self.ins
         return place_leaves("in_shardings", ins, args)
+
+    def typed(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        avals: Sequence[ShapedArray],
+    ) -> Sequence[ShapedArray]:
+        """The types of inputs that lie so: explicit mesh axes stand in them."""
+        places = () if self.ins is None else self.of_inputs(args, kwargs)
+        if not any([place is not None and place.explicit for place in places]):
+            return avals
+        return [
+            aval if place is None or not place.explicit else aval.update(sharding=place)
+            for aval, place in zip(avals, places, strict=True)
+        ]
 
     def of_outputs(self, out_tree: pytrees.PyTreeDef) -> Places:
         """One sharding, or None, for each leaf of the output."""

@@ -219,10 +219,11 @@ def engine_of(
     known = engine.axis or BatchAxis(None)
     if not found or not found[0]:
         return engine
-    if known.spmd not in ((), found[0]):
+    if known.spmd:
         raise ValueError(
-            f"vmap got spmd_axis_name={known.spmd}, but the mapped dimensions of its "
-            f"arguments are split by {axes_text(found[0])}"
+            "Only one of spmd_axis_name or arrays sharded on explicit axes can be "
+            f"passed to vmap, but got spmd_axis_name={known.spmd} and mapped "
+            f"dimensions that {axes_text(found[0])} splits"
         )
     return over_axis(ENGINE, BatchAxis(known.name, found[0], common_mesh(avals)))
 

@@ -101,6 +101,7 @@ def scanned(
         return scan_in_python(f, init, rows, row_tree, count, reverse)
     leaves, tree = pytrees.flatten(init)
     avals = leaf_avals(leaves, lambda: [f"init{p} of scan" for p in paths(tree)])
+    check_rows([aval_of(x) for x in rows])
     row_avals = [aval_of(x).element() for x in rows]
     types, body, y_tree = trace_step(f, tree, avals, row_tree, row_avals, counts)
     given = [as_operand(x, aval) for x, aval in zip(leaves, types, strict=True)]
@@ -117,6 +118,16 @@ def scanned(
     outs = bind_loop(params, blocks, operands)
     carry, ys = params.results(outs)
     return result_tree(tree, carry), result_tree(y_tree, ys)
+
+
+def check_rows(avals: Sequence[ShapedArray]) -> None:
+    """Raise ValueError if an explicit mesh axis splits what a loop goes over."""
+    for aval in avals:
+        if aval.explicit is not None and aval.explicit.splits[0]:
+            raise ValueError(
+                f"scan: the 0th dimension of all xs should be replicated, but got "
+                f"{aval}; reshard it with verax.sharding.reshard"
+            )
 
 
 type Step = Callable[[Any, Any], tuple[Any, Any]]

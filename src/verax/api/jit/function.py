@@ -213,8 +213,9 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
                 "'no_tracing' is set"
             )
         name = function_name(self.fun)
+        avals = self.settings.shardings.typed(*call_args.dynamic, sig.avals)
         with stage(name, "trace"):
-            traced = take(fun, sig.tree, sig.avals, "jit", describe=sig.describe)
+            traced = take(fun, sig.tree, avals, "jit", describe=sig.describe)
         log_stage("Finished tracing %s for jit in %.9f sec", name, traced.seconds)
         donated = call_args.donated(sig.tree)
         used = usable(donated, sig.avals, traced.jaxpr.out_avals)

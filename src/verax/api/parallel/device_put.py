@@ -442,10 +442,14 @@ def make_array_from_single_device_arrays(
     return placed(aval, sharding, True, buffer=joined(held, aval, sharding))
 
 
+def is_said(place: Sharding) -> bool:
+    """Whether types say all that a place says: all axes of its mesh are explicit."""
+    return isinstance(place, NamedSharding) and place.mesh.are_all_axes_explicit
+
+
 def check_explicit(place: Sharding, x: Array) -> None:
     """Raise AssertionError unless explicit axes split an array as a place says."""
-    mesh = place.mesh if isinstance(place, NamedSharding) else None
-    if mesh is None or not mesh.are_all_axes_explicit:
+    if not is_said(place):
         return
     due = x.aval.update(sharding=place)
     if due is not x.aval:
@@ -483,7 +487,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             check_place(place, array, f"{what}: an array")
             check_explicit(place, array)
     if is_tracing():
-        return tree.unflatten(constrained(arrays, places))
+        pairs = zip(arrays, places, strict=True)
+        said = [None if p is None or is_said(p) else p for _, p in pairs]
+        return tree.unflatten(constrained(arrays, tuple(said)))
     return tree.unflatten(
         [put_leaf(a, p, False, None) for a, p in zip(arrays, places, strict=True)]
     )

@@ -27,7 +27,7 @@ from verax.ir.meshes import (
     explicit_on,
     says_nothing,
 )
-from verax.ops.structure.reshard import retyped, split_by
+from verax.ops.structure.reshard import no_explicit_axes, retyped, split_by
 from verax.rules.values.array import Array
 from verax.rules.values.typed import check_callable
 
@@ -55,22 +55,20 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     for leaf, entry in zip(leaves, entries, strict=True):
         x, place = as_array(leaf), explicit_place("reshard", entry)
         place.check(x.shape, f"reshard: an array {x.aval}")
-        found.append(split_by(x, place))
+        found.append(split_by(x, place) if place.explicit else retyped(x, None))
     return tree.unflatten(found)
 
 
 def explicit_place(what: str, entry: object) -> NamedSharding:
-    """A sharding over a mesh with explicit axes.
+    """A sharding that names explicit axes only.
 
     Raises:
-        ValueError: it has none.
+        ValueError: it names another.
     """
     place = over_a_mesh(what, entry)
-    if not place.explicit:
-        raise ValueError(
-            f"{what} takes shardings over meshes with AxisType.Explicit axes, not "
-            f"{place}; along Auto axes use verax.lax.with_sharding_constraint"
-        )
+    named = {name for split in place.splits for name in split or ()}
+    if not named <= set(place.mesh.explicit_axes):
+        raise no_explicit_axes(what, place)
     return place
 
 

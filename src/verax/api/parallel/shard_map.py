@@ -10,7 +10,7 @@ part belongs to its device, so that the compiler keeps it there::
 import enum
 import functools
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from typing import Any, Final
 
@@ -37,10 +37,11 @@ from verax.backend.placement.mesh_context import concrete_mesh, manual_axes
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.programs.placement import leaf_name
 from verax.backend.results import result_tree
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.meshes import Split
+from verax.ir.meshes import AxisType, Split
 from verax.ir.records import ReprMixin
+from verax.ops.structure.reshard import retyped, split_by
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.ops.structure.slicing import index_in_dim
 from verax.rules.programs.batched import batch_to
@@ -124,7 +125,8 @@ def shard_map(
     """`f` on each device's part of the arguments; collectives combine the parts.
 
     `in_specs` is a prefix tree of the tuple of arguments and `out_specs` one of the
-    result, of `PartitionSpec`s: which axes of the mesh split which dimension. Along
+    result, of `PartitionSpec`s: which axes of the mesh split which dimension. Without
+    `in_specs`, the types of the arguments say it, if the axes are explicit. Along
     axes that the spec of a result does not name the result must be the same;
     `check_vma=False` takes the first without a check. `mesh` defaults to the one in
     force (`verax.set_mesh`). `f` is mapped over `axis_names`, by default all axes;
@@ -132,9 +134,8 @@ def shard_map(
 
     Raises:
         TypeError: a spec is none.
-        ValueError: there is no mesh, a dimension cannot be split evenly, a spec is not
-            a prefix or names an axis that is not mapped, or a result differs along an
-            axis that its spec does not name.
+        ValueError: there is no mesh, a dimension cannot be split evenly, a spec is no
+            prefix or names other axes, or a result differs along one it does not name.
 
     >>> import numpy as np, verax
     >>> from verax.sharding import PartitionSpec as P
@@ -176,11 +177,6 @@ def shard_map(
 def check_call(f: object, in_specs: object, mesh: object, axis_names: object) -> None:
     """Raise TypeError unless these are arguments of `shard_map`."""
     check_callable("shard_map", f)
-    if in_specs is INFER:
-        raise TypeError(
-            "shard_map needs in_specs: a tree of PartitionSpecs for the arguments; "
-            "only explicit axes, which verax lacks, would say it"
-        )
     if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
         raise TypeError(f"shard_map takes a verax Mesh as mesh, not {shown(mesh)}")
     if isinstance(axis_names, str) or not isinstance(axis_names, Collection):
@@ -309,7 +305,8 @@ class Mapped(ReprMixin):
     """A function of parts as one of wholes."""
 
     f: Callable[..., Any]
-    mesh: Mesh
+    outer: Mesh
+    """The mesh with the types that its axes have outside."""
     in_specs: Any
     out_specs: Any
     check: bool
@@ -317,17 +314,15 @@ class Mapped(ReprMixin):
     """The axes of the mesh to map over."""
 
     def __call__(self, *args: Any) -> Any:
-        in_specs = self.in_specs
-        if isinstance(in_specs, list):
-            in_specs = tuple(in_specs)
-        layouts = as_layouts("in_specs", self.mesh, self.axes, in_specs, args)
         leaves, tree = pytrees.flatten((args, {}))
         describe = describe_arguments(self.f, tree)
         avals = leaf_avals(leaves, describe)
+        layouts = self.in_layouts(args, avals)
         local = []
         for i, (spread, aval) in enumerate(zip(layouts, avals, strict=True)):
             spread.sharding.check(aval.shape, partial(leaf_name, describe, i))
-            local.append(aval.with_shape(spread.sharding.shard_shape(aval.shape)))
+            whole = aval.with_explicit(None)
+            local.append(whole.with_shape(spread.sharding.shard_shape(aval.shape)))
         sizes = [(name, self.mesh.shape[name]) for name in self.axes]
         with axis_scope(sizes), manual_axes(self.mesh, self.axes):
             traced = trace(self.f, tree, local, "shard_map", describe=describe)
@@ -338,7 +333,8 @@ class Mapped(ReprMixin):
         # What references hold at the end lies as what they held before.
         given = [*[self.everywhere()] * len(program.captured), *layouts]
         results += [given[i] for i in program.written]
-        placed = self.held([as_array(leaf) for leaf in program.leaves], layouts)
+        free = [retyped(as_array(leaf), None) for leaf in program.leaves]
+        placed = self.held(free, layouts)
         parts = [s.parts(x) for s, x in zip(layouts, placed, strict=True)]
         none: tuple[tuple[str, ...], ...] = ((),) * len(program.captured)
         uses = (*none, *[s.axes(a.ndim) for s, a in zip(layouts, avals, strict=True)])
@@ -350,16 +346,56 @@ class Mapped(ReprMixin):
                 found, results, varying, program.jaxpr.out_avals, strict=True
             )
         ]
-        own, finals = program.split(self.held(wholes, results))
+        lying = [self.typed(x, s) for x, s in zip(wholes, results, strict=True)]
+        own, finals = program.split(self.held(lying, results))
         program.write(finals)
         return result_tree(traced.out_tree, own)
+
+    @cached_property
+    def mesh(self) -> Mesh:
+        """The mesh as the function sees it: no type says how it splits values."""
+        auto = dict.fromkeys(self.outer.explicit_axes, AxisType.Auto)
+        return self.outer.update_axis_types(auto)
+
+    def in_layouts(
+        self, args: tuple[Any, ...], avals: Sequence[ShapedArray]
+    ) -> list[Parts]:
+        """How the arguments are made of parts: as `in_specs` says, or their types.
+
+        Raises:
+            TypeError: neither says it.
+        """
+        specs = tuple(self.in_specs) if type(self.in_specs) is list else self.in_specs
+        if specs is not INFER:
+            return as_layouts("in_specs", self.mesh, self.axes, specs, args)
+        if not set(self.axes) <= set(self.outer.explicit_axes):
+            raise TypeError(
+                "shard_map needs in_specs: a tree of PartitionSpecs for the arguments; "
+                "only along AxisType.Explicit axes do types say it, not along "
+                f"{', '.join(self.axes)} of {self.outer}"
+            )
+        return [Parts(NamedSharding(self.mesh, self.spec_of(aval))) for aval in avals]
+
+    def spec_of(self, aval: ShapedArray) -> PartitionSpec:
+        """The mapped axes that split a value, as its type says."""
+        splits = () if aval.explicit is None else aval.explicit.splits
+        known = [tuple([a for a in axes if a in self.axes]) for axes in splits]
+        return PartitionSpec(*[axes or None for axes in known])
+
+    def typed(self, x: Array, spread: Parts) -> Array:
+        """A result in whose type explicit axes stand."""
+        if not self.outer.explicit_axes:
+            return x
+        return split_by(x, NamedSharding(self.outer, spread.sharding.spec))
 
     def everywhere(self) -> Parts:
         """The layout of what each part of the mesh has whole."""
         return Parts(NamedSharding(self.mesh, PartitionSpec()))
 
     def held(self, xs: Sequence[Array], spreads: Sequence[Parts]) -> list[Any]:
-        """The arrays, each constrained to lie in its parts."""
+        """The arrays, each constrained to lie in its parts, unless types say it."""
+        if any([x.aval.explicit is not None for x in xs]):
+            return list(xs)
         pairs = zip(xs, spreads, strict=True)
         if len(self.axes) == len(self.mesh.axis_names):
             return constrained(xs, tuple([spread.sharding for spread in spreads]))

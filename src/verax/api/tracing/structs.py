@@ -8,7 +8,7 @@ One idea: anything with a shape and a dtype suffices to trace a function for it:
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from attrs import Attribute, field, frozen
 
@@ -177,7 +177,9 @@ class ArgInfo(ReprMixin):
 
 
 def struct_of(aval: ShapedArray, place: Sharding | None = None) -> ShapeDtypeStruct:
-    """The struct of a type."""
+    """The struct of a type, which says how explicit mesh axes split it."""
+    if place is None and aval.explicit is not None:
+        place = cast(Sharding, aval.sharding)
     return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=place)
 
 
@@ -196,6 +198,10 @@ def struct_aval(x: object) -> ShapedArray:
         return x.aval
     if isinstance(x, ShapeDtypeStruct | ShapedArray):
         aval = ShapedArray(x.shape, canonical(x.dtype, STATE.enable_x64), x.weak_type)
+        if isinstance(x, ShapedArray):
+            aval = aval.with_explicit(x.explicit)
+        elif x.sharding is not None and x.sharding.explicit:
+            aval = aval.update(sharding=x.sharding)
         ref = x.is_ref if isinstance(x, ShapeDtypeStruct) else type(x) is AbstractRef
         return AbstractRef(aval) if ref else aval
     try:

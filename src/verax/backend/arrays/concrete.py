@@ -361,14 +361,25 @@ def placed(
 
     Values that are on the host belong on the devices of `place` all the same.
     """
-    made = ConcreteArray()
     if host is not None:
         check_present(place)
+    return of_kind(kind_at(aval, place, committed), host, buffer)
+
+
+def of_kind(
+    kind: Placed, host: np.ndarray | None, buffer: Buffer | None
+) -> ConcreteArray:
+    """An array with a place of its own; see `placed`."""
+    made = ConcreteArray()
+    made.aval, made.kind, made.host, made.buffer = kind.aval, kind, host, buffer
+    return made
+
+
+def kind_at(aval: ShapedArray, place: Sharding, committed: bool) -> Placed:
+    """What is said of an array with a place of its own, the type included."""
     if place.explicit or aval.explicit is not None:
         aval = typed_at(aval, place)
-    made.aval, made.host, made.buffer = aval, host, buffer
-    made.kind = Placed(aval, place, committed)
-    return made
+    return Placed(aval, place, committed)
 
 
 @pure(1 << 12)

@@ -11,7 +11,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from verax.backend.arrays.concrete import ConcreteArray, from_buffer, from_host, placed
+from verax.backend.arrays.concrete import (
+    ConcreteArray,
+    from_buffer,
+    from_host,
+    kind_at,
+    of_kind,
+    placed,
+)
 from verax.backend.arrays.places import stored_aval
 from verax.backend.placement.sharding import (
     Sharding,
@@ -58,7 +65,8 @@ def wrapper(
     """Makes an array from a result that lies as `place` says."""
     if is_plain(place, committed):
         return lambda buffer: from_buffer(buffer, aval)
-    return lambda buffer: placed(aval, place, committed, buffer=buffer)
+    kind = kind_at(aval, place, committed)
+    return lambda buffer: of_kind(kind, None, buffer)
 
 
 def put(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:

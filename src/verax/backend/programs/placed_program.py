@@ -103,7 +103,10 @@ def compile_placed(
         for i, aval in enumerate(avals):
             if free[i] and placement.mesh is not None and len(devices) > 1:
                 ndim = len(aval.shape)
-                found[i] = from_hlo(hlos[i], devices, ndim, placement.mesh)
+                place = from_hlo(hlos[i], devices, ndim, placement.mesh)
+                if place.explicit:
+                    place = place.update(spec=place.spec.padded(ndim))
+                found[i] = place
         fit = [is_even(place, a.shape) for place, a in zip(found, avals, strict=True)]
         if not all(fit):
             whole = placement.whole

@@ -199,10 +199,13 @@ def placement_of(
     check_inputs(jaxpr, args, ins, outs, text)
     devices = claims[0].sharding.ordered if claims else default_place().ordered
     given = tuple(ins[i] or committed_place(x) for i, x in enumerate(args))
-    mesh = explicit or (named[0].concrete if named else None)
+    mesh = named[0].concrete if named else None
     if explicit is not None:
         pairs = zip(outs, jaxpr.out_avals, strict=True)
-        outs = tuple([place or place_as_typed(a, explicit) for place, a in pairs])
+        mesh = around = current_mesh() or explicit
+        outs = tuple(
+            [place or place_as_typed(a, explicit, around) for place, a in pairs]
+        )
     return Placement(devices, given, outs, bool(claims), mesh)
 
 
@@ -228,12 +231,12 @@ def explicit_mesh(
     return found
 
 
-def place_as_typed(aval: ShapedArray, mesh: Mesh) -> NamedSharding | None:
+def place_as_typed(aval: ShapedArray, mesh: Mesh, around: Mesh) -> NamedSharding | None:
     """Where a result lies whose type says how explicit axes split it.
 
-    None if the compiler decides along other axes.
+    None if the compiler decides along some axes of the mesh `around`.
     """
-    if not mesh.are_all_axes_explicit:
+    if not (mesh.are_all_axes_explicit and around.are_all_axes_explicit):
         return None
     splits = ((),) * aval.ndim if aval.explicit is None else aval.explicit.splits
     return NamedSharding(mesh, PartitionSpec(*[axes or None for axes in splits]))

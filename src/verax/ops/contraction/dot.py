@@ -358,9 +358,9 @@ def dot_splits(
     if any([bool(a) and bool(b) for a, b in zip(*specs, strict=True)]):
         left, right = (f"({', '.join(map(axes_text, spec))})" for spec in specs)
         raise ShardingTypeError(
-            "got operands of which contracting dimensions are sharded and it is "
-            "ambiguous how the output should be sharded. Please specify the output "
-            "sharding via the `out_sharding` parameter. Got "
+            "Contracting dimensions are sharded and it is ambiguous how the output "
+            "should be sharded. Please specify the output sharding via the "
+            "`out_sharding` parameter. Got "
             f"lhs_contracting_spec={left} and rhs_contracting_spec={right}"
         )
     labels: list[list[str]] = [

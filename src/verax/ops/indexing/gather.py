@@ -121,7 +121,7 @@ def gather_splits(
         return connected(avals, [places, [*front, None]], [result])
     except ShardingTypeError:
         raise ShardingTypeError(
-            "got operands whose sharding leaves open how the result is sharded, or "
+            "the sharding of the operands leaves open how the result is sharded, or "
             f"needs a collective: {operand} at indices {indices}. Use "
             "`.at[...].get(out_sharding=)` to provide output PartitionSpec for the "
             "gather indexing"

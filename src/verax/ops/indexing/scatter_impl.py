@@ -402,7 +402,7 @@ def scatter_splits(
         return connected(avals, [places, [*front, None], written], [places])
     except ShardingTypeError:
         raise ShardingTypeError(
-            "got operands whose sharding leaves open how the result is sharded, or "
+            "the sharding of the operands leaves open how the result is sharded, or "
             f"needs a collective: {operand} at indices {indices}, updates {updates}. "
             "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output "
             "PartitionSpec for the scatter update"

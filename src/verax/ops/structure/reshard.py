@@ -136,12 +136,21 @@ def split_by(x: Array, place: TypeSharding) -> Array:
     return retyped(x, explicit_of(place, x.ndim), mesh_type(place))
 
 
+def replaced(x: Any, by: Callable[[Array], object]) -> Any:
+    """The same with other arrays, also those in tuples and lists."""
+    if isinstance(x, Array):
+        return by(x)
+    if type(x) in (tuple, list):
+        return type(x)([replaced(item, by) for item in x])
+    return x
+
+
 def no_explicit_axes(name: str, place: object) -> ValueError:
     """The error of an `out_sharding` over a mesh where the compiler decides."""
     return ValueError(
-        f"{name} takes an out_sharding over a mesh with AxisType.Explicit axes, not "
-        f"{place}; along Auto axes, use verax.lax.with_sharding_constraint on its "
-        "result"
+        f"PartitionSpec passed to {name} cannot contain axis names that are of type "
+        f"Auto or Manual, but got {place}: an out_sharding is for AxisType.Explicit "
+        "axes; along others, use verax.lax.with_sharding_constraint on the result"
     )
 
 
@@ -162,11 +171,12 @@ def sharded(
     place = TypeShardings.resolved(name, out_sharding)
     if AxisType.Explicit not in place.mesh.axis_types:
         raise no_explicit_axes(name, place)
-    operands = [x for x in args if isinstance(x, Array)]
+    operands: list[Array] = []
+    replaced(args, operands.append)
 
     def body(*xs: Array) -> Sequence[Array]:
         rest = iter([retyped(x, None) for x in xs])
-        own = [next(rest) if isinstance(x, Array) else x for x in args]
+        own = replaced(args, lambda _: next(rest))
         return (split_by(function(*own, **options), place),)
 
     if not STATE.interpreter.immediate:

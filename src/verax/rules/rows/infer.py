@@ -63,7 +63,7 @@ def infer_split(
         return found
     except ShardingTypeError as error:
         text = str(error)
-        name = "" if text.startswith(row.name) else f"{row.name} "
+        name = "" if text.startswith(row.name) else f"{row.name}: "
         raise ShardingTypeError(f"{name}{text}") from None
 
 

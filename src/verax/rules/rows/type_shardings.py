@@ -63,7 +63,7 @@ def connected(
                 continue
             if label is None:
                 raise ShardingTypeError(
-                    f"takes operands that are whole along dimension {i}, but got "
+                    f"the operands must be unsharded along dimension {i}, but got "
                     f"{aval}; reshard it (verax.sharding.reshard), or say the sharding "
                     "of the result with out_sharding or verax.sharding.auto_axes"
                 )
@@ -212,9 +212,9 @@ def block_splits(
 def ambiguous_reshape(x: ShapedArray, new: Sequence[int]) -> ShardingTypeError:
     """The error of a reshape after which no dimension is split evenly."""
     return ShardingTypeError(
-        f"cannot say how its result is split: a part of {x} becomes dimensions of "
-        f"sizes {tuple(new)}. Please specify the sharding of the output via the "
-        "`out_sharding` argument of verax.lax.reshape"
+        f"This reshape is not supported: a part of {x} becomes dimensions of sizes "
+        f"{tuple(new)}, which leaves open how they are split. Please specify the "
+        "sharding of the output via the `out_sharding` argument of verax.lax.reshape"
     )
 
 
