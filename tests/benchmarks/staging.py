@@ -12,6 +12,7 @@ import gc
 import time
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -22,7 +23,7 @@ from .figures import growth_exponent
 from .measure import Figure, Fresh, Looped, Work
 from .module_text import inlined, written
 from .namespace import Namespace, Scale, block
-from .programs import Build, Program
+from .programs import BATCH, Build, Program
 
 type Transform = Callable[[Namespace, Program], Callable[..., Any]]
 type Stage = Callable[[Namespace, Program], Work]
@@ -206,6 +207,11 @@ def _scalars_operators(ns: Namespace, scale: Scale) -> Program:
     return programs.scalars_operators(ns, scale.scalars)
 
 
+def _chain(ns: Namespace, scale: Scale) -> Program:
+    program, x = programs.scalars_lax(ns, scale.scalars), ns.array(CHAINED)
+    return replace(program, arguments=(x, x), batched=(ns.array(BATCH, CHAINED), x))
+
+
 def _scalars_hessian(ns: Namespace, scale: Scale) -> Program:
     return programs.scalars_operators(ns, scale.hessian_scalars)
 
@@ -225,6 +231,9 @@ def _transformer(ns: Namespace, scale: Scale) -> Program:
 def _tiny(ns: Namespace, scale: Scale) -> Program:
     return programs.scalars_operators(ns, 1)
 
+
+# Elements of each array of a chain of elementwise operations.
+CHAINED = 2048
 
 SCALARS: dict[str, Build] = {
     "scalars_lax": _scalars_lax,
@@ -318,6 +327,7 @@ def call_cases() -> list[Case]:
         Case("first/tiny", first_call(_tiny), Goal(None, 0.9)),
         Case("first/mlp_grad", first_call(programs.mlp, gradient), Goal(None, 0.85)),
         Case("first/scalars", first_call(_scalars_operators), Goal(None, 0.75)),
+        Case("first/chain", first_call(_chain), Goal(None, 0.45)),
     ]
     exponents = [
         Case(f"growth/{s}_exponent", partial(_exponent, s), GROWTH, "", absolute=True)

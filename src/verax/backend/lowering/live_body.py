@@ -30,10 +30,8 @@ from verax.rules.values.lazy import LazyFunction
 from verax.transforms.engine.dce import live, variables
 
 # Most programs are short, and do not need it.
-with_kept_calls: Final = LazyFunction(
-    "verax.transforms.passes.outline", "with_kept_calls"
-)
-# Equations of a program in which nothing is worth a function.
+for_one_cpu: Final = LazyFunction("verax.transforms.passes.chains", "for_one_cpu")
+# Equations of a program in which nothing is worth a function or several loops.
 FEW: Final = 48
 # Elements up to which the code of an array operation is as fast unrolled as not: it is
 # dwarfed by the call of the operation.
@@ -92,12 +90,16 @@ def live_body(engine: Engine, jaxpr: Jaxpr) -> tuple[Body, tuple[bool, ...]]:
     return body, kept
 
 
-def outlined_body(body: Body, calls: str) -> Body:
-    """The body with calls for runs of equations that occur again; see `outline`."""
+def body_for_cpu(body: Body, calls: str) -> Body:
+    """The body with calls for what occurs again, and long chains split; see `chains`.
+
+    This is for programs on one CPU.
+    """
     eqns = [eqn for eqn in body.eqns if eqn is not None]
     if len(eqns) < FEW and not any(map(holds_programs, eqns)):
         return body
-    return evolve(body, eqns=with_kept_calls(eqns, body.outvars, calls))
+    found, size = for_one_cpu(eqns, body.outvars, calls, body.size)
+    return evolve(body, eqns=found, size=size)
 
 
 def holds_programs(eqn: Eqn) -> bool:

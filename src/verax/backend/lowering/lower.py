@@ -17,10 +17,10 @@ from verax.backend.lowering.callback_calls import HostCalls
 from verax.backend.lowering.equation_templates import Platforms
 from verax.backend.lowering.live_body import (
     Body,
+    body_for_cpu,
     body_of,
     is_small,
     live_body,
-    outlined_body,
 )
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.module_writer import Module
@@ -79,12 +79,12 @@ def lower(
             spread,
             inline_constants,
             located,
-            calls if keeps_calls(platforms, spread, jaxpr) else "inline",
+            calls,
         )
 
 
-def keeps_calls(platforms: Platforms, spread: Spread | None, jaxpr: Jaxpr) -> bool:
-    """Whether XLA can leave calls in such a program: on one device, which is a CPU."""
+def is_tunable(platforms: Platforms, spread: Spread | None, jaxpr: Jaxpr) -> bool:
+    """Whether a program is for one CPU, which calls and barriers are measured on."""
     one = spread is None or len(spread.order) < 2
     symbolic = any([aval.symbolic for aval in jaxpr.in_avals])
     return platforms == ("cpu",) and one and not symbolic
@@ -108,8 +108,8 @@ def lowered_here(
         body, kept = body_of(jaxpr), (True,) * len(jaxpr.invars)
     else:
         body, kept = live_body(engine, jaxpr)
-    if calls != "inline":
-        body = outlined_body(body, calls)
+    if is_tunable(platforms, spread, jaxpr):
+        body = body_for_cpu(body, calls)
     rewritten = perf_counter()
     meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)
     symbolic = any([aval.symbolic for aval in body.in_avals])

@@ -11,8 +11,8 @@ Equations are equal here if primitive, params and types are; `repeats` finds the
 and `blocks` writes them.
 """
 
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Callable, Sequence
+from operator import attrgetter, is_
 from typing import Final
 
 import numpy as np
@@ -35,6 +35,7 @@ OUTLINED: Final = 1 << 10
 STAYS: Final = Metadata((("inlineable", "false"),))
 
 primitive_of: Final = attrgetter("primitive")
+params_of: Final = attrgetter("params")
 
 
 @frozen(repr=False)
@@ -70,12 +71,18 @@ def outline(jaxpr: Jaxpr, limits: Limits = EVERYTHING) -> Jaxpr:
 def outlined(jaxpr: Jaxpr, limits: Limits) -> Jaxpr:
     """`outline`, without its memo."""
     eqns = list(jaxpr.eqns)
-    written = outlined_eqns(eqns, jaxpr.outvars, limits)
-    if len(written) == len(eqns) and all(map(is_same, written, eqns)):
+    nested = with_subjaxprs(eqns, lambda inner: outline(inner, limits))
+    written = outlined_eqns(nested, jaxpr.outvars, limits)
+    return with_eqns(jaxpr, written)
+
+
+def with_eqns(jaxpr: Jaxpr, eqns: Sequence[Eqn]) -> Jaxpr:
+    """The program with other equations for the same outputs."""
+    if len(eqns) == len(jaxpr.eqns) and all(map(is_, eqns, jaxpr.eqns)):
         return jaxpr
-    builder = Builder("outline")
+    builder = Builder("a rewrite")
     env: dict[int, Atom] = {v.index: builder.input(v.aval).atom for v in jaxpr.invars}
-    for eqn in written:
+    for eqn in eqns:
         ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
         outs = builder.copy(eqn, ins)
         env.update([(v.index, x) for v, x in zip(eqn.outvars, outs, strict=True)])
@@ -83,18 +90,14 @@ def outlined(jaxpr: Jaxpr, limits: Limits) -> Jaxpr:
     return builder.close(ends)[0]
 
 
-def is_same(one: object, other: object) -> bool:
-    return one is other
-
-
 def outlined_eqns(
-    eqns: Sequence[Eqn], outvars: Sequence[Atom], limits: Limits
+    eqns: list[Eqn], outvars: Sequence[Atom], limits: Limits
 ) -> list[Eqn]:
     """The equations of a program with outputs `outvars`, those of runs as calls.
 
-    The variables keep their numbers.
+    What they hold is outlined already. The variables keep their numbers.
     """
-    inside = kept_calls(within(eqns, limits), limits)
+    inside = kept_calls(eqns, limits)
     if limits.streams and not may_stream(inside):
         return inside
     if not worth(inside, limits):
@@ -112,11 +115,19 @@ def outlined_eqns(
 
 
 def with_kept_calls(
-    eqns: Sequence[Eqn], outvars: Sequence[Atom], calls: str
+    eqns: Sequence[Eqn],
+    outvars: Sequence[Atom],
+    calls: str,
+    then: Callable[[Jaxpr], Jaxpr],
 ) -> list[Eqn]:
-    """The equations as XLA gets them, with the option `calls` "auto" or "keep"."""
+    """The equations as XLA gets them, with the option `calls` "auto" or "keep".
+
+    Jaxprs that they hold are outlined, and rewritten by `then`.
+    """
+    limits = PAYING if calls == "auto" else EVERYTHING
     with paused():
-        return outlined_eqns(eqns, outvars, PAYING if calls == "auto" else EVERYTHING)
+        nested = with_subjaxprs(eqns, lambda inner: then(outline(inner, limits)))
+        return outlined_eqns(nested, outvars, limits)
 
 
 def worth(eqns: Sequence[Eqn], limits: Limits) -> bool:
@@ -128,14 +139,13 @@ def worth(eqns: Sequence[Eqn], limits: Limits) -> bool:
     return repeating(names, limits.least) + limits.least >= limits.saved
 
 
-def within(eqns: Sequence[Eqn], limits: Limits) -> list[Eqn]:
-    """The equations with the jaxprs that they hold outlined."""
+def with_subjaxprs(eqns: Sequence[Eqn], rewrite: Callable[[Jaxpr], Jaxpr]) -> list[Eqn]:
+    """The equations with the jaxprs that they hold rewritten."""
     changed: dict[int, Params] = {}
-    for params in {id(eqn.params): eqn.params for eqn in eqns}.values():
-        if type(params).transient is not False:  # type: ignore[comparison-overlap]  # not the property
-            found = map_subjaxprs(
-                params, lambda inner: outline(inner, limits), aside=False
-            )
+    held = [*map(params_of, eqns)]
+    for params in dict(zip(map(id, held), held, strict=True)).values():
+        if type(params).transient is not False:
+            found = map_subjaxprs(params, rewrite, aside=False)
             if found is not params:
                 changed[id(params)] = found
     if not changed:
