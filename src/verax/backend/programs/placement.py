@@ -17,7 +17,6 @@ from attrs import frozen
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import default_place, devices_text
 from verax.backend.arrays.places import Placed
-from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import (
     AbsentDevice,
     Mesh,
@@ -252,7 +251,7 @@ def sharding_of(x: object) -> Sharding | None:
     found = None if isinstance(x, Array) else getattr(x, "sharding", None)
     if not isinstance(found, Sharding) or says_nothing(found):
         return None
-    if isinstance(found, NamedSharding) and isinstance(found.mesh, AbstractMesh):
+    if isinstance(found, NamedSharding) and not isinstance(found.mesh, Mesh):
         return found.update(mesh=concrete_mesh(found.mesh))
     return found
 
