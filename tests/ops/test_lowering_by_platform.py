@@ -8,15 +8,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 import verax
+from tests.gpu.plugin_targets import golden_targets
 from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.stablehlo_io import parsed
 from verax.extend import MissingRule
 from verax.ir.jaxpr import Jaxpr
 from verax.lax import linalg
+from verax.ops.linalg.forms import (
+    TridiagonalSolveParams,
+    lower_system,
+    lower_system_on_gpu,
+    tridiagonal_solve_p,
+)
 from verax.ops.table import PRIMITIVES, ROWS
+from verax.rules.rows.emitter import Emitter
 from verax.rules.rows.row import Row
 from verax.verify.cases.case import traced
 from verax.verify.cases.growing import pool_of
@@ -24,10 +33,10 @@ from verax.verify.random_programs import composable
 from verax.verify.seeded_programs import seed_case
 
 # What only LAPACK computes, and what the solvers of GPUs compute, too.
-LAPACK = ("eig", "hessenberg", "schur", "tridiagonal_solve")
+LAPACK = ("hessenberg", "schur")
 SOLVED = (
-    *("cholesky", "eigh", "geqrf", "householder_product", "lu", "qr", "svd"),
-    "tridiagonal",
+    *("cholesky", "eig", "eigh", "geqrf", "householder_product", "lu", "qr", "svd"),
+    *("tridiagonal", "tridiagonal_solve"),
 )
 CALLBACKS = ("debug_callback", "io_callback", "pure_callback")
 LACKING = {
@@ -37,6 +46,9 @@ LACKING = {
     "tpu": (*LAPACK, *SOLVED, *CALLBACKS),
 }
 POOL = pool_of(composable(ROWS, "jvp", "batch", "lower"))
+# Custom calls that XLA itself takes on every platform.
+BUILT_IN = frozenset(("annotate_device_placement",))
+TARGET = re.compile(r'call_target_name = "([^"]+)"')
 DRAWN = tuple(name for name, row in PRIMITIVES.items() if row.draw is not None)
 
 
@@ -62,8 +74,11 @@ def test_rows_without_a_lowering(platform: str) -> None:
 
 
 def check_module(jaxpr: Jaxpr, *platforms: str) -> None:
-    """The module of a program is StableHLO for these platforms."""
-    parsed(lower(ENGINE, jaxpr, "f", platforms=platforms).text)
+    """The module is StableHLO for these platforms, and calls what the plugin has."""
+    text = lower(ENGINE, jaxpr, "f", platforms=platforms).text
+    assert parsed(text).operation.verify()
+    if platforms == ("cuda",):
+        assert set(TARGET.findall(text)) <= golden_targets() | BUILT_IN
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -123,6 +138,61 @@ def test_routines_of_gpus(
     assert routines(f, shape, platform) == [f"{solver}_{name}_ffi" for name in names]
 
 
-def test_what_an_option_lacks() -> None:
-    with pytest.raises(MissingRule, match=r"qr with pivoting=True has no .* for cuda"):
-        routines(lambda x: linalg.qr(x, pivoting=True), (3, 3), "cuda")
+@pytest.mark.parametrize(("platform", "vendor"), [("cuda", "cu"), ("rocm", "hip")])
+def test_routines_that_plugins_compute_on_the_host(platform: str, vendor: str) -> None:
+    """By LAPACK or MAGMA: general eigenvalues, and QR with pivoting."""
+    found = routines(lambda x: linalg.eig(x.real), (2, 3, 3), platform)
+    assert found == [f"{vendor}hybrid_eig_real"]
+    assert routines(linalg.eig, (3, 3), platform) == [f"{vendor}hybrid_eig_comp"]
+    found = routines(lambda x: linalg.qr(x, pivoting=True), (3, 5), platform)
+    assert found == [f"{vendor}hybrid_geqp3", f"{vendor}solver_orgqr_ffi"]
+
+
+@pytest.mark.parametrize(("platform", "vendor"), [("cuda", "cu"), ("rocm", "hip")])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_tridiagonal_systems_on_gpus(rows: int, platform: str, vendor: str) -> None:
+    def solved(b: Any, perturb: bool = False) -> Any:
+        d = b[..., 0]
+        return linalg.tridiagonal_solve(d, d, d, b, perturb_singular=perturb)
+
+    assert routines(solved, (2, rows, 2), platform) == [f"{vendor}sparse_gtsv2_ffi"]
+    found = routines(partial(solved, perturb=True), (rows, 2), platform)
+    assert found == [f"{vendor}_tridiagonal_solve_perturbed"]
+
+
+class WithLapack:
+    """An emitter for cuda that asks LAPACK to solve what cuSPARSE would."""
+
+    platform = "cuda"
+
+    def __init__(self, e: Emitter) -> None:
+        self.inner = e
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def op(self, name: str, xs: Any, outs: Any, *rest: Any, **options: Any) -> Any:
+        if name != "stablehlo.custom_call":
+            return self.inner.op(name, xs, outs, *rest, **options)
+        assert all(x.aval.shape[-1] >= 3 for x in xs[:3])
+        return lower_system(self.inner, TridiagonalSolveParams(), xs, outs)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_the_system_of_cusparse_has_the_same_solution(rows: int) -> None:
+    row: Row[Any] = evolve(
+        tridiagonal_solve_p,
+        lower_on={
+            "cpu": lambda e, p, xs, outs: lower_system_on_gpu(
+                WithLapack(e),  # type: ignore[arg-type]  # an Emitter by delegation
+                p,
+                xs,
+                outs,
+            )
+        },
+    )
+    dl, d, du = np.random.default_rng(rows).normal(size=(3, rows)).astype(np.float32)
+    b = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+    expected = linalg.tridiagonal_solve(dl, d + 5, du, b)
+    solve = verax.jit(lambda *xs: row.call(TridiagonalSolveParams(), *xs))
+    np.testing.assert_allclose(solve(dl, d + 5, du, b), expected, rtol=1e-5)

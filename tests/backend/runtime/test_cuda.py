@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,6 +107,72 @@ def test_the_client_starts_step_by_step(installed: Path, runtime: Runtime) -> No
     assert names[-2:] == ["initialize_pjrt_plugin", "make_c_api_client"]
     options = runtime.said[-1][2]
     assert options["platform_name"] == "cuda"
+
+
+def refuse(message: str) -> Any:
+    def raised(*args: Any, **options: Any) -> Any:
+        raise RuntimeError(message)
+
+    return raised
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("INTERNAL: cuInit: CUDA_ERROR_NO_DEVICE", "The driver shows no GPU"),
+        ("NOT_FOUND: no supported devices found for CUDA", "The driver shows no GPU"),
+        ("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "driver is older than the plugin needs"),
+        (
+            "RESOURCE_EXHAUSTED: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+            "no free memory: .*XLA_PYTHON_CLIENT_PREALLOCATE=false",
+        ),
+        ("INTERNAL: something else", r"something else\nNVIDIA's driver is not here"),
+    ],
+)
+def test_a_start_that_fails_says_what_to_do(
+    said: str,
+    advice: str,
+    installed: Path,
+    runtime: Runtime,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cuda, "DRIVER", "libcuda-is-not-here.so")
+    monkeypatch.setattr(runtime, "make_c_api_client", refuse(said), raising=False)
+    with pytest.raises(RuntimeError, match=f"(?s)'cuda' failed to init.*{advice}"):
+        cuda.start_cuda_client()
+
+
+def test_a_library_that_does_not_load(
+    installed: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "DRIVER", "libc.so.6")
+    load = refuse("Failed to open xla_cuda_plugin.so: libcudnn.so.9: cannot open")
+    monkeypatch.setattr(runtime, "load_pjrt_plugin_dynamically", load, raising=False)
+    with pytest.raises(RuntimeError, match=r"'cuda' failed .*libcudnn\.so\.9"):
+        cuda.start_cuda_client()
+
+
+@pytest.mark.parametrize("package", ["jax-cuda13-pjrt", "jax-cuda13-plugin"])
+def test_a_plugin_of_another_version(
+    package: str, installed: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {"jaxlib": "0.12.0.1", package: "0.11.2"}
+    monkeypatch.setattr(cuda, "version_of", versions.get)
+    message = rf"{package} has version 0\.11\.2, but jaxlib 0\.12\.0\.1\. .*==0\.12"
+    with pytest.raises(RuntimeError, match=message):
+        cuda.start_cuda_client()
+    assert not runtime.said
+    versions[package] = "0.12.0.1"
+    cuda.start_cuda_client()
+
+
+def test_extras_allow_the_versions_of_jaxlib() -> None:
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())["project"]
+    (jaxlib,) = [x for x in project["dependencies"] if x.startswith("jaxlib")]
+    for number in ("12", "13"):
+        (plugin,) = project["optional-dependencies"][f"cuda{number}"]
+        name = f"jax-cuda{number}-plugin[with-cuda]"
+        assert plugin == jaxlib.replace("jaxlib", name)
 
 
 def test_memory_and_devices_come_from_the_usual_variables(

@@ -6,7 +6,8 @@ the library is loaded and its kernels are registered here, step by step::
     plugin = find_plugin()            # None without a plugin or without a GPU
     client = start_cuda_client()
 
-The packages are those of JAX (`jax-cuda13-plugin`, `jax-cuda13-pjrt`), and memory is
+The packages are those of JAX (`jax-cuda13-plugin`, `jax-cuda13-pjrt`), in the version
+of jaxlib; the extras `cuda12` and `cuda13` install them. Memory is
 set by the variables that JAX reads: `XLA_PYTHON_CLIENT_PREALLOCATE`,
 `XLA_CLIENT_MEM_FRACTION`, `XLA_PYTHON_CLIENT_MEM_FRACTION`,
 `XLA_PYTHON_CLIENT_ALLOCATOR`; `VERAX_CUDA_VISIBLE_DEVICES` or
@@ -16,7 +17,9 @@ set by the variables that JAX reads: `XLA_PYTHON_CLIENT_PREALLOCATE`,
 import ctypes
 import functools
 import glob
+import importlib.metadata
 import importlib.util
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +29,7 @@ from jaxlib import _profiler, plugin_support, xla_client
 
 from verax.backend.runtime.cluster import CLUSTER, start_joined
 from verax.backend.runtime.environment import first_variable
+from verax.backend.runtime.errors import trimmed
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import State
@@ -58,13 +62,40 @@ NVIDIA_LIBRARIES: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("cudnn", ("libcudnn.so.9",)),
 )
 KERNELS: Final = ("gpu_solver", "gpu_linalg", "gpu_prng", "gpu_sparse")
+DRIVER: Final = "libcuda.so.1"
+NUMBERS: Final = re.compile(r"\d+(?:\.\d+)*")
+FAILED: Final = "The platform 'cuda' failed to initialize"
+# What the runtime says when it does not start, and what to do about it.
+ADVICE: Final[Sequence[tuple[re.Pattern[str], str]]] = (
+    (
+        re.compile("RESOURCE_EXHAUSTED|OUT_OF_MEMORY|out of memory", re.IGNORECASE),
+        "The GPU has no free memory: nvidia-smi lists the processes that hold it. End "
+        "them, choose other GPUs with VERAX_CUDA_VISIBLE_DEVICES, or take less with "
+        "XLA_PYTHON_CLIENT_PREALLOCATE=false or XLA_PYTHON_CLIENT_MEM_FRACTION=.3",
+    ),
+    (
+        re.compile("INSUFFICIENT_DRIVER|SYSTEM_DRIVER_MISMATCH|driver version"),
+        "NVIDIA's driver is older than the plugin needs: update it, or install "
+        "verax[cuda12] if you have verax[cuda13]",
+    ),
+    (
+        re.compile("NO_DEVICE|no supported devices|No visible GPU", re.IGNORECASE),
+        "The driver shows no GPU: look at CUDA_VISIBLE_DEVICES and nvidia-smi; a "
+        "container must be started with its GPUs",
+    ),
+)
 
 
 @frozen(repr=False)
 class CudaPlugin(ReprMixin):
-    """An installed plugin: its shared library."""
+    """An installed plugin: its shared library, and the packages it came in.
+
+    `kernels` is the package of the plugin's kernels, which has the same version.
+    """
 
     library: Path
+    package: str
+    kernels: str
 
 
 def package_folders(name: str) -> list[Path]:
@@ -83,8 +114,71 @@ def find_plugin() -> CudaPlugin | None:
         for place in package_folders(NAMESPACE):
             library = place / folder / LIBRARY
             if library.exists():
-                return CudaPlugin(library)
+                name = "jax-" + folder.removeprefix("xla_")
+                return CudaPlugin(library, f"{name}-pjrt", f"{name}-plugin")
     return None
+
+
+def version_of(package: str) -> str | None:
+    """The version of an installed package, if its metadata is there."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def check_versions(plugin: CudaPlugin) -> None:
+    """Refuse a plugin of another version than jaxlib's.
+
+    The two share structures that change between versions. Files without metadata are
+    taken as they are.
+
+    Raises:
+        RuntimeError: a package of the plugin has another version.
+    """
+    jaxlib = version_of("jaxlib") or ""
+    for package in (plugin.package, plugin.kernels):
+        version = version_of(package)
+        if version is not None and numbers(version) != numbers(jaxlib):
+            raise RuntimeError(
+                f"{FAILED}: {package} has version {version}, but jaxlib {jaxlib}. "
+                "Install them in one version: pip install "
+                f"'{plugin.kernels}[with-cuda]=={jaxlib}'"
+            )
+
+
+def numbers(version: str) -> str:
+    """The numbers that a version starts with.
+
+    >>> numbers("0.12.0.dev20261016")
+    '0.12.0'
+    """
+    found = NUMBERS.match(version)
+    return found[0] if found else version
+
+
+def driver_is_there() -> bool:
+    """Whether NVIDIA's driver library can be loaded."""
+    try:
+        ctypes.CDLL(DRIVER)
+    except OSError:
+        return False
+    return True
+
+
+def failure(error: Exception) -> RuntimeError:
+    """What a failed start means, and what to do."""
+    words = trimmed(str(error))
+    for pattern, advice in ADVICE:
+        if pattern.search(str(error)):
+            return RuntimeError(f"{FAILED}: {words}\n{advice}.")
+    if not driver_is_there():
+        advice = (
+            f"NVIDIA's driver is not here ({DRIVER} cannot be loaded): install it; a "
+            "container must be started with its GPUs"
+        )
+        return RuntimeError(f"{FAILED}: {words}\n{advice}.")
+    return RuntimeError(f"{FAILED}: {words}")
 
 
 def load_nvidia_libraries() -> list[Path]:
@@ -161,6 +255,8 @@ def register_kernels(c_api: object) -> None:
     for module in KERNELS:
         registrations = LazyModule(f"jaxlib.{module}").registrations()
         register_all(registrations.get(PLATFORM, ()))
+    # Kernels that call LAPACK on the host look it up in SciPy once.
+    LazyModule("jaxlib.gpu_solver").initialize_hybrid_kernels()
 
 
 def register_all(kernels: Iterable[tuple[str, object, int]]) -> None:
@@ -197,13 +293,23 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
     plugin = find_plugin()
     if plugin is None:
         reason = (
-            "no plugin is installed: install jax-cuda13-plugin and jax-cuda13-pjrt in "
-            "the same version as jaxlib"
+            "no plugin is installed: pip install 'verax[cuda13]', or 'verax[cuda12]' "
+            "for a driver of CUDA 12 (jax-cuda13-plugin in the version of jaxlib)"
             if glob.glob(GPU_FILES)
             else f"this machine has no NVIDIA GPU ({GPU_FILES} matches nothing)"
         )
-        raise RuntimeError(f"The platform 'cuda' failed to initialize: {reason}.")
+        raise RuntimeError(f"{FAILED}: {reason}.")
+    check_versions(plugin)
     options = client_options()
+    try:
+        load_plugin(plugin)
+        return make_client(options)
+    except (RuntimeError, OSError) as error:
+        raise failure(error) from error
+
+
+def load_plugin(plugin: CudaPlugin) -> None:
+    """Load the plugin and what it needs, and make its kernels known."""
     load_nvidia_libraries()
     c_api = xla_client.load_pjrt_plugin_dynamically(NAME, str(plugin.library))
     LOADED.c_api = c_api
@@ -211,6 +317,10 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
     register_kernels(c_api)
     if not xla_client.pjrt_plugin_initialized(NAME):
         xla_client.initialize_pjrt_plugin(NAME)
+
+
+def make_client(options: dict[str, Any]) -> xla_client.Client:
+    """The plugin's client, which joins the other processes if there are any."""
     if not State.joined:
         return xla_client.make_c_api_client(NAME, options)
     return start_joined(

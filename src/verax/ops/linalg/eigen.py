@@ -48,6 +48,7 @@ from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.families.lapack import (
     SOLVING,
     by_dtype,
+    hybrid,
     info_type,
     letter,
     matrix_row,
@@ -191,6 +192,20 @@ def unpacked(imaginary: NDArray, vectors: NDArray) -> NDArray:
     return found
 
 
+def general_eigen(
+    e: Emitter,
+    flags: tuple[bool, bool],
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> tuple[Operand, ...]:
+    """Values, left and right vectors as the flags ask, and what the routine says."""
+    if e.platform == "cpu":
+        left, right = [letter("NV"[asked]) for asked in flags]
+        return routine(e, "?geev", xs, outs, {}, compute_left=left, compute_right=right)
+    name = by_dtype(xs[0].aval.dtype, "eig_real", "eig_comp")
+    return hybrid(e, name, xs, outs, {}, left=flag(flags[0]), right=flag(flags[1]))
+
+
 def lower_eig(
     e: Emitter, p: EigParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
@@ -200,22 +215,15 @@ def lower_eig(
     parts: tuple[ShapedArray, ...] = (outs[0],)
     if not is_complex(a.aval.dtype):
         parts = (outs[0].with_dtype(a.aval.dtype),) * 2
-    found = routine(
-        e,
-        "?geev",
-        xs,
-        (*parts, vectors, vectors, info_type(vectors.shape[:-2])),
-        {},
-        compute_left=letter("NV"[flags[0]]),
-        compute_right=letter("NV"[flags[1]]),
-    )
+    types = *parts, vectors, vectors, info_type(vectors.shape[:-2])
+    found = general_eigen(e, flags, xs, types)
     *values, left, right, info = found
     w = (
         values[0]
         if len(values) == 1
         else e.op("stablehlo.complex", values, outs[:1])[0]
     )
-    chosen = [v for v, flag in zip((left, right), flags, strict=True) if flag]
+    chosen = [v for v, asked in zip((left, right), flags, strict=True) if asked]
     return or_nan(e, info, (w, *chosen))
 
 
@@ -267,7 +275,7 @@ eig_p: Row[EigParams] = matrix_row(
     results=eig_results,
     evaluate=evaluate_eig,
     jvp=one_pushed(jvp_eig),
-    lower_on={"cpu": lower_eig},
+    lower_on=dict.fromkeys(SOLVING, lower_eig),
     multiple_results=True,
 )
 

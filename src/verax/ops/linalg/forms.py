@@ -26,6 +26,7 @@ from verax.ops.linalg.algebra import (
 from verax.ops.structure.slicing import pad
 from verax.rules.families.lapack import (
     SOLVING,
+    VENDORS,
     by_dtype,
     info_type,
     letter,
@@ -37,10 +38,11 @@ from verax.rules.families.lapack import (
     solver,
     square,
 )
-from verax.rules.rows.emitter import Emitter, Operand, flag
+from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
 from verax.rules.rows.row import Engine, Known, NDArray, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.sizes import surely_less
 
 lapack = LazyModule("scipy.linalg.lapack")
 
@@ -296,6 +298,54 @@ def lower_system(
     return or_nan(e, info, (x,))
 
 
+def edged(
+    e: Emitter, x: Operand, axis: int, before: int, after: int, value: float = 0.0
+) -> Operand:
+    """`x` with so many values more, or fewer if negative, at both ends of an axis."""
+    low, high, inner = ([0] * x.aval.ndim for _ in range(3))
+    low[axis], high[axis] = before, after
+    shape = list(x.aval.shape)
+    shape[axis] += before + after
+    return e.op(
+        "stablehlo.pad",
+        (x, e.constant(value, x.aval.with_shape(()))),
+        (x.aval.with_shape(shape),),
+        (),
+        edge_padding_low=i64s(low),
+        edge_padding_high=i64s(high),
+        interior_padding=i64s(inner),
+    )[0]
+
+
+def lower_system_on_gpu(
+    e: Emitter,
+    p: TridiagonalSolveParams,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """By cuSPARSE or hipSPARSE, which report no failure.
+
+    They want zeros outside the matrix and three rows or more: rows of the identity
+    are added where there may be fewer.
+    """
+    vendor = VENDORS[e.platform]
+    if p.perturb_singular:
+        target = f"{vendor}_tridiagonal_solve_perturbed"
+        return matrix_call(e, target, xs, outs, {}, {})
+    dl, d, du, b = xs
+    size, axis = d.aval.shape[-1], d.aval.ndim - 1
+    more = 0 if surely_less(2, size) else 2
+    system = (
+        edged(e, edged(e, dl, axis, -1, 0), axis, 1, more),
+        edged(e, d, axis, 0, more, 1.0) if more else d,
+        edged(e, edged(e, du, axis, 0, -1), axis, 0, 1 + more),
+        edged(e, b, axis, 0, more) if more else b,
+    )
+    target = f"{vendor}sparse_gtsv2_ffi"
+    (x,) = matrix_call(e, target, system, (system[3].aval,), {3: 0}, {})
+    return (edged(e, x, axis, 0, -more) if more else x,)
+
+
 def shifted(x: Array, by: int) -> Array:
     """The vectors moved by one place, zero where nothing comes from."""
     lead = ((0, 0, 0),) * (x.ndim - 1)
@@ -352,7 +402,7 @@ tridiagonal_solve_p: Row[TridiagonalSolveParams] = matrix_row(
     ranks=(1, 1, 1, 2),
     jvp=jvp_system,
     transpose=transpose_system,
-    lower_on={"cpu": lower_system},
+    lower_on={"cpu": lower_system, "gpu": lower_system_on_gpu},
 )
 
 

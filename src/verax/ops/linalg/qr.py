@@ -33,10 +33,17 @@ from verax.ops.linalg.algebra import (
 )
 from verax.ops.linalg.triangular import triangle_of, triangular_solve
 from verax.ops.structure.shape import broadcast_in_dim
-from verax.rules.families.lapack import SOLVING, by_dtype, matrix_row, routine, solver
+from verax.rules.families.lapack import (
+    SOLVING,
+    by_dtype,
+    hybrid,
+    matrix_row,
+    routine,
+    solver,
+)
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, i64s
-from verax.rules.rows.row import MissingRule, NDArray, Row, Zero
+from verax.rules.rows.row import NDArray, Row, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less
@@ -175,15 +182,12 @@ def factor_with_pivots(
     e: Emitter, a: Operand, order: ShapedArray, taus: ShapedArray
 ) -> tuple[Operand, tuple[Operand, ...], Operand]:
     """Packed factors, where each column came from (from 0), and scales."""
-    if e.platform != "cpu":
-        raise MissingRule(
-            f"qr with pivoting=True has no lowering for {e.platform}; leave the "
-            "pivoting out, or compute it on a CPU"
-        )
     free = e.broadcast(e.constant(0, order.with_shape(())), order.shape, ())
-    packed, found, factors = routine(
-        e, "?geqp3", (a, free), (a.aval, order, taus), {i: i for i in range(2)}
-    )
+    xs, outs, aliases = (a, free), (a.aval, order, taus), {0: 0, 1: 1}
+    if e.platform == "cpu":
+        packed, found, factors = routine(e, "?geqp3", xs, outs, aliases)
+    else:
+        packed, found, factors = hybrid(e, "geqp3", xs, outs, aliases)
     one = e.constant(1, order)
     return packed, e.op("stablehlo.subtract", (found, one), (order,)), factors
 

@@ -60,7 +60,8 @@ LETTERS: Mapping[DType, str] = {
 }
 SOLVING = ("cpu", "gpu")
 """The platforms with routines for matrices: LAPACK, and the solvers of GPUs."""
-SOLVERS: Mapping[str, str] = MappingProxyType({"cuda": "cusolver", "rocm": "hipsolver"})
+VENDORS: Mapping[str, str] = MappingProxyType({"cuda": "cu", "rocm": "hip"})
+"""What the names of the routines for GPUs begin with."""
 type Cores[P] = Callable[[P, Sequence[ShapedArray]], Sequence[ShapedArray]]
 type OneMatrix[P] = Callable[..., Sequence[NDArray]]
 
@@ -301,8 +302,25 @@ def solver(
 
     They have one name for all dtypes. Without `columns`, matrices are stored by rows.
     """
-    target = f"{SOLVERS[e.platform]}_{name}_ffi"
+    target = f"{VENDORS[e.platform]}solver_{name}_ffi"
     return matrix_call(e, target, operands, outs, {0: 0}, options, columns=columns)
+
+
+def hybrid(
+    e: Emitter,
+    name: str,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+    aliases: Mapping[int, int],
+    **options: str,
+) -> tuple[Operand, ...]:
+    """One routine that the plugin of a GPU computes on the host, or by MAGMA.
+
+    It takes MAGMA where that is installed and the matrices are large.
+    """
+    target = f"{VENDORS[e.platform]}hybrid_{name}"
+    settings = {"magma": '"auto"', **options}
+    return matrix_call(e, target, operands, outs, aliases, settings)
 
 
 def matrix_call(
