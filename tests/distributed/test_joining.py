@@ -50,7 +50,8 @@ def test_processes_that_do_not_all_come_and_one_that_is_there_twice(
     assert [process.status for process in ended] == [1, 1, 1]
     texts = [process.output for process in ended]
     assert "not all 3 processes came" in texts[0]
-    assert sum("is the process_id unique" in text for text in texts) == 1
+    # That of the number that is refused ends at once, the other when process 0 does.
+    assert any("is the process_id unique" in text for text in texts[1:])
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:

@@ -141,8 +141,9 @@ def connected_client(settings: Settings) -> _jax.DistributedRuntimeClient:
         reason = (
             f"not all {settings.count} processes came"
             if late
-            else "it refused: is the process_id unique, the number of processes the "
-            "same everywhere, and the security as the coordinator's?"
+            else "it refused, or has waited for all processes long enough: did all "
+            "start, is the process_id unique, the number of processes the same "
+            "everywhere, and the security as the coordinator's?"
         )
         raise RuntimeError(
             f"Process {settings.index} of {settings.count} could not join the others "
