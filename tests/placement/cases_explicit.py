@@ -457,3 +457,25 @@ def test_one_of_two_axes_is_explicit() -> None:
     assert str(found.aval) == "f32[8@x,8]"
     assert np.allclose(found, np.sin(VALUES) @ VALUES, atol=1e-5)
     assert '[{"x", ?}, {?}]' in compiled.lower(x).as_text()
+
+
+def test_bits_are_folded_where_they_are_whole() -> None:
+    x = split("x", values=VALUES > 0)
+    for call in (vnp.any, vnp.all):
+        assert bool(verax.jit(call)(x)) == bool(call(VALUES > 0))
+    with pytest.raises(ShardingTypeError, match="unsharded along dimension 0"):
+        lax.reduce_xor(x, (0,))
+
+
+def test_windows_and_pads_that_the_compiler_cannot_split() -> None:
+    x = split("x")
+    assert str(lax.pad(x, 0.0, [(2, 0, 0), (1, 1, 1)]).aval) == "f32[10@x,17]"
+    for config in ([(0, 0, 1), (0, 0, 0)], [(-2, 0, 0), (0, 0, 0)]):
+        with pytest.raises(ShardingTypeError, match="unsharded along dimension 0"):
+            lax.pad(x, 0.0, config)
+    windows = (1, 2), (1, 2), "VALID"
+    found = lax.reduce_window(x, 1.0, lax.mul, *windows)
+    assert str(found.aval) == "f32[8@x,4]"
+    assert np.allclose(found, VALUES[:, ::2] * VALUES[:, 1::2])
+    with pytest.raises(ShardingTypeError, match="unsharded along dimension 0"):
+        lax.reduce_window(x, 1.0, lax.mul, (2, 1), (2, 1), "VALID")

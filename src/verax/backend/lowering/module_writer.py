@@ -57,12 +57,12 @@ from verax.rules.rows.emitter import (
     constrained,
 )
 from verax.rules.rows.masks import Mask
-from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, is_split
+from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, is_split, stripped
 from verax.rules.rows.type_shardings import common_mesh
 from verax.rules.values.memo import recall
 from verax.transforms.engine.dce import variables
 from verax.transforms.engine.evaluate import literal_value
-from verax.transforms.engine.templates import types
+from verax.transforms.engine.templates import Avals, types
 
 # Lines of text from which an equation that occurs again becomes a function.
 LARGE = 4
@@ -497,23 +497,20 @@ class Writer(FunctionText):
         """An equation whose rule speaks of more than its operands."""
         module = self.module
         row = module.row_of(eqn)
-        outs = types(eqn.outvars)
-        operands = [
-            self.operand(x, atom.aval)
-            for x, atom in zip(given, eqn.invars, strict=True)
-        ]
-        key = (row, eqn.params, types(eqn.invars), outs)
+        avals, outs = lowered_types(row, types(eqn.invars), types(eqn.outvars))
+        operands = [self.operand(x, aval) for x, aval in zip(given, avals, strict=True)]
+        key = (row, eqn.params, avals, outs)
         if key in module.large and not self.told:
             consts = [constant_array(self, c) for c in inner_constants(eqn.params)]
             ins = [*consts, *operands]
             found = called(self, module.shared(key), ins, outs)
-            return [x.name for x in split_as_typed(self, row, key[2], outs, found)]
+            return [x.name for x in split_as_typed(self, row, eqn, found)]
         start, ordered = len(self.lines), is_ordered(eqn.effects)
         results = lowered(self, row, eqn.params, operands, outs, ordered=ordered)
         size = sum([line.count("\n") for line in self.lines[start:]])
         if size >= LARGE and not ordered and not self.told:
             module.large.add(key)
-        results = split_as_typed(self, row, key[2], outs, results)
+        results = split_as_typed(self, row, eqn, results)
         return [x.name or x for x in results]
 
     def literal(self, atom: Atom) -> Value:
@@ -538,14 +535,21 @@ class Writer(FunctionText):
         return self.operand(value, atom.aval)
 
 
+def lowered_types(row: Row[Any], avals: Avals, outs: Avals) -> tuple[Avals, Avals]:
+    """The types of operands and results as a rule sees them: nothing splits them.
+
+    Rules that say how values lie see all.
+    """
+    if row.sharding is as_typed or not is_split((*avals, *outs)):
+        return avals, outs
+    return tuple(stripped(avals)), tuple(stripped(outs))
+
+
 def split_as_typed(
-    writer: Writer,
-    row: Row[Any],
-    avals: Sequence[ShapedArray],
-    outs: Sequence[ShapedArray],
-    results: Sequence[Operand],
+    writer: Writer, row: Row[Any], eqn: Eqn, results: Sequence[Operand]
 ) -> Sequence[Operand]:
     """Results of an equation, which lie as explicit mesh axes in its types say."""
+    avals, outs = types(eqn.invars), types(eqn.outvars)
     if row.sharding is as_typed or not is_split((*avals, *outs)):
         return results
     mesh = common_mesh((*avals, *outs))

@@ -210,9 +210,10 @@ def conv_splits(
     x, k = avals
     dims = p.dimension_numbers
     labels: list[list[Hashable]] = [[None] * a.ndim for a in (x, k, outs[0])]
+    single = p.feature_group_count == p.batch_group_count == 1
     if p.batch_group_count == 1:
         labels[0][dims.lhs_spec[0]] = labels[2][dims.out_spec[0]] = "batch"
-    if p.feature_group_count == 1:
+    if single:
         labels[1][dims.rhs_spec[0]] = labels[2][dims.out_spec[1]] = "feature"
     return connected(avals, labels[:2], labels[2:])
 

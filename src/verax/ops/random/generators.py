@@ -15,7 +15,14 @@ from typing import Any, ClassVar
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import complex128, float64, stored_dtype, uint32, uint64
+from verax.ir.dtypes import (
+    complex128,
+    float64,
+    is_extended,
+    stored_dtype,
+    uint32,
+    uint64,
+)
 from verax.ir.extended import KEY_WORDS, STORED, Impl, KeyDType
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Params
 from verax.ir.meshes import Splits
@@ -258,7 +265,7 @@ def keys_in_front(
     p: object, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Sequence[Splits]:
     """The dimensions of keys come first; those of words or samples are whole."""
-    kept = max(0, min([x.ndim for x in (*avals, *outs) if x.ndim], default=0))
+    kept = max([x.ndim for x in (*avals, *outs) if is_extended(x.dtype)])
     return connected(
         avals,
         [stacked_along(aval.ndim, kept) for aval in avals],

@@ -196,13 +196,28 @@ reduce_min_p: Row[ReduceParams] = reducer(
     domain=EXTREMES,
 )
 reduce_and_p = reducer(
-    "reduce_and", np.bitwise_and, stablehlo("and"), ones, accepts=BITS
+    "reduce_and",
+    np.bitwise_and,
+    stablehlo("and"),
+    ones,
+    accepts=BITS,
+    across=is_bool,
 )
 reduce_or_p = reducer(
-    "reduce_or", np.bitwise_or, stablehlo("or"), lambda dtype: 0, accepts=BITS
+    "reduce_or",
+    np.bitwise_or,
+    stablehlo("or"),
+    lambda dtype: 0,
+    accepts=BITS,
+    across=is_bool,
 )
 reduce_xor_p = reducer(
-    "reduce_xor", np.bitwise_xor, stablehlo("xor"), lambda dtype: 0, accepts=BITS
+    "reduce_xor",
+    np.bitwise_xor,
+    stablehlo("xor"),
+    lambda dtype: 0,
+    accepts=BITS,
+    across=lambda dtype: False,
 )
 
 

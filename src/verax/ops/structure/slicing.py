@@ -17,6 +17,7 @@ from attrs import frozen
 from verax.ir.avals import Shape, ShapedArray, larger_size, smaller_size
 from verax.ir.jaxpr import Params
 from verax.ir.memo import memoised
+from verax.ir.meshes import Splits
 from verax.ops.elementwise.select import select
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, broadcast_in_dim, draw_aval, squeeze
@@ -251,6 +252,16 @@ def draw_pad(random: Random) -> Sample[PadParams]:
     return Sample(params, (aval, ShapedArray((), aval.dtype)))
 
 
+def pad_splits(
+    p: PadParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """Dimensions stay split; XLA neither cuts nor stretches what it has in parts."""
+    plain = [min(edges) >= 0 and not edges[2] for edges in p.padding_config]
+    labels = [i if flag else None for i, flag in enumerate(plain)]
+    found: Sequence[Splits] = SPLITS.connected(avals, [labels, []], [labels])
+    return found
+
+
 pad_p = linear(
     "pad",
     PadParams,
@@ -267,7 +278,7 @@ pad_p = linear(
         interior_padding=i64s([interior for _, _, interior in p.padding_config]),
     ),
     draw=draw_pad,
-    sharding=SPLITS.in_place,
+    sharding=pad_splits,
 )
 
 

@@ -403,9 +403,10 @@ def draw_fold(random: Random) -> Sample[FoldParams]:
 def fold_splits(
     p: FoldParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Sequence[Splits]:
-    """The dimensions that stay are split as they were."""
+    """The dimensions that stay are split as they were; XLA folds the others whole."""
     kept = [i for i in range(avals[0].ndim) if i not in p.dimensions]
-    return connected(avals, [range(aval.ndim) for aval in avals], [kept] * len(outs))
+    ins = [[i if i in kept else None for i in range(aval.ndim)] for aval in avals]
+    return connected(avals, ins, [kept] * len(outs))
 
 
 reduce_p: Row[FoldParams] = Row(

@@ -19,6 +19,7 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, int32
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.meshes import Splits
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import ge, le, lt, ne
 from verax.ops.elementwise.select import select, stop_gradient
@@ -130,9 +131,31 @@ def monoid_row(
         lower=lower,
         draw=lambda random: draw_windows(random, accepts),
         costly=reading(ANYTHING, SMALL),
-        sharding=SPLITS.in_place,
+        sharding=lambda p, avals, outs: outside_windows(p, avals, outs, folded=False),
     )
     return row
+
+
+def outside_windows(
+    p: WindowParams,
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    folded: bool = True,
+) -> Sequence[Splits]:
+    """Dimensions along which windows are single elements stay split.
+
+    With `folded` False also others, where nothing is cut off and there are no holes.
+    """
+    labels = []
+    for i, n in enumerate(p.window_dimensions):
+        pads, step = p.padding[i], p.window_strides[i]
+        plain = p.base_dilation[i] == p.window_dilation[i] == 1 and min(pads) >= 0
+        alone = (n, step, pads) == (1, 1, (0, 0))
+        labels.append(i if plain and (alone or not folded) else None)
+    dims = [labels[: x.ndim] for x in (*avals, *outs)]
+    count = len(avals)
+    found: Sequence[Splits] = SPLITS.connected(avals, dims[:count], dims[count:])
+    return found
 
 
 def transpose_window_sum(p: WindowParams, ct: Array, x: ShapedArray) -> Array:
@@ -325,7 +348,7 @@ reduce_window_p: Row[FoldWindowParams] = Row(
     batch=batch_fold_window,
     lower=lower_fold_window,
     draw=draw_fold_window,
-    sharding=SPLITS.in_place,
+    sharding=outside_windows,
     multiple_results=True,
 )
 

@@ -69,11 +69,13 @@ def reducer(
     transpose: TransposeRule[ReduceParams] | None = None,
     domain: Domain = REALS,
     costly: Costly | None = None,
+    across: Callable[[DType], bool] = lambda dtype: True,
 ) -> Row[ReduceParams]:
     """A row that folds an operand over some of its dimensions.
 
     `ufunc` is NumPy's binary function, `combine` lowers it on two scalars, and
     `identity(dtype)` is its neutral element. Without `jvp` the derivative is zero.
+    `across(dtype)` says whether XLA folds what lies on several devices.
     """
     row: Row[ReduceParams] = Row(
         name,
@@ -89,19 +91,23 @@ def reducer(
         draw=lambda random: draw_reduce(random, accepts),
         domains=(domain,),
         costly=costly,
-        sharding=split_elsewhere,
+        sharding=lambda p, avals, outs: split_elsewhere(p, avals, outs, across),
     )
     return row
 
 
 def split_elsewhere(
-    p: ReduceParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+    p: ReduceParams,
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    across: Callable[[DType], bool],
 ) -> Sequence[Splits]:
-    """The sharding column of rows from which the dimensions `axes` go."""
-    kept = [i for i in range(avals[0].ndim) if i not in p.axes]
-    found: Sequence[Splits] = SPLITS.connected(
-        avals, [range(aval.ndim) for aval in avals], [kept] * len(outs)
-    )
+    """The sharding column: what goes may be split if XLA joins parts of devices."""
+    (x,) = avals
+    joined = across(x.dtype)
+    labels = [i if joined or i not in p.axes else None for i in range(x.ndim)]
+    kept = [i for i in range(x.ndim) if i not in p.axes]
+    found: Sequence[Splits] = SPLITS.connected(avals, [labels], [kept])
     return found
 
 

@@ -1,0 +1,145 @@
+"""Every row along explicit mesh axes: types, places and values; eight devices."""
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+from verax import random as vrandom
+from verax.backend.arrays.concrete import from_host
+from verax.errors import ShardingTypeError
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_extended
+from verax.ops.table import ROWS
+from verax.rules.rows.infer import inferred
+from verax.rules.rows.row import Row, Sample
+from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from verax.verify.cases.growing import domains_of
+from verax.verify.seeded_programs import random_array
+
+MESH = verax.make_mesh((2, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+ATTEMPTS = 300
+
+WITHOUT = {
+    "iota": "takes no operands",
+    "dim_as_value": "takes no operands",
+    "platform_index": "takes no operands",
+    "axis_index": "takes no operands",
+    "psum": "is for mapped axes, along which types say nothing",
+    "all_gather": "is for mapped axes, along which types say nothing",
+    "reduce_scatter": "is for mapped axes, along which types say nothing",
+    "all_to_all": "is for mapped axes, along which types say nothing",
+    "ppermute": "is for mapped axes, along which types say nothing",
+    "any_lane": "is for predicates of batches, which loops make",
+    "call_exported": "calls a program that was made for other shardings",
+    "rng_bit_generator": "takes the state of a generator as a whole",
+    "select_and_scatter_add": "is made by derivatives, where the compiler decides",
+}
+"""The rows without the column, and why operands that are split are refused."""
+
+ELSEWHERE = {"sharding_constraint": "its samples are for a mesh of one device"}
+
+
+def test_every_row_says_how_its_results_are_split() -> None:
+    assert {row.name for row in ROWS if row.sharding is None} == set(WITHOUT)
+
+
+def test_rows_that_do_not_say_it_refuse_split_operands() -> None:
+    for row in ROWS:
+        if row.draw is None or row.name not in WITHOUT:
+            continue
+        sample = row.draw(Random(0))
+        place = NamedSharding(MESH, P("x"))
+        avals = [
+            ShapedArray((2, *a.shape[1:]), a.dtype, sharding=place) if a.ndim else a
+            for a in sample.avals
+        ]
+        if avals and any([a.explicit is not None for a in avals]):
+            with pytest.raises((ShardingTypeError, TypeError, ValueError)):
+                inferred(row, sample.params, *avals)
+
+
+def split_somehow(random: Random, aval: ShapedArray) -> P:
+    """Axes of the mesh for the dimensions of a type, each at most once."""
+    left, axes = ["x", "y"], []
+    for size in aval.shape:
+        chosen = random.choice([*left, None]) if size and size % 2 == 0 else None
+        axes.append(chosen)
+        if chosen is not None:
+            left.remove(chosen)
+    return P(*axes)
+
+
+def suitable(row: Row[Any], seed: int) -> tuple[Sample[Any], list[P]] | None:
+    """A call of the row some of whose operands are split, if its types allow it."""
+    assert row.draw is not None
+    random = Random(seed)
+    sample = row.draw(random)
+    specs = [split_somehow(random, aval) for aval in sample.avals]
+    if not any([axis for spec in specs for axis in spec]):
+        return None
+    avals = [
+        aval.update(sharding=NamedSharding(MESH, spec))
+        for aval, spec in zip(sample.avals, specs, strict=True)
+    ]
+    try:
+        inferred(row, sample.params, *avals)
+    except ShardingTypeError:
+        return None
+    return sample, specs
+
+
+def numbers(x: Any) -> np.ndarray:
+    """The values of a result; of keys, their words."""
+    found = np.asarray(vrandom.key_data(x) if is_extended(x.dtype) else x)
+    return found.astype(np.complex128) if found.dtype.kind in "fcV" else found
+
+
+NEVER_SPLIT = {"threefry2x32", "reduce_window"}
+"""Rows of whose samples no dimension is even, or may be split."""
+
+KNOWN = [
+    row
+    for row in ROWS
+    if row.sharding is not None
+    and row.draw is not None
+    and not row.hosted
+    and row.name not in ELSEWHERE
+]
+
+
+def check(row: Row[Any], seed: int) -> None:
+    """Run the call of this seed on split operands and on whole ones, and compare."""
+    found = suitable(row, seed)
+    assert found is not None
+    sample, specs = found
+    with verax.enable_x64(True):
+        pairs = zip(sample.avals, domains_of(row, sample), strict=True)
+        values = [
+            from_host(random_array(Random(seed + i), aval, domain, i, True), aval)
+            for i, (aval, domain) in enumerate(pairs)
+        ]
+        places = [NamedSharding(MESH, spec) for spec in specs]
+        args = [verax.device_put(x, s) for x, s in zip(values, places, strict=True)]
+        outs = verax.jit(lambda *xs: row.bind(sample.params, *xs))(*args)
+        plain = verax.jit(lambda *xs: row.bind(sample.params, *xs))(*values)
+        due = inferred(row, sample.params, *[x.aval for x in args])
+    for out, wanted, aval in zip(outs, plain, due, strict=True):
+        assert out.aval.explicit == aval.explicit
+        spec = aval.sharding.spec if aval.explicit else [None] * aval.ndim
+        assert out.sharding == NamedSharding(MESH, P(*spec))
+        assert np.allclose(
+            numbers(out), numbers(wanted), rtol=2e-2, atol=1e-4, equal_nan=True
+        )
+
+
+@pytest.mark.parametrize("row", KNOWN, ids=lambda row: row.name)
+def test_a_row_keeps_values_and_lies_as_its_type_says(row: Row[Any]) -> None:
+    seeds = (seed for seed in range(ATTEMPTS) if suitable(row, seed) is not None)
+    seed = next(seeds, None)
+    if seed is None:
+        assert row.name in NEVER_SPLIT
+    else:
+        check(row, seed)
