@@ -10,7 +10,7 @@ of them are loaded when they are first used::
 """
 
 from verax import numpy
-from verax.api.config.config import from_environment
+from verax.api.config.config import compute_on_devices, from_environment
 from verax.api.tracing.apply import EAGER
 from verax.ir.library import Library
 from verax.ir.meshes import TypeShardings
@@ -21,6 +21,7 @@ from verax.rules.values.lazy import LazyFunction, LazyMapping
 from verax.rules.values.state import State
 
 State.interpreter = State.eager = EAGER
+State.accelerate = staticmethod(compute_on_devices)
 Operators.namespace = numpy
 Builder.reference = LazyFunction("verax.rules.rows.references", "TracedRef")
 Library.primitives = LazyMapping("verax.ops.table", "PRIMITIVES")

@@ -201,7 +201,9 @@ def option_block(values: Mapping[str, Any]) -> OptionBlock:
 
 def eager_of(state: Any) -> Interpreter:
     """The eager interpreter that the options of a state ask for."""
-    eager: Interpreter = eager_interpreter(ENGINE, state.default_device)
+    eager: Interpreter = eager_interpreter(
+        ENGINE, state.default_device, State.accelerated
+    )
     if state.debug_nans or state.debug_infs:
         eager = checking(eager, state.debug_nans, state.debug_infs)
     if state.debug_key_reuse:
@@ -213,6 +215,16 @@ def eager_of(state: Any) -> Interpreter:
     if state.no_execution or levels != (None, None):
         eager = guarded(eager)
     return eager
+
+
+def compute_on_devices() -> None:
+    """From now on eager operations are programs on the default device.
+
+    So no array leaves its memory unless its values are asked for.
+    """
+    State.accelerated = True
+    State.interpreter = State.eager = eager_of(State)
+    refresh()
 
 
 def enable_x64(new_val: bool = True) -> OptionBlock:

@@ -42,7 +42,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.conversions import ConcretizationTypeError, Refusal
 from verax.rules.values.memo import pure
 from verax.rules.values.source import user_source
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, State
 
 # NumPy numbers the dtypes of other packages, such as bfloat16, from here.
 FIRST_OF_USERS = 256
@@ -159,7 +159,8 @@ class ConcreteArray(OnDevices, Exchangeable):
         if self.kind is not self.aval or not self.shape:
             return super().__iter__()  # the rows lie where the array does
         keys = isinstance(self.aval.dtype, ExtendedDType)  # whose uses are counted
-        if keys or not STATE.interpreter.immediate:
+        far = State.accelerated and self.host is None  # the rows stay on the device
+        if keys or far or not STATE.interpreter.immediate:
             return super().__iter__()  # a trace writes the rows
         return rows_of(self.numpy(), self.aval)
 

@@ -22,7 +22,9 @@ from verax.backend.arrays.concrete import ConcreteArray, from_host
 from verax.backend.calls.fast_call import FIRST, Build, builder_of, caller
 from verax.backend.eager.interpreter import (
     QUIET,
+    DeviceInterpreter,
     EagerInterpreter,
+    PlacingInterpreter,
     again,
     as_array,
     planned,
@@ -104,7 +106,9 @@ def recipe(
     it computes. `mode` is that of this thread.
     """
     interpreter = STATE.interpreter
-    if type(interpreter) is not EagerInterpreter:
+    if not isinstance(interpreter, EagerInterpreter):
+        return None
+    if type(interpreter) is PlacingInterpreter:
         return None
     avals = [x for x in args if type(x) is ShapedArray]
     rest = [x for x in (*args, *kwargs.values()) if type(x) is not ShapedArray]
@@ -123,7 +127,7 @@ def recipe(
     if captured:
         return None
     engine, jaxpr = interpreter.engine, inline(jaxpr)
-    if joined_pays(jaxpr):
+    if type(interpreter) is DeviceInterpreter or joined_pays(jaxpr):
         name = getattr(function, "__name__", "function")
         return caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals)
     return computing(engine, jaxpr, builder_of(tree))

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from attrs import frozen
 
-from verax.backend.arrays.concrete import ConcreteArray, from_host
+from verax.backend.arrays.concrete import ConcreteArray, from_buffer, from_host
 from verax.backend.arrays.placed import put
 from verax.backend.programs.placement import common_place, result_place
 from verax.backend.runtime.client import Device
@@ -216,6 +216,8 @@ def typed(x: object, aval: ShapedArray) -> Array:
         return x
     if type(x) is ConcreteArray and x.kind is not x.aval:
         return x
+    if type(x) is ConcreteArray and x.host is None:
+        return from_buffer(x.device_buffer(), aval)
     return as_array(host_of(x), aval)
 
 
@@ -229,12 +231,42 @@ class PlacingInterpreter(EagerInterpreter):
         return bind_placed(self.engine, primitive, params, args)
 
 
+@frozen(eq=False, repr=False)
+class DeviceInterpreter(EagerInterpreter):
+    """An eager interpreter where the first device has memory of its own.
+
+    Every operation is a compiled program there, so that nothing goes to the host and
+    back; but for functions of the user's, which the host calls.
+    """
+
+    def bind(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        engine = self.engine
+        try:
+            avals = tuple([plain_type(x) for x in args])
+        except HasPlace:
+            return bind_placed(engine, primitive, params, args)
+        except HasReference:
+            done: tuple[Array, ...] = bind_stateful(engine, primitive, params, args)
+            return done
+        _, outs, row, body = asked(planned, params, engine, primitive, params, *avals)
+        if body is not None:
+            return one_by_one(self.bind, body, args, outs)
+        return without_numpy(engine, row, params, args, avals, outs)
+
+
 @pure(64, lasting=(Device,))
-def eager_interpreter(engine: Engine, device: Device | None) -> EagerInterpreter:
-    """The interpreter whose results go to `device` if no operand says otherwise."""
-    if device is None:
-        return EagerInterpreter(engine)
-    return PlacingInterpreter(engine)
+def eager_interpreter(
+    engine: Engine, device: Device | None, accelerated: bool = False
+) -> EagerInterpreter:
+    """The interpreter whose results go to `device` if no operand says otherwise.
+
+    `accelerated` says that the first device has memory of its own.
+    """
+    if device is not None:
+        return PlacingInterpreter(engine)
+    return DeviceInterpreter(engine) if accelerated else EagerInterpreter(engine)
 
 
 class HasPlace(Exception):
@@ -243,6 +275,17 @@ class HasPlace(Exception):
 
 class HasReference(Exception):
     """An operand is a mutable reference."""
+
+
+def plain_type(x: object) -> ShapedArray:
+    """The type of an operand.
+
+    Raises:
+        HasPlace, HasReference: it is not for the short way.
+    """
+    if type(x) is ConcreteArray and x.kind is (aval := x.aval):
+        return aval
+    return operand_type(x)
 
 
 def operand_type(x: object) -> ShapedArray:

@@ -230,6 +230,8 @@ class ClientSlot:
             if self.client is None:
                 self.client = start_client(self.options)
                 os.register_at_fork(after_in_child=note_fork)
+                if platform_name(self.client) != "cpu":
+                    State.accelerate()
             return self.client
 
     def configure(self, options: ClientOptions) -> None:

@@ -8,7 +8,7 @@ are one mechanism::
 """
 
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from itertools import repeat
@@ -140,7 +140,8 @@ class State(threading.local):
     last; `axes` are the named axes of the enclosing transformations, with their sizes;
     `fetching` says that the user has asked for values on the host; `forked` says that
     the devices belong to the process from which this one was forked, `joined` that
-    other processes run the same program.
+    other processes run the same program, `accelerated` that the devices have memory of
+    their own, of which `accelerate` tells this class once.
     `context` sums up those that traces may read; `refresh` keeps it up to date.
 
     Calls that are counted in microseconds are looked up by one object instead of all
@@ -197,6 +198,8 @@ class State(threading.local):
     axes: tuple[tuple[str, int], ...] = ()
     forked: bool = False
     joined: bool = False
+    accelerated: bool = False
+    accelerate: ClassVar[Callable[[], None]]
     context: Context
     own: object = None
     base: object = None
