@@ -94,6 +94,40 @@ def test_which_arguments_are_perturbed() -> None:
     assert set(seen) == {(True, False)}
 
 
+@pytest.mark.parametrize("forward_mode", [False, True])
+def test_rules_that_capture_see_constants_in_compiled_code(forward_mode: bool) -> None:
+    def slope(w: Any, x: Any, k: Any) -> Any:
+        seen = []
+
+        def forward(x: Any, k: Any) -> Any:
+            seen.append((x.perturbed, k.perturbed))
+            return w * x.value * k.value, k.value
+
+        def pushed(primals: Any, tangents: Any) -> Any:
+            (x, k), (t, u) = primals, tangents
+            seen.append((type(t) is not SymbolicZero, type(u) is not SymbolicZero))
+            return w * x * k, t * w * k
+
+        f: Any = (verax.custom_jvp if forward_mode else verax.custom_vjp)(
+            lambda x, k: w * x * k
+        )
+        if forward_mode:
+            f.defjvp(pushed, symbolic_zeros=True)
+        else:
+            f.defvjp(forward, lambda k, ct: (ct * w * k, None), symbolic_zeros=True)
+        found = verax.grad(lambda x: f(x, k * 2.0))(x)
+        assert seen == [(True, False)]
+        return found
+
+    assert slope(3.0, 2.0, 5.0) == 30.0
+    assert verax.jit(slope)(3.0, 2.0, 5.0) == 30.0
+    assert verax.jit(verax.grad(slope))(3.0, 2.0, 5.0) == 10.0
+    assert verax.jit(verax.grad(slope, argnums=2))(3.0, 2.0, 5.0) == 6.0
+    np.testing.assert_array_equal(
+        verax.vmap(slope, (0, None, None))(vnp.arange(2.0), 2.0, 5.0), [0.0, 10.0]
+    )
+
+
 def test_a_rule_that_branches_on_values_in_an_inner_gradient() -> None:
     @verax.custom_jvp
     def f(x: Any) -> Any:

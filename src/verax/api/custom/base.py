@@ -379,10 +379,13 @@ def waiting_rule[U, S](
     return found
 
 
-def movable(user: UserRules, leaves: Sequence[object]) -> Mask:
-    """The arguments of a call that can have tangents, as far as the trace knows."""
+def movable(user: UserRules, leaves: Sequence[object], captures: bool) -> Mask:
+    """The arguments of a call that can have tangents, as far as the trace knows.
+
+    It is not asked about rules that wait, and so will see which tangents there are.
+    """
     builder = current_builder()
-    if builder is None:
+    if builder is None or not (captures or builder.oracle is not None):
         return user.active
     flags = zip(user.active, can_move(builder, leaves), strict=True)
     return tuple([active and moves for active, moves in flags])

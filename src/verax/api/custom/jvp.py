@@ -260,7 +260,7 @@ def jvp_rule(
 
     A rule that captures tracers, or branches on values at hand, is traced now.
     """
-    nonzero = movable(user, leaves)
+    nonzero = movable(user, leaves, captures)
     found = waiting_rule(
         user, (user.purpose,), body, captures, Shifted, nonzero, user.pushed
     )

@@ -362,7 +362,7 @@ def vjp_rule(
 
     Rules that capture tracers, or branch on values at hand, are traced now.
     """
-    nonzero = movable(user, leaves)
+    nonzero = movable(user, leaves, captures)
     found = waiting_rule(
         user,
         (user.purpose, user.backward_purpose),

@@ -226,6 +226,8 @@ def can_move(builder: Builder, operands: Sequence[object]) -> tuple[bool, ...]:
     oracle = builder.oracle
     if isinstance(oracle, Oracle):
         return oracle.flow.mask(operands)
+    if builder.differentiates:
+        return Flow(builder, True).mask(operands)
     return (True,) * len(operands)
 
 

@@ -128,6 +128,7 @@ def trace(
     started = perf_counter()
     builder = Builder(purpose, enclosing_scope())
     builder.describe, builder.lifts = describe, lifts
+    builder.differentiates = differentiates
     if values is not None:
         builder.oracle = oracle_for(builder, values, differentiates)
     on = gc.isenabled()

@@ -62,6 +62,7 @@ class Trace(Scope, metaclass=AllTraces):
         self.inputs, self.eqns = [], []
         self.captured, self.converted = {}, {}
         self.describe, self.oracle = None, None
+        self.differentiates = False
         self.numbers = count()
         self.beneath: Interpreter | None = None
 

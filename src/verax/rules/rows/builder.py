@@ -128,6 +128,7 @@ class Scope:
     converted: dict[object, tuple[object, Array]]
     describe: Callable[[], Sequence[str]] | None
     oracle: Oracle | None
+    differentiates: bool
     refs: bool
 
 
@@ -170,6 +171,8 @@ class Builder(Scope):
         self.converted = {} if outer is None else outer.converted
         self.describe = None
         self.oracle = None
+        # Whether its inputs get tangents.
+        self.differentiates = False
         # Whether it has met a reference.
         self.refs = False
         # Whether arrays without dimensions are constants too, as those with some are.
