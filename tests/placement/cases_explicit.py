@@ -199,6 +199,18 @@ def test_auto_axes_leave_it_to_the_compiler() -> None:
         assert str(ct(x).aval) == "f32[8@x,8@y]"
         with pytest.raises(TypeError, match="needs out_sharding"):
             auto_axes(product)(x, x)
+    assert np.allclose(auto_axes(vnp.sin, out_sharding=P())(VALUES), np.sin(VALUES))
+    with pytest.raises(ValueError, match="Context mesh cannot be empty"):
+        auto_axes(vnp.sin, out_sharding=P("x"))(VALUES)
+
+
+def test_programs_within_an_explicit_mesh_are_over_its_devices() -> None:
+    double = verax.jit(lambda x: x * 2)
+    assert double(VALUES).sharding.num_devices == 1
+    with verax.set_mesh(MESH):
+        assert double(VALUES).sharding == NamedSharding(MESH, P(None, None))
+        assert (split("x") + vnp.ones(8)).sharding == NamedSharding(MESH, P("x", None))
+    assert double(VALUES).sharding.num_devices == 1
 
 
 def test_auto_axes_along_some() -> None:
@@ -479,3 +491,101 @@ def test_windows_and_pads_that_the_compiler_cannot_split() -> None:
     assert np.allclose(found, VALUES[:, ::2] * VALUES[:, 1::2])
     with pytest.raises(ShardingTypeError, match="unsharded along dimension 0"):
         lax.reduce_window(x, 1.0, lax.mul, (2, 1), (2, 1), "VALID")
+
+
+@verax.custom_vjp
+def wave(x: Any) -> Any:
+    """A sine whose derivative is given by hand."""
+    return vnp.sin(x)
+
+
+wave.defvjp(lambda x: (vnp.sin(x), x), lambda x, ct: (ct * vnp.cos(x),))
+ROWS = np.arange(8, dtype=np.int32)
+BLOCKS = np.linspace(0, 1, 128, dtype=np.float32).reshape(8, 4, 4)
+IMAGES = np.linspace(-1, 1, 384, dtype=np.float32).reshape(8, 3, 4, 4)
+
+
+def folded(row: Any) -> Any:
+    """A loop whose carry is a number to begin with."""
+    return lax.scan(lambda c, x: (vnp.sin(c) + x, None), 0.0, row)[0]
+
+
+def counted(row: Any) -> Any:
+    """A loop that ends for each row at another time."""
+    return lax.while_loop(lambda c: c.sum() < 3, lambda c: c + 1.0, row)
+
+
+def solved(blocks: Any) -> Any:
+    return vnp.linalg.inv(blocks + 5 * np.eye(4, dtype=np.float32)).sum()
+
+
+vmap: Callable[..., Any] = verax.vmap
+grad: Callable[..., Any] = verax.grad
+jacrev: Callable[..., Any] = verax.jacrev
+hessian: Callable[..., Any] = verax.hessian
+PROGRAMS: Sequence[tuple[Callable[..., Any], tuple[Any, ...], str]] = (
+    (vmap(folded), (("x", VALUES),), "f32[8@x]"),
+    (vmap(grad(folded)), (("x", VALUES),), "f32[8@x,8]"),
+    (vmap(counted), (("x", VALUES),), "f32[8@x,8]"),
+    (
+        vmap(lambda r: lax.cond(r.sum() > 0, vnp.sin, vnp.cos, r)),
+        (("x", VALUES),),
+        "f32[8@x,8]",
+    ),
+    (
+        vmap(lambda i, r: lax.switch(i, [vnp.sin, vnp.cos, vnp.abs], r)),
+        (("x", ROWS % 3), ("x", VALUES)),
+        "f32[8@x,8]",
+    ),
+    (grad(lambda x: wave(x).sum()), (("x", VALUES),), "f32[8@x,8]"),
+    (vmap(grad(lambda x: wave(x).sum())), (("x", VALUES),), "f32[8@x,8]"),
+    (jacrev(lambda v: VALUES @ v), (("x", VALUES[0]),), "f32[8,8@x]"),
+    (hessian(lambda v: (v**3).sum()), (("x", VALUES[0]),), "f32[8@x,8]"),
+    (grad(solved), (("x", BLOCKS),), "f32[8@x,4,4]"),
+    (
+        grad(lambda x: (vnp.sort(x, 1) * VALUES).sum()),
+        (("x", VALUES),),
+        "f32[8@x,8]",
+    ),
+    (
+        grad(lambda x: x[:, np.array([0, 0, 2])].sum()),
+        (("x", VALUES),),
+        "f32[8@x,8]",
+    ),
+    (
+        grad(lambda x: (vnp.cumsum(x, 1) ** 2).sum()),
+        (("x", VALUES),),
+        "f32[8@x,8]",
+    ),
+    (
+        grad(lambda k, x: (lax.conv(x, k, (1, 1), "SAME") ** 2).sum(), argnums=0),
+        (((), IMAGES[:4, :, :3, :3]), ("x", IMAGES)),
+        "f32[4,3,3,3]",
+    ),
+    (
+        grad(lambda q: verax.nn.dot_product_attention(q, q, q).sum()),
+        (("x", BLOCKS[:, :, None]),),
+        "f32[8@x,4,1,4]",
+    ),
+    (
+        vmap(vmap(vnp.multiply)),
+        ((("x", "y"), VALUES), (("x", "y"), VALUES)),
+        "f32[8@x,8@y]",
+    ),
+)
+
+
+@pytest.mark.parametrize(("f", "operands", "wanted"), PROGRAMS)
+def test_programs_are_typed_and_keep_their_values(
+    f: Callable[..., Any], operands: tuple[Any, ...], wanted: str
+) -> None:
+    args = [
+        split(*axes, values=value)
+        if isinstance(axes, tuple)
+        else split(axes, values=value)
+        for axes, value in operands
+    ]
+    plain = verax.jit(f)(*[value for _, value in operands])
+    for found in (verax.jit(f)(*args), f(*args)):
+        assert str(found.aval) == wanted
+        assert np.allclose(found, plain, atol=1e-4)

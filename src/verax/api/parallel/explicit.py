@@ -12,11 +12,11 @@ from functools import partial
 from typing import Any
 
 from verax.api.jit.decorator import jit
-from verax.api.sharding_args import over_a_mesh, place_entries
+from verax.api.sharding_args import is_place, over_a_mesh, place_entries
 from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
-from verax.backend.placement.mesh import Mesh, current_mesh
+from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
 from verax.backend.placement.mesh_context import concrete_mesh, typed_axes
 from verax.backend.placement.sharding import NamedSharding
 from verax.ir.meshes import (
@@ -86,7 +86,7 @@ def auto_axes(
 
     Raises:
         TypeError: nothing says how the result is split.
-        ValueError: no mesh is in force.
+        ValueError: it names axes, and there is no mesh.
 
     >>> import verax, verax.numpy as vnp
     >>> from verax.sharding import AxisType, PartitionSpec as P
@@ -111,7 +111,7 @@ def explicit_axes(
 
     Raises:
         TypeError: nothing says how the arguments are split.
-        ValueError: no mesh is in force.
+        ValueError: it names axes, and there is no mesh.
     """
     return retyping(
         "explicit_axes", explicit_axes, AxisType.Explicit, f, axes, in_sharding
@@ -137,7 +137,10 @@ def retyping(
     @wraps(f)
     def changed(*args: Any, **kwargs: Any) -> Any:
         places = kwargs.pop(keyword, sharding)
-        mesh = mesh_in_force(name, (args, kwargs), places)
+        mesh = mesh_in_force((args, kwargs), places)
+        if mesh is None:
+            check_unnamed(name, places)
+            return function(*args, **kwargs)
         names = mesh.axis_names if axes is None else as_names(axes)
         if all([mesh.axis_types[mesh.axis_names.index(a)] is kind for a in names]):
             return function(*args, **kwargs)
@@ -167,12 +170,18 @@ def check_not_manual(name: str, mesh: Mesh, names: Sequence[str]) -> None:
         )
 
 
-def mesh_in_force(name: str, args: Any, places: Any) -> Mesh:
-    """The mesh around a call, or that of its arguments, or of the shardings passed.
+def check_unnamed(name: str, places: Any) -> None:
+    """Raise ValueError if specs name axes, of which there are none without a mesh."""
+    for spec in pytrees.flatten(places, is_place)[0]:
+        if isinstance(spec, PartitionSpec) and any(spec):
+            raise ValueError(
+                f"Context mesh cannot be empty: {name} got {spec}, which needs a mesh; "
+                "call it within `with verax.set_mesh(mesh):`"
+            )
 
-    Raises:
-        ValueError: there is none.
-    """
+
+def mesh_in_force(args: Any, places: Any) -> Mesh | None:
+    """The mesh around a call, or that of its arguments, or of the shardings passed."""
     around = current_mesh()
     if around is not None:
         return around
@@ -180,10 +189,7 @@ def mesh_in_force(name: str, args: Any, places: Any) -> Mesh:
         place = x if isinstance(x, NamedSharding) else getattr(x, "sharding", None)
         if isinstance(place, NamedSharding) and place.mesh.axis_names:
             return concrete_mesh(place.mesh)  # type: ignore[arg-type]  # one of both
-    raise ValueError(
-        f"Context mesh cannot be empty: {name} needs a mesh; call it within "
-        "`with verax.set_mesh(mesh):`"
-    )
+    return None
 
 
 def within_auto(

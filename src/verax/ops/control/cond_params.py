@@ -15,6 +15,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.meshes import explicit_on
 from verax.ir.printer import QUIET
 from verax.ops.calls.subjaxprs import same_types
 from verax.rules.rows.masks import Mask
@@ -122,4 +123,17 @@ def cond_typing(p: CondParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
                 f"branches of cond return {p.out_avals} and {branch.out_avals}; they "
                 "must return the same types"
             )
-    return [a.with_shape((*lanes, *a.shape)) for a in p.out_avals]
+    return [over_lanes(index, a) for a in p.out_avals]
+
+
+def over_lanes(index: ShapedArray, aval: ShapedArray) -> ShapedArray:
+    """The type of a result for each batch element, split as their indices are."""
+    found = aval.with_shape((*index.shape, *aval.shape))
+    known = index.explicit or aval.explicit
+    if known is None:
+        return found
+    front, back = (
+        ((),) * x.ndim if x.explicit is None else x.explicit.splits
+        for x in (index, aval)
+    )
+    return found.with_explicit(explicit_on(known.mesh, (*front, *back)))

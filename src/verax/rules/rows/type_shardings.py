@@ -282,7 +282,9 @@ def checked_type(
         found = out.with_explicit(explicit_on(mesh, splits))
     except ValueError as error:
         raise ShardingTypeError(
-            f"{name} on {', '.join(map(str, avals))}: {error}"
+            f"{name} on {', '.join(map(str, avals))}: {error}. Reshard the operand "
+            "first (verax.sharding.reshard), or say the sharding of the result with "
+            "out_sharding, as in x.at[...].get(out_sharding=...)"
         ) from None
     used = [axis for axes in splits for axis in axes]
     if len(set(used)) < len(used):
