@@ -19,6 +19,7 @@ CLIENTS := .venv-ecosystem
 CLIENTS_JAX := .venv-ecosystem-jax
 JAX_COMPARED := 0.12.0.1
 BIN := $(VENV)/bin
+GPU_PYTHON ?= $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON))
 JAXLIB_OLDEST := 0.11.2
 WORKERS ?= 2
 ARGS ?=
@@ -48,7 +49,7 @@ define make_venv
 endef
 
 .PHONY: help setup demo test test-oldest test-jax array-api array-api-suite \
-  check format stubs mutants soak bench ecosystem ecosystem-quick docs \
+  check format stubs mutants soak gpu bench ecosystem ecosystem-quick docs \
   clean
 
 help: ## list the targets
@@ -106,6 +107,10 @@ soak: $(VENV)/.ready ## five minutes of mixed work, memory flat (ARGS="--seconds
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
 	  $(NOTHING_KEPT) \
 	  $(BIN)/python -m tests.soak $(ARGS)
+
+# With what is installed: it makes no environment and needs no network.
+gpu: ## everything on a GPU, and one report (ARGS="--only laws", GPU_PYTHON=<python>)
+	PYTHONPATH=src:. $(GPU_PYTHON) -m tests.gpu $(ARGS)
 
 bench: $(BENCH)/.ready ## time verax against jax (alone, each in its own process)
 	TF_CPP_MIN_LOG_LEVEL=1 $(BENCH)/bin/python -m tests.benchmarks $(ARGS)
