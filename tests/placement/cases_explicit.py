@@ -1,5 +1,6 @@
 """Explicit mesh axes: types that say how values are split; eight devices."""
 
+import copy
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,6 +44,16 @@ def test_a_type_says_how_axes_split_it() -> None:
     assert pickle.loads(pickle.dumps(x.aval)) is x.aval
     assert x.aval.update(weak_type=True).strip_weak_type() is x.aval
     assert verax.typeof(split()).sharding.spec == P(None, None)
+
+
+def test_the_type_follows_the_place() -> None:
+    x = split("x")
+    assert str(pickle.loads(pickle.dumps(x)).aval) == "f32[8,8]"
+    assert str(verax.device_put(x, verax.devices()[1]).aval) == "f32[8,8]"
+    auto = NamedSharding(verax.make_mesh((8,), ("x",)), P("x"))
+    assert str(verax.device_put(x, auto).aval) == "f32[8,8]"
+    assert str(x.addressable_shards[0].data.aval) == "f32[4,8]"
+    assert copy.deepcopy(x).aval is vnp.array(x).aval is x.aval
 
 
 def test_a_type_takes_a_sharding() -> None:

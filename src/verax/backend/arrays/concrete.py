@@ -279,7 +279,7 @@ class ConcreteArray(OnDevices, Exchangeable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Devices belong to a process, so what is pickled are the values.
-        return from_host, (np.array(self.numpy()), self.aval)
+        return from_host, (np.array(self.numpy()), self.aval.with_explicit(None))
 
     def __copy__(self) -> "ConcreteArray":
         own = self.placed

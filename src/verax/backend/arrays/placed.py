@@ -64,7 +64,8 @@ def wrapper(
 ) -> Callable[[Buffer], ConcreteArray]:
     """Makes an array from a result that lies as `place` says."""
     if is_plain(place, committed):
-        return lambda buffer: from_buffer(buffer, aval)
+        whole = aval.with_explicit(None)
+        return lambda buffer: from_buffer(buffer, whole)
     kind = kind_at(aval, place, committed)
     return lambda buffer: of_kind(kind, None, buffer)
 
@@ -87,7 +88,7 @@ def put(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:
         if is_whole(place) and is_whole(x.sharding):
             return wrap(buffers.copy_to_device(buffer, place.ordered[0]))
     if is_plain(place, committed):
-        return from_host(x.numpy(), x.aval)
+        return from_host(x.numpy(), x.aval.with_explicit(None))
     return placed(x.aval, place, committed, host=x.numpy())
 
 
