@@ -467,6 +467,9 @@ def test_shard_map_takes_its_specs_from_types() -> None:
         parts = verax.shard_map(f, out_specs=P("x", "y"))
         ct = verax.jit(verax.grad(lambda x: (parts(x) ** 2).sum()))(x)
         assert ct.aval is x.aval
+        mapped = verax.smap(lambda x: x[::-1], out_axes=0, axis_name="x")
+        assert str(mapped(split("x")).aval) == "f32[8@x,8]"
+        assert np.array_equal(mapped(split("x"))[:4], split("x")[3::-1])
     auto = verax.make_mesh((8,), ("x",))
     with pytest.raises(TypeError, match="needs in_specs"):
         verax.shard_map(f, mesh=auto, out_specs=P("x"))(VALUES)

@@ -193,7 +193,8 @@ def smap(
 ) -> Any:
     """`shard_map` over one axis of the mesh in force, with dimensions as in `vmap`.
 
-    `in_axes` and `out_axes` are trees of the dimension that the axis splits, or None.
+    `in_axes` and `out_axes` are trees of the dimension that the axis splits, or None;
+    without `in_axes`, the types of the arguments say it, if the axis is explicit.
 
     Raises:
         TypeError: `axis_name` is not a name, or an axis is not an integer or None.
@@ -210,14 +211,16 @@ def smap(
         )
     if not isinstance(axis_name, str):
         raise TypeError(f"smap takes one name as axis_name, not {shown(axis_name)}")
-    if in_axes is not None and not isinstance(in_axes, int | tuple):
+    if in_axes is not None and not isinstance(in_axes, int | tuple | Infer):
         raise TypeError(
             "smap takes an integer, None or a tuple with an entry for each argument as "
             f"in_axes, not {shown(in_axes)}"
         )
     return shard_map(
         f,
-        in_specs=axis_specs("in_axes", in_axes, axis_name),
+        in_specs=INFER
+        if in_axes is INFER
+        else axis_specs("in_axes", in_axes, axis_name),
         out_specs=axis_specs("out_axes", out_axes, axis_name),
         axis_names={axis_name},
     )
