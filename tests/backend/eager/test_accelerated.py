@@ -75,6 +75,14 @@ EAGER: dict[str, Callable[[Any], Any]] = {
     "custom": lambda x: (doubled(x), verax.grad(lambda y: doubled(y).sum())(x)),
     "checkpoint": lambda x: verax.checkpoint(vnp.sin)(x),
     "compiled": lambda x: verax.jit(lambda y: y + 1)(x) * 2,
+    "values of the host": lambda x: (
+        x + np.ones(4),
+        np.float64(2) * x,
+        x @ MATRIX,
+        1 - x,
+    ),
+    "several results": lambda x: (*vnp.frexp(x), *vnp.modf(x), *vnp.split(x, 2)),
+    "keys": lambda x: random.bits(random.split(random.key(3), 2)[1], (3,)),
     "trees": lambda x: verax.tree.map(vnp.add, {"a": x}, {"a": x}),
     "top k": lambda x: lax.top_k(x, 2),
 }

@@ -40,7 +40,7 @@ from verax.rules.values.typed import NotAnArray
 from verax.transforms.engine.evaluate import literal_value
 
 ALONE = LazyModule("verax.backend.eager.single_op")
-alone, run_alone = ALONE.alone, ALONE.run_alone
+alone, run_alone, launched = ALONE.alone, ALONE.run_alone, ALONE.launched
 bind_stateful = LazyModule("verax.backend.eager.stateful").bind_stateful
 
 
@@ -253,7 +253,12 @@ class DeviceInterpreter(EagerInterpreter):
         _, outs, row, body = asked(planned, params, engine, primitive, params, *avals)
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
-        return without_numpy(engine, row, params, args, avals, outs)
+        kinds = tuple([kind_of(x) for x in args])
+        if row.hosted or None in kinds or is_split(outs):
+            return without_numpy(engine, row, params, args, avals, outs)
+        run = asked(launched, params, engine, row, params, avals, kinds, STATE.forked)
+        found: Any = run(args)
+        return (found,) if len(outs) == 1 else tuple(found)
 
 
 @pure(64, lasting=(Device,))
@@ -275,6 +280,13 @@ class HasPlace(Exception):
 
 class HasReference(Exception):
     """An operand is a mutable reference."""
+
+
+def kind_of(x: object) -> object:
+    """What a compiled call must know of an operand; None if it is of a rare kind."""
+    if type(x) is ConcreteArray:
+        return x.kind
+    return (x.shape, x.dtype) if type(x) is np.ndarray else None
 
 
 def plain_type(x: object) -> ShapedArray:

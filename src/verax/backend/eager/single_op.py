@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.calls.fast_call import LEAF, caller
 from verax.backend.programs.placement import placement_of
 from verax.backend.programs.prepared import PreparedCall
 from verax.backend.programs.program import compiled
+from verax.backend.pytrees import flatten
 from verax.backend.xla.compile_options import CompileOptions
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
@@ -44,6 +46,26 @@ def alone(
     return compiled(
         engine, asked(single, params, row, params, avals), row.name, OPTIONS
     ).run
+
+
+@pure(1 << 12)
+def launched(
+    engine: Engine,
+    row: Row[Any],
+    params: Params,
+    avals: tuple[ShapedArray, ...],
+    kinds: tuple[object, ...],
+    forked: bool,
+) -> PreparedCall:
+    """`alone` for operands of known kinds, as a cached call of jit has them.
+
+    It gives the result, or a tuple of several.
+    """
+    program = compiled(
+        engine, asked(single, params, row, params, avals), row.name, OPTIONS
+    )
+    count = len(program.out_avals)
+    return caller(program, LEAF if count == 1 else flatten((0,) * count)[1], kinds)
 
 
 def run_alone(
