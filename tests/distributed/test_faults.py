@@ -83,8 +83,17 @@ def reason(ended: Ended) -> tuple[float, str]:
             0,
             "process 0 ended with ValueError: a bad",
         ),
+        ("sys.exit(3)", 2, "Process 2 came to its end after program 1 over"),
+        ("sys.exit()", 0, "Process 0 came to its end after program 1 over"),
     ],
-    ids=["killed", "coordinator killed", "raised", "coordinator raised"],
+    ids=[
+        "killed",
+        "coordinator killed",
+        "raised",
+        "coordinator raised",
+        "left",
+        "coordinator left",
+    ],
 )
 def test_others_raise(deed: str, culprit: int, message: str, tmp_path: Path) -> None:
     ended = ended_with(deed, culprit, tmp_path)

@@ -17,6 +17,7 @@ from verax.backend.runtime.buffers import Aval, AvalLike, Buffer
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
+from verax.rules.values.state import State
 
 
 class Placed(NamedTuple):
@@ -101,6 +102,8 @@ def to_numpy(buffer: Buffer, place: Sharding, aval: AvalLike) -> np.ndarray:
             "verax.experimental.multihost_utils.process_allgather(x, tiled=True), "
             "which every process must call"
         )
+    if State.joined:
+        buffers.wait_for(buffer)  # it says over which processes, and its parts do not
     parts = buffers.parts_of(buffer)
     if place.is_fully_replicated:
         return buffers.to_numpy(parts[0])

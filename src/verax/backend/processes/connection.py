@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from jaxlib import _jax
 
-from verax.backend.processes.exchange import announce, ask
+from verax.backend.processes.exchange import announce, announce_departure, ask
 from verax.backend.processes.watch import (
     WATCHERS,
     listens,
@@ -208,6 +208,7 @@ def disconnect() -> None:
     atexit.unregister(leave)
     atexit.register(park_threads_at_exit)
     try:
+        announce_departure()
         ask(lambda client: close(client))
     except ProcessFailed:
         raise

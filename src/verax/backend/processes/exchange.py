@@ -7,18 +7,25 @@ failure, whichever comes first::
     wait_for_all("checkpoint 3", seconds=60)
 """
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 from jaxlib import _jax
 
-from verax.backend.runtime.cluster import CLUSTER, Connection, ProcessFailed
+from verax.backend.runtime.cluster import (
+    CLUSTER,
+    Connection,
+    Departure,
+    ProcessFailed,
+)
 from verax.backend.runtime.errors import trimmed
 
 type Request[T] = Callable[[_jax.DistributedRuntimeClient], T]
 
 FAILURE_KEY: Final = "verax/failure"
+DEPARTURE_KEY: Final = "verax/departure"
 # How long a process that ends waits for its last message to be taken.
 ANNOUNCEMENT_SECONDS: Final = 2.0
 
@@ -80,6 +87,30 @@ def published(key: str, seconds: float) -> bytes:
 def withdraw(key: str) -> None:
     """Forget a value, or all whose keys start with `key/`."""
     ask(lambda client: client.key_value_delete(key))
+
+
+def announce_departure() -> None:
+    """Tell the other processes that this one ends, if it is the first.
+
+    One that waits for it in a program that this one never started gives up.
+    """
+    index = connection().settings.index
+    value = json.dumps([index, [*CLUSTER.runs.items()]])
+    with suppress(RuntimeError, TimeoutError):  # also: another one was the first
+        ask(
+            lambda client: client.key_value_set(DEPARTURE_KEY, value, False),
+            ANNOUNCEMENT_SECONDS,
+        )
+
+
+def departed(text: str) -> Departure:
+    """What `announce_departure` wrote.
+
+    >>> departed("[1, [[[0, 1], 7]]]").runs
+    {(0, 1): 7}
+    """
+    index, runs = json.loads(text)
+    return Departure(index, {tuple(members): count for members, count in runs})
 
 
 def announce(reason: str) -> None:

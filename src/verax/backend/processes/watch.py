@@ -1,8 +1,8 @@
 """Notices that another process failed, and says which (floor 4).
 
-One idea: two threads wait for what never comes while all is well: a barrier, which
-fails with the name of a process that has stopped to answer, and a key under which a
-process that gives up says why::
+One idea: threads wait for what never comes while all is well: a barrier, which fails
+with the name of a process that has stopped to answer, a key under which a process that
+gives up says why, and one under which the first that ends says how far it has come::
 
     await_silence(settings, client)     # in a thread; then CLUSTER.check() raises
 
@@ -21,7 +21,7 @@ from typing import Final
 
 from jaxlib._jax import DistributedRuntimeClient
 
-from verax.backend.processes.exchange import FAILURE_KEY
+from verax.backend.processes.exchange import DEPARTURE_KEY, FAILURE_KEY, departed
 from verax.backend.runtime.cluster import CLUSTER, Settings
 from verax.backend.runtime.errors import trimmed
 
@@ -68,6 +68,21 @@ def await_announcement(settings: Settings, client: DistributedRuntimeClient) -> 
             return
 
 
+def await_departure(settings: Settings, client: DistributedRuntimeClient) -> None:
+    """Wait until the first process ends in order, and note what it has done."""
+    while True:
+        try:
+            text = client.blocking_key_value_get(DEPARTURE_KEY, FOREVER_MILLISECONDS)
+        except RuntimeError as error:
+            if EXPIRED not in str(error):
+                return
+        else:
+            found = departed(text)
+            if found.index != settings.index:
+                CLUSTER.departure = found
+            return
+
+
 def thread_of(target: Watch) -> Callable[[Settings, DistributedRuntimeClient], Thread]:
     """Makes the thread that watches so, not started yet."""
     return lambda settings, client: Thread(
@@ -75,7 +90,11 @@ def thread_of(target: Watch) -> Callable[[Settings, DistributedRuntimeClient], T
     )
 
 
-WATCHERS: Final = (thread_of(await_silence), thread_of(await_announcement))
+WATCHERS: Final = (
+    thread_of(await_silence),
+    thread_of(await_announcement),
+    thread_of(await_departure),
+)
 
 
 def told(text: str, settings: Settings) -> str:

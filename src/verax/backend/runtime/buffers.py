@@ -216,7 +216,9 @@ def wait_for(buffer: Buffer) -> None:
         ProcessFailed: one of them failed.
     """
     if not buffer.is_deleted():
-        wait(buffer.is_ready)
+        place = buffer._sharding
+        spread = isinstance(place, _jax.GSPMDSharding)
+        wait(buffer.is_ready, place._devices if spread else ())
 
 
 def ask_for_host(buffer: Buffer) -> None:

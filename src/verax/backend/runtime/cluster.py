@@ -11,7 +11,8 @@ one of them is known to have failed::
 import ctypes
 import re
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Final
@@ -34,6 +35,8 @@ LONGEST: Final = 2e-3
 STEP_SECONDS: Final = 0.05
 # What may pass between the end of a heartbeat and the news of it.
 GRACE_SECONDS: Final = 2
+# A program that another process never starts may still end, if it needs nothing of it.
+DEPARTED_SECONDS: Final = 2.0
 COMMUNICATION: Final = re.compile("gloo|nccl|coordination", re.IGNORECASE)
 
 
@@ -74,6 +77,23 @@ class Connection(ReprMixin):
     watchers: tuple[Thread, ...] = ()
 
 
+type Members = tuple[int, ...]
+"""The processes over which a program or an array is spread, ascending."""
+
+
+@frozen(eq=False, repr=False)
+class Departure(ReprMixin):
+    """The process that came to its end first, and how many programs it had started."""
+
+    index: int
+    runs: Mapping[Members, int]
+
+
+def members_of(devices: Iterable[_jax.Device]) -> Members:
+    """The processes that have these devices."""
+    return tuple(sorted({device.process_index for device in devices}))
+
+
 def keep[T](held: T) -> T:
     """The same, kept until the process ends.
 
@@ -87,7 +107,16 @@ def keep[T](held: T) -> T:
 class Cluster:
     """The one connection of this process, and what went wrong with the others."""
 
-    __slots__ = ("closing", "connection", "failed", "failure", "lock", "reserve")
+    __slots__ = (
+        "closing",
+        "connection",
+        "departure",
+        "failed",
+        "failure",
+        "lock",
+        "reserve",
+        "runs",
+    )
 
     def __init__(self) -> None:
         """Alone, until `initialize` is called."""
@@ -96,12 +125,16 @@ class Cluster:
         self.failure: str | None = None
         self.failed = Event()
         self.closing = False
+        self.departure: Departure | None = None
+        self.runs = Counter[Members]()
         self.reserve = SimpleQueue[Callable[[], None]]()
 
     def open(self, connection: Connection) -> None:
         """Note that there are other processes."""
         with self.lock:
             self.failure, self.closing = None, False
+            self.departure = None
+            self.runs.clear()
             self.failed.clear()
             self.connection = connection
         State.joined = True
@@ -135,6 +168,33 @@ class Cluster:
         if self.failure is not None:
             raise ProcessFailed(self.failure)
 
+    def count(self, members: Members) -> None:
+        """Note that this process starts one more program over these processes."""
+        with self.lock:
+            self.runs[members] += 1
+
+    def check_departure(self, devices: Iterable[_jax.Device]) -> None:
+        """Raise if a process ended before the last program that it shares with this.
+
+        It is about programs over the processes of these devices.
+
+        Raises:
+            ProcessFailed: so it was; what the program waits for never comes.
+        """
+        gone = self.departure
+        if gone is None:
+            return
+        members = members_of(devices)
+        if gone.index not in members:
+            return
+        own, theirs = self.runs[members], gone.runs.get(members, 0)
+        if own > theirs:
+            raise ProcessFailed(
+                f"Process {gone.index} came to its end after program {theirs} over "
+                f"the processes {', '.join(map(str, members))}, and this one waits for "
+                f"program {own}: all processes must run the same programs"
+            )
+
     def suspect(self, message: str) -> None:
         """An error of communication: wait until it is known which process failed.
 
@@ -154,8 +214,10 @@ class Cluster:
         self.failed.wait(seconds)
         self.check()
 
-    def wait(self, ready: Callable[[], bool]) -> None:
-        """Wait until `ready()`.
+    def wait(
+        self, ready: Callable[[], bool], devices: Iterable[_jax.Device] = ()
+    ) -> None:
+        """Wait until `ready()`, for values that are spread over these devices.
 
         Raises:
             ProcessFailed: another process fails meanwhile.
@@ -166,6 +228,8 @@ class Cluster:
         while not ready():
             self.check()
             passed = time.perf_counter() - started
+            if passed > DEPARTED_SECONDS:
+                self.check_departure(devices)
             time.sleep(min(max(passed * FRACTION, SHORTEST), LONGEST))
 
     def watched[T](self, work: Callable[[], T], seconds: float | None = None) -> T:
@@ -207,9 +271,24 @@ class Cluster:
 CLUSTER: Final = Cluster()
 
 
-def wait(ready: Callable[[], bool]) -> None:
+def wait(ready: Callable[[], bool], devices: Iterable[_jax.Device] = ()) -> None:
     """As `Cluster.wait`."""
-    CLUSTER.wait(ready)
+    CLUSTER.wait(ready, devices)
+
+
+def counted[**A, R](
+    run: Callable[A, R], devices: Iterable[_jax.Device]
+) -> Callable[A, R]:
+    """The same run of a program; those that other processes share are counted."""
+    members = members_of(devices)
+    if len(members) == 1:
+        return run
+
+    def execute(*args: A.args, **kwargs: A.kwargs) -> R:
+        CLUSTER.count(members)
+        return run(*args, **kwargs)
+
+    return execute
 
 
 def suspect(error: Exception) -> None:

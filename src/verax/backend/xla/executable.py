@@ -59,7 +59,7 @@ __all__ = [
     "load_serialized",
 ]
 
-suspect = LazyModule("verax.backend.runtime.cluster").suspect
+CLUSTER: Final = LazyModule("verax.backend.runtime.cluster")
 # Few programs are partitioned by rules of the user's.
 PARTITIONING: Final = LazyModule("verax.backend.xla.partition_calls")
 
@@ -247,7 +247,7 @@ def fail(error: Exception, buffers: Sequence[object]) -> NoReturn:
     if failure is not None:
         raise failure from failure.__cause__
     if State.joined:
-        suspect(error)
+        CLUSTER.suspect(error)
     raise execution_error(error, buffers) from error
 
 
@@ -267,6 +267,7 @@ def shared_donation(buffers: Sequence[object]) -> str:
 
 def make_executable(
     loaded: _jax.LoadedExecutable,
+    devices: Sequence[_jax.Device],
     handlers: list[_jax.ResultHandler],
     calls: HostCalls = NO_CALLS,
     failed: list[BaseException] | None = None,
@@ -278,6 +279,8 @@ def make_executable(
     run: Run = loaded.execute_sharded
     if calls.functions:
         run = with_calls(loaded, calls, failed)
+    if State.joined:
+        run = CLUSTER.counted(run, devices)
 
     def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
         try:
@@ -339,7 +342,7 @@ def compile_text(
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
     if isinstance(entry, DiskAnswer) or not disk.hit:
-        return make_executable(loaded, handlers, calls, failed, disk=disk)
+        return make_executable(loaded, devices, handlers, calls, failed, disk=disk)
 
     def code() -> bytes:
         data = entry.read()
@@ -347,7 +350,8 @@ def compile_text(
             data = client.compile_and_load(text, where, how).serialize()
         return data
 
-    return make_executable(loaded, handlers, calls, failed, disk.origin, code, disk)
+    origin = disk.origin
+    return make_executable(loaded, devices, handlers, calls, failed, origin, code, disk)
 
 
 def loading(
@@ -384,4 +388,6 @@ def load_serialized(
     except _jax.JaxRuntimeError as error:
         raise compile_error(error, options) from error
     handlers = result_handlers(loaded, devices, out_avals, out_shardings)
-    return make_executable(loaded, handlers, origin="bytes", code=lambda: serialized)
+    return make_executable(
+        loaded, devices, handlers, origin="bytes", code=lambda: serialized
+    )
