@@ -104,6 +104,37 @@ def test_others_raise(deed: str, culprit: int, message: str, tmp_path: Path) -> 
             assert seconds < HEARTBEAT + 15  # the machine may be busy
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_one_that_ends_first_waits_for_the_others(first: int, tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    program = """
+        import time, verax
+        verax.distributed.initialize(
+            {address!r}, 3, {index}, initialization_timeout=60,
+            heartbeat_timeout_seconds={heartbeat}, shutdown_timeout_seconds=30,
+        )
+        time.sleep({seconds})
+        verax.distributed.{end}
+    """
+    commands = [
+        [
+            "-c",
+            textwrap.dedent(program).format(
+                address=address,
+                index=index,
+                heartbeat=HEARTBEAT,
+                seconds=0 if index == first else 3,
+                end="shutdown()" if index == 2 else "is_initialized()",
+            ),
+        ]
+        for index in range(3)
+    ]
+    for ended in run_group(commands, tmp_path, 60):
+        assert ended.status == 0
+        assert "Error" not in ended.output
+        assert "ProcessFailed" not in ended.output
+
+
 def test_one_that_hangs(tmp_path: Path) -> None:
     """It is ended with the group; the others have raised long before."""
     started = time.monotonic()

@@ -10,11 +10,17 @@ import atexit
 import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 from jaxlib import _jax
 
-from verax.backend.processes.exchange import announce, announce_departure, ask
+from verax.backend.processes.exchange import (
+    announce,
+    announce_departure,
+    ask,
+    connection,
+)
 from verax.backend.processes.watch import (
     WATCHERS,
     listens,
@@ -36,6 +42,10 @@ from verax.backend.runtime.errors import trimmed
 FAREWELL_SECONDS: Final = 1.0
 # How often a process looks whether the coordinator listens.
 KNOCK_SECONDS: Final = 0.05
+# Where each process says that it knows that all have come to their end, and how often
+# the coordinator looks there.
+CLOSED: Final = "verax/closed"
+CLOSED_SECONDS: Final = 0.002
 
 
 def connect(settings: Settings) -> None:
@@ -202,8 +212,8 @@ def disconnect() -> None:
         ProcessFailed: one of them failed meanwhile.
         RuntimeError: they do not come in time.
     """
-    connection = CLUSTER.connection
-    if connection is None:
+    opened = CLUSTER.connection
+    if opened is None:
         return
     atexit.unregister(leave)
     atexit.register(park_threads_at_exit)
@@ -211,39 +221,59 @@ def disconnect() -> None:
         announce_departure()
         ask(lambda client: close(client))
     except ProcessFailed:
+        if opened.service is not None:
+            time.sleep(FAREWELL_SECONDS)  # others, too, learn which process failed
         raise
     except RuntimeError as error:
         raise RuntimeError(
-            f"Process {connection.settings.index} waited "
-            f"{connection.settings.shutdown_timeout} s (shutdown_timeout_seconds) for "
+            f"Process {opened.settings.index} waited "
+            f"{opened.settings.shutdown_timeout} s (shutdown_timeout_seconds) for "
             f"the others to end: {error}"
         ) from error
     finally:
         CLUSTER.closing = True
-        if connection.service is not None and CLUSTER.failure is None:
-            connection.service.shutdown()
-        for thread in connection.watchers:
+        if opened.service is not None and CLUSTER.failure is None:
+            opened.service.shutdown()
+        for thread in opened.watchers:
             thread.join(FAREWELL_SECONDS if CLUSTER.failure is None else 0)
         CLUSTER.close()
 
 
 def close(client: _jax.DistributedRuntimeClient) -> None:
-    """Wait for the others; what ends from now on has not failed."""
-    client.shutdown()
+    """Wait for the others; what ends from now on has not failed.
+
+    jaxlib's own `shutdown` waits for nobody. The coordinator ends last, since others
+    take its end for a failure until they know that all have come.
+    """
+    settings = connection().settings
+    client.wait_at_barrier("verax/closing", settings.shutdown_timeout * 1000)
     CLUSTER.closing = True
+    with suppress(RuntimeError):  # the coordinator may have waited long enough
+        if settings.index:
+            client.key_value_set(f"{CLOSED}/{settings.index}", "")
+        else:
+            await_closed(client, settings.count - 1)
+        client.shutdown()
+
+
+def await_closed(client: _jax.DistributedRuntimeClient, count: int) -> None:
+    """Wait until so many processes know that all have come, but not long."""
+    end = time.monotonic() + FAREWELL_SECONDS
+    while len(client.key_value_dir_get(CLOSED)) < count and time.monotonic() < end:
+        time.sleep(CLOSED_SECONDS)
 
 
 def leave() -> None:
     """At the end of the process: leave in order, or say why this process ends."""
-    connection = CLUSTER.connection
+    opened = CLUSTER.connection
     error = getattr(sys, "last_exc", None)
-    if connection is None:
+    if opened is None:
         return
     if CLUSTER.failure is None and error is None:
         disconnect()
     elif CLUSTER.failure is None:
-        index = connection.settings.index
+        index = opened.settings.index
         announce(f"process {index} ended with {type(error).__name__}: {error}")
-        if connection.service is not None:
+        if opened.service is not None:
             time.sleep(FAREWELL_SECONDS)  # others read it before the service ends
     park_threads_at_exit()

@@ -217,8 +217,8 @@ def wait_for(buffer: Buffer) -> None:
     """
     if not buffer.is_deleted():
         place = buffer._sharding
-        spread = isinstance(place, _jax.GSPMDSharding)
-        wait(buffer.is_ready, place._devices if spread else ())
+        devices = place._devices if isinstance(place, _jax.GSPMDSharding) else ()
+        wait(buffer.is_ready, devices)
 
 
 def ask_for_host(buffer: Buffer) -> None:

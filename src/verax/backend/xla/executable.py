@@ -307,8 +307,7 @@ def compile_text(
     `weak_type`; the same objects become the `aval` of the results. Outputs of a program
     for one device live on it, otherwise `out_shardings` says where. `calls` are the
     functions of the host that the module calls; the executable keeps them. Programs
-    without them come from the compilation cache and go there, where there is one; the
-    `origin` of the executable says "compiler" or "disk".
+    without them may come from the compilation cache: `origin` is "compiler" or "disk".
 
     Raises:
         CompileError: XLA refused the text or an option.
