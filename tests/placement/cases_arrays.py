@@ -50,6 +50,34 @@ def test_device_put_commits_to_a_device() -> None:
     assert vnp.ones(3).devices() == {DEVICES[0]}
 
 
+LIKE = [
+    vnp.zeros_like,
+    vnp.ones_like,
+    vnp.empty_like,
+    lambda x, **more: vnp.full_like(x, 3, **more),
+    lambda x, **more: vnp.full_like(x, vnp.float32(3), **more),
+    lambda x, **more: verax.lax.full_like(x, 3, **more),
+]
+
+
+@pytest.mark.parametrize("like", LIKE)
+def test_arrays_like_another_are_where_it_is(like: Any) -> None:
+    place = sharded("x", "y")
+    x = verax.device_put(VALUES, place)
+    found = like(x)
+    assert found.sharding == place
+    assert found.committed
+    assert len({float(v) for v in np.asarray(found).ravel()}) == 1
+    assert like(x, dtype=vnp.int32).sharding == place
+    assert like(x, shape=VALUES.shape).sharding == place
+    assert not like(x, shape=(3,)).committed
+    whole = verax.device_put(VALUES, sharded())
+    assert like(whole, shape=(3,)).sharding == sharded()
+    assert like(verax.device_put(VALUES, DEVICES[3])).devices() == {DEVICES[3]}
+    assert not like(vnp.asarray(VALUES)).committed
+    assert not like(VALUES).committed
+
+
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 def test_sharded_arrays_hold_the_values(spec: P) -> None:
     place = NamedSharding(MESH, spec)

@@ -12,6 +12,7 @@ from verax.api.parallel.device_put import with_sharding_constraint
 from verax.api.sharding_args import as_place
 from verax.ir.dtypes import DTypeLike
 from verax.ir.meshes import says_nothing
+from verax.numpy.creation.filling import as_split
 from verax.ops.structure import create, shape as shapes
 from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array
@@ -130,7 +131,8 @@ def full_like(
         TypeError: the value has dimensions, or does not fit the dtype.
     """
     args = x, fill_value, dtype, shape
-    return laid_out("full_like", sharding, create.full_like, *args)
+    found = laid_out("full_like", sharding, create.full_like, *args)
+    return as_split(found, x, None) if says_nothing(sharding) else found
 
 
 def reshape(

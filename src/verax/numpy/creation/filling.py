@@ -250,14 +250,21 @@ def constant_like(
 
 
 def as_split(x: Array, a: Any, place: Placement) -> Array:
-    """`x`, which is like `a`, split by the same explicit mesh axes if nothing else is
-    said."""
-    explicit = a.aval.explicit if isinstance(a, Array) else None
-    if explicit is None or place is not None or x.shape != a.shape:
+    """`x`, which is like `a`, where `a` is, if nothing else is said.
+
+    That is on the devices that an array at hand is committed to; in a trace, split by
+    the same explicit mesh axes.
+    """
+    if not isinstance(a, Array) or place is not None:
         return x
+    alike, explicit = x.shape == a.shape, a.aval.explicit
     if isinstance(a, ConcreteArray) and isinstance(x, ConcreteArray):
-        return put(x, a.sharding, committed=True)
-    return retyped(x, explicit)
+        split = explicit is not None and alike
+        fits = alike or (explicit is None and a.sharding.is_fully_replicated)
+        if split or (fits and a.committed and not x.weak_type):
+            return put(x, a.sharding, committed=True)
+        return x
+    return x if explicit is None or not alike else retyped(x, explicit)
 
 
 def typed_fill(sizes: Shape, value: Any, dtype: DType, weak: bool) -> Array:
