@@ -142,6 +142,23 @@ def test_functions_of_the_user_get_their_values(accelerator: None) -> None:
     np.testing.assert_array_equal(found, MATRIX + 1)
 
 
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        (lambda: vnp.true_divide(1, 2), 0.5),
+        (lambda: vnp.power(2, 3), 8),
+        (lambda: vnp.sqrt(4), 2),
+        (lambda: vnp.imag(2.0), 0),
+        (lambda: vnp.hypot(3, 4), 5),
+        (lambda: vnp.round(vnp.asarray(1.234), 2), 1.23),
+    ],
+)
+def test_numbers_without_arrays(
+    call: Callable[[], Any], value: float, accelerator: None
+) -> None:
+    assert float(call()) == pytest.approx(value)
+
+
 def test_options_keep_the_operations_on_the_device(accelerator: None) -> None:
     x = on_device(MATRIX)
     with verax.default_matmul_precision("highest"), verax.enable_x64():

@@ -186,6 +186,7 @@ def without_numpy(
     """The results of a row that runs as a program, or calls the user's functions."""
     if row.hosted:
         return on_host(engine, row, params, args, outs)
+    args = [constant(x) if isinstance(x, Literal) else x for x in args]
     if is_split(outs):
         return tuple(run_alone(engine, row, params, avals, args))
     run = asked(alone, params, engine, row, params, avals, STATE.forked)
@@ -355,6 +356,7 @@ def bind_placed(
     if place is not None and local and row.hosted:
         results = on_host(engine, row, params, args, outs)
     elif place is None or not local or evaluate is None or is_split(outs):
+        args = [constant(x) if isinstance(x, Literal) else x for x in args]
         return tuple(run_alone(engine, row, params, tuple(avals), args))
     else:
         found = quietly(evaluate, engine, params, [host_of(x) for x in args])
@@ -376,6 +378,11 @@ def host_of(x: object) -> np.ndarray:
         # Results may be views: they must not show what the caller writes later.
         return np.array(x, stored_dtype(aval.dtype))
     return scalar_of(x, aval)
+
+
+def constant(x: Literal) -> ConcreteArray:
+    """The value of a literal as an array, which a compiled program takes."""
+    return as_array(literal_value(x), x.aval)
 
 
 def is_constant(x: np.ndarray) -> bool:
