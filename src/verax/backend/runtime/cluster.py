@@ -168,11 +168,6 @@ class Cluster:
         if self.failure is not None:
             raise ProcessFailed(self.failure)
 
-    def count(self, members: Members) -> None:
-        """Note that this process starts one more program over these processes."""
-        with self.lock:
-            self.runs[members] += 1
-
     def check_departure(self, devices: Iterable[_jax.Device]) -> None:
         """Raise if a process ended before the last program that it shares with this.
 
@@ -276,17 +271,20 @@ def wait(ready: Callable[[], bool], devices: Iterable[_jax.Device] = ()) -> None
     CLUSTER.wait(ready, devices)
 
 
-def counted[**A, R](
-    run: Callable[A, R], devices: Iterable[_jax.Device]
-) -> Callable[A, R]:
-    """The same run of a program; those that other processes share are counted."""
-    members = members_of(devices)
+def counted[A, R](
+    run: Callable[[A], R], devices: Iterable[_jax.Device]
+) -> Callable[[A], R]:
+    """The same run of a program; those that other processes share are counted.
+
+    Without a lock: all processes start them in one order, so from one thread at a time.
+    """
+    members, runs = members_of(devices), CLUSTER.runs
     if len(members) == 1:
         return run
 
-    def execute(*args: A.args, **kwargs: A.kwargs) -> R:
-        CLUSTER.count(members)
-        return run(*args, **kwargs)
+    def execute(arguments: A) -> R:
+        runs[members] += 1
+        return run(arguments)
 
     return execute
 
