@@ -42,10 +42,10 @@ from verax.backend.runtime.errors import trimmed
 FAREWELL_SECONDS: Final = 1.0
 # How often a process looks whether the coordinator listens.
 KNOCK_SECONDS: Final = 0.05
-# Where each process says that it knows that all have come to their end, and how often
-# the coordinator looks there.
+# Where each process says that it has come to its end, and how often others look there.
 CLOSED: Final = "verax/closed"
-CLOSED_SECONDS: Final = 0.002
+CLOSED_SECONDS: Final = 0.02
+STAY_SECONDS: Final = 5.0
 
 
 def connect(settings: Settings) -> None:
@@ -240,26 +240,38 @@ def disconnect() -> None:
 
 
 def close(client: _jax.DistributedRuntimeClient) -> None:
-    """Wait for the others; what ends from now on has not failed.
+    """Leave in order; jaxlib's own `shutdown` waits for nobody.
 
-    jaxlib's own `shutdown` waits for nobody. The coordinator ends last, since others
-    take its end for a failure until they know that all have come.
+    The coordinator ends last, since others take its end for a failure. They stay for a
+    while, so that one which waits for them in a program learns that in vain.
+
+    Raises:
+        RuntimeError: the others do not come to their end in time.
     """
     settings = connection().settings
-    client.wait_at_barrier("verax/closing", settings.shutdown_timeout * 1000)
+    if settings.index == 0:
+        missing = missing_after(client, settings, settings.shutdown_timeout)
+        if missing:
+            raise RuntimeError(f"{missing} processes have not ended")
+        CLUSTER.closing = True
+        client.shutdown()
+        return
     CLUSTER.closing = True
-    with suppress(RuntimeError):  # the coordinator may have waited long enough
-        if settings.index:
-            client.key_value_set(f"{CLOSED}/{settings.index}", "")
-        else:
-            await_closed(client, settings.count - 1)
+    with suppress(RuntimeError):  # the coordinator has ended, and so have all
+        client.key_value_set(f"{CLOSED}/{settings.index}", "")
+        missing_after(client, settings, STAY_SECONDS)
         client.shutdown()
 
 
-def await_closed(client: _jax.DistributedRuntimeClient, count: int) -> None:
-    """Wait until so many processes know that all have come, but not long."""
-    end = time.monotonic() + FAREWELL_SECONDS
-    while len(client.key_value_dir_get(CLOSED)) < count and time.monotonic() < end:
+def missing_after(
+    client: _jax.DistributedRuntimeClient, settings: Settings, seconds: float
+) -> int:
+    """How many processes but the coordinator have not come to their end in time."""
+    end = time.monotonic() + seconds
+    while True:
+        missing = settings.count - 1 - len(client.key_value_dir_get(CLOSED))
+        if not missing or time.monotonic() > end:
+            return missing
         time.sleep(CLOSED_SECONDS)
 
 
