@@ -185,3 +185,12 @@ def test_a_batching_rule_with_an_array_in_a_choice_for_each_element() -> None:
     flags, x = np.array([True, False]), np.ones((2, 3), np.float32)
     for h in (verax.vmap(g), verax.jit(verax.vmap(g))):
         assert h(flags, x).tolist() == [[1, 2, 2], [2, 2, 2]]
+
+
+def test_nothing_is_sorted_along_and_nothing_beside() -> None:
+    empty = vnp.zeros((3, 0))
+    _, tangent = verax.jvp(lambda x: lax.top_k(x, 0)[0], (empty,), (empty,))
+    assert tangent.shape == (3, 0)
+    x = vnp.zeros((1, 0, 0))
+    _, tangent = verax.jvp(lambda x: lax.sort(x, dimension=1), (x,), (x,))
+    assert tangent.shape == (1, 0, 0)

@@ -36,7 +36,6 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
     as_typed,
-    same_kind,
 )
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -96,7 +95,8 @@ class CheckpointParams(NamedCall):
 def checkpoint_typing(
     p: CheckpointParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
-    if list(map(same_kind, avals)) != list(map(same_kind, p.jaxpr.in_avals)):
+    found = [aval.with_explicit(None) for aval in avals]
+    if found != [aval.with_explicit(None) for aval in p.jaxpr.in_avals]:
         raise TypeError(
             f"checkpoint of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}"
         )

@@ -183,7 +183,7 @@ def single_elements(
         dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True
     )
     for d, own in pairs:
-        places = np.arange(0, shape[d] * steps[d], steps[d] or 1)
+        places = np.arange(shape[d]) * steps[d]
         places = places.reshape((shape[d], *(1,) * (rank - own - 1)))
         offsets = places if offsets is None else offsets + places
     return SingleElements(tuple(parts), offsets)
