@@ -57,3 +57,33 @@ def test_a_program_of_another_device() -> None:
     assert f(x).devices() == {verax.devices()[3]}
     verax.effects_barrier()
     assert [y.tolist() for y in seen] == [[1.0, 1.0, 1.0]]
+
+
+def test_pure_callbacks_are_called_once() -> None:
+    seen: list[Any] = []
+
+    def host(x: Any) -> Any:
+        seen.append(x.shape)
+        return np.asarray(x) * 2
+
+    out = verax.jit(lambda x: verax.pure_callback(host, x, x))(sharded())
+    assert out.tolist() == (VALUES * 2).tolist()
+    assert seen == [(16,)]
+
+
+def test_callbacks_in_shard_map_take_one_part_after_the_other() -> None:
+    seen: list[Any] = []
+
+    def double(x: Any) -> Any:
+        seen.append(x.tolist())
+        return x * 2
+
+    def body(x: Any) -> Any:
+        return verax.pure_callback(double, x, x) + lax.axis_index("x")
+
+    f = verax.jit(verax.shard_map(body, mesh=MESH, in_specs=P("x"), out_specs=P("x")))
+    due = VALUES * 2 + np.repeat(np.arange(8), 2)
+    np.testing.assert_array_equal(f(sharded()), due)
+    assert sorted(seen) == VALUES.reshape(8, 2).tolist()
+    with pytest.raises(verax.errors.MissingRule, match="vmap_method"):
+        verax.vmap(lambda x: verax.pure_callback(double, x, x))(VALUES)

@@ -18,6 +18,7 @@ from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import from_host
+from verax.backend.placement.mesh import current_mesh
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.xla.callback_runs import RUNS
 from verax.ir.avals import ShapedArray
@@ -221,6 +222,12 @@ def user_function(
     return UserFunction(name, held, tree, dtypes, (), out_tree, source), leaves
 
 
+def in_parts() -> bool:
+    """Whether this is the body of `shard_map`, which is a map over parts of arrays."""
+    mesh = current_mesh()
+    return mesh is not None and bool(mesh.manual_axes)
+
+
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
@@ -238,8 +245,9 @@ def pure_callback(
     Under `vmap`, `vmap_method` decides: "sequential" and "sequential_unrolled" call it
     for each element in turn; "expand_dims" calls it once, with the batch as the leading
     dimension, which has length 1 for arguments that are the same for all elements;
-    "broadcast_all" repeats those. With None, `vmap` is an error. It has no derivative;
-    give the function around it one with `custom_jvp` or `custom_vjp`.
+    "broadcast_all" repeats those. With None, `vmap` is an error. Inside `shard_map`,
+    None calls it for each part in turn. It has no derivative; give the function around
+    it one with `custom_jvp` or `custom_vjp`.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message says which.
@@ -259,6 +267,8 @@ def pure_callback(
             f"{vmap_method!r}"
         )
     check_sharding("pure_callback", sharding)
+    if vmap_method is None and in_parts():
+        vmap_method = "sequential"
     results, out_tree = result_types(result_shape_dtypes)
     function, leaves = user_function(callback, args, kwargs, out_tree)
     outs = call_host(pure_callback_p, function, leaves, results, None, vmap_method)

@@ -352,8 +352,7 @@ class Writer(FunctionText):
             ins, outs = [self.token, *ins], [TOKEN, *outs]
         types = [x.aval for x in ins]
         attributes = call_attributes(index, types, outs, effect, self.platform)
-        if effect:
-            attributes |= self.module.meshes.on_first_device(len(outs))
+        attributes |= self.module.meshes.on_first_device(len(outs))
         found = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
         if ordered:
             self.token, *rest = found
