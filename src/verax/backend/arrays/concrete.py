@@ -239,8 +239,11 @@ class ConcreteArray(OnDevices, Exchangeable):
         return self
 
     def copy_to_host_async(self) -> None:
-        """Start the transfer to the host, without waiting for it."""
-        if self.host is None:
+        """Start the transfer to the host, without waiting for it.
+
+        What other processes hold has no transfer here: reading it raises.
+        """
+        if self.host is None and self.is_fully_addressable:
             buffers.copy_to_host_async((self.device_buffer(),))
 
     def is_ready(self) -> bool:
