@@ -7,7 +7,7 @@ what lies out of bounds has no part in either::
     scatter_add(x, indices, updates, dims)    adjoint: gather(ct, indices)
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
@@ -34,6 +34,7 @@ from verax.ops.indexing.geometry import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     index_labels,
+    placed_labels,
     window_labels,
 )
 from verax.ops.indexing.scatter_impl import (
@@ -110,13 +111,7 @@ def gather_splits(
     dims = p.dimension_numbers
     places = window_labels(dims, operand.shape, p.slice_sizes)
     front = index_labels(dims, indices.ndim)
-    result: list[Hashable] = [None] * out.ndim
-    windowed = [places[d] for d in dims.windowed(operand.ndim)]
-    for place, label in zip(dims.offset_dims, windowed, strict=True):
-        result[place] = label
-    rows = iter(front)
-    for place in dims.batch_positions(out.ndim):
-        result[place] = next(rows)
+    result = placed_labels(dims, places, front, out.ndim)
     try:
         return connected(avals, [places, [*front, None]], [result])
     except ShardingTypeError:

@@ -134,6 +134,22 @@ def index_labels(dims: GatherDimensionNumbers, rank: int) -> list[Hashable]:
     return labels
 
 
+def placed_labels(
+    dims: GatherDimensionNumbers,
+    windows: Sequence[Hashable],
+    rows: Sequence[Hashable],
+    rank: int,
+) -> list[Hashable]:
+    """Labels of what a gather reads or a scatter writes: those of windows and rows."""
+    labels: list[Hashable] = [None] * rank
+    windowed = [windows[d] for d in dims.windowed(len(windows))]
+    for place, label in zip(dims.offset_dims, windowed, strict=True):
+        labels[place] = label
+    for place, label in zip(dims.batch_positions(rank), rows, strict=True):
+        labels[place] = label
+    return labels
+
+
 @pure(1 << 12)
 def gathering(dims: ScatterDimensionNumbers) -> GatherDimensionNumbers:
     """The dimension numbers of the gather that reads what the scatter writes."""

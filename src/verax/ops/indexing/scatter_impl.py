@@ -6,7 +6,7 @@ so one factory makes them from that::
     scatter_max_p = scatter_family("scatter-max", np.maximum, "maximum", jvp=...)
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -32,6 +32,7 @@ from verax.ops.indexing.geometry import (
     bounds,
     clipped,
     index_labels,
+    placed_labels,
     scattering,
     taken_axis,
     window_labels,
@@ -391,13 +392,7 @@ def scatter_splits(
     sizes = slice_sizes(p, operand.shape, updates.shape)
     places = window_labels(dims, operand.shape, sizes)
     front = index_labels(dims, indices.ndim)
-    written: list[Hashable] = [None] * updates.ndim
-    windowed = [places[d] for d in dims.windowed(operand.ndim)]
-    for place, label in zip(dims.offset_dims, windowed, strict=True):
-        written[place] = label
-    rows = iter(front)
-    for place in dims.batch_positions(updates.ndim):
-        written[place] = next(rows)
+    written = placed_labels(dims, places, front, updates.ndim)
     try:
         return connected(avals, [places, [*front, None], written], [places])
     except ShardingTypeError:
