@@ -22,6 +22,15 @@ from verax.verify.seeded_programs import random_array
 MESH = verax.make_mesh((2, 2), ("x", "y"), (AxisType.Explicit,) * 2)
 ATTEMPTS = 300
 
+TOLERANCES = {
+    "bfloat16": (2e-2, 1e-4),
+    "float16": (2e-3, 1e-4),
+    "float32": (1e-5, 1e-5),
+    "complex64": (1e-5, 1e-5),
+    "float64": (1e-12, 1e-12),
+    "complex128": (1e-12, 1e-12),
+}
+"""Relative and absolute: parts are summed in another order than the whole."""
 WITHOUT = {
     "iota": "takes no operands",
     "dim_as_value": "takes no operands",
@@ -130,8 +139,9 @@ def check(row: Row[Any], seed: int) -> None:
         assert out.aval.explicit == aval.explicit
         spec = aval.sharding.spec if aval.explicit else [None] * aval.ndim
         assert out.sharding == NamedSharding(MESH, P(*spec))
+        rtol, atol = TOLERANCES.get(str(aval.dtype), (0, 0))
         assert np.allclose(
-            numbers(out), numbers(wanted), rtol=2e-2, atol=1e-4, equal_nan=True
+            numbers(out), numbers(wanted), rtol=rtol, atol=atol, equal_nan=True
         )
 
 
