@@ -123,8 +123,9 @@ ecosystem-quick: $(BENCH)/.clients ## three of them, with jax beside verax
 	PYTHONPATH="$(CURDIR)/$(BENCH)/clients" $(BENCH)/bin/python -m tests.ecosystem \
 	  --only optax einops equinox --rounds 1 --jax-python "$(CURDIR)/$(BENCH)/bin/python"
 
-docs: $(VENV)/.docs ## build docs/ into site/
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f .mkdocs.yml -d site
+docs: $(VENV)/.docs ## build docs/ and the reference into site/; a dead link is an error
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src:. $(NOTHING_KEPT) \
+	  $(BIN)/python -m mkdocs build --quiet --strict -f .mkdocs.yml -d site
 
 clean: ## remove everything that the other targets made
 	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) $(CLIENTS) $(CLIENTS_JAX) site build dist \
@@ -135,7 +136,7 @@ clean: ## remove everything that the other targets made
 $(VENV)/.ready: pyproject.toml
 	$(call make_venv,$(VENV),-e '.[dev]')
 
-$(VENV)/.docs: $(VENV)/.ready
+$(VENV)/.docs: $(VENV)/.ready pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 

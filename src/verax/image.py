@@ -29,6 +29,8 @@ from verax.numpy.arguments.arguments import (
 from verax.rules.values.array import Array
 from verax.rules.values.axes import without
 
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
 # A sum of weights below this counts as zero.
 NO_WEIGHT: Final = 1000.0 * float(np.finfo(np.float32).eps)
 

@@ -24,6 +24,8 @@ from verax.ir.dtypes import DType, as_dtype, float0, is_complex, is_float, numpy
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
+
 type Tolerance = float | Mapping[Any, float] | None
 
 # By the bytes of a real number: how far differences and rules may be apart, and the

@@ -34,6 +34,8 @@ from verax.numpy.arguments.arguments import as_array, shown
 from verax.rules.values.array import Array
 from verax.scipy.tables import constant
 
+__all__ = ["odeint"]
+
 # Of stages 2 to 7: the times, and the weights of the stages before; the last stage is
 # the solution. Then the weights of the error, and of the solution at half the step.
 TIMES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])

@@ -51,6 +51,29 @@ from verax.random.raw_bits import uniform as uniform_samples
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
+__all__ = [
+    "Initializer",
+    "constant",
+    "delta_orthogonal",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
+
 # Factorisations and the samplers that call them: most programs draw no such weights.
 MANY = LazyModule("verax.random.many")
 
@@ -387,6 +410,17 @@ class Scaled(Protocol):
     ) -> Initializer: ...
 
 
+SCALED = """An initializer of {distribution} samples, scaled by fan {fan}.
+
+It is `variance_scaling({arguments})`; the arguments say which dimensions
+count the inputs, the outputs and copies of a layer.
+
+>>> import verax
+>>> verax.nn.initializers.he_normal()(verax.random.key(0), (784, 512)).shape
+(784, 512)
+"""
+
+
 def scaled(scale: float, mode: Mode, distribution: Distribution) -> Scaled:
     """`variance_scaling` with its first arguments chosen."""
 
@@ -400,6 +434,11 @@ def scaled(scale: float, mode: Mode, distribution: Distribution) -> Scaled:
             scale, mode, distribution, in_axis, out_axis, batch_axis, dtype
         )
 
+    make.__doc__ = SCALED.format(
+        fan=mode.removeprefix("fan_"),
+        distribution=distribution.replace("_", " "),
+        arguments=f'{scale}, "{mode}", "{distribution}"',
+    )
     return make
 
 

@@ -33,6 +33,27 @@ from verax.ops.structure.create import full, full_like
 from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.values.array import Array
 
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
 type Norm = str | None
 AT_ONCE = 3
 """Over so many dimensions one operation runs."""

@@ -26,6 +26,8 @@ from verax.numpy.arguments.arguments import (
 from verax.rules.values.array import Array
 from verax.scipy.tables import row, to_complex
 
+__all__ = ["dct", "dctn", "idct", "idctn"]
+
 INVERSE: Final = {1: 1, 2: 3, 3: 2, 4: 4}
 
 

@@ -24,6 +24,8 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.rules.values.array import Array
 
+__all__ = ["RegularGridInterpolator"]
+
 METHODS = ("linear", "nearest")
 
 

@@ -18,6 +18,8 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array, constant_of
 from verax.rules.values.array import Array
 
+__all__ = ["map_coordinates"]
+
 
 def mirrored(index: Array, size: int) -> Array:
     """Reflected at the centres of the outermost pixels."""

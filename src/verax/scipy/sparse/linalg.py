@@ -24,6 +24,8 @@ from verax.numpy.arguments.arguments import inexact_array
 from verax.rules.values.array import Array
 from verax.scipy.linalg import solve_triangular
 
+__all__ = ["bicgstab", "cg", "gmres"]
+
 type Operator = Callable[[Any], Any]
 type Vectors = Callable[[Array], Array]
 

@@ -18,6 +18,8 @@ from verax.random.normals import normal
 from verax.rules.values.array import Array
 from verax.scipy.spatial import quaternions
 
+__all__ = ["Rotation", "Slerp"]
+
 
 def components(name: str, x: ArrayLike, *shape: int) -> Array:
     """`x` as floating-point numbers whose last dimensions are `shape`."""

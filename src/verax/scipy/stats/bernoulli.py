@@ -13,6 +13,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special import xlog1py, xlogy
 from verax.scipy.stats.standard import exponential, mass, of_count, plain_quantile
 
+__all__ = ["cdf", "logpmf", "pmf", "ppf"]
+
 
 @mass
 def logpmf(k: Array, p: Array) -> Array:

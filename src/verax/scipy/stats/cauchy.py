@@ -21,6 +21,8 @@ from verax.scipy.stats.standard import (
     quantile,
 )
 
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
 
 @density
 def logpdf(z: Array) -> Array:

@@ -20,6 +20,8 @@ from verax.scipy.linalg import solve_triangular
 from verax.scipy.special.normal import LOG_SQRT_2_PI
 from verax.scipy.stats.standard import exponential
 
+__all__ = ["logpdf", "pdf"]
+
 
 def logpdf(
     x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None

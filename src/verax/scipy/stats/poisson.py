@@ -19,6 +19,8 @@ from verax.scipy.special.arguments import reals
 from verax.scipy.stats.standard import exponential, mass
 from verax.scipy.tables import row
 
+__all__ = ["cdf", "entropy", "logpmf", "pmf"]
+
 # From this mean on the series of `entropy` has all digits of float64, and below it
 # more counts than this have no weight.
 LARGE: Final = 100.0

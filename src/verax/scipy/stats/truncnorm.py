@@ -20,6 +20,8 @@ from verax.scipy.special import log_ndtr, ndtr
 from verax.scipy.stats import norm
 from verax.scipy.stats.standard import density, exponential, probability
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
 
 @density
 def logpdf(z: Array, a: Array, b: Array) -> Array:
