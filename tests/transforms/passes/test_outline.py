@@ -8,8 +8,11 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from tests.benchmarks import deep
+from tests.benchmarks.namespace import load
 from verax import ir, transforms
 from verax.ir.jaxpr import ClosedJaxpr
+from verax.transforms.passes.outline import PAYING, outline
 
 SIZE, BLOCKS = 8, 6
 
@@ -81,6 +84,37 @@ def test_values_are_those_of_the_program(name: str) -> None:
     want, got = (transforms.evaluate(p, *leaves) for p in (closed, short))
     for x, y in zip(want, got, strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+def shortened(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """What XLA gets for a CPU."""
+    return transforms.hoist(outline(ir.close(closed), PAYING))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_of_what_compilers_get(name: str) -> None:
+    args = weights(), X
+    closed = program(FUNCTIONS[name], *args)
+    short = shortened(closed)
+    transforms.check(short)
+    leaves = verax.tree.leaves(args)
+    want, got = (transforms.evaluate(p, *leaves) for p in (closed, short))
+    for x, y in zip(want, got, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_the_first_and_the_last_block_are_calls_too() -> None:
+    """The first passes no cotangent on, and no norm of another follows the last."""
+    build, arrays = deep.NETWORKS["transformer"]
+    args = verax.device_put(arrays(BLOCKS, True))
+    gradient = verax.value_and_grad(build(load("verax")))
+    found = [e for e in blocks_of(shortened(program(gradient, *args)))]
+    assert len(found) == 2 * BLOCKS
+    assert len({e.params for e in found}) == 2
+    want = verax.jit(gradient, calls="inline")(*args)
+    got = verax.jit(gradient)(*args)
+    for x, y in zip(verax.tree.leaves(want), verax.tree.leaves(got), strict=True):
+        np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-6)
 
 
 def test_a_block_is_written_once() -> None:
@@ -225,7 +259,6 @@ def text(f: Callable[..., Any], *args: Any, **options: Any) -> str:
 def test_what_compiled_programs_keep() -> None:
     args = weights(), X
     gradient = FUNCTIONS["gradient"]
-    # The first block passes no cotangent on, so that it and its forward pass differ.
     assert text(gradient, *args).count("inlineable") >= 2 * (BLOCKS - 2)
     assert "inlineable" not in text(gradient, *args, calls="inline")
     assert "inlineable" in text(FUNCTIONS["jitted block"], *args)

@@ -65,6 +65,45 @@ def test_runs_read_the_same_of_their_own() -> None:
     assert Repeats(symbols, defined, first, 3).best(free, 1) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "light", "last"),
+    [
+        # The last run lacks its end, or something before it.
+        ("abcdefgh" * 2 + "abcdef", "gh", (0, 1, 2, 3, 4, 5)),
+        ("abcdefgh" * 2 + "abcefg", "dh", (0, 1, 2, 4, 5, 6)),
+        # More is lacking, or what takes time, or another symbol stands there.
+        ("abcdefgh" * 2 + "abcde", "fgh", ()),
+        ("abcdefgh" * 2 + "abcdex", "fgh", ()),
+        ("abcdefgh" * 2 + "abcdef", "h", ()),
+        ("abcdefgh" * 2 + "abxdefgh", "gh", ()),
+    ],
+)
+def test_a_last_run_that_lacks_some(
+    text: str, light: str, last: tuple[int, ...]
+) -> None:
+    free = np.ones(len(text), bool)
+    repeats, found = repeats_of(text, 4), Repeat((0, 8), 8)
+    more = repeats.completed(found, free, np.array([c in light for c in text]))
+    assert more == (Repeat((0, 8, 16), 8, last) if last else found)
+    assert more.spans[2:] == ([(16, 16 + len(last))] if last else [])
+    assert more.saved == 8 + len(last)
+    free[18] = False
+    assert repeats.completed(found, free, np.ones(len(text), bool)) == found
+
+
+def test_a_last_run_reads_of_its_own_what_the_others_do() -> None:
+    symbols = np.array([1, 2, 3, 4] * 2 + [1, 2, 3], np.int64)
+    first = np.arange(12)
+    free = light = np.ones(11, bool)
+    # The third of a run reads the second; that of the last run does not.
+    defined = np.array([-1, -1, 1, -1, -1, -1, 5, -1, -1, -1, 8], np.int64)
+    run = Repeat((0, 4), 4)
+    assert Repeats(symbols, defined, first, 2).completed(run, free, light) == run
+    defined[10] = 9
+    more = Repeats(symbols, defined, first, 2).completed(run, free, light)
+    assert more == Repeat((0, 4, 8), 4, (0, 1, 2))
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_what_is_found_repeats(seed: int) -> None:
     random = Random(seed)

@@ -15,7 +15,7 @@ would need twice the memory.
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from itertools import chain
+from itertools import chain, count
 from operator import attrgetter
 from typing import Final
 
@@ -38,7 +38,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.records import ReprMixin
 from verax.transforms.passes.repeats import Ints, Repeat, Repeats
-from verax.transforms.passes.streams import CHEAP, streams
+from verax.transforms.passes.streams import CHEAP, LIGHT, streams
 
 type Passed = tuple[int, ...]
 """What takes one place in a run: the number of an atom for each of the runs."""
@@ -97,6 +97,11 @@ class Part(ReprMixin):
             p: (last, eqns if one and self.eqns[last].primitive.name in CHEAP else None)
             for p, last, one, eqns in rows
         }
+
+    @cached_property
+    def light(self) -> Marks:
+        """Which equations take little time."""
+        return np.array([eqn.primitive.name in LIGHT for eqn in self.eqns], bool)
 
     def operands(self, eqns: Ints) -> list[Passed]:
         """For each operand of equations of one kind, what takes its place."""
@@ -197,15 +202,27 @@ class Block:
         self.compute_again()
 
     def columns(self, flat: Ints, first: Ints) -> Ints:
-        """What the runs have in `flat`, a row for each."""
+        """What the runs have in `flat`, a row for each; -1 for what one lacks."""
+        starts = list(self.repeat.starts)
         count = first[self.stop] - first[self.start]
-        return flat[first[list(self.repeat.starts), None] + np.arange(count)]
+        if not self.repeat.last:
+            return flat[first[starts, None] + np.arange(count)]
+        rows: Ints = np.full((len(starts), count), -1, np.int64)
+        rows[:-1] = flat[first[starts[:-1], None] + np.arange(count)]
+        for number, place in enumerate(self.repeat.last, starts[-1]):
+            at = first[self.start + place] - first[self.start]
+            own = flat[first[number] : first[number + 1]]
+            rows[-1, at : at + len(own)] = own
+        return rows
 
     @cached_property
     def outside(self) -> dict[int, Passed]:
         """The operands of a run that it does not define, and what that is."""
         part = self.part
         read = self.columns(part.read, part.first)
+        if self.repeat.last:
+            # For what it lacks, anything of the type will do.
+            read[-1] = np.where(read[-1] == -1, read[-2], read[-1])
         same = (read[0] < -1) & (read == read[0]).all(0)
         where = slice(part.first[self.start], part.first[self.stop])
         (found,) = np.nonzero((part.repeats.defined[where] < self.start) & ~same)
@@ -268,10 +285,25 @@ class Block:
         found: list[int] = np.flatnonzero(read[self.made].any(0)).tolist()
         return found
 
-    def outs(self, results: Sequence[int]) -> list[tuple[Var, ...]]:
-        """These results of each run."""
-        begin = self.part.begin[list(self.repeat.starts)].tolist()
-        return [tuple([self.part.results[i + at] for at in results]) for i in begin]
+    def outs(self, results: Sequence[int], spare: int = 0) -> list[tuple[Var, ...]]:
+        """These results of each run.
+
+        What the last run lacks has numbers from `spare` on.
+        """
+        part, last = self.part, self.made[-1, results].tolist()
+        begin = part.begin[list(self.repeat.starts)].tolist()
+        if not self.repeat.last:
+            return [tuple([part.results[i + at] for at in results]) for i in begin]
+        outs = [tuple([part.results[i + at] for at in results]) for i in begin[:-1]]
+        new = count(spare)
+        numbers = [next(new) if number < 0 else number for number in last]
+        avals = [v.aval for v in outs[0]]
+        return [*outs, tuple(map(variable, numbers, avals))]
+
+    @property
+    def lacking(self) -> int:
+        """How many results the last run lacks."""
+        return int((self.made[-1] < 0).sum())
 
     def trimmed(self, read: Marks, saved: int) -> "Block":
         """The block without a run of whose results more are read than of others'.
@@ -283,7 +315,9 @@ class Block:
         extra = (needed & (needed.sum(0) == 1)).any(1)
         starts = zip(self.repeat.starts, extra.tolist(), strict=True)
         kept = tuple([start for start, more in starts if not more])
-        smaller = Repeat(kept, self.repeat.length)
+        smaller = Repeat(
+            kept, self.repeat.length, () if extra[-1] else self.repeat.last
+        )
         if smaller == self.repeat or smaller.saved < saved:
             return self
         return Block(self.part, smaller)

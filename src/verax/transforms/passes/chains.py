@@ -133,7 +133,7 @@ def for_one_cpu(
     """
     if calls == "inline":
         return split(with_subjaxprs(eqns, split_chains), size)
-    return split(with_kept_calls(eqns, outvars, calls, split_chains), size)
+    return split(*with_kept_calls(eqns, outvars, calls, split_chains, size))
 
 
 def split(eqns: Sequence[Eqn], size: int) -> tuple[Sequence[Eqn], int]:

@@ -25,6 +25,7 @@ from verax.ops.calls.call import CallParams, Metadata, jit_p
 from verax.rules.guards.gc_pause import paused
 from verax.rules.rows.builder import Builder
 from verax.rules.values.memo import pure, recall
+from verax.transforms.engine.dce import variables
 from verax.transforms.passes.blocks import Block, Marks, Part, part_of
 from verax.transforms.passes.repeats import repeating
 from verax.transforms.passes.streams import may_stream, streams
@@ -72,7 +73,7 @@ def outlined(jaxpr: Jaxpr, limits: Limits) -> Jaxpr:
     """`outline`, without its memo."""
     eqns = list(jaxpr.eqns)
     nested = with_subjaxprs(eqns, lambda inner: outline(inner, limits))
-    written = outlined_eqns(nested, jaxpr.outvars, limits)
+    written, _ = outlined_eqns(nested, jaxpr.outvars, limits, variables(jaxpr))
     return with_eqns(jaxpr, written)
 
 
@@ -91,27 +92,30 @@ def with_eqns(jaxpr: Jaxpr, eqns: Sequence[Eqn]) -> Jaxpr:
 
 
 def outlined_eqns(
-    eqns: list[Eqn], outvars: Sequence[Atom], limits: Limits
-) -> list[Eqn]:
+    eqns: list[Eqn], outvars: Sequence[Atom], limits: Limits, size: int
+) -> tuple[list[Eqn], int]:
     """The equations of a program with outputs `outvars`, those of runs as calls.
 
-    What they hold is outlined already. The variables keep their numbers.
+    What they hold is outlined already. The variables, of which there are `size`, keep
+    their numbers; the second result is how many there are then.
     """
     inside = kept_calls(eqns, limits)
     if limits.streams and not may_stream(inside):
-        return inside
+        return inside, size
     if not worth(inside, limits):
-        return inside
+        return inside, size
     part = part_of(inside, outvars, limits.least)
     free = np.ones(len(inside), bool)
     blocks: list[Block] = []
     while repeat := part.repeats.best(free, limits.saved):
-        for start in repeat.starts:
-            free[start : start + repeat.length] = False
+        if limits.streams:
+            repeat = part.repeats.completed(repeat, free, part.light)
+        for start, stop in repeat.spans:
+            free[start:stop] = False
         block = Block(part, repeat)
         if block.streams or not limits.streams:
             blocks.append(block)
-    return with_calls(part, blocks, limits) if blocks else inside
+    return with_calls(part, blocks, limits, size) if blocks else (inside, size)
 
 
 def with_kept_calls(
@@ -119,15 +123,17 @@ def with_kept_calls(
     outvars: Sequence[Atom],
     calls: str,
     then: Callable[[Jaxpr], Jaxpr],
-) -> list[Eqn]:
+    size: int,
+) -> tuple[list[Eqn], int]:
     """The equations as XLA gets them, with the option `calls` "auto" or "keep".
 
-    Jaxprs that they hold are outlined, and rewritten by `then`.
+    Jaxprs that they hold are outlined, and rewritten by `then`. There are `size`
+    variables; the second result is how many there are then.
     """
     limits = PAYING if calls == "auto" else EVERYTHING
     with paused():
         nested = with_subjaxprs(eqns, lambda inner: then(outline(inner, limits)))
-        return outlined_eqns(nested, outvars, limits)
+        return outlined_eqns(nested, outvars, limits, size)
 
 
 def worth(eqns: Sequence[Eqn], limits: Limits) -> bool:
@@ -196,8 +202,13 @@ def is_kept(jaxpr: Jaxpr, calls: Sequence[Eqn], limits: Limits) -> bool:
     return streams(jaxpr, [e.invars for e in calls], [e.outvars for e in calls])
 
 
-def with_calls(part: Part, blocks: Sequence[Block], limits: Limits) -> list[Eqn]:
-    """The equations, in their order, with calls of the blocks."""
+def with_calls(
+    part: Part, blocks: Sequence[Block], limits: Limits, size: int
+) -> tuple[list[Eqn], int]:
+    """The equations, in their order, with calls of the blocks.
+
+    There were `size` variables; the second result is how many there are.
+    """
     read = read_with(part, blocks)
     blocks = [block.trimmed(read, limits.saved) for block in blocks]
     read = read_with(part, blocks)
@@ -205,21 +216,22 @@ def with_calls(part: Part, blocks: Sequence[Block], limits: Limits) -> list[Eqn]
     for block in blocks:
         results = block.results(read)
         params = CallParams("block", block.jaxpr(results), asked=False, metadata=STAYS)
-        starts, length = block.repeat.starts, block.repeat.length
-        calls = zip(starts, block.interfaces, block.outs(results), strict=True)
-        for start, ins, outs in calls:
+        outs = block.outs(results, size)
+        size += block.lacking
+        spans = zip(block.repeat.spans, block.interfaces, outs, strict=True)
+        for (start, stop), ins, made in spans:
             source = part.eqns[start].source
-            call = equation(jit_p, params, ins, outs, source)
-            left[start : start + length] = [call] + [None] * (length - 1)
-    return [eqn for eqn in left if eqn is not None]
+            call = equation(jit_p, params, ins, made, source)
+            left[start:stop] = [call] + [None] * (stop - start - 1)
+    return [eqn for eqn in left if eqn is not None], size
 
 
 def read_with(part: Part, blocks: Sequence[Block]) -> Marks:
     """The variables that outputs, calls of the blocks and other equations read."""
     free = np.ones(len(part.eqns), bool)
     for block in blocks:
-        for start in block.repeat.starts:
-            free[start : start + block.repeat.length] = False
+        for start, stop in block.repeat.spans:
+            free[start:stop] = False
     read = part.ends | part.marked(part.read[np.repeat(free, np.diff(part.first))])
     for block in blocks:
         read |= block.reads

@@ -36,18 +36,34 @@ COMPARED: Final = 4
 # See `Repeat.worth`.
 ADJACENT: Final = 3
 
+# Of so many symbols of a run, one at most is lacking in the last one.
+LACKING: Final = 3
+
 
 @frozen(repr=False)
 class Repeat(ReprMixin):
-    """Runs of `length` symbols, without overlap, that are equal to each other."""
+    """Runs of `length` symbols, without overlap, that are equal to each other.
+
+    The last one may lack some: then `last` has the places in a run of those that it
+    has, in order.
+    """
 
     starts: tuple[int, ...]
     length: int
+    last: tuple[int, ...] = ()
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where each run starts and stops."""
+        found = [(start, start + self.length) for start in self.starts]
+        if self.last:
+            found[-1] = (self.starts[-1], self.starts[-1] + len(self.last))
+        return found
 
     @property
     def saved(self) -> int:
         """How many symbols there would be less if the run were written once."""
-        return (len(self.starts) - 1) * self.length
+        return sum([stop - start for start, stop in self.spans[1:]])
 
     @property
     def worth(self) -> int:
@@ -126,6 +142,49 @@ class Repeats(ReprMixin):
             if found and (best is None or found.worth > best.worth):
                 best = found
         return best if best and best.saved >= saved else None
+
+    def completed(
+        self, repeat: Repeat, free: NDArray[np.bool_], light: NDArray[np.bool_]
+    ) -> Repeat:
+        """The same with one run more, which follows upon the last one and lacks some.
+
+        It lacks few, which are `light`: a block calculates them in vain.
+        """
+        start = repeat.starts[-1] + repeat.length
+        places = self.aligned(repeat, start, free)
+        lacking = np.ones(repeat.length, bool)
+        lacking[list(places)] = False
+        heavy = lacking & ~light[repeat.starts[0] : repeat.starts[0] + repeat.length]
+        if heavy.any() or not 0 < lacking.sum() * LACKING <= repeat.length:
+            return repeat
+        return Repeat((*repeat.starts, start), repeat.length, places)
+
+    def aligned(
+        self, repeat: Repeat, start: int, free: NDArray[np.bool_]
+    ) -> tuple[int, ...]:
+        """The places in a run of the symbols from `start` on, as far as they agree."""
+        begin, count = repeat.starts[0], len(self.symbols)
+        # For each symbol of the run so far, where it stands here, or -2.
+        found: list[int] = []
+        here = start
+        for there in range(begin, begin + repeat.length):
+            if here == count or not free[here]:
+                break
+            alike = bool(self.symbols[here] == self.symbols[there])
+            if alike:
+                reads = [
+                    found[d - begin] if d >= begin else -1 for d in self.reads(there)
+                ]
+                alike = reads == [d if d >= start else -1 for d in self.reads(here)]
+            found.append(here if alike else -2)
+            here += alike
+        return tuple([i for i, at in enumerate(found) if at >= 0])
+
+    def reads(self, position: int) -> list[int]:
+        """Where the operands of a position are defined."""
+        here = slice(self.first[position], self.first[position + 1])
+        found: list[int] = self.defined[here].tolist()
+        return found
 
     def joined(self, free: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """The free positions, with one of no equal for each gap, and their symbols."""

@@ -47,6 +47,27 @@ CHEAP: Final = frozenset(
 )
 """What XLA computes again rather than keep it in memory."""
 
+LIGHT: Final = CHEAP | {
+    "div",
+    "erf",
+    "exp",
+    "expm1",
+    "integer_pow",
+    "log",
+    "log1p",
+    "logistic",
+    "pow",
+    "reduce_max",
+    "reduce_min",
+    "reduce_sum",
+    "rsqrt",
+    "slice",
+    "sqrt",
+    "stop_gradient",
+    "tanh",
+}
+"""What takes little of the time of a block."""
+
 STORES: Final = frozenset(
     [
         "cond",
