@@ -77,6 +77,7 @@ __getattr__, __dir__ = facade(
             "process_count process_index process_indices"
         ),
         ".backend.xla.compile_options": "CompilerEffortLevel",
+        ".explorer.exploration": "explore",
         ".ir.dtypes": "float0",
         ".monitoring": "metrics",
         ".numpy.indexing.slices": "ds=dslice",

@@ -109,6 +109,7 @@ from verax.backend.runtime.client import (
     process_indices as process_indices, local_device_count as local_device_count,
 )
 from verax.backend.xla.compile_options import CompilerEffortLevel as CompilerEffortLevel
+from verax.explorer.exploration import explore as explore
 from verax.ir.dtypes import float0 as float0
 from verax.monitoring import metrics as metrics
 from verax.numpy.indexing.slices import dslice
@@ -140,10 +141,10 @@ __all__ = [
     "distributed", "dlpack", "ds", "dtypes", "effects_barrier", "empty_ref",
     "enable_checks", "enable_custom_prng", "enable_x64", "ensure_compile_time_eval",
     "errors", "eval_shape", "example_libraries", "experimental", "explain_cache_misses",
-    "explicit_x64_dtypes", "export", "extend", "ffi", "flatten_util", "float0",
-    "free_ref", "freeze", "fwd_and_bwd", "get_abstract_mesh", "get_mesh", "grad",
-    "hessian", "host_count", "host_id", "host_ids", "image", "ir", "jacfwd", "jacobian",
-    "jacrev", "jax2tf_associative_scan_reductions", "jit", "jvp", "lax",
+    "explicit_x64_dtypes", "explore", "export", "extend", "ffi", "flatten_util",
+    "float0", "free_ref", "freeze", "fwd_and_bwd", "get_abstract_mesh", "get_mesh",
+    "grad", "hessian", "host_count", "host_id", "host_ids", "image", "ir", "jacfwd",
+    "jacobian", "jacrev", "jax2tf_associative_scan_reductions", "jit", "jvp", "lax",
     "legacy_prng_key", "linear_transpose", "linearize", "live_arrays",
     "local_device_count", "local_devices", "log_compiles", "make_array_from_callback",
     "make_array_from_process_local_data", "make_array_from_single_device_arrays",

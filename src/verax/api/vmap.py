@@ -134,12 +134,14 @@ def stateful(
     args = [*pure.captured, *pure.leaves]
     state = [places[i] for i in pure.written]
     outs, found = rewritten(
+        "vmap",
+        pure.jaxpr,
         args,
         lambda: stacked(engine, pure.jaxpr, size, places),
         lambda writer, values: batch_into(
             engine, writer, pure.jaxpr, size, places, values
         ),
-        lambda: batch(engine, pure.jaxpr, size, places),
+        lambda program: batch(engine, program, size, places),
     )
     count = len(wanted)
     for ref, axis, got in zip(pure.refs, state, found[count:], strict=True):
@@ -271,10 +273,12 @@ def apply_batched(
 ) -> list[Array]:
     """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
     outs, found = rewritten(
+        "vmap",
+        jaxpr,
         args,
         lambda: stacked(engine, jaxpr, size, axes),
         lambda writer, values: batch_into(engine, writer, jaxpr, size, axes, values),
-        lambda: batch(engine, jaxpr, size, axes),
+        lambda program: batch(engine, program, size, axes),
     )
     return [
         move(x, a, b, size, sum_match)

@@ -27,7 +27,7 @@ from verax.api.autodiff.kept_arguments import (
     leaf_place,
 )
 from verax.api.autodiff.pullback import LinearPart, linear_part
-from verax.api.tracing.apply import ENGINE, apply, as_array, rewritten
+from verax.api.tracing.apply import ENGINE, apply, as_array, observed, rewritten
 from verax.api.tracing.argument_names import (
     Describe,
     describe_arguments,
@@ -302,10 +302,12 @@ def pushed_forward(
 ) -> tuple[Sequence[Any], tuple[bool, ...]]:
     """Outputs and their nonzero tangents, and which are, for the tangents in `mask`."""
     return rewritten(
+        "jvp",
+        at.jaxpr,
         [*at.captured, *at.leaves, *tangents],
         lambda: pushed_types(at.jaxpr, mask),
         lambda writer, values: jvp_into(ENGINE, writer, at.jaxpr, mask, values),
-        lambda: push_forward(ENGINE, at.jaxpr, mask),
+        lambda program: push_forward(ENGINE, program, mask),
     )
 
 
@@ -671,7 +673,9 @@ class Pullback:
         tangent, residuals = self.linear.parted()
         count = len(residuals)
         linear = [i >= count for i in range(len(tangent.invars))]
-        jaxpr, mask = transpose(ENGINE, tangent, tuple(linear), given)
+        jaxpr, mask = observed(
+            "transpose", tangent, lambda p: transpose(ENGINE, p, tuple(linear), given)
+        )
         axes = (*[None] * len(residuals), *[0] * len(live))
         wanted = [0] * len(jaxpr.outvars)
         outs = apply_batched(jaxpr, [*residuals, *live], axes, size, wanted)

@@ -22,12 +22,15 @@ from verax.api.tracing.apply import (
     as_array,
     as_arrays,
     current_builder,
+    is_observed,
+    observed,
     typed_atoms,
 )
 from verax.ir.jaxpr import Jaxpr, Literal, consts_of
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import MissingRule
+from verax.rules.values.state import current_context
 from verax.transforms.engine.linearize import (
     Step,
     Steps,
@@ -119,8 +122,10 @@ class LinearPart(ReprMixin):
         tangent, linear = self.tangent, self.linear_inputs
         args, builder = [*self.residuals, *cts], current_builder()
         atoms = typed_atoms(args, backward_types(tangent, linear, given))
-        if builder is None or atoms is None:
-            jaxpr, mask = transpose(ENGINE, tangent, linear, given)
+        if builder is None or atoms is None or is_observed():
+            jaxpr, mask = observed(
+                "transpose", tangent, lambda p: transpose(ENGINE, p, linear, given)
+            )
             return apply(jaxpr, args), mask
         with builder.undone_on_error():
             found, mask = transpose_into(ENGINE, builder, tangent, linear, given, atoms)
@@ -150,7 +155,9 @@ class LinearPart(ReprMixin):
         if all(wanted):
             return self.pulled(given, cts)
         tangent, linear = self.tangent, self.linear_inputs
-        jaxpr, mask = transpose(ENGINE, tangent, linear, given)
+        jaxpr, mask = observed(
+            "transpose", tangent, lambda p: transpose(ENGINE, p, linear, given)
+        )
         used = [w for w, flag in zip(wanted, mask, strict=True) if flag]
         slim, needed = ENGINE.dce(jaxpr, tuple(used))
         args = zip([*self.residuals, *cts], needed, strict=True)
@@ -214,9 +221,16 @@ def linear_part(
         )
         known = NO_OPERANDS if first is None else operands_of(jaxpr, values[first:])
         return as_arrays(results), LinearPart(nonzero, None, steps, None, known)
-    atoms = typed_atoms(args, jaxpr.in_avals)
+    observer = current_context().observer
+    atoms = None if observer else typed_atoms(args, jaxpr.in_avals)
     if atoms is None:
-        forward, tangent, nonzero = ENGINE.linearize(jaxpr, active)
+
+        def make(program: Jaxpr) -> tuple[Jaxpr, Jaxpr, Mask]:
+            return ENGINE.linearize(program, active)
+
+        forward, tangent, nonzero = (
+            observer.part("linearize", jaxpr, make) if observer else make(jaxpr)
+        )
         outs = apply(forward, args)
         count = len(jaxpr.outvars)
         return outs[:count], LinearPart(nonzero, (tangent, tuple(outs[count:])))

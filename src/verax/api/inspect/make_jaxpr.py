@@ -10,7 +10,7 @@ from typing import Any
 
 from verax.api.arguments.static_argnums import resolve_statics
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, check_tangent, zero
-from verax.api.tracing.apply import ENGINE, apply
+from verax.api.tracing.apply import ENGINE, apply, observed
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
@@ -143,7 +143,9 @@ def linear_transpose(
             for i, (aval, ct) in enumerate(zip(outs, ct_leaves, strict=True))
         ]
         nonzero = tuple(ct is not None for ct in cts)
-        jaxpr, mask = ENGINE.transpose(traced.jaxpr, linear, nonzero)
+        jaxpr, mask = observed(
+            "transpose", traced.jaxpr, lambda p: ENGINE.transpose(p, linear, nonzero)
+        )
         # What only the function itself needs may have no value.
         slim, needed = ENGINE.dce(jaxpr, (True,) * len(jaxpr.outvars))
         given = [*traced.captured, *[ct for ct in cts if ct is not None]]

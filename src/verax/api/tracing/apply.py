@@ -20,7 +20,7 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Source, Var
 from verax.rules.rows.builder import Builder, Scope
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, current_context
 from verax.transforms.engine.standard import STANDARD
 from verax.transforms.engine.templates import Writer
 from verax.transforms.nans.report import NonFinite
@@ -121,25 +121,44 @@ def typed_atoms(
     return atoms if all(same) else None
 
 
+def is_observed() -> bool:
+    """Whether somebody sees what transformations make: then they make programs."""
+    return current_context().observer is not None
+
+
+def observed[E](
+    name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, E]]
+) -> tuple[Jaxpr, E]:
+    """The program that `make` makes of `jaxpr`, seen by whoever observes the trace."""
+    observer = current_context().observer
+    return make(jaxpr) if observer is None else observer.rewrite(name, jaxpr, make)
+
+
 def rewritten[E](
+    name: str,
+    jaxpr: Jaxpr,
     args: Sequence[object],
     avals: Callable[[], Sequence[ShapedArray]],
     into: Callable[[Writer[Any], Sequence[Any]], tuple[Sequence[Any], E]],
-    program: Callable[[], tuple[Jaxpr, E]],
+    program: Callable[[Jaxpr], tuple[Jaxpr, E]],
 ) -> tuple[Sequence[Array], E]:
-    """What a rewrite makes of a program on `args`, and what it says of the outputs.
+    """What the rewrite `name` makes of `jaxpr` on `args`, and says of the outputs.
 
     Values are computed as the rewrite goes, by `into`. Under a trace it writes there,
-    if the arguments have just its input types `avals`; else `program` is applied.
+    if the arguments have just its input types `avals`; else `program` is applied, as
+    where it is observed.
     """
     builder = current_builder()
+    if builder is not None and is_observed():
+        made, found = observed(name, jaxpr, program)
+        return apply(made, args), found
     if builder is None:
         outs, found = into(COMPUTING, [as_array(x) for x in args])
         return as_arrays(outs), found
     atoms = typed_atoms(args, avals())
     if atoms is None:
-        jaxpr, found = program()
-        return apply(jaxpr, args), found
+        made, found = program(jaxpr)
+        return apply(made, args), found
     with builder.undone_on_error():
         outs, found = into(builder, atoms)
     return builder.tracers(outs), found

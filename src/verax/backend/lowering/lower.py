@@ -25,7 +25,7 @@ from verax.backend.lowering.live_body import (
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.module_writer import Module
 from verax.backend.lowering.result import Lowered, Seconds, Spread
-from verax.backend.lowering.source_locations import LocatedModule
+from verax.backend.lowering.source_locations import Locate, LocatedModule
 from verax.backend.runtime.metrics import RECORDER, stage
 from verax.ir.jaxpr import Jaxpr, Literal
 from verax.ir.meshes import MeshAxes
@@ -49,8 +49,8 @@ def lower(
     donated: Sequence[bool] = (),
     spread: Spread | None = None,
     inline_constants: bool = False,
-    located: bool = False,
-    calls: str = "inline",
+    located: bool | Locate = False,
+    calls: str | None = "inline",
 ) -> Lowered:
     """The module of `jaxpr` for `platforms`, without dead code; deterministic.
 
@@ -59,9 +59,10 @@ def lower(
 
     `donated[i]` lets XLA reuse the memory of argument i. With `inline_constants` the
     module holds its array constants, and takes none; with `located` it names for each
-    operation the user's line that made it. A module for several platforms may take the
+    operation the user's line that made it, or has the location that `located` makes of
+    its equation. A module for several platforms may take the
     number of the one that it runs on, as its first argument: `takes_platform` says.
-    `calls` is as in `CompileOptions`.
+    `calls` is as in `CompileOptions`; None if the program is as XLA is to get it.
 
     Raises:
         MissingRule: a primitive has no lowering for a platform.
@@ -99,8 +100,8 @@ def lowered_here(
     donated: Sequence[bool],
     spread: Spread | None,
     inline_constants: bool,
-    located: bool,
-    calls: str,
+    located: bool | Locate,
+    calls: str | None,
 ) -> Lowered:
     """`lower`, under the default configuration."""
     started = perf_counter()
@@ -108,17 +109,18 @@ def lowered_here(
         body, kept = body_of(jaxpr), (True,) * len(jaxpr.invars)
     else:
         body, kept = live_body(engine, jaxpr)
-    if is_tunable(platforms, spread, jaxpr):
+    if calls is not None and is_tunable(platforms, spread, jaxpr):
         body = body_for_cpu(body, calls)
     rewritten = perf_counter()
     meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)
     symbolic = any([aval.symbolic for aval in body.in_avals])
-    kind = LocatedModule if located else Module
-    module = (
-        symbolic_module(engine, platforms, body)
-        if symbolic
-        else kind(engine, platforms, meshes)
-    )
+    if symbolic:
+        module = symbolic_module(engine, platforms, body)
+    elif located:
+        locate = None if located is True else located
+        module = LocatedModule(engine, platforms, meshes, locate)
+    else:
+        module = Module(engine, platforms, meshes)
     consts = () if inline_constants else body.consts
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
     marks, ends = attributes(module, body, consts, given, kept, spread)

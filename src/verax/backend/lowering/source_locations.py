@@ -8,27 +8,44 @@ the fact, so that neither rows nor the ordinary text know of locations::
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from verax.backend.lowering.equation_templates import EquationText
+from verax.backend.lowering.equation_templates import EquationText, Platforms
+from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.mlir_text import escaped
 from verax.backend.lowering.module_writer import Env, Module, Writer
 from verax.ir.jaxpr import Eqn
+from verax.rules.rows.row import Engine
 
+type Locate = Callable[[Eqn], str]
 QUOTED = r'"(?:[^"\\]|\\.)*"'
 MARKED: Final = re.compile(rf" loc\({QUOTED}(?:\({QUOTED}:\d+:1\))?\)\n$")
 
 
 class LocatedModule(Module):
-    """A module whose operations have locations."""
+    """A module whose operations have locations, which `locate` makes of equations."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        platforms: Platforms,
+        meshes: Meshes | None = None,
+        locate: Locate | None = None,
+    ) -> None:
+        super().__init__(engine, platforms, meshes)
+        self.locate = locate or location
 
     def writer(self) -> Writer:
-        return LocatedWriter(self)
+        return LocatedWriter(self, self.locate)
 
 
 class LocatedWriter(Writer):
     """Writes operations, each with the location of its equation."""
+
+    def __init__(self, module: Module, locate: Locate) -> None:
+        super().__init__(module)
+        self.locate = locate
 
     def write_filled(self, text: EquationText, names: Sequence[str]) -> None:
         """Write a text operation by operation, since each has a location."""
@@ -38,7 +55,7 @@ class LocatedWriter(Writer):
     def equation(self, eqn: Eqn, env: Env) -> None:
         start = len(self.lines)
         super().equation(eqn, env)
-        mark = f" {location(eqn)}\n"
+        mark = f" {self.locate(eqn)}\n"
         for i in range(start, len(self.lines)):
             line = self.lines[i]
             if not MARKED.search(line):  # by an equation inside this one

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, Protocol
 from attrs import frozen
 
 from verax.ir.dtypes import DType, canonical
-from verax.ir.jaxpr import Params, Primitive
+from verax.ir.jaxpr import Jaxpr, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.rules.guards.blocks import block
 from verax.rules.values.array import Array
@@ -52,19 +52,37 @@ class NoInterpreter:
         )
 
 
+class Observer(Protocol):
+    """Who sees what transformations of functions make of programs."""
+
+    def rewrite[E](
+        self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, E]]
+    ) -> tuple[Jaxpr, E]:
+        """What `make` makes of `jaxpr`; sources of both may be others, nothing else."""
+        ...
+
+    def part[E](
+        self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, Jaxpr, E]]
+    ) -> tuple[Jaxpr, Jaxpr, E]:
+        """`rewrite` for what makes two programs of one."""
+        ...
+
+
 @frozen(eq=False, repr=False)
 class Context(ReprMixin):
     """All that a trace, a rule or a template may read besides its arguments.
 
     There is one object for equal values (`context_of`), so a memo compares contexts by
     identity. `values` are those of the attributes in `TRACED`, in order. A `fresh`
-    context equals no other: what is traced under it is never found again.
+    context equals no other: what is traced under it is never found again. So it may
+    have an `observer`, whom no other trace sees.
     """
 
     transient: ClassVar[bool] = False
 
     values: tuple[object, ...]
     fresh: bool = False
+    observer: Observer | None = None
 
     @property
     def enable_x64(self) -> bool:
@@ -239,7 +257,9 @@ def refresh_own() -> None:
     own["base"] = State.shared
     if not own.keys().isdisjoint(NAMES):
         values = read_traced(STATE)
-        own["context"] = Context(values, True) if fresh else context_of(values)
+        observer = own["context"].observer if fresh else None
+        context = Context(values, True, observer) if fresh else context_of(values)
+        own["context"] = context
     elif not fresh:
         own.pop("context", None)
     refresh_mode()
@@ -323,9 +343,11 @@ def own_options() -> dict[str, object]:
     return found | ({"interpreter": found["eager"]} if "eager" in found else {})
 
 
-def fresh_context() -> AbstractContextManager[None]:
+def fresh_context(
+    observer: Observer | None = None,
+) -> AbstractContextManager[None]:
     """Have what is configured in a context that no memo has seen."""
-    return changing({}, Context(current_context().values, True))
+    return changing({}, Context(current_context().values, True, observer))
 
 
 def widths_of(

@@ -1,0 +1,161 @@
+"""`verax.explore`: a page that shows every stage of a program (floor 6).
+
+The function is traced under an observer, lowered and compiled once more, beside all
+that the process has made of it: nothing that is found later changes::
+
+    found = verax.explore(verax.grad(loss))(w, x)
+    found.save("loss.html")
+"""
+
+import json
+import tempfile
+import webbrowser
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+from verax.api.jit.decorator import jit
+from verax.api.jit.function import PjitFunction
+from verax.api.stages.stages import Traced
+from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.wrapping import wraps
+from verax.backend.runtime.client import default_platform
+from verax.explorer.document import Document
+from verax.explorer.page import render
+from verax.explorer.pipeline import Pipeline
+from verax.explorer.recording import Recording
+from verax.explorer.sources import Json, sources_of
+from verax.ir.records import ReprMixin
+from verax.rules.values.lazy import LazyModule, loaded
+from verax.rules.values.state import fresh_context
+from verax.rules.values.typed import check_callable
+
+# Few functions take references.
+ON_REFERENCES = LazyModule("verax.api.stages.on_references")
+FRAME = (
+    '<iframe srcdoc="{}" style="width:100%;height:640px;border:1px solid #8888"'
+    ' title="{}"></iframe>'
+)
+
+
+@frozen(eq=False, repr=False)
+class Exploration(ReprMixin):
+    """What `verax.explore` found: a document, and the page that shows it."""
+
+    __module__ = "verax.explorer"
+
+    found: Document = field(repr=False)
+
+    @cached_property
+    def document(self) -> Mapping[str, Json]:
+        """The stages, their rows and links, as JSON."""
+        return self.found.to_json()
+
+    @cached_property
+    def html(self) -> str:
+        """The page: one file, which needs no network."""
+        return render(self.document)
+
+    @property
+    def title(self) -> str:
+        """The name of the function."""
+        return self.found.title
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file; a name that ends in `.json` gets the document."""
+        target = Path(path)
+        text = json.dumps(self.document) if target.suffix == ".json" else self.html
+        target.write_text(text, encoding="utf-8")
+        return target
+
+    def open(self) -> Path:
+        """Show the page in a browser, from a file among the temporary ones."""
+        folder = Path(tempfile.mkdtemp(prefix="verax-explore-"))
+        path = self.save(folder / "explore.html")
+        webbrowser.open(path.as_uri())
+        return path
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        page = self.html.replace("&", "&amp;").replace('"', "&quot;")
+        title = self.title.replace("&", "&amp;").replace('"', "&quot;")
+        return FRAME.format(page, title)
+
+    def __repr__(self) -> str:
+        stages = [
+            f"{stage.name} ({len(stage.rows)} rows)" for stage in self.found.stages
+        ]
+        return f"Exploration of {self.title}: {', '.join(stages)}"
+
+
+def explore(
+    fun: Callable[..., Any],
+    *,
+    path: str | Path | None = None,
+    open: bool = False,
+    compile: bool = True,
+) -> Callable[..., Exploration]:
+    """A function that takes the arguments of `fun` and shows what becomes of it.
+
+    The result has every stage of the program: what was traced from the user's lines,
+    what each transformation made of it, what `jit` removes and joins, StableHLO, and
+    the program that XLA compiles. It knows of each row which rows of the stage before
+    it was made from, and which line of the user's.
+
+    Arguments may be `ShapeDtypeStruct`s. The page is written to `path`, and shown in a
+    browser if `open` is true; in a notebook the result shows itself. Without `compile`
+    XLA is not asked, which is most of the time that a large program takes.
+
+    >>> import verax
+    >>> found = verax.explore(verax.grad(lambda x: x * x), compile=False)(3.0)
+    >>> [stage["name"] for stage in found.document["stages"]]
+    ['trace', 'linearize', 'transpose', 'join', 'stablehlo']
+    """
+    check_callable("explore", fun)
+    function = fun if isinstance(fun, PjitFunction) else jit(fun)
+
+    @wraps(fun)
+    def explored(*args: Any, **kwargs: Any) -> Exploration:
+        found = Exploration(document_of(function, compile, args, kwargs))
+        if path is not None:
+            found.save(path)
+        if open:
+            found.open()
+        return found
+
+    return explored
+
+
+def document_of(
+    function: PjitFunction[..., Any],
+    compile: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Document:
+    """The document of a call."""
+    recording = Recording()
+    with fresh_context(recording):
+        stage: Traced = function.trace(*args, **kwargs)
+        if stage.traced.refs:
+            stage, _ = ON_REFERENCES.on_values(stage)
+        explored = Pipeline(recording, stage).explored(compile)
+    rows = [row for found in explored.stages for row in found.rows]
+    return Document(
+        function_name(function.fun),
+        made_with(),
+        sources_of([row.source for row in rows]),
+        explored.stages,
+    )
+
+
+def made_with() -> dict[str, str]:
+    """The versions and the device."""
+    return {
+        "verax": loaded("verax", "__version__"),
+        "jaxlib": version("jaxlib"),
+        "device": default_platform(),
+    }

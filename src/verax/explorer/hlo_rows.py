@@ -1,0 +1,212 @@
+"""The rows of XLA's optimised program (floor 6).
+
+Each instruction that has metadata names the row of the StableHLO operation that it came
+from; a fusion came from all that its computation came from::
+
+    rows, names = hlo_rows(executable.hlo_text(), stablehlo)
+    rows[names["%add_reduce_fusion"]].origins
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from attrs import define, field, frozen
+
+from verax.explorer.document import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
+from verax.explorer.jaxpr_rows import MOST, shortened
+from verax.ir.records import ReprMixin
+
+COMPUTATION: Final = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
+RESULT: Final = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (.*)$")
+OPCODE: Final = re.compile(r"^([\w\-]+)\((.*)$")
+METADATA: Final = re.compile(r',? ?metadata=\{(?:[^{}"]|"[^"]*")*\}')
+NAMED: Final = re.compile(r'op_name="([^"]*)"')
+ROW: Final = re.compile(r"(?:^|/)r(\d+)/")
+CALLED: Final = re.compile(
+    r"\b(calls|to_apply|condition|body|true_computation|false_computation)"
+    r"=%?([\w.\-]+)"
+)
+SEVERAL: Final = re.compile(r"\b(branch_computations|called_computations)=\{([^}]*)\}")
+OPERAND: Final = re.compile(r"%([\w.\-]+)")
+
+
+@frozen(eq=False, repr=False)
+class Instruction(ReprMixin):
+    """One instruction of a computation."""
+
+    name: str
+    kind: str
+    opcode: str
+    operands: tuple[str, ...]
+    rest: str
+    called: tuple[tuple[str, str], ...]
+    origin: int | None
+    root: bool
+
+
+@define(eq=False, repr=False)
+class Computation(ReprMixin):
+    """A computation, as it stands in the text."""
+
+    name: str
+    instructions: list[Instruction] = field(factory=list)
+
+
+def computations(text: str) -> tuple[dict[str, Computation], str]:
+    """The computations by name, and the name of the first one to run."""
+    found: dict[str, Computation] = {}
+    current: Computation | None = None
+    entry = ""
+    for line in text.splitlines():
+        if current is None:
+            match = COMPUTATION.match(line)
+            if match is not None:
+                current = found[match[2]] = Computation(match[2])
+                entry = match[2] if match[1] else entry
+        elif line.startswith("}"):
+            current = None
+        else:
+            one = instruction(line)
+            if one is not None:
+                current.instructions.append(one)
+    return found, entry
+
+
+def instruction(line: str) -> Instruction | None:
+    """The instruction in a line."""
+    result = RESULT.match(line)
+    if result is None:
+        return None
+    kind, rest = split_type(result[3])
+    found = OPCODE.match(rest)
+    if found is None:
+        return None
+    named = METADATA.search(rest)
+    origin = row_named(named[0]) if named is not None else None
+    plain = METADATA.sub("", found[2])
+    operands, attributes = split_operands(plain)
+    called = [(key, name) for key, name in CALLED.findall(attributes)]
+    for key, names in SEVERAL.findall(attributes):
+        called += [(key, name) for name in OPERAND.findall(names)]
+    return Instruction(
+        result[2],
+        kind,
+        found[1],
+        tuple(OPERAND.findall(operands)),
+        f"{operands}{attributes}".rstrip(", "),
+        tuple(called),
+        origin,
+        result[1] is not None,
+    )
+
+
+def row_named(metadata: str) -> int | None:
+    """The row of StableHLO that metadata names."""
+    named = NAMED.search(metadata)
+    rows = ROW.findall(named[1]) if named is not None else []
+    return int(rows[-1]) if rows else None
+
+
+def split_type(text: str) -> tuple[str, str]:
+    """The type at the start of a text, and the rest."""
+    if not text.startswith("("):
+        kind, _, rest = text.partition(" ")
+        return kind, rest
+    end = closing(text)
+    return text[: end + 1], text[end + 1 :].lstrip()
+
+
+def split_operands(text: str) -> tuple[str, str]:
+    """What stands before the parenthesis that closes, and what follows it."""
+    end = closing(f"({text}") - 1
+    return text[:end], text[end + 1 :]
+
+
+def closing(text: str) -> int:
+    """Where the parenthesis closes that opens a text."""
+    depth = 0
+    for place, character in enumerate(text):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+            if not depth:
+                return place
+    return len(text) - 1
+
+
+def hlo_rows(text: str, before: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
+    """The rows of a program, and the rows of its instructions by their names."""
+    found, entry = computations(text)
+    writer = RowWriter(found, before)
+    if entry:
+        writer.write(found[entry], 0, -1, ())
+    return writer.rows, writer.names
+
+
+class RowWriter:
+    """Writes computations as rows, each where it is called."""
+
+    def __init__(self, found: Mapping[str, Computation], before: Sequence[Row]) -> None:
+        self.computations = found
+        self.before = before
+        self.rows: list[Row] = []
+        self.names: dict[str, int] = {}
+
+    def write(
+        self, body: Computation, depth: int, inside: int, operands: Sequence[int]
+    ) -> set[int]:
+        """The rows of a computation; all that it came from."""
+        env: dict[str, int] = {}
+        origins: set[int] = set()
+        for one in body.instructions:
+            uses = [env[name] for name in one.operands if name in env]
+            if one.opcode == "parameter":
+                number = int(one.rest.partition(")")[0].partition(",")[0])
+                reads = [operands[number]] if number < len(operands) else []
+                row = Row(INPUT, "", f"%{one.name}:{one.kind}", "", depth, inside)
+                row.uses = reads
+                env[one.name] = self.add(row, one.name)
+                continue
+            left = f"%{one.name}:{one.kind}"
+            right = shortened(one.rest)
+            row = Row(EQUATION, one.opcode, left, right, depth, inside)
+            row.uses = list(dict.fromkeys(uses))
+            env[one.name] = number = self.add(row, one.name)
+            found = self.origins(one) | self.inner(one, number, uses)
+            row.origins = sorted(found)
+            row.change = SAME if found else NEW
+            if row.origins:
+                row.source = self.before[row.origins[0]].source
+            origins |= found
+        last = [env[one.name] for one in body.instructions if one.root]
+        text = ", ".join([f"%{one.name}" for one in body.instructions if one.root])
+        self.rows.append(Row(OUTPUT, "", "", f"({text})", depth, inside, last))
+        return origins
+
+    def add(self, row: Row, name: str) -> int:
+        """Write a row."""
+        self.rows.append(row)
+        number = len(self.rows) - 1
+        self.names.setdefault(name, number)
+        return number
+
+    def origins(self, one: Instruction) -> set[int]:
+        """The row that an instruction names, if it names one."""
+        known = one.origin is not None and one.origin < len(self.before)
+        return {one.origin} if known and one.origin is not None else set()
+
+    def inner(self, one: Instruction, number: int, operands: Sequence[int]) -> set[int]:
+        """The computations that an instruction calls; what they came from."""
+        found: set[int] = set()
+        for key, name in one.called:
+            body = self.computations.get(name)
+            if body is None or len(self.rows) > MOST:
+                continue
+            depth = self.rows[number].depth + 1
+            self.rows.append(Row(HEAD, "", "", f"{key}=%{name}", depth, number))
+            head = len(self.rows) - 1
+            given = operands if key in ("calls", "body", "condition") else ()
+            found |= self.write(body, depth + 1, head, given)
+        return found

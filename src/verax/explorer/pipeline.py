@@ -1,0 +1,192 @@
+"""The stages of a program, from its trace to what XLA compiles (floor 6).
+
+What the recording of the trace has seen comes first, then what `jit` does to a program
+before it is lowered, then the module and the compiled program::
+
+    Pipeline(recording, stage).stages(compile=True)
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from attrs import evolve, frozen
+
+from verax.api.stages.stages import Traced
+from verax.api.tracing.apply import ENGINE
+from verax.backend.lowering.live_body import body_for_cpu, body_of
+from verax.backend.lowering.lower import is_tunable, lower
+from verax.backend.lowering.result import Lowered
+from verax.backend.programs.placed_program import Uneven, spread_of
+from verax.backend.programs.program import (
+    Program,
+    build,
+    build_placed,
+    platform_of,
+)
+from verax.explorer.document import Row, Stage
+from verax.explorer.hlo_rows import hlo_rows
+from verax.explorer.jaxpr_rows import Table
+from verax.explorer.linking import link, missing, places_of
+from verax.explorer.recording import Record, Recording
+from verax.explorer.stablehlo_rows import Locations, module_rows
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
+from verax.rules.values.state import changing
+from verax.transforms.engine.dce import dce
+from verax.transforms.passes.outline import with_eqns
+
+
+@frozen(eq=False, repr=False)
+class Explored(ReprMixin):
+    """The stages of a program, and the compiled one, with the rows of its HLO."""
+
+    stages: tuple[Stage, ...]
+    program: Program | None = None
+    instructions: dict[str, int] | None = None
+
+
+class Pipeline:
+    """Makes the stages of one traced function."""
+
+    def __init__(self, recording: Recording, stage: Traced) -> None:
+        self.recording = recording
+        self.stage = stage
+        self.stages: list[Stage] = []
+
+    def explored(self, compile: bool) -> Explored:
+        """All stages; without `compile` those that need no XLA."""
+        record = self.passes()
+        for level, records in enumerate(self.recording.levels()):
+            self.add_programs(level, records)
+        lowered = self.lowered(record)
+        if not compile:
+            return Explored(tuple(self.stages))
+        program, instructions = self.compiled(lowered)
+        return Explored(tuple(self.stages), program, instructions)
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """The rows of the last stage so far."""
+        return self.stages[-1].rows
+
+    def passes(self) -> Record:
+        """Record what jit does before it lowers; the program that is lowered."""
+        recording, stage = self.recording, self.stage
+        jaxpr = stage.traced.jaxpr
+        record = recording.traced(jaxpr, stage.traced.seconds)
+        record = self.passed("dce", record, without_dead_code)
+        spread = None if stage.placement is None else spread_of(stage.placement)
+        if is_tunable((platform_of(stage.placement),), spread, jaxpr):
+            calls = stage.options.configured().calls or "auto"
+            record = self.passed("outline", record, lambda p: for_one_cpu(p, calls))
+        return record
+
+    def passed(
+        self, name: str, record: Record, make: Callable[[Jaxpr], Jaxpr]
+    ) -> Record:
+        """The record of what a pass makes of a program, if it changes anything."""
+        started = time.perf_counter()
+        made = make(record.marked)
+        spent = time.perf_counter() - started
+        if made is record.marked:
+            return record
+        title = f"{name} of {self.stage.fun_name}"
+        return self.recording.add(name, made, title, [record], spent)
+
+    def add_programs(self, level: int, records: Sequence[Record]) -> None:
+        """The stage of some programs."""
+        table = Table()
+        for record in records:
+            start = len(table.rows)
+            if len(records) == 1:
+                table.program(record.jaxpr, record.marked)
+            else:
+                head = table.head(record.title)
+                table.program(record.jaxpr, record.marked, 1, head)
+            if record.level < level:  # it is here again, as it was
+                for row in table.rows[start:]:
+                    row.before = row.mark
+        new = [record for record in records if record.level == level]
+        seconds = [record.seconds for record in new if record.seconds is not None]
+        self.add(
+            ", ".join(dict.fromkeys([record.name for record in new])),
+            "jaxpr",
+            "; ".join(dict.fromkeys([record.title for record in new])),
+            table.rows,
+            sum(seconds) if seconds else None,
+            link(table.rows, self.rows if self.stages else ()),
+        )
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        title: str,
+        rows: Sequence[Row],
+        seconds: float | None,
+        gone: tuple[int, ...],
+    ) -> None:
+        """Add a stage that was made from the last one."""
+        parent = len(self.stages) - 1 if self.stages else None
+        self.stages.append(Stage(name, kind, title, parent, rows, seconds, gone))
+
+    def lowered(self, record: Record) -> Lowered:
+        """The module, as a stage; its text names the rows."""
+        stage, locations = self.stage, Locations()
+        started = time.perf_counter()
+        lowered = lower(
+            ENGINE,
+            record.marked,
+            stage.fun_name,
+            platforms=(platform_of(stage.placement),),
+            keep_unused=stage.keep_unused,
+            donated=stage.donated,
+            spread=None if stage.placement is None else spread_of(stage.placement),
+            located=locations.locate,
+            calls=None,
+        )
+        spent = time.perf_counter() - started
+        found = module_rows(lowered.text, locations, places_of(self.rows))
+        title = f"StableHLO of {stage.fun_name}"
+        gone = missing(found.rows, self.rows)
+        self.add("stablehlo", "stablehlo", title, found.rows, spent, gone)
+        return evolve(lowered, text=found.text)
+
+    def compiled(self, lowered: Lowered) -> tuple[Program, dict[str, int]]:
+        """The compiled program, as a stage, and the rows of its instructions.
+
+        Nothing is read from the cache of compiled programs, or written to it, for the
+        module of an exploration is not that of a call.
+        """
+        stage, started = self.stage, time.perf_counter()
+        with changing({"enable_compilation_cache": False}):
+            program = compiled(lowered, stage)
+        spent = time.perf_counter() - started
+        rows, names = hlo_rows(program.executable.hlo_text(), self.rows)
+        title = f"what XLA compiles of {stage.fun_name}"
+        self.add("hlo", "hlo", title, rows, spent, missing(rows, self.rows))
+        return program, names
+
+
+def without_dead_code(jaxpr: Jaxpr) -> Jaxpr:
+    """The program without what nothing needs; it takes the same inputs."""
+    everything = (True,) * len(jaxpr.outvars)
+    return dce(ENGINE, jaxpr, everything, keep=len(jaxpr.invars))[0]
+
+
+def for_one_cpu(jaxpr: Jaxpr, calls: str) -> Jaxpr:
+    """The program as XLA gets it for one CPU."""
+    body = body_for_cpu(body_of(jaxpr), calls)
+    eqns = [eqn for eqn in body.eqns if eqn is not None]
+    return with_eqns(jaxpr, eqns)
+
+
+def compiled(lowered: Lowered, stage: Traced) -> Program:
+    """The program of a module, where calls of the function would run."""
+    options, placement = stage.options.configured(), stage.placement
+    if placement is None:
+        return build(lowered, options)
+    try:
+        return build_placed(lowered, options, placement)
+    except Uneven as error:
+        return build_placed(lowered, options, evolve(placement, outs=error.outs))
