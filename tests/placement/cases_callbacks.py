@@ -1,5 +1,9 @@
-"""Callbacks of programs over several devices: one device calls, with whole arrays."""
+"""Callbacks of programs over several devices: the first calls, with whole arrays.
 
+Inside `shard_map` each device calls, with its part.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +12,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
+from verax.experimental import io_callback
 from verax.rules.programs.host import CallbackError
 from verax.sharding import NamedSharding, PartitionSpec as P
 
@@ -71,19 +76,191 @@ def test_pure_callbacks_are_called_once() -> None:
     assert seen == [(16,)]
 
 
-def test_callbacks_in_shard_map_take_one_part_after_the_other() -> None:
+GRID = verax.make_mesh((4, 2), ("x", "y"))
+RESULT = verax.ShapeDtypeStruct((), np.float32)
+SPLIT = P("x")
+X = np.arange(8, dtype=np.float32)
+PAIRS = [*X.reshape(4, 2).tolist(), *X.reshape(4, 2).tolist()]
+"""The parts of X along "x", each on two devices."""
+
+
+def parts_seen(
+    body: Callable[..., Any],
+    ins: Any = SPLIT,
+    outs: Any = SPLIT,
+    x: Any = X,
+    around: Callable[..., Any] = lambda f: f,
+) -> tuple[list[Any], Any]:
+    """With what a callback was called, sorted, and the result of the program.
+
+    `body(note, x)` gives `note` to a callback; it returns the sum of its argument.
+    """
     seen: list[Any] = []
 
-    def double(x: Any) -> Any:
+    def note(*xs: Any) -> Any:
+        seen.append([np.asarray(x).tolist() for x in xs])
+        return np.float32(sum([np.sum(x) for x in xs]))
+
+    mapped = verax.shard_map(
+        lambda x: body(note, x), mesh=GRID, in_specs=ins, out_specs=outs
+    )
+    out = verax.jit(around(mapped))(x)
+    verax.effects_barrier()
+    return sorted(seen), np.asarray(out).tolist()
+
+
+def shown(note: Any, x: Any) -> Any:
+    verax.debug.callback(note, x)
+    return x
+
+
+@pytest.mark.parametrize("call", [verax.pure_callback, io_callback])
+def test_each_device_calls_with_its_part(call: Any) -> None:
+    sums = X.reshape(4, 2).sum(1).tolist()
+    found = parts_seen(lambda note, x: call(note, RESULT, x)[None])
+    assert found == (sorted([[x] for x in PAIRS]), sums)
+    both = P(("x", "y"))
+    found = parts_seen(lambda note, x: call(note, RESULT, x)[None], both, both)
+    assert found == ([[[x]] for x in X], X.tolist())
+
+
+@pytest.mark.parametrize("call", [verax.pure_callback, io_callback])
+def test_operands_that_are_the_same_everywhere(call: Any) -> None:
+    found = parts_seen(lambda note, x: call(note, RESULT, x), P(), P())
+    assert found == ([[X.tolist()]] * 8, X.sum())
+    found = parts_seen(lambda note, x: call(note, RESULT, x)[None], P(), P("x"))
+    assert found == ([[X.tolist()]] * 8, [X.sum()] * 4)
+
+
+def test_effects_of_each_device() -> None:
+    def silent(note: Any, x: Any) -> Any:
+        verax.debug.callback(note)
+        verax.debug.callback(note, np.float32(3))
+        return x
+
+    assert parts_seen(silent) == ([[]] * 8 + [[3.0]] * 8, X.tolist())
+    assert parts_seen(shown)[0] == sorted([[x] for x in PAIRS])
+
+
+def test_effects_of_a_program_without_arguments() -> None:
+    seen: list[int] = []
+    f = verax.shard_map(
+        lambda: verax.debug.callback(lambda: seen.append(1)),
+        mesh=GRID,
+        in_specs=(),
+        out_specs=None,
+    )
+    verax.jit(f)()
+    verax.effects_barrier()
+    assert seen == [1] * 8
+
+
+def test_loops_and_maps_around_callbacks() -> None:
+    def loop(note: Any, x: Any) -> Any:
+        return lax.scan(lambda c, t: (shown(note, c + t), None), x[0] * 0, x)[0][None]
+
+    both = P(("x", "y"))
+    assert parts_seen(loop, both, both) == ([[x] for x in X], X.tolist())
+
+    def inside(note: Any, x: Any) -> Any:
+        return verax.vmap(lambda x: io_callback(note, RESULT, x))(x)
+
+    assert parts_seen(inside) == (sorted([[x] for x in [*X, *X]]), X.tolist())
+    two = np.stack([X, X + 10])
+    seen, out = parts_seen(shown, x=two, around=verax.vmap)
+    assert out == two.tolist()
+    assert seen == sorted([[x] for x in np.tile(two.reshape(8, 2), (2, 1)).tolist()])
+
+
+def test_derivatives_of_what_shows_its_part() -> None:
+    def loss(f: Any) -> Any:
+        return verax.grad(lambda x: (f(x) ** 2).sum())
+
+    assert parts_seen(shown, around=loss) == (
+        sorted([[x] for x in PAIRS]),
+        (2 * X).tolist(),
+    )
+
+
+def test_a_branch_that_some_parts_take_is_called_by_the_first_device() -> None:
+    def body(note: Any, x: Any) -> Any:
+        return lax.cond(x[0] > 3, lambda x: shown(note, x), lambda x: x * 2, x)
+
+    seen, out = parts_seen(body)
+    assert seen == [[[4, 5]], [[6, 7]]]
+    assert out == [0, 2, 4, 6, 4, 5, 6, 7]
+
+    def loop(note: Any, x: Any) -> Any:
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: shown(note, c + 2), x)
+
+    seen, out = parts_seen(loop)
+    assert seen == [[[2, 3]], [[4, 5]], [[4, 5]]]
+    assert out == [4, 5, 4, 5, 4, 5, 6, 7]
+
+
+def test_ordered_callbacks_take_one_part_after_the_other() -> None:
+    def body(note: Any, x: Any) -> Any:
+        return io_callback(note, RESULT, x, ordered=True)[None]
+
+    seen, out = parts_seen(body)
+    assert seen == [[x] for x in X.reshape(4, 2).tolist()]
+    assert out == X.reshape(4, 2).sum(1).tolist()
+
+
+def test_a_map_over_some_axes_of_the_mesh() -> None:
+    seen: list[Any] = []
+
+    def note(x: Any) -> None:
         seen.append(x.tolist())
-        return x * 2
 
-    def body(x: Any) -> Any:
-        return verax.pure_callback(double, x, x) + lax.axis_index("x")
+    f = verax.shard_map(
+        lambda x: shown(note, x),
+        mesh=GRID,
+        in_specs=P("x"),
+        out_specs=P("x"),
+        axis_names={"x"},
+    )
+    assert verax.jit(f)(X).tolist() == X.tolist()
+    verax.effects_barrier()
+    assert sorted(seen) == X.reshape(4, 2).tolist()
 
-    f = verax.jit(verax.shard_map(body, mesh=MESH, in_specs=P("x"), out_specs=P("x")))
-    due = VALUES * 2 + np.repeat(np.arange(8), 2)
-    np.testing.assert_array_equal(f(sharded()), due)
-    assert sorted(seen) == VALUES.reshape(8, 2).tolist()
+
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", None])
+def test_the_batch_methods_are_for_vmap_alone(method: str | None) -> None:
+    def body(note: Any, x: Any) -> Any:
+        return verax.pure_callback(note, RESULT, x, vmap_method=method)[None]
+
+    assert parts_seen(body)[0] == sorted([[x] for x in PAIRS])
+
+
+def test_failures_of_one_part() -> None:
+    def host(x: Any) -> Any:
+        if x[0] == 4:
+            raise ValueError("a bad part")
+        return x
+
+    f = verax.jit(
+        verax.shard_map(
+            lambda x: verax.pure_callback(host, x, x),
+            mesh=GRID,
+            in_specs=P("x"),
+            out_specs=P("x"),
+        )
+    )
+    with pytest.raises(CallbackError, match="raised ValueError: a bad part"):
+        f(X).block_until_ready()
+    assert f(X + 10).tolist() == (X + 10).tolist()
+
+
+def test_programs_say_along_which_axes_a_callback_runs() -> None:
+    f = verax.shard_map(
+        lambda x: shown(print, x), mesh=GRID, in_specs=P("x"), out_specs=P("x")
+    )
+    text = str(verax.make_jaxpr(f)(X))
+    assert "axes=(x,)" in text
+    assert "axes=" not in str(verax.make_jaxpr(lambda x: shown(print, x))(X))
+
+
+def test_vmap_asks_for_a_method() -> None:
     with pytest.raises(verax.errors.MissingRule, match="vmap_method"):
-        verax.vmap(lambda x: verax.pure_callback(double, x, x))(VALUES)
+        verax.vmap(lambda x: verax.pure_callback(np.sin, x, x))(VALUES)

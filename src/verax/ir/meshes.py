@@ -252,6 +252,25 @@ def split_text(split: Split) -> str:
     return "{" + ", ".join(f'"{name}"' for name in split) + "}"
 
 
+def layouts_text(layouts: Iterable[str | None]) -> str:
+    """The Shardy shardings of several values of a program over several devices.
+
+    >>> layouts_text(['#sdy.sharding<@mesh, [{"x"}]>', '#sdy.sharding<@mesh, [{}]>'])
+    '#sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, [{}]>]>'
+    """
+    values = [text.removeprefix("#sdy.sharding") for text in layouts if text]
+    return f"#sdy.sharding_per_value<[{', '.join(values)}]>"
+
+
+def manual_text(names: Iterable[str]) -> str:
+    """The Shardy attribute of the axes that a program for each device runs along.
+
+    >>> manual_text(("x", "y"))
+    '#sdy<manual_axes{"x", "y"}>'
+    """
+    return "#sdy<manual_axes{" + ", ".join([f'"{name}"' for name in names]) + "}>"
+
+
 def first_device_text(results: int) -> str:
     """The Shardy sharding of an operation that the first device does for all.
 

@@ -27,6 +27,7 @@ from verax.ir.effects import IO, ORDERED_IO, Effect
 from verax.ir.extended import ExtendedDType
 from verax.ir.holding import holds
 from verax.ir.jaxpr import Source
+from verax.ir.meshes import MeshAxes
 from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import (
     METHODS,
@@ -144,7 +145,8 @@ def call_host(
         found = called(function, results, arrays)
         return [from_host(x, aval) for x, aval in zip(found, results, strict=True)]
     flags = (False,) * len(leaves)
-    params = CallbackParams(function, results, effect, vmap_method, (), flags)
+    mesh = mesh_of_parts()
+    params = CallbackParams(function, results, effect, vmap_method, (), flags, mesh)
     return row.bind(params, *leaves)
 
 
@@ -222,10 +224,16 @@ def user_function(
     return UserFunction(name, held, tree, dtypes, (), out_tree, source), leaves
 
 
-def in_parts() -> bool:
-    """Whether this is the body of `shard_map`, which is a map over parts of arrays."""
+def mesh_of_parts() -> MeshAxes | None:
+    """The mesh over all of whose axes a `shard_map` maps this function, if it does."""
     mesh = current_mesh()
-    return mesh is not None and bool(mesh.manual_axes)
+    return mesh.axes if mesh is not None and mesh.are_all_axes_manual else None
+
+
+def in_some_parts() -> bool:
+    """Whether a `shard_map` around this maps over some axes of a mesh and not all."""
+    mesh = current_mesh()
+    return mesh is not None and bool(mesh.manual_axes) and not mesh.are_all_axes_manual
 
 
 def pure_callback(
@@ -245,9 +253,9 @@ def pure_callback(
     Under `vmap`, `vmap_method` decides: "sequential" and "sequential_unrolled" call it
     for each element in turn; "expand_dims" calls it once, with the batch as the leading
     dimension, which has length 1 for arguments that are the same for all elements;
-    "broadcast_all" repeats those. With None, `vmap` is an error. Inside `shard_map`,
-    None calls it for each part in turn. It has no derivative; give the function around
-    it one with `custom_jvp` or `custom_vjp`.
+    "broadcast_all" repeats those. With None, `vmap` is an error. Inside `shard_map`
+    each device calls it with its part, from a thread of its own. It has no derivative;
+    give the function around it one with `custom_jvp` or `custom_vjp`.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message says which.
@@ -267,7 +275,7 @@ def pure_callback(
             f"{vmap_method!r}"
         )
     check_sharding("pure_callback", sharding)
-    if vmap_method is None and in_parts():
+    if vmap_method is None and in_some_parts():
         vmap_method = "sequential"
     results, out_tree = result_types(result_shape_dtypes)
     function, leaves = user_function(callback, args, kwargs, out_tree)

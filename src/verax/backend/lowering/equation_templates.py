@@ -145,11 +145,11 @@ class Recorder(FunctionText):
             found.append(True)
         return Operand(f"{MARK}c{found.index(True)}{MARK}", x.aval)
 
-    def region(self, region: tuple[Sequence[ShapedArray], Region]) -> str:
+    def region(self, region: tuple[Sequence[ShapedArray], Region], end: str) -> str:
         """A region writes its own constants."""
         around, self.scalars = self.scalars, {}
         self.inside += 1
-        text = super().region(region)
+        text = super().region(region, end)
         self.inside -= 1
         self.scalars = around
         return text

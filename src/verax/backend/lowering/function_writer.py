@@ -11,6 +11,8 @@ constant is written once, before its first use, so the same calls give the same 
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +27,9 @@ from verax.backend.lowering.mlir_text import (
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import device_value
 from verax.rules.rows.emitter import Operand, Region, i64s
+
+# What ends a region, of operations that do not take the usual one.
+ENDS: Final = MappingProxyType({"sdy.manual_computation": "sdy.return"})
 
 
 def scalar_bytes(value: object, aval: ShapedArray) -> bytes:
@@ -75,7 +80,9 @@ class FunctionText:
         xs = [x if x.name else self.used(x) for x in operands]
         ins = ", ".join([x.name for x in xs])
         types = ", ".join([mlir_type(x.aval) for x in xs])
-        bodies = f" ({', '.join(map(self.region, regions))})" if regions else ""
+        end = ENDS.get(name, "stablehlo.return")
+        found = [self.region(region, end) for region in regions]
+        bodies = f" ({', '.join(found)})" if found else ""
         extra = ""
         if self.told:
             attributes = {**attributes, FRONTEND: self.told}
@@ -96,8 +103,8 @@ class FunctionText:
         )
         return tuple([Operand(f"{label}#{i}", a) for i, a in enumerate(results)])
 
-    def region(self, region: tuple[Sequence[ShapedArray], Region]) -> str:
-        """The text of a region: a block with arguments, ended by a return."""
+    def region(self, region: tuple[Sequence[ShapedArray], Region], end: str) -> str:
+        """The text of a region: a block with arguments, which `end` ends."""
         avals, body = region
         outer, self.lines = self.lines, []
         # What is written inside cannot be read outside; the reverse holds.
@@ -109,10 +116,7 @@ class FunctionText:
         results = ", ".join(x.name for x in outs)
         types = ", ".join(mlir_type(x.aval) for x in outs)
         label = f"  ^bb0({heads}):\n" if arguments else ""
-        return (
-            f"{{\n{label}{inside}"
-            f'    "stablehlo.return"({results}) : ({types}) -> ()\n    }}'
-        )
+        return f'{{\n{label}{inside}    "{end}"({results}) : ({types}) -> ()\n    }}'
 
     @contextmanager
     def attributed(self, attributes: Sequence[tuple[str, str]]) -> Iterator[None]:

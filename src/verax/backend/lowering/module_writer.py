@@ -343,6 +343,7 @@ class Writer(FunctionText):
         *,
         effect: bool,
         ordered: bool,
+        everywhere: bool = False,
     ) -> tuple[Operand, ...]:
         """See `Emitter.callback`."""
         calls = self.module.calls
@@ -352,7 +353,8 @@ class Writer(FunctionText):
             ins, outs = [self.token, *ins], [TOKEN, *outs]
         types = [x.aval for x in ins]
         attributes = call_attributes(index, types, outs, effect, self.platform)
-        attributes |= self.module.meshes.on_first_device(len(outs))
+        if not everywhere:
+            attributes |= self.module.meshes.on_first_device(len(outs))
         found = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
         if ordered:
             self.token, *rest = found

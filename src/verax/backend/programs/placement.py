@@ -36,6 +36,7 @@ from verax.ir.jaxpr import Jaxpr, Literal
 from verax.ir.meshes import MeshAxes, MeshType, says_nothing
 from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
+from verax.ops.calls.callbacks import CallbackParams
 from verax.ops.parallel.sharding_constraint import ShardingParams
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyFunction
@@ -126,6 +127,8 @@ def facts(jaxpr: Jaxpr) -> Facts:
     for _, eqn in walk(jaxpr):
         if isinstance(eqn.params, ShardingParams):
             meshes.append(eqn.params.layout.mesh)
+        elif isinstance(eqn.params, CallbackParams) and eqn.params.mesh is not None:
+            meshes.append(eqn.params.mesh)
         for var in eqn.outvars:
             if var.aval.explicit is not None:
                 typed.append(var.aval.explicit)

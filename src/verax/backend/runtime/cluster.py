@@ -271,6 +271,11 @@ def wait(ready: Callable[[], bool], devices: Iterable[_jax.Device] = ()) -> None
     CLUSTER.wait(ready, devices)
 
 
+def watched[T](work: Callable[[], T]) -> T:
+    """As `Cluster.watched`."""
+    return CLUSTER.watched(work)
+
+
 def counted[A, R](
     run: Callable[[A], R], devices: Iterable[_jax.Device]
 ) -> Callable[[A], R]:

@@ -25,6 +25,10 @@ from verax.ir.effects import is_ordered
 from verax.ir.locks import locked
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import HostCall
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import State
+
+watched = LazyModule("verax.backend.runtime.cluster").watched
 
 LONGEST_QUEUE = 32
 
@@ -199,7 +203,10 @@ def with_calls(
         if failed is None:
             RUNS.add(token, calls, ordered)
             return results
-        token.block_until_ready()
+        if State.joined:
+            watched(token.block_until_ready)
+        else:
+            token.block_until_ready()
         if failed:
             first = failed[0]
             failed.clear()

@@ -3,7 +3,7 @@
 One idea: an equation over batch elements (what `vmap` makes of one) means one call for
 each batch element, in their order, so a batch costs one visit to the host and no effect
 is lost, doubled or reordered; only pure callbacks may be asked to take the whole
-batch::
+batch. On the parts of a mesh each device calls the function for its own part::
 
     b:f32[8] = pure_callback[callback=f results=(f32[8],) ...] a
     debug_callback[callback=print effect=Effect(name=debug, ordered=False) ...] a
@@ -13,18 +13,20 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import int32, stored_dtype
 from verax.ir.effects import CHECKS, NO_EFFECTS, SHOWN, Effect
-from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.jaxpr import Eqn, Jaxpr, Params
+from verax.ir.meshes import Layout, MeshAxes, Split, layouts_text, manual_text
+from verax.ir.printer import QUIET
 from verax.ir.records import ReprMixin
-from verax.ir.walk import walk
+from verax.ir.walk import map_eqns, map_jaxprs, map_subjaxprs, walk
 from verax.ops.calls.subjaxprs import dropping
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.programs.host import HostFunction, called
-from verax.rules.rows.emitter import HOSTING, Emitter, Operand
+from verax.rules.rows.emitter import HOSTING, TOKEN, Emitter, Operand
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -57,6 +59,9 @@ class CallbackParams(Params):
     `lanes` are the sizes of the leading dimensions over which it is called one by one;
     the operands that `mapped` marks, and all results, begin with them. `vmap_method`
     says what becomes of one more such dimension.
+
+    With a `mesh` each of its devices calls the function for its own part: `axes` has
+    for each of `lanes` the axis of the mesh along which it runs, or None.
     """
 
     callback: HostFunction
@@ -65,6 +70,8 @@ class CallbackParams(Params):
     vmap_method: str | None
     lanes: Shape
     mapped: tuple[bool, ...]
+    mesh: MeshAxes | None = field(default=None, metadata=QUIET)
+    axes: tuple[str | None, ...] = field(default=(), metadata=QUIET)
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -120,6 +127,7 @@ class OnHost(ReprMixin):
 
 
 def batch_callback(
+    engine: Engine,
     row: Row[CallbackParams],
     p: CallbackParams,
     size: int,
@@ -127,19 +135,20 @@ def batch_callback(
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
     """One more dimension of batch elements in front, or the batch as a whole."""
-    if p.vmap_method in WHOLE_BATCH:
+    name = mesh_axis(engine, p.mesh)
+    if name is None and p.vmap_method in WHOLE_BATCH:
         given = [
             whole(p.vmap_method, x, a, size) for x, a in zip(args, axes, strict=True)
         ]
         results = tuple([a.with_shape((size, *a.shape)) for a in p.results])
         params = evolve(p, results=results)
-    elif p.vmap_method in LANE_BY_LANE:
+    elif name is not None or p.vmap_method in LANE_BY_LANE:
         given, mapped = [], []
         for x, axis, flag in zip(args, axes, p.mapped, strict=True):
             mapped.append(flag or axis is not None)
             given.append(lane_first(p, x, axis, size, flag))
         lanes = (size, *p.lanes)
-        params = evolve(p, lanes=lanes, mapped=tuple(mapped))
+        params = evolve(p, lanes=lanes, mapped=tuple(mapped), axes=(name, *p.axes))
     else:
         raise MissingRule(
             f"vmap of {row.name} of {p.callback.name}: choose how the callback takes "
@@ -147,6 +156,14 @@ def batch_callback(
         )
     outs = row.bind(params, *given)
     return outs, [0] * len(outs)
+
+
+def mesh_axis(engine: Engine, mesh: MeshAxes | None) -> str | None:
+    """The axis of the mesh along which `batch` adds a dimension, if it is one."""
+    axis = engine.axis
+    if mesh is None or axis is None or axis.spmd != (axis.name,):
+        return None
+    return axis.name if axis.name in mesh.names else None
 
 
 def whole(method: str | None, x: Array, axis: Axis, size: int) -> Array:
@@ -177,9 +194,65 @@ def lower_callback(
     outs: Sequence[ShapedArray],
 ) -> Sequence[Operand]:
     ordered = p.effect is not None and p.effect.ordered
+    if not ordered and p.mesh is not None:
+        found = lower_on_parts(e, p, p.mesh, operands, outs)
+        if found is not None:
+            return found
     return e.callback(
         OnHost(p), operands, outs, effect=p.effect is not None, ordered=ordered
     )
+
+
+def lower_on_parts(
+    e: Emitter,
+    p: CallbackParams,
+    mesh: MeshAxes,
+    operands: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand] | None:
+    """A call by each device of a mesh; None in a program for one device.
+
+    Its part has length 1 in the dimensions that run along the mesh. Besides the
+    operands it takes a scalar, since XLA finds no devices for a call without any.
+    """
+    if e.layout(Layout(mesh), TOKEN) is None:
+        return None
+    runs = tuple([1 if axis else n for axis, n in zip(p.axes, p.lanes, strict=True)])
+    split: tuple[Split, ...] = tuple([(axis,) if axis else () for axis in p.axes])
+    own = OnHost(evolve(p, lanes=runs, mesh=None, axes=()))
+
+    def part(aval: ShapedArray, mapped: bool) -> ShapedArray:
+        return aval.with_shape((*runs, *aval.shape[len(runs) :])) if mapped else aval
+
+    def layouts(avals: Sequence[ShapedArray], mapped: Sequence[bool]) -> str:
+        return layouts_text(
+            [
+                e.layout(Layout(mesh, split if flag else ()), aval)
+                for aval, flag in zip(avals, mapped, strict=True)
+            ]
+        )
+
+    def body(xs: Sequence[Operand]) -> Sequence[Operand]:
+        made = [part(aval, True) for aval in outs]
+        effect = p.effect is not None
+        found = e.callback(
+            own, xs[1:], made, effect=effect, ordered=False, everywhere=True
+        )
+        return [xs[0], *found]
+
+    scalar = ShapedArray((), int32)
+    ins = [scalar, *[x.aval for x in operands]]
+    mapped, made = (False, *p.mapped), (False, *[True] * len(outs))
+    _, *found = e.op(
+        "sdy.manual_computation",
+        [e.constant(0, scalar), *operands],
+        [scalar, *outs],
+        [([part(aval, flag) for aval, flag in zip(ins, mapped, strict=True)], body)],
+        in_shardings=layouts(ins, mapped),
+        out_shardings=layouts([scalar, *outs], made),
+        manual_axes=manual_text(mesh.names),
+    )
+    return found
 
 
 def jvp_refused(
@@ -229,7 +302,9 @@ def callback_row(
         evaluate=lambda engine, p, xs: on_host(p, xs),
         jvp=jvp,
         transpose=transpose,
-        batch=lambda engine, p, size, xs, axes: batch_callback(row, p, size, xs, axes),
+        batch=lambda engine, p, size, xs, axes: batch_callback(
+            engine, row, p, size, xs, axes
+        ),
         lower_on=dict.fromkeys(HOSTING, lower_callback),
         hosted=True,
         multiple_results=True,
@@ -257,6 +332,32 @@ def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:
                 f"{eqn.source}: {name} applies it in any order and any number of "
                 "times, so it must not contain callbacks; use scan instead"
             )
+
+
+def for_all_parts[P: Params](engine: Engine, params: P) -> P:
+    """`params` whose programs run for one element after another along the map.
+
+    If that runs along a mesh, every device computes all parts, so the first device
+    calls the functions of the host for all.
+    """
+    axis = engine.axis
+    if axis is None or not axis.spmd:
+        return params
+    return map_subjaxprs(params, lambda inner: map_jaxprs(inner, called_by_first))
+
+
+def called_by_first(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` whose callbacks the first device calls."""
+
+    def change(eqn: Eqn) -> Eqn:
+        params = eqn.params
+        if not isinstance(params, CallbackParams) or params.mesh is None:
+            return eqn
+        method = params.vmap_method or LANE_BY_LANE[0]
+        alone = evolve(params, mesh=None, axes=(), vmap_method=method)
+        return Eqn(eqn.primitive, alone, eqn.invars, eqn.outvars, eqn.source)
+
+    return map_eqns(jaxpr, change)
 
 
 def silenced(jaxpr: Jaxpr) -> Jaxpr:

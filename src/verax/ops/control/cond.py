@@ -23,6 +23,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.effects import CHECKS
 from verax.ir.jaxpr import Jaxpr
+from verax.ops.calls.callbacks import for_all_parts
 from verax.ops.calls.subjaxprs import (
     batched_results,
     forced_batch,
@@ -168,7 +169,8 @@ def batch_cond(
     if place is not None:
         meets = engine.axis is not None and engine.axis.name in p.named_axes
         if not meets and (p.sequential or not p.effects <= CHECKS):
-            return one_by_one(lambda *xs: cond_p.bind(p, *xs), size, args, axes)
+            alone = for_all_parts(engine, p)
+            return one_by_one(lambda *xs: cond_p.bind(alone, *xs), size, args, axes)
         front = move_axis(index, place, 0)
         if meets:
             return batch_meeting(engine, p, size, front, operands, places)

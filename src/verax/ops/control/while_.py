@@ -18,7 +18,7 @@ from verax.ir.dtypes import bool_, int32
 from verax.ir.effects import CHECKS
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import map_subjaxprs
-from verax.ops.calls.callbacks import silenced
+from verax.ops.calls.callbacks import for_all_parts, silenced
 from verax.ops.calls.subjaxprs import (
     batched_results,
     forced_batch,
@@ -182,7 +182,8 @@ def batch_while(
     mask = fixpoint(tuple([axis is not None for axis in start]), step)
     lanes = apart(mask)
     if lanes and (p.sequential or not p.effects <= CHECKS):
-        return one_by_one(lambda *xs: bind(p, *xs), size, args, axes)
+        alone = for_all_parts(engine, p)
+        return one_by_one(lambda *xs: bind(alone, *xs), size, args, axes)
     cond = forced_batch(
         engine, p.cond_jaxpr, size, (*cond_axes, *axes_of(mask)), (lanes,)
     )

@@ -135,8 +135,13 @@ class Emitter(Protocol):
         *,
         effect: bool,
         ordered: bool,
+        everywhere: bool = False,
     ) -> tuple[Operand, ...]:
-        """A call of a function of the host; XLA keeps it as it is if it has effects."""
+        """A call of a function of the host; XLA keeps it as it is if it has effects.
+
+        In a program over several devices the first one calls it for all, unless it is
+        called `everywhere`, by each for itself.
+        """
         ...
 
     def partitioned(
