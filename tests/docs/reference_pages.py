@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAliasType
 
+from tests.layout import ORDER
 from tests.stubs import table_of
 from tests.surface import Default, is_ours, public_names, public_values
 from verax.extend import Row
@@ -115,6 +116,16 @@ def group(module: str, name: str) -> str:
     if not home.startswith(f"{module}.") or module == "verax":
         home = ".".join(home.split(".")[:3])
     return title(home)
+
+
+def level(entry: Entry) -> tuple[str, int]:
+    """Where a group stands on a page: what others are made of comes first."""
+    _, floor, *rest = (
+        *homes_of(entry.module).get(entry.name, ("", ""))[0].split("."),
+        "",
+    )
+    levels = [level.split() for level in ORDER.get(floor, ())]
+    return floor, next((i for i, names in enumerate(levels) if rest[0] in names), -1)
 
 
 @cache
@@ -249,7 +260,7 @@ def page(module: str, found: Sequence[Entry]) -> str:
     docstring = import_module(module).__doc__ or ""
     lines = [f"# {module}", "", title(module) + ".", "", about(docstring), ""]
     groups: dict[str, list[Entry]] = {}
-    for entry in found:
+    for entry in sorted(found, key=level):
         groups.setdefault(entry.group, []).append(entry)
     if len(found) > 4:
         lines += index(groups)
@@ -268,7 +279,7 @@ def about(docstring: str) -> str:
     summary, _, rest = inspect.cleandoc(docstring).partition("\n\n")
     _, *more = re.split(r"\.\s", summary, maxsplit=1)
     without = IDEA.sub(lambda found: "For example::\n" if found[2] else "", rest)
-    return markdown("\n\n".join([*more, without]))
+    return markdown("\n\n".join(["", *more, without]))
 
 
 def index(groups: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
@@ -299,7 +310,7 @@ def value_text(entry: Entry) -> str:
     """What a constant is, in a line."""
     value = entry.value
     if isinstance(value, Row):
-        return f"The primitive `{value.name}`: [its columns](../primitives.md)."
+        return f"The primitive `{value.name}`."
     if isinstance(value, TypeAliasType):
         return f"A type: <code>{code(annotation(str(value.__value__)))}</code>"
     own = vars(type(value)).get("__doc__") if is_ours(type(value)) else None
@@ -398,20 +409,30 @@ def pages(found: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
     """Every page by its path below docs/, with links between them."""
     links = Links(found)
     return {
-        path: links.linked(page(module, found[module]), path)
+        links.paths[module]: links.linked(
+            page(module, found[module]), links.paths[module], module
+        )
         for module in sorted(found)
-        for path in [f"{FOLDER}/{module}.md"]
+    }
+
+
+def paths_of(modules: Iterable[str]) -> dict[str, str]:
+    """The path of each page: that of a module which holds others is an index of them."""
+    packages = {module.rpartition(".")[0] for module in modules}
+    return {
+        module: f"{FOLDER}/{module}{'/index' if module in packages else ''}.md"
+        for module in modules
     }
 
 
 def menu(modules: Iterable[str]) -> list[Any]:
     """The pages as MkDocs nests them: a module, and below it those that it holds."""
     found: dict[str, Any] = {}
-    for module in sorted(modules):
+    for module, path in sorted(paths_of(modules).items()):
         inner = found
         for part in module.split("."):
             inner = inner.setdefault(part, {})
-        inner[""] = f"{FOLDER}/{module}.md"
+        inner[""] = path
     return submenu(found["verax"])
 
 
@@ -427,10 +448,11 @@ def submenu(found: Mapping[str, Any]) -> list[Any]:
 
 def anchors(found: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
     """Where each public name is explained: the path and the anchor of a link to it."""
-    places = {module: f"{FOLDER}/{module}.md" for module in found}
+    paths = paths_of(found)
+    places = dict(paths)
     for module, listed in found.items():
         for entry in listed:
-            places[entry.anchor] = f"{FOLDER}/{module}.md#{entry.anchor}"
+            places[entry.anchor] = f"{paths[module]}#{entry.anchor}"
     return places
 
 
@@ -441,6 +463,7 @@ class Links:
     """Names in backticks as links to their entries, on any page of the site."""
 
     def __init__(self, found: Mapping[str, Sequence[Entry]]) -> None:
+        self.paths = paths_of(found)
         self.places = anchors(found)
         self.parameters = {
             module: {name for entry in listed for name in parameter_names(entry)}
@@ -461,10 +484,8 @@ class Links:
             return None
         return next((self.places[x] for x in options if x in self.places), None)
 
-    def linked(self, text: str, path: str) -> str:
+    def linked(self, text: str, path: str, module: str | None = None) -> str:
         """A page with links, outside of its fences, headings and links."""
-        folder, _, stem = path.rpartition("/")
-        module = stem.removesuffix(".md") if folder == FOLDER else None
         up = "../" * path.count("/")
 
         def link(token: re.Match[str]) -> str:

@@ -154,17 +154,17 @@ def test_names_become_links() -> None:
         "```\n`verax.jit`\n```"
     )
     assert links.linked(text, "guide.md") == (
-        "# `verax.jit`\n[`verax.jit`](api/verax.md#verax.jit) [`vmap`](x) "
-        "[`lax.scan()`](api/verax.lax.md#verax.lax.scan) `jit`\n```\n`verax.jit`\n```"
+        "# `verax.jit`\n[`verax.jit`](api/verax/index.md#verax.jit) [`vmap`](x) "
+        "[`lax.scan()`](api/verax.lax/index.md#verax.lax.scan) `jit`\n```\n`verax.jit`\n```"
     )
-    bare = links.linked("`vmap` `fun`", "api/verax.md")
-    assert bare == "[`vmap`](../api/verax.md#verax.vmap) `fun`"
+    bare = links.linked("`vmap` `fun`", "api/verax/index.md", "verax")
+    assert bare == "[`vmap`](../../api/verax/index.md#verax.vmap) `fun`"
 
 
 def test_the_menu_nests_modules() -> None:
     assert menu(["verax", "verax.scipy.linalg", "verax.nn", "verax.nn.init"]) == [
-        "api/verax.md",
-        {"nn": ["api/verax.nn.md", {"init": "api/verax.nn.init.md"}]},
+        "api/verax/index.md",
+        {"nn": ["api/verax.nn/index.md", {"init": "api/verax.nn.init.md"}]},
         {"scipy": [{"linalg": "api/verax.scipy.linalg.md"}]},
     ]
 
