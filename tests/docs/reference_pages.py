@@ -417,7 +417,7 @@ def pages(found: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
 
 
 def paths_of(modules: Iterable[str]) -> dict[str, str]:
-    """The path of each page: that of a module which holds others is an index of them."""
+    """The path of each page; a module that holds others is the index of a folder."""
     packages = {module.rpartition(".")[0] for module in modules}
     return {
         module: f"{FOLDER}/{module}{'/index' if module in packages else ''}.md"

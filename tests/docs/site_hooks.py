@@ -6,6 +6,7 @@ MkDocs loads this file by its path, and calls its functions by name::
       - tests/docs/site_hooks.py
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -29,9 +30,11 @@ LINKS = Links(FOUND)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The menu, with the modules below the reference."""
+    """The menu, with the modules below the reference; versions only if mike builds."""
     (reference,) = (entry for entry in config.nav if "Reference" in entry)
     reference["Reference"].append({"verax": menu(FOUND)})
+    if "MIKE_DOCS_VERSION" not in os.environ:
+        config.extra.pop("version")
     return config
 
 

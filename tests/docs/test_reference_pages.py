@@ -155,7 +155,8 @@ def test_names_become_links() -> None:
     )
     assert links.linked(text, "guide.md") == (
         "# `verax.jit`\n[`verax.jit`](api/verax/index.md#verax.jit) [`vmap`](x) "
-        "[`lax.scan()`](api/verax.lax/index.md#verax.lax.scan) `jit`\n```\n`verax.jit`\n```"
+        "[`lax.scan()`](api/verax.lax/index.md#verax.lax.scan) `jit`\n"
+        "```\n`verax.jit`\n```"
     )
     bare = links.linked("`vmap` `fun`", "api/verax/index.md", "verax")
     assert bare == "[`vmap`](../../api/verax/index.md#verax.vmap) `fun`"
