@@ -44,8 +44,12 @@ from verax.rules.values.state import STATE, State, current_mode, interpreting
 from verax.transforms.engine.evaluate import as_typed, literal_value
 from verax.transforms.passes.inline import inline
 
-type Compute = Callable[[Sequence[ConcreteArray]], Any]
+# What computes the arrays among the arguments of a call.
+type Compute = Callable[[Sequence[Any]], Any]
 type Avals = tuple[ShapedArray, ...]
+# What NumPy does in one go: of arrays, in the order of the arguments.
+type OneGo = Callable[..., Any]
+type AtOnce = Callable[..., OneGo | None]
 # A rule with its params, the places of its operands, and what results it has.
 type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], DType | None, Avals]
 
@@ -62,11 +66,14 @@ QUICK_IN_NUMPY = frozenset(
 )
 
 
-def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+def remembered[**P, R](
+    function: Callable[P, R], at_once: AtOnce | None = None
+) -> Callable[P, R]:
     """`function`, which computes arrays by what it did with others of their types.
 
     Among its positional arguments are arrays; what it does may depend on types, on the
-    other arguments and on the configuration, and on nothing else.
+    other arguments and on the configuration, and on nothing else. `at_once` is as for
+    `in_numpy`.
     """
 
     @wraps(function)
@@ -76,6 +83,7 @@ def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
                 compute = recipe(
                     current_mode() if owners else State.shared,
                     function,
+                    at_once,
                     *[
                         x.aval if type(x) is ConcreteArray and x.kind is x.aval else x
                         for x in args
@@ -85,17 +93,33 @@ def remembered[**P, R](function: Callable[P, R]) -> Callable[P, R]:
             except (TypeError, TransientKey):  # an argument without a hash, or no array
                 compute = None
             if compute is not None:
-                arrays = [x for x in args if type(x) is ConcreteArray]
-                return compute(arrays)  # type: ignore[no-any-return]  # R is made of arrays
+                return compute(args)  # type: ignore[no-any-return]  # R is made of arrays
         return function(*args, **kwargs)
 
     return call
+
+
+def in_numpy[**P, R](
+    at_once: AtOnce,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """`remembered`, for a function of which NumPy needs few steps for common types.
+
+    `at_once` takes the arguments, with types for arrays, and gives what computes the
+    one result of the arrays' values, to the same bits; or None, where there is no such
+    way. What it gives may itself give None, for values that the steps are for.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        return remembered(function, at_once)
+
+    return decorate
 
 
 @memo(1 << 13, typed=True)
 def recipe(
     mode: object,
     function: Callable[..., Any],
+    at_once: AtOnce | None,
     *args: Any,
     **kwargs: Any,
 ) -> Compute | None:
@@ -129,8 +153,14 @@ def recipe(
     engine, jaxpr = interpreter.engine, inline(jaxpr)
     if type(interpreter) is DeviceInterpreter or joined_pays(jaxpr):
         name = getattr(function, "__name__", "function")
-        return caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals)
-    return computing(engine, jaxpr, builder_of(tree))
+        run = caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals)
+        return lambda args: run([x for x in args if type(x) is ConcreteArray])
+    steps = computing(engine, jaxpr, builder_of(tree))
+    one_go = None if at_once is None else at_once(*args, **kwargs)
+    if one_go is None or steps is None:
+        return steps
+    (aval,) = jaxpr.out_avals
+    return in_one_go(one_go, steps, aval)
 
 
 def is_plain(x: object) -> bool:
@@ -222,8 +252,12 @@ def single_step(
     """One operation on the arrays."""
     dtype = aval.dtype
 
-    def compute(xs: Sequence[ConcreteArray]) -> ConcreteArray:
-        hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
+    def compute(args: Sequence[Any]) -> ConcreteArray:
+        hosts = [
+            x.numpy() if (held := x.host) is None else held
+            for x in args
+            if type(x) is ConcreteArray
+        ]
         try:
             [value] = QUIET.context.run(evaluate, engine, params, hosts)
         except RuntimeError as error:
@@ -231,6 +265,27 @@ def single_step(
         if type(value) is np.ndarray and value.dtype is dtype:
             return from_host(value, aval)
         return as_array(value, aval)
+
+    return compute
+
+
+def in_one_go(one_go: OneGo, steps: Compute, aval: ShapedArray) -> Compute:
+    """The one function on the arrays; the steps for values that it leaves to them."""
+    dtype = aval.dtype
+
+    def compute(args: Sequence[Any]) -> Any:
+        hosts = [
+            x.numpy() if (held := x.host) is None else held
+            for x in args
+            if type(x) is ConcreteArray
+        ]
+        try:
+            value = QUIET.context.run(one_go, *hosts)
+        except RuntimeError as error:
+            value = again(error, one_go, *hosts)
+        if type(value) is np.ndarray and value.dtype is dtype:
+            return from_host(value, aval)
+        return steps(args) if value is None else from_host(typed(value, aval), aval)
 
     return compute
 
@@ -260,8 +315,12 @@ def several_steps(
 
     end = ends[0] if build is FIRST else None
 
-    def compute(xs: Sequence[ConcreteArray]) -> Any:
-        hosts = [x.numpy() if (held := x.host) is None else held for x in xs]
+    def compute(args: Sequence[Any]) -> Any:
+        hosts = [
+            x.numpy() if (held := x.host) is None else held
+            for x in args
+            if type(x) is ConcreteArray
+        ]
         try:
             env = QUIET.context.run(run, hosts)
         except RuntimeError as error:

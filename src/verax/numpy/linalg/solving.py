@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from verax.backend.eager.composites import remembered
+from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.dtypes import is_complex
 from verax.ir.limits import finfo
 from verax.numpy.arguments.arguments import (
@@ -25,6 +25,7 @@ from verax.numpy.arguments.arguments import (
     with_weak_type,
 )
 from verax.numpy.linalg.decompositions import as_matrices, check_square, svd, values_of
+from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
 from verax.numpy.linalg.products import matmul
 from verax.numpy.ranges.grids import eye
 from verax.numpy.reducing.reductions import sum as total
@@ -83,7 +84,7 @@ def as_system(name: str, a: Array, b: Array) -> tuple[Array, Array, bool]:
     return rows[0], rows[1], vector
 
 
-@remembered
+@in_numpy(solve_at_once)
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The X with A X = B, for A (..., n, n) and B (..., n, k), or one vector (n,).
 
@@ -99,7 +100,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     return squeeze(found, -1) if vector else found
 
 
-@remembered
+@in_numpy(inv_at_once)
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices; infinite or NaN where there are none.
 
@@ -119,7 +120,7 @@ def odd_exchanges(pivots: Array) -> Array:
     return eq(bitwise_and(count, 1), 1)
 
 
-@remembered
+@in_numpy(det_at_once)
 def det(a: ArrayLike) -> Array:
     """The determinants of square matrices, products of the pivots.
 

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from verax.backend.eager.composites import remembered
+from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.dtypes import is_complex
 from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
@@ -23,6 +23,7 @@ from verax.numpy.arguments.arguments import (
     promote_inexact,
     reduction_axes,
 )
+from verax.numpy.reducing.host_quantiles import median_at_once, quantile_at_once
 from verax.ops.elementwise.arith import (
     add,
     div,
@@ -138,11 +139,16 @@ def nanpercentile(
 
 
 def hundredth(name: str, q: ArrayLike) -> Array:
-    (share,) = promote_inexact(name, as_array(name, q, 1))
-    return div(share, 100)
+    return hundredth_of(name, as_array(name, q, 1))
 
 
 @remembered
+def hundredth_of(name: str, share: Array) -> Array:
+    (typed,) = promote_inexact(name, share)
+    return div(typed, 100)
+
+
+@in_numpy(median_at_once)
 def median(
     a: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
@@ -192,7 +198,7 @@ def parts(
     return found_in(x, share, given, name, axis, method, keepdims, skip_nan)
 
 
-@remembered
+@in_numpy(quantile_at_once)
 def found_in(
     x: Array,
     share: Array,

@@ -7,16 +7,19 @@ search is a count of the elements that come before, taken a power of two at a ti
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from verax.backend.eager.composites import remembered
+from verax.backend.eager.composites import OneGo, in_numpy, remembered
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     DTypeLike,
     is_bool,
     is_complex,
     is_float,
     is_integer,
+    numpy_dtype,
 )
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -171,7 +174,44 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
 
-@remembered
+def bisect_at_once(
+    line: ShapedArray, queries: ShapedArray, right: bool
+) -> OneGo | None:
+    """What `bisect` counts of few pairs, by one comparison; NaN is for the steps."""
+    few = surely_less(line.size * queries.size, FEW_PAIRS)
+    if not few or line.dtype.kind not in "biuf":
+        return None
+    compare = np.less_equal if right else np.less
+    dtype, count = numpy_dtype(default_integer()), np.add.reduce
+    floats = is_float(line.dtype)
+
+    def found(line: np.ndarray, queries: np.ndarray) -> Any:
+        if floats:
+            flat = queries.reshape(-1)
+            square = flat.dot(flat)
+            if square != square:  # a sum of squares is NaN only for a NaN
+                return None
+        return count(compare(line, queries[..., None]), -1, dtype)
+
+    return found
+
+
+def searchsorted_at_once(
+    a: Any,
+    v: Any,
+    side: str = "left",
+    sorter: object = None,
+    *,
+    method: str = "scan",
+) -> OneGo | None:
+    """What `bisect` counts in `a` itself, for operands of one type."""
+    arrays = type(a) is ShapedArray and type(v) is ShapedArray
+    if not arrays or sorter is not None or a.dtype is not v.dtype:
+        return None
+    return bisect_at_once(a, v, side == "right")
+
+
+@in_numpy(searchsorted_at_once)
 def searchsorted(
     a: ArrayLike,
     v: ArrayLike,
@@ -205,7 +245,7 @@ def searchsorted(
     return bisect(line, queries, side == "right")
 
 
-@remembered
+@in_numpy(bisect_at_once)
 def bisect(line: Array, queries: Array, right: bool) -> Array:
     """How many elements come before each query, found bit by bit from the highest.
 

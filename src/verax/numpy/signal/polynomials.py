@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from verax.backend.eager.composites import remembered
+from verax.backend.eager.composites import OneGo, in_numpy
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     complex64,
     complex128,
+    float32,
     float64,
     int32,
     numpy_dtype,
@@ -64,6 +66,9 @@ from verax.ops.structure.create import iota
 from verax.ops.structure.slicing import pad
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
+
+EXACT = (float32, float64, complex64, complex128)
+"""The dtypes in which NumPy computes as a program does, one operation after another."""
 
 
 def coefficients(name: str, *args: Any) -> list[Array]:
@@ -236,7 +241,28 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 # -------------------------------------------------------------------------- values
 
 
-@remembered
+def polyval_at_once(p: Any, x: Any, *, unroll: int | None = None) -> OneGo | None:
+    """Horner's rule on floats of one dtype, in the memory of the result."""
+    if type(p) is not ShapedArray or type(x) is not ShapedArray or x.dtype not in EXACT:
+        return None
+    if p.dtype is not x.dtype or p.ndim != 1 or p.size < 2 or not x.ndim:
+        return None
+    multiply, add, count = np.multiply, np.add, p.size
+
+    def horner(line: np.ndarray, places: np.ndarray) -> np.ndarray:
+        # Arrays without dimensions: NumPy takes longer for its scalars.
+        first, second, *rest = [line[i, ...] for i in range(count)]
+        found: np.ndarray = multiply(places, first)
+        add(found, second, found)
+        for coefficient in rest:
+            multiply(places, found, found)
+            add(found, coefficient, found)
+        return found
+
+    return horner
+
+
+@in_numpy(polyval_at_once)
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The polynomial at each element of `x`, by Horner's rule.
 

@@ -157,6 +157,13 @@ def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArr
     return found  # type: ignore[no-any-return]  # scipy has no types
 
 
+@pure()
+def exchanging(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
+    """LAPACK's copy of a matrix with its rows exchanged, for a dtype."""
+    (found,) = lapack.get_lapack_funcs(("laswp",), dtype=dtype)
+    return found  # type: ignore[no-any-return]  # scipy has no types
+
+
 def evaluate_lu(p: NoParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return a, np.zeros((0,), np.int32), np.arange(a.shape[0], dtype=np.int32)

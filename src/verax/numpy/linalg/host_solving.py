@@ -1,0 +1,73 @@
+"""Floor 6: determinants, systems and inverses of one small matrix, by LAPACK alone.
+
+One idea: eagerly, the equations of `det` or `solve` take NumPy longer to start than to
+compute; so for one matrix the same routines are called in a row, on the same operands::
+
+    det_at_once(f32[8,8])(values)      # what `det` computes, to the bit
+"""
+
+from collections.abc import Callable
+from operator import ne
+from typing import Any
+
+import numpy as np
+
+from verax.backend.eager.composites import OneGo
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import numpy_dtype
+from verax.ops.linalg.lu import exchanging, factoring
+from verax.ops.linalg.triangular import solving
+from verax.rules.families.lapack import LETTERS
+from verax.rules.rows.row import NDArray
+
+
+def is_matrix(a: ShapedArray) -> bool:
+    """Whether `a` is one matrix, not empty, of a dtype that LAPACK has."""
+    return a.ndim == 2 and a.dtype in LETTERS and a.size > 0
+
+
+def det_at_once(a: ShapedArray) -> OneGo | None:
+    """The product of the pivots, negated for an odd number of exchanges."""
+    if not is_matrix(a) or a.shape[0] in (2, 3):
+        return None
+    dtype, places = numpy_dtype(a.dtype), range(a.shape[0])
+    factor, zero, product = factoring(dtype), dtype.type(0), np.multiply.reduce
+
+    def found(x: NDArray) -> Any:
+        packed, pivots, _ = factor(x)
+        # A pivot of -0.0 counts as 0.0, as in the sum that reads the diagonal.
+        size = product(packed.diagonal() + zero)
+        return -size if sum(map(ne, pivots.tolist(), places)) & 1 else size
+
+    return found
+
+
+def solve_at_once(a: ShapedArray, b: ShapedArray) -> OneGo | None:
+    """The rows of `b` in the order of the factors, and two triangular systems."""
+    if not is_matrix(a) or b.dtype is not a.dtype or b.ndim not in (1, 2) or not b.size:
+        return None
+    solve, shape = solution(a), b.shape
+    return lambda x, y: solve(x, y if len(shape) == 2 else y[:, None]).reshape(shape)
+
+
+def inv_at_once(a: ShapedArray) -> OneGo | None:
+    """The solution for the columns of the identity."""
+    if not is_matrix(a):
+        return None
+    solve, columns = solution(a), np.eye(a.shape[0], dtype=numpy_dtype(a.dtype))
+    return lambda x: solve(x, columns)
+
+
+def solution(a: ShapedArray) -> Callable[[NDArray, NDArray], NDArray]:
+    """The solution of a system for several right-hand sides, in the order of C."""
+    dtype = numpy_dtype(a.dtype)
+    factor, exchange, triangular = factoring(dtype), exchanging(dtype), solving(dtype)
+
+    def found(x: NDArray, y: NDArray) -> NDArray:
+        packed, pivots, _ = factor(x)
+        rows = exchange(y, pivots)  # a copy, in which the rest is computed
+        inner = triangular(1, packed, rows, lower=1, diag=1, overwrite_b=1)
+        outer = triangular(1, packed, inner, overwrite_b=1)
+        return np.asarray(outer, order="C")
+
+    return found

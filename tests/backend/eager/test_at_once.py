@@ -1,0 +1,185 @@
+"""What NumPy computes at once has the bits of the steps, or is left to them."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax.ir.avals import ShapedArray
+from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
+from verax.numpy.linalg.solving import det, inv, solve
+from verax.numpy.reducing.host_quantiles import median_at_once, quantile_at_once
+from verax.numpy.reducing.quantiles import found_in, median
+from verax.numpy.searching.sorting import bisect, bisect_at_once, searchsorted
+from verax.numpy.signal.polynomials import polyval, polyval_at_once
+
+DTYPES = ("float32", "float64", "complex64", "complex128", "float16", "int32")
+
+
+def outcome(function: Any, *args: Any) -> tuple[object, object]:
+    """The result as type and bytes, or the error."""
+    try:
+        found = function(*args)
+    except Exception as error:
+        return type(error), str(error)
+    return found.aval, np.asarray(found).tobytes()
+
+
+def same_twice(function: Any, *args: Any) -> None:
+    """The remembered function gives what the operations give one by one."""
+    due = outcome(function.__wrapped__, *args)
+    for _ in range(2):
+        assert outcome(function, *args) == due
+
+
+def drawn(dtype: str, *shape: int) -> verax.Array:
+    values = 3 * np.random.default_rng(len(shape)).standard_normal((2, *shape))
+    whole = values[0] + 1j * values[1] if dtype.startswith("complex") else values[0]
+    return vnp.asarray(whole.astype(dtype))
+
+
+def matrices(dtype: str) -> list[verax.Array]:
+    """Matrices in several layouts, singular ones, permutations, and what is not one."""
+    x = drawn(dtype, 5, 5)
+    exchanged = vnp.eye(5, dtype=dtype)[np.array([1, 0, 2, 4, 3])]
+    some = [drawn(dtype, n, n) for n in (0, 1, 2, 3, 4, 8)]
+    other = [drawn(dtype, 2, 3, 3), drawn(dtype, 2, 3), drawn(dtype, 4)]
+    flat = vnp.broadcast_to(drawn(dtype, 5), (5, 5))
+    return [x, x.T, -exchanged, flat, x * 0, x.at[0, 0].set(0), *some, *other]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_determinants_and_inverses_have_the_bits_of_the_steps(dtype: str) -> None:
+    with verax.enable_x64(True):
+        for x in matrices(dtype):
+            same_twice(det, x)
+            same_twice(inv, x)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -0.0])
+def test_matrices_with_special_values(special: float) -> None:
+    for i, j in itertools.product(range(4), repeat=2):
+        x = drawn("float32", 4, 4).at[i, j].set(special)
+        same_twice(det, x)
+        same_twice(inv, x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_systems_have_the_bits_of_the_steps(dtype: str) -> None:
+    with verax.enable_x64(True):
+        for a in matrices(dtype):
+            size = a.shape[-1]
+            for shape in ((size,), (size, 1), (size, 3), (size, 0), (2, size, 1)):
+                same_twice(solve, a, drawn(dtype, *shape))
+            same_twice(solve, a, drawn("float32", size))
+            same_twice(solve, a, drawn(dtype, 2, size).T)
+
+
+LINES: tuple[Any, ...] = (
+    drawn("float32", 3, 4),
+    drawn("float32", 2, 3, 5),
+    drawn("float32", 3, 4).at[1, 2].set(np.nan),
+    drawn("float32", 3, 4).at[1, 2].set(-np.inf),
+    vnp.array([[0.0, -0.0, 0.0], [-0.0, 0.0, 1.0]]),
+    vnp.array([[-np.inf, np.inf, -0.0], [np.inf, np.inf, 0.0]]),
+    vnp.full((2, 2), 1e-30),
+    vnp.float32(2.5) + vnp.zeros((1,)),
+    vnp.arange(12).reshape(3, 4),
+    drawn("float16", 3, 4),
+    drawn("complex64", 3, 4),
+    vnp.zeros((0, 3)),
+)
+SHARES: tuple[Any, ...] = (
+    0.0,
+    -0.0,
+    0.3,
+    0.5,
+    0.75,
+    1.0,
+    1.5,
+    -0.25,
+    np.nan,
+    [0.2, 0.4],
+    [],
+)
+
+
+@pytest.mark.parametrize("number", range(len(LINES)))
+@pytest.mark.parametrize("axis", [None, 0, -1, 2])
+def test_quantiles_have_the_bits_of_the_steps(number: int, axis: Any) -> None:
+    x = LINES[number]
+    for keepdims in (False, True):
+        same_twice(median, x, axis, None, False, keepdims)
+        methods = ("linear", "lower", "higher", "midpoint", "nearest")
+        for method, share, skip in itertools.product(methods, SHARES, (False, True)):
+            q = vnp.asarray(share, np.float32)
+            same_twice(found_in, x, q, None, "quantile", axis, method, keepdims, skip)
+
+
+def test_quantiles_in_double_precision() -> None:
+    with verax.enable_x64(True):
+        for share, dtype in itertools.product(SHARES, ("float32", "float64")):
+            q = vnp.asarray(share, dtype)
+            x = drawn("float64", 3, 4)
+            same_twice(found_in, x, q, None, "quantile", 1, "linear", False, False)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "bool", "uint8", "bfloat16"])
+@pytest.mark.parametrize("right", [False, True])
+def test_places_in_order_have_the_bits_of_the_steps(dtype: str, right: bool) -> None:
+    special = vnp.array([np.nan, np.inf, -np.inf, 0.0, -0.0])
+    for x64 in (True,) if dtype in ("float64", "complex128") else (False, True):
+        with verax.enable_x64(x64):
+            line = vnp.sort(drawn("float32", 20)).astype(dtype)
+            whole = [drawn("float32", *shape) for shape in ((), (3, 4), (0,), (300,))]
+            for query in (*whole, special, vnp.sort(special)):
+                for row in (
+                    line,
+                    line[:0],
+                    vnp.sort(special).astype(dtype),
+                    line[::-1],
+                ):
+                    same_twice(bisect, row, query.astype(dtype), right)
+                    side = "right" if right else "left"
+                    same_twice(searchsorted, row, query.astype(dtype), side)
+                    same_twice(searchsorted, row, query, side)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_polynomials_have_the_bits_of_the_steps(dtype: str) -> None:
+    with verax.enable_x64(True):
+        for size, shape in itertools.product((0, 1, 2, 7), ((), (4,), (3, 2), (0,))):
+            same_twice(polyval, drawn(dtype, size), drawn(dtype, *shape))
+            same_twice(polyval, drawn(dtype, size), drawn("float32", *shape))
+            same_twice(polyval, drawn(dtype, size), drawn(dtype, *shape).T)
+            same_twice(polyval, drawn(dtype, size), 2)
+            same_twice(polyval, drawn(dtype, size, 3), drawn(dtype, 3))
+        special = vnp.array([np.nan, np.inf, -0.0], dtype) if dtype != "int32" else 1
+        same_twice(polyval, drawn(dtype, 3), special)
+
+
+def test_common_types_are_computed_at_once() -> None:
+    line, matrix, share = (ShapedArray(s, np.dtype("f4")) for s in ((8,), (8, 8), ()))
+    found = (
+        det_at_once(matrix),
+        inv_at_once(matrix),
+        solve_at_once(matrix, line),
+        solve_at_once(matrix, matrix),
+        median_at_once(matrix, 1),
+        polyval_at_once(line, matrix),
+        bisect_at_once(line, matrix, False),
+        quantile_at_once(line, share, None, "", None, "linear", False, False),
+    )
+    assert None not in found
+
+
+def test_arguments_are_left_as_they_are() -> None:
+    x, b, line = drawn("float32", 4, 4), drawn("float32", 4), drawn("float32", 8)
+    before = [np.array(y) for y in (x, b, line)]
+    solve(x, b), solve(x.T, b), inv(x), det(x), median(x, 0), median(line)
+    polyval(b, line), bisect(line, b, False)
+    for due, got in zip(before, (x, b, line), strict=True):
+        np.testing.assert_array_equal(due, np.asarray(got))
