@@ -9,6 +9,7 @@ from; a fusion came from all that its computation came from::
 
 import re
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Final
 
 from attrs import define, field, frozen
@@ -28,6 +29,12 @@ CALLED: Final = re.compile(
     r"=%?([\w.\-]+)"
 )
 SEVERAL: Final = re.compile(r"\b(branch_computations|called_computations)=\{([^}]*)\}")
+ARRAY: Final = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
+BITS: Final = re.compile(r"[a-z](\d+)")
+ALIASES: Final = frozenset(["bitcast", "tuple", "get-tuple-element", "while"])
+"""What is another view of memory that is there."""
+IN_MEMORY: Final = frozenset(["while", "conditional", "call"])
+"""What runs computations whose values are stored."""
 OPERAND: Final = re.compile(r"%([\w.\-]+)")
 
 
@@ -136,6 +143,16 @@ def closing(text: str) -> int:
     return len(text) - 1
 
 
+def size_of(kind: str) -> int:
+    """The bytes of a type: those of its arrays."""
+    total = 0
+    for name, sizes in ARRAY.findall(kind):
+        bits = BITS.match(name)
+        width = 8 if bits is None else int(bits[1])
+        total += prod(map(int, filter(None, sizes.split(",")))) * width // 8
+    return total
+
+
 def hlo_rows(text: str, before: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
     """The rows of a program, and the rows of its instructions by their names."""
     found, entry = computations(text)
@@ -166,12 +183,14 @@ class RowWriter:
                 number = int(one.rest.partition(")")[0].partition(",")[0])
                 reads = [operands[number]] if number < len(operands) else []
                 row = Row(INPUT, "", f"%{one.name}:{one.kind}", "", depth, inside)
+                row.size, row.lasting = size_of(one.kind), True
                 row.uses = reads
                 env[one.name] = self.add(row, one.name)
                 continue
             left = f"%{one.name}:{one.kind}"
             right = shortened(one.rest)
             row = Row(EQUATION, one.opcode, left, right, depth, inside)
+            row.size = 0 if one.opcode in ALIASES else size_of(one.kind)
             row.uses = list(dict.fromkeys(uses))
             env[one.name] = number = self.add(row, one.name)
             found = self.origins(one) | self.inner(one, number, uses)

@@ -12,11 +12,10 @@ mark, and the one of what it was made from::
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from verax.explorer.costs import cost_of
+from verax.explorer.costs import Costs, bytes_of, trips
 from verax.explorer.document import CONSTANT, EQUATION, HEAD, INPUT, OUTPUT, Row
 from verax.explorer.marks import mark_of
 from verax.ir.atoms import Atom, Identity, Literal, Var
-from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params, field_names
 from verax.ir.printer import Layout, Printer, Program, flat, used_indices
 
@@ -42,6 +41,7 @@ class Table:
         self.printer = RowPrinter(sources=False, types=True)
         self.written: dict[Jaxpr, int] = {}
         self.constants: dict[Identity, int] = {}
+        self.costs = Costs()
 
     def add(self, row: Row) -> int:
         """Write a row; its number."""
@@ -59,8 +59,12 @@ class Table:
         depth: int = 0,
         inside: int = -1,
         operands: Sequence[Sequence[int]] = (),
+        times: float = 1.0,
     ) -> None:
-        """The rows of a program; `operands` are the rows that its inputs stand for."""
+        """The rows of a program, which runs so many times.
+
+        `operands` are the rows that its inputs stand for.
+        """
         self.written.setdefault(jaxpr, len(self.rows))
         for use in jaxpr.used_consts if inside < 0 or depth == 1 else ():
             self.constant(use.literal, depth, inside)
@@ -75,7 +79,7 @@ class Table:
             )
         used = used_indices(jaxpr)
         for eqn, twin in zip(jaxpr.eqns, marked.eqns, strict=True):
-            self.equation(eqn, twin, env, used, depth, inside)
+            self.equation(eqn, twin, env, used, depth, inside, times)
         outs = ", ".join([self.printer.atom(a) for a in jaxpr.outvars])
         reads = self.reads(jaxpr.outvars, env)
         self.add(Row(OUTPUT, "", "", f"({outs})", depth, inside, reads))
@@ -100,6 +104,12 @@ class Table:
             )
         )
 
+    def cost(self, eqn: Eqn, times: float) -> tuple[float | None, float | None]:
+        """The operations and bytes of all runs of an equation."""
+        cost = self.costs.of(eqn)
+        flops = None if cost.flops is None else cost.flops * times
+        return flops, None if cost.bytes is None else cost.bytes * times
+
     def reads(self, atoms: Sequence[Atom], env: dict[int, int]) -> list[int]:
         """The rows that define atoms, each once."""
         found: dict[int, None] = {}
@@ -118,6 +128,7 @@ class Table:
         used: frozenset[int],
         depth: int,
         inside: int,
+        times: float,
     ) -> None:
         """The row of an equation, and those of the programs inside it."""
         printer, params = self.printer, eqn.params
@@ -135,7 +146,7 @@ class Table:
             mark_of(twin.source),
             mark_of(eqn.source),
             eqn.source,
-            *cost_of(eqn),
+            *self.cost(eqn, times),
             sum([bytes_of(v.aval) for v in eqn.outvars]),
         )
         if params.effects:
@@ -146,6 +157,9 @@ class Table:
         if params is NO_PARAMS:
             return
         operands = [self.reads([a], env) for a in eqn.invars]
+        count = trips(eqn)
+        if count is None:
+            row.note = "; ".join([*filter(None, [row.note]), "costs are of one trip"])
         inner = zip(programs(params), programs(twin.params), strict=True)
         for (name, body), (_, marked) in inner:
             if len(self.rows) > MOST and body in self.written:
@@ -153,7 +167,9 @@ class Table:
                 self.rows[head].note = f"as in row {self.written[body]}"
                 continue
             head = self.head(name, depth + 1, number)
-            self.program(body, marked, depth + 2, head, operands)
+            self.program(
+                body, marked, depth + 2, head, operands, times * (count or 1.0)
+            )
 
 
 def right_of(printer: Printer, eqn: Eqn) -> str:
@@ -180,13 +196,6 @@ def programs(params: Params) -> Iterator[tuple[str, Jaxpr]]:
 def shortened(text: str) -> str:
     """A line without what nobody reads of a long one."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-
-
-def bytes_of(aval: ShapedArray) -> int:
-    """The bytes of an array of this type; 0 where a size is not known."""
-    if aval.symbolic:
-        return 0
-    return int(aval.size * aval.dtype.itemsize)
 
 
 def size_text(size: float) -> str:

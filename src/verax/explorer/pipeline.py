@@ -23,10 +23,11 @@ from verax.backend.programs.program import (
     build_placed,
     platform_of,
 )
-from verax.explorer.document import Row, Stage
-from verax.explorer.hlo_rows import hlo_rows
+from verax.explorer.document import INPUT, Peak, Row, Stage
+from verax.explorer.hlo_rows import IN_MEMORY, hlo_rows
 from verax.explorer.jaxpr_rows import Table
 from verax.explorer.linking import link, missing, places_of
+from verax.explorer.memory import fill_live
 from verax.explorer.recording import Record, Recording
 from verax.explorer.stablehlo_rows import Locations, module_rows
 from verax.ir.jaxpr import Jaxpr
@@ -73,7 +74,7 @@ class Pipeline:
         """Record what jit does before it lowers; the program that is lowered."""
         recording, stage = self.recording, self.stage
         jaxpr = stage.traced.jaxpr
-        record = recording.traced(jaxpr, stage.traced.seconds)
+        record = self.whole = recording.traced(jaxpr, stage.traced.seconds)
         record = self.passed("dce", record, without_dead_code)
         spread = None if stage.placement is None else spread_of(stage.placement)
         if is_tunable((platform_of(stage.placement),), spread, jaxpr):
@@ -106,6 +107,8 @@ class Pipeline:
             if record.level < level:  # it is here again, as it was
                 for row in table.rows[start:]:
                     row.before = row.mark
+        if level >= self.whole.level:
+            self.describe_inputs(table.rows)
         new = [record for record in records if record.level == level]
         seconds = [record.seconds for record in new if record.seconds is not None]
         self.add(
@@ -115,7 +118,19 @@ class Pipeline:
             table.rows,
             sum(seconds) if seconds else None,
             link(table.rows, self.rows if self.stages else ()),
+            fill_live(table.rows),
         )
+
+    def describe_inputs(self, rows: Sequence[Row]) -> None:
+        """Note of the arguments which are donated, and where they lie."""
+        placement, donated = self.stage.placement, self.stage.donated
+        inputs = [row for row in rows if row.kind == INPUT and row.inside < 0]
+        for i, row in enumerate(inputs):
+            notes = [f"sharding: {placement.of_input(i)}"] if placement else []
+            if i < len(donated) and donated[i]:
+                row.lasting = False
+                notes.append("donated")
+            row.note = "; ".join(notes)
 
     def add(
         self,
@@ -125,10 +140,11 @@ class Pipeline:
         rows: Sequence[Row],
         seconds: float | None,
         gone: tuple[int, ...],
+        peak: Peak | None = None,
     ) -> None:
         """Add a stage that was made from the last one."""
         parent = len(self.stages) - 1 if self.stages else None
-        self.stages.append(Stage(name, kind, title, parent, rows, seconds, gone))
+        self.stages.append(Stage(name, kind, title, parent, rows, seconds, gone, peak))
 
     def lowered(self, record: Record) -> Lowered:
         """The module, as a stage; its text names the rows."""
@@ -164,7 +180,8 @@ class Pipeline:
         spent = time.perf_counter() - started
         rows, names = hlo_rows(program.executable.hlo_text(), self.rows)
         title = f"what XLA compiles of {stage.fun_name}"
-        self.add("hlo", "hlo", title, rows, spent, missing(rows, self.rows))
+        peak = fill_live(rows, lambda row: row.op in IN_MEMORY)
+        self.add("hlo", "hlo", title, rows, spent, missing(rows, self.rows), peak)
         return program, names
 
 
