@@ -23,6 +23,7 @@ from verax.numpy.arguments.arguments import as_array, default_integer
 from verax.ops.calls.sink import SINK, dce_sink_p
 from verax.ops.elementwise import compare
 from verax.ops.elementwise.bits import bitwise_not
+from verax.ops.elementwise.compare import key_pair
 from verax.ops.elementwise.select import copy_p
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.indexing.gather import gather
@@ -32,7 +33,7 @@ from verax.ops.indexing.geometry import (
     ScatterDimensionNumbers,
 )
 from verax.ops.indexing.scatter import scatter
-from verax.ops.random.keys import key_pair, same_keys
+from verax.ops.random.keys import same_keys
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape

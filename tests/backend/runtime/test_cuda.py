@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jaxlib import xla_client
 
-from verax.backend.runtime import client, cuda
+from verax.backend.runtime import client, cuda, environment
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -27,7 +27,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     gpu = tmp_path / "nvidia0"
     gpu.touch()
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(cuda, "GPU_FILES", str(tmp_path / "nvidia[0-9]*"))
+    monkeypatch.setattr(environment, "GPU_FILES", str(tmp_path / "nvidia[0-9]*"))
     return tmp_path
 
 
@@ -90,7 +90,7 @@ def test_a_gpu_without_a_plugin_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "nvidia0").touch()
-    monkeypatch.setattr(cuda, "GPU_FILES", str(tmp_path / "nvidia[0-9]*"))
+    monkeypatch.setattr(environment, "GPU_FILES", str(tmp_path / "nvidia[0-9]*"))
     with pytest.raises(RuntimeError, match="jax-cuda13-plugin"):
         cuda.start_cuda_client()
 

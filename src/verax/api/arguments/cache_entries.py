@@ -22,14 +22,14 @@ from verax.api.tracing.argument_names import Describe
 from verax.api.tracing.trace import Traced
 from verax.backend.calls.fast_call import Call
 from verax.backend.eager.guarded import guarded_call, is_guarded
-from verax.backend.eager.key_checks import checked_keys
 from verax.backend.xla.executable import CompileOptions
 from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
 
 type Maker = Callable[..., Call]
-# Few programs look for NaN.
+# Few programs look for NaN, or for keys that are used twice.
+KEYS = LazyModule("verax.backend.eager.key_checks")
 CHECKS = LazyModule("verax.backend.eager.nan_checks")
 SEARCH = LazyModule("verax.backend.eager.nan_search")
 
@@ -83,5 +83,5 @@ def debugged(entry: Entry, describe: Describe, make: Maker) -> Maker:
         jaxpr, donated = entry.traced.jaxpr, entry.donated
         call = CHECKS.checked_call(ENGINE, jaxpr, how, donated, kinds, call)
     if keys:
-        call = checked_keys(entry.name, entry.traced.jaxpr, call)
+        call = KEYS.checked_keys(entry.name, entry.traced.jaxpr, call)
     return partial(taking, guarded_call(entry.name, call) if asks else call)

@@ -17,7 +17,7 @@ from typing import Final
 from attrs import field, frozen
 from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 
-from verax.backend.runtime.environment import first_variable
+from verax.backend.runtime.environment import first_variable, gpu_files
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, State, refresh
@@ -107,7 +107,8 @@ def platform_from_environment() -> str:
     Without one it is cuda if there is a GPU with a plugin, else cpu.
     """
     if (setting := first_variable(PLATFORM_VARIABLES)) is None:
-        return "cpu" if find_plugin() is None else "cuda"
+        # Without a GPU, what looks for its plugin is not even loaded.
+        return "cuda" if gpu_files() and find_plugin() is not None else "cpu"
     variable, value = setting
     names = [part.strip().lower() for part in value.split(",") if part.strip()]
     if not names:

@@ -16,7 +16,6 @@ set by the variables that JAX reads: `XLA_PYTHON_CLIENT_PREALLOCATE`,
 
 import ctypes
 import functools
-import glob
 import importlib.metadata
 import importlib.util
 import re
@@ -28,7 +27,7 @@ from attrs import frozen
 from jaxlib import _profiler, plugin_support, xla_client
 
 from verax.backend.runtime.cluster import CLUSTER, start_joined
-from verax.backend.runtime.environment import first_variable
+from verax.backend.runtime.environment import GPU_FILES, first_variable, gpu_files
 from verax.backend.runtime.errors import trimmed
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
@@ -39,7 +38,6 @@ PLATFORM: Final = "CUDA"
 NAMESPACE: Final = "jax_plugins"
 FOLDERS: Final = ("xla_cuda13", "xla_cuda12")
 LIBRARY: Final = "xla_cuda_plugin.so"
-GPU_FILES: Final = "/dev/nvidia[0-9]*"
 VISIBLE_VARIABLES: Final = ("VERAX_CUDA_VISIBLE_DEVICES", "JAX_CUDA_VISIBLE_DEVICES")
 # What the plugin needs, by the pip package of NVIDIA's that has it; in this order.
 NVIDIA_LIBRARIES: Final[Sequence[tuple[str, Sequence[str]]]] = (
@@ -108,7 +106,7 @@ def package_folders(name: str) -> list[Path]:
 
 def find_plugin() -> CudaPlugin | None:
     """The newest CUDA plugin that is installed; None without one, or without a GPU."""
-    if not glob.glob(GPU_FILES):
+    if not gpu_files():
         return None
     for folder in FOLDERS:
         for place in package_folders(NAMESPACE):
@@ -295,7 +293,7 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
         reason = (
             "no plugin is installed: pip install 'verax[cuda13]', or 'verax[cuda12]' "
             "for a driver of CUDA 12 (jax-cuda13-plugin in the version of jaxlib)"
-            if glob.glob(GPU_FILES)
+            if gpu_files()
             else f"this machine has no NVIDIA GPU ({GPU_FILES} matches nothing)"
         )
         raise RuntimeError(f"{FAILED}: {reason}.")

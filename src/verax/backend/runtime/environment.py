@@ -1,4 +1,4 @@
-"""Environment variables with two names: ours, and JAX's (floor 4).
+"""Environment variables with two names, ours and JAX's, and files of GPUs (floor 4).
 
 The first name that is set decides::
 
@@ -6,6 +6,12 @@ The first name that is set decides::
 """
 
 import os
+from typing import Final
+
+from verax.rules.values.lazy import LazyModule
+
+GLOB: Final = LazyModule("glob")
+GPU_FILES: Final = "/dev/nvidia[0-9]*"
 
 
 def first_variable(names: tuple[str, ...]) -> tuple[str, str] | None:
@@ -13,3 +19,9 @@ def first_variable(names: tuple[str, ...]) -> tuple[str, str] | None:
     return next(
         ((name, os.environ[name]) for name in names if os.environ.get(name)), None
     )
+
+
+def gpu_files() -> list[str]:
+    """The files of NVIDIA's GPUs; none on a machine that has no such GPU."""
+    found: list[str] = GLOB.glob(GPU_FILES)
+    return found

@@ -38,26 +38,39 @@ from verax.ops.elementwise.bits import (
     shift_right_logical_p,
     xor_p,
 )
-from verax.ops.elementwise.compare import eq, eq_p, ge_p, gt_p, le_p, lt_p, ne_p
+from verax.ops.elementwise.compare import (
+    eq,
+    eq_p,
+    ge_p,
+    gt_p,
+    key_pair,
+    le_p,
+    lt_p,
+    ne_p,
+)
 from verax.ops.elementwise.complex import imag, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.ops.random.keys import key_pair, same_keys
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+
+# Few programs compare random keys.
+KEYS = LazyModule("verax.ops.random.keys")
 
 
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x = y, as booleans."""
     if (pair := key_pair(x, y)) is not None:
-        return same_keys(*leveled("equal", *pair))
+        same: Array = KEYS.same_keys(*leveled("equal", *pair))
+        return same
     return binary("equal", eq_p, x, y)
 
 
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ≠ y, as booleans."""
     if (pair := key_pair(x, y)) is not None:
-        return invert(same_keys(*leveled("not_equal", *pair)))
+        return invert(KEYS.same_keys(*leveled("not_equal", *pair)))
     return binary("not_equal", ne_p, x, y)
 
 

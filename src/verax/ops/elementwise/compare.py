@@ -13,6 +13,7 @@ import numpy as np
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, is_float
+from verax.ir.extended import KeyDType
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops.base.xla_semantics import total_order_key
 from verax.rules.families.elementwise import elementwise, stablehlo
@@ -120,6 +121,13 @@ def lt_to(x: object, y: object) -> Array:
 def le_to(x: object, y: object) -> Array:
     """Whether x comes before y in the total order or is at its place."""
     return le_to_p.call(NO_PARAMS, *alike(x, y))
+
+
+def key_pair(x: object, y: object) -> tuple[Array, Array] | None:
+    """The operands, if both are keys of one generator."""
+    if not isinstance(x, Array) or not isinstance(x.aval.dtype, KeyDType):
+        return None
+    return (x, y) if isinstance(y, Array) and x.aval.dtype == y.aval.dtype else None
 
 
 ROWS: tuple[Row[Any], ...] = (

@@ -296,13 +296,6 @@ ROWS: tuple[Row[Any], ...] = (
 )
 
 
-def key_pair(x: object, y: object) -> tuple[Array, Array] | None:
-    """The operands, if both are keys of one generator."""
-    if not isinstance(x, Array) or not isinstance(x.aval.dtype, KeyDType):
-        return None
-    return (x, y) if isinstance(y, Array) and x.aval.dtype == y.aval.dtype else None
-
-
 def same_keys(x: Array, y: Array) -> Array:
     """Whether the keys are the same, each with each.
 
