@@ -129,6 +129,13 @@ def routines(f: Any, shape: tuple[int, ...], platform: str) -> list[str]:
         (lambda x: linalg.svd(x, compute_uv=False), (3, 3), ["gesvdj"]),
         (lambda x: linalg.svd(x, full_matrices=False), (2, 1025), ["gesvd"]),
         (lambda x: linalg.svd(x, compute_uv=False), (1025, 2), ["gesvd"]),
+        (lambda x: linalg.svd(x, algorithm="QR"), (3, 3), ["gesvd"]),
+        (lambda x: linalg.svd(x, algorithm="JACOBI"), (2, 1025), ["gesvdj"]),
+        (
+            lambda x: linalg.svd(x, algorithm=linalg.SvdAlgorithm.POLAR),
+            (3, 5),
+            ["gesvdp"],
+        ),
         (lambda x: linalg.triangular_solve(x, x, transpose_a=True), (3, 3), []),
     ],
 )
@@ -136,6 +143,53 @@ def test_routines_of_gpus(
     f: Any, shape: tuple[int, ...], names: list[str], platform: str, solver: str
 ) -> None:
     assert routines(f, shape, platform) == [f"{solver}_{name}_ffi" for name in names]
+
+
+def attributes(f: Any, platform: str) -> str:
+    """The settings of the call of a function of one Hermitian matrix."""
+    traced = verax.jit(f).trace(verax.ShapeDtypeStruct((3, 3), np.float32))
+    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    (found,) = re.findall(r"backend_config = \{([^}]*)\}", text)
+    return str(found)
+
+
+def test_implementations_of_eigenvalues_on_gpus() -> None:
+    kinds = linalg.EighImplementation
+    for kind, number in [(None, 0), (kinds.QR, 1), (kinds.JACOBI, 2), ("jacobi", 2)]:
+        found = attributes(partial(linalg.eigh, implementation=kind), "cuda")
+        assert f"algorithm = {number} : ui8" in found
+    libraries = linalg.EigImplementation
+    choices: list[tuple[dict[str, Any], str]] = [
+        ({}, "auto"),
+        ({"implementation": libraries.MAGMA}, "on"),
+        ({"implementation": libraries.LAPACK}, "off"),
+        ({"use_magma": True}, "on"),
+        ({"use_magma": False}, "off"),
+    ]
+    for asked, setting in choices:
+        found = attributes(partial(linalg.eig, **asked), "cuda")
+        assert f'magma = "{setting}"' in found
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_implementations_that_a_cpu_lacks(*, compiled: bool) -> None:
+    wrap = verax.jit if compiled else lambda f: f
+    x = np.eye(3, dtype=np.float32)
+    with pytest.raises(NotImplementedError, match="JACOBI is one of GPUs"):
+        wrap(partial(linalg.eigh, implementation="JACOBI"))(x)
+    with pytest.raises(NotImplementedError, match="QDWH is for TPUs"):
+        wrap(partial(linalg.eigh, implementation=linalg.EighImplementation.QDWH))(x)
+    with pytest.raises(NotImplementedError, match="JACOBI and POLAR are those of GPUs"):
+        wrap(partial(linalg.svd, algorithm=linalg.SvdAlgorithm.POLAR))(x)
+    with pytest.raises(ValueError, match="only the implementation LAPACK"):
+        wrap(partial(linalg.eig, use_magma=True))(x)
+    with pytest.raises(NotImplementedError, match="CUSOLVER has not been tried"):
+        wrap(partial(linalg.eig, implementation=linalg.EigImplementation.CUSOLVER))(x)
+    vectors, values = wrap(
+        partial(linalg.eigh, implementation=linalg.EighImplementation.QR)
+    )(x)
+    assert vectors.shape == (3, 3)
+    assert values.shape == (3,)
 
 
 @pytest.mark.parametrize(("platform", "vendor"), [("cuda", "cu"), ("rocm", "hip")])

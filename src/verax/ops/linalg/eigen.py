@@ -12,7 +12,7 @@ of complex-valued gradients with application to statistically optimum beamformin
 arXiv:1701.00392, section 4.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,11 +67,18 @@ from verax.rules.values.lazy import LazyModule
 lapack = LazyModule("scipy.linalg.lapack")
 
 
+# Algorithms for Hermitian matrices, as cuSOLVER numbers them.
+ALGORITHMS = {"DEFAULT": 0, "QR": 1, "JACOBI": 2}
+# Libraries for general matrices, and whether the plugin of a GPU takes MAGMA.
+LIBRARIES = {"DEFAULT": "auto", "LAPACK": "off", "MAGMA": "on"}
+
+
 @frozen(eq=False, repr=False)
 class EighParams(Params):
-    """Which triangle is read."""
+    """Which triangle is read, and the algorithm: a key of `ALGORITHMS`."""
 
     lower: bool
+    algorithm: str = "DEFAULT"
 
 
 def eigh_results(p: EighParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -80,7 +87,16 @@ def eigh_results(p: EighParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArr
     return a, real_type(a).with_shape((size,))
 
 
+def check_algorithm(p: EighParams) -> None:
+    """Raise if LAPACK does not have the algorithm."""
+    if p.algorithm == "JACOBI":
+        raise NotImplementedError(
+            "eigh: the implementation JACOBI is one of GPUs; on CPU there is QR"
+        )
+
+
 def evaluate_eigh(p: EighParams, a: NDArray) -> Sequence[NDArray]:
+    check_algorithm(p)
     if not a.size:
         return a, np.zeros((0,), a.real.dtype)
     (eigh_of,) = lapack.get_lapack_funcs((by_dtype(a.dtype, "syevd", "heevd"),), (a,))
@@ -95,6 +111,7 @@ def lower_eigh(
 ) -> Sequence[Operand]:
     types = *outs, info_type(outs[0].shape[:-2])
     if e.platform == "cpu":
+        check_algorithm(p)
         vectors, values, info = routine(
             e,
             by_dtype(outs[0].dtype, "?syevd", "?heevd"),
@@ -105,9 +122,9 @@ def lower_eigh(
             uplo=letter("L" if p.lower else "U"),
         )
     else:
-        # Algorithm 0 lets the routine choose.
+        algorithm = f"{ALGORITHMS[p.algorithm]} : ui8"
         vectors, values, info = solver(
-            e, "syevd", xs, types, lower=flag(p.lower), algorithm="0 : ui8"
+            e, "syevd", xs, types, lower=flag(p.lower), algorithm=algorithm
         )
     return or_nan(e, info, (vectors, values))
 
@@ -147,11 +164,21 @@ eigh_p: Row[EighParams] = matrix_row(
 
 @frozen(eq=False, repr=False)
 class EigParams(Params):
-    """Which eigenvectors are computed, and whether they may be differentiated."""
+    """Which eigenvectors are computed, how, and whether they may be differentiated.
+
+    The library is a key of `LIBRARIES`.
+    """
 
     compute_left_eigenvectors: bool
     compute_right_eigenvectors: bool
     enable_eigvec_derivs: bool = False
+    library: str = "DEFAULT"
+
+
+def check_library(p: EigParams) -> None:
+    """Raise if LAPACK, the library of CPUs, is not what is asked for."""
+    if p.library == "MAGMA":
+        raise ValueError("eig: on CPU there is only the implementation LAPACK")
 
 
 def eig_results(p: EigParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -163,6 +190,7 @@ def eig_results(p: EigParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray
 
 
 def evaluate_eig(p: EigParams, a: NDArray) -> Sequence[NDArray]:
+    check_library(p)
     flags = p.compute_left_eigenvectors, p.compute_right_eigenvectors
     kind = np.result_type(a.dtype, np.complex64)
     if not a.size or not np.isfinite(a).all():
@@ -194,16 +222,20 @@ def unpacked(imaginary: NDArray, vectors: NDArray) -> NDArray:
 
 def general_eigen(
     e: Emitter,
+    p: EigParams,
     flags: tuple[bool, bool],
     xs: Sequence[Operand],
     outs: Sequence[ShapedArray],
 ) -> tuple[Operand, ...]:
     """Values, left and right vectors as the flags ask, and what the routine says."""
     if e.platform == "cpu":
+        check_library(p)
         left, right = [letter("NV"[asked]) for asked in flags]
         return routine(e, "?geev", xs, outs, {}, compute_left=left, compute_right=right)
     name = by_dtype(xs[0].aval.dtype, "eig_real", "eig_comp")
-    return hybrid(e, name, xs, outs, {}, left=flag(flags[0]), right=flag(flags[1]))
+    left, right = map(flag, flags)
+    magma = f'"{LIBRARIES[p.library]}"'
+    return hybrid(e, name, xs, outs, {}, magma=magma, left=left, right=right)
 
 
 def lower_eig(
@@ -216,7 +248,7 @@ def lower_eig(
     if not is_complex(a.aval.dtype):
         parts = (outs[0].with_dtype(a.aval.dtype),) * 2
     types = *parts, vectors, vectors, info_type(vectors.shape[:-2])
-    found = general_eigen(e, flags, xs, types)
+    found = general_eigen(e, p, flags, xs, types)
     *values, left, right, info = found
     w = (
         values[0]
@@ -236,7 +268,8 @@ def jvp_eig(p: EigParams, a: Array, t: Array) -> Pushed:
             "are scaled; differentiate only eigenvalues (verax.numpy.linalg.eigvals), "
             "or vectors with verax.lax.linalg.eig(..., enable_eigvec_derivs=True)"
         )
-    vectors = outs[-1] if right else eig_p.bind(EigParams(False, True, True), a)[1]
+    right_only = EigParams(False, True, True, p.library)
+    vectors = outs[-1] if right else eig_p.bind(right_only, a)[1]
     moved, turn = vectors_moved(outs[0], vectors, t)
     tangents = [diagonal(moved)]
     if left:
@@ -280,6 +313,20 @@ eig_p: Row[EigParams] = matrix_row(
 )
 
 
+def named_choice(
+    function: str, asked: object, choices: Collection[str], others: str
+) -> str:
+    """The name of what an argument `implementation` asks for."""
+    name = "DEFAULT" if asked is None else str(asked).split(".")[-1].upper()
+    if name not in choices:
+        known = ", ".join(n for n in choices if n != "DEFAULT")
+        raise NotImplementedError(
+            f"{function}: implementation must be None or one of {known}, not {asked} "
+            f"({others})"
+        )
+    return name
+
+
 def eigh(
     x: object,
     *,
@@ -291,26 +338,25 @@ def eigh(
 ) -> tuple[Array, Array]:
     """Eigenvectors, as columns, and eigenvalues of Hermitian matrices, ascending.
 
-    `x` has the shape (..., n, n); with `symmetrize_input` it is replaced by
-    (A + Aᴴ) / 2, else one triangle is read. Results (..., n, n) and (..., n). NaN where
-    LAPACK fails.
+    `x` has the shape (..., n, n); with `symmetrize_input` it is replaced by (A + Aᴴ)
+    / 2, else one triangle is read. `implementation` is None, or an
+    `EighImplementation` or its name: "QR", and on GPUs "JACOBI". Results (..., n, n)
+    and (..., n). NaN where LAPACK fails.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: the matrices are not square, or a part of the values is requested.
+        NotImplementedError: there is no such implementation on the device.
     """
     a = as_operand(x)
     if subset_by_index is not None and subset_by_index != (0, a.shape[-1]):
         raise ValueError(
-            f"eigh: subset_by_index={subset_by_index} is not available on CPU; slice "
-            "the results"
+            f"eigh: subset_by_index={subset_by_index} is not available on CPU and GPU; "
+            "slice the results"
         )
-    if implementation is not None and str(implementation).split(".")[-1] != "QR":
-        raise ValueError(
-            f"eigh: implementation must be QR on CPU, not {implementation}"
-        )
+    algorithm = named_choice("eigh", implementation, ALGORITHMS, "QDWH is for TPUs")
     found = symmetrized(a) if symmetrize_input else a
-    vectors, values = eigh_p.bind(EighParams(lower), found)
+    vectors, values = eigh_p.bind(EighParams(lower, algorithm), found)
     return vectors, values
 
 
@@ -327,19 +373,27 @@ def eig(
 
     `x` has the shape (..., n, n). All results are complex: (..., n), then (..., n, n)
     with vectors of length 1 as columns, whose largest elements are real. NaN where
-    LAPACK fails. Derivatives of the values exist; those of vectors with
-    `enable_eigvec_derivs`, if the values are distinct.
+    LAPACK fails. `implementation` is None, an `EigImplementation` or its name:
+    "LAPACK", and on GPUs "MAGMA" (`use_magma` is its older form); without it a GPU's
+    plugin takes MAGMA where that is installed and the matrix large. Derivatives of
+    the values exist; those of vectors with `enable_eigvec_derivs`, if the values are
+    distinct.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
-        ValueError: the matrices are not square, or an argument is for GPUs only.
+        ValueError: the matrices are not square, or MAGMA is asked for on a CPU.
+        NotImplementedError: the implementation is CUSOLVER, which has not been tried.
     """
-    if use_magma or implementation is not None:
-        raise ValueError(
-            "eig: implementation and use_magma are for GPUs; leave them out"
-        )
+    if use_magma is not None and implementation is None:
+        implementation = "MAGMA" if use_magma else "LAPACK"
+    library = named_choice(
+        "eig", implementation, LIBRARIES, "CUSOLVER has not been tried"
+    )
     p = EigParams(
-        compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs
+        compute_left_eigenvectors,
+        compute_right_eigenvectors,
+        enable_eigvec_derivs,
+        library,
     )
     return list(eig_p.bind(p, as_operand(x)))
 

@@ -55,14 +55,22 @@ from verax.rules.values.sizes import surely_less
 
 lapack = LazyModule("scipy.linalg.lapack")
 
-DRIVERS = {"DEFAULT": "gesdd", "DIVIDE_AND_CONQUER": "gesdd", "QR": "gesvd"}
+DRIVERS = {
+    "DEFAULT": "gesdd",
+    "DIVIDE_AND_CONQUER": "gesdd",
+    "QR": "gesvd",
+    "JACOBI": "gesvdj",
+    "POLAR": "gesvdp",
+}
+# Routines of cuSOLVER that LAPACK lacks.
+GPU_DRIVERS = frozenset({"gesvdj", "gesvdp"})
 # Up to this size GPUs decompose by Jacobi rotations.
 ROTATED = 1024
 
 
 @frozen(eq=False, repr=False)
 class SvdParams(Params):
-    """Square or thin factors, whether there are vectors, and LAPACK's driver."""
+    """Square or thin factors, whether there are vectors, and the routine."""
 
     full_matrices: bool
     compute_uv: bool
@@ -87,12 +95,22 @@ def factor_shapes(
     return ((m, m), (n, n)) if p.full_matrices else ((m, k), (k, n))
 
 
+def check_driver(p: SvdParams) -> None:
+    """Raise if LAPACK does not have the routine."""
+    if p.driver in GPU_DRIVERS:
+        raise NotImplementedError(
+            "svd: the algorithms JACOBI and POLAR are those of GPUs; on CPU there are "
+            "DEFAULT, DIVIDE_AND_CONQUER and QR"
+        )
+
+
 def evaluate_svd(p: SvdParams, a: NDArray) -> Sequence[NDArray]:
     m, n = a.shape
     if not a.size:
         none = np.zeros((0,), a.real.dtype)
         left, right = (np.eye(*s, dtype=a.dtype) for s in factor_shapes(p, m, n))
         return (none, left, right) if p.compute_uv else (none,)
+    check_driver(p)
     (driver,) = lapack.get_lapack_funcs((p.driver,), (a,))
     u, s, vh, info = driver(a, compute_uv=p.compute_uv, full_matrices=p.full_matrices)
     outs = (s, u, vh) if p.compute_uv else (s,)
@@ -102,6 +120,7 @@ def evaluate_svd(p: SvdParams, a: NDArray) -> Sequence[NDArray]:
 def lower_svd(
     e: Emitter, p: SvdParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
+    check_driver(p)
     (a,) = xs
     *stack, m, n = a.aval.shape
     left, right = factor_shapes(p, m, n)
@@ -126,17 +145,22 @@ def lower_svd(
 def lower_svd_on_gpu(
     e: Emitter, p: SvdParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    """By Jacobi rotations if the matrix is small; else, or if asked for, by QR."""
+    """As asked; by default by Jacobi rotations if the matrix is small, else by QR."""
     m, n = xs[0].aval.shape[-2:]
-    by_rotations = p.driver == DRIVERS["DEFAULT"] and max(m, n) <= ROTATED
-    *parts, info = (rotated if by_rotations else gesvd)(e, p, xs[0], outs[0])
+    name = p.driver
+    if name == DRIVERS["DEFAULT"]:
+        name = DRIVERS["JACOBI"] if max(m, n) <= ROTATED else DRIVERS["QR"]
+    if name in GPU_DRIVERS:
+        *parts, info = rotated(e, p, name, xs[0], outs[0])
+    else:
+        *parts, info = gesvd(e, p, xs[0], outs[0])
     return or_nan(e, info, parts if p.compute_uv else parts[:1])
 
 
 def rotated(
-    e: Emitter, p: SvdParams, a: Operand, values: ShapedArray
+    e: Emitter, p: SvdParams, name: str, a: Operand, values: ShapedArray
 ) -> tuple[Operand, ...]:
-    """Values, both factors and what went wrong, by Jacobi rotations.
+    """Values, both factors and what went wrong, by Jacobi rotations or polar factors.
 
     The factors are there also if nobody wants them, the second is V and not its
     adjoint, and only matrices beyond 32 x 32 have thin ones.
@@ -151,7 +175,7 @@ def rotated(
     )
     square, vectors = flag(not thin), flag(p.compute_uv)
     _, s, u, v, info = solver(
-        e, "gesvdj", (a,), types, full_matrices=square, compute_uv=vectors
+        e, name, (a,), types, full_matrices=square, compute_uv=vectors
     )
     if not p.compute_uv:
         return s, u, v, info
@@ -258,23 +282,24 @@ def svd(
 
     `x` has the shape (..., m, n), s (..., k) in descending order, k = min(m, n). U and
     Vᴴ are square, or without `full_matrices` (..., m, k) and (..., k, n). `algorithm`
-    is None, "DEFAULT", "DIVIDE_AND_CONQUER" (the same) or "QR". NaN where LAPACK fails.
+    is None, a `SvdAlgorithm` or its name: "DEFAULT", "DIVIDE_AND_CONQUER" (the same),
+    "QR", and on GPUs "JACOBI" and "POLAR". NaN where the routine fails.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: there is no such algorithm, or a part of the values is requested.
+        NotImplementedError: the algorithm is one of GPUs and the device is a CPU.
     """
     a = as_operand(x)
     if subset_by_index is not None and subset_by_index != (0, min(a.shape[-2:])):
         raise ValueError(
-            f"svd: subset_by_index={subset_by_index} is not available on CPU; slice "
-            "the results"
+            f"svd: subset_by_index={subset_by_index} is not available on CPU and GPU; "
+            "slice the results"
         )
     name = "DEFAULT" if algorithm is None else str(algorithm).split(".")[-1]
     if name not in DRIVERS:
         raise ValueError(
-            "svd: algorithm must be DEFAULT, DIVIDE_AND_CONQUER or QR on CPU, not "
-            f"{algorithm}"
+            f"svd: algorithm must be one of {', '.join(DRIVERS)}, not {algorithm}"
         )
     outs = svd_p.bind(SvdParams(full_matrices, compute_uv, DRIVERS[name]), a)
     if not compute_uv:
