@@ -18,15 +18,18 @@ from typing import Any
 
 from attrs import field, frozen
 
+from verax.api.arguments.call_keys import signature
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import PjitFunction
 from verax.api.stages.stages import Traced
 from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing.wrapping import wraps
 from verax.backend.runtime.client import default_platform
 from verax.explorer.document import Document
 from verax.explorer.page import render
 from verax.explorer.pipeline import Pipeline
+from verax.explorer.profile import profiled
 from verax.explorer.recording import Recording
 from verax.explorer.sources import Json, sources_of
 from verax.ir.records import ReprMixin
@@ -36,6 +39,7 @@ from verax.rules.values.typed import check_callable
 
 # Few functions take references.
 ON_REFERENCES = LazyModule("verax.api.stages.on_references")
+REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 FRAME = (
     '<iframe srcdoc="{}" style="width:100%;height:640px;border:1px solid #8888"'
     ' title="{}"></iframe>'
@@ -98,6 +102,7 @@ def explore(
     path: str | Path | None = None,
     open: bool = False,
     compile: bool = True,
+    profile: bool = False,
 ) -> Callable[..., Exploration]:
     """A function that takes the arguments of `fun` and shows what becomes of it.
 
@@ -108,7 +113,14 @@ def explore(
 
     Arguments may be `ShapeDtypeStruct`s. The page is written to `path`, and shown in a
     browser if `open` is true; in a notebook the result shows itself. Without `compile`
-    XLA is not asked, which is most of the time that a large program takes.
+    XLA is not asked, which is most of the time that a large program takes. With
+    `profile` the program is run a few times, and each row says how long it takes; that
+    needs arguments with values.
+
+    Raises:
+        TypeError: `fun` is not callable, or `profile` is asked for a call without
+            values.
+        ValueError: `profile` is asked for without `compile`.
 
     >>> import verax
     >>> found = verax.explore(verax.grad(lambda x: x * x), compile=False)(3.0)
@@ -116,11 +128,13 @@ def explore(
     ['trace', 'linearize', 'transpose', 'join', 'stablehlo']
     """
     check_callable("explore", fun)
+    if profile and not compile:
+        raise ValueError("explore: profile=True runs the program, so it needs compile")
     function = fun if isinstance(fun, PjitFunction) else jit(fun)
 
     @wraps(fun)
     def explored(*args: Any, **kwargs: Any) -> Exploration:
-        found = Exploration(document_of(function, compile, args, kwargs))
+        found = Exploration(document_of(function, compile, profile, args, kwargs))
         if path is not None:
             found.save(path)
         if open:
@@ -133,6 +147,7 @@ def explore(
 def document_of(
     function: PjitFunction[..., Any],
     compile: bool,
+    profile: bool,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Document:
@@ -140,16 +155,47 @@ def document_of(
     recording = Recording()
     with fresh_context(recording):
         stage: Traced = function.trace(*args, **kwargs)
-        if stage.traced.refs:
-            stage, _ = ON_REFERENCES.on_values(stage)
-        explored = Pipeline(recording, stage).explored(compile)
+        flat = ON_REFERENCES.on_values(stage)[0] if stage.traced.refs else stage
+        explored = Pipeline(recording, flat).explored(compile)
+    note = None
+    if profile:
+        assert explored.program is not None
+        leaves = values_of(function, stage, args, kwargs)
+        note = profiled(
+            explored.stages, explored.program, explored.instructions, leaves
+        )
     rows = [row for found in explored.stages for row in found.rows]
     return Document(
         function_name(function.fun),
         made_with(),
         sources_of([row.source for row in rows]),
         explored.stages,
+        profile=note,
     )
+
+
+def values_of(
+    function: PjitFunction[..., Any],
+    stage: Traced,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> list[object]:
+    """The leaves of the arguments of a call, as the program takes them.
+
+    Raises:
+        TypeError: one is a type without a value.
+    """
+    sig = signature(function.fun, function.settings.statics, args, kwargs, struct_avals)
+    for leaf, name in zip(sig.leaves, sig.describe(), strict=True):
+        if isinstance(leaf, ShapeDtypeStruct):
+            raise TypeError(
+                f"explore: {name} is a type without a value, and profile=True runs the "
+                "program: pass an array"
+            )
+    if not stage.traced.refs:
+        return list(sig.leaves)
+    held: list[object] = REFERENCES.held([*stage.traced.opened.captured, *sig.leaves])
+    return held
 
 
 def made_with() -> dict[str, str]:

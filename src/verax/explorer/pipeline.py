@@ -7,9 +7,9 @@ before it is lowered, then the module and the compiled program::
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import ENGINE
@@ -43,7 +43,7 @@ class Explored(ReprMixin):
 
     stages: tuple[Stage, ...]
     program: Program | None = None
-    instructions: dict[str, int] | None = None
+    instructions: Mapping[str, int] = field(factory=dict)
 
 
 class Pipeline:

@@ -1,0 +1,83 @@
+"""Measured times: of each row, and back to the user's lines."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.explorer.document import Row
+from verax.explorer.exploration import explore
+from verax.explorer.profile import shared_times, write_times
+
+W = np.full((256, 256), 0.01, np.float32)
+
+
+def heavy(w: Any, x: Any) -> Any:
+    y = vnp.sin(x)
+    for _ in range(8):
+        y = y @ w
+    return y.sum()
+
+
+def test_every_product_has_a_time_in_every_stage() -> None:
+    found = explore(heavy, profile=True)(W, W)
+    assert found.found.profile is not None
+    assert found.found.profile.runs >= 3
+    assert found.found.profile.seconds > 0
+    for stage in found.found.stages[:-1]:
+        times: dict[str, float] = defaultdict(float)
+        for row in stage.rows:
+            times[row.op.rpartition(".")[2]] += row.time or 0.0
+        products = sum([v for name, v in times.items() if "dot" in name])
+        assert products > 0
+    trace = found.found.stages[0]
+    dots = [row for row in trace.rows if row.op == "dot_general"]
+    assert all([row.time is not None and row.time > 0 for row in dots])
+    document: Any = found.document
+    assert document["profile"]["runs"] == found.found.profile.runs
+
+
+def test_times_within_loops_and_donated_arguments() -> None:
+    def run(x: Any) -> Any:
+        return lax.scan(lambda c, _: (c @ c * 0.01, None), x, None, length=4)[0]
+
+    fun = verax.jit(run, donate_argnums=0)
+    trace = explore(fun, profile=True)(vnp.asarray(W)).found.stages[0]
+    (scan,) = [row for row in trace.rows if row.op == "scan"]
+    (dot,) = [row for row in trace.rows if row.op == "dot_general"]
+    assert scan.time is not None
+    assert dot.time is not None
+    assert scan.time >= dot.time > 0
+
+
+def test_references_keep_their_values() -> None:
+    total = verax.new_ref(W)
+
+    def add(x: Any) -> Any:
+        total[...] += vnp.sin(x)
+        return total[...].sum()
+
+    explore(add, profile=True)(W)
+    assert np.array_equal(np.asarray(total[...]), W)
+
+
+def test_shares_are_equal_and_sums_are_kept() -> None:
+    rows = [Row(0, "a", "", "", 0, -1), Row(0, "b", "", "", 0, -1)]
+    rows[0].origins, rows[1].origins = [0, 2], [2]
+    assert shared_times(rows, {0: 1.0, 1: 3.0}) == {0: 0.5, 2: 3.5}
+    nested = [Row(0, "scan", "", "", 0, -1), Row(4, "", "", "", 1, 0)]
+    nested.append(Row(0, "sin", "", "", 2, 1))
+    write_times(nested, {0: 1.0, 2: 2.0})
+    assert [row.time for row in nested] == [3.0, 2.0, 2.0]
+
+
+def test_types_have_no_times() -> None:
+    struct = verax.ShapeDtypeStruct((8,), np.float32)
+    with pytest.raises(TypeError, match="x of <lambda> is a type without a value"):
+        explore(lambda x: x * 2.0, profile=True)(struct)
+    with pytest.raises(ValueError, match="needs compile"):
+        explore(heavy, profile=True, compile=False)
