@@ -250,6 +250,37 @@ def test_donation_of_sharded_arrays() -> None:
         f(x)
 
 
+@pytest.mark.parametrize("unused", [False, True])
+@pytest.mark.parametrize("captured", [False, True])
+def test_later_calls_take_what_lies_right_and_place_the_rest(
+    unused: bool, captured: bool
+) -> None:
+    added = put("y") if captured else np.float32(0)
+
+    def f(x: Any, y: Any) -> Any:
+        return {"sum": (x if unused else x + y) + added, "last": x}
+
+    right, spelled = put("x"), put(("x",), None)
+    flat = verax.jit(f, in_shardings=(sharded("x"), None))
+    other = [right, put(), VALUES, vnp.asarray(VALUES), 2.0, np.float32(3), 4]
+    for _ in range(3):
+        for y in other:
+            for x in (right, spelled):
+                out = flat(x, y)
+                due = VALUES if unused else VALUES + np.asarray(y)
+                np.testing.assert_allclose(out["sum"], due + np.asarray(added))
+                assert out["last"].sharding.is_equivalent_to(x.sharding, 2)
+                assert out["last"].committed
+    single = verax.jit(lambda x: x * 2)
+    for _ in range(3):
+        y = single(right)
+        assert y.sharding == right.sharding
+        np.testing.assert_array_equal(single(y), VALUES * 4)
+    with pytest.raises(RuntimeError, match="deleted"):
+        right.delete()
+        single(right)
+
+
 def test_stages_show_shardings() -> None:
     struct = verax.ShapeDtypeStruct((8, 4), np.float32, sharding=sharded("x"))
     compiled = verax.jit(lambda x: (x, x.sum())).lower(struct).compile()

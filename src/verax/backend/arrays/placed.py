@@ -19,7 +19,7 @@ from verax.backend.arrays.concrete import (
     of_kind,
     placed,
 )
-from verax.backend.arrays.places import stored_aval
+from verax.backend.arrays.places import Placed, stored_aval
 from verax.backend.placement.sharding import (
     Sharding,
     SingleDeviceSharding,
@@ -63,11 +63,19 @@ def wrapper(
     aval: ShapedArray, place: Sharding, committed: bool
 ) -> Callable[[Buffer], ConcreteArray]:
     """Makes an array from a result that lies as `place` says."""
+    kind = result_kind(aval, place, committed)
+    if isinstance(kind, Placed):
+        return lambda buffer: of_kind(kind, None, buffer)
+    return lambda buffer: from_buffer(buffer, kind)
+
+
+def result_kind(
+    aval: ShapedArray, place: Sharding, committed: bool
+) -> ShapedArray | Placed:
+    """What an array says about its place that lies as `place` says."""
     if is_plain(place, committed):
-        whole = aval.with_explicit(None)
-        return lambda buffer: from_buffer(buffer, whole)
-    kind = kind_at(aval, place, committed)
-    return lambda buffer: of_kind(kind, None, buffer)
+        return aval.with_explicit(None)
+    return kind_at(aval, place, committed)
 
 
 def put(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:

@@ -19,8 +19,9 @@ from typing import Any, Final
 import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.places import stored_aval
+from verax.backend.arrays.places import Placed, stored_aval
 from verax.backend.calls.staging_memory import Pool, Transfer, may_share
+from verax.backend.placement.sharding import Sharding
 from verax.backend.programs.prepared import (
     Fetch,
     Finish,
@@ -85,12 +86,11 @@ def caller(
     without `places` the arguments are the leaves.
     """
     lowered = program.lowered
-    if (
-        program.placement is not None
-        or None in kinds
-        or not program.plain
-        or not all([type(kinds[i]) is ShapedArray for i in lowered.donated])
-    ):
+    if None in kinds or not program.plain:
+        return program.prepared(places, partial(result_tree, out_tree))
+    if program.placement is not None:
+        return placed_caller(program, out_tree, kinds, places)
+    if not all([type(kinds[i]) is ShapedArray for i in lowered.donated]):
         return program.prepared(places, partial(result_tree, out_tree))
     transfers = transfers_of(program, kinds, places)
     fetch, after = fetcher(program, transfers), ending(lowered, places)
@@ -103,7 +103,45 @@ def caller(
     make = partial(prepared, program.executable, fetch, after, places=taken)
     if out_tree == LEAF:
         return make(aval=program.out_avals[0])
-    return make(finishing(out_tree, program.out_avals))
+    return make(finishing(out_tree, program.out_kinds))
+
+
+def placed_caller(
+    program: Program, out_tree: PyTreeDef, kinds: Sequence[object], places: Places
+) -> PreparedCall:
+    """As `caller`, for a program whose arguments have places of their own.
+
+    Arrays that lie where the program wants them are taken as they are; what else there
+    is goes there in each call.
+    """
+    constants = program.constants
+    after = ending(program.lowered, places)
+    finish = finishing(out_tree, program.out_kinds)
+    numbers = [i if places is None else places[i] for i, _, _ in program.operands]
+    there = [lies_at(kinds[i], place) for i, _, place in program.operands]
+    if all(there) and not constants:
+        whole = numbers == [*range(len(kinds))] and places is None
+        taken = None if whole else numbers
+        return prepared(program.executable, None, after, finish, places=taken)
+    puts: list[Put] = [
+        ConcreteArray.device_buffer
+        if flag
+        else partial(operand_buffer, aval=aval, place=place)
+        for flag, (_, aval, place) in zip(there, program.operands, strict=True)
+    ]
+
+    def fetch(args: Sequence[Any]) -> list[Buffer]:
+        taken = [args[i] for i in numbers]
+        return [*constants, *map(operator.call, puts, taken)]
+
+    return prepared(program.executable, fetch, after, finish)
+
+
+def lies_at(kind: object, place: Sharding | None) -> bool:
+    """Whether arguments of this kind are arrays that lie as `place` says."""
+    if type(kind) is not Placed or place is None:
+        return False
+    return kind.place.is_equivalent_to(place, kind.aval.ndim)
 
 
 def transfers_of(
@@ -138,16 +176,17 @@ def shares(program: Program, transfers: Sequence[Transfer]) -> bool:
     )
 
 
-def finishing(out_tree: PyTreeDef, avals: Sequence[ShapedArray]) -> Finish:
+def finishing(out_tree: PyTreeDef, kinds: Sequence[ShapedArray | Placed]) -> Finish:
     """What makes the result of a program from its outputs, in one frame."""
     build = builder_of(out_tree)
+    avals = [kind.aval if type(kind) is Placed else kind for kind in kinds]
 
     def finish(outs: list[Buffer]) -> Any:
         made: list[ConcreteArray] = []
-        for buffer, aval in zip(outs, avals, strict=True):  # as `arrays_of`
-            x = ConcreteArray()
+        for buffer, aval, kind in zip(outs, avals, kinds, strict=True):
+            x = ConcreteArray()  # as `arrays_of`
             x.buffer, x.host = buffer, None
-            x.aval = x.kind = aval
+            x.aval, x.kind = aval, kind
             made.append(x)
         return build(made)
 

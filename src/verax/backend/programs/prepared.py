@@ -16,7 +16,7 @@ from attrs import frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, from_buffer
 from verax.backend.arrays.placed import buffer_at
-from verax.backend.arrays.places import spread, stored_aval
+from verax.backend.arrays.places import Placed, spread, stored_aval
 from verax.backend.lowering.result import Lowered
 from verax.backend.placement.sharding import Sharding
 from verax.backend.runtime import buffers
@@ -93,14 +93,14 @@ def prepared(
 
 
 def arrays_of(
-    outs: Sequence[Buffer], avals: Sequence[ShapedArray]
+    outs: Sequence[Buffer], kinds: Sequence[ShapedArray | Placed]
 ) -> list[ConcreteArray]:
-    """What a program returned, as `from_buffer` makes arrays of it."""
+    """What a program returned, as arrays of these kinds."""
     made: list[ConcreteArray] = []
-    for buffer, aval in zip(outs, avals, strict=True):
+    for buffer, kind in zip(outs, kinds, strict=True):
         x = ConcreteArray()
-        x.buffer, x.host = buffer, None
-        x.aval = x.kind = aval
+        x.buffer, x.host, x.kind = buffer, None, kind
+        x.aval = kind.aval if type(kind) is Placed else kind
         made.append(x)
     return made
 

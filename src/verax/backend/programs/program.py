@@ -17,8 +17,8 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, to_buffer
-from verax.backend.arrays.placed import wrapper
-from verax.backend.arrays.places import stored_aval
+from verax.backend.arrays.placed import result_kind
+from verax.backend.arrays.places import Placed, stored_aval
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered
 from verax.backend.placement.sharding import Sharding
@@ -113,17 +113,10 @@ class Program(ReprMixin):
 
     def fetcher(self, places: Sequence[int] | None) -> Fetch:
         """How arguments of any kind become the buffers that the program takes."""
-        constants, placement = self.constants, self.placement
-        taken = (
-            range(len(self.lowered.kept)) if self.positions is None else self.positions
-        )
+        constants = self.constants
         operands = [
-            (
-                i if places is None else places[i],
-                aval,
-                None if placement is None else placement.of_input(i),
-            )
-            for i, aval in zip(taken, self.lowered.in_avals, strict=True)
+            (i if places is None else places[i], aval, place)
+            for i, aval, place in self.operands
         ]
 
         def fetch(args: Sequence[Any]) -> list[Buffer]:
@@ -140,16 +133,38 @@ class Program(ReprMixin):
         return fetch
 
     @cached_property
+    def operands(self) -> tuple[tuple[int, ShapedArray, Sharding | None], ...]:
+        """The leaves that the program takes: numbers, types, places of their own."""
+        placement, kept = self.placement, range(len(self.lowered.kept))
+        return tuple(
+            [
+                (i, aval, None if placement is None else placement.of_input(i))
+                for i, aval in zip(
+                    kept if self.positions is None else self.positions,
+                    self.lowered.in_avals,
+                    strict=True,
+                )
+            ]
+        )
+
+    @cached_property
+    def out_kinds(self) -> tuple[ShapedArray | Placed, ...]:
+        """What the arrays of the outputs say about their places."""
+        if self.placement is None:
+            return self.out_avals
+        committed = self.placement.committed
+        return tuple(
+            [
+                result_kind(aval, place, committed)
+                for aval, place in zip(self.out_avals, self.out_places, strict=True)
+            ]
+        )
+
+    @cached_property
     def wrap(self) -> Callable[[Sequence[Buffer]], list[ConcreteArray]]:
         """Makes arrays of the outputs."""
-        avals, placement = self.out_avals, self.placement
-        if placement is None:
-            return lambda outs: arrays_of(outs, avals)
-        wraps = [
-            wrapper(aval, place, placement.committed)
-            for aval, place in zip(avals, self.out_places, strict=True)
-        ]
-        return lambda outs: [w(x) for w, x in zip(wraps, outs, strict=True)]
+        kinds = self.out_kinds
+        return lambda outs: arrays_of(outs, kinds)
 
     @cached_property
     def plain(self) -> bool:
