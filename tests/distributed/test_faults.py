@@ -73,6 +73,7 @@ def reason(ended: Ended) -> tuple[float, str]:
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", 2, "Process 2 of 3 has not answered"),
         ("os.kill(os.getpid(), signal.SIGKILL)", 0, "Process 0 of 3, the coordinator"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 1, "Process 1 of 3 has not answered"),
         (
             "raise ValueError('a bad batch')",
             1,
@@ -89,6 +90,7 @@ def reason(ended: Ended) -> tuple[float, str]:
     ids=[
         "killed",
         "coordinator killed",
+        "terminated",
         "raised",
         "coordinator raised",
         "left",
@@ -102,6 +104,45 @@ def test_others_raise(deed: str, culprit: int, message: str, tmp_path: Path) -> 
             seconds, text = reason(process)
             assert message in text
             assert seconds < HEARTBEAT + 15  # the machine may be busy
+
+
+PAIRS = """
+    import sys, time
+    import numpy as np
+    import verax
+    from verax.sharding import NamedSharding, PartitionSpec as P
+
+    index = {index}
+    verax.distributed.initialize(
+        {address!r}, 3, index, initialization_timeout=60,
+        heartbeat_timeout_seconds=20, shutdown_timeout_seconds=10,
+    )
+
+    def total(processes):
+        devices = [d for d in verax.devices() if d.process_index in processes]
+        mesh = verax.make_mesh((len(devices),), ("x",), devices=devices)
+        x = verax.device_put(np.arange(12.0), NamedSharding(mesh, P("x")))
+        return float(verax.jit(lambda x: x.sum())(x))
+
+    assert total([0, 1, 2]) == 66
+    if index == 1:
+        sys.exit()
+    for _ in range(3):
+        assert total([0, 2]) == 66
+    if index == 2:
+        sys.exit(4)
+    total([0, 2])
+"""
+
+
+def test_every_process_that_ends_is_known(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    text = textwrap.dedent(PAIRS)
+    commands = [["-c", text.format(index=i, address=address)] for i in range(3)]
+    ended = run_group(commands, tmp_path, 60)
+    assert [process.status for process in ended] == [1, 0, 4]
+    found = "Process 2 came to its end after program 3 over the processes 0, 2"
+    assert found in ended[0].output
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -25,7 +25,8 @@ from verax.backend.runtime.errors import trimmed
 type Request[T] = Callable[[_jax.DistributedRuntimeClient], T]
 
 FAILURE_KEY: Final = "verax/failure"
-DEPARTURE_KEY: Final = "verax/departure"
+# What the service says of a key that has a value.
+TAKEN: Final = "ALREADY_EXISTS"
 # How long a process that ends waits for its last message to be taken.
 ANNOUNCEMENT_SECONDS: Final = 2.0
 
@@ -90,17 +91,30 @@ def withdraw(key: str) -> None:
 
 
 def announce_departure() -> None:
-    """Tell the other processes that this one ends, if it is the first.
+    """Tell the other processes that this one ends, in the first place that is free.
 
     One that waits for it in a program that this one never started gives up.
     """
-    index = connection().settings.index
-    value = json.dumps([index, [*CLUSTER.runs.items()]])
-    with suppress(RuntimeError, TimeoutError):  # also: another one was the first
-        ask(
-            lambda client: client.key_value_set(DEPARTURE_KEY, value, False),
-            ANNOUNCEMENT_SECONDS,
-        )
+    settings = connection().settings
+    value = json.dumps([settings.index, [*CLUSTER.runs.items()]])
+
+    def announce(client: _jax.DistributedRuntimeClient) -> None:
+        for number in range(settings.count):
+            try:
+                client.key_value_set(departure_key(number), value, False)
+            except RuntimeError as error:
+                if TAKEN not in str(error):
+                    raise
+            else:
+                return
+
+    with suppress(RuntimeError, TimeoutError):
+        ask(announce, ANNOUNCEMENT_SECONDS)
+
+
+def departure_key(number: int) -> str:
+    """Where the process that ends as number `number` says so, from 0 on."""
+    return f"verax/departure/{number}"
 
 
 def departed(text: str) -> Departure:

@@ -2,7 +2,7 @@
 
 One idea: threads wait for what never comes while all is well: a barrier, which fails
 with the name of a process that has stopped to answer, a key under which a process that
-gives up says why, and one under which the first that ends says how far it has come::
+gives up says why, and those under which processes that end say how far they have come::
 
     await_silence(settings, client)     # in a thread; then CLUSTER.check() raises
 
@@ -21,7 +21,7 @@ from typing import Final
 
 from jaxlib._jax import DistributedRuntimeClient
 
-from verax.backend.processes.exchange import DEPARTURE_KEY, FAILURE_KEY, departed
+from verax.backend.processes.exchange import FAILURE_KEY, departed, departure_key
 from verax.backend.runtime.cluster import CLUSTER, Settings
 from verax.backend.runtime.errors import trimmed
 
@@ -68,19 +68,19 @@ def await_announcement(settings: Settings, client: DistributedRuntimeClient) -> 
             return
 
 
-def await_departure(settings: Settings, client: DistributedRuntimeClient) -> None:
-    """Wait until the first process ends in order, and note what it has done."""
-    while True:
+def await_departures(settings: Settings, client: DistributedRuntimeClient) -> None:
+    """Wait until processes end in order, and note what they have done."""
+    number = 0
+    while number < settings.count:
+        key = departure_key(number)
         try:
-            text = client.blocking_key_value_get(DEPARTURE_KEY, FOREVER_MILLISECONDS)
+            text = client.blocking_key_value_get(key, FOREVER_MILLISECONDS)
         except RuntimeError as error:
             if EXPIRED not in str(error):
                 return
         else:
-            found = departed(text)
-            if found.index != settings.index:
-                CLUSTER.departure = found
-            return
+            CLUSTER.departures = (*CLUSTER.departures, departed(text))
+            number += 1
 
 
 def thread_of(target: Watch) -> Callable[[Settings, DistributedRuntimeClient], Thread]:
@@ -93,7 +93,7 @@ def thread_of(target: Watch) -> Callable[[Settings, DistributedRuntimeClient], T
 WATCHERS: Final = (
     thread_of(await_silence),
     thread_of(await_announcement),
-    thread_of(await_departure),
+    thread_of(await_departures),
 )
 
 

@@ -83,7 +83,7 @@ type Members = tuple[int, ...]
 
 @frozen(eq=False, repr=False)
 class Departure(ReprMixin):
-    """The process that came to its end first, and how many programs it had started."""
+    """A process that came to its end, and how many programs it had started."""
 
     index: int
     runs: Mapping[Members, int]
@@ -110,7 +110,7 @@ class Cluster:
     __slots__ = (
         "closing",
         "connection",
-        "departure",
+        "departures",
         "failed",
         "failure",
         "lock",
@@ -125,7 +125,7 @@ class Cluster:
         self.failure: str | None = None
         self.failed = Event()
         self.closing = False
-        self.departure: Departure | None = None
+        self.departures: tuple[Departure, ...] = ()
         self.runs = Counter[Members]()
         self.reserve = SimpleQueue[Callable[[], None]]()
 
@@ -133,7 +133,7 @@ class Cluster:
         """Note that there are other processes."""
         with self.lock:
             self.failure, self.closing = None, False
-            self.departure = None
+            self.departures = ()
             self.runs.clear()
             self.failed.clear()
             self.connection = connection
@@ -176,19 +176,18 @@ class Cluster:
         Raises:
             ProcessFailed: so it was; what the program waits for never comes.
         """
-        gone = self.departure
-        if gone is None:
+        if not self.departures:
             return
         members = members_of(devices)
-        if gone.index not in members:
-            return
-        own, theirs = self.runs[members], gone.runs.get(members, 0)
-        if own > theirs:
-            raise ProcessFailed(
-                f"Process {gone.index} came to its end after program {theirs} over "
-                f"the processes {', '.join(map(str, members))}, and this one waits for "
-                f"program {own}: all processes must run the same programs"
-            )
+        own = self.runs[members]
+        for gone in self.departures:
+            theirs = gone.runs.get(members, 0)
+            if gone.index in members and own > theirs:
+                raise ProcessFailed(
+                    f"Process {gone.index} came to its end after program {theirs} over "
+                    f"the processes {', '.join(map(str, members))}, and this one waits "
+                    f"for program {own}: all processes must run the same programs"
+                )
 
     def suspect(self, message: str) -> None:
         """An error of communication: wait until it is known which process failed.
