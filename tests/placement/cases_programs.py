@@ -276,8 +276,8 @@ def test_later_calls_take_what_lies_right_and_place_the_rest(
         y = single(right)
         assert y.sharding == right.sharding
         np.testing.assert_array_equal(single(y), VALUES * 4)
+    right.delete()
     with pytest.raises(RuntimeError, match="deleted"):
-        right.delete()
         single(right)
 
 
