@@ -179,7 +179,7 @@ def shares(program: Program, transfers: Sequence[Transfer]) -> bool:
 def finishing(out_tree: PyTreeDef, kinds: Sequence[ShapedArray | Placed]) -> Finish:
     """What makes the result of a program from its outputs, in one frame."""
     build = builder_of(out_tree)
-    avals = [kind.aval if type(kind) is Placed else kind for kind in kinds]
+    avals = [kind.aval if isinstance(kind, Placed) else kind for kind in kinds]
 
     def finish(outs: list[Buffer]) -> Any:
         made: list[ConcreteArray] = []

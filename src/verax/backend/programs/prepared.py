@@ -100,7 +100,7 @@ def arrays_of(
     for buffer, kind in zip(outs, kinds, strict=True):
         x = ConcreteArray()
         x.buffer, x.host, x.kind = buffer, None, kind
-        x.aval = kind.aval if type(kind) is Placed else kind
+        x.aval = kind.aval if isinstance(kind, Placed) else kind
         made.append(x)
     return made
 
