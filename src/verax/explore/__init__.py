@@ -1,0 +1,1 @@
+"""Floor 6: programs one can look at, as one page that opens in any browser."""

@@ -1,0 +1,385 @@
+/**
+ * The rows of one stage: gutters, folds, links, and the rows that a rewrite removed.
+ *
+ * The list shows items: a row is its number, a removed row of the parent is -1 - number.
+ */
+
+import { coloured } from "./colours.js";
+import { CHANGES, KINDS, Stage } from "./document.js";
+import { costText, make, short } from "./elements.js";
+import { isRow, LINKS, OPERAND, ORIGIN, RESULT, SELF, USER } from "./links.js";
+import { VirtualList } from "./list.js";
+import { Ruler } from "./ruler.js";
+import { View } from "./view.js";
+
+const ROW_HEIGHT = 20;
+const SIGNS = ["", "+", "~"];
+const RULED = [
+  [SELF, "--self"],
+  [OPERAND, "--operand"],
+  [USER, "--user"],
+  [ORIGIN, "--origin"],
+  [RESULT, "--result"],
+];
+
+let lists = 0;
+
+export class Rows {
+  /** @param {View} view @param {Stage} stage */
+  constructor(view, stage) {
+    this.view = view;
+    this.stage = stage;
+    this.name = `list${lists++}`;
+    /** @type {Set<number>} */ this.folded = new Set();
+    this.showGone = false;
+    this.list = new VirtualList({
+      role: "tree",
+      label: `${stage.name}: ${stage.title}`,
+      rowHeight: ROW_HEIGHT,
+      build: (item, element, index) => this.build(item, element, index),
+      decorate: (item, element) => this.decorate(item, element),
+    });
+    this.list.element.classList.add("rows");
+    this.ruler = new Ruler((share) => this.list.reveal(Math.floor(share * this.items.length), true));
+    this.element = make("div", { class: "listing" }, this.list.element, this.ruler.canvas);
+    /** @type {Int32Array} */ this.items = new Int32Array(0);
+    /** @type {Map<number, number>} */ this.places = new Map();
+    this.listen();
+    this.layOut();
+    this.unwatch = view.watch((changed) => this.update(changed));
+  }
+
+  close() {
+    this.unwatch();
+    this.element.remove();
+  }
+
+  listen() {
+    const { element } = this.list;
+    element.addEventListener("pointermove", (event) => this.view.hover(this.targetOf(event)));
+    element.addEventListener("pointerleave", () => this.view.hover(null));
+    element.addEventListener("click", (event) => {
+      const index = this.list.indexOf(event);
+      if (index === null) return;
+      const item = this.items[index];
+      const twist = event.target instanceof Element && event.target.closest(".twist");
+      if (twist && item >= 0 && this.stage.foldable[item]) this.toggle(item);
+      else this.view.choose(this.targetOf(event));
+    });
+    element.addEventListener("dblclick", (event) => {
+      const index = this.list.indexOf(event);
+      if (index !== null && this.items[index] >= 0) this.toggle(this.items[index]);
+    });
+    element.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** @param {Event} event @returns {import("./links.js").Target | null} */
+  targetOf(event) {
+    const index = this.list.indexOf(event);
+    return index === null ? null : this.target(this.items[index]);
+  }
+
+  /** @param {number} item @returns {import("./links.js").RowTarget} */
+  target(item) {
+    if (item >= 0) return { stage: this.stage.index, row: item };
+    return { stage: this.stage.parent ?? 0, row: -1 - item };
+  }
+
+  /** Which rows are shown, after folds and the removed rows of the parent. */
+  layOut() {
+    const { stage } = this;
+    const { inside } = stage.columns;
+    const hidden = new Uint8Array(stage.size);
+    const after = this.showGone ? this.gonePlaces() : new Map();
+    const items = [...(after.get(-1) ?? [])];
+    for (let row = 0; row < stage.size; row++) {
+      const outer = inside[row];
+      if (outer >= 0 && (hidden[outer] || this.folded.has(outer))) hidden[row] = 1;
+      else items.push(row);
+      for (const gone of after.get(row) ?? []) items.push(gone);
+    }
+    this.items = Int32Array.from(items);
+    this.places = new Map(items.map((item, index) => [item, index]));
+    this.list.setItems(this.items, stage.width);
+    this.paintRuler();
+  }
+
+  /** Removed rows of the parent, by the row after which they are shown. */
+  gonePlaces() {
+    const { stage, view } = this;
+    const parent = view.program.stages[stage.parent ?? 0];
+    const gone = new Set(stage.gone);
+    /** @type {Map<number, number[]>} */ const places = new Map();
+    let last = -1;
+    for (let row = 0; row < parent.size; row++) {
+      for (const made of stage.results(row, parent.size)) last = Math.max(last, made);
+      if (!gone.has(row)) continue;
+      places.set(last, [...(places.get(last) ?? []), -1 - row]);
+    }
+    return places;
+  }
+
+  /** @param {number} item @param {HTMLElement} element @param {number} index */
+  build(item, element, index) {
+    if (item < 0) return this.buildGone(-1 - item, element);
+    const { stage } = this;
+    const depth = stage.columns.depth[item];
+    const change = stage.columns.change[item];
+    const kind = KINDS[stage.columns.kind[item]];
+    const folds = stage.foldable[item] === 1;
+    const open = folds && !this.folded.has(item);
+    element.className = `row kind-${kind} change-${CHANGES[change]}`;
+    element.id = `${this.name}-${item}`;
+    element.setAttribute("role", "treeitem");
+    element.setAttribute("aria-level", String(depth + 1));
+    element.setAttribute("aria-posinset", String(index + 1));
+    element.setAttribute("aria-setsize", String(this.items.length));
+    if (folds) element.setAttribute("aria-expanded", String(open));
+    else element.removeAttribute("aria-expanded");
+    element.removeAttribute("title");
+    element.replaceChildren(
+      make("span", { class: "heat" }),
+      make("span", { class: "number", text: item + 1, "aria-hidden": "true" }),
+      make("span", { class: "change", text: SIGNS[change], title: change ? `${CHANGES[change]} in this stage` : undefined }),
+      make("span", { class: "link" }),
+      make("span", { class: "twist", text: folds ? (open ? "▾" : "▸") : "", style: `margin-left:${depth * 2}ch` }),
+      this.code(stage, item),
+    );
+    const note = stage.note(item);
+    if (note) element.lastChild?.appendChild(make("span", { class: "note", text: note }));
+  }
+
+  /** A row that the stage removed. @param {number} row @param {HTMLElement} element */
+  buildGone(row, element) {
+    const parent = this.view.program.stages[this.stage.parent ?? 0];
+    element.className = "row change-gone";
+    element.id = `${this.name}-gone-${row}`;
+    element.setAttribute("role", "treeitem");
+    element.setAttribute("aria-level", String(parent.columns.depth[row] + 1));
+    element.removeAttribute("aria-expanded");
+    element.title = `removed by ${this.stage.name}`;
+    element.replaceChildren(
+      make("span", { class: "heat" }),
+      make("span", { class: "number" }),
+      make("span", { class: "change", text: "−" }),
+      make("span", { class: "link" }),
+      make("span", { class: "twist", style: `margin-left:${parent.columns.depth[row] * 2}ch` }),
+      this.code(parent, row),
+    );
+  }
+
+  /** @param {Stage} stage @param {number} row */
+  code(stage, row) {
+    const left = stage.word("left", row);
+    const op = stage.word("op", row);
+    const text = stage.text(row);
+    const start = left && op ? left.length + 3 : left.length;
+    const code = make("span", { class: "code" }, coloured(left));
+    if (left && op) code.append(make("span", { class: "equals", text: " = " }));
+    if (op) code.append(make("span", { class: "op", text: op }));
+    code.append(coloured(text.slice(start + op.length)));
+    return code;
+  }
+
+  /** Links, hits, heat and the choice of a row in sight. @param {number} item @param {HTMLElement} element */
+  decorate(item, element) {
+    const { view, stage } = this;
+    const target = this.target(item);
+    const bits = item >= 0 ? this.bitsOf(item) : (view.lit.rows[target.stage].get(target.row) ?? 0);
+    const chosen = isRow(view.chosen) && view.chosen.stage === target.stage && view.chosen.row === target.row;
+    const found = LINKS.filter(({ bit }) => bits & bit);
+    for (const { name } of LINKS) element.classList.toggle(`is-${name}`, found.some((l) => l.name === name));
+    element.classList.toggle("chosen", chosen);
+    element.classList.toggle("hit", view.hits[target.stage].has(target.row));
+    element.setAttribute("aria-selected", String(chosen));
+    const step = item >= 0 ? this.stepOf(item) : -1;
+    element.classList.toggle("path", step >= 0);
+    element.classList.toggle("step", step >= 0 && step === view.step);
+    const link = /** @type {HTMLElement} */ (element.querySelector(".link"));
+    link.textContent = step >= 0 ? String(step + 1) : (found[0]?.sign ?? "");
+    const words = found.map((each) => each.words);
+    link.title = [...(step >= 0 ? [`step ${step + 1} of the story`] : []), ...words].join(", ");
+    this.warm(item, element);
+  }
+
+  /** The kinds of a row's links, or of what is folded inside it. @param {number} row */
+  bitsOf(row) {
+    const lit = this.view.lit.rows[this.stage.index];
+    return (lit.get(row) ?? 0) | (this.folded.has(row) ? this.foldedBits(row) : 0);
+  }
+
+  /** @param {number} row */
+  foldedBits(row) {
+    let bits = 0;
+    for (const [lit, found] of this.view.lit.rows[this.stage.index]) {
+      if (this.shownOf(lit) === row) bits |= found;
+    }
+    return bits;
+  }
+
+  /** The row itself, or the outermost folded row around it. @param {number} row */
+  shownOf(row) {
+    const { inside } = this.stage.columns;
+    let shown = row;
+    for (let outer = inside[row]; outer >= 0; outer = inside[outer]) if (this.folded.has(outer)) shown = outer;
+    return shown;
+  }
+
+  /** The step of the story that is this row, or -1. @param {number} row */
+  stepOf(row) {
+    const steps = this.stage.once("steps", () => {
+      const found = new Map();
+      for (const [step, [stage, at]] of (this.view.program.story?.rows ?? []).entries()) {
+        if (stage === this.stage.index && !found.has(at)) found.set(at, step);
+      }
+      return found;
+    });
+    return steps.get(row) ?? -1;
+  }
+
+  /** The heat of a row. @param {number} item @param {HTMLElement} element */
+  warm(item, element) {
+    const { heat } = this.view;
+    const cost = item >= 0 && heat !== "off" ? this.stage.cost(heat, item) : null;
+    const most = this.stage.mostCost(heat);
+    const bar = /** @type {HTMLElement} */ (element.querySelector(".heat"));
+    const share = cost && most ? Math.min(1, cost / most) : 0;
+    bar.style.setProperty("--heat", `${Math.sqrt(share) * 100}%`);
+    bar.textContent = cost ? heatText(heat, cost) : "";
+    bar.title = cost ? costText(heat, cost) : "";
+  }
+
+  /** @param {Set<string>} changed */
+  update(changed) {
+    if (changed.has("chosen") && this.view.reveal) this.revealLit();
+    const marks = ["chosen", "hovered", "lit", "hits", "heat", "step"];
+    if (marks.some((name) => changed.has(name))) {
+      this.list.decorate();
+      this.paintRuler();
+    }
+  }
+
+  /** Scroll to the chosen row, or to the first one that belongs to it. */
+  revealLit() {
+    const { chosen, lit } = this.view;
+    const { index } = this.stage;
+    if (chosen === null) return;
+    const own = isRow(chosen) && chosen.stage === index;
+    const rows = own ? [chosen.row] : [...lit.rows[index].keys()].sort((a, b) => a - b);
+    if (rows.length === 0) return;
+    if (own) this.unfoldAround(chosen.row);
+    const places = rows.map((row) => this.places.get(this.shownOf(row)) ?? -1).filter((p) => p >= 0);
+    const { scrollTop, clientHeight } = this.list.element;
+    const inSight = places.some((p) => p * ROW_HEIGHT >= scrollTop && (p + 1) * ROW_HEIGHT <= scrollTop + clientHeight);
+    if (places.length && !inSight) this.list.reveal(places[0]);
+    this.describeActive();
+  }
+
+  /** @param {number} row */
+  unfoldAround(row) {
+    const { inside } = this.stage.columns;
+    let opened = false;
+    for (let outer = inside[row]; outer >= 0; outer = inside[outer]) {
+      opened = this.folded.delete(outer) || opened;
+    }
+    if (opened) this.layOut();
+  }
+
+  describeActive() {
+    const { chosen } = this.view;
+    const here = isRow(chosen) && chosen.stage === this.stage.index;
+    const { element } = this.list;
+    if (here && this.places.has(chosen.row)) element.setAttribute("aria-activedescendant", `${this.name}-${chosen.row}`);
+    else element.removeAttribute("aria-activedescendant");
+  }
+
+  paintRuler() {
+    const { view, stage } = this;
+    this.ruler.paint(this.items.length, this.marks(view.lit.rows[stage.index], view.hits[stage.index]));
+  }
+
+  /** @param {Map<number, number>} lit @param {Set<number>} hits @returns {Generator<[number, string, number]>} */
+  *marks(lit, hits) {
+    const { change } = this.stage.columns;
+    for (let index = 0; index < this.items.length; index++) {
+      const item = this.items[index];
+      if (item < 0) yield [index, "--gone", 2];
+      else if (change[item]) yield [index, change[item] === 1 ? "--new" : "--changed", 2];
+    }
+    for (const row of hits) yield [this.places.get(this.shownOf(row)) ?? 0, "--hit", 1];
+    for (const [row, bits] of lit) {
+      const [, name] = RULED.find(([bit]) => bits & Number(bit)) ?? [];
+      yield [this.places.get(this.shownOf(row)) ?? 0, String(name), 0];
+    }
+  }
+
+  /** Fold or unfold a row. @param {number} row */
+  toggle(row) {
+    if (!this.stage.foldable[row]) return;
+    if (!this.folded.delete(row)) this.folded.add(row);
+    this.layOut();
+    this.describeActive();
+  }
+
+  /** @param {boolean} fold  fold all nested programs, or unfold them */
+  foldAll(fold) {
+    this.folded.clear();
+    if (fold) for (let row = 0; row < this.stage.size; row++) if (this.stage.foldable[row]) this.folded.add(row);
+    this.layOut();
+  }
+
+  /** @param {boolean} show */
+  setGone(show) {
+    this.showGone = show;
+    this.layOut();
+  }
+
+  /** Arrows, Home and End choose; right, left and Enter fold. @param {KeyboardEvent} event */
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { chosen } = this.view;
+    const here = isRow(chosen) && chosen.stage === this.stage.index ? chosen.row : -1;
+    const place = here >= 0 ? (this.places.get(this.shownOf(here)) ?? -1) : -1;
+    const last = this.items.length - 1;
+    const moves = {
+      ArrowDown: place + 1,
+      ArrowUp: Math.max(0, place - 1),
+      Home: 0,
+      End: last,
+      PageDown: place + this.list.page,
+      PageUp: place - this.list.page,
+    };
+    if (event.key in moves) {
+      this.moveTo(Math.max(0, Math.min(last, moves[/** @type {keyof typeof moves} */ (event.key)])));
+    } else if (here >= 0 && !this.foldKey(event.key, here)) return;
+    else if (here < 0) return;
+    event.preventDefault();
+  }
+
+  /** @param {string} key @param {number} row @returns {boolean} whether the key means something */
+  foldKey(key, row) {
+    const folds = this.stage.foldable[row] === 1;
+    const outer = this.stage.columns.inside[row];
+    if (key === "Enter" || key === " ") this.toggle(row);
+    else if (key === "ArrowRight" && folds && this.folded.has(row)) this.toggle(row);
+    else if (key === "ArrowRight" && folds) this.moveTo((this.places.get(row) ?? 0) + 1);
+    else if (key === "ArrowLeft" && folds && !this.folded.has(row)) this.toggle(row);
+    else if (key === "ArrowLeft" && outer >= 0) this.moveTo(this.places.get(outer) ?? 0);
+    else return false;
+    return true;
+  }
+
+  /** @param {number} place */
+  moveTo(place) {
+    if (!this.items.length) return;
+    this.list.nudge(place);
+    this.view.choose(this.target(this.items[place]));
+    this.describeActive();
+  }
+}
+
+/** @param {string} heat @param {number} cost */
+function heatText(heat, cost) {
+  if (heat !== "time") return short(cost);
+  return cost >= 1e-3 ? `${(cost * 1e3).toPrecision(2)}ms` : `${Math.round(cost * 1e6)}µs`;
+}

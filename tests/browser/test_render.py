@@ -1,0 +1,52 @@
+"""The page as text: the same for equal documents, and nothing in it that gets out."""
+
+import gzip
+import json
+import re
+from base64 import b64decode
+from importlib.resources import files
+
+from tests.browser.documents import small
+from verax.explore.page import MODULES, asset, joined, render
+
+ASSETS = files("verax.explore") / "assets"
+
+
+def test_equal_documents_make_equal_pages() -> None:
+    assert render(small()) == render(small())
+    assert render(small()) != render(small(story=True))
+
+
+def test_the_document_is_in_the_page_and_its_text_is_not() -> None:
+    page = render({**small(), "title": "</title><script>alert(1)</script>"})
+    packed = re.search(r'id="verax-data">([^<]*)</script>', page)
+    assert packed is not None
+    document = json.loads(gzip.decompress(b64decode(packed[1])))
+    assert document["title"] == "</title><script>alert(1)</script>"
+    assert "alert(1)</script>" not in page
+    assert "&lt;/title&gt;" in page
+    assert len(re.findall("<script", page)) == len(re.findall("</script>", page)) == 3
+
+
+def test_every_module_is_joined_after_what_it_imports() -> None:
+    present = {place.name for place in ASSETS.iterdir() if place.name.endswith(".js")}
+    assert present == {f"{name}.js" for name in MODULES} | {"layout_worker.js"}
+    for number, name in enumerate(MODULES):
+        text = asset(f"{name}.js")
+        imported = re.findall(r'^import .* from "\./(\w+)\.js";$', text, re.MULTILINE)
+        assert set(imported) <= set(MODULES[:number]), name
+        rest = joined(text)
+        assert not re.search("^(import|export) ", rest, re.MULTILINE), name
+
+
+def test_modules_do_not_share_names() -> None:
+    text = "".join([joined(asset(f"{name}.js")) for name in MODULES])
+    declared = r"^(?:async )?(?:function\*?|class|const|let) (\w+)"
+    names = re.findall(declared, text, re.MULTILINE)
+    assert len(names) > 60
+    assert len(names) == len(set(names))
+
+
+def test_the_layout_library_comes_with_its_licence() -> None:
+    assert "Permission is hereby granted" in asset("vendor/dagre.LICENSE.txt")
+    assert asset("vendor/dagre.min.js").startswith(('"use strict";', "/*"))
