@@ -1,7 +1,7 @@
 """Documents made by hand for tests of the page, small and large.
 
-A `Rows` collects one stage as the page reads it; `small` is a program of three stages with
-everything in it that the page shows, `large` and `wide` have many rows::
+A `Rows` collects one stage as the page reads it; `small` is a program of three stages
+with everything that the page shows, `large` has many rows::
 
     render(small())
 """
