@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from verax.explore.page import render
+from verax.explorer.page import render
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Opener
 from tests.browser.documents import document, large, small, traced
-from verax.explore.page import render
+from verax.explorer.page import render
 
 CHOSEN = re.compile(r"\bchosen\b")
 

@@ -7,9 +7,9 @@ from base64 import b64decode
 from importlib.resources import files
 
 from tests.browser.documents import small
-from verax.explore.page import MODULES, asset, joined, render
+from verax.explorer.page import MODULES, asset, joined, render
 
-ASSETS = files("verax.explore") / "assets"
+ASSETS = files("verax.explorer") / "assets"
 
 
 def test_equal_documents_make_equal_pages() -> None:

@@ -1,1 +1,0 @@
-"""Floor 6: programs one can look at, as one page that opens in any browser."""
