@@ -49,14 +49,14 @@ def call_key(
         return (*kinds, mode, *kwargs) if kwargs else (*kinds, mode)
     layout: Layout = (len(given) - len(kwargs), *kwargs) if kwargs else len(given)
     static, traced = statics.layouts.get(layout) or statics.split(layout)
-    key: list[object] = []
-    for i in static:
-        cls = type(value := given[i])
-        key.append((cls, value) if cls in EXACT else typed(value))
-    key += [
+    own = [
+        (cls, value) if (cls := type(value := given[i])) in EXACT else typed(value)
+        for i in static
+    ]
+    kinds = [
         x.kind if type(x := given[i]) is ConcreteArray else kind_of(x) for i in traced
     ]
-    return (*key, mode, *kwargs) if kwargs else (*key, mode)
+    return (*own, *kinds, mode, *kwargs) if kwargs else (*own, *kinds, mode)
 
 
 def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ a compiled one: the key of the call, one look-up, and the pieces of the run::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from verax.api.arguments.call_keys import (
     call_key,
@@ -23,6 +23,9 @@ from verax.backend.programs.prepared import PreparedCall
 from verax.backend.pytrees import REGISTRY
 from verax.backend.xla.executable import FAILED, fail
 from verax.rules.values.state import State, current_mode
+
+# Bound once: to look up a method of the registry takes a tenth of a flattening.
+flatten_call: Final = REGISTRY.flatten
 
 type Make = Callable[[Sequence[int] | None], Call]
 """What makes a call, of the places of its leaves among the arguments passed."""
@@ -47,7 +50,7 @@ class TreeCalls:
     def flat(self, given: Sequence[Any]) -> tuple[object, Sequence[Any]]:
         """The key of a call, and its leaves."""
         places = self.places
-        leaves, tree = REGISTRY.flatten(
+        leaves, tree = flatten_call(
             given if places is None else tuple([given[i] for i in places]), None
         )
         return (tree, *leaf_kinds(leaves)), leaves
@@ -73,17 +76,22 @@ class DirectCalls[**P, R]:
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # in one frame
         """The result of the function, maybe not finished yet."""
         given: Sequence[Any] = (*args, *kwargs.values()) if kwargs else args
+        mode = current_mode() if State.owners else State.shared
         try:
-            if kwargs or len(args) != 1 or self.statics is not None:
+            if self.statics is not None:
                 found = self.direct.get(call_key(self.statics, given, kwargs))
-            else:  # as `call_key`, in this frame
-                x: Any = args[0]
-                kind = x.kind if type(x) is ConcreteArray else kind_of(x)
-                mode = current_mode() if State.owners else State.shared
+            elif kwargs or len(args) != 1:  # as `call_key`, in this frame
+                kinds = [
+                    x.kind if type(x) is ConcreteArray else kind_of(x) for x in given
+                ]
+                key = (*kinds, mode, *kwargs) if kwargs else (*kinds, mode)
+                found = self.direct.get(key)
+            else:
+                kind = x.kind if type(x := args[0]) is ConcreteArray else kind_of(x)
                 found = self.direct.get((kind, mode))
             if type(found) is TreeCalls:  # as `TreeCalls.flat`, in this frame
                 places = found.places
-                given, tree = REGISTRY.flatten(
+                given, tree = flatten_call(
                     given if places is None else tuple([given[i] for i in places]), None
                 )
                 kinds = [
@@ -93,11 +101,8 @@ class DirectCalls[**P, R]:
         except (TypeError, ValueError, SystemError):
             found = None  # no hash, or a tree that cannot be flattened
         result: R
-        if found is None:
-            result = self.slow_call(args, kwargs)
-            return result
         if type(found) is not PreparedCall:
-            result = found(given)
+            result = self.slow_call(args, kwargs) if found is None else found(given)
             return result
         # As `PreparedCall.__call__`, in this frame.
         ins = (
