@@ -12,7 +12,7 @@ of them are loaded when they are first used::
 from verax import numpy
 from verax.api.config.config import compute_on_devices, from_environment
 from verax.api.tracing.apply import EAGER
-from verax.ir.library import Library
+from verax.ir.library import Explorable, Library
 from verax.ir.meshes import TypeShardings
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
@@ -26,6 +26,7 @@ Operators.namespace = numpy
 Builder.reference = LazyFunction("verax.rules.rows.references", "TracedRef")
 Library.primitives = LazyMapping("verax.ops.table", "PRIMITIVES")
 Library.typing = staticmethod(inferred)
+Explorable.page = LazyFunction("verax.explorer.stories", "page_of")
 TypeShardings.unsaid = LazyFunction("verax.backend.placement.mesh_context", "unsaid")
 TypeShardings.said = LazyFunction("verax.backend.placement.mesh_context", "said")
 TypeShardings.resolved = LazyFunction("verax.api.sharding_args", "over_a_mesh")

@@ -10,7 +10,7 @@ that the process has made of it: nothing that is found later changes::
 import json
 import tempfile
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +26,7 @@ from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing.wrapping import wraps
 from verax.backend.runtime.client import default_platform
-from verax.explorer.document import Document
+from verax.explorer.document import Document, ProfileNote, Stage, Story
 from verax.explorer.page import render
 from verax.explorer.pipeline import Pipeline
 from verax.explorer.profile import profiled
@@ -134,7 +134,7 @@ def explore(
 
     @wraps(fun)
     def explored(*args: Any, **kwargs: Any) -> Exploration:
-        found = Exploration(document_of(function, compile, profile, args, kwargs))
+        found = explored_call(function, compile, profile, args, kwargs)
         if path is not None:
             found.save(path)
         if open:
@@ -144,14 +144,14 @@ def explore(
     return explored
 
 
-def document_of(
+def explored_call(
     function: PjitFunction[..., Any],
     compile: bool,
     profile: bool,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Document:
-    """The document of a call."""
+) -> Exploration:
+    """The exploration of a call."""
     recording = Recording()
     with fresh_context(recording):
         stage: Traced = function.trace(*args, **kwargs)
@@ -164,13 +164,21 @@ def document_of(
         note = profiled(
             explored.stages, explored.program, explored.instructions, leaves
         )
-    rows = [row for found in explored.stages for row in found.rows]
-    return Document(
-        function_name(function.fun),
-        made_with(),
-        sources_of([row.source for row in rows]),
-        explored.stages,
-        profile=note,
+    name = function_name(function.fun)
+    return exploration_of(name, explored.stages, None, note)
+
+
+def exploration_of(
+    title: str,
+    stages: Sequence[Stage],
+    story: Story | None = None,
+    profile: ProfileNote | None = None,
+) -> Exploration:
+    """The exploration of these stages."""
+    rows = [row for stage in stages for row in stage.rows]
+    sources = sources_of([row.source for row in rows])
+    return Exploration(
+        Document(title, made_with(), sources, tuple(stages), story, profile)
     )
 
 

@@ -32,7 +32,7 @@ def link(rows: Sequence[Row], before: Sequence[Row]) -> tuple[int, ...]:
             found = places.get(row.before, ())
             row.origins = within(found, around(rows, row), rows, before)
     for row in rows:
-        if row.kind == EQUATION:
+        if row.kind == EQUATION and before:
             row.change = change_of(row, rows, before)
     return missing(rows, before)
 

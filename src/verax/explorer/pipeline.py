@@ -46,29 +46,83 @@ class Explored(ReprMixin):
     instructions: Mapping[str, int] = field(factory=dict)
 
 
-class Pipeline:
-    """Makes the stages of one traced function."""
+class ProgramStages:
+    """The stages of what a recording has seen."""
 
-    def __init__(self, recording: Recording, stage: Traced) -> None:
+    def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self.stage = stage
         self.stages: list[Stage] = []
-
-    def explored(self, compile: bool) -> Explored:
-        """All stages; without `compile` those that need no XLA."""
-        record = self.passes()
-        for level, records in enumerate(self.recording.levels()):
-            self.add_programs(level, records)
-        lowered = self.lowered(record)
-        if not compile:
-            return Explored(tuple(self.stages))
-        program, instructions = self.compiled(lowered)
-        return Explored(tuple(self.stages), program, instructions)
 
     @property
     def rows(self) -> Sequence[Row]:
         """The rows of the last stage so far."""
         return self.stages[-1].rows
+
+    def add_all(self) -> None:
+        """Add the stages."""
+        for level, records in enumerate(self.recording.levels()):
+            self.add_programs(level, records)
+
+    def add_programs(self, level: int, records: Sequence[Record]) -> None:
+        """The stage of some programs."""
+        table = Table()
+        for record in records:
+            start = len(table.rows)
+            if len(records) == 1:
+                table.program(record.jaxpr, record.marked)
+            else:
+                head = table.head(record.title)
+                table.program(record.jaxpr, record.marked, 1, head)
+            if record.level < level:  # it is here again, as it was
+                for row in table.rows[start:]:
+                    row.before = row.mark
+        self.describe_inputs(level, table.rows)
+        new = [record for record in records if record.level == level]
+        seconds = [record.seconds for record in new if record.seconds is not None]
+        self.add(
+            ", ".join(dict.fromkeys([record.name for record in new])),
+            "jaxpr",
+            "; ".join(dict.fromkeys([record.title for record in new])),
+            table.rows,
+            sum(seconds) if seconds else None,
+            link(table.rows, self.rows if self.stages else ()),
+            fill_live(table.rows),
+        )
+
+    def describe_inputs(self, level: int, rows: Sequence[Row]) -> None:
+        """Note what is known of the inputs of a stage: nothing here."""
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        title: str,
+        rows: Sequence[Row],
+        seconds: float | None,
+        gone: tuple[int, ...],
+        peak: Peak | None = None,
+    ) -> None:
+        """Add a stage that was made from the last one."""
+        parent = len(self.stages) - 1 if self.stages else None
+        self.stages.append(Stage(name, kind, title, parent, rows, seconds, gone, peak))
+
+
+class Pipeline(ProgramStages):
+    """Makes the stages of one traced function."""
+
+    def __init__(self, recording: Recording, stage: Traced) -> None:
+        super().__init__(recording)
+        self.stage = stage
+
+    def explored(self, compile: bool) -> Explored:
+        """All stages; without `compile` those that need no XLA."""
+        record = self.passes()
+        self.add_all()
+        lowered = self.lowered(record)
+        if not compile:
+            return Explored(tuple(self.stages))
+        program, instructions = self.compiled(lowered)
+        return Explored(tuple(self.stages), program, instructions)
 
     def passes(self) -> Record:
         """Record what jit does before it lowers; the program that is lowered."""
@@ -94,35 +148,10 @@ class Pipeline:
         title = f"{name} of {self.stage.fun_name}"
         return self.recording.add(name, made, title, [record], spent)
 
-    def add_programs(self, level: int, records: Sequence[Record]) -> None:
-        """The stage of some programs."""
-        table = Table()
-        for record in records:
-            start = len(table.rows)
-            if len(records) == 1:
-                table.program(record.jaxpr, record.marked)
-            else:
-                head = table.head(record.title)
-                table.program(record.jaxpr, record.marked, 1, head)
-            if record.level < level:  # it is here again, as it was
-                for row in table.rows[start:]:
-                    row.before = row.mark
-        if level >= self.whole.level:
-            self.describe_inputs(table.rows)
-        new = [record for record in records if record.level == level]
-        seconds = [record.seconds for record in new if record.seconds is not None]
-        self.add(
-            ", ".join(dict.fromkeys([record.name for record in new])),
-            "jaxpr",
-            "; ".join(dict.fromkeys([record.title for record in new])),
-            table.rows,
-            sum(seconds) if seconds else None,
-            link(table.rows, self.rows if self.stages else ()),
-            fill_live(table.rows),
-        )
-
-    def describe_inputs(self, rows: Sequence[Row]) -> None:
+    def describe_inputs(self, level: int, rows: Sequence[Row]) -> None:
         """Note of the arguments which are donated, and where they lie."""
+        if level < self.whole.level:
+            return
         placement, donated = self.stage.placement, self.stage.donated
         inputs = [row for row in rows if row.kind == INPUT and row.inside < 0]
         for i, row in enumerate(inputs):
@@ -131,20 +160,6 @@ class Pipeline:
                 row.lasting = False
                 notes.append("donated")
             row.note = "; ".join(notes)
-
-    def add(
-        self,
-        name: str,
-        kind: str,
-        title: str,
-        rows: Sequence[Row],
-        seconds: float | None,
-        gone: tuple[int, ...],
-        peak: Peak | None = None,
-    ) -> None:
-        """Add a stage that was made from the last one."""
-        parent = len(self.stages) - 1 if self.stages else None
-        self.stages.append(Stage(name, kind, title, parent, rows, seconds, gone, peak))
 
     def lowered(self, record: Record) -> Lowered:
         """The module, as a stage; its text names the rows."""

@@ -19,6 +19,8 @@ __getattr__, __dir__ = facade(
         ".applying": "apply",
         ".cheap": "cheaper",
         ".stabilising": "stable",
+        ".stepping": "RewriteTrace trace",
+        "verax.transforms.patterns.steps": "Step",
         "verax.transforms.patterns.rewrite_rules": (
             "Operand Rewrite RewriteError rewrite"
         ),

@@ -5,12 +5,14 @@ from verax.rewrites.algebraic import algebra as algebra
 from verax.rewrites.applying import apply as apply
 from verax.rewrites.cheap import cheaper as cheaper
 from verax.rewrites.stabilising import stable as stable
+from verax.rewrites.stepping import RewriteTrace as RewriteTrace, trace as trace
+from verax.transforms.patterns.steps import Step as Step
 from verax.transforms.patterns.rewrite_rules import (
     Operand as Operand, Rewrite as Rewrite, RewriteError as RewriteError,
     rewrite as rewrite,
 )
 from verax.transforms.patterns.rewriting import RewriteLoop as RewriteLoop
 __all__ = [
-    "Operand", "Rewrite", "RewriteError", "RewriteLoop", "algebra", "apply", "cheaper",
-    "rewrite", "stable",
+    "Operand", "Rewrite", "RewriteError", "RewriteLoop", "RewriteTrace", "Step",
+    "algebra", "apply", "cheaper", "rewrite", "stable", "trace",
 ]

@@ -61,6 +61,7 @@ class Asked(ReprMixin):
     program: Program | None = None
     recipe: Recipe | None = None
     siblings: int = 0
+    again: Callable[[], object] | None = None
 
     @property
     def hit(self) -> bool:
@@ -151,6 +152,7 @@ def explained(asked: Asked) -> Explanation:
         tuple(stages(asked, lowered, program)),
         captured_constants(asked.entry.traced.jaxpr),
         None if program is None else program.executable.memory_analysis(),
+        asked.again,
     )
 
 

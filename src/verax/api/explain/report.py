@@ -8,7 +8,7 @@ who do not know the library inside::
     print(report)
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -17,6 +17,7 @@ from attrs import field, frozen
 from verax.api.explain.differences import Difference, advice
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.ir.captured import CapturedConstants
+from verax.ir.library import Explorable
 from verax.ir.records import ReprMixin
 from verax.ir.views import escaped
 
@@ -62,7 +63,7 @@ class StageReport(ReprMixin):
 
 
 @frozen(eq=False, repr=False)
-class Explanation:
+class Explanation(Explorable):
     """Whether a call would find its program, why not, and what each stage takes.
 
     Attributes:
@@ -76,6 +77,7 @@ class Explanation:
         stages: trace, rewrite, lower, compile and run.
         constants: the arrays that the program has captured, and the lines they enter.
         memory: bytes that a run needs; None if the program is not compiled.
+        again: makes the traced function again, for `explore`.
     """
 
     __module__ = "verax.debug"
@@ -90,6 +92,7 @@ class Explanation:
     stages: tuple[StageReport, ...]
     constants: CapturedConstants
     memory: MemoryAnalysis | None = None
+    again: Callable[[], object] | None = None
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())

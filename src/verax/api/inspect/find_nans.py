@@ -7,7 +7,10 @@ instead::
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from attrs import evolve
 
 from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
 from verax.api.jit.function import PjitFunction
@@ -111,12 +114,20 @@ def searching[**P](
         describe = describe_arguments(fun, tree)
         avals = leaf_avals(leaves, describe)
         dynamic = call_args.with_statics(fun)
-        traced = trace(
-            dynamic, tree, avals, "find_nans", describe=describe, values=leaves
+        again = partial(
+            trace,
+            dynamic,
+            tree,
+            avals,
+            "find_nans",
+            describe=describe,
+            values=leaves,
         )
+        traced = again()
         if traced.captured:
             raise leaked(traced.captured[0])
         how = Search(function_name(fun), describe, compiled)
-        return search(ENGINE, traced.jaxpr, leaves, kind, how)[1]
+        found = search(ENGINE, traced.jaxpr, leaves, kind, how)[1]
+        return None if found is None else evolve(found, again=again)
 
     return find

@@ -37,6 +37,7 @@ from verax.api.tracing.structs import (
     ShapeDtypeStruct,
     out_info,
     struct_avals,
+    typed_arguments,
 )
 from verax.api.tracing.trace import (
     TRACES,
@@ -261,6 +262,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         if not is_tracing():
             recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
             program, _ = self.programs.get(full, (None, None))
+        given, named = typed_arguments(args, kwargs)
         return explained(
             Asked(
                 self.fun,
@@ -272,6 +274,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
                 program,
                 recipe,
                 self.siblings,
+                partial(self.trace, *given, **named),
             )
         )
 

@@ -7,14 +7,18 @@ One idea: anything with a shape and a dtype suffices to trace a function for it:
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+import numpy as np
 from attrs import Attribute, field, frozen
 
 from verax.api.tracing.trace import Traced
+from verax.backend import pytrees
+from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.formats import Format, Layout
 from verax.backend.placement.sharding import Sharding
+from verax.backend.programs.placement import committed_place
 from verax.ir.avals import AbstractRef, ShapedArray, is_reference
 from verax.ir.dtypes import DType, as_dtype, canonical
 from verax.ir.meshes import says_nothing
@@ -213,6 +217,27 @@ def struct_aval(x: object) -> ShapedArray:
         if isinstance(x, Array) or shape is None or dtype is None:
             raise
     return struct_aval(ShapeDtypeStruct(shape, dtype))
+
+
+def typed_arguments(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, in which types and places stand for arrays.
+
+    So they can be kept without keeping an array alive.
+    """
+    leaves, tree = pytrees.flatten((args, dict(kwargs)))
+    found: tuple[tuple[Any, ...], dict[str, Any]] = tree.unflatten(
+        map(typed_argument, leaves)
+    )
+    return found
+
+
+def typed_argument(x: Any) -> Any:
+    """The type of an array; anything else, such as a static argument, as it is."""
+    if isinstance(x, ConcreteArray):
+        return struct_of(x.aval, committed_place(x))
+    return struct_of(aval_of(x)) if isinstance(x, np.ndarray) else x
 
 
 def struct_avals(

@@ -8,12 +8,13 @@ it is read::
 """
 
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Literal, Source
+from verax.ir.library import Explorable
 from verax.ir.walk import Path
 from verax.transforms.nans.probe import Level, Place
 
@@ -22,14 +23,15 @@ SHOWN = 6
 
 
 @frozen(eq=False, repr=False)
-class Finding:
+class Finding(Explorable):
     """The first equation that made a NaN or an infinity of operands without any.
 
     `eqn` is None where no equation did: what is bad came in with `bad_inputs`, the
     inputs that were bad already. `levels` are the calls, loops and branches around the
     equation, outermost first; `path` leads to it through the nested jaxprs, as in
     `verax.ir.walk`. `operands` and `results` are its values, None if they cannot be had
-    (a program with effects is not run again).
+    (a program with effects is not run again). What `find_nans` returns keeps the
+    arguments of the call, for `explore`.
     """
 
     __module__ = "verax.debug"
@@ -40,6 +42,8 @@ class Finding:
     operands: tuple[np.ndarray, ...] | None
     results: tuple[np.ndarray, ...] | None
     bad_inputs: tuple[str, ...]
+    again: Callable[[], object] | None = None
+    """Traces the function again, on the same arguments; None if they are not kept."""
 
     @property
     def eqn(self) -> Eqn | None:

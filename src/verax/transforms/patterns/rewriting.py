@@ -82,7 +82,7 @@ class Rewriter:
         fired: list[Counter[str]] = []
         while chosen := self.choose(now):
             fired.append(Counter([match.rule.name for match in chosen]))
-            now = map_eqns(self.write(now, chosen), self.inside)
+            now = self.passed(now, chosen)
             if now in seen:
                 raise loop(fired[seen[now] :], "the program repeats")
             if len(fired) >= self.passes:
@@ -91,6 +91,10 @@ class Rewriter:
             seen[now] = len(fired)
         self.done[jaxpr] = self.done[now] = now
         return now
+
+    def passed(self, jaxpr: Jaxpr, chosen: Sequence[Match]) -> Jaxpr:
+        """A jaxpr after one pass."""
+        return map_eqns(self.write(jaxpr, chosen), self.inside)
 
     def inside(self, eqn: Eqn) -> Eqn:
         """An equation with the jaxprs that it holds rewritten."""

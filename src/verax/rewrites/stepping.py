@@ -1,0 +1,186 @@
+"""Every step that rewrite rules take, as a value.
+
+One idea: which rule fired, where, what was there before and what after, is what one
+wants to see of a rewrite that does too much or nothing at all::
+
+    found = trace(f, stable())(x)
+    found.steps[0].rule, found.after
+    print(found)
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, overload
+
+from attrs import frozen
+
+from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.structs import struct_avals
+from verax.api.tracing.trace import trace as trace_function
+from verax.api.tracing.wrapping import wraps
+from verax.backend import pytrees
+from verax.explorer.document import EQUATION, Story
+from verax.explorer.exploration import Exploration, exploration_of
+from verax.explorer.marks import Mark, mark_of
+from verax.explorer.pipeline import ProgramStages
+from verax.explorer.recording import Recording
+from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr
+from verax.ir.records import ReprMixin
+from verax.rewrites.applying import apply
+from verax.rules.rows.leaks import leaked
+from verax.transforms.patterns.rewrite_rules import Rewrite
+from verax.transforms.patterns.rewriting import PASSES
+from verax.transforms.patterns.steps import Step, Steps
+from verax.transforms.public import hoist, opened
+
+
+@frozen(eq=False, repr=False)
+class RewriteTrace(ReprMixin):
+    """A program before and after rewrite rules, and every step between.
+
+    It prints as the list of its steps.
+    """
+
+    __module__ = "verax.rewrites"
+
+    title: str
+    before: ClosedJaxpr
+    after: ClosedJaxpr
+    steps: tuple[Step, ...]
+    stages: ProgramStages
+    groups: tuple[tuple[Step, ...], ...]
+
+    def __str__(self) -> str:
+        count = len(self.steps)
+        steps = f"{count} step" if count == 1 else f"{count} steps"
+        size, now = len(self.before.eqns), len(self.after.eqns)
+        head = f"{self.title}: {steps}, {size} equations before and {now} after"
+        return "\n".join([head, *map(str, self.steps)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def explore(self) -> Exploration:
+        """The program after each pass, as `verax.explore` shows it, with the steps."""
+        rows: list[tuple[int, int]] = []
+        texts: list[str] = []
+        for number, group in enumerate(self.groups):
+            for step in group:
+                for place in self.rows_of(number, step):
+                    rows.append(place)
+                    texts.append(str(step))
+        story = Story("rewrite", str(self).splitlines()[0], tuple(rows), tuple(texts))
+        return exploration_of(self.title, self.stages.stages, story)
+
+    def rows_of(self, stage: int, step: Step) -> list[tuple[int, int]]:
+        """The rows that a step took away, and those that it wrote."""
+        old, new = self.stages.stages[stage].rows, self.stages.stages[stage + 1].rows
+        gone = marks_of(step.before)
+        origin = {eqn.source.origin for eqn in step.after}
+        written = marks_of(step.after)
+        found = [(stage, i) for i, row in enumerate(old) if row.mark in gone]
+        return found + [
+            (stage + 1, i)
+            for i, row in enumerate(new)
+            if row.kind == EQUATION
+            and row.before in written
+            and row.source.origin in origin
+        ]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self.explore()._repr_html_()
+
+
+def marks_of(eqns: Sequence[Eqn]) -> set[Mark | None]:
+    """The marks of equations."""
+    found: set[Mark | None] = {mark_of(eqn.source) for eqn in eqns}
+    return found - {None}
+
+
+@overload
+def trace(
+    program: Jaxpr | ClosedJaxpr,
+    rules: Rewrite | Iterable[Rewrite],
+    *,
+    passes: int = PASSES,
+) -> RewriteTrace: ...
+@overload
+def trace(
+    program: Callable[..., Any],
+    rules: Rewrite | Iterable[Rewrite],
+    *,
+    passes: int = PASSES,
+) -> Callable[..., RewriteTrace]: ...
+def trace(
+    program: Any, rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES
+) -> Any:
+    """What `apply(rules)` does to a program, step by step.
+
+    Args:
+        program: a jaxpr, or a function.
+        rules: the rules; where several hold at one place, the first is taken.
+        passes: the largest number of passes over the whole program.
+
+    Returns:
+        a `RewriteTrace`; of a function, a function of its arguments, which may be
+        `ShapeDtypeStruct`s, to one.
+
+    Raises:
+        RewriteLoop: the rules never come to an end.
+        TypeError: one of them is not a rule.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.rewrites import stable, trace
+    >>> found = trace(lambda x: vnp.log(1.0 + x), stable())(1e-8)
+    >>> [step.rule for step in found.steps]
+    ['log1p_of']
+    """
+    chosen = apply(rules, passes=passes)
+    if isinstance(program, Jaxpr | ClosedJaxpr):
+        return traced_rewrite(opened(program), chosen.rules, passes, "a program")
+
+    @wraps(program)
+    def traced(*args: Any, **kwargs: Any) -> RewriteTrace:
+        leaves, tree = pytrees.flatten((args, kwargs))
+        describe = describe_arguments(program, tree)
+        avals = struct_avals(leaves, describe)
+        found = trace_function(
+            program, tree, avals, "rewrites.trace", describe=describe
+        )
+        if found.captured:
+            raise leaked(found.captured[0])
+        name = function_name(program)
+        return traced_rewrite(found.jaxpr, chosen.rules, passes, name)
+
+    return traced
+
+
+def traced_rewrite(
+    jaxpr: Jaxpr, rules: Sequence[Rewrite], passes: int, title: str
+) -> RewriteTrace:
+    """The rewrite of a program, with its steps and stages."""
+    recording = Recording()
+    first = recording.traced(jaxpr)
+    groups: list[tuple[Step, ...]] = []
+
+    def watch(program: Jaxpr, steps: Sequence[Step]) -> Jaxpr:
+        groups.append(tuple(steps))
+        names = ", ".join(dict.fromkeys([step.rule for step in steps]))
+        record = recording.add(
+            f"rewrite {len(groups)}", program, names, [recording.records[-1]]
+        )
+        return record.marked
+
+    rewriter = Steps(ENGINE, rules, passes, watch)
+    after = rewriter.program(first.marked)
+    stages = ProgramStages(recording)
+    stages.add_all()
+    return RewriteTrace(
+        title,
+        hoist(jaxpr),
+        hoist(after),
+        tuple(rewriter.steps),
+        stages,
+        tuple(groups),
+    )
