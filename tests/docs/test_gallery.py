@@ -1,0 +1,62 @@
+"""The examples of the gallery improve, and their pictures are XML."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rich", reason="the examples' packages come with the extra dev")
+
+from docs.examples import transformer
+from docs.examples.drawing import Panel, ticks, write_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def strings(picture: Path) -> list[str]:
+    """What stands in a picture; it must be XML."""
+    root = ET.parse(picture).getroot()
+    assert root.tag == f"{SVG}svg"
+    assert root.findtext(f"{SVG}title")
+    return [element.text or "" for element in root.iter(f"{SVG}text")]
+
+
+def test_the_transformer_learns(tmp_path: Path) -> None:
+    picture = tmp_path / "new" / "transformer.svg"
+    run = transformer.main(["--steps", "20", "--out", str(picture)])
+    assert len(run.losses) == 20
+    assert run.losses[-1] < 0.8 * run.losses[0]
+    assert run.unseen[-1, 1] < 0.8 * run.unseen[0, 1]
+    np.testing.assert_allclose(run.attention.sum(1), 1, rtol=1e-5)
+    assert not np.triu(run.attention, 1).any()
+    assert len(run.letters) == transformer.LENGTH
+    assert ((run.chances > 0) & (run.chances <= 1)).all()
+    shown = "".join(strings(picture))
+    assert "unseen text" in shown
+    assert transformer.load().decode(run.letters[: transformer.COLUMNS]) in shown
+
+
+def test_ticks_are_round() -> None:
+    assert ticks((0, 10), log=False) == [0, 2, 4, 6, 8, 10]
+    assert ticks((-0.31, 0.29), log=False) == [-0.3, -0.2, -0.1, 0, 0.1, 0.2]
+    assert ticks((1851, 1962), log=False) == [1860, 1880, 1900, 1920, 1940, 1960]
+    assert ticks((0.9, 11), log=True) == [1, 2, 5, 10]
+    assert ticks((1, 1e4), log=True) == [1, 10, 100, 1000, 10000]
+
+
+def test_numbers_become_pixels(tmp_path: Path) -> None:
+    panel = Panel((10, 20, 100, 50), (0, 4), (1, 100), log=True)
+    assert panel.line([0, 2], [1, 10], "s0").startswith(
+        '<path d="M10.0 70.0L60.0 45.0"'
+    )
+    cells = panel.cells(np.array([[0.0, 1.0], [0.5, 0.0]]), "f1")
+    assert 'd="M60.0 20.0h50.00v25.00h-50.00Z" class="f1" fill-opacity="1"' in cells
+    assert 'd="M10.0 45.0h50.00v25.00h-50.00Z" class="f1" fill-opacity="0.5"' in cells
+    picture = tmp_path / "picture.svg"
+    parts = panel.axes("a & b", "<c>", "title"), panel.dots([1], [10], "f0", 2)
+    write_svg(picture, (200, 100), "A & B", *parts)
+    first = picture.read_bytes()
+    write_svg(picture, (200, 100), "A & B", *parts)
+    assert picture.read_bytes() == first
+    assert {"a & b", "<c>", "title", "100"} <= set(strings(picture))
