@@ -35,6 +35,9 @@ def register_custom_call_handler(
 def register_custom_type(
     type_name: str, type_id: object, platform: str = "cpu"
 ) -> None: ...
+def register_custom_call_as_batch_partitionable(
+    target_name: str, c_api: object = None
+) -> None: ...
 def register_custom_call_partitioner(
     name: str,
     prop_user_sharding: Callable[..., object],

@@ -109,6 +109,23 @@ def test_the_client_starts_step_by_step(installed: Path, runtime: Runtime) -> No
     assert options["platform_name"] == "cuda"
 
 
+def test_the_plugin_hears_what_computes_parts_of_batches(
+    installed: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "LOADED", cuda.LoadedPlugin())
+    told = "register_custom_call_as_batch_partitionable"
+    cuda.register_batch_target("early")
+    cuda.start_cuda_client()
+    cuda.register_batch_target("late")
+    c_api = "load_pjrt_plugin_dynamically"
+    assert [entry[1:] for entry in runtime.said if entry[0] == told] == [
+        ("early",),
+        ("early", c_api),
+        ("late",),
+        ("late", c_api),
+    ]
+
+
 def refuse(message: str) -> Any:
     def raised(*args: Any, **options: Any) -> Any:
         raise RuntimeError(message)

@@ -19,7 +19,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +59,8 @@ NVIDIA_LIBRARIES: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("nvshmem", ("libnvshmem_host.so.3",)),
     ("cudnn", ("libcudnn.so.9",)),
 )
-KERNELS: Final = ("gpu_solver", "gpu_linalg", "gpu_prng", "gpu_sparse")
+BATCH_KERNELS: Final = ("gpu_solver", "gpu_linalg", "gpu_sparse")
+KERNELS: Final = (*BATCH_KERNELS, "gpu_prng")
 DRIVER: Final = "libcuda.so.1"
 NUMBERS: Final = re.compile(r"\d+(?:\.\d+)*")
 FAILED: Final = "The platform 'cuda' failed to initialize"
@@ -253,8 +254,29 @@ def register_kernels(c_api: object) -> None:
     for module in KERNELS:
         registrations = LazyModule(f"jaxlib.{module}").registrations()
         register_all(registrations.get(PLATFORM, ()))
+    for name in batch_targets():
+        xla_client.register_custom_call_as_batch_partitionable(name, c_api)
     # Kernels that call LAPACK on the host look it up in SciPy once.
     LazyModule("jaxlib.gpu_solver").initialize_hybrid_kernels()
+
+
+def batch_targets() -> Iterator[str]:
+    """The kernels that compute each part of a batch alone."""
+    for module in BATCH_KERNELS:
+        yield from LazyModule(f"jaxlib.{module}").batch_partitionable_targets()
+    yield from LOADED.batch_targets
+
+
+def register_batch_target(name: str) -> None:
+    """Say that a function of the user's computes each part of a batch alone.
+
+    The library of the plugin has a table of its own, and hears of it when it starts.
+    """
+    xla_client.register_custom_call_as_batch_partitionable(name)
+    if LOADED.c_api is None:
+        LOADED.batch_targets = (*LOADED.batch_targets, name)
+    else:
+        xla_client.register_custom_call_as_batch_partitionable(name, LOADED.c_api)
 
 
 def register_all(kernels: Iterable[tuple[str, object, int]]) -> None:
@@ -272,10 +294,12 @@ def register_target(name: str, value: object, version: int) -> None:
 class LoadedPlugin:
     """The functions of the plugin, as jaxlib takes them; None until its client starts.
 
-    A plugin is loaded once for the process.
+    A plugin is loaded once for the process. Until then `batch_targets` are what it is
+    to be told.
     """
 
     c_api: object = None
+    batch_targets: tuple[str, ...] = ()
 
 
 LOADED: Final = LoadedPlugin()

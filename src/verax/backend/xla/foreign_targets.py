@@ -14,6 +14,7 @@ from typing import Any, Final
 import jaxlib
 from jaxlib import _jax, xla_client
 
+from verax.backend.runtime.cuda import register_batch_target
 from verax.rules.values.typed import shown
 
 PLATFORMS: Final = {"cpu": "Host", "cuda": "CUDA", "gpu": "CUDA", "rocm": "ROCM"}
@@ -73,7 +74,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
     A program over several devices then calls it on the part that each device has.
     """
-    _jax.register_custom_call_as_batch_partitionable(name)
+    register_batch_target(name)
 
 
 def is_capsule(x: object) -> bool:

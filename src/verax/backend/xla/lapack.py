@@ -27,3 +27,5 @@ def register_routines() -> None:
     lapack.prepare_lapack_call("potrf", np.float32)  # type: ignore[no-untyped-call]  # finds SciPy's routines
     for name, routine, version in lapack.registrations()["cpu"]:
         _jax.register_custom_call_target(name, routine, "Host", version)
+    for name in lapack.batch_partitionable_targets():
+        _jax.register_custom_call_as_batch_partitionable(name)

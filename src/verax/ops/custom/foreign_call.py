@@ -10,16 +10,17 @@ Nothing is known of what happens inside, so a derivative is given around the cal
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from attrs import evolve, frozen
 
-from verax.ir.avals import Shape, ShapedArray, SymbolicSize
+from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.jaxpr import Params
 from verax.ops.calls.callbacks import LANE_BY_LANE, METHODS, whole
 from verax.ops.control.batch_sequentially import one_by_one
 from verax.ops.structure.shape import move_axis
+from verax.rules.families.batch_calls import batch_attributes
 from verax.rules.rows.emitter import (
     Emitter,
     Operand,
@@ -36,9 +37,6 @@ VMAP_METHODS = (*METHODS, VECTORIZED)
 FFI = Effect("FFI")
 TYPED = 4
 """The version of XLA's calls in which attributes are typed."""
-
-LETTERS: Final = 18
-"""The letters from i to z."""
 
 type MinorToMajor = tuple[int, ...]
 
@@ -138,13 +136,7 @@ def batch_foreign(
 def lower_foreign(
     e: Emitter, p: ForeignParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    more = {}
-    sizes = [n for x in (*[x.aval for x in xs], *outs) for n in x.shape]
-    if p.batch_dims and not any([isinstance(n, SymbolicSize) for n in sizes]):
-        more["mhlo.frontend_attributes"] = f'{{num_batch_dims = "{p.batch_dims}"}}'
-        more["sdy.sharding_rule"] = batch_rule(
-            [x.aval.shape for x in xs], [out.shape for out in outs], p.batch_dims
-        )
+    batched = batch_attributes([x.aval for x in xs], outs, p.batch_dims)
     return e.op(
         "stablehlo.custom_call",
         xs,
@@ -159,31 +151,8 @@ def lower_foreign(
         operand_layouts=listed(p.input_layouts),
         result_layouts=listed(p.output_layouts),
         output_operand_aliases=aliases_text(p.aliases, len(p.results)),
-        **more,
+        **batched,
     )
-
-
-def batch_rule(operands: Sequence[Shape], results: Sequence[Shape], count: int) -> str:
-    """Shardy's rule for arrays that share their first dimensions, and no others.
-
-    >>> batch_rule([(4, 2)], [(4,)], 1)
-    '#sdy.op_sharding_rule<([i, j])->([i]) {i=4, j=2}>'
-    """
-    sizes = list((*operands, *results)[0][:count])
-    found = []
-    for shape in (*operands, *results):
-        own = range(len(sizes), len(sizes) + len(shape) - count)
-        found.append(f"[{', '.join(map(factor, (*range(count), *own)))}]")
-        sizes += shape[count:]
-    left, right = found[: len(operands)], found[len(operands) :]
-    factors = ", ".join([f"{factor(i)}={n}" for i, n in enumerate(sizes)])
-    moved = f"({', '.join(left)})->({', '.join(right)})"
-    return f"#sdy.op_sharding_rule<{moved} {{{factors}}}>"
-
-
-def factor(i: int) -> str:
-    """The symbol of a factor: i, j, ..., z, z_1, z_2, ..."""
-    return chr(ord("i") + i) if i < LETTERS else f"z_{i - LETTERS + 1}"
 
 
 def listed(layouts: Sequence[MinorToMajor]) -> str:

@@ -26,6 +26,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.jaxpr import Params
+from verax.rules.families.batch_calls import batch_attributes
 from verax.rules.families.elementwise import moving
 from verax.rules.rows.emitter import (
     Emitter,
@@ -333,8 +334,12 @@ def matrix_call(
     *,
     columns: bool = True,
 ) -> tuple[Operand, ...]:
-    """A custom call on matrices; `aliases` says which operand becomes which result."""
-    rank = max(x.aval.ndim for x in operands) if columns else -1
+    """A custom call on matrices; `aliases` says which operand becomes which result.
+
+    Of the operands at least one is a matrix, or a stack of them.
+    """
+    avals = [x.aval for x in operands]
+    rank = max([aval.ndim for aval in avals])
     config = ", ".join(f"{key} = {value}" for key, value in options.items())
     return e.op(
         "stablehlo.custom_call",
@@ -344,9 +349,10 @@ def matrix_call(
         call_target_name=f'"{target}"',
         api_version="4 : i32",
         backend_config=f"{{{config}}}",
-        operand_layouts=layouts([x.aval for x in operands], rank),
-        result_layouts=layouts(outs, rank),
+        operand_layouts=layouts(avals, rank if columns else -1),
+        result_layouts=layouts(outs, rank if columns else -1),
         output_operand_aliases=aliases_text(aliases.items(), len(outs)),
+        **batch_attributes(avals, outs, rank - 2),
     )
 
 
