@@ -260,7 +260,7 @@ def test_graph_folds_zooms_and_follows_keys(page: Page) -> None:
     expect(drawn.locator(".node.chosen")).to_contain_text("dot_general")
     page.keyboard.press("-")
     page.keyboard.press("0")
-    drawn.get_by_role("button", name="unfold all clusters").click()
+    drawn.get_by_role("button", name="open all").click()
     expect(drawn.locator(".node")).to_have_count(11)
 
 

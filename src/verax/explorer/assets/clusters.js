@@ -34,6 +34,8 @@ export class Clusters {
     this.next = 0;
     /** @type {(Cluster|null)[]} */ this.home = new Array(stage.size).fill(null);
     /** @type {Map<number, Cluster>} */ this.nested = new Map();
+    /** The clusters of many inputs. @type {Cluster[]} */
+    this.crowds = [];
     /** @type {Map<number, number[]>} */ const bodies = new Map();
     for (let row = 0; row < stage.size; row++) {
       const outer = this.owner(stage.columns.inside[row]);
@@ -62,8 +64,9 @@ export class Clusters {
     const inputs = rows.filter((row) => kind[row] === INPUT || kind[row] === CONSTANT);
     const rest = rows.filter((row) => kind[row] !== INPUT && kind[row] !== CONSTANT);
     const items = this.pieces(this.byScope(rest, 0), "rows");
-    const first = inputs.length > FEW_INPUTS ? [this.made(`${inputs.length} inputs`, inputs)] : inputs;
-    this.adopt(cluster, [...first, ...items]);
+    const crowd = inputs.length > FEW_INPUTS ? [this.made(`${inputs.length} inputs`, inputs)] : [];
+    this.crowds.push(...crowd);
+    this.adopt(cluster, [...(crowd.length ? crowd : inputs), ...items]);
   }
 
   /** @param {string} title @param {(number|Cluster)[]} items */
@@ -98,6 +101,7 @@ export class Clusters {
 
   /** @param {number} row */
   titleOf(row) {
+    if (this.stage.columns.kind[row] === HEAD) return this.stage.text(row);
     const name = /\bname=["']?([\w<>.]+)/.exec(this.stage.word("right", row))?.[1];
     const op = this.stage.word("op", row) || this.stage.word("left", row);
     return name ? `${op} ${name}` : op;
@@ -106,7 +110,7 @@ export class Clusters {
   /** The scope of a row, outermost name first: transformation, then functions. @param {number} row */
   names(row) {
     const [path, ...changes] = this.stage.word("scope", row).split(" · ");
-    return [changes.join(" · "), ...path.split("/")];
+    return [changes.join(" · "), ...path.split(/[./]/)];
   }
 
   /** @param {number[]} rows @param {number} level @returns {(number|Cluster)[]} */
@@ -114,8 +118,10 @@ export class Clusters {
     if (rows.length < SHORTEST_RUN || rows.every((row) => this.names(row).length <= level)) return rows;
     /** @type {{name: string, rows: number[]}[]} */ const runs = [];
     for (const row of rows) {
-      const name = this.names(row)[level] ?? "";
-      if (runs.length && runs[runs.length - 1].name === name) runs[runs.length - 1].rows.push(row);
+      const last = runs[runs.length - 1]?.name ?? "";
+      // What no transformation made goes on with what stands around it.
+      const name = this.names(row)[level] || (level === 0 ? last : "");
+      if (runs.length && last === name) runs[runs.length - 1].rows.push(row);
       else runs.push({ name, rows: [row] });
     }
     if (runs.length === 1 || runs.length * 3 > rows.length) return this.byScope(rows, level + 1);
@@ -155,7 +161,7 @@ export class Clusters {
     let shown = this.root.items.length;
     let level = [this.root];
     while (level.length) {
-      const inner = level.flatMap((cluster) => cluster.items.filter((item) => item instanceof Cluster));
+      const inner = level.flatMap((cluster) => cluster.items.filter((item) => item instanceof Cluster && !this.crowds.includes(item)));
       const more = inner.reduce((sum, cluster) => sum + cluster.items.length, 0);
       if (shown + more > most) break;
       shown += more;

@@ -11,7 +11,7 @@ const PROGRAM_WORDS = new RegExp(
     String.raw`(?<string>"[^"]*"|'[^']*')`,
     String.raw`(?<type>\b(?:bool|pred|token|bf16|f8\w*|float\d+|u?int\d+|[fiucs]\d+|key<\w+>)\[[^\]]*\](?:\{[\d,]*\})?)`,
     String.raw`(?<tensor>tensor<[^>]*>)`,
-    String.raw`(?<value>%[\w.#:-]+|@[\w.]+)`,
+    String.raw`(?<value>%[\w.#-]+|@[\w.]+)`,
     String.raw`(?<param>\b[A-Za-z_]\w*(?==))`,
     String.raw`(?<keyword>\b(?:lambda|let|in|return|func|module|ENTRY|ROOT)\b)`,
     String.raw`(?<number>(?<![\w.])-?\d+(?:\.\d*)?(?:e[+-]?\d+)?\b)`,

@@ -42,6 +42,9 @@ export class Graph {
     /** @type {Map<string, SVGElement>} */ this.shapes = new Map();
     this.listen();
     this.closed = false;
+    /** Edges of folded inputs would go everywhere: they are left out. */
+    this.crowds = new Set(this.clusters.crowds.map(({ id }) => id));
+    this.hidden = 0;
     this.unwatch = view.watch((changed) => {
       if (changed.has("chosen") && view.reveal) this.revealChosen();
       if (["lit", "hits", "step"].some((name) => changed.has(name))) this.mark();
@@ -67,7 +70,7 @@ export class Graph {
     /** @type {GraphNode[]} */ const nodes = [];
     /** @type {{id: string, parent: string|null, cluster: Cluster}[]} */ const groups = [];
     const enter = (/** @type {Cluster} */ cluster, /** @type {string|null} */ parent) => {
-      if (cluster.row >= 0) nodes.push(this.rowNode(cluster.row, parent));
+      if (cluster.row >= 0 && !this.isHead(cluster.row)) nodes.push(this.rowNode(cluster.row, parent));
       for (const item of cluster.items) {
         if (typeof item === "number") nodes.push(this.rowNode(item, parent));
         else if (!this.open.has(item)) nodes.push(this.clusterNode(item, parent));
@@ -81,18 +84,26 @@ export class Graph {
     return { nodes, groups, edges: this.edges() };
   }
 
+  /** Whether a row only opens a program: it computes nothing. @param {number} row */
+  isHead(row) {
+    return this.stage.columns.kind[row] === 4;
+  }
+
   /** @returns {[string, string][]} */
   edges() {
     /** @type {Map<string, [string, string]>} */ const found = new Map();
+    this.hidden = 0;
     const join = (/** @type {string} */ from, /** @type {string} */ to) => {
-      if (from !== to) found.set(`${from} ${to}`, [from, to]);
+      const crowd = this.crowds.has(from);
+      if (crowd) this.hidden++;
+      else if (from !== to) found.set(`${from} ${to}`, [from, to]);
     };
     for (let row = 0; row < this.stage.size; row++) {
       if (!this.clusters.home[row]) continue;
       const to = this.nodeOf(row);
       for (const read of this.stage.uses(row)) for (const from of this.sources(read)) join(from, to);
       const nested = this.clusters.nested.get(row);
-      if (nested && this.open.has(nested)) for (const input of this.clusters.inputs(row)) join(to, this.nodeOf(input));
+      if (nested && this.open.has(nested) && !this.isHead(row)) for (const input of this.clusters.inputs(row)) join(to, this.nodeOf(input));
     }
     return [...found.values()];
   }
@@ -135,7 +146,8 @@ export class Graph {
       const placed = await layouts.of(bare);
       if (this.closed) return;
       this.paint(graph, placed);
-      this.said.textContent = `${counted(graph.nodes.length, "node")}, ${counted(graph.edges.length, "edge")}`;
+      const left = this.hidden ? ", those of folded inputs left out" : "";
+      this.said.textContent = `${counted(graph.nodes.length, "node")}, ${counted(graph.edges.length, "edge")}${left}`;
       if (fresh) this.start();
       this.revealChosen();
     } catch (error) {
@@ -162,16 +174,16 @@ export class Graph {
   nodeShape(node, box) {
     const kind = node.cluster ? "folded" : ["equation", "input", "constant", "output", "head"][this.stage.columns.kind[node.row]];
     const [left, top] = [box.x - box.width / 2, box.y - box.height / 2];
-    const words = node.cluster ? `cluster ${node.cluster.title}, ${node.below}, folded` : this.stage.text(node.row);
+    const about = node.cluster ? `cluster ${node.cluster.title}, folded` : this.stage.text(node.row);
     const shape = draw(
       "g",
-      { class: `node kind-${kind}`, id: `${this.stage.index}-${node.id}`, role: "button", tabindex: -1, "aria-label": words, transform: `translate(${left} ${top})` },
-      draw("title", { text: words }),
+      { class: `node kind-${kind}`, id: `${this.stage.index}-${node.id}`, role: "button", tabindex: -1, transform: `translate(${left} ${top})` },
+      draw("title", { text: about }),
       ...(node.cluster ? [draw("rect", { class: "behind", x: 4, y: 4, width: box.width, height: box.height, rx: 5 })] : []),
       draw("rect", { class: "box", width: box.width, height: box.height, rx: kind === "input" || kind === "output" ? box.height / 2 : 5 }),
       draw("text", { class: "node-title", x: box.width / 2, y: node.below ? 16 : 18, text: node.title }),
       draw("text", { class: "node-type", x: box.width / 2, y: 30, text: node.below }),
-      draw("text", { class: "node-sign", x: 9, y: 14 }),
+      draw("text", { class: "node-sign", x: 9, y: 14, "aria-hidden": "true" }),
     );
     const target = { stage: this.stage.index, row: node.row };
     shape.addEventListener("pointerenter", () => node.row >= 0 && this.view.hover(target));
@@ -189,11 +201,12 @@ export class Graph {
   /** @param {Cluster} cluster @param {any} box */
   groupShape(cluster, box) {
     const [left, top] = [box.x - box.width / 2, box.y - box.height / 2];
-    const title = draw("text", { class: "group-title", x: 8, y: 14, text: clipped(`▾ ${cluster.title}`, Math.max(6, Math.floor(box.width / 7) - 2)) });
+    const text = clipped(`▾ ${cluster.title}`, Math.max(6, Math.floor(box.width / 7) - 2));
+    const title = draw("text", { class: "group-title", x: 8, y: 14, text });
     const shape = draw(
       "g",
-      { class: "group", transform: `translate(${left} ${top})`, role: "button", tabindex: -1, "aria-expanded": "true", "aria-label": `cluster ${cluster.title}, ${counted(cluster.size, "row")}` },
-      draw("title", { text: `${cluster.title}: click to fold` }),
+      { class: "group", transform: `translate(${left} ${top})`, role: "button", tabindex: -1, "aria-expanded": "true" },
+      draw("title", { text: `cluster ${cluster.title}, ${counted(cluster.size, "row")}: click to fold` }),
       draw("rect", { class: "group-box", width: box.width, height: box.height, rx: 8 }),
       title,
     );
@@ -359,12 +372,12 @@ export class Graph {
 
 /** @param {string} text @param {string} title @param {() => void} act */
 function tool(text, title, act) {
-  return make("button", { class: "quiet", text, title, "aria-label": title, onclick: act });
+  return make("button", { class: "quiet", text, title, "aria-label": /\w/.test(text) ? null : title, onclick: act });
 }
 
 function arrow() {
   const tip = draw("path", { d: "M0 0L8 4L0 8Z", class: "arrow" });
-  const marker = draw("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto" }, tip);
+  const marker = draw("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, tip);
   return draw("defs", {}, marker);
 }
 

@@ -30,7 +30,7 @@ export class Rows {
     this.view = view;
     this.stage = stage;
     this.name = `list${lists++}`;
-    /** @type {Set<number>} */ this.folded = new Set();
+    /** @type {Set<number>} */ this.folded = new Set(stage.kind === "hlo" ? fusions(stage) : []);
     this.showGone = false;
     this.list = new VirtualList({
       role: "tree",
@@ -138,10 +138,7 @@ export class Rows {
     else element.removeAttribute("aria-expanded");
     element.removeAttribute("title");
     element.replaceChildren(
-      make("span", { class: "heat" }),
-      make("span", { class: "number", text: item + 1, "aria-hidden": "true" }),
-      make("span", { class: "change", text: SIGNS[change], title: change ? `${CHANGES[change]} in this stage` : undefined }),
-      make("span", { class: "link" }),
+      gutter(item + 1, SIGNS[change], change ? `${CHANGES[change]} in this stage` : ""),
       make("span", { class: "twist", text: folds ? (open ? "▾" : "▸") : "", style: `margin-left:${depth * 2}ch` }),
       this.code(stage, item),
     );
@@ -159,10 +156,7 @@ export class Rows {
     element.removeAttribute("aria-expanded");
     element.title = `removed by ${this.stage.name}`;
     element.replaceChildren(
-      make("span", { class: "heat" }),
-      make("span", { class: "number" }),
-      make("span", { class: "change", text: "−" }),
-      make("span", { class: "link" }),
+      gutter("", "−", "not in this stage"),
       make("span", { class: "twist", style: `margin-left:${parent.columns.depth[row] * 2}ch` }),
       this.code(parent, row),
     );
@@ -376,6 +370,25 @@ export class Rows {
     this.view.choose(this.target(this.items[place]));
     this.describeActive();
   }
+}
+
+/** The rows of fused computations, which start folded. @param {Stage} stage */
+function* fusions(stage) {
+  for (let row = 0; row < stage.size; row++) {
+    if (stage.foldable[row] && stage.word("op", row) === "fusion") yield row;
+  }
+}
+
+/** What stays in place when long rows are scrolled. @param {string|number} number @param {string} sign @param {string} title */
+function gutter(number, sign, title) {
+  return make(
+    "span",
+    { class: "gutter" },
+    make("span", { class: "heat" }),
+    make("span", { class: "number", text: number, "aria-hidden": "true" }),
+    make("span", { class: "change", text: sign, title: title || undefined }),
+    make("span", { class: "link" }),
+  );
 }
 
 /** @param {string} heat @param {number} cost */

@@ -72,11 +72,8 @@ export class Source {
       return;
     }
     element.setAttribute("role", "option");
-    element.setAttribute("aria-label", `line ${line.number}: ${line.text.trim() || "empty"}`);
     element.replaceChildren(
-      make("span", { class: "heat" }),
-      make("span", { class: "number", text: line.number }),
-      make("span", { class: "link" }),
+      make("span", { class: "gutter" }, make("span", { class: "heat" }), make("span", { class: "number", text: line.number }), make("span", { class: "link" })),
       make("span", { class: "code" }, coloured(line.text, "python")),
     );
   }
