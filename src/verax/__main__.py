@@ -4,6 +4,7 @@
     python -m verax program.jaxpr --dce --fold --inline --cse
     python -m verax program.jaxpr --html > program.html
     python -m verax left.jaxpr --diff right.jaxpr
+    python -m verax explore script.py:function --args "..."    (or program.jaxpr)
 
 A file holds what `verax.ir.dumps`, `verax.ir.to_json` or `print` wrote. Nothing imports
 this module.
@@ -15,15 +16,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verax import ir, transforms
+from verax.explorer import command
 from verax.ir.printer import print_jaxpr
 from verax.ir.saving import FRAME
 
+EXPLORE = "explore"
 STEPS = ("inline", "fold", "cse", "dce", "outline")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 1 where programs differ, 2 for bad files."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] == EXPLORE:
+        return command.main(given[1:], read)
+    options = parser().parse_args(given)
     try:
         closed = read(options.file)
         other = read(options.diff) if options.diff else None
@@ -43,7 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    found = argparse.ArgumentParser("python -m verax", description="Look at a jaxpr.")
+    found = argparse.ArgumentParser(
+        "python -m verax",
+        description="Look at a jaxpr.",
+        epilog="`python -m verax explore --help` says how to explore a function.",
+    )
     found.add_argument("file", help="what dumps, to_json or print wrote")
     for step in STEPS:
         found.add_argument(f"--{step}", action="store_true", help=f"apply {step}")

@@ -168,6 +168,16 @@ def test_the_stages_of_a_gradient() -> None:
     ]
 
 
+def test_titles_name_the_functions() -> None:
+    titles = [stage.title for stage in stages_of(explored("grad"))]
+    assert titles[:3] == [
+        "trace of loss",
+        "loss, forward; linear part of loss",
+        "transpose of loss",
+    ]
+    assert titles[3] == "loss, with what was made inside it"
+
+
 def test_calls_of_one_function_are_told_apart() -> None:
     stages = stages_of(explored("grad"))
     for stage in stages[:4]:

@@ -22,8 +22,9 @@ from verax.api.arguments.call_keys import signature
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import PjitFunction
 from verax.api.stages.stages import Traced
+from verax.api.tracing.apply import apply
 from verax.api.tracing.argument_names import function_name
-from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals
+from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals, struct_of
 from verax.api.tracing.wrapping import wraps
 from verax.backend.runtime.client import default_platform
 from verax.explorer.document import Document, ProfileNote, Stage, Story
@@ -32,10 +33,12 @@ from verax.explorer.pipeline import Pipeline
 from verax.explorer.profile import profiled
 from verax.explorer.recording import Recording
 from verax.explorer.sources import Json, sources_of
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule, loaded
 from verax.rules.values.state import fresh_context
 from verax.rules.values.typed import check_callable
+from verax.transforms.public import opened
 
 # Few functions take references.
 ON_REFERENCES = LazyModule("verax.api.stages.on_references")
@@ -97,7 +100,7 @@ class Exploration(ReprMixin):
 
 
 def explore(
-    fun: Callable[..., Any],
+    fun: Callable[..., Any] | Jaxpr | ClosedJaxpr,
     *,
     path: str | Path | None = None,
     open: bool = False,
@@ -111,11 +114,12 @@ def explore(
     the program that XLA compiles. It knows of each row which rows of the stage before
     it was made from, and which line of the user's.
 
-    Arguments may be `ShapeDtypeStruct`s. The page is written to `path`, and shown in a
-    browser if `open` is true; in a notebook the result shows itself. Without `compile`
-    XLA is not asked, which is most of the time that a large program takes. With
-    `profile` the program is run a few times, and each row says how long it takes; that
-    needs arguments with values.
+    Arguments may be `ShapeDtypeStruct`s; those of a jaxpr, which may stand for `fun`,
+    are of its own types if there are none. The page is written to `path`, and shown in
+    a browser if `open` is true; in a notebook the result shows itself. Without
+    `compile` XLA is not asked, which is most of the time that a large program takes.
+    With `profile` the program is run a few times, and each row says how long it takes;
+    that needs arguments with values.
 
     Raises:
         TypeError: `fun` is not callable, or `profile` is asked for a call without
@@ -127,13 +131,18 @@ def explore(
     >>> [stage["name"] for stage in found.document["stages"]]
     ['trace', 'linearize', 'transpose', 'join', 'stablehlo']
     """
-    check_callable("explore", fun)
+    if isinstance(fun, Jaxpr | ClosedJaxpr):
+        fun, given = of_program(fun)
+    else:
+        check_callable("explore", fun)
+        given = ()
     if profile and not compile:
         raise ValueError("explore: profile=True runs the program, so it needs compile")
     function = fun if isinstance(fun, PjitFunction) else jit(fun)
 
     @wraps(fun)
     def explored(*args: Any, **kwargs: Any) -> Exploration:
+        args = args or given
         found = explored_call(function, compile, profile, args, kwargs)
         if path is not None:
             found.save(path)
@@ -142,6 +151,19 @@ def explore(
         return found
 
     return explored
+
+
+def of_program(
+    program: Jaxpr | ClosedJaxpr,
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A function that does what a program does, and arguments of its types."""
+    jaxpr = opened(program)
+
+    def run(*args: Any) -> Any:
+        return tuple(apply(jaxpr, args))
+
+    run.__name__ = run.__qualname__ = "program"
+    return run, tuple(map(struct_of, jaxpr.in_avals))
 
 
 def explored_call(

@@ -128,7 +128,7 @@ class Pipeline(ProgramStages):
         """Record what jit does before it lowers; the program that is lowered."""
         recording, stage = self.recording, self.stage
         jaxpr = stage.traced.jaxpr
-        record = self.whole = recording.traced(jaxpr, stage.traced.seconds)
+        record = self.whole = recording.whole(jaxpr)
         record = self.passed("dce", record, without_dead_code)
         spread = None if stage.placement is None else spread_of(stage.placement)
         if is_tunable((platform_of(stage.placement),), spread, jaxpr):

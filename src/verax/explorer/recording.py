@@ -6,15 +6,14 @@ that is about to be rewritten, and what comes of it, passes here and is marked::
     recording = Recording()
     with fresh_context(recording):
         whole = jit(f).trace(*args)
-    recording.add("trace", whole.traced.jaxpr)
+    recording.whole(whole.traced.jaxpr)
     recording.levels()
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from verax.explorer.marks import Marker, all_sources, mark_of
 from verax.ir.jaxpr import Jaxpr
@@ -34,17 +33,20 @@ class Record(ReprMixin):
     parents: frozenset["Record"] = frozenset()
     level: int = 0
     seconds: float | None = None
+    function: str = "a function"
     marked: Jaxpr = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.marked = Marker(self).program(self.jaxpr)
 
 
-def function_of(jaxpr: Jaxpr) -> str:
-    """The user's function that most equations of a program come from."""
-    names = [eqn.source.function for eqn in jaxpr.eqns if eqn.source.code is not None]
-    found = Counter(names).most_common(1)
-    return found[0][0].replace("<locals>.", "") if found else "a function"
+@frozen(eq=False, repr=False)
+class Name(ReprMixin):
+    """A program that was traced: of which function, and how long it took."""
+
+    jaxpr: Jaxpr
+    function: str
+    seconds: float
 
 
 class Recording:
@@ -53,6 +55,7 @@ class Recording:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.marked: dict[int, Record] = {}
+        self.names: dict[int, Name] = {}
 
     def add(
         self,
@@ -67,7 +70,7 @@ class Recording:
         known = {record for record in self.records if record in found}
         known.update(parents)
         level = 1 + max([parent.level for parent in known], default=-1)
-        title = title or f"{name} of {function_of(jaxpr)}"
+        title = title or f"{name} of {self.function_of(jaxpr)}"
         record = Record(name, title, jaxpr, frozenset(known), level, seconds)
         self.records.append(record)
         self.marked[id(record.marked)] = record
@@ -75,14 +78,27 @@ class Recording:
 
     def before(self, jaxpr: Jaxpr) -> Record:
         """The record of a program that is about to be rewritten."""
-        return self.marked.get(id(jaxpr)) or self.traced(jaxpr)
+        return self.marked.get(id(jaxpr)) or self.whole(jaxpr)
 
-    def traced(self, jaxpr: Jaxpr, seconds: float | None = None) -> Record:
+    def traced(self, jaxpr: Jaxpr, function: str, seconds: float) -> None:
+        """See `Observer.traced`."""
+        self.names[id(jaxpr)] = Name(jaxpr, function, seconds)
+
+    def function_of(self, jaxpr: Jaxpr) -> str:
+        """The function that a program was traced from, or made of the trace of."""
+        named = self.names.get(id(jaxpr))
+        return "a function" if named is None else named.function
+
+    def whole(self, jaxpr: Jaxpr) -> Record:
         """The record of a program that was traced."""
-        record = self.add("trace", jaxpr, seconds=seconds)
+        named = self.names.get(id(jaxpr))
+        record = self.add(
+            "trace", jaxpr, seconds=None if named is None else named.seconds
+        )
+        record.function = self.function_of(jaxpr)
         if record.parents:
             record.name = "join"
-            record.title = f"{record.title[9:]}, with what was made inside it"
+            record.title = f"{record.function}, with what was made inside it"
         return record
 
     def rewrite[E](
@@ -93,8 +109,9 @@ class Recording:
         started = time.perf_counter()
         made, found = make(before.marked)
         spent = time.perf_counter() - started
-        title = f"{name} of {function_of(before.jaxpr)}"
+        title = f"{name} of {before.function}"
         after = self.add(name, made, title, [before], spent)
+        after.function = before.function
         return after.marked, found
 
     def part[E](
@@ -105,9 +122,10 @@ class Recording:
         started = time.perf_counter()
         first, second, found = make(before.marked)
         spent = time.perf_counter() - started
-        function = function_of(before.jaxpr)
+        function = before.function
         forward = self.add(name, first, f"{function}, forward", [before], spent)
         linear = self.add(name, second, f"linear part of {function}", [before])
+        forward.function = linear.function = function
         return forward.marked, linear.marked, found
 
     def levels(self) -> list[list[Record]]:

@@ -55,7 +55,7 @@ def page_of_finding(finding: Finding, again: Any) -> Exploration:
     recording = Recording()
     with fresh_context(recording):
         traced: TracedFunction = again()
-    record = recording.traced(traced.jaxpr, traced.seconds)
+    record = recording.whole(traced.jaxpr)
     stages = ProgramStages(recording)
     stages.add_all()
     path: list[Place] = []

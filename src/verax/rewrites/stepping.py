@@ -161,7 +161,8 @@ def traced_rewrite(
 ) -> RewriteTrace:
     """The rewrite of a program, with its steps and stages."""
     recording = Recording()
-    first = recording.traced(jaxpr)
+    recording.traced(jaxpr, title, 0.0)
+    first = recording.whole(jaxpr)
     groups: list[tuple[Step, ...]] = []
 
     def watch(program: Jaxpr, steps: Sequence[Step]) -> Jaxpr:

@@ -149,6 +149,8 @@ def trace(
     if STATE.enable_checks:
         check_jaxpr(jaxpr, inferred)
     RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))
+    if (observer := STATE.context.observer) is not None:
+        observer.traced(jaxpr, function_name(fun), seconds)
     refs = builder.refs and REFERENCES.has_references(jaxpr)
     return Traced(jaxpr, captured, out_tree, seconds, refs)
 

@@ -55,6 +55,10 @@ class NoInterpreter:
 class Observer(Protocol):
     """Who sees what transformations of functions make of programs."""
 
+    def traced(self, jaxpr: Jaxpr, function: str, seconds: float) -> None:
+        """A function of this name was traced."""
+        ...
+
     def rewrite[E](
         self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, E]]
     ) -> tuple[Jaxpr, E]:

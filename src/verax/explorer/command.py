@@ -1,0 +1,159 @@
+"""`python -m verax explore`: the page of a function in a script (floor 6).
+
+The script runs as a module does that is imported, so that what is below
+`if __name__ == "__main__"` does not; arguments are an expression in its names::
+
+    python -m verax explore train.py:loss --args "params, batch" -o loss.html
+    python -m verax explore mylib.models:forward --args "np.ones((8, 3))" --profile
+    python -m verax explore program.jaxpr
+"""
+
+import argparse
+import os
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, Final
+
+import numpy as np
+
+from verax import numpy as vnp, random
+from verax.explorer.exploration import Exploration, explore
+from verax.ir.facade import module_named
+from verax.ir.jaxpr import ClosedJaxpr
+
+NAME: Final = "__explore__"
+"""The `__name__` of a script that is explored."""
+type Read = Callable[[str], ClosedJaxpr]
+
+
+class Mistake(Exception):
+    """The command cannot be understood."""
+
+
+def main(arguments: Sequence[str], read: Read) -> int:
+    """Run the command; `read` reads a saved program. The exit status is 2 for errors.
+
+    Errors of the script and of the function are the user's: they are raised.
+    """
+    options = parser().parse_args(arguments)
+    try:
+        subject, names = found(options.target, read)
+    except Mistake as error:
+        print(f"{options.target}: {error}", file=sys.stderr)
+        return 2
+    args, kwargs = called_with(options.args, names)
+    exploring = explore(
+        subject, compile=not options.no_compile, profile=options.profile
+    )
+    made = exploring(*args, **kwargs)
+    print(made)
+    print(written(made, options.output))
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(
+        "python -m verax explore",
+        description="Show every stage of a program, from its lines to compiled code.",
+    )
+    made.add_argument(
+        "target",
+        help="script.py:function, package.module:function, or a saved program",
+    )
+    made.add_argument(
+        "--args",
+        default="",
+        metavar="EXPRESSIONS",
+        help="arguments of the call, in the names of the script; np is NumPy, vnp "
+        "verax.numpy, random verax.random",
+    )
+    made.add_argument(
+        "--profile", action="store_true", help="run it, and say how long rows take"
+    )
+    made.add_argument(
+        "--no-compile", action="store_true", help="leave out what XLA makes of it"
+    )
+    made.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write the page there, or its document if the name ends in .json, "
+        "instead of opening a browser",
+    )
+    return made
+
+
+def found(target: str, read: Read) -> tuple[Any, dict[str, Any]]:
+    """The function or program that is meant, and the names for its arguments.
+
+    Raises:
+        Mistake: there is no such file, or no such function in it.
+    """
+    place, _, path = target.rpartition(":")
+    if not place:
+        return saved(target, read), {}
+    if place.endswith(".py"):
+        folder = os.path.dirname(os.path.abspath(place))
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        if not Path(place).is_file():
+            raise Mistake("there is no such script")
+        names = runpy.run_path(place, run_name=NAME)
+        home: object = SimpleNamespace(**names)
+    else:
+        home = imported(place)
+        names = vars(home)
+    try:
+        return reduce(getattr, path.split("."), home), names
+    except AttributeError:
+        raise Mistake(f"{place} has no function {path}") from None
+
+
+def saved(path: str, read: Read) -> ClosedJaxpr:
+    """A saved program.
+
+    Raises:
+        Mistake: it cannot be read.
+    """
+    try:
+        return read(path)
+    except (OSError, ValueError, TypeError) as error:
+        raise Mistake(
+            f"{error}; write script.py:function to explore a function"
+        ) from error
+
+
+def imported(name: str) -> ModuleType:
+    """A module by its name.
+
+    Raises:
+        Mistake: there is none.
+    """
+    try:
+        return module_named(name)
+    except ModuleNotFoundError as error:
+        raise Mistake(str(error)) from error
+
+
+def called_with(
+    text: str, names: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments in a text, as they would stand in a call."""
+
+    def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return args, kwargs
+
+    known = {"np": np, "vnp": vnp, "random": random} | names | {"__call": collect}
+    given: tuple[tuple[Any, ...], dict[str, Any]] = eval(f"__call({text})", known)
+    return given
+
+
+def written(made: Exploration, output: str | None) -> str:
+    """Where the page is, which is written or opened now."""
+    path = made.open() if output is None else made.save(output)
+    return str(path)
