@@ -38,7 +38,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.records import ReprMixin
 from verax.transforms.passes.repeats import Ints, Repeat, Repeats
-from verax.transforms.passes.streams import CHEAP, LIGHT, streams
+from verax.transforms.passes.streams import CHEAP, LIGHT, MATHS, streams
 
 type Passed = tuple[int, ...]
 """What takes one place in a run: the number of an atom for each of the runs."""
@@ -46,6 +46,11 @@ type Maker = tuple[int, Ints | None]
 """The last equation that makes a part of what the runs pass, or -1; with it all of
 them, if they are cheap, and of one kind."""
 type Marks = NDArray[np.bool_]
+
+DEPTH: Final = 4
+"""So many equations that make one another are looked at, to see what a value takes."""
+SMALL: Final = 16
+"""Of so many elements of the largest array, a small one has one."""
 
 invars_of: Final = attrgetter("invars")
 outvars_of: Final = attrgetter("outvars")
@@ -84,8 +89,8 @@ class Part(ReprMixin):
     ends: Marks
     repeats: Repeats
 
-    def makers(self, passed: Sequence[Passed]) -> dict[Passed, Maker]:
-        """What makes each of these."""
+    def makers(self, passed: Sequence[Passed], small: int) -> dict[Passed, Maker]:
+        """What makes each of these; arrays of up to `small` elements are cheap."""
         if not passed:
             return {}
         found = self.position[np.maximum(np.array(passed, np.int64), -1)]
@@ -94,7 +99,7 @@ class Part(ReprMixin):
         alike &= (kinds == kinds[:, :1]).all(1)
         rows = zip(passed, found.max(1).tolist(), alike.tolist(), found, strict=True)
         return {
-            p: (last, eqns if one and self.eqns[last].primitive.name in CHEAP else None)
+            p: (last, eqns if one and is_cheap(self.eqns[last], small) else None)
             for p, last, one, eqns in rows
         }
 
@@ -114,6 +119,15 @@ class Part(ReprMixin):
         found = np.zeros(len(self.position), bool)
         found[numbers[numbers >= 0]] = True
         return found
+
+
+def is_cheap(eqn: Eqn, small: int) -> bool:
+    """Whether values are computed again; those of up to `small` elements take more."""
+    name = eqn.primitive.name
+    if name not in MATHS:
+        return name in CHEAP
+    aval = eqn.outvars[0].aval
+    return not aval.symbolic and aval.size <= small
 
 
 def part_of(eqns: Sequence[Eqn], outvars: Sequence[Atom], least: int) -> Part:
@@ -198,7 +212,10 @@ class Block:
         self.again: dict[Passed, tuple[Eqn, list[Passed]]] = {}
         for passed in self.outside.values():
             self.operands.setdefault(passed, len(self.operands))
-        self.makers = part.makers(list(self.operands))
+        made = part.results[part.begin[self.start] : part.begin[self.stop]]
+        sizes = [v.aval.size for v in made if not v.aval.symbolic]
+        self.small = max(sizes, default=0) // SMALL
+        self.makers = part.makers(list(self.operands), self.small)
         self.compute_again()
 
     def columns(self, flat: Ints, first: Ints) -> Ints:
@@ -250,8 +267,8 @@ class Block:
                 for p in dict.fromkeys(needed)
                 if not is_constant(p) and p not in self.operands and p not in self.again
             ]
-            makers |= part.makers([p for p in new if p not in makers])
-            if sum(map(self.weight, new)) > self.weight(passed):
+            self.add_makers(new)
+            if sum([self.cost(p, DEPTH) for p in new]) > self.weight(passed):
                 continue
             self.again[passed] = part.eqns[eqns[0]], needed
             del self.operands[passed]
@@ -260,6 +277,23 @@ class Block:
                 if makers[p][1] is not None:
                     heappush(waiting, (-makers[p][0], p))
         self.operands = {p: i for i, p in enumerate(self.operands)}
+
+    def add_makers(self, passed: Sequence[Passed]) -> None:
+        """Know what makes these, too."""
+        new = [p for p in passed if p not in self.makers]
+        self.makers |= self.part.makers(new, self.small)
+
+    def cost(self, passed: Passed, depth: int) -> int:
+        """The bytes that a run must keep to compute it from what is cheap to make."""
+        weight = self.weight(passed)
+        if passed in self.operands or passed in self.again or is_constant(passed):
+            return 0
+        eqns = self.makers[passed][1]
+        if not weight or not depth or eqns is None:
+            return weight
+        needed = self.part.operands(eqns)
+        self.add_makers(needed)
+        return min(weight, sum([self.cost(p, depth - 1) for p in set(needed)]))
 
     def weight(self, passed: Passed) -> int:
         """The bytes that a run must keep to pass it: none for an input of all."""

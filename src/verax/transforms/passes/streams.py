@@ -24,6 +24,7 @@ CHEAP: Final = frozenset(
         "expand_dims",
         "ge",
         "gt",
+        "integer_pow",
         "iota",
         "le",
         "lt",
@@ -47,25 +48,26 @@ CHEAP: Final = frozenset(
 )
 """What XLA computes again rather than keep it in memory."""
 
-LIGHT: Final = CHEAP | {
-    "div",
-    "erf",
-    "exp",
-    "expm1",
-    "integer_pow",
-    "log",
-    "log1p",
-    "logistic",
-    "pow",
-    "reduce_max",
-    "reduce_min",
-    "reduce_sum",
-    "rsqrt",
-    "slice",
-    "sqrt",
-    "stop_gradient",
-    "tanh",
-}
+MATHS: Final = frozenset(
+    [
+        "div",
+        "erf",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "logistic",
+        "pow",
+        "rsqrt",
+        "sqrt",
+        "tanh",
+    ]
+)
+"""What takes some instructions for each element."""
+
+LIGHT: Final = (
+    CHEAP | MATHS | {"reduce_max", "reduce_min", "reduce_sum", "slice", "stop_gradient"}
+)
 """What takes little of the time of a block."""
 
 STORES: Final = frozenset(
