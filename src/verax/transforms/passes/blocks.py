@@ -38,7 +38,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.records import ReprMixin
 from verax.transforms.passes.repeats import Ints, Repeat, Repeats
-from verax.transforms.passes.streams import CHEAP, LIGHT, MATHS, streams
+from verax.transforms.passes.streams import CHEAP, LIGHT, ROOTS, streams
 
 type Passed = tuple[int, ...]
 """What takes one place in a run: the number of an atom for each of the runs."""
@@ -124,7 +124,7 @@ class Part(ReprMixin):
 def is_cheap(eqn: Eqn, small: int) -> bool:
     """Whether values are computed again; those of up to `small` elements take more."""
     name = eqn.primitive.name
-    if name not in MATHS:
+    if name not in ROOTS:
         return name in CHEAP
     aval = eqn.outvars[0].aval
     return not aval.symbolic and aval.size <= small

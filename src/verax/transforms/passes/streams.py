@@ -48,9 +48,13 @@ CHEAP: Final = frozenset(
 )
 """What XLA computes again rather than keep it in memory."""
 
-MATHS: Final = frozenset(
-    [
-        "div",
+ROOTS: Final = frozenset(["div", "rsqrt", "sqrt"])
+"""What is computed again for small arrays, such as the deviations of rows."""
+
+LIGHT: Final = (
+    CHEAP
+    | ROOTS
+    | {
         "erf",
         "exp",
         "expm1",
@@ -58,15 +62,13 @@ MATHS: Final = frozenset(
         "log1p",
         "logistic",
         "pow",
-        "rsqrt",
-        "sqrt",
+        "reduce_max",
+        "reduce_min",
+        "reduce_sum",
+        "slice",
+        "stop_gradient",
         "tanh",
-    ]
-)
-"""What takes some instructions for each element."""
-
-LIGHT: Final = (
-    CHEAP | MATHS | {"reduce_max", "reduce_min", "reduce_sum", "slice", "stop_gradient"}
+    }
 )
 """What takes little of the time of a block."""
 
