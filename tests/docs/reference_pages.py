@@ -39,7 +39,8 @@ SELF = re.compile(r"\((?:\n {4})?(?:self|cls)(?:, |,(?=\n)|(?=\)))")
 IDEA = re.compile(r"^(The one|One) idea: .*?(?=\n\n|::\n|\Z)(::\n)?", re.DOTALL)
 WIDTH = 80
 LONG = 100
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "by_name"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "by_name"
+EXAMPLE = re.compile(r"(?:^## `(\w+)`\n\n)?^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Entry(NamedTuple):
@@ -336,7 +337,7 @@ def described(entry: Entry) -> Iterator[str]:
         return
     yield from (markdown(docstring), "")
     if ">>>" not in docstring and entry.anchor in examples():
-        yield from ("```pycon", examples()[entry.anchor].rstrip(), "```", "")
+        yield from ("```pycon", examples()[entry.anchor], "```", "")
     if isinstance(entry.value, type) and is_ours(entry.value):
         found = {name: unwrapped(value) for name, value in members(entry.value)}
         plain = [name for name, value in found.items() if not speaks(value)]
@@ -394,15 +395,13 @@ def described_member(entry: Entry, name: str, member: Any) -> Iterator[str]:
 
 @cache
 def examples() -> Mapping[str, str]:
-    """Examples for names whose docstrings have none, by name."""
+    """Examples for names whose docstrings have none, with the imports that they need."""
     found: dict[str, str] = {}
     for path in sorted(EXAMPLES.glob("*.md")):
-        for name, text in EXAMPLE.findall(path.read_text()):
-            found[f"{path.stem}.{name}"] = text
+        imports, *parts = EXAMPLE.findall(path.read_text())
+        for name, text in parts:
+            found[f"{path.stem}.{name}"] = imports[1].rstrip() + "\n" + text.rstrip()
     return found
-
-
-EXAMPLE = re.compile(r"^## `(\w+)`\n\n```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def pages(found: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
