@@ -395,7 +395,7 @@ def described_member(entry: Entry, name: str, member: Any) -> Iterator[str]:
 
 @cache
 def examples() -> Mapping[str, str]:
-    """Examples for names whose docstrings have none, with the imports that they need."""
+    """Examples for names whose docstrings have none, and what they import."""
     found: dict[str, str] = {}
     for path in sorted(EXAMPLES.glob("*.md")):
         imports, *parts = EXAMPLE.findall(path.read_text())

@@ -1,4 +1,4 @@
-"""The examples of `docs/by_name`: what they print, but for the last digits of numbers."""
+"""The examples of `docs/by_name`: what they print, but for last digits of numbers."""
 
 import doctest
 import re
