@@ -44,7 +44,8 @@ class Text(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        if self.open[-1:] != ["style"]:
+            self.text += data
 
 
 def test_html_is_the_text_with_lines_as_tips() -> None:
@@ -70,19 +71,106 @@ def test_html_escapes_what_users_write() -> None:
     assert found.text == str(program)
 
 
+def programs(jaxpr: ir.Jaxpr) -> list[ir.Jaxpr]:
+    """A program and all that are inside it."""
+    inner = [body for eqn in jaxpr.eqns for body in eqn.params.subjaxprs()]
+    return [jaxpr, *[each for body in inner for each in programs(body)]]
+
+
+def boxes(root: ElementTree.Element) -> list[ElementTree.Element]:
+    return [
+        group for group in root.iter(f"{SVG}g") if group.find(f"{SVG}rect") is not None
+    ]
+
+
+def labels(root: ElementTree.Element) -> list[str]:
+    return [text.text or "" for text in root.iter(f"{SVG}text")]
+
+
 def test_svg_has_a_box_per_equation_and_a_line_per_use() -> None:
     root = ElementTree.fromstring(ir.svg(PROGRAM))
-    inputs = len(PROGRAM.jaxpr.constvars) + len(PROGRAM.jaxpr.invars)
-    boxes = root.findall(f"{SVG}g")
-    assert len(boxes) == inputs + len(PROGRAM.eqns) + len(PROGRAM.out_avals)
-    reads = [{a for a in e.invars if isinstance(a, ir.Var)} for e in PROGRAM.eqns]
-    outs = [a for a in PROGRAM.jaxpr.outvars if isinstance(a, ir.Var)]
-    assert len(root.findall(f"{SVG}path")) == sum(map(len, reads)) + len(outs)
-    titles = [box.findtext(f"{SVG}title") or "" for box in boxes]
+    found = programs(PROGRAM.jaxpr)
+    assert len(found) == 3
+    ends = [len((*p.constvars, *p.invars, *p.outvars)) for p in found]
+    equations = sum(len(p.eqns) for p in found)
+    assert len(boxes(root)) == sum(ends) + equations
+    used = [a for p in found for e in p.eqns for a in dict.fromkeys(e.invars)]
+    outs = [a for p in found for a in p.outvars]
+    reads = [a for a in (*used, *outs) if isinstance(a, ir.Var)]
+    assert len(list(root.iter(f"{SVG}path"))) == len(reads)
+    titles = [box.findtext(f"{SVG}title") or "" for box in boxes(root)]
     assert any("test_views.py:" in title for title in titles)
     width = float(root.attrib["width"])
     for rect in root.iter(f"{SVG}rect"):
-        assert float(rect.attrib["x"]) + float(rect.attrib["width"]) <= width
+        if "x" in rect.attrib:
+            assert float(rect.attrib["x"]) + float(rect.attrib["width"]) <= width
+
+
+def looped(x: Any) -> Any:
+    def step(c: Any, y: Any) -> Any:
+        return verax.jit(lambda a: vnp.tanh(a) * y)(c), y
+
+    return lax.while_loop(lambda x: x < 9, lambda x: lax.scan(step, x, TABLE)[0], x)
+
+
+def test_svg_draws_the_programs_inside_with_the_names_of_their_fields() -> None:
+    root = ElementTree.fromstring(ir.svg(verax.make_jaxpr(looped)(1.0)))
+    words = labels(root)
+    for name in ("cond_jaxpr", "body_jaxpr", "jaxpr"):
+        assert name in words
+    assert any(word.startswith("while") for word in words)
+    assert any(word.startswith("jit <lambda>") for word in words)
+    heads = [str(box.findtext(f"{SVG}text")).split(" ")[0] for box in boxes(root)]
+    tanh = boxes(root)[heads.index("tanh")]
+    around = [b for b in boxes(root) if tanh in list(b.iter())]
+    heads = [str(box.findtext(f"{SVG}text")).split(" ")[0] for box in around]
+    assert heads == ["while", "scan", "jit", "tanh"]
+
+
+@verax.custom_jvp
+def bent(x: Any) -> Any:
+    return vnp.sin(x)
+
+
+bent.defjvp(lambda primals, tangents: (bent(*primals), 2 * tangents[0]))
+
+
+def test_svg_opens_rules_and_branches() -> None:
+    def branches(x: Any) -> Any:
+        return lax.switch(1, [bent, vnp.cos, vnp.tan], x)
+
+    words = labels(ElementTree.fromstring(ir.svg(verax.make_jaxpr(bent)(1.0))))
+    assert any(word.startswith("sin →") for word in words)
+    index = verax.make_jaxpr(lambda i, x: lax.switch(i, [vnp.cos, vnp.tan], x))
+    words = labels(ElementTree.fromstring(ir.svg(index(0, 1.0))))
+    assert {"branches 0", "branches 1"} <= set(words)
+
+
+def test_svg_opens_as_many_levels_as_fit() -> None:
+    def long(x: Any) -> Any:
+        for _ in range(300):
+            x = x + 1
+        return x
+
+    both = verax.make_jaxpr(lambda x: verax.jit(long)(verax.jit(vnp.sin)(x)))
+    words = labels(ElementTree.fromstring(ir.svg(both(1.0))))
+    assert sum(word.startswith("add") for word in words) == 300
+    twice = verax.make_jaxpr(lambda x: verax.jit(long)(verax.jit(long)(x)))
+    words = labels(ElementTree.fromstring(ir.svg(twice(1.0))))
+    shut = [word for word in words if "(300 equations inside)" in word]
+    assert len(shut) == 2
+    assert not any(word.startswith("add") for word in words)
+
+
+def test_views_know_dark_pages_and_print_in_light() -> None:
+    for text in (ir.svg(PROGRAM), ir.html(PROGRAM)):
+        light, _, dark = text.partition(
+            "@media screen{@media (prefers-color-scheme:dark)"
+        )
+        assert "--vx-type:#0d6780" in light
+        assert "--vx-type:#6fc3dc" in dark
+        assert '[data-jp-theme-light="false"]' in dark
+        assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
 def test_svg_of_nothing_and_of_too_much() -> None:
