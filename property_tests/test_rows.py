@@ -91,6 +91,8 @@ ELSEWHERE = {
     "pure_callback": "test_callbacks",
     "io_callback": "test_effects",
     "debug_callback": "test_effects",
+    # It tells of devices: tests/api/inspect/test_shardings.py.
+    "inspect_sharding": "test_shardings",
     # Solutions need systems that have one: tests/lax/test_solving.py.
     "custom_linear_solve": "test_solving",
     "custom_root": "test_solving",

@@ -154,12 +154,12 @@ def stop_saves(draw: random.Random, times: int, folder: Path) -> None:
             last = i == times - 1
             if last:
                 group[draw.randrange(2)].send_signal(signal.SIGKILL)
-            step = look(path)
+            look(path)
             for process in group:
                 process.send_signal(signal.SIGCONT)
         for process in group:
             assert ended_by(process, time.monotonic() + HEARTBEAT + 30) is not None
-        print(f"{times} times, the last at step {max(step, look(path))}", flush=True)
+        print(f"{times} times, the last at step {look(path)}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

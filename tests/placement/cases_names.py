@@ -10,7 +10,7 @@ import verax
 from verax.experimental import mesh_utils, pjit, topologies
 from verax.experimental.compilation_cache import compilation_cache
 from verax.experimental.shard_map import shard_map
-from verax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from verax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
 MESH = verax.make_mesh((4, 2), ("x", "y"))
 
@@ -130,3 +130,44 @@ def test_pictures_of_shardings(capsys: pytest.CaptureFixture[str]) -> None:
     found: list[Any] = []
     verax.debug.inspect_array_sharding([x, x], callback=found.append)
     assert found == [x.sharding] * 2
+
+
+def test_how_values_of_programs_lie(capsys: pytest.CaptureFixture[str]) -> None:
+    found: list[Any] = []
+    grid = verax.make_mesh((4, 2), ("x", "y"))
+    place = NamedSharding(grid, P("x"))
+    x = verax.device_put(np.arange(32.0).reshape(8, 4), place)
+
+    def shown(x: Any) -> Any:
+        verax.debug.inspect_array_sharding(x, callback=found.append)
+        return x
+
+    def specs(f: Any, x: Any = x) -> list[Any]:
+        found.clear()
+        compiled = verax.jit(f)
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(x), verax.device_get(x))
+        assert {sharding.num_devices for sharding in found} == {8}
+        return [sharding.spec for sharding in found]
+
+    assert specs(lambda x: (shown(x * 2), x)[1]) == [P("x")]
+    assert specs(lambda x: (shown({"a": x.T, "b": x.sum(0)}), x)[1]) == [
+        P(None, "x"),
+        P(),
+    ]
+
+    def row(x: Any) -> Any:
+        shown(x.T)
+        return x
+
+    assert specs(verax.vmap(row)) == [P("x")]
+    mapped = verax.shard_map(row, mesh=grid, in_specs=P("x"), out_specs=P("x"))
+    assert specs(mapped) == [P()]
+    keys = verax.device_put(verax.random.split(verax.random.key(0), 8), place)
+    verax.jit(lambda k: shown(k))(keys)
+    assert found[-1].spec == P("x")
+    explicit = verax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
+    y = verax.device_put(np.arange(8.0), NamedSharding(explicit, P("x")))
+    assert specs(lambda x: (shown(x + x), x)[1], y) == [P("x")]
+    verax.jit(verax.debug.visualize_array_sharding)(x)
+    assert "│ CPU 2,3  │" in capsys.readouterr().out

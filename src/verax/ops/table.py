@@ -18,6 +18,7 @@ from verax.ops.calls import (
     callbacks,
     check,
     checkpoint,
+    inspect_sharding,
     metadata,
     sink,
 )
@@ -103,6 +104,7 @@ ROWS: tuple[Row[Any], ...] = (
     *callbacks.ROWS,
     *sink.ROWS,
     *check.ROWS,
+    *inspect_sharding.ROWS,
     *sharding_constraint.ROWS,
     *partitioned.ROWS,
     *collectives.ROWS,

@@ -1,5 +1,7 @@
 """How arrays lie, as values and as pictures, on one device."""
 
+from typing import Any
+
 import pytest
 
 import verax
@@ -22,8 +24,52 @@ def test_the_sharding_of_every_array_of_a_tree() -> None:
     assert found == [ONE, ONE]
     with pytest.raises(TypeError, match="takes arrays"):
         inspect_array_sharding(3, callback=found.append)
-    with pytest.raises(NotImplementedError, match="return the value"):
-        verax.jit(lambda x: inspect_array_sharding(x, callback=print))(1.0)
+
+
+def test_values_of_programs_are_inspected_when_they_are_compiled() -> None:
+    found: list[object] = []
+
+    def f(x: Any) -> Any:
+        inspect_array_sharding((x + 1, vnp.sin(x)), callback=found.append)
+        return x * 2
+
+    compiled = verax.jit(f)
+    lowered = compiled.lower(1.0)
+    assert found == []
+    lowered.compile()
+    assert found == [ONE, ONE]
+    assert [float(compiled(x)) for x in (1.0, 2.0)] == [2.0, 4.0]
+    assert found in ([ONE] * 2, [ONE] * 4)  # the call may compile again
+    count = len(found)
+    compiled(3.0)
+    assert len(found) == count
+
+
+def test_transformations_of_programs_that_are_inspected() -> None:
+    found: list[object] = []
+
+    def f(x: Any) -> Any:
+        inspect_array_sharding(vnp.sin(x), callback=found.append)
+        return (x**3).sum()
+
+    assert verax.jit(verax.grad(f))(2.0) == 12.0
+    assert verax.grad(f)(2.0) == 12.0
+    assert verax.jit(verax.grad(verax.checkpoint(f)))(2.0) == 12.0
+    assert found == [ONE] * 3
+    assert verax.jit(verax.vmap(f))(vnp.arange(2.0)).tolist() == [0.0, 1.0]
+    assert verax.jvp(verax.jit(f), (2.0,), (1.0,))[1] == 12.0
+    assert set(found) == {ONE}
+    assert "inspect_sharding[viewer=" in str(verax.make_jaxpr(f)(1.0))
+    failing = verax.jit(lambda x: inspect_array_sharding(x, callback=lambda s: 1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        failing(1.0)
+    with pytest.raises(TypeError, match="inspect_array_sharding"):
+        verax.jit(lambda x: inspect_array_sharding(x, callback=3))(1.0)  # type: ignore[arg-type]  # on purpose
+
+
+def test_pictures_of_values_of_programs(capsys: Captured) -> None:
+    verax.jit(lambda x: visualize_array_sharding(x * 2))(vnp.zeros(5))
+    assert capsys.readouterr().out.splitlines()[1] == "│ CPU 0 │"
 
 
 def test_pictures(capsys: Captured) -> None:

@@ -11,17 +11,33 @@ whose cells are the parts, as wide and high as these, with the devices that hold
 import colorsys
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
+from verax.api.host.callbacks import Held
+from verax.api.tracing.argument_names import function_name
 from verax.backend import pytrees
-from verax.backend.placement.sharding import Sharding
+from verax.backend.arrays.placed import default_place
+from verax.backend.placement.mesh import PartitionSpec
+from verax.backend.placement.sharding import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
+from verax.backend.runtime.client import Device
+from verax.ir.avals import ShapedArray
+from verax.ir.meshes import BaseMesh, TypeSharding
 from verax.ir.records import ReprMixin
+from verax.ops.calls.inspect_sharding import InspectParams, inspect_sharding_p
 from verax.rules.rows.builder import Tracer
+from verax.rules.rows.emitter import Part
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
-from verax.rules.values.typed import described
+from verax.rules.values.state import STATE, interpreting
+from verax.rules.values.typed import check_callable, described
 
 type Color = str | Sequence[float]
 type ColorMap = Callable[[float], Color]
@@ -35,42 +51,113 @@ HEIGHT = 10
 def inspect_array_sharding(
     value: Any, *, callback: Callable[[Sharding], object]
 ) -> None:
-    """Call `callback` with the sharding of each array of a pytree, at once.
+    """Call `callback` with the sharding of each array of a pytree.
 
-    Inside `jit` it raises: values within a compiled program lie as the compiler decides
-    later. Return them and look at those, or decide it with
-    `lax.with_sharding_constraint`.
+    Inside `jit` the compiler decides how values lie, so it is called when the program
+    is compiled, once for each value, and never by later calls. Under `vmap` it is told
+    how the whole batch lies, and inside `shard_map` how the part of each device does.
 
     Raises:
         TypeError: a leaf is not an array.
-        NotImplementedError: a leaf is a tracer.
 
     >>> import verax
     >>> inspect_array_sharding(verax.numpy.zeros(3), callback=print)
     SingleDeviceSharding(device=CpuDevice(id=0))
+    >>> @verax.jit
+    ... def f(x):
+    ...     inspect_array_sharding(x + 1, callback=print)
+    ...     return x
+    >>> f(f(1.0))
+    SingleDeviceSharding(device=CpuDevice(id=0))
+    Array(1., dtype=float32, weak_type=True)
     """
     for leaf in pytrees.flatten(value)[0]:
-        callback(sharding_of(leaf))
+        inspect_leaf(leaf, callback)
 
 
-def sharding_of(x: object) -> Sharding:
-    """Where a concrete array lies."""
+def inspect_leaf(x: object, callback: Callable[[Sharding], object]) -> None:
+    """Call `callback` with the sharding of an array, now or by the compiler."""
     if isinstance(x, Tracer):
-        raise NotImplementedError(
-            f"inspect_array_sharding of {x!r}: how a value inside a program lies is "
-            "the decision of its compiler; return the value from the program and "
-            "inspect that, or decide it with verax.lax.with_sharding_constraint"
-        )
+        check_callable("inspect_array_sharding", callback)
+        inspect_sharding_p.bind(InspectParams(ShardingViewer(Held(callback))), x)
+        return
     if not isinstance(x, Array):
         raise TypeError(f"inspect_array_sharding takes arrays, not {described(x)}")
-    found: Sharding = x.sharding
-    return found
+    callback(x.sharding)
+
+
+@frozen(cache_hash=True, repr=False)
+class ShardingViewer(ReprMixin):
+    """A function that is told the shardings of values; see `Viewer` of floor 1."""
+
+    callback: Held = field(repr=False)
+
+    @property
+    def __name__(self) -> str:
+        return function_name(self.callback.value)
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the function alive."""
+        return self.callback.transient
+
+    def of(self, aval: ShapedArray, parts: int) -> "ShardingView":
+        """See `Viewer.of`."""
+        return ShardingView(self, aval, parts)
+
+    def alone(self, device: object) -> None:
+        """See `View.alone`."""
+        place = SingleDeviceSharding(device) if isinstance(device, Device) else None
+        self.tell(place or default_place())
+
+    def tell(self, place: Sharding) -> None:
+        """Call the function, outside of any trace."""
+        with interpreting(STATE.eager):
+            self.callback.value(place)
+
+
+@frozen(cache_hash=True, repr=False)
+class ShardingView(ReprMixin):
+    """One value of which a viewer is told; see `View` of floor 1."""
+
+    viewer: ShardingViewer
+    aval: ShapedArray
+    parts: int
+
+    @property
+    def transient(self) -> bool:
+        """Whether a memo must not keep the function alive."""
+        return self.viewer.transient
+
+    def alone(self, device: object) -> None:
+        """See `View.alone`."""
+        self.viewer.alone(device)
+
+    def factors(self, mesh: BaseMesh) -> str | None:
+        """See `Partitioner.factors`: whatever lies as it does."""
+        return None
+
+    def part(
+        self,
+        mesh: BaseMesh,
+        ins: Sequence[TypeSharding],
+        outs: Sequence[TypeSharding],
+    ) -> Part:
+        """See `Partitioner.part`: each device keeps its part."""
+        (place,) = ins
+        assert isinstance(place, NamedSharding)
+        entries = [*place.spec][self.parts : self.aval.ndim]
+        self.viewer.tell(place.update(spec=PartitionSpec(*entries)))
+        shape = place.shard_shape(self.aval.shape)
+        tile = self.aval.with_explicit(None).with_shape(shape)
+        return Part(program([tile], lambda x: [x]), mesh, (place,), (place,))
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Print which device holds which part of an array of one or two dimensions.
 
-    Keywords are those of `visualize_sharding`.
+    Inside `jit` it prints when the program is compiled. Keywords are those of
+    `visualize_sharding`.
 
     >>> import verax
     >>> visualize_array_sharding(verax.numpy.zeros(5))
@@ -78,7 +165,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     │ CPU 0 │
     └───────┘
     """
-    visualize_sharding(arr.shape, sharding_of(arr), **kwargs)
+    inspect_leaf(arr, partial(visualize_sharding, tuple(arr.shape), **kwargs))
 
 
 def visualize_sharding(

@@ -24,6 +24,7 @@ from verax.ir.effects import CHECK, SHOWN
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.callbacks import debug_callback_p, silenced
+from verax.ops.calls.inspect_sharding import inspect_sharding_p
 from verax.ops.elementwise.select import stop_gradient_p
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.leaks import abstract, roots
@@ -33,7 +34,10 @@ from verax.transforms.engine.evaluate import as_typed, evaluate_eqn, literal_val
 
 SILENT = StandardEngine(
     ENGINE.rules
-    | {debug_callback_p: evolve(debug_callback_p, evaluate=lambda engine, p, xs: ())},
+    | {
+        row: evolve(row, evaluate=lambda engine, p, xs: ())
+        for row in (debug_callback_p, inspect_sharding_p)
+    },
     ENGINE.core,
 )
 

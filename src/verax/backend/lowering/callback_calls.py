@@ -42,13 +42,16 @@ type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
 class PartitionCall(ReprMixin):
     """What XLA asks while it compiles a module: a rule for calls over a mesh.
 
-    What the rule gives is lowered for `platform`, under the rows of `engine`.
+    What the rule gives is lowered for `platform`, under the rows of `engine`. A view of
+    a value is asked for each value, and has its `place` among the calls; without a mesh
+    the program is for one device, and nothing is asked.
     """
 
     rule: Partitioner
-    mesh: BaseMesh
+    mesh: BaseMesh | None
     engine: Engine
     platform: str
+    place: int | None = None
 
 
 @frozen(repr=False)
@@ -95,13 +98,15 @@ RULES: Final = "rule of this process: "
 """What the number of a rule stands behind in the text of a module."""
 
 
-def partition_attributes(index: int, factors: str | None) -> dict[str, str]:
+def partition_attributes(
+    index: int, factors: str | None, *, effect: bool
+) -> dict[str, str]:
     """The attributes of a call that XLA asks rule `index` about."""
     found = {
         "call_target_name": f'"{PARTITIONED}"',
         "api_version": "2 : i32",
         "backend_config": f'"{RULES}{index}"',
-        "has_side_effect": "false",
+        "has_side_effect": flag(effect),
     }
     return found if factors is None else found | {"sdy.sharding_rule": factors}
 

@@ -54,6 +54,7 @@ from verax.rules.rows.emitter import (
     Operand,
     Partitioner,
     Region,
+    View,
     constrained,
 )
 from verax.rules.rows.masks import Mask
@@ -368,16 +369,18 @@ class Writer(FunctionText):
         results: Sequence[ShapedArray],
     ) -> tuple[Operand, ...] | None:
         """See `Emitter.partitioned`."""
-        module = self.module
-        mesh = module.meshes.mesh
-        if mesh is None or len(module.meshes.order) < 2:
+        module, meshes = self.module, self.module.meshes
+        mesh = meshes.mesh if len(meshes.order) > 1 else None
+        number, view = len(module.partitions), isinstance(rule, View)
+        place = number if view else None
+        call = PartitionCall(rule, mesh, module.engine, self.platform, place)
+        if mesh is None:
+            if view:
+                module.partitions[call] = {}
             return None
-        call = PartitionCall(rule, mesh, module.engine, self.platform)
         attributes = module.partitions.get(call)
         if attributes is None:
-            attributes = partition_attributes(
-                len(module.partitions), rule.factors(mesh)
-            )
+            attributes = partition_attributes(number, rule.factors(mesh), effect=view)
             module.partitions[call] = attributes
         return self.op("stablehlo.custom_call", operands, results, (), **attributes)
 

@@ -32,6 +32,7 @@ from verax.backend.xla.lapack import require_routines
 from verax.ir.locks import locked
 from verax.ir.meshes import TypeSharding
 from verax.ir.records import ReprMixin
+from verax.rules.rows.emitter import View
 from verax.rules.values.memo import pure
 
 type Parted = tuple[bytes, list[HloSharding], HloSharding]
@@ -79,6 +80,12 @@ class Asked(ReprMixin):
             [self.hlo(*pair) for pair in zip(part.outs, outs, strict=True)],
         )
 
+    def tell(self) -> None:
+        """Tell the views of values of a program for one device that it is for that."""
+        for call in self.calls:
+            if isinstance(call.rule, View):
+                call.rule.alone(self.devices[0])
+
     def hlo(self, place: TypeSharding, given: tuple[Any, HloSharding]) -> HloSharding:
         """A sharding of the rule's as XLA has it."""
         assert isinstance(place, NamedSharding), "rules give shardings over meshes"
@@ -122,8 +129,12 @@ def asked(
     Raises:
         RuleFailed: a rule raised an exception, and so the compilation failed.
     """
-    register(calls[0].platform)
     found = Asked(calls, tuple(devices))
+    if len(devices) == 1:
+        yield text
+        found.tell()
+        return
+    register(calls[0].platform)
     name = TABLE.add(found)
     try:
         yield text.replace(f'"{RULES}', f'"{name} rule ')

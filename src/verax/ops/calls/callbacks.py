@@ -23,6 +23,7 @@ from verax.ir.meshes import Layout, MeshAxes, Split, layouts_text, manual_text
 from verax.ir.printer import QUIET
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_eqns, map_jaxprs, map_subjaxprs, walk
+from verax.ops.calls.inspect_sharding import inspect_sharding_p
 from verax.ops.calls.subjaxprs import dropping
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.programs.host import HostFunction, called
@@ -366,7 +367,7 @@ def silenced(jaxpr: Jaxpr) -> Jaxpr:
     They have no results, so every variable keeps its number.
     """
     checks = () if jaxpr.effects.isdisjoint(CHECKS) else (CHECK.check_p,)
-    return dropping(jaxpr, SHOWN, (debug_callback_p, *checks))
+    return dropping(jaxpr, SHOWN, (debug_callback_p, inspect_sharding_p, *checks))
 
 
 ROWS: tuple[Row[Any], ...] = (pure_callback_p, io_callback_p, debug_callback_p)

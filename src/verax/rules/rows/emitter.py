@@ -10,7 +10,7 @@ the sequence of calls into a module::
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 from attrs import field, frozen
@@ -91,6 +91,31 @@ class Partitioner(Protocol):
         ...
 
 
+@runtime_checkable
+class View(Partitioner, Protocol):
+    """What is told how one value of a program lies, once that is compiled.
+
+    Over several devices its `part` is asked, and gives the value back as it is.
+    """
+
+    def alone(self, device: object) -> None:
+        """The program is for this one device; None stands for that of new arrays."""
+        ...
+
+
+class Viewer(Protocol):
+    """Who asks how a value of a program lies."""
+
+    def __hash__(self) -> int: ...
+    def alone(self, device: object) -> None:
+        """See `View.alone`."""
+        ...
+
+    def of(self, aval: ShapedArray, parts: int) -> View:
+        """What is told of a value of this type, whose first dimensions are parts."""
+        ...
+
+
 class Emitter(Protocol):
     """Writes operations in order; every method returns the operands it made."""
 
@@ -150,7 +175,10 @@ class Emitter(Protocol):
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
     ) -> tuple[Operand, ...] | None:
-        """A call that XLA asks the rule about; None in a program for one device."""
+        """A call that XLA asks the rule about; None in a program for one device.
+
+        A view is told of its operand there, too; the result of its call is not used.
+        """
         ...
 
     def meeting(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:

@@ -215,6 +215,7 @@ MOVING: Final = frozenset(
         "debug_callback",
         "floor",
         "imag",
+        "inspect_sharding",
         "io_callback",
         "max",
         "min",

@@ -76,6 +76,7 @@ KNOWN: Final[Mapping[str, Signature]] = MappingProxyType(
         "select_n": MAKES,
         "debug_callback": NOTHING,
         "debug_print": NOTHING,
+        "inspect_sharding": NOTHING,
         "broadcast_in_dim": PASSES,
         "convert_element_type": PASSES,
         "copy": PASSES,
