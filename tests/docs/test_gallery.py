@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rich", reason="the examples' packages come with the extra dev")
 
-from docs.examples import transformer
+from docs.examples import neural_ode, transformer
 from docs.examples.drawing import Panel, ticks, write_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -35,6 +35,15 @@ def test_the_transformer_learns(tmp_path: Path) -> None:
     shown = "".join(strings(picture))
     assert "unseen text" in shown
     assert transformer.load().decode(run.letters[: transformer.COLUMNS]) in shown
+
+
+def test_the_neural_ode_learns_in_less_memory(tmp_path: Path) -> None:
+    picture = tmp_path / "neural_ode.svg"
+    run = neural_ode.main(["--steps", "50", "--out", str(picture)])
+    assert run.losses[-1] < 0.5 * run.losses[0]
+    plain, fewer = (np.array(run.memory[plan]) for plan in neural_ode.PLANS)
+    assert (fewer < plain / 20).all()
+    assert "checkpoints='sqrt'" in strings(picture)
 
 
 def test_ticks_are_round() -> None:
