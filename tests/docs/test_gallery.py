@@ -2,13 +2,17 @@
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+
+import verax.numpy as vnp
 
 pytest.importorskip("rich", reason="the examples' packages come with the extra dev")
 
-from docs.examples import neural_ode, transformer
+from docs.examples import neural_ode, random_walks, transformer
 from docs.examples.drawing import Panel, ticks, write_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -44,6 +48,40 @@ def test_the_neural_ode_learns_in_less_memory(tmp_path: Path) -> None:
     plain, fewer = (np.array(run.memory[plan]) for plan in neural_ode.PLANS)
     assert (fewer < plain / 20).all()
     assert "checkpoints='sqrt'" in strings(picture)
+
+
+def test_the_random_walks_agree(tmp_path: Path) -> None:
+    picture = tmp_path / "random_walks.svg"
+    runs = random_walks.main(["--steps", "1000", "--out", str(picture)])
+    for run in runs.values():
+        mean = run.settled.mean(0, dtype=np.float64)
+        assert (run.r_hat > 0.99).all()
+        assert (run.r_hat < 1.15).all()
+        assert (run.size > 1000).all()
+        assert (run.size < len(run.settled)).all()
+        assert (np.abs(mean - [3.08, 0.93, 1890.9]) < [0.05, 0.03, 0.5]).all()
+    assert any("12 of 512" in string for string in strings(picture))
+
+
+def r_hat(draws: NDArray[Any]) -> float:
+    return float(random_walks.r_hat(vnp.asarray(draws)))
+
+
+def share(draws: NDArray[Any]) -> float:
+    """Of the draws, as independent ones."""
+    return float(random_walks.effective_size(vnp.asarray(draws))) / draws.size
+
+
+def test_r_hat_and_effective_sizes_of_known_draws() -> None:
+    generator = np.random.default_rng(0)
+    noise = generator.normal(size=(64, 400)).astype(np.float32)
+    assert abs(r_hat(noise) - 1) < 0.01
+    assert r_hat(noise + np.arange(64)[:, None]) > 5
+    assert abs(share(noise) - 1) < 0.1
+    slow = np.zeros_like(noise)
+    for i in range(1, 400):  # of autocorrelation 0.8: worth (1 - 0.8) / (1 + 0.8)
+        slow[:, i] = 0.8 * slow[:, i - 1] + noise[:, i]
+    assert abs(share(slow[:, 50:]) - 1 / 9) < 0.03
 
 
 def test_ticks_are_round() -> None:
