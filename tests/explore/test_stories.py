@@ -97,7 +97,7 @@ def test_what_differs_from_earlier_calls() -> None:
     story = story_of(found)
     assert story.kind == "explain"
     assert "shape (4,), previously (3,)" in story.text[0]
-    assert "previously (3,)" in explanation.explore().html
+    assert "previously (3,)" in str(explanation.explore().document["story"])
     assert add.explain({"w": 1.0}, np.ones(3, np.float32)).hit
 
 
