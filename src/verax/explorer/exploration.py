@@ -129,7 +129,7 @@ def explore(
     >>> import verax
     >>> found = verax.explore(verax.grad(lambda x: x * x), compile=False)(3.0)
     >>> [stage["name"] for stage in found.document["stages"]]
-    ['trace', 'linearize', 'transpose', 'join', 'stablehlo']
+    ['trace', 'linearize', 'transpose', 'join', 'dce', 'stablehlo']
     """
     if isinstance(fun, Jaxpr | ClosedJaxpr):
         fun, given = of_program(fun)

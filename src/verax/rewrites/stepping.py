@@ -134,7 +134,7 @@ def trace(
     >>> from verax.rewrites import stable, trace
     >>> found = trace(lambda x: vnp.log(1.0 + x), stable())(1e-8)
     >>> [step.rule for step in found.steps]
-    ['log1p_of']
+    ['log_of_one_plus']
     """
     chosen = apply(rules, passes=passes)
     if isinstance(program, Jaxpr | ClosedJaxpr):
