@@ -37,6 +37,33 @@ HOME = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])")
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 SELF = re.compile(r"\((?:\n {4})?(?:self|cls)(?:, |,(?=\n)|(?=\)))")
 IDEA = re.compile(r"^(The one|One) idea: .*?(?=\n\n|::\n|\Z)(::\n)?", re.DOTALL)
+SUBJECTS = {
+    "verax.api.jit": "Compiling",
+    "verax.api.arguments": "Compiling",
+    "verax.backend.xla": "Compiling",
+    "verax.api.autodiff": "Derivatives",
+    "verax.api.vmap": "Many elements at once",
+    "verax.api.custom": "Rules of your own, and rematerialisation",
+    "verax.api.inspect": "Looking at programs",
+    "verax.explorer.exploration": "Looking at programs",
+    "verax.monitoring": "Looking at programs",
+    "verax.rules.rows": "Looking at programs",
+    "verax.rules.values": "Arrays",
+    "verax.backend.arrays": "Arrays",
+    "verax.numpy.indexing": "Arrays",
+    "verax.ir.dtypes": "Arrays",
+    "verax.api.tracing": "Shapes, and references to mutable arrays",
+    "verax.api.host": "Functions of the host",
+    "verax.api.parallel": "Several devices",
+    "verax.backend.placement": "Meshes and shardings",
+    "verax.backend.runtime": "Devices and processes",
+    "verax.api.config": "Configuration",
+}
+"""The headings of the page of `verax` itself, whose names come from all floors."""
+LARGE = frozenset(
+    f"verax.ops.{name}"
+    for name in ("elementwise", "indexing", "reductions", "special", "structure")
+)
 WIDTH = 80
 LONG = 100
 EXAMPLES = Path(__file__).parents[2] / "docs" / "by_name"
@@ -114,13 +141,19 @@ def group(module: str, name: str) -> str:
     home, _ = homes_of(module).get(name, ("", ""))
     if not home:
         return "Names"
-    if not home.startswith(f"{module}.") or module == "verax":
-        home = ".".join(home.split(".")[:3])
-    return title(home)
+    package = ".".join(home.split(".")[:3])
+    if module == "verax":
+        return SUBJECTS.get(package) or title(package)
+    inside = home.startswith(f"{module}.") or package in LARGE
+    return title(home if inside else package)
 
 
 def level(entry: Entry) -> tuple[str, int]:
     """Where a group stands on a page: what others are made of comes first."""
+    if entry.module == "verax":
+        subjects = list(dict.fromkeys(SUBJECTS.values()))
+        known = entry.group in subjects
+        return "", subjects.index(entry.group) if known else len(subjects)
     _, floor, *rest = (
         *homes_of(entry.module).get(entry.name, ("", ""))[0].split("."),
         "",
