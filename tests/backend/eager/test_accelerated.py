@@ -159,6 +159,23 @@ def test_numbers_without_arrays(
     assert float(call()) == pytest.approx(value)
 
 
+def test_an_operation_is_looked_up_by_what_its_operands_are(accelerator: None) -> None:
+    """Equal shapes and dtypes of NumPy mean another type with 64 bits."""
+    x, values = on_device(MATRIX), MATRIX.astype(np.float64)
+    for wide in (False, True, False):
+        with verax.enable_x64(wide):
+            y = lax.mul(values, values)
+            assert y.dtype == (np.float64 if wide else np.float32)
+            np.testing.assert_allclose(y, MATRIX**2, rtol=1e-6)
+            assert (x * MATRIX).dtype == np.float32
+    with pytest.raises(TypeError, match="mul"):
+        lax.mul(x, vnp.ones((4, 3)))
+    placed = verax.device_put(x, verax.devices()[0])
+    assert (placed * x).committed
+    assert not (x * x).committed
+    assert float(lax.mul(vnp.float32(2), 3.0)) == 6
+
+
 def test_options_keep_the_operations_on_the_device(accelerator: None) -> None:
     x = on_device(MATRIX)
     with verax.default_matmul_precision("highest"), verax.enable_x64():

@@ -153,8 +153,8 @@ def recipe(
     engine, jaxpr = interpreter.engine, inline(jaxpr)
     if type(interpreter) is DeviceInterpreter or joined_pays(jaxpr):
         name = getattr(function, "__name__", "function")
-        run = caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals)
-        return lambda args: run([x for x in args if type(x) is ConcreteArray])
+        places = [i for i, x in enumerate(args) if type(x) is ShapedArray]
+        return caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals, places)
     steps = computing(engine, jaxpr, builder_of(tree))
     one_go = None if at_once is None else at_once(*args, **kwargs)
     if one_go is None or steps is None:

@@ -35,7 +35,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import Unshared, asked, pure
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, State
 from verax.rules.values.typed import NotAnArray
 from verax.transforms.engine.evaluate import literal_value
 
@@ -243,6 +243,25 @@ class DeviceInterpreter(EagerInterpreter):
     def bind(
         self, primitive: Primitive, params: Params, args: Sequence[object]
     ) -> tuple[Array, ...]:
+        kinds = [
+            aval
+            if type(x) is ConcreteArray and x.kind is (aval := x.aval)
+            else host_kind(x)
+            for x in args
+        ]
+        try:
+            run = launch(self.engine, primitive, params, State.forked, *kinds)
+        except Unshared as found:
+            run = found.result
+        if run is None:
+            return self.bind_rare(primitive, params, args)
+        outs = run(args)
+        return (outs,) if type(outs) is ConcreteArray else outs
+
+    def bind_rare(
+        self, primitive: Primitive, params: Params, args: Sequence[object]
+    ) -> tuple[Array, ...]:
+        """The results where `launch` knows no program."""
         engine = self.engine
         try:
             avals = tuple([plain_type(x) for x in args])
@@ -254,12 +273,48 @@ class DeviceInterpreter(EagerInterpreter):
         _, outs, row, body = asked(planned, params, engine, primitive, params, *avals)
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
-        kinds = tuple([kind_of(x) for x in args])
-        if row.hosted or None in kinds or is_split(outs):
-            return without_numpy(engine, row, params, args, avals, outs)
-        run = asked(launched, params, engine, row, params, avals, kinds, STATE.forked)
-        found: Any = run(args)
-        return (found,) if len(outs) == 1 else tuple(found)
+        return without_numpy(engine, row, params, args, avals, outs)
+
+
+type HostKind = tuple[tuple[int, ...], np.dtype[Any], bool]
+
+
+def host_kind(x: object) -> HostKind | None:
+    """What a program must know of an operand that is not a plain array of ours.
+
+    None of what is not an array of NumPy's either.
+    """
+    return (x.shape, x.dtype, STATE.enable_x64) if type(x) is np.ndarray else None
+
+
+@pure(1 << 16, holder="params", keep=False)
+def launch(
+    engine: Engine,
+    primitive: Primitive,
+    params: Params,
+    forked: bool,
+    *kinds: ShapedArray | HostKind | None,
+) -> Callable[[Sequence[object]], Any] | None:
+    """The program for operands of these kinds: one look-up for each operation.
+
+    It gives the result, or a tuple of several. None where an operand is of a rare kind,
+    or the operation is not one program on one device.
+
+    Raises:
+        TypeError, ValueError: the operands do not fit.
+    """
+    known = [x for x in kinds if x is not None]
+    if len(known) < len(kinds):
+        return None
+    avals = [x if isinstance(x, ShapedArray) else array_aval(*x) for x in known]
+    _, outs, row, body = asked(planned, params, engine, primitive, params, *avals)
+    if body is not None or row.hosted or is_split(outs):
+        return None
+    seen = [x if isinstance(x, ShapedArray) else x[:2] for x in known]
+    run: Callable[[Sequence[object]], Any] = launched(
+        engine, row, params, tuple(avals), tuple(seen)
+    )
+    return run
 
 
 @pure(64, lasting=(Device,))
@@ -281,13 +336,6 @@ class HasPlace(Exception):
 
 class HasReference(Exception):
     """An operand is a mutable reference."""
-
-
-def kind_of(x: object) -> object:
-    """What a compiled call must know of an operand; None if it is of a rare kind."""
-    if type(x) is ConcreteArray:
-        return x.kind
-    return (x.shape, x.dtype) if type(x) is np.ndarray else None
 
 
 def plain_type(x: object) -> ShapedArray:

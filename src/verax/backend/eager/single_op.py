@@ -48,14 +48,12 @@ def alone(
     ).run
 
 
-@pure(1 << 12)
 def launched(
     engine: Engine,
     row: Row[Any],
     params: Params,
     avals: tuple[ShapedArray, ...],
     kinds: tuple[object, ...],
-    forked: bool,
 ) -> PreparedCall:
     """`alone` for operands of known kinds, as a cached call of jit has them.
 

@@ -187,7 +187,7 @@ def matmul(
         TypeError: the sizes that meet differ.
         ValueError: an operand has no dimensions.
     """
-    if not says_nothing(out_sharding):
+    if out_sharding is not None and not says_nothing(out_sharding):
         return sharded(
             "matmul",
             out_sharding,
