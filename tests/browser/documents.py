@@ -228,7 +228,12 @@ def small(story: bool = False) -> Json:
         "kind": "nan",
         "title": "where the NaN came from",
         "rows": [[0, 2], [0, 3], [1, 5]],
-        "text": ["the product overflows", "its tanh is NaN", "and the loss with it"],
+        "text": [
+            "the product overflows",
+            "its tanh is NaN",
+            "and the loss with it",
+            "NaN first at model.py:12",
+        ],
     }
     stages = [traced(), differentiated(), optimised()]
     return document(stages, story=told if story else None)

@@ -280,6 +280,8 @@ def test_story_goes_row_by_row(opened: Opener) -> None:
     text = page.locator(".story-text")
     expect(text).to_have_text("the product overflows")
     expect(rows(page, "trace").nth(2)).to_have_class(CHOSEN)
+    page.locator(".report summary").click()
+    expect(page.locator(".report")).to_contain_text("NaN first at model.py:12")
     badges = pane(page, "trace").locator(".row.path .link").all_text_contents()
     assert badges == ["1", "2"]
     page.keyboard.press("n")
@@ -290,6 +292,24 @@ def test_story_goes_row_by_row(opened: Opener) -> None:
     expect(step).to_have_text("3")
     page.keyboard.press("p")
     expect(rows(page, "trace").nth(3)).to_have_class(CHOSEN)
+
+
+def test_rows_of_one_step_are_shown_side_by_side(opened: Opener) -> None:
+    told = {
+        "kind": "rewrite",
+        "title": "what the rules did",
+        "rows": [[0, 3], [0, 2], [1, 3], [1, 5], [2, 1]],
+        "text": ["tanh: unrolled"] * 3 + ["a fusion"] * 2,
+    }
+    page = opened({**small(), "story": told})
+    expect(page.locator(".chip")).to_have_count(2)
+    expect(pane(page, "trace")).to_be_visible()
+    expect(rows(page, "jvp").nth(3)).to_have_class(CHOSEN)
+    paths = pane(page, "trace").locator(".row.step .number").all_text_contents()
+    assert paths == ["3", "4"]
+    page.keyboard.press("n")
+    expect(rows(page, "hlo").nth(1)).to_have_class(CHOSEN)
+    expect(pane(page, "jvp")).to_be_visible()
 
 
 def test_long_stages_hold_few_elements_and_scroll(opened: Opener) -> None:

@@ -155,18 +155,18 @@ export class Clusters {
     return (this.bodies.get(row) ?? []).filter((inner) => this.stage.columns.kind[inner] === INPUT);
   }
 
-  /** Clusters that are open at the start: all of a small program, the outer ones of a large one. @param {number} most */
+  /** Clusters that are open at the start, outer ones first, as long as few nodes are shown. @param {number} most */
   opened(most) {
     const open = new Set([this.root]);
     let shown = this.root.items.length;
-    let level = [this.root];
-    while (level.length) {
-      const inner = level.flatMap((cluster) => cluster.items.filter((item) => item instanceof Cluster && !this.crowds.includes(item)));
-      const more = inner.reduce((sum, cluster) => sum + cluster.items.length, 0);
-      if (shown + more > most) break;
-      shown += more;
-      for (const cluster of inner) open.add(cluster);
-      level = inner;
+    const next = [this.root];
+    for (const cluster of next) {
+      for (const item of cluster.items) {
+        if (typeof item === "number" || this.crowds.includes(item) || shown + item.items.length > most) continue;
+        shown += item.items.length;
+        open.add(item);
+        next.push(item);
+      }
     }
     return open;
   }

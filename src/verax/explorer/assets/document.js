@@ -191,6 +191,23 @@ function spaced(op, right, left) {
   return /^[[( ]/.test(right) && op ? right : ` ${right}`;
 }
 
+/** @typedef {{text: string, rows: [number, number][]}} Step */
+
+/**
+ * The steps of a story: rows in a row with one text are one step.
+ * @param {any} story @returns {Step[]}
+ */
+function stepsOf(story) {
+  /** @type {Step[]} */ const steps = [];
+  for (const [at, row] of (story?.rows ?? []).entries()) {
+    const text = story.text[at] ?? "";
+    const last = steps[steps.length - 1];
+    if (last && last.text === text) last.rows.push(row);
+    else steps.push({ text, rows: [row] });
+  }
+  return steps;
+}
+
 /** The whole document. */
 export class Program {
   /** @param {any} raw */
@@ -202,6 +219,7 @@ export class Program {
     /** @type {Stage[]} */
     this.stages = (raw.stages ?? []).map((/** @type {any} */ s, /** @type {number} */ i) => new Stage(s, i));
     this.story = raw.story ?? null;
+    this.steps = stepsOf(this.story);
     this.profile = raw.profile ?? null;
     this.made = raw.made ?? {};
   }

@@ -10,8 +10,10 @@ import { isRow, LINKS } from "./links.js";
 import { layouts } from "./layout.js";
 import { View } from "./view.js";
 
-const OPEN_AT_START = 150;
+const SMALL = 150;
+const OPEN_AT_START = 80;
 const MOST_NODES = 700;
+const MOST_EDGES = 12;
 const LETTER = 7.3;
 const [LEAST_ZOOM, MOST_ZOOM] = [0.05, 3];
 
@@ -23,7 +25,7 @@ export class Graph {
     this.view = view;
     this.stage = stage;
     /** @type {Clusters} */ this.clusters = stage.once("clusters", () => new Clusters(stage));
-    /** @type {Set<Cluster>} */ this.open = stage.once("open", () => this.clusters.opened(OPEN_AT_START));
+    /** @type {Set<Cluster>} */ this.open = stage.once("open", () => this.clusters.opened(stage.size <= SMALL ? SMALL * 2 : OPEN_AT_START));
     this.world = draw("g", { class: "world" });
     this.svg = draw("svg", { class: "canvas", role: "group", "aria-label": `dataflow of ${stage.name}`, tabindex: 0 }, arrow(), this.world);
     this.said = make("p", { class: "graph-said", role: "status" });
@@ -42,8 +44,7 @@ export class Graph {
     /** @type {Map<string, SVGElement>} */ this.shapes = new Map();
     this.listen();
     this.closed = false;
-    /** Edges of folded inputs would go everywhere: they are left out. */
-    this.crowds = new Set(this.clusters.crowds.map(({ id }) => id));
+    /** The number of edges left out. */
     this.hidden = 0;
     this.unwatch = view.watch((changed) => {
       if (changed.has("chosen") && view.reveal) this.revealChosen();
@@ -92,20 +93,31 @@ export class Graph {
   /** @returns {[string, string][]} */
   edges() {
     /** @type {Map<string, [string, string]>} */ const found = new Map();
-    this.hidden = 0;
     const join = (/** @type {string} */ from, /** @type {string} */ to) => {
-      const crowd = this.crowds.has(from);
-      if (crowd) this.hidden++;
-      else if (from !== to) found.set(`${from} ${to}`, [from, to]);
+      if (from !== to) found.set(`${from} ${to}`, [from, to]);
     };
     for (let row = 0; row < this.stage.size; row++) {
       if (!this.clusters.home[row]) continue;
       const to = this.nodeOf(row);
-      for (const read of this.stage.uses(row)) for (const from of this.sources(read)) join(from, to);
+      // The inputs of a nested program hang on its equation, which reads the operands.
+      const enters = this.stage.columns.kind[row] === 1 && this.stage.columns.inside[row] >= 0;
+      for (const read of enters ? [] : this.stage.uses(row)) for (const from of this.sources(read)) join(from, to);
       const nested = this.clusters.nested.get(row);
       if (nested && this.open.has(nested) && !this.isHead(row)) for (const input of this.clusters.inputs(row)) join(to, this.nodeOf(input));
     }
-    return [...found.values()];
+    return this.uncrowded([...found.values()]);
+  }
+
+  /**
+   * Without the edges of folded clusters that go nearly everywhere: they would hide the rest.
+   * @param {[string, string][]} edges @returns {[string, string][]}
+   */
+  uncrowded(edges) {
+    /** @type {Map<string, number>} */ const counts = new Map();
+    for (const [from] of edges) counts.set(from, (counts.get(from) ?? 0) + 1);
+    const kept = edges.filter(([from]) => from.startsWith("r") || (counts.get(from) ?? 0) <= MOST_EDGES);
+    this.hidden = edges.length - kept.length;
+    return kept;
   }
 
   /** The nodes that make the result of a row: the outputs of an open nested program. @param {number} row */
@@ -146,7 +158,7 @@ export class Graph {
       const placed = await layouts.of(bare);
       if (this.closed) return;
       this.paint(graph, placed);
-      const left = this.hidden ? ", those of folded inputs left out" : "";
+      const left = this.hidden ? `, ${this.hidden} of crowded clusters left out` : "";
       this.said.textContent = `${counted(graph.nodes.length, "node")}, ${counted(graph.edges.length, "edge")}${left}`;
       if (fresh) this.start();
       this.revealChosen();
@@ -158,7 +170,8 @@ export class Graph {
 
   /** @param {ReturnType<Graph["visible"]>} graph @param {any} placed */
   paint(graph, placed) {
-    this.size = { width: placed.width, height: placed.height };
+    const highest = placed.nodes.reduce((/** @type {any} */ best, /** @type {any} */ box) => (box.y < best.y ? box : best), { x: 0, y: Infinity });
+    this.size = { width: placed.width, height: placed.height, top: highest.x };
     this.shapes.clear();
     const boxes = new Map(placed.nodes.map((/** @type {any} */ box) => [box.id, box]));
     const clusters = new Map(graph.groups.map((group) => [group.id, group.cluster]));
@@ -302,9 +315,10 @@ export class Graph {
   /** The first view: as wide as the pane, but never unreadably small. */
   start() {
     const { clientWidth } = this.svg;
-    const { width } = this.size ?? { width: 1 };
-    const scale = Math.max(0.45, Math.min(1, clientWidth / width));
-    this.move({ x: (clientWidth - width * scale) / 2, y: 34, scale });
+    const { width, top } = this.size ?? { width: 1, top: 0 };
+    const scale = Math.max(0.6, Math.min(1, clientWidth / width));
+    const fits = width * scale <= clientWidth;
+    this.move({ x: clientWidth / 2 - (fits ? width / 2 : top) * scale, y: 34, scale });
   }
 
   fit() {

@@ -18,7 +18,7 @@ async function start() {
   const search = new Search(view);
   const drawer = new Drawer(view);
   const header = new Header(view, search, workspace);
-  const story = new Story(view);
+  const story = new Story(view, workspace);
   const parts = [header.element, ...(program.story ? [story.element] : []), workspace.element, drawer.element];
   document.body.replaceChildren(...parts);
   document.title = `${program.title} · verax`;

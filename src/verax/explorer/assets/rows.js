@@ -223,8 +223,8 @@ export class Rows {
   stepOf(row) {
     const steps = this.stage.once("steps", () => {
       const found = new Map();
-      for (const [step, [stage, at]] of (this.view.program.story?.rows ?? []).entries()) {
-        if (stage === this.stage.index && !found.has(at)) found.set(at, step);
+      for (const [step, { rows }] of this.view.program.steps.entries()) {
+        for (const [stage, at] of rows) if (stage === this.stage.index && !found.has(at)) found.set(at, step);
       }
       return found;
     });

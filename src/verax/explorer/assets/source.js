@@ -12,15 +12,15 @@ import { View } from "./view.js";
 
 const LINE_HEIGHT = 20;
 
-/** @typedef {{head: string} | {key: string, number: number, text: string}} SourceLine */
+/** @typedef {{head: string, path: string} | {key: string, number: number, text: string}} SourceLine */
 
 export class Source {
   /** @param {View} view */
   constructor(view) {
     this.view = view;
     /** @type {SourceLine[]} */
-    this.lines = view.program.files.flatMap((file, at) => [
-      { head: file.path },
+    this.lines = view.program.files.flatMap((file, at, files) => [
+      file.path === files[at - 1]?.path ? { head: "⋯", path: file.path } : { head: file.name, path: file.path },
       ...file.lines.map((text, i) => ({ key: `${at}:${file.first + i}`, number: file.first + i, text })),
     ]);
     /** @type {Map<string, number>} */
@@ -68,10 +68,12 @@ export class Source {
     if ("head" in line) {
       element.className = "row file";
       element.setAttribute("role", "presentation");
+      element.title = line.path;
       element.replaceChildren(make("span", { class: "file-name", text: line.head }));
       return;
     }
     element.setAttribute("role", "option");
+    element.removeAttribute("title");
     element.replaceChildren(
       make("span", { class: "gutter" }, make("span", { class: "heat" }), make("span", { class: "number", text: line.number }), make("span", { class: "link" })),
       make("span", { class: "code" }, coloured(line.text, "python")),

@@ -113,6 +113,12 @@ export class Workspace {
     (after ?? this.panes[0]).show(chosen.stage);
   }
 
+  /** Stages side by side, as far as there are panes for them. @param {number[]} stages */
+  showStages(stages) {
+    if (stages.every((stage) => this.panes.some((pane) => pane.stage === stage))) return;
+    for (const [at, stage] of stages.slice(0, this.panes.length).entries()) this.panes[at].show(stage);
+  }
+
   /** The pane in which the reader last was. */
   get active() {
     const focused = this.panes.find((pane) => pane.element.contains(document.activeElement));
