@@ -37,6 +37,7 @@ PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
 DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/examples --ignore=docs/by_name --ignore=docs/placement.md \
 	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md
+EXAMPLES := transformer neural_ode random_walks
 CHECKED := src tests property_tests docs typings
 
 # $(call make_venv,folder,what to install)
@@ -49,7 +50,7 @@ define make_venv
 	@touch $(1)/.ready
 endef
 
-.PHONY: help setup demo test test-oldest test-jax array-api array-api-suite \
+.PHONY: help setup demo examples test test-oldest test-jax array-api array-api-suite \
   check format stubs mutants soak gpu bench ecosystem ecosystem-quick docs \
   clean
 
@@ -60,6 +61,13 @@ setup: $(VENV)/.ready ## make .venv with everything that demo, test and check ne
 
 demo: $(VENV)/.ready ## train on handwritten digits, the laws checked on the way
 	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python docs/examples/digits.py $(ARGS)
+
+examples: $(VENV)/.ready ## run the gallery, and draw its pictures again (two minutes)
+	for name in $(EXAMPLES); do TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python \
+	  -m docs.examples.$$name --out docs/pictures/$$name.svg; done
+	PYTHONPATH=. $(BIN)/python -m verax.distributed run -n 2 --devices 2 \
+	  -m docs.examples.data_parallel_picture --out docs/pictures/data_parallel.svg
+	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python docs/examples/digits.py --picture docs/digits.svg
 
 test: $(VENV)/.ready ## examples, doctests and laws (profile ci)
 	$(TEST_ENV) $(BIN)/python $(PYTEST) tests $(ARGS)

@@ -1,5 +1,6 @@
 """The examples of the gallery improve, and their pictures are XML."""
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,16 @@ import verax.numpy as vnp
 
 pytest.importorskip("rich", reason="the examples' packages come with the extra dev")
 
-from docs.examples import neural_ode, random_walks, transformer
+from docs.examples import (
+    data_parallel_picture,
+    neural_ode,
+    random_walks,
+    transformer,
+)
 from docs.examples.drawing import Panel, ticks, write_svg
 
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -107,3 +115,33 @@ def test_numbers_become_pixels(tmp_path: Path) -> None:
     write_svg(picture, (200, 100), "A & B", *parts)
     assert picture.read_bytes() == first
     assert {"a & b", "<c>", "title", "100"} <= set(strings(picture))
+
+
+def test_the_gallery_quotes_its_examples_and_shows_their_pictures() -> None:
+    page = (DOCS / "gallery.md").read_text()
+    sections = page.split("\n## ")[1:]
+    assert len(sections) == 5
+    for section in sections:
+        (source,) = re.findall(r"\(examples/(\w+\.py)\)", section)
+        (snippet,) = re.findall(r"^```python\n(.*?)^```$", section, re.M | re.S)
+        (command,) = re.findall(r"^```sh\n(.*?)^```$", section, re.M | re.S)
+        (picture,) = re.findall(r"^!\[.{20,}\]\(([\w/]+\.svg)\)$", section, re.M)
+        assert snippet in (DOCS / "examples" / source).read_text()
+        assert source.removesuffix(".py") in command or command == "make demo\n"
+        assert ET.parse(DOCS / picture).getroot().tag == f"{SVG}svg"
+
+
+def test_the_pictures_are_those_of_the_makefile() -> None:
+    (names,) = re.findall(r"^EXAMPLES := (.+)$", (ROOT / "Makefile").read_text(), re.M)
+    drawn = {f"{name}.svg" for name in [*names.split(), "data_parallel"]}
+    assert {path.name for path in (DOCS / "pictures").glob("*.svg")} == drawn
+    for path in (DOCS / "pictures").glob("*.svg"):
+        assert strings(path)
+        assert "prefers-color-scheme: dark" in path.read_text()
+
+
+def test_the_picture_of_the_divided_batch(tmp_path: Path) -> None:
+    picture = tmp_path / "data_parallel.svg"
+    losses = data_parallel_picture.main(["--out", str(picture)])
+    assert losses[-1] < 0.5 * losses[0]
+    assert {"device 0", "process 0"} <= set(strings(picture))
