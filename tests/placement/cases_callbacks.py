@@ -198,6 +198,23 @@ def test_a_branch_that_some_parts_take_is_called_by_the_first_device() -> None:
     assert out == [4, 5, 4, 5, 4, 5, 6, 7]
 
 
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", None])
+def test_pure_callbacks_in_branches_and_loops_of_parts(method: str | None) -> None:
+    def body(note: Any, x: Any) -> Any:
+        def sum_of(x: Any) -> Any:
+            return verax.pure_callback(note, RESULT, x, vmap_method=method)
+
+        y = lax.cond(x[0] > 3, sum_of, lambda x: -x[0], x)
+        z = lax.switch(lax.axis_index("x"), [sum_of, lambda x: x[0]], x)
+        w = lax.while_loop(lambda c: c[0] < 5, lambda c: c + sum_of(c), x)
+        return vnp.stack([y, z, w[0]])[None]
+
+    seen, out = parts_seen(body)
+    assert out == [[0, 1, 13], [-2, 2, 7], [9, 4, 13], [13, 6, 6]]
+    assert [[4, 5]] in seen
+    assert [[0, 1]] in seen
+
+
 def test_ordered_callbacks_take_one_part_after_the_other() -> None:
     def body(note: Any, x: Any) -> Any:
         return io_callback(note, RESULT, x, ordered=True)[None]

@@ -336,10 +336,10 @@ def refuse_callbacks(name: str, jaxpr: Jaxpr) -> None:
 
 
 def for_all_parts[P: Params](engine: Engine, params: P) -> P:
-    """`params` whose programs run for one element after another along the map.
+    """`params` of whose programs the elements along the map take different ones.
 
-    If that runs along a mesh, every device computes all parts, so the first device
-    calls the functions of the host for all.
+    If it runs along a mesh, every device computes all parts, so the first device calls
+    the functions of the host for all.
     """
     axis = engine.axis
     if axis is None or not axis.spmd:
@@ -354,8 +354,7 @@ def called_by_first(jaxpr: Jaxpr) -> Jaxpr:
         params = eqn.params
         if not isinstance(params, CallbackParams) or params.mesh is None:
             return eqn
-        method = params.vmap_method or LANE_BY_LANE[0]
-        alone = evolve(params, mesh=None, axes=(), vmap_method=method)
+        alone = evolve(params, mesh=None, axes=(), vmap_method=LANE_BY_LANE[0])
         return Eqn(eqn.primitive, alone, eqn.invars, eqn.outvars, eqn.source)
 
     return map_eqns(jaxpr, change)

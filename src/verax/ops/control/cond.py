@@ -168,9 +168,10 @@ def batch_cond(
         index, place = platform_index_p.call(PlatformIndexParams(p.platforms)), None
     if place is not None:
         meets = engine.axis is not None and engine.axis.name in p.named_axes
+        if not meets:
+            p = for_all_parts(engine, p)
         if not meets and (p.sequential or not p.effects <= CHECKS):
-            alone = for_all_parts(engine, p)
-            return one_by_one(lambda *xs: cond_p.bind(alone, *xs), size, args, axes)
+            return one_by_one(lambda *xs: cond_p.bind(p, *xs), size, args, axes)
         front = move_axis(index, place, 0)
         if meets:
             return batch_meeting(engine, p, size, front, operands, places)
