@@ -35,7 +35,7 @@ from verax.backend.placement.sharding import (
     SingleDeviceSharding as SingleDeviceSharding,
 )
 from verax.backend.runtime.client import Device
-from verax.ir.meshes import AxisType as AxisType
+from verax.ir.meshes import AxisType as AxisType, UnreducedKind as UnreducedKind
 
 P = PartitionSpec
 

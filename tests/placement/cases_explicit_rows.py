@@ -1,5 +1,6 @@
 """Every row along explicit mesh axes: types, places and values; eight devices."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -12,9 +13,10 @@ from verax.backend.arrays.concrete import from_host
 from verax.errors import ShardingTypeError
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_extended
+from verax.ir.limits import bit_width
 from verax.ops.table import ROWS
 from verax.rules.rows.infer import inferred
-from verax.rules.rows.row import Row, Sample
+from verax.rules.rows.row import Row, Sample, as_typed
 from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
 from verax.verify.cases.growing import domains_of
 from verax.verify.seeded_programs import random_array
@@ -81,22 +83,43 @@ def split_somehow(random: Random, aval: ShapedArray) -> P:
     return P(*axes)
 
 
-def suitable(row: Row[Any], seed: int) -> tuple[Sample[Any], list[P]] | None:
+def with_terms(random: Random, aval: ShapedArray) -> P:
+    """As `split_somehow`; along an axis that is left, terms of numbers to be summed."""
+    spec = split_somehow(random, aval)
+    left = [axis for axis in ("x", "y") if axis not in spec.partitions]
+    narrow = bit_width(aval.dtype) < 8 if not is_extended(aval.dtype) else True
+    if not left or narrow or random.random() < 0.3:  # XLA refuses those of four bits
+        return spec
+    axes = frozenset([random.choice(left)])
+    if random.random() < 0.3:
+        return spec.update(reduced=axes)
+    return spec.update(unreduced=axes)
+
+
+type Drawn = Callable[[Random, ShapedArray], P]
+
+
+def suitable(
+    row: Row[Any], seed: int, draw: Drawn = split_somehow
+) -> tuple[Sample[Any], list[P]] | None:
     """A call of the row some of whose operands are split, if its types allow it."""
     assert row.draw is not None
     random = Random(seed)
     sample = row.draw(random)
-    specs = [split_somehow(random, aval) for aval in sample.avals]
-    if not any([axis for spec in specs for axis in spec]):
+    specs = [draw(random, aval) for aval in sample.avals]
+    if draw is split_somehow:
+        if not any([axis for spec in specs for axis in spec]):
+            return None
+    elif not any([spec.unreduced for spec in specs]):
         return None
-    avals = [
-        aval.update(sharding=NamedSharding(MESH, spec))
-        for aval, spec in zip(sample.avals, specs, strict=True)
-    ]
     try:
+        avals = [
+            aval.update(sharding=NamedSharding(MESH, spec))
+            for aval, spec in zip(sample.avals, specs, strict=True)
+        ]
         inferred(row, sample.params, *avals)
-    except ShardingTypeError:
-        return None
+    except (ShardingTypeError, ValueError):
+        return None  # numbers that are complex have no terms
     return sample, specs
 
 
@@ -119,9 +142,20 @@ KNOWN = [
 ]
 
 
-def check(row: Row[Any], seed: int) -> None:
+def placed(x: Any, spec: P) -> Any:
+    """The array so, its terms spread over devices if some dimension can be split."""
+    for axis in spec.unreduced:
+        for i, size in enumerate(x.shape):
+            if size % 2 == 0 and size and not any(spec.partitions[i : i + 1]):
+                own = [*spec.partitions[:i], axis, *spec.partitions[i + 1 :]]
+                x = verax.device_put(x, NamedSharding(MESH, P(*own)))
+                break
+    return verax.device_put(x, NamedSharding(MESH, spec))
+
+
+def check(row: Row[Any], seed: int, draw: Drawn = split_somehow) -> None:
     """Run the call of this seed on split operands and on whole ones, and compare."""
-    found = suitable(row, seed)
+    found = suitable(row, seed, draw)
     assert found is not None
     sample, specs = found
     with verax.enable_x64(True):
@@ -130,15 +164,14 @@ def check(row: Row[Any], seed: int) -> None:
             from_host(random_array(Random(seed + i), aval, domain, i, True), aval)
             for i, (aval, domain) in enumerate(pairs)
         ]
-        places = [NamedSharding(MESH, spec) for spec in specs]
-        args = [verax.device_put(x, s) for x, s in zip(values, places, strict=True)]
+        args = [placed(x, spec) for x, spec in zip(values, specs, strict=True)]
         outs = verax.jit(lambda *xs: row.bind(sample.params, *xs))(*args)
         plain = verax.jit(lambda *xs: row.bind(sample.params, *xs))(*values)
         due = inferred(row, sample.params, *[x.aval for x in args])
     for out, wanted, aval in zip(outs, plain, due, strict=True):
         assert out.aval.explicit == aval.explicit
-        spec = aval.sharding.spec if aval.explicit else [None] * aval.ndim
-        assert out.sharding == NamedSharding(MESH, P(*spec))
+        spec: Any = aval.sharding.spec if aval.explicit else P(*[None] * aval.ndim)
+        assert out.sharding == NamedSharding(MESH, spec)
         rtol, atol = TOLERANCES.get(str(aval.dtype), (0, 0))
         assert np.allclose(
             numbers(out), numbers(wanted), rtol=rtol, atol=atol, equal_nan=True
@@ -153,3 +186,30 @@ def test_a_row_keeps_values_and_lies_as_its_type_says(row: Row[Any]) -> None:
         assert row.name in NEVER_SPLIT
     else:
         check(row, seed)
+
+
+LINEAR = {
+    "add sub neg mul div convert_element_type select_n",
+    "transpose reshape squeeze broadcast_in_dim slice pad rev concatenate",
+    "dynamic_slice dynamic_update_slice gather scatter-add scatter-sub reduce_sum",
+}
+"""The rows that take terms of sums, and give terms of their results."""
+
+
+def test_rows_that_are_linear_take_terms() -> None:
+    def takes(row: Row[Any]) -> bool:
+        return any(suitable(row, seed, with_terms) for seed in range(ATTEMPTS))
+
+    names = {name for line in LINEAR for name in line.split()}
+    assert {row.name for row in SUMMED if takes(row)} == names
+
+
+# Rows whose types speak of axes run programs, which have types of their own.
+SUMMED = [row for row in KNOWN if row.sharding is not as_typed]
+
+
+@pytest.mark.parametrize("row", SUMMED, ids=lambda row: row.name)
+def test_a_row_keeps_sums_that_are_left_to_be_made(row: Row[Any]) -> None:
+    seeds = (s for s in range(ATTEMPTS) if suitable(row, s, with_terms) is not None)
+    for seed in list(seeds)[:2]:
+        check(row, seed, with_terms)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 class OpSharding:
     class Type(Enum):
         REPLICATED = ...
+        UNREDUCED = ...
 
 class HloSharding:
     @staticmethod

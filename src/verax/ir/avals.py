@@ -18,7 +18,14 @@ from typing import ClassVar, Protocol, TypeGuard, cast
 import numpy as np
 from attrs import frozen
 
-from verax.ir.dtypes import DType, as_dtype, float0, short_name, tangent_dtype
+from verax.ir.dtypes import (
+    DType,
+    as_dtype,
+    float0,
+    is_complex,
+    short_name,
+    tangent_dtype,
+)
 from verax.ir.locks import locked
 from verax.ir.meshes import (
     Axes,
@@ -113,10 +120,19 @@ INTERNED = InternTable()
 
 
 class Shaped:
-    """What a shape alone says."""
+    """What a shape and a dtype alone say."""
 
     __slots__ = ()
     shape: Shape
+    dtype: DType
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
 
     @property
     def ndim(self) -> int:
@@ -188,14 +204,6 @@ class ShapedArray(Shaped):
             return TypeShardings.unsaid(len(self.shape))
         return TypeShardings.said(explicit)
 
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
     def str_short(self, short_dtypes: bool = False) -> str:
         """The dtype and shape, without weakness.
 
@@ -204,13 +212,14 @@ class ShapedArray(Shaped):
         """
         name = short_name(self.dtype) if short_dtypes else self.dtype.name
         name = "float0" if self.dtype == float0 else name
-        return f"{name}[{self.dims_text()}]"
+        return f"{name}{self.dims_text()}"
 
     def dims_text(self) -> str:
-        """The sizes as they are printed, with the axes that split them."""
+        """The sizes as they are printed, with the axes that split them, and terms."""
         if self.explicit is None:
-            return ",".join(map(str, self.shape))
-        return ",".join(map(size_text, self.shape, self.explicit.splits))
+            return f"[{','.join(map(str, self.shape))}]"
+        sizes = ",".join(map(size_text, self.shape, self.explicit.splits))
+        return f"[{sizes}]{self.explicit.terms.text()}"
 
     def update(
         self,
@@ -302,9 +311,16 @@ class ShapedArray(Shaped):
         dtype = tangent_dtype(self.dtype)
         return self if dtype == self.dtype else self.with_dtype(dtype)
 
+    def cotangent(self) -> "ShapedArray":
+        """The type of cotangents: where this one is reduced, they are unreduced."""
+        found = self.tangent()
+        if found.explicit is None:
+            return found
+        return found.with_explicit(found.explicit.dual)
+
     def __repr__(self) -> str:
         weak = "~" if self.weak_type else ""
-        return f"{weak}{short_name(self.dtype)}[{self.dims_text()}]"
+        return f"{weak}{short_name(self.dtype)}{self.dims_text()}"
 
     def __reduce__(self) -> tuple[Callable[..., "ShapedArray"], tuple[object, ...]]:
         fields = self.shape, self.dtype, self.weak_type
@@ -402,6 +418,11 @@ def interned(
         return found
     if explicit is not None:
         check_splits(dims, explicit)
+        if explicit.terms and is_complex(dtype):
+            raise ValueError(
+                f"{short_name(dtype)}[...]{explicit.terms.text()}: XLA makes no sums "
+                "over mesh axes of complex numbers; take real and imaginary parts"
+            )
     aval = object.__new__(ShapedArray)
     object.__setattr__(aval, "shape", dims)
     object.__setattr__(aval, "dtype", dtype)

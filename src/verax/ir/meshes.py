@@ -13,11 +13,11 @@ that no explicit axis splits says nothing, as under meshes without such axes::
 
 import enum
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import prod
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from verax.ir.records import ReprMixin, Unchanging
 
@@ -51,6 +51,7 @@ class Layout(ReprMixin):
 
     mesh: MeshAxes
     splits: tuple[Split, ...] = ()
+    terms: "Terms" = field(factory=lambda: Terms())
 
 
 class AxisType(enum.Enum):
@@ -68,6 +69,91 @@ class AxisType(enum.Enum):
 
 
 type AxisTypes = tuple[AxisType, ...]
+
+
+class UnreducedKind(enum.Enum):
+    """How what devices hold along unreduced axes makes the value."""
+
+    __module__ = "verax.sharding"
+
+    sum = enum.auto()
+    max = enum.auto()
+    min = enum.auto()
+
+
+type Axes = tuple[str, ...]
+type Splits = tuple[Axes, ...]
+"""The axes that split each dimension, outer first."""
+
+
+@frozen(cache_hash=True, repr=False)
+class Terms(ReprMixin):
+    """Over which explicit axes a value, or its cotangent, is still to be summed.
+
+    Along `unreduced` axes each device holds a term of the value, which is their sum, or
+    what else `kind` says. Along `reduced` ones each has all of it, and terms of its
+    cotangent. Axes are in the order of the mesh. Of values that are `open`, sums over
+    what is split are not made: the results have terms.
+    """
+
+    transient: ClassVar[bool] = False
+
+    unreduced: Axes = ()
+    reduced: Axes = ()
+    kind: UnreducedKind = UnreducedKind.sum
+    open: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.unreduced or self.reduced or self.open)
+
+    @property
+    def axes(self) -> Axes:
+        """All axes that are named."""
+        return (*self.unreduced, *self.reduced)
+
+    @property
+    def dual(self) -> "Terms":
+        """Those of a cotangent; that of a maximum is whole."""
+        swapped = self.unreduced if self.kind is UnreducedKind.sum else ()
+        return Terms(self.reduced, swapped)
+
+    def text(self) -> str:
+        """The terms as types are printed with them.
+
+        >>> Terms(("x",)).text(), Terms(("x", "y"), ("z",)).text(), Terms().text()
+        ('{U:x}', '{U:(x,y), R:z}', '')
+        """
+        if not self:
+            return ""
+        kind = "" if self.kind is UnreducedKind.sum else f"_{self.kind.name}"
+        named = (f"U{kind}", self.unreduced), ("R", self.reduced)
+        parts = [f"{letter}:{joined(axes)}" for letter, axes in named if axes]
+        parts += ["open"] * self.open
+        return "{" + ", ".join(parts) + "}"
+
+    def attribute(self) -> str:
+        """The terms at the end of a Shardy sharding.
+
+        >>> Terms(("x", "y")).attribute(), Terms((), ("x",)).attribute()
+        (', unreduced={"x", "y"}', '')
+        """
+        if not self.unreduced:
+            return ""
+        kind = "" if self.kind is UnreducedKind.sum else f"{self.kind.name}"
+        names = ", ".join([f'"{name}"' for name in self.unreduced])
+        return f", unreduced={kind}{{{names}}}"
+
+
+NO_TERMS: Final = Terms()
+
+
+def joined(axes: Axes) -> str:
+    """Axes in a printed type.
+
+    >>> joined(("x",)), joined(("x", "y"))
+    ('x', '(x,y)')
+    """
+    return axes[0] if len(axes) == 1 else f"({','.join(axes)})"
 
 
 def as_names(names: str | Sequence[str]) -> tuple[str, ...]:
@@ -182,6 +268,21 @@ class BaseMesh(Unchanging):
         return ", ".join(parts)
 
 
+class Spec(Protocol):
+    """The axes that split each dimension, and those of terms."""
+
+    def __iter__(self) -> Iterator[object]: ...
+
+    @property
+    def unreduced(self) -> Collection[str]: ...
+
+    @property
+    def reduced(self) -> Collection[str]: ...
+
+    @property
+    def unreduced_kind(self) -> UnreducedKind | None: ...
+
+
 class TypeSharding(Protocol):
     """The sharding of a type: a mesh, and the axes that split each dimension."""
 
@@ -189,7 +290,7 @@ class TypeSharding(Protocol):
     def mesh(self) -> BaseMesh: ...
 
     @property
-    def spec(self) -> Iterable[object]: ...
+    def spec(self) -> Spec: ...
 
 
 class TypeShardings:
@@ -234,7 +335,9 @@ def mesh_text(mesh: MeshAxes, order: tuple[int, ...]) -> str:
     return f"<[{axes}], device_ids={places}>"
 
 
-def layout_text(symbol: str, splits: tuple[Split, ...], ndim: int) -> str:
+def layout_text(
+    symbol: str, splits: tuple[Split, ...], ndim: int, terms: Terms = NO_TERMS
+) -> str:
     """A Shardy sharding of an array with `ndim` dimensions.
 
     >>> layout_text("@mesh", (("x", "y"), None), 3)
@@ -242,7 +345,7 @@ def layout_text(symbol: str, splits: tuple[Split, ...], ndim: int) -> str:
     """
     whole: tuple[Split, ...] = ((),) * (ndim - len(splits))
     dims = ", ".join(map(split_text, (*splits, *whole)))
-    return f"#sdy.sharding<{symbol}, [{dims}]>"
+    return f"#sdy.sharding<{symbol}, [{dims}]{terms.attribute()}>"
 
 
 def split_text(split: Split) -> str:
@@ -281,11 +384,6 @@ def first_device_text(results: int) -> str:
     return f"#sdy.sharding_per_value<[{values}]>"
 
 
-type Axes = tuple[str, ...]
-type Splits = tuple[Axes, ...]
-"""The axes that split each dimension, outer first."""
-
-
 @frozen(cache_hash=True, repr=False)
 class MeshType(ReprMixin):
     """What types know of a mesh: its axes."""
@@ -308,23 +406,60 @@ class MeshType(ReprMixin):
 
 @frozen(cache_hash=True, repr=False)
 class Explicit(ReprMixin):
-    """The explicit axes of `mesh` that split each dimension; at least one does."""
+    """The explicit axes of `mesh` that split each dimension, or have terms of it.
+
+    There is at least one.
+    """
 
     transient: ClassVar[bool] = False
 
     mesh: MeshType
     splits: Splits
+    terms: Terms = NO_TERMS
 
     def text(self) -> str:
         """The axes of all dimensions, as messages show them."""
-        return f"({', '.join(map(axes_text, self.splits))})"
+        return f"({', '.join(map(axes_text, self.splits))}){self.terms.text()}"
+
+    @property
+    def dual(self) -> "Explicit | None":
+        """What the type of the cotangent says."""
+        if not self.terms:
+            return self
+        return explicit_on(self.mesh, self.splits, self.terms.dual)
+
+    @property
+    def axes(self) -> Axes:
+        """All axes that are named."""
+        return (*[axis for axes in self.splits for axis in axes], *self.terms.axes)
 
 
-def explicit_on(mesh: MeshType | None, splits: Sequence[Axes]) -> Explicit | None:
-    """What a type says that is split so; None if no dimension is."""
-    if mesh is None or not any(splits):
+def explicit_on(
+    mesh: MeshType | None, splits: Sequence[Axes], terms: Terms = NO_TERMS
+) -> Explicit | None:
+    """What a type says that is split so; None if it says nothing."""
+    if mesh is None or not (any(splits) or terms.axes):
         return None
-    return Explicit(mesh, tuple(splits))
+    return Explicit(mesh, tuple(splits), terms)
+
+
+def opened(explicit: Explicit | None) -> Explicit | None:
+    """What the type says of a value that is open; see `Terms`."""
+    if explicit is None:
+        return None
+    return evolve(explicit, terms=evolve(explicit.terms, open=True))
+
+
+def closed(explicit: Explicit | None) -> Explicit | None:
+    """What the type says of the same value that is not open."""
+    if explicit is None:
+        return None
+    return evolve(explicit, terms=evolve(explicit.terms, open=False))
+
+
+def terms_of(explicit: Explicit | None) -> Terms:
+    """The terms of which a type speaks."""
+    return NO_TERMS if explicit is None else explicit.terms
 
 
 def axes_text(axes: Axes) -> str:
@@ -346,7 +481,7 @@ def size_text(size: object, axes: Axes) -> str:
     """
     if not axes:
         return str(size)
-    return f"{size}@{axes[0]}" if len(axes) == 1 else f"{size}@({','.join(axes)})"
+    return f"{size}@{joined(axes)}"
 
 
 def mesh_type(sharding: TypeSharding) -> MeshType:
@@ -371,7 +506,17 @@ def explicit_of(sharding: TypeSharding, ndim: int) -> Explicit | None:
             f"a sharding with {len(found)} entries, {sharding.spec}, is not for an "
             f"array with {ndim} dimensions"
         )
-    return explicit_on(mesh, [*found, *[()] * (ndim - len(found))])
+    splits = [*found, *[()] * (ndim - len(found))]
+    return explicit_on(mesh, splits, named_terms(sharding.spec, mesh))
+
+
+def named_terms(spec: Spec, mesh: MeshType) -> Terms:
+    """The terms of a spec, their axes in the order of the mesh."""
+    if not (spec.unreduced or spec.reduced):
+        return NO_TERMS
+    unreduced = tuple([a for a in mesh.names if a in spec.unreduced])
+    reduced = tuple([a for a in mesh.names if a in spec.reduced])
+    return Terms(unreduced, reduced, spec.unreduced_kind or UnreducedKind.sum)
 
 
 def explicit_axes(entry: object, known: Axes) -> Axes:
@@ -383,16 +528,20 @@ def explicit_axes(entry: object, known: Axes) -> Axes:
 def without_dim(explicit: Explicit, axis: int) -> Explicit | None:
     """What the type of one element says of a stack along dimension `axis`."""
     splits = explicit.splits
-    return explicit_on(explicit.mesh, (*splits[:axis], *splits[axis + 1 :]))
+    rest = (*splits[:axis], *splits[axis + 1 :])
+    return explicit_on(explicit.mesh, rest, explicit.terms)
 
 
 def with_dim(explicit: Explicit, axis: int, added: Axes) -> Explicit:
     """What the type of a stack says whose new dimension `added` splits."""
     splits = explicit.splits
-    return Explicit(explicit.mesh, (*splits[:axis], added, *splits[axis:]))
+    more = (*splits[:axis], added, *splits[axis:])
+    return Explicit(explicit.mesh, more, explicit.terms)
 
 
-def explicit_layout_text(symbol: str, splits: Splits, ndim: int, free: bool) -> str:
+def explicit_layout_text(
+    symbol: str, splits: Splits, ndim: int, free: bool, terms: Terms = NO_TERMS
+) -> str:
     """A Shardy sharding; with `free` other axes may split the dimensions further.
 
     >>> explicit_layout_text("@mesh", (("x",), ()), 2, False)
@@ -403,7 +552,8 @@ def explicit_layout_text(symbol: str, splits: Splits, ndim: int, free: bool) -> 
     rest = ["?"] if free else []
     dims = [[*[f'"{name}"' for name in axes], *rest] for axes in splits]
     dims += [[]] * (ndim - len(splits))
-    return f"#sdy.sharding<{symbol}, [{', '.join([braced(dim) for dim in dims])}]>"
+    text = ", ".join([braced(dim) for dim in dims])
+    return f"#sdy.sharding<{symbol}, [{text}]{terms.attribute()}>"
 
 
 def braced(parts: Sequence[str]) -> str:

@@ -11,12 +11,12 @@ from typing import Any, Final, SupportsIndex
 from verax.api.arguments.static_argnums import numbers as positions
 from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, pulled_from
-from verax.api.tracing.apply import as_typed_array
+from verax.api.tracing.apply import ENGINE, as_typed_array
 from verax.api.tracing.argument_names import ParameterNames, function_name
 from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.ir.atoms import scalar_literal
-from verax.ir.avals import is_reference
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_complex, is_float, is_inexact
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.values.array import Array
@@ -247,7 +247,16 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
 
 def one_like(value: Any) -> Array:
     """The number one in the type of a scalar; a literal of a trace, not a constant."""
-    aval, current = aval_of(value), STATE.interpreter
+    aval = aval_of(value)
+    if aval.explicit is not None:
+        whole = one_of(aval.with_explicit(None))
+        return ENGINE.core.reshard(whole, aval.cotangent().explicit)
+    return one_of(aval)
+
+
+def one_of(aval: ShapedArray) -> Array:
+    """The number one of a type; see `one_like`."""
+    current = STATE.interpreter
     if isinstance(current, Builder):
         return Tracer(current, scalar_literal(scalar_of(1, aval), aval))
     return as_typed_array(1, aval)

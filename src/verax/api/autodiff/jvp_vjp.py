@@ -46,6 +46,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.structure import create
 from verax.rules.rows.builder import Tracer
+from verax.rules.rows.masks import as_cotangent
 from verax.rules.rows.references import BoundRef
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import ShapeError
@@ -131,7 +132,7 @@ class Signature(ReprMixin):
         return [
             next(found)
             if moves and next(flags)
-            else zero(aval.tangent().with_shape((*stack, *aval.shape)))
+            else zero(aval.cotangent().with_shape((*stack, *aval.shape)))
             for aval, moves in zip(self.avals, self.active, strict=True)
         ]
 
@@ -380,7 +381,10 @@ def check_cotangent(
     """As `check_tangent`; whatever has the shape may stand for one that is not read."""
     if not is_inexact(aval.dtype) and np.shape(cast(Any, cotangent)) == aval.shape:
         return None
-    return check_tangent(describe, i, aval, cotangent)
+    found = check_tangent(describe, i, aval, cotangent)
+    if aval.explicit is None or not aval.explicit.terms:
+        return found
+    return as_cotangent(ENGINE, found, aval.cotangent())
 
 
 def type_text(aval: ShapedArray) -> str:

@@ -58,6 +58,7 @@ from verax.ops.custom.vjp import (
     VjpRule,
     custom_vjp_call_p,
 )
+from verax.rules.rows.masks import as_cotangent
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 from verax.rules.values.state import entered
@@ -162,7 +163,7 @@ class UserVjp(UserRules):
 
         flat.__name__ = self.backward_purpose
         cts = [
-            a.tangent() for a, flag in zip(self.out_avals, given, strict=True) if flag
+            a.cotangent() for a, flag in zip(self.out_avals, given, strict=True) if flag
         ]
         _, tree = pytrees.flatten((([0] * len(avals), [0] * len(cts)), {}))
         with entered(self.context):
@@ -176,7 +177,7 @@ class UserVjp(UserRules):
         """Call the backward rule: cotangents, and of which arguments they are."""
         found = iter(live)
         cts = [
-            next(found) if flag else instantiate(aval.tangent(), self.symbolic)
+            next(found) if flag else instantiate(aval.cotangent(), self.symbolic)
             for aval, flag in zip(self.out_avals, given, strict=True)
         ]
         ct = self.out_tree.unflatten(cts)
@@ -228,7 +229,7 @@ class UserVjp(UserRules):
         """
         if ct is None:
             return None
-        due = self.avals[i].tangent()
+        due = self.avals[i].cotangent()
         if isinstance(ct, SymbolicZero):
             if ct.shape == due.shape and fits(ct.aval, due):
                 return None
@@ -251,7 +252,7 @@ class UserVjp(UserRules):
                 f"{self.backward_purpose} returned {describe_type(given)} as the "
                 f"cotangent of {self.argument(i)}, which is {describe_type(due)}"
             )
-        return ENGINE.core.convert(ct, due.dtype, due.weak_type)
+        return as_cotangent(ENGINE, ct, due)
 
     def argument(self, i: int) -> str:
         """How messages call leaf `i` of the differentiable arguments."""

@@ -44,6 +44,7 @@ from verax.backend.runtime.client import Device
 from verax.backend.runtime.transfers import check_transfer
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DTypeLike, as_dtype, canonical, is_extended, stored_dtype
+from verax.ir.meshes import UnreducedKind
 from verax.ops.structure.memories import in_memory
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
@@ -204,6 +205,12 @@ def moved(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:
     Raises:
         ValueError: that would need other devices than those of the array.
     """
+    if unreduced_of(place) or unreduced_of(x.sharding):
+        if x.sharding.is_equivalent_to(place, x.ndim):
+            return with_buffer(put(x, place, committed))
+        check_sums(place)
+        if set(x.sharding.ordered) <= set(place.ordered):
+            return resharded(x, place)
     if not (State.joined and unreadable(x)):
         return with_buffer(put(x, place, committed))
     if x.sharding.ordered != place.ordered:
@@ -214,6 +221,28 @@ def moved(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:
             "process with verax.experimental.multihost_utils.process_allgather"
         )
     place.check(x.shape, f"an array {x.aval}")
+    return resharded(x, place)
+
+
+def unreduced_of(place: Sharding) -> frozenset[str]:
+    """The axes along which devices hold terms of an array that lies so."""
+    return place.spec.unreduced if isinstance(place, NamedSharding) else frozenset()
+
+
+def check_sums(place: Sharding) -> None:
+    """Raise NotImplementedError for terms that are not those of a sum."""
+    if isinstance(place, NamedSharding) and place.spec.unreduced_kind not in (
+        None,
+        UnreducedKind.sum,
+    ):
+        raise NotImplementedError(
+            f"device_put cannot make terms of another kind than `sum`, as {place} asks "
+            "for; a reduction with out_sharding can"
+        )
+
+
+def resharded(x: ConcreteArray, place: Sharding) -> ConcreteArray:
+    """The array at another place, where a program moves it."""
     found = jit(same, out_shardings=place)(x)
     assert isinstance(found, ConcreteArray)
     return found

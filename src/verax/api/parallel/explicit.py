@@ -23,6 +23,7 @@ from verax.ir.meshes import (
     AxisType,
     Explicit,
     MeshType,
+    Terms,
     as_names,
     explicit_on,
     says_nothing,
@@ -250,4 +251,11 @@ def explicit_under(explicit: Explicit, mesh: Mesh) -> Explicit | None:
     known = set(mesh.explicit_axes)
     splits = [tuple([a for a in axes if a in known]) for axes in explicit.splits]
     kind = MeshType(mesh.axis_names, mesh.axis_sizes, mesh.axis_types)
-    return explicit_on(kind, splits)
+    terms = explicit.terms
+    if not known.issuperset(terms.axes):
+        terms = Terms(
+            tuple([a for a in terms.unreduced if a in known]),
+            tuple([a for a in terms.reduced if a in known]),
+            terms.kind,
+        )
+    return explicit_on(kind, splits, terms)

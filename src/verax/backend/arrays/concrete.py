@@ -411,8 +411,9 @@ def shards_of(x: ConcreteArray, place: Sharding) -> list[Shard]:
         if is_local(device):
             shape = place.shard_shape(x.shape)
             own = SingleDeviceSharding(device, memory_kind=place.kind)
-            part = buffers.retyped(next(held), stored_aval(x.aval.with_shape(shape)))
-            data = placed(x.aval.with_shape(shape), own, True, buffer=part)
+            aval = x.aval.with_explicit(None).with_shape(shape)
+            part = buffers.retyped(next(held), stored_aval(aval))
+            data = placed(aval, own, True, buffer=part)
         found.append(Shard(device, index, number, data))
     return found
 

@@ -7,7 +7,8 @@ compiled programs are looked up; the functions know buffers and NumPy, not array
     to_numpy(buffer, sharding, aval)
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,15 @@ from verax.backend.runtime.buffers import Aval, AvalLike, Buffer
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, device_value, float0
 from verax.ir.extended import ExtendedDType
+from verax.ir.meshes import UnreducedKind
 from verax.rules.values.state import State
+
+COMBINED: Final[Mapping[UnreducedKind | None, Callable[..., np.ndarray]]] = {
+    UnreducedKind.sum: np.add,
+    UnreducedKind.max: np.maximum,
+    UnreducedKind.min: np.minimum,
+}
+"""How terms make a value."""
 
 
 class Placed(NamedTuple):
@@ -62,6 +71,14 @@ def spread(
         return buffers.from_numpy(values, local[0], copy=copy, aval=stored)
     indices = place.devices_indices_map(stored.shape)
     parts = [part_of(values, indices[device], copy) for device in local]
+    tiling = place.tiling(len(stored.shape))
+    if tiling.terms and tiling.kind is UnreducedKind.sum:  # one term is all of the sum
+        pairs = zip(place.ordered, tiling.terms, strict=True)
+        own = [term for device, term in pairs if is_local(device)]
+        parts = [
+            np.zeros_like(part) if term else part
+            for part, term in zip(parts, own, strict=True)
+        ]
     sharding = runtime_sharding(place, len(stored.shape))
     return buffers.put_parts(stored, sharding, parts, local)
 
@@ -109,7 +126,16 @@ def to_numpy(buffer: Buffer, place: Sharding, aval: AvalLike) -> np.ndarray:
         return buffers.to_numpy(parts[0])
     whole = np.empty(aval.shape, aval.dtype)
     indices = place.devices_indices_map(aval.shape)
-    for device, part in zip(place.ordered, parts, strict=True):
-        whole[indices[device]] = buffers.to_numpy(part)
+    tiling = place.tiling(len(aval.shape))
+    terms = tiling.terms or (0,) * len(parts)
+    seen: set[tuple[tuple[int, ...], int]] = set()
+    combine = COMBINED[tiling.kind or UnreducedKind.sum]
+    order = sorted(range(len(parts)), key=terms.__getitem__)
+    for i in order:
+        if (key := (tiling.places[i], terms[i])) in seen:
+            continue
+        seen.add(key)
+        index, values = indices[place.ordered[i]], buffers.to_numpy(parts[i])
+        whole[index] = combine(whole[index], values) if terms[i] else values
     whole.flags.writeable = False
     return whole

@@ -9,12 +9,13 @@ constant is written once, before its first use, so the same calls give the same 
     text.lines                # ['    %2 = "stablehlo.sine"(%1) : ...']
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+from attrs import frozen
 
 from verax.backend.lowering.mlir_text import (
     FRONTEND,
@@ -26,6 +27,7 @@ from verax.backend.lowering.mlir_text import (
 )
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import device_value
+from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import Operand, Region, i64s
 
 # What ends a region, of operations that do not take the usual one.
@@ -37,6 +39,14 @@ def scalar_bytes(value: object, aval: ShapedArray) -> bytes:
     return device_value(value, aval.dtype).tobytes()
 
 
+@frozen(repr=False)
+class Summed(ReprMixin):
+    """Which values of a rule have terms; the attribute that says so, for a type."""
+
+    names: set[str]
+    text: Callable[[ShapedArray], str | None]
+
+
 class FunctionText:
     """The part of an `Emitter` that needs only the function itself."""
 
@@ -46,6 +56,7 @@ class FunctionText:
         self.scalars: dict[tuple[Hashable, ...], Operand] = {}
         # What operations tell the compiler, as MLIR text.
         self.told = ""
+        self.terms: Summed | None = None
 
     def label(self) -> str:
         """A fresh name."""
@@ -94,14 +105,37 @@ class FunctionText:
                 f'    {out.name} = "{name}"({ins}){bodies}{extra} : '
                 f"({types}) -> {mlir_type(out.aval)}\n"
             )
-            return (out,)
+            return (out,) if self.terms is None else self.with_terms(xs, (out,))
         label = self.label()
         made = ", ".join([mlir_type(aval) for aval in results])
         binding = f"{label}:{len(results)} = " if results else ""
         self.lines.append(
             f'    {binding}"{name}"({ins}){bodies}{extra} : ({types}) -> ({made})\n'
         )
-        return tuple([Operand(f"{label}#{i}", a) for i, a in enumerate(results)])
+        several = tuple([Operand(f"{label}#{i}", a) for i, a in enumerate(results)])
+        return several if self.terms is None else self.with_terms(xs, several)
+
+    def with_terms(
+        self, operands: Sequence[Operand], results: tuple[Operand, ...]
+    ) -> tuple[Operand, ...]:
+        """Results in the rule of a linear row, which have terms if an operand has.
+
+        XLA does not find that out.
+        """
+        terms = self.terms
+        assert terms is not None
+        if terms.names.isdisjoint([x.name for x in operands]):
+            return results
+        self.terms = None
+        found = [
+            self.op("sdy.sharding_constraint", (x,), (x.aval,), sharding=text)[0]
+            if (text := terms.text(x.aval))
+            else x
+            for x in results
+        ]
+        self.terms = terms
+        terms.names.update([x.name for x in found])
+        return tuple(found)
 
     def region(self, region: tuple[Sequence[ShapedArray], Region], end: str) -> str:
         """The text of a region: a block with arguments, which `end` ends."""

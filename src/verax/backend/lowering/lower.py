@@ -125,7 +125,8 @@ def lowered_here(
     given = [d for d, flag in zip(donated, kept, strict=False) if flag]
     marks, ends = attributes(module, body, consts, given, kept, spread)
     memories = None if spread is None else spread.memories.kept(kept)
-    module.function("main", body, consts, marks, ends, public=True, memories=memories)
+    summed = () if spread is None else spread.summed
+    module.function("main", body, consts, marks, ends, True, memories, summed)
     text = module_text(module, f"jit_{name}")
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     host_calls = HostCalls(tuple(module.calls), body.effects, tuple(module.partitions))

@@ -14,6 +14,7 @@ from verax.backend.lowering.mlir_text import stored_shape
 from verax.ir.avals import ShapedArray
 from verax.ir.meshes import (
     FIRST_DEVICE,
+    NO_TERMS,
     AxisType,
     BaseMesh,
     Layout,
@@ -23,6 +24,7 @@ from verax.ir.meshes import (
     first_device_text,
     layout_text,
     mesh_text,
+    terms_of,
 )
 
 
@@ -58,7 +60,9 @@ class Meshes:
         if len(self.order) < 2:
             return None
         symbol = self.symbol(layout.mesh)
-        return layout_text(symbol, layout.splits, len(stored_shape(aval)))
+        ndim = len(stored_shape(aval))
+        terms = layout.terms if aval.size else NO_TERMS  # XLA drops constraints of none
+        return layout_text(symbol, layout.splits, ndim, terms)
 
     def typed_layout(self, mesh: MeshType, aval: ShapedArray) -> str | None:
         """See `Emitter.typed_layout`."""
@@ -68,9 +72,9 @@ class Meshes:
         splits = ((),) * aval.ndim if explicit is None else explicit.splits
         free = AxisType.Auto in mesh.types
         ndim = len(stored_shape(aval))
-        return explicit_layout_text(
-            self.symbol(self.concrete(mesh)), splits, ndim, free
-        )
+        symbol = self.symbol(self.concrete(mesh))
+        terms = terms_of(explicit) if aval.size else NO_TERMS
+        return explicit_layout_text(symbol, splits, ndim, free, terms)
 
     def concrete(self, mesh: MeshType) -> MeshAxes:
         """The devices along the axes of a type: those of the program's own mesh."""

@@ -32,7 +32,7 @@ from verax.backend.lowering.equation_templates import (
     is_empty,
     only,
 )
-from verax.backend.lowering.function_writer import FunctionText
+from verax.backend.lowering.function_writer import FunctionText, Summed
 from verax.backend.lowering.live_body import Body, body_of
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.mlir_text import mlir_type, symbol
@@ -47,6 +47,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value, int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
+from verax.ir.meshes import Explicit, Layout, terms_of
 from verax.ops.structure.memories import DEVICE, moved
 from verax.rules.rows.emitter import (
     TOKEN,
@@ -223,14 +224,15 @@ class Module:
         consts: Sequence[Literal],
         marks: Sequence[str] = (),
         ends: Sequence[str] = (),
-        *,
         public: bool = False,
         memories: Memories | None = None,
+        summed: Sequence[Layout | None] = (),
     ) -> None:
         """Write one function: constants, then inputs, to outputs.
 
         With `memories`, inputs come from them and outputs go there: what is computed
-        is in the device's own. On the CPU all memories are one.
+        is in the device's own. On the CPU all memories are one. Outputs are brought to
+        where `summed` says.
         """
         writer = self.writer()
         inputs = [writer.name(c.aval) for c in consts]
@@ -252,6 +254,8 @@ class Module:
             writer.start_order(public=public)
         writer.run(body.eqns, env)
         outs = [writer.read(a, env) for a in body.outvars]
+        if summed:
+            outs = [brought(writer, *x) for x in zip(outs, summed, strict=True)]
         if far is not None:
             outs = sent(writer, outs, far)
         if ordered and not public:
@@ -405,6 +409,7 @@ class Writer(FunctionText):
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """See `Emitter.inline`."""
+        operands = held_terms(self, operands, [v.aval for v in jaxpr.invars])
         env: Env = [x.name or x for x in operands]
         env += [""] * (variables(jaxpr) - len(env))
         self.run(jaxpr.eqns, env)
@@ -510,7 +515,9 @@ class Writer(FunctionText):
             found = called(self, module.shared(key), ins, outs)
             return [x.name for x in split_as_typed(self, row, eqn, found)]
         start, ordered = len(self.lines), is_ordered(eqn.effects)
+        self.terms = summed_operands(self, row, eqn, operands)
         results = lowered(self, row, eqn.params, operands, outs, ordered=ordered)
+        self.terms = None
         size = sum([line.count("\n") for line in self.lines[start:]])
         if size >= LARGE and not ordered and not self.told:
             module.large.add(key)
@@ -554,11 +561,62 @@ def split_as_typed(
 ) -> Sequence[Operand]:
     """Results of an equation, which lie as explicit mesh axes in its types say."""
     avals, outs = types(eqn.invars), types(eqn.outvars)
-    if row.sharding is as_typed or not is_split((*avals, *outs)):
+    if row.sharding is as_typed:
+        return held_terms(writer, results, outs)
+    if not is_split((*avals, *outs)):
         return results
     mesh = common_mesh((*avals, *outs))
     assert mesh is not None
     return constrained(writer, results, outs, mesh)
+
+
+def summed_operands(
+    writer: Writer, row: Row[Any], eqn: Eqn, operands: Sequence[Operand]
+) -> Summed | None:
+    """Which operands of a linear row have terms, if some do.
+
+    What the rule makes of them is split as what has the same shape.
+    """
+    if row.sharding is as_typed:
+        return None
+    avals, outs = types(eqn.invars), types(eqn.outvars)
+    known = [a.explicit for a in avals if terms_of(a.explicit).unreduced]
+    if not known:
+        return None
+    found = {a.shape: a.explicit for a in (*avals, *outs) if a.explicit in known}
+    found |= {a.shape: a.explicit for a in outs if a.explicit is not None}
+    whole, meshes = known[0], writer.module.meshes
+    assert whole is not None
+
+    def text(aval: ShapedArray) -> str | None:
+        own = found.get(aval.shape)
+        splits = ((),) * aval.ndim if own is None else own.splits
+        return meshes.typed_layout(
+            whole.mesh, aval.with_explicit(Explicit(whole.mesh, splits, whole.terms))
+        )
+
+    names = {
+        x.name
+        for x, aval in zip(operands, avals, strict=True)
+        if terms_of(aval.explicit).unreduced
+    }
+    return Summed(names, text)
+
+
+def held_terms(
+    writer: Writer, xs: Sequence[Operand], avals: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """The values; of those of which devices hold terms, XLA is told so.
+
+    It does not find that out for what enters and leaves regions.
+    """
+    found = list(xs)
+    for i, aval in enumerate(avals):
+        if terms_of(aval.explicit).unreduced:
+            assert aval.explicit is not None
+            mesh = aval.explicit.mesh
+            (found[i],) = constrained(writer, xs[i : i + 1], [aval], mesh)
+    return found
 
 
 def constant_array(writer: Writer, literal: Literal) -> Operand:
@@ -622,6 +680,14 @@ def choice(
     op = writer.threaded if ordered else writer.op
     regions = [((), on(platform)) for platform in module.platforms]
     return op("stablehlo.case", (PLATFORM,), outs, regions)
+
+
+def brought(writer: Writer, x: Operand, layout: Layout | None) -> Operand:
+    """A value that lies so, its terms summed where they are to be."""
+    text = None if layout is None else writer.layout(layout, x.aval)
+    if text is None:
+        return x
+    return writer.op("sdy.sharding_constraint", (x,), (x.aval,), sharding=text)[0]
 
 
 def fetched(writer: Writer, xs: Sequence[Operand], memories: Memories) -> list[Operand]:

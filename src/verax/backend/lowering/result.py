@@ -95,6 +95,17 @@ class Spread(ReprMixin):
     of_constant: Callable[[Literal], Layout | None]
     memories: Memories
 
+    @property
+    def summed(self) -> tuple[Layout | None, ...]:
+        """Where results must be brought: nothing if no device holds terms of a value.
+
+        XLA brings them elsewhere by itself, but makes no sums.
+        """
+        layouts = (*self.ins, *self.outs)
+        if any([layout is not None and bool(layout.terms) for layout in layouts]):
+            return self.outs
+        return ()
+
 
 def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
     """The array constants of a jaxpr and of those inside, one per object."""

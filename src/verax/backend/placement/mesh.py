@@ -13,6 +13,7 @@ entry for each dimension of an array: an axis, several, or None; both are values
 import enum
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ContextDecorator
+from functools import partial
 from math import prod
 from types import TracebackType
 from typing import Any, ClassVar, Final
@@ -31,7 +32,10 @@ from verax.ir.meshes import (
     AxisTypes,
     BaseMesh,
     MeshAxes,
+    Terms,
+    UnreducedKind,
     as_names,
+    braced,
     checked_names,
     checked_types,
 )
@@ -71,47 +75,58 @@ def as_partition(entry: object) -> Partition:
     )
 
 
-def check_none(name: str, axes: object) -> None:
-    """Raise unless `axes` is a set without elements."""
+def as_axis_set(name: str, axes: object) -> frozenset[str]:
+    """The axes that `PartitionSpec` takes as `name`."""
     if not isinstance(axes, set | frozenset):
         raise TypeError(f"PartitionSpec takes a set as {name}, not {axes!r}")
-    if axes:
-        raise ValueError(
-            f"PartitionSpec got {name}={set(axes)!r}, which is for Explicit mesh axes: "
-            "those of verax are Auto or Manual"
-        )
+    if not all(isinstance(axis, str) for axis in axes):
+        raise ValueError(f"PartitionSpec takes names of mesh axes in {name}: {axes!r}")
+    return frozenset(axes)
 
 
 class PartitionSpec:
     """The mesh axes that split each dimension; dimensions without entry are whole.
 
-    `unreduced` and `reduced` axes are those of Explicit meshes, which verax lacks: the
-    two must be empty sets.
+    Along `unreduced` axes, which are Explicit, the devices hold terms of the value,
+    which is their sum, or what else `unreduced_kind` says. Along `reduced` axes each
+    holds the value, and terms of its cotangent.
 
     Raises:
-        TypeError: an entry is not a name, tuple of names, None or `UNCONSTRAINED`, or
-            `unreduced` or `reduced` is not a set.
-        ValueError: there are unreduced or reduced axes.
+        TypeError: an entry is not a name, tuple of names, None or `UNCONSTRAINED`,
+            `unreduced` or `reduced` is not a set, or `unreduced_kind` not a kind.
+        ValueError: an axis occurs in two of `partitions`, `unreduced` and `reduced`, or
+            there is an `unreduced_kind` without unreduced axes.
     """
 
     __module__ = "verax.sharding"
 
     transient: ClassVar[bool] = False
 
-    __slots__ = ("partitions",)
+    __slots__ = ("partitions", "reduced", "unreduced", "unreduced_kind")
     UNCONSTRAINED = UNCONSTRAINED
     partitions: tuple[Partition, ...]
+    unreduced: frozenset[str]
+    reduced: frozenset[str]
+    unreduced_kind: UnreducedKind | None
 
     def __init__(
         self,
         *partitions: Any,
         unreduced: Set[str] = frozenset(),
         reduced: Set[str] = frozenset(),
-        unreduced_kind: None = None,
+        unreduced_kind: UnreducedKind | None = None,
     ) -> None:
-        check_none("unreduced", unreduced)
-        check_none("reduced", reduced)
-        object.__setattr__(self, "partitions", tuple(map(as_partition, partitions)))
+        kind = UnreducedKind.sum if unreduced and unreduced_kind is None else None
+        fields = {
+            "partitions": tuple(map(as_partition, partitions)),
+            "unreduced": as_axis_set("unreduced", unreduced),
+            "reduced": as_axis_set("reduced", reduced),
+            "unreduced_kind": unreduced_kind or kind,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        if unreduced or reduced or unreduced_kind is not None:
+            check_terms(self)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a PartitionSpec is immutable: make a new one")
@@ -126,33 +141,31 @@ class PartitionSpec:
         return self.partitions[index]
 
     def __add__(self, other: "PartitionSpec | tuple[Any, ...]") -> "PartitionSpec":
-        if isinstance(other, PartitionSpec | tuple):
+        if isinstance(other, PartitionSpec):
+            if self.unreduced_kind != other.unreduced_kind:
+                raise TypeError(
+                    f"PartitionSpecs that are added have one unreduced_kind: {self} "
+                    f"and {other}"
+                )
+            return self.update(
+                [*self, *other],
+                unreduced=self.unreduced | other.unreduced,
+                reduced=self.reduced | other.reduced,
+            )
+        if isinstance(other, tuple):
+            check_no_terms(self, other)
             return PartitionSpec(*self, *other)
         return NotImplemented
 
     def __radd__(self, other: tuple[Any, ...]) -> "PartitionSpec":
         if isinstance(other, tuple):
+            check_no_terms(self, other)
             return PartitionSpec(*other, *self)
         return NotImplemented
 
-    @property
-    def unreduced(self) -> frozenset[str]:
-        """The mesh axes over which values are yet to be summed: none."""
-        return frozenset()
-
-    @property
-    def reduced(self) -> frozenset[str]:
-        """The mesh axes over which cotangents are yet to be summed: none."""
-        return frozenset()
-
-    @property
-    def unreduced_kind(self) -> None:
-        """How values are yet to be combined: not at all."""
-        return None
-
     def padded(self, ndim: int) -> "PartitionSpec":
         """The spec with an entry for each of `ndim` dimensions."""
-        return PartitionSpec(*self, *[None] * (ndim - len(self)))
+        return self.update([*self, *[None] * (ndim - len(self))])
 
     def index(self, value: Any) -> int:
         """The first dimension with this entry.
@@ -169,22 +182,87 @@ class PartitionSpec:
     def update(
         self, partitions: Sequence[Any] | None = None, **sets: Any
     ) -> "PartitionSpec":
-        """A spec with other entries; `sets` are its other arguments."""
-        return PartitionSpec(*self if partitions is None else partitions, **sets)
+        """A spec with other entries; `sets` are its other arguments that change."""
+        return PartitionSpec(
+            *self if partitions is None else partitions, **{**self.terms(), **sets}
+        )
+
+    def terms(self) -> dict[str, Any]:
+        """The arguments by keyword that are not as they are by default."""
+        named = {
+            "unreduced": self.unreduced,
+            "reduced": self.reduced,
+            "unreduced_kind": self.unreduced_kind,
+        }
+        return {name: value for name, value in named.items() if value}
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, PartitionSpec):
-            return self.partitions == other.partitions
+            return (
+                self.partitions == other.partitions
+                and self.unreduced == other.unreduced
+                and self.reduced == other.reduced
+                and self.unreduced_kind == other.unreduced_kind
+            )
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.partitions)
+        return hash((self.partitions, self.unreduced, self.reduced))
 
     def __repr__(self) -> str:
-        return f"P({', '.join(map(repr, self.partitions))})"
+        parts = list(map(repr, self.partitions))
+        for name, value in self.terms().items():
+            kind = isinstance(value, UnreducedKind)
+            shown = value.name if kind else braced(list(map(repr, sorted(value))))
+            parts.append(f"{name}={shown}")
+        return f"P({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PartitionSpec, self.partitions
+        return partial(PartitionSpec, **self.terms()), self.partitions
+
+
+def spec_with(splits: Sequence[Any], terms: Terms) -> PartitionSpec:
+    """The spec of a type whose dimensions are split so."""
+    if not terms:
+        return PartitionSpec(*splits)
+    return PartitionSpec(
+        *splits,
+        unreduced=frozenset(terms.unreduced),
+        reduced=frozenset(terms.reduced),
+        unreduced_kind=terms.kind if terms.unreduced else None,
+    )
+
+
+def check_no_terms(spec: PartitionSpec, other: tuple[Any, ...]) -> None:
+    """Raise TypeError if a spec cannot be joined with a tuple."""
+    if spec.unreduced or spec.reduced:
+        raise TypeError(
+            f"a tuple, {other}, cannot be added to {spec}, which has unreduced or "
+            "reduced axes; make a PartitionSpec of it"
+        )
+
+
+def check_terms(spec: PartitionSpec) -> None:
+    """Raise unless unreduced and reduced axes go with each other and the partitions."""
+    kind = spec.unreduced_kind
+    if kind is not None and not isinstance(kind, UnreducedKind):
+        raise TypeError(f"PartitionSpec takes an UnreducedKind, not {kind!r}")
+    if kind is not None and not spec.unreduced:
+        raise ValueError(f"{spec} has an unreduced_kind, but no unreduced axes")
+    if spec.unreduced & spec.reduced:
+        raise ValueError(
+            "`unreduced` and `reduced` axes of a PartitionSpec cannot overlap, got "
+            f"{spec}"
+        )
+    for entry in spec.partitions:
+        axes = (entry,) if isinstance(entry, str) else entry
+        used = set(axes) if isinstance(axes, tuple) else set()
+        for what in ("unreduced", "reduced"):
+            if used & getattr(spec, what):
+                raise ValueError(
+                    f"partitions cannot overlap with {what} axes passed to "
+                    f"PartitionSpec, got {spec}"
+                )
 
 
 @frozen(repr=False)

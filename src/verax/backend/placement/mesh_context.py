@@ -24,6 +24,7 @@ from verax.backend.placement.mesh import (
     PartitionSpec,
     current_mesh,
     enclose,
+    spec_with,
 )
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import devices
@@ -199,4 +200,4 @@ def said(explicit: Explicit) -> NamedSharding:
     axes = AbstractMesh(known.sizes, known.names, known.types)
     mesh = abstract_mesh_of(axes, devices()[0])
     entries = [axes or None for axes in explicit.splits]
-    return NamedSharding(mesh, PartitionSpec(*entries))
+    return NamedSharding(mesh, spec_with(entries, explicit.terms))

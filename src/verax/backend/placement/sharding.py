@@ -28,7 +28,16 @@ from verax.backend.placement.mesh import (
 from verax.backend.runtime.buffers import single_device
 from verax.backend.runtime.client import Device, devices as all_devices
 from verax.ir.avals import Shape
-from verax.ir.meshes import AxisType, BaseMesh, Layout, Split
+from verax.ir.meshes import (
+    NO_TERMS,
+    AxisType,
+    BaseMesh,
+    Layout,
+    Split,
+    UnreducedKind,
+    mesh_type,
+    named_terms,
+)
 from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.values.memo import pure
 
@@ -52,12 +61,17 @@ def own_kind(kind: str | None) -> str | None:
 
 @frozen(repr=False)
 class Tiling(ReprMixin):
-    """How many tiles each dimension has, and the tile of each device, by number."""
+    """How many tiles each dimension has, and the tile of each device, by number.
+
+    Where devices hold terms of the values, `terms` has for each which of them.
+    """
 
     transient: ClassVar[bool] = False
 
     counts: tuple[int, ...]
     places: tuple[tuple[int, ...], ...]
+    terms: tuple[int, ...] = ()
+    kind: UnreducedKind | None = None
 
 
 def said(what: Words) -> str:
@@ -268,6 +282,8 @@ class NamedSharding(Sharding):
                     "can split one dimension only"
                 )
             used.add(name)
+        if self.spec.unreduced or self.spec.reduced:
+            check_explicit_terms(self.mesh, self.spec)
 
     @cached_property
     def explicit(self) -> bool:
@@ -292,7 +308,8 @@ class NamedSharding(Sharding):
     @cached_property
     def layout(self) -> Layout:
         """The sharding as the data that programs hold."""
-        return Layout(self.concrete.axes, self.splits)
+        terms = named_terms(self.spec, mesh_type(self)) if self.explicit else NO_TERMS
+        return Layout(self.concrete.axes, self.splits, terms)
 
     @cached_property
     def ordered(self) -> tuple[Device, ...]:
@@ -306,7 +323,8 @@ class NamedSharding(Sharding):
     def replicated_axes(self) -> frozenset[str]:
         """The axes of the mesh along which every device holds the same."""
         used = {name for split in self.splits for name in split or ()}
-        return frozenset(self.mesh.axis_names) - used
+        terms = self.spec.unreduced | self.spec.reduced
+        return frozenset(self.mesh.axis_names) - used - terms
 
     def update(self, **changed: Any) -> "NamedSharding":
         """The sharding with some of `mesh`, `spec` and `memory_kind` changed."""
@@ -318,6 +336,8 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
+        if self.spec.unreduced:
+            return False
         sizes = self.mesh.shape
         return prod([sizes[a] for split in self.splits for a in split or ()]) == 1
 
@@ -428,7 +448,31 @@ def named_tiling(sharding: NamedSharding, ndim: int) -> Tiling:
         digits.append(place.reshape(-1).tolist())
     order = np.argsort(mesh.device_ids.reshape(-1), kind="stable").tolist()
     places = tuple([tuple([digit[i] for digit in digits]) for i in order])
-    return Tiling(tuple(counts), places)
+    unreduced = [name for name in mesh.axis_names if name in sharding.spec.unreduced]
+    if not unreduced:
+        return Tiling(tuple(counts), places)
+    term = np.zeros(mesh.devices.shape, int)
+    for name in unreduced:
+        term = term * mesh.shape[name] + coordinates[name]
+    found = term.reshape(-1).tolist()
+    terms = tuple([found[i] for i in order])
+    return Tiling(tuple(counts), places, terms, sharding.spec.unreduced_kind)
+
+
+def check_explicit_terms(mesh: BaseMesh, spec: PartitionSpec) -> None:
+    """Raise ValueError unless the axes of terms are explicit ones of the mesh."""
+    for what, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        for axis in sorted(axes):
+            if axis not in mesh.axis_names:
+                raise ValueError(
+                    f"{what} axes {axis!r} of {spec} is not found in {mesh}; its axes "
+                    f"are {', '.join(map(repr, mesh.axis_names))}"
+                )
+            if axis not in mesh.explicit_axes:
+                raise ValueError(
+                    f"{what} axes can only be AxisType.Explicit ones, but {spec} names "
+                    f"{axis!r} of {mesh}"
+                )
 
 
 def check_present(sharding: Sharding) -> None:
@@ -460,18 +504,26 @@ def runtime_sharding(sharding: Sharding, ndim: int) -> _jax.Sharding:
 
 def hlo_sharding(tiling: Tiling, count: int) -> _hlo.HloSharding:
     """XLA's own form: an array of device positions, copies along its last dimension."""
-    parts = prod(tiling.counts)
+    terms = max(tiling.terms, default=0) + 1
+    parts = prod(tiling.counts) * terms
     if parts == 1:
         return _hlo.HloSharding.replicate()
-    table = np.zeros((*tiling.counts, count // parts), np.int64)
+    table = np.zeros((*tiling.counts, terms, count // parts), np.int64)
     used: dict[tuple[int, ...], int] = {}
-    for position, place in enumerate(tiling.places):
+    for position, tile in enumerate(tiling.places):
+        place = (*tile, tiling.terms[position] if tiling.terms else 0)
         copy = used.get(place, 0)
         used[place] = copy + 1
         table[(*place, copy)] = position
-    if count == parts:
-        return _hlo.HloSharding.subgroup_with_device_ordering(table[..., 0])
-    kinds = [_hlo.OpSharding.Type.REPLICATED]
+    kinds = []
+    if terms > 1:
+        kinds.append(_hlo.OpSharding.Type.UNREDUCED)
+    else:
+        table = table[..., 0, :]
+    if count > parts:
+        kinds.append(_hlo.OpSharding.Type.REPLICATED)
+    else:
+        table = table[..., 0]
     return _hlo.HloSharding.subgroup_with_device_ordering(table, kinds)
 
 

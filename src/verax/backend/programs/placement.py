@@ -22,6 +22,7 @@ from verax.backend.placement.mesh import (
     Mesh,
     PartitionSpec,
     current_mesh,
+    spec_with,
 )
 from verax.backend.placement.sharding import (
     DEVICE,
@@ -33,7 +34,7 @@ from verax.backend.runtime.client import Device, default_client, local_devices
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.consts import Slot
 from verax.ir.jaxpr import Jaxpr, Literal
-from verax.ir.meshes import MeshAxes, MeshType, says_nothing
+from verax.ir.meshes import MeshAxes, MeshType, says_nothing, terms_of
 from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.calls.callbacks import CallbackParams
@@ -241,7 +242,8 @@ def place_as_typed(aval: ShapedArray, mesh: Mesh, around: Mesh) -> NamedSharding
     if not (mesh.are_all_axes_explicit and around.are_all_axes_explicit):
         return None
     splits = ((),) * aval.ndim if aval.explicit is None else aval.explicit.splits
-    return NamedSharding(mesh, PartitionSpec(*[axes or None for axes in splits]))
+    spec = spec_with([axes or None for axes in splits], terms_of(aval.explicit))
+    return NamedSharding(mesh, spec)
 
 
 def has_place(x: object) -> bool:

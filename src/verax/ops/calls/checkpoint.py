@@ -36,6 +36,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
     as_typed,
+    unsplit,
 )
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -95,8 +96,8 @@ class CheckpointParams(NamedCall):
 def checkpoint_typing(
     p: CheckpointParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
-    found = [aval.with_explicit(None) for aval in avals]
-    if found != [aval.with_explicit(None) for aval in p.jaxpr.in_avals]:
+    found = [unsplit(aval) for aval in avals]
+    if found != [unsplit(aval) for aval in p.jaxpr.in_avals]:
         raise TypeError(
             f"checkpoint of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}"
         )

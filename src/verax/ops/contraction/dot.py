@@ -9,6 +9,7 @@ batch dimensions, the free ones of the left, the free ones of the right::
 from collections.abc import Sequence
 from math import prod
 from random import Random
+from typing import cast
 
 import numpy as np
 from attrs import evolve, frozen
@@ -29,7 +30,17 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
-from verax.ir.meshes import Splits, axes_text, says_nothing
+from verax.ir.meshes import (
+    NO_TERMS,
+    Splits,
+    Terms,
+    TypeShardings,
+    axes_text,
+    closed,
+    opened,
+    says_nothing,
+    terms_of,
+)
 from verax.ir.records import ReprMixin
 from verax.ops.contraction.dot_chains import LONG_CHAIN, product
 from verax.ops.contraction.dot_samples import (
@@ -49,12 +60,13 @@ from verax.ops.contraction.precision import (
     precision_of,
     storage,
 )
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import retyped, sharded
 from verax.rules.families.bilinear import bilinear
 from verax.rules.rows.eager_costs import contraction
 from verax.rules.rows.emitter import Emitter, Operand, converted, ints
 from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Sample
-from verax.rules.rows.type_shardings import connected
+from verax.rules.rows.type_shardings import common_mesh, connected, is_open
+from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
@@ -255,8 +267,25 @@ def contract_back(
     # The result holds: batch, own free, then the other's contracted, in its own order.
     order = sorted(range(len(contracted[side])), key=contracted[1 - side].__getitem__)
     held = (*batch[side], *mine, *(contracted[side][i] for i in order))
-    product = dot_general_p.call(back, ct, other)
+    if own.explicit is not None and own.explicit.terms.reduced:
+        product = summed_later(back, ct, other)  # terms of this cotangent are due
+    else:
+        product = dot_general_p.call(back, ct, other)
     return engine.core.transpose(product, tuple(held.index(i) for i in range(own.ndim)))
+
+
+def summed_later(p: DotParams, x: Array, y: Array) -> Array:
+    """The contraction, its sums over what splits both operands left to be made.
+
+    It is a program of its own, because types of arrays do not hold what is open.
+    """
+
+    def body(x: Array, y: Array) -> Sequence[Array]:
+        found = dot_general_p.call(p, retyped(x, opened(x.aval.explicit)), y)
+        return (retyped(found, closed(found.aval.explicit)),)
+
+    jaxpr = program([x.aval, y.aval], body, "dot_general")
+    return cast(Array, TypeShardings.called("dot_general", jaxpr, x, y)[0])
 
 
 def swapped(precision: DotPrecision) -> DotPrecision:
@@ -345,17 +374,49 @@ def draw_dot(random: Random) -> Sample[DotParams]:
     return Sample(params, tuple(map(ShapedArray, shapes, dtypes)), (domain,) * 2)
 
 
+def dot_terms(p: DotParams, avals: Sequence[ShapedArray]) -> Terms:
+    """Operands that are reduced may be so along what splits the other one."""
+    for aval in avals:
+        if terms_of(aval.explicit).unreduced:
+            raise ShardingTypeError(
+                "lhs or rhs passed to dot_general cannot be unreduced, but got "
+                f"{aval}: reshard it first (verax.sharding.reshard)"
+            )
+    x, y = avals
+    if not (is_open(x) or is_open(y)):
+        return NO_TERMS
+    left, right = contracted_axes(p, avals)
+    if left != right:
+        raise ShardingTypeError(
+            "lhs and rhs contracting dims should be sharded identically where the sum "
+            f"is left to be made, but got {x} and {y}"
+        )
+    mesh = common_mesh(avals)
+    unreduced = [axis for axes in left for axis in axes]
+    names = () if mesh is None else mesh.names
+    return Terms(tuple([axis for axis in names if axis in unreduced]))
+
+
+def contracted_axes(
+    p: DotParams, avals: Sequence[ShapedArray]
+) -> tuple[Splits, Splits]:
+    """The axes that split contracted dimensions, of the left and the right operand."""
+    left, right = [
+        tuple([() if a.explicit is None else a.explicit.splits[i] for i in dims])
+        for a, dims in zip(avals, p.dimension_numbers[0], strict=True)
+    ]
+    return left, right
+
+
 def dot_splits(
     p: DotParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Sequence[Splits]:
     """Batch and free dimensions stay split; one that both contract is ambiguous."""
     x, y = avals
-    contracted, batch = p.dimension_numbers
-    specs = [
-        [() if a.explicit is None else a.explicit.splits[i] for i in dims]
-        for a, dims in zip(avals, contracted, strict=True)
-    ]
-    if any([bool(a) and bool(b) for a, b in zip(*specs, strict=True)]):
+    batch = p.dimension_numbers[1]
+    specs = contracted_axes(p, avals)
+    left_open = is_open(x) or is_open(y)
+    if not left_open and any([a and b for a, b in zip(*specs, strict=True)]):
         left, right = (f"({', '.join(map(axes_text, spec))})" for spec in specs)
         raise ShardingTypeError(
             "Contracting dimensions are sharded and it is ambiguous how the output "
@@ -389,6 +450,7 @@ dot_general_p = bilinear(
     draw=draw_dot,
     costly=contraction,
     sharding=dot_splits,
+    terms=dot_terms,
 )
 
 

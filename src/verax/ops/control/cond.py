@@ -55,6 +55,7 @@ from verax.rules.rows.masks import (
     Mask,
     arrays_of,
     chosen,
+    cotangents,
     either,
     filled,
     knowns,
@@ -119,7 +120,7 @@ def transpose_cond(
         raise TypeError("cond is not linear in its index")
     linear, nonzero = unknowns(operands), nonzeros(cts)
     avals = p.in_avals
-    due = chosen(linear, avals)
+    due = cotangents(chosen(linear, avals))
     rewritten = [engine.transpose(b, linear, nonzero) for b in p.branches]
     mask = either(*[found for _, found in rewritten])
 
@@ -131,7 +132,7 @@ def transpose_cond(
         return jaxpr if has == mask else program(jaxpr.in_avals, body)
 
     mapped = mapped_operands(p)
-    given = arrays_of(engine, nonzero, cts, p.out_avals)
+    given = arrays_of(engine, nonzero, cts, cotangents(p.out_avals))
     branches = [alike(jaxpr, has) for jaxpr, has in rewritten]
     flags = (*others(linear, mapped), *[True] * len(given))
     found = iter(bind_like(p, branches, index, [*knowns(operands), *given], flags))

@@ -15,7 +15,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import Jaxpr, Params
-from verax.ir.meshes import explicit_on
+from verax.ir.meshes import explicit_on, terms_of
 from verax.ir.printer import QUIET
 from verax.ops.calls.subjaxprs import same_types
 from verax.rules.rows.masks import Mask
@@ -136,4 +136,5 @@ def over_lanes(index: ShapedArray, aval: ShapedArray) -> ShapedArray:
         ((),) * x.ndim if x.explicit is None else x.explicit.splits
         for x in (index, aval)
     )
-    return found.with_explicit(explicit_on(known.mesh, (*front, *back)))
+    terms = terms_of(aval.explicit)
+    return found.with_explicit(explicit_on(known.mesh, (*front, *back), terms))

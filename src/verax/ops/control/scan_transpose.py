@@ -21,6 +21,7 @@ from verax.rules.rows.masks import (
     Mask,
     arrays_of,
     chosen,
+    cotangents,
     filled,
     fixpoint,
     for_unknowns,
@@ -84,11 +85,12 @@ def transpose_linear(
     backward = Backward(engine, p, fixed, rows, mask, given, *map(tuple, pulled(mask)))
     known = knowns(consts), knowns(xs)
     sums = [
-        engine.core.zeros(aval.tangent())
+        engine.core.zeros(aval.cotangent())
         for aval in chosen(backward.to_consts, backward.linear_consts)
     ]
-    begun = arrays_of(engine, mask, ct_carry, p.parts(p.jaxpr.in_avals)[1])
-    stacks = arrays_of(engine, given, ct_ys, p.results(p.jaxpr.out_avals)[1])
+    begun = arrays_of(engine, mask, ct_carry, cotangents(p.parts(p.jaxpr.in_avals)[1]))
+    rows_out = p.results(p.jaxpr.out_avals)[1]
+    stacks = arrays_of(engine, given, ct_ys, cotangents(rows_out))
     operands = [*known[0], *sums, *begun, *known[1], *stacks]
     params = ScanParams(
         backward.body(),
@@ -134,14 +136,15 @@ class Backward(ReprMixin):
         consts, carry, xs = p.parts(p.jaxpr.in_avals)
         linear = (*self.fixed, *[True] * len(carry), *self.rows)
         step, _ = engine.transpose(p.jaxpr, linear, (*self.mask, *self.given))
-        summed = chosen(self.to_consts, chosen(self.fixed, consts))
+        summed = cotangents(chosen(self.to_consts, chosen(self.fixed, consts)))
+        carry = cotangents(carry)
         moving = chosen(self.mask, carry)
         types = [
             others(self.fixed, consts),
-            [aval.tangent() for aval in summed],
-            [aval.tangent() for aval in moving],
+            summed,
+            moving,
             others(self.rows, xs),
-            [y.tangent() for y in chosen(self.given, p.results(p.jaxpr.out_avals)[1])],
+            cotangents(chosen(self.given, p.results(p.jaxpr.out_avals)[1])),
         ]
         counts = [len(part) for part in types]
         found_counts = (sum(self.to_consts), sum(self.to_carry), sum(self.to_rows))

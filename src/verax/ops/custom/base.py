@@ -30,7 +30,7 @@ from verax.rules.rows.row import (
     TransposeRule,
     Zero,
     as_typed,
-    stripped,
+    unsplit,
 )
 from verax.rules.values.array import Array
 
@@ -76,7 +76,7 @@ def typing_of_call(p: NamedCall, avals: Sequence[ShapedArray]) -> Sequence[Shape
         TypeError: the operands do not have the types of its inputs.
     """
     due = p.jaxpr.in_avals
-    if tuple(avals) != due and stripped(avals) != stripped(due):
+    if tuple(avals) != due and list(map(unsplit, avals)) != list(map(unsplit, due)):
         raise TypeError(f"the call of {p.name} takes {p.jaxpr.in_avals}, not {avals}")
     return p.jaxpr.out_avals
 

@@ -39,6 +39,7 @@ from verax.rules.rows.masks import (
     Mask,
     arrays_of,
     chosen,
+    cotangents,
     dense,
     filled,
     for_unknowns,
@@ -345,10 +346,10 @@ def transpose_linear(
     given = tuple([due and next(flags) for due in p.active])
     jaxpr, mask = p.rule.backward(p.nonzero, given)
     residuals = known_residuals(p.name, args[: p.residuals])
-    cotangents = arrays_of(engine, nonzero, cts, p.out_avals)
+    pushed = arrays_of(engine, nonzero, cts, cotangents(p.out_avals))
     params = rule_call(f"bwd_{p.name}", jaxpr)
     runs = jaxpr.outvars or jaxpr.effects
-    found = iter(jit_p.bind(params, *residuals, *cotangents) if runs else ())
+    found = iter(jit_p.bind(params, *residuals, *pushed) if runs else ())
     own = args[p.residuals :]
     pulled = [
         next(found) if mark else Zero(x.aval)

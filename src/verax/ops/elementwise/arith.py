@@ -29,7 +29,13 @@ from verax.ops.elementwise.compare import eq, gt
 from verax.ops.elementwise.complex import complex, conj, imag, real
 from verax.ops.elementwise.convert import convert, convert_element_type
 from verax.ops.elementwise.select import select
-from verax.rules.families.elementwise import chlo, elementwise, parametric, stablehlo
+from verax.rules.families.elementwise import (
+    SPLITS,
+    chlo,
+    elementwise,
+    parametric,
+    stablehlo,
+)
 from verax.rules.rows.eager_costs import HUGE, huge, of
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Domain, Row, Tangent, Zero
@@ -55,6 +61,7 @@ neg_p = elementwise(
     transpose=lambda ct, x: neg(ct),
     lower=stablehlo("negate"),
     accepts=NUMBER,
+    terms=SPLITS.linear_terms,
 )
 add_p = elementwise(
     "add",
@@ -64,6 +71,7 @@ add_p = elementwise(
     transpose=lambda ct, x, y: ct,
     lower=stablehlo("add"),
     accepts=NUMBER,
+    terms=SPLITS.linear_terms,
 )
 sub_p = elementwise(
     "sub",
@@ -73,6 +81,7 @@ sub_p = elementwise(
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     lower=stablehlo("subtract"),
     accepts=NUMBER,
+    terms=SPLITS.linear_terms,
 )
 mul_p = elementwise(
     "mul",
@@ -82,6 +91,7 @@ mul_p = elementwise(
     transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     lower=stablehlo("multiply"),
     accepts=NUMBER,
+    terms=SPLITS.product_terms,
 )
 div_p = elementwise(
     "div",
@@ -91,6 +101,7 @@ div_p = elementwise(
     transpose=(lambda ct, x, y: div(ct, y), None),
     lower=stablehlo("divide"),
     accepts=NUMBER,
+    terms=SPLITS.quotient_terms,
     domains=DIVISORS,
     costly=of(INTEGER, HUGE),
 )

@@ -30,7 +30,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import bit_width, iinfo
-from verax.ir.meshes import Splits
+from verax.ir.meshes import Splits, Terms
 from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import SHAPES, parametric
 from verax.rules.families.linear import zero_jvp
@@ -128,6 +128,15 @@ def draw_convert(random: Random) -> Sample[ConvertParams]:
     return Sample(params, (aval,))
 
 
+def convert_terms(p: ConvertParams, avals: Sequence[ShapedArray]) -> Terms:
+    """Terms can be converted each if nothing is rounded down or wraps otherwise."""
+    old, new = avals[0].dtype, p.new_dtype
+    integers = is_integer(old) and is_integer(new) and new.itemsize <= old.itemsize
+    linear = integers or (is_inexact(new) and not is_bool(old))
+    found: Terms = (SPLITS.linear_terms if linear else SPLITS.whole_terms)(p, avals)
+    return found
+
+
 convert_element_type_p = parametric(
     "convert_element_type",
     ConvertParams,
@@ -141,6 +150,7 @@ convert_element_type_p = parametric(
     transpose=lambda p, ct, x: convert(ct, x.aval.dtype, x.aval.weak_type),
     lower=lower_convert,
     params_of=lambda random, dtype: ConvertParams(dtype),
+    terms=convert_terms,
     draw=draw_convert,
     costly=conversion,
 )

@@ -7,6 +7,7 @@ dimensions stay without them down to the compiled program::
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from random import Random
 from types import MappingProxyType
 from typing import Any, Final
@@ -191,6 +192,7 @@ select_n_p: Row[NoParams] = Row(
     draw=draw_select,
     costly=huge,
     sharding=SPLITS.axis_by_axis,
+    terms=partial(SPLITS.linear_terms, first=1),
 )
 
 # At a tie the bound takes the derivative, so that the three always add up to one.

@@ -16,7 +16,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_complex, is_inexact
 from verax.ir.extended import KeyDType
-from verax.ir.meshes import Splits
+from verax.ir.meshes import Splits, Terms
 from verax.ops.indexing.gather_impl import (
     FILL,
     FillValue,
@@ -41,6 +41,7 @@ from verax.ops.indexing.scatter_impl import (
     ScatterParams,
     reading,
     scatter_family,
+    scatter_terms,
     writing,
 )
 from verax.ops.structure.create import zeros
@@ -48,7 +49,7 @@ from verax.ops.structure.shape import move_axis
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.masks import dense
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
-from verax.rules.rows.type_shardings import connected
+from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, NUMBER
@@ -123,6 +124,14 @@ def gather_splits(
         ) from None
 
 
+def gather_terms(p: GatherParams, avals: Sequence[ShapedArray]) -> Terms:
+    """Terms can be read each, unless numbers stand for what is out of bounds."""
+    fills = p.mode == "fill" and not is_inexact(avals[0].dtype)
+    if p.fill_value is not None or fills:
+        return whole_terms(p, avals)
+    return linear_terms(p, avals, count=1)
+
+
 gather_p: Row[GatherParams] = Row(
     "gather",
     GatherParams,
@@ -135,6 +144,7 @@ gather_p: Row[GatherParams] = Row(
     draw=lambda random: draw_gather(random, ANYTHING),
     costly=huge,
     sharding=gather_splits,
+    terms=gather_terms,
 )
 
 
@@ -176,6 +186,7 @@ scatter_add_p = scatter_family(
     accepts=NUMBER,
     jvp=jvp_add,
     transpose=transpose_add,
+    terms=scatter_terms,
 )
 
 

@@ -19,7 +19,11 @@ from verax.ops.elementwise.compare import eq, gt, lt
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.gather import Mode, read_back, scatter_add_p, scattered
 from verax.ops.indexing.geometry import ScatterDimensionNumbers
-from verax.ops.indexing.scatter_impl import ScatterParams, scatter_family
+from verax.ops.indexing.scatter_impl import (
+    ScatterParams,
+    scatter_family,
+    scatter_terms,
+)
 from verax.ops.structure.create import full, iota, ones, zeros
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.rows.masks import dense, sum_of
@@ -64,6 +68,7 @@ scatter_sub_p: Row[ScatterParams] = scatter_family(
     accepts=NUMBER,
     jvp=lambda engine, p, xs, ts: jvp_linear(engine, scatter_sub_p, p, xs, ts),
     transpose=transpose_sub,
+    terms=scatter_terms,
 )
 
 

@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, float32, int64, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
-from verax.ir.meshes import Splits
+from verax.ir.meshes import Splits, Terms
 from verax.ops.indexing.dimension_checks import check_dimensions
 from verax.ops.indexing.gather_impl import (
     CLIP,
@@ -49,9 +49,10 @@ from verax.rules.rows.row import (
     JvpRule,
     Row,
     Sample,
+    TermRule,
     TransposeRule,
 )
-from verax.rules.rows.type_shardings import connected
+from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import Kind
 from verax.rules.values.sizes import surely_less
@@ -359,6 +360,7 @@ def scatter_family(
     jvp: JvpRule[ScatterParams],
     transpose: TransposeRule[ScatterParams] | None = None,
     counts: Sequence[int] = (1, 2, 3),
+    terms: TermRule[ScatterParams] | None = None,
 ) -> Row[ScatterParams]:
     """A scatter whose update and element become one by `combine`, or by replacement.
 
@@ -375,8 +377,16 @@ def scatter_family(
         lower=lambda e, p, xs, outs: lower_working(combine, operation, e, p, xs, outs),
         draw=lambda random: draw_scatter(random, accepts, counts),
         sharding=scatter_splits,
+        terms=terms,
     )
     return row
+
+
+def scatter_terms(p: ScatterParams, avals: Sequence[ShapedArray]) -> Terms:
+    """The column of those that are linear in operand and updates together."""
+    operand, indices, updates = avals
+    whole_terms(p, (indices,))
+    return linear_terms(p, (operand, updates))
 
 
 def scatter_splits(

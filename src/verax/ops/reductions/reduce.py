@@ -13,7 +13,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, real_dtype
 from verax.ir.limits import bit_width, iinfo
-from verax.ir.meshes import says_nothing
+from verax.ir.meshes import UnreducedKind, says_nothing
 from verax.ops.elementwise.arith import add, div, mul
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
@@ -167,6 +167,7 @@ reduce_sum_p: Row[ReduceParams] = reducer(
     accepts=NUMBER,
     jvp=jvp_of_linear(lambda: reduce_sum_p),
     transpose=transpose_sum,
+    kind=UnreducedKind.sum,
 )
 reduce_prod_p = reducer(
     "reduce_prod",
@@ -185,6 +186,7 @@ reduce_max_p: Row[ReduceParams] = reducer(
     accepts=ANYTHING,
     jvp=jvp_extreme(lambda: reduce_max_p),
     domain=EXTREMES,
+    kind=UnreducedKind.max,
 )
 reduce_min_p: Row[ReduceParams] = reducer(
     "reduce_min",
@@ -194,6 +196,7 @@ reduce_min_p: Row[ReduceParams] = reducer(
     accepts=ANYTHING,
     jvp=jvp_extreme(lambda: reduce_min_p),
     domain=EXTREMES,
+    kind=UnreducedKind.min,
 )
 reduce_and_p = reducer(
     "reduce_and",

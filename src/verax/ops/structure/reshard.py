@@ -23,15 +23,18 @@ from verax.ir.meshes import (
     MeshType,
     TypeSharding,
     TypeShardings,
+    UnreducedKind,
     explicit_of,
     explicit_on,
     mesh_type,
+    opened,
+    terms_of,
     with_dim,
 )
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.emitter import Emitter, Operand, constrained
-from verax.rules.rows.row import Axis, Engine, Row, Sample, as_typed
+from verax.rules.rows.row import Axis, Engine, Row, Sample, as_typed, is_split
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
@@ -50,11 +53,31 @@ def reshard_typing(
     p: ReshardParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     (x,) = avals
+    check_kinds(x.explicit, p.explicit)
     if p.explicit is not None and len(p.explicit.splits) != x.ndim:
         raise TypeError(
             f"reshard splits {len(p.explicit.splits)} dimensions, but {x} has {x.ndim}"
         )
     return (x.with_explicit(p.explicit),)
+
+
+def check_kinds(before: Explicit | None, after: Explicit | None) -> None:
+    """Raise unless what devices hold can be brought into terms of this kind.
+
+    Raises:
+        ValueError: they would be terms of a maximum, which only a reduction makes.
+    """
+    old, new = terms_of(before), terms_of(after)
+    if old.unreduced and new.unreduced and old.kind is not new.kind:
+        raise ValueError(
+            "The unreduced_kind of input and output sharding passed to `reshard` "
+            f"should be the same, but got {old.text()} and {new.text()}"
+        )
+    if new.kind is not UnreducedKind.sum and set(new.unreduced) - set(old.unreduced):
+        raise ValueError(
+            "out_sharding passed to `reshard` cannot be more unreduced than the input "
+            f"by another kind than `sum`: got {old.text() or 'none'} and {new.text()}"
+        )
 
 
 def batch_reshard(
@@ -75,8 +98,7 @@ def batch_reshard(
     if engine.axis is not None and engine.axis.mesh is not None:
         added = engine.axis.spmd
     if p.explicit is not None:
-        used = {name for own in p.explicit.splits for name in own}
-        if used.intersection(added):
+        if set(p.explicit.axes).intersection(added):
             raise ShardingTypeError(
                 f"vmap maps a dimension that {added} splits, but reshard inside of it "
                 f"splits by the same axis: {p.explicit.text()}"
@@ -94,6 +116,15 @@ def lower_reshard(
     e: Emitter, p: ReshardParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     mesh = p.mesh if p.explicit is None else p.explicit.mesh
+    known, due = xs[0].aval.explicit, outs[0].explicit
+    if mesh is None and known is not None and known.terms.unreduced:
+        whole = outs[0].with_explicit(explicit_on(known.mesh, known.splits))
+        return constrained(e, xs, (whole,), known.mesh)  # the compiler takes values
+    if due is not None and set(due.terms.unreduced) - set(terms_of(known).unreduced):
+        # XLA would take what it does not know for terms.
+        splits = due.splits if known is None else known.splits
+        first = outs[0].with_explicit(explicit_on(due.mesh, splits))
+        xs = constrained(e, xs, (first,), due.mesh)
     return xs if mesh is None else constrained(e, xs, outs, mesh)
 
 
@@ -110,7 +141,7 @@ reshard_p: Row[ReshardParams] = linear(
     ReshardParams,
     typing=reshard_typing,
     evaluate=lambda p, x: x,
-    transpose=one_linear(lambda p, ct, x: retyped(ct, x.explicit)),
+    transpose=one_linear(lambda p, ct, x: retyped(ct, x.cotangent().explicit)),
     batch=batch_reshard,
     lower=lower_reshard,
     draw=draw_reshard,
@@ -163,26 +194,56 @@ def sharded(
 ) -> Array:
     """`function` on arguments, its result split as `out_sharding` says.
 
-    In between the compiler decides. Outside of traces it is one program.
+    In between the compiler decides. Outside of traces it is one program. Where the
+    result is unreduced, types decide, and the sums that it needs are not made.
 
     Raises:
         ValueError: the sharding is not over a mesh, or none of its axes is explicit.
+        ShardingTypeError: the result is to be unreduced along axes over which the
+            function does not sum.
     """
     place = TypeShardings.resolved(name, out_sharding)
     if AxisType.Explicit not in place.mesh.axis_types:
         raise no_explicit_axes(name, place)
     operands: list[Array] = []
     replaced(args, operands.append)
+    typed = bool(place.spec.unreduced) and is_split([x.aval for x in operands])
 
     def body(*xs: Array) -> Sequence[Array]:
-        rest = iter([retyped(x, None) for x in xs])
+        rest = iter(
+            [retyped(x, opened(x.aval.explicit) if typed else None) for x in xs]
+        )
         own = replaced(args, lambda _: next(rest))
-        return (split_by(function(*own, **options), place),)
+        found = function(*own, **options)
+        if typed:
+            check_summed(name, found.aval, place)
+        return (split_by(found, place),)
 
     if not STATE.interpreter.immediate:
         return body(*operands)[0]
     jaxpr = program([x.aval for x in operands], body, name)
     return cast(Array, TypeShardings.called(name, jaxpr, *operands)[0])
+
+
+def check_summed(name: str, aval: ShapedArray, place: TypeSharding) -> None:
+    """Raise unless a function summed over the axes along which it is to be unreduced.
+
+    Raises:
+        ShardingTypeError: it did not.
+        ValueError: it combined values otherwise than by the kind that is asked for.
+    """
+    terms, spec = terms_of(aval.explicit), place.spec
+    if terms.unreduced and spec.unreduced_kind is not terms.kind:
+        raise ValueError(
+            f"`out_sharding` passed to `{name}` must be unreduced of kind "
+            f"`{terms.kind.name}`, but got {spec}"
+        )
+    if not set(spec.unreduced) <= set(terms.unreduced):
+        raise ShardingTypeError(
+            "out_sharding's unreduced axes should be in operand's specs that were "
+            f"{name} over, and of a product unreduced axes should be equal to the "
+            f"contracting specs: got {spec} for a result {aval}"
+        )
 
 
 ROWS = (reshard_p,)

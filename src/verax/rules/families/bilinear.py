@@ -25,6 +25,7 @@ from verax.rules.rows.row import (
     Sample,
     ShardingRule,
     Tangent,
+    TermRule,
     TypeRule,
     Zero,
 )
@@ -49,6 +50,7 @@ def bilinear[P: Params](
     compiled: bool = False,
     costly: Costly | None = None,
     sharding: ShardingRule[P] | None = None,
+    terms: TermRule[P] | None = None,
 ) -> Row[P]:
     """A row of two operands, linear in each.
 
@@ -72,6 +74,7 @@ def bilinear[P: Params](
         compiled=compiled,
         costly=costly,
         sharding=sharding,
+        terms=terms,
     )
     return row
 

@@ -37,6 +37,7 @@ from verax.rules.rows.row import (
     Row,
     Sample,
     Tangent,
+    TermRule,
     TypeRule,
     Zero,
 )
@@ -67,6 +68,7 @@ def elementwise(
     result: Callable[[DType], DType] | None = None,
     domains: Domain | Sequence[Domain] = REALS,
     costly: Costly | None = narrow_floats,
+    terms: TermRule[NoParams] | None = None,
 ) -> Row[NoParams]:
     """A row without params from functions of the operands alone.
 
@@ -77,6 +79,7 @@ def elementwise(
     a linear operand itself arrives as `Linear`. `lower` comes from `stablehlo`, `chlo`
     or `composed`, and so do the rules of `lower_on`, for platforms that lower
     differently. `accepts` are the dtypes; `result` maps the dtype, else it is kept.
+    `terms` is the column of rows that are linear.
     """
     kept = result or (lambda dtype: dtype)
     return parametric(
@@ -94,6 +97,7 @@ def elementwise(
         costly=costly,
         params_of=lambda random, dtype: NO_PARAMS,
         column=lambda engine, p, xs: (evaluate(*xs),),
+        terms=terms,
     )
 
 
@@ -127,6 +131,7 @@ def parametric[P: Params](
     domains: Domain | Sequence[Domain] = REALS,
     costly: Costly | None = narrow_floats,
     column: EvaluateRule[P] | None = None,
+    terms: TermRule[P] | None = None,
 ) -> Row[P]:
     """`elementwise` for a row with params: each function takes them first.
 
@@ -159,6 +164,7 @@ def parametric[P: Params](
         else tuple(domains),
         costly=costly,
         sharding=SPLITS.axis_by_axis,
+        terms=terms,
     )
     return row
 

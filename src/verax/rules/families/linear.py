@@ -7,8 +7,9 @@ one operand need not unpack it::
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
@@ -31,6 +32,10 @@ from verax.rules.rows.row import (
     Zero,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.lazy import LazyModule
+
+# Few programs have meshes with explicit axes.
+SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Pushed = tuple[Sequence[Array], Sequence[Tangent]]
 """Results, and their tangents."""
@@ -70,6 +75,7 @@ def linear[P: Params](
         domains=tuple(domains),
         compiled=compiled,
         sharding=sharding,
+        terms=partial(SPLITS.linear_terms, count=operands),
     )
     return row
 

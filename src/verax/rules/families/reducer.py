@@ -18,7 +18,7 @@ from verax.ir.dtypes import DType, is_bool, is_complex, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
 from verax.ir.memo import memoised
-from verax.ir.meshes import Splits
+from verax.ir.meshes import Splits, UnreducedKind
 from verax.rules.families.chained_sums import CHAIN, count, total, working_dtype
 from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.rows.eager_costs import Costly
@@ -70,12 +70,14 @@ def reducer(
     domain: Domain = REALS,
     costly: Costly | None = None,
     across: Callable[[DType], bool] = lambda dtype: True,
+    kind: UnreducedKind | None = None,
 ) -> Row[ReduceParams]:
     """A row that folds an operand over some of its dimensions.
 
     `ufunc` is NumPy's binary function, `combine` lowers it on two scalars, and
     `identity(dtype)` is its neutral element. Without `jvp` the derivative is zero.
-    `across(dtype)` says whether XLA folds what lies on several devices.
+    `across(dtype)` says whether XLA folds what lies on several devices. With `kind`
+    that may be left to be done.
     """
     row: Row[ReduceParams] = Row(
         name,
@@ -92,6 +94,7 @@ def reducer(
         domains=(domain,),
         costly=costly,
         sharding=lambda p, avals, outs: split_elsewhere(p, avals, outs, across),
+        terms=kind and (lambda p, avals: SPLITS.summed_terms(p, avals, p.axes, kind)),
     )
     return row
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.masks import (
     arrays_of,
+    cotangents,
     filled,
     knowns,
     live,
@@ -48,7 +49,7 @@ def pull(
     linear = unknowns(args)
     nonzero = nonzeros(cts)
     transposed, mask = engine.transpose(jaxpr, linear, nonzero)
-    given = arrays_of(engine, nonzero, cts, jaxpr.out_avals)
+    given = arrays_of(engine, nonzero, cts, cotangents(jaxpr.out_avals))
     found = iter(bind(transposed, *knowns(args), *given))
     flags = iter(mask)
     return [
@@ -56,7 +57,7 @@ def pull(
         if not isinstance(x, Linear)
         else next(found)
         if next(flags)
-        else Zero(x.aval)
+        else Zero(x.aval.cotangent())
         for x in args
     ]
 

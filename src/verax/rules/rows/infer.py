@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.jaxpr import Params
+from verax.ir.meshes import NO_TERMS
 from verax.rules.rows.row import Row, as_typed, is_split, stripped
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, pure
@@ -57,8 +58,11 @@ def infer_split(
         )
     try:
         splits = row.sharding(params, avals, outs)
+        terms = NO_TERMS
+        if SPLITS.has_terms(avals):
+            terms = SPLITS.terms_by(row.terms, params, avals)
         found: tuple[ShapedArray, ...] = SPLITS.checked_types(
-            row.name, avals, outs, splits
+            row.name, avals, outs, splits, terms
         )
         return found
     except ShardingTypeError as error:

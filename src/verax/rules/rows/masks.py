@@ -8,8 +8,10 @@ programs take and give only the others, so a rule speaks of both by a mask::
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from verax.ir.avals import ShapedArray
+from verax.ir.meshes import terms_of
 from verax.rules.rows.row import Engine, Known, Linear, Tangent, Zero
 from verax.rules.values.array import Array
 
@@ -65,6 +67,19 @@ def filled(
         next(made) if flag else Zero(aval.tangent())
         for flag, aval in zip(mask, avals, strict=True)
     ]
+
+
+def cotangents(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
+    """The types of cotangents of values of these types."""
+    return [aval.cotangent() for aval in avals]
+
+
+def as_cotangent(engine: Engine, ct: Any, due: ShapedArray) -> Array:
+    """A cotangent in the dtype that is due, and summed or not as that type says."""
+    found = engine.core.convert(ct, due.dtype, due.weak_type)
+    if terms_of(found.aval.explicit) == terms_of(due.explicit):
+        return found
+    return engine.core.reshard(found, due.explicit)
 
 
 def dense(engine: Engine, tangent: Tangent) -> Array:

@@ -23,7 +23,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.consts import close
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Params, Primitive
-from verax.ir.meshes import Explicit, MeshType, Splits
+from verax.ir.meshes import Explicit, MeshType, Splits, Terms
 from verax.ir.records import ReprMixin
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, by_platform
@@ -156,6 +156,8 @@ type ShardingRule[P] = Callable[
     [P, Sequence[ShapedArray], Sequence[ShapedArray]], Sequence[Splits]
 ]
 """From params, types of operands and of results to the axes that split the results."""
+type TermRule[P] = Callable[[P, Sequence[ShapedArray]], Terms]
+"""From params and types of operands to the axes over which results are to be summed."""
 type SplitRule[P] = Callable[[Engine, P, Sequence[Known]], Split]
 type DceRule[P] = Callable[
     [Engine, P, tuple[bool, ...]], tuple[P, tuple[bool, ...], tuple[bool, ...]]
@@ -176,8 +178,20 @@ def is_split(avals: Iterable[ShapedArray]) -> bool:
 
 
 def same_kind(aval: ShapedArray) -> ShapedArray:
-    """The type without weakness and explicit axes, by which programs are called."""
-    return aval.strong().with_explicit(None)
+    """The type without weakness and what splits it, by which programs are called."""
+    return unsplit(aval.strong())
+
+
+def unsplit(aval: ShapedArray) -> ShapedArray:
+    """The type that says no more of explicit axes than over which it is to be summed.
+
+    What splits a value changes no result; a program cannot take terms for it.
+    """
+    explicit = aval.explicit
+    if explicit is None or not explicit.terms.unreduced:
+        return aval.with_explicit(None)
+    terms = Terms(explicit.terms.unreduced, (), explicit.terms.kind)
+    return aval.with_explicit(Explicit(explicit.mesh, ((),) * aval.ndim, terms))
 
 
 def stripped(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
@@ -254,6 +268,7 @@ class Row[P: Params](Primitive):
         default=NOWHERE, converter=frozen_rules
     )
     sharding: ShardingRule[P] | None = None
+    terms: TermRule[P] | None = None
     split: SplitRule[P] | None = None
     dce: DceRule[P] | None = None
     draw: Callable[[Random], Sample[P]] | None = None

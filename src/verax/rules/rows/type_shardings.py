@@ -8,9 +8,21 @@ then splits the other. A result that could be split in several ways is an error:
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
+from attrs import evolve
+
 from verax.ir.avals import ShapedArray
-from verax.ir.meshes import Axes, MeshType, Splits, explicit_on
-from verax.rules.rows.row import ShardingRule
+from verax.ir.dtypes import is_inexact
+from verax.ir.meshes import (
+    NO_TERMS,
+    Axes,
+    MeshType,
+    Splits,
+    Terms,
+    UnreducedKind,
+    explicit_on,
+    terms_of,
+)
+from verax.rules.rows.row import ShardingRule, TermRule
 from verax.rules.values.typed import ShardingTypeError
 
 type Labels = Sequence[Hashable | None]
@@ -35,6 +47,172 @@ def common_mesh(avals: Iterable[ShapedArray]) -> MeshType | None:
             )
         found = mesh
     return found
+
+
+def has_terms(avals: Iterable[ShapedArray]) -> bool:
+    """Whether one of the types has terms."""
+    return any([bool(terms_of(aval.explicit)) for aval in avals])
+
+
+def terms_by[P](rule: TermRule[P] | None, p: P, avals: Sequence[ShapedArray]) -> Terms:
+    """The terms of results by the rule of a row; open if an operand is."""
+    found = (rule or whole_terms)(p, avals)
+    if any(map(is_open, avals)):
+        return evolve(found, open=True)
+    return found
+
+
+def is_open(aval: ShapedArray) -> bool:
+    """Whether sums over what splits a value are left to be made."""
+    return terms_of(aval.explicit).open
+
+
+def summed_terms(
+    p: object,
+    avals: Sequence[ShapedArray],
+    axes: Sequence[int],
+    kind: UnreducedKind,
+) -> Terms:
+    """The terms of a reduction of one operand over dimensions `axes`.
+
+    Raises:
+        ShardingTypeError: it has terms of another kind.
+    """
+    (x,) = avals
+    linear = kind is UnreducedKind.sum
+    before = (linear_terms if linear else whole_terms)(p, avals)
+    if x.explicit is None or not is_open(x):
+        return before
+    own = [axis for i in axes for axis in x.explicit.splits[i]]
+    unreduced = [a for a in x.explicit.mesh.names if a in (*own, *before.unreduced)]
+    return Terms(tuple(unreduced), before.reduced, kind)
+
+
+def is_unreduced(aval: ShapedArray) -> bool:
+    """Whether devices hold terms of a value."""
+    return aval.explicit is not None and bool(aval.explicit.terms.unreduced)
+
+
+def reduced_terms(avals: Sequence[ShapedArray]) -> Axes:
+    """The axes along which operands are reduced, and the result with them.
+
+    Raises:
+        ShardingTypeError: they differ, or one splits another operand.
+    """
+    found = {aval.explicit.terms.reduced for aval in avals if aval.explicit is not None}
+    found -= {()}
+    if len(found) > 1:
+        raise ShardingTypeError(
+            "All inputs should be reduced across the same mesh axes, but got "
+            f"{', '.join(map(str, avals))}; reshard them (verax.sharding.reshard)"
+        )
+    for axis in (axes := next(iter(found), ())):
+        for aval in avals:
+            if aval.explicit is not None and any(
+                [axis in own for own in aval.explicit.splits]
+            ):
+                raise ShardingTypeError(
+                    "Inputs cannot be sharded/varying on the same axes that another "
+                    f"input is reduced on, but got {', '.join(map(str, avals))}. "
+                    "Reshard the input that is reduced to be split by "
+                    f"{axis!r} with verax.sharding.reshard"
+                )
+    return axes
+
+
+def whole_terms(p: object, avals: Sequence[ShapedArray]) -> Terms:
+    """The column of rows that are not linear: their operands must be summed.
+
+    Raises:
+        ShardingTypeError: one is not.
+    """
+    if any(map(is_unreduced, avals)):
+        raise ShardingTypeError(
+            f"the operands cannot be unreduced, but got {', '.join(map(str, avals))}: "
+            "their sum over the mesh axes must be made first, by "
+            "verax.sharding.reshard"
+        )
+    return Terms((), reduced_terms(avals))
+
+
+def linear_terms(
+    p: object, avals: Sequence[ShapedArray], first: int = 0, count: int | None = None
+) -> Terms:
+    """The column of rows that are linear in `count` operands together, or in all.
+
+    These start at the operand `first`. What is done to terms is done to their sum.
+
+    Raises:
+        ShardingTypeError: not all of them are unreduced along the same axes.
+    """
+    stop = len(avals) if count is None else first + count
+    own, rest = avals[first:stop], (*avals[:first], *avals[stop:])
+    axes = {terms_of(aval.explicit).unreduced for aval in own}
+    if axes == {()}:
+        return whole_terms(p, avals)
+    check_sums(own)
+    if len(axes) > 1:
+        raise ShardingTypeError(
+            "the operands must be unreduced along the same mesh axes, but got "
+            f"{' and '.join(map(str, own))}: one is unreduced while another is not. "
+            "Reshard one with verax.sharding.reshard"
+        )
+    whole_terms(p, rest)
+    return Terms(axes.pop(), reduced_terms(own))
+
+
+def check_sums(avals: Iterable[ShapedArray]) -> None:
+    """Raise ShardingTypeError for terms that are not those of sums."""
+    for aval in avals:
+        if terms_of(aval.explicit).kind is not UnreducedKind.sum:
+            raise ShardingTypeError(
+                f"{aval} is still to be reduced by another kind than `sum`: reshard it "
+                "first, with verax.sharding.reshard"
+            )
+
+
+def product_terms(p: object, avals: Sequence[ShapedArray]) -> Terms:
+    """The column of products: one factor may have terms, which the other multiplies.
+
+    Raises:
+        ShardingTypeError: both are unreduced, or an axis splits the other.
+    """
+    found = [aval for aval in avals if is_unreduced(aval)]
+    if not found:
+        return whole_terms(p, avals)
+    check_sums(found)
+    axes = terms_of(found[0].explicit).unreduced
+    others = [terms_of(a.explicit) for a in avals if a is not found[0]]
+    if len(found) > 1 or any([t.reduced not in ((), axes) for t in others]):
+        raise ShardingTypeError(
+            "lhs and rhs cannot both be unreduced, since a product is bilinear: one "
+            "should be reduced along the axes along which the other is unreduced, but "
+            f"got {', '.join(map(str, avals))}"
+        )
+    for aval in avals:
+        splits = () if aval.explicit is None else aval.explicit.splits
+        if aval is not found[0] and any([set(own) & set(axes) for own in splits]):
+            raise ShardingTypeError(
+                "a factor cannot be split along the axes along which the other is "
+                f"unreduced, but got {', '.join(map(str, avals))}"
+            )
+    return Terms(axes)
+
+
+def quotient_terms(p: object, avals: Sequence[ShapedArray]) -> Terms:
+    """The column of quotients, which are linear in the numerator.
+
+    Raises:
+        ShardingTypeError: the denominator is unreduced.
+    """
+    if not is_inexact(avals[0].dtype):
+        return whole_terms(p, avals)  # which rounds
+    if is_unreduced(avals[1]):
+        raise ShardingTypeError(
+            f"The denominator cannot be unreduced, but got {avals[1]}: reshard it "
+            "(verax.sharding.reshard)"
+        )
+    return product_terms(p, avals)
 
 
 def mesh_text(mesh: MeshType) -> str:
@@ -255,6 +433,7 @@ def checked_types(
     avals: Sequence[ShapedArray],
     outs: Sequence[ShapedArray],
     splits: Sequence[Splits],
+    terms: Terms = NO_TERMS,
 ) -> tuple[ShapedArray, ...]:
     """The types of results that are split so.
 
@@ -264,7 +443,7 @@ def checked_types(
     mesh = common_mesh(avals)
     return tuple(
         [
-            checked_type(name, avals, out, mesh, own)
+            checked_type(name, avals, out, mesh, own, terms)
             for out, own in zip(outs, splits, strict=True)
         ]
     )
@@ -276,17 +455,18 @@ def checked_type(
     out: ShapedArray,
     mesh: MeshType | None,
     splits: Splits,
+    terms: Terms,
 ) -> ShapedArray:
     """The type of one result that is split so; see `checked_types`."""
     try:
-        found = out.with_explicit(explicit_on(mesh, splits))
+        found = out.with_explicit(explicit_on(mesh, splits, terms))
     except ValueError as error:
         raise ShardingTypeError(
             f"{name} on {', '.join(map(str, avals))}: {error}. Reshard the operand "
             "first (verax.sharding.reshard), or say the sharding of the result with "
             "out_sharding, as in x.at[...].get(out_sharding=...)"
         ) from None
-    used = [axis for axes in splits for axis in axes]
+    used = [axis for axes in splits for axis in axes] + list(terms.axes)
     if len(set(used)) < len(used):
         raise ShardingTypeError(
             f"{name} operation with inputs: {', '.join(map(str, avals))} produces an "

@@ -91,5 +91,7 @@ def pull_back[V](
             else:
                 zeros.add(number)
     results = list(zip(found, derivative.avals, strict=False))
-    live_ins = [coerce(engine, writer, ct, a) for ct, a in results if ct is not None]
+    live_ins = [
+        coerce(engine, writer, ct, a.cotangent()) for ct, a in results if ct is not None
+    ]
     return live_ins, tuple([ct is not None for ct, _ in results])

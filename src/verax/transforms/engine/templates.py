@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
-from verax.ir.meshes import Axes, MeshType, explicit_on
+from verax.ir.meshes import Axes, MeshType, explicit_on, terms_of
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import infer
 from verax.rules.rows.masks import Mask, nonzeros
@@ -171,7 +171,9 @@ def transpose_template(
             args,
         )
         results = [
-            split_as(engine, ct, aval, mesh) if isinstance(ct, Array) else ct
+            split_as(engine, ct, aval.cotangent(), mesh)
+            if isinstance(ct, Array)
+            else ct
             for ct, flag, aval in zip(found, linear, avals, strict=True)
             if flag
         ]
@@ -279,7 +281,8 @@ def split_as_stack(
         splits = ((),) * aval.ndim if aval.explicit is None else aval.explicit.splits
         if axis is not None:
             splits = (*splits[:axis], batch, *splits[axis:])
-        found.append(engine.core.reshard(x, explicit_on(mesh, splits)))
+        terms = terms_of(aval.explicit)
+        found.append(engine.core.reshard(x, explicit_on(mesh, splits, terms)))
     return found
 
 

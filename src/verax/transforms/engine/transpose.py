@@ -42,7 +42,7 @@ def transpose(
     Contract: `linear` marks the inputs in which `jaxpr` is linear, `nonzero` the
     outputs whose cotangent is given. Inputs are the others of `jaxpr`, then those
     cotangents; outputs are the cotangents of the linear inputs that the returned mask
-    marks, in the types of their inputs' tangents. The other ones are zero.
+    marks, in the types of their inputs' cotangents. The other ones are zero.
 
     Raises:
         MissingRule: an equation on a linear operand has no transpose rule.
@@ -59,7 +59,7 @@ def backward_types(jaxpr: Jaxpr, linear: Mask, nonzero: Mask) -> list[ShapedArra
     given = zip(jaxpr.outvars, nonzero, strict=True)
     return [
         *[v.aval for v, flag in known if not flag],
-        *[a.aval.tangent() for a, flag in given if flag],
+        *[a.aval.cotangent() for a, flag in given if flag],
     ]
 
 
@@ -82,7 +82,7 @@ def transpose_into(
         if flag
     ]
     live = [
-        coerce(engine, builder, ct, v.aval.tangent())
+        coerce(engine, builder, ct, v.aval.cotangent())
         for ct, v in results
         if ct is not None
     ]
@@ -190,7 +190,7 @@ def transpose_eqn(
         nonzero = tuple([ct is not None for ct in cts])
         out_types = tuple(
             [
-                v.aval.tangent() if ct is None else ct.aval
+                v.aval.cotangent() if ct is None else ct.aval
                 for v, ct in zip(outvars, cts, strict=True)
             ]
         )
