@@ -23,6 +23,7 @@ LOCATION: Final = re.compile(r' loc\("m(\d+)/[^"]*"\)$')
 OPERATION: Final = re.compile(r'^\s*(?:(%\w+)(?::\d+)? = )?"?([a-zA-Z]\w*\.\w+)"?(.*)$')
 FUNCTION: Final = re.compile(r"^\s*func\.func (?:public |private )?@(\S+?)\((.*)$")
 ARGUMENT: Final = re.compile(r"(%\w+): ((?:[^,<(){}]|<[^>]*>)+)")
+CALLEE: Final = re.compile(r"callee = (@[\w.$-]+)")
 NAME: Final = re.compile(r"%\w+")
 RETURNS: Final = ("return", "func.return")
 
@@ -31,12 +32,17 @@ class Locations:
     """Numbers for the marks of equations, as locations that the lowering writes."""
 
     def __init__(self) -> None:
-        self.marks: dict[Mark | None, int] = {}
+        self.marks: dict[Mark, int] = {}
         self.sources: list[Source] = []
 
     def locate(self, eqn: Eqn) -> str:
-        """The location of an equation: the number of its mark."""
+        """The location of an equation: the number of its mark.
+
+        What a rule composes of other equations has no mark, and no location.
+        """
         mark = mark_of(eqn.source)
+        if mark is None:
+            return ""
         number = self.marks.get(mark)
         if number is None:
             number = self.marks[mark] = len(self.sources)
@@ -70,7 +76,31 @@ def module_rows(
     reader = Reader(locations, places)
     for line in text.splitlines():
         reader.line(line)
+    link_shared(reader.rows)
     return ModuleRows(reader.rows, "\n".join(reader.lines) + "\n")
+
+
+def link_shared(rows: Sequence[Row]) -> None:
+    """Link functions that several equations share: they come from all that call them.
+
+    A function calls those that are written before it.
+    """
+    callers: dict[str, list[Row]] = {}
+    bodies: dict[str, list[Row]] = {}
+    name = ""
+    for row in rows:
+        if row.kind == HEAD:
+            name = row.right
+        elif row.kind == EQUATION:
+            bodies.setdefault(name, []).append(row)
+        for callee in CALLEE.findall(row.right):
+            callers.setdefault(callee, []).append(row)
+    for name in reversed(bodies):
+        found = [i for row in callers.get(name, ()) for i in row.origins]
+        for row in bodies[name] if found else ():
+            if not row.origins:
+                row.origins, row.change = sorted(set(found)), SAME
+                row.source = callers[name][0].source
 
 
 class Reader:
@@ -80,11 +110,8 @@ class Reader:
         self, locations: Locations, places: Mapping[Mark, Sequence[int]]
     ) -> None:
         self.sources = locations.sources
-        marks = {number: mark for mark, number in locations.marks.items()}
-        self.origins = [
-            list(places.get(mark, ())) if (mark := marks[i]) else []
-            for i in range(len(marks))
-        ]
+        # In the order of their numbers.
+        self.origins = [list(places.get(mark, ())) for mark in locations.marks]
         self.rows: list[Row] = []
         self.lines: list[str] = []
         self.env: dict[str, int] = {}

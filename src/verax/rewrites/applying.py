@@ -11,7 +11,7 @@ from typing import Any, cast, overload
 
 from attrs import frozen
 
-from verax.api.tracing.apply import ENGINE, apply as apply_jaxpr
+from verax.api.tracing.apply import ENGINE, apply as apply_jaxpr, observed
 from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import wraps
@@ -100,7 +100,9 @@ class Applied(ReprMixin):
             traced = trace(
                 fun, tree, avals, "rewrites.apply", describe=describe, values=leaves
             )
-            jaxpr = self.rewritten(traced.jaxpr)
+            jaxpr, _ = observed(
+                "rewrite", traced.jaxpr, lambda p: (self.rewritten(p), None)
+            )
             outs = apply_jaxpr(jaxpr, [*traced.captured, *leaves])
             return cast(R, traced.out_tree.unflatten(outs))
 

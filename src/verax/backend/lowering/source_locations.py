@@ -19,6 +19,7 @@ from verax.ir.jaxpr import Eqn
 from verax.rules.rows.row import Engine
 
 type Locate = Callable[[Eqn], str]
+"""The location of an equation; empty if it has that of what is around it."""
 QUOTED = r'"(?:[^"\\]|\\.)*"'
 MARKED: Final = re.compile(rf" loc\({QUOTED}(?:\({QUOTED}:\d+:1\))?\)\n$")
 
@@ -55,7 +56,10 @@ class LocatedWriter(Writer):
     def equation(self, eqn: Eqn, env: Env) -> None:
         start = len(self.lines)
         super().equation(eqn, env)
-        mark = f" {self.locate(eqn)}\n"
+        place = self.locate(eqn)
+        if not place:  # it belongs to the equation around this one
+            return
+        mark = f" {place}\n"
         for i in range(start, len(self.lines)):
             line = self.lines[i]
             if not MARKED.search(line):  # by an equation inside this one
