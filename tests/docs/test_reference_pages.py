@@ -8,6 +8,7 @@ import pytest
 from tests.docs.reference_pages import (
     Entry,
     Links,
+    described,
     entries,
     examples,
     head,
@@ -70,6 +71,19 @@ def test_functions_and_classes_have_docstrings() -> None:
 def test_examples_stand_where_docstrings_have_none() -> None:
     texts = {entry.anchor: entry.value.__doc__ or "" for entry in every_entry()}
     assert [n for n in examples() if n not in texts or ">>>" in texts[n]] == []
+
+
+@pytest.mark.parametrize(
+    "module", ["numpy", "numpy.fft", "numpy.linalg", "random", "scipy.special"]
+)
+def test_functions_of_what_everybody_uses_have_examples(module: str) -> None:
+    lacking = [
+        entry.name
+        for entry in FOUND[f"verax.{module}"]
+        if callable(entry.value) and not entry.same_as
+        if ">>>" not in "\n".join(described(entry))
+    ]
+    assert lacking == []
 
 
 @pytest.mark.parametrize("path", sorted(TEXTS))
