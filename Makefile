@@ -60,14 +60,14 @@ help: ## list the targets
 setup: $(VENV)/.ready ## make .venv with everything that demo, test and check need
 
 demo: $(VENV)/.ready ## train on handwritten digits, the laws checked on the way
-	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python docs/examples/digits.py $(ARGS)
+	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python -m docs.examples.digits $(ARGS)
 
 examples: $(VENV)/.ready ## run the gallery, and draw its pictures again (two minutes)
 	for name in $(EXAMPLES); do TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python \
 	  -m docs.examples.$$name --out docs/pictures/$$name.svg; done
 	PYTHONPATH=. $(BIN)/python -m verax.distributed run -n 2 --devices 2 \
 	  -m docs.examples.data_parallel_picture --out docs/pictures/data_parallel.svg
-	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python docs/examples/digits.py --picture docs/digits.svg
+	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python -m docs.examples.digits --picture docs/digits.svg
 
 test: $(VENV)/.ready ## examples, doctests and laws (profile ci)
 	$(TEST_ENV) $(BIN)/python $(PYTEST) tests $(ARGS)

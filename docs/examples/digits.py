@@ -4,7 +4,7 @@ One idea: nothing is compiled until the laws hold for this very function. The lo
 traced once, and its gradient is a rewrite of that trace. The NumPy interpreter checks
 both, and only then does XLA compile them::
 
-    python docs/examples/digits.py --epochs 40 --picture build/digits.png
+    python -m docs.examples.digits --epochs 40 --picture build/digits.svg
 
 The exit status is 1 if a law is broken, or if fewer than 96 % of the test digits are
 read correctly. `make demo ARGS="--picture docs/digits.svg"` draws the README's picture.
@@ -20,10 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from attrs import frozen
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -34,6 +32,7 @@ from sklearn.datasets import load_digits
 
 import verax
 import verax.numpy as vnp
+from docs.examples.drawing import Panel, label, write_svg
 from verax import Array, nn, random, tree
 from verax.api.tracing.apply import ENGINE
 from verax.ir.consts import close
@@ -342,36 +341,31 @@ def hardest(screen: Console, params: Params, data: Digits) -> None:
 
 
 def draw(path: Path, losses: list[float], data: Digits, read: NDArray[Any]) -> None:
-    """The loss curve and the misread digits, as a picture.
-
-    The suffix of the path says in which format; an SVG has the same bytes each time.
-    """
-    mpl.use("Agg")
-    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "digits"})
+    """The loss curve and the misread digits, as an SVG."""
     wrong = np.flatnonzero(read != data.test_labels)
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    figure.suptitle(f"{len(wrong)} of {len(read)} test digits misread")
-    halves = figure.add_gridspec(1, 2, width_ratios=(1.1, 1))
-    curve = figure.add_subplot(halves[0])
-    curve.semilogy(range(1, len(losses) + 1), losses, color="tab:blue")
-    curve.set(xlabel="epoch", ylabel="mean cross-entropy in training (nats)")
-    curve.grid(visible=True, which="both", alpha=0.3)
-    cells = halves[1].subgridspec(max(1, min(3, -(-len(wrong) // 4))), 4)
+    ends = (0.8 * min(losses), 1.2 * max(losses))
+    curve = Panel((60, 64, 430, 250), (0, len(losses)), ends, log=True)
+    numbers = np.arange(1, len(losses) + 1)
+    marks = [
+        curve.axes("epoch", "mean cross-entropy in training (nats)", "Loss"),
+        curve.line(numbers, losses, "s0", 2.2),
+        label(540, 38, f"{len(wrong)} of {len(read)} test digits misread", "head"),
+    ]
     for place, i in enumerate(wrong[:12]):
-        cell = figure.add_subplot(cells[divmod(place, 4)])
-        cell.axis("off")
-        cell.imshow(data.test_images[i].reshape(8, 8), cmap="gray_r")
-        cell.set_title(f"{data.test_labels[i]} read as {read[i]}", fontsize=9)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    undated = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, dpi=120, metadata=undated)
+        row, column = divmod(place, 4)
+        left, top = 540 + 100 * column, 64 + 90 * row
+        pixels = Panel((left, top, 64, 64), (0, 8), (0, 8))
+        marks.append(pixels.cells(data.test_images[i].reshape(8, 8), "f0"))
+        reading = f"{data.test_labels[i]} read as {read[i]}"
+        marks.append(label(left, top + 80, reading, "small"))
+    write_svg(path, (960, 370), "Training on handwritten digits", *marks)
 
 
 def main() -> int:
     """Run every step; the exit status."""
     parser = argparse.ArgumentParser(description="Train on handwritten digits.")
     parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--picture", type=Path, default=Path("build/digits.png"))
+    parser.add_argument("--picture", type=Path, default=Path("build/digits.svg"))
     options = parser.parse_args()
     screen = Console(highlight=False)
     data, params = load(), init_params(random.key(SEED))
