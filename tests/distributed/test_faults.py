@@ -100,11 +100,53 @@ def reason(ended: Ended) -> tuple[float, str]:
 )
 def test_others_raise(deed: str, culprit: int, message: str, tmp_path: Path) -> None:
     ended = ended_with(deed, culprit, tmp_path)
+    assert ended[culprit].status is not None, "it ends, too"
     for index, process in enumerate(ended):
         if index != culprit:
             seconds, text = reason(process)
             assert message in text
             assert seconds < HEARTBEAT + 15  # the machine may be busy
+
+
+CALLBACKS = """
+    import numpy as np
+    import verax
+    from verax.sharding import NamedSharding, PartitionSpec as P
+
+    index, count = {index}, 0
+    verax.distributed.initialize(
+        {address!r}, 3, index, initialization_timeout=60,
+        heartbeat_timeout_seconds=20, shutdown_timeout_seconds=10,
+    )
+    mesh = verax.make_mesh((verax.device_count(),), ("x",))
+    x = verax.device_put(np.arange(12.0), NamedSharding(mesh, P("x")))
+
+    def note(x):
+        global count
+        count += 1
+        if index == 1 and count > 3:
+            raise ValueError("a bad part")
+        return x
+
+    def total(x):
+        return verax.lax.psum(verax.pure_callback(note, x, x), "x")
+
+    f = verax.jit(verax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P()))
+    while True:
+        f(x).block_until_ready()
+"""
+
+
+def test_a_callback_that_fails_in_one_process(tmp_path: Path) -> None:
+    """Each process is called with its parts; the others learn why one ended."""
+    address = f"127.0.0.1:{free_port()}"
+    text = textwrap.dedent(CALLBACKS)
+    commands = [["-c", text.format(index=i, address=address)] for i in range(3)]
+    for index, process in enumerate(run_group(commands, tmp_path, 60)):
+        assert process.status == 1
+        assert "raised ValueError: a bad part" in process.output
+        kind = "CallbackError: " if index == 1 else "process 1 ended with CallbackError"
+        assert kind in process.output.splitlines()[-1]
 
 
 PAIRS = """

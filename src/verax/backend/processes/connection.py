@@ -46,6 +46,8 @@ KNOCK_SECONDS: Final = 0.05
 CLOSED: Final = "verax/closed"
 CLOSED_SECONDS: Final = 0.02
 STAY_SECONDS: Final = 5.0
+# What the requests of `close` may take besides.
+GRACE_SECONDS: Final = 2.0
 
 
 def connect(settings: Settings) -> None:
@@ -219,7 +221,7 @@ def disconnect() -> None:
     atexit.register(park_threads_at_exit)
     try:
         announce_departure()
-        ask(lambda client: close(client))
+        leave_in_order(opened.settings)
     except ProcessFailed:
         if opened.service is not None:
             time.sleep(FAREWELL_SECONDS)  # others, too, learn which process failed
@@ -237,6 +239,21 @@ def disconnect() -> None:
         for thread in opened.watchers:
             thread.join(FAREWELL_SECONDS if CLUSTER.failure is None else 0)
         CLUSTER.close()
+
+
+def leave_in_order(settings: Settings) -> None:
+    """Run `close`; jaxlib may wait without end for a coordinator that has gone.
+
+    Raises:
+        RuntimeError: process 0 waited in vain; the others have nothing to wait for.
+    """
+    coordinates = settings.index == 0
+    seconds = settings.shutdown_timeout if coordinates else STAY_SECONDS
+    try:
+        ask(close, seconds + GRACE_SECONDS)
+    except TimeoutError as error:
+        if coordinates:
+            raise RuntimeError(str(error)) from error
 
 
 def close(client: _jax.DistributedRuntimeClient) -> None:
