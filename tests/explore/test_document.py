@@ -1,7 +1,9 @@
 """The document of `verax.explore`: rows, links and lines of known programs."""
 
+import gc
 import inspect
 import itertools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -306,6 +308,24 @@ def test_saving(tmp_path: Any) -> None:
     assert found.html.startswith("<!doctype html>")
     assert "srcdoc=" in found._repr_html_()
     assert "loss: trace" in repr(found)
+
+
+def explored_closure() -> tuple[Exploration, Callable[[], object]]:
+    """An exploration of a function that closes over an array, and whether it lives."""
+    table = vnp.arange(1000.0)
+
+    def shifted(x: Any) -> Any:
+        return (x + table).sum()
+
+    found = explore(verax.grad(shifted))(np.ones(1000, np.float32))
+    return found, weakref.ref(table)
+
+
+def test_an_exploration_keeps_no_array() -> None:
+    found, alive = explored_closure()
+    gc.collect()
+    assert alive() is None
+    assert found.html
 
 
 def test_something_else_than_a_function() -> None:

@@ -36,7 +36,6 @@ from verax.explorer.sources import Json, sources_of
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule, loaded
-from verax.rules.values.state import fresh_context
 from verax.rules.values.typed import check_callable
 from verax.transforms.public import opened
 
@@ -175,7 +174,7 @@ def explored_call(
 ) -> Exploration:
     """The exploration of a call."""
     recording = Recording()
-    with fresh_context(recording):
+    with recording.watching():
         stage: Traced = function.trace(*args, **kwargs)
         flat = ON_REFERENCES.on_values(stage)[0] if stage.traced.refs else stage
         explored = Pipeline(recording, flat).explored(compile)

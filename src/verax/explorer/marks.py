@@ -19,7 +19,7 @@ from verax.ir.walk import map_subjaxprs
 
 
 class Mark:
-    """One equation of a program that `owner` holds; it has no other property."""
+    """One equation of a program; `owner` stands for the program."""
 
     __slots__ = ("owner",)
 

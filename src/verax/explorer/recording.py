@@ -1,23 +1,25 @@
 """What transformations make of the programs of one trace, in turn (floor 6).
 
-The trace runs in a context that has the recording as its observer, so every program
-that is about to be rewritten, and what comes of it, passes here and is marked::
+The trace runs in a context that has an observer, so every program that is about to be
+rewritten, and what comes of it, passes here and is marked::
 
     recording = Recording()
-    with fresh_context(recording):
+    with recording.watching():
         whole = jit(f).trace(*args)
     recording.whole(whole.traced.jaxpr)
     recording.levels()
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from attrs import define, field, frozen
 
 from verax.explorer.marks import Marker, all_sources, mark_of
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
+from verax.rules.values.state import fresh_context
 
 
 @define(eq=False, repr=False)
@@ -34,10 +36,12 @@ class Record(ReprMixin):
     level: int = 0
     seconds: float | None = None
     function: str = "a function"
+    key: object = field(factory=object, init=False)
     marked: Jaxpr = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.marked = Marker(self).program(self.jaxpr)
+        # Marks know the key alone: rows keep them, and are to keep no program alive.
+        self.marked = Marker(self.key).program(self.jaxpr)
 
 
 @frozen(eq=False, repr=False)
@@ -46,11 +50,43 @@ class Name(ReprMixin):
 
     jaxpr: Jaxpr
     function: str
-    seconds: float
+    seconds: float | None
+
+
+class Relay:
+    """The observer of a trace, which tells a recording.
+
+    Memos keep the context of a trace, and with it the relay, long after the recording
+    has ended: so it lets go of the programs then.
+    """
+
+    def __init__(self, recording: "Recording") -> None:
+        self.recording: Recording | None = recording
+
+    def traced(self, jaxpr: Jaxpr, function: str, seconds: float) -> None:
+        """See `Observer.traced`."""
+        if self.recording is not None:
+            self.recording.names[id(jaxpr)] = Name(jaxpr, function, seconds)
+
+    def rewrite[E](
+        self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, E]]
+    ) -> tuple[Jaxpr, E]:
+        """See `Observer.rewrite`."""
+        if self.recording is None:
+            return make(jaxpr)
+        return self.recording.rewrite(name, jaxpr, make)
+
+    def part[E](
+        self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, Jaxpr, E]]
+    ) -> tuple[Jaxpr, Jaxpr, E]:
+        """See `Observer.part`."""
+        if self.recording is None:
+            return make(jaxpr)
+        return self.recording.part(name, jaxpr, make)
 
 
 class Recording:
-    """The observer of a trace; see the module."""
+    """The programs of a trace; see the module."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -67,7 +103,7 @@ class Recording:
     ) -> Record:
         """Keep a program; what its equations came from is read off their marks."""
         found = {mark.owner for s in all_sources(jaxpr) if (mark := mark_of(s))}
-        known = {record for record in self.records if record in found}
+        known = {record for record in self.records if record.key in found}
         known.update(parents)
         level = 1 + max([parent.level for parent in known], default=-1)
         title = title or f"{name} of {self.function_of(jaxpr)}"
@@ -80,9 +116,19 @@ class Recording:
         """The record of a program that is about to be rewritten."""
         return self.marked.get(id(jaxpr)) or self.whole(jaxpr)
 
-    def traced(self, jaxpr: Jaxpr, function: str, seconds: float) -> None:
-        """See `Observer.traced`."""
-        self.names[id(jaxpr)] = Name(jaxpr, function, seconds)
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Record what is traced within the block, in a context of its own."""
+        relay = Relay(self)
+        try:
+            with fresh_context(relay):
+                yield
+        finally:
+            relay.recording = None
+
+    def name(self, jaxpr: Jaxpr, function: str) -> None:
+        """Say which function a program is of."""
+        self.names[id(jaxpr)] = Name(jaxpr, function, None)
 
     def function_of(self, jaxpr: Jaxpr) -> str:
         """The function that a program was traced from, or made of the trace of."""
@@ -104,7 +150,7 @@ class Recording:
     def rewrite[E](
         self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, E]]
     ) -> tuple[Jaxpr, E]:
-        """See `Observer.rewrite`."""
+        """What `make` makes of a program, which is recorded before and after."""
         before = self.before(jaxpr)
         started = time.perf_counter()
         made, found = make(before.marked)
@@ -117,7 +163,7 @@ class Recording:
     def part[E](
         self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, Jaxpr, E]]
     ) -> tuple[Jaxpr, Jaxpr, E]:
-        """See `Observer.part`."""
+        """`rewrite` for what makes two programs of one."""
         before = self.before(jaxpr)
         started = time.perf_counter()
         first, second, found = make(before.marked)

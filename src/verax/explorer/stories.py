@@ -27,7 +27,6 @@ from verax.explorer.pipeline import Pipeline, ProgramStages
 from verax.explorer.recording import Recording
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import Path
-from verax.rules.values.state import fresh_context
 from verax.transforms.nans.report import Finding, report
 
 type Place = tuple[int, int]
@@ -53,7 +52,7 @@ def page_of(subject: Finding | Explanation) -> Exploration:
 def page_of_finding(finding: Finding, again: Any) -> Exploration:
     """The program that was searched, with the way to the equation from its line."""
     recording = Recording()
-    with fresh_context(recording):
+    with recording.watching():
         traced: TracedFunction = again()
     record = recording.whole(traced.jaxpr)
     stages = ProgramStages(recording)
@@ -71,7 +70,7 @@ def page_of_finding(finding: Finding, again: Any) -> Exploration:
 def page_of_explanation(explanation: Explanation, again: Any) -> Exploration:
     """The program of the call, with the arguments that differ from earlier calls."""
     recording = Recording()
-    with fresh_context(recording):
+    with recording.watching():
         stage: Traced = again()
         flat = ON_REFERENCES.on_values(stage)[0] if stage.traced.refs else stage
         pipeline = Pipeline(recording, flat)

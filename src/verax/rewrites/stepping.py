@@ -161,7 +161,7 @@ def traced_rewrite(
 ) -> RewriteTrace:
     """The rewrite of a program, with its steps and stages."""
     recording = Recording()
-    recording.traced(jaxpr, title, 0.0)
+    recording.name(jaxpr, title)
     first = recording.whole(jaxpr)
     groups: list[tuple[Step, ...]] = []
 
