@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Opener
-from tests.browser.documents import document, large, small, traced
+from tests.browser.documents import Rows, document, large, small, traced
 from verax.explorer.page import render
 
 CHOSEN = re.compile(r"\bchosen\b")
@@ -186,6 +186,21 @@ def test_heat_is_shown_by_the_cost_chosen(page: Page) -> None:
     assert bars.nth(3).evaluate(width) == 25
     heat.select_option("off")
     expect(bars.nth(2)).to_be_hidden()
+
+
+def test_a_cost_known_of_a_whole_nested_program_counts_once(opened: Opener) -> None:
+    stage = Rows("hlo", None, "hlo")
+    fusion = stage.add("fusion", "%f:f32[4]", line=12, time=3e-6, flops=8)
+    stage.add("add", "%a:f32[4]", inside=fusion, line=12, flops=3)
+    stage.add("mul", "%m:f32[4]", inside=fusion, line=13, flops=5)
+    page = opened(document([stage]))
+    bar = rows(page, "hlo").first.locator(".heat")
+    expect(bar).to_have_text(re.compile("3"))
+    assert bar.evaluate("e => e.style.getPropertyValue('--heat')") == "100%"
+    page.get_by_role("tab", name="costs by line").click()
+    cells = page.locator(".cost-table tbody tr").all_inner_texts()
+    assert [re.findall(r"(\d+) flop", cell) for cell in cells] == [["5"], ["3"]]
+    assert [("3.00" in cell) for cell in cells] == [False, True]
 
 
 def test_costs_by_line_sort_and_choose(page: Page) -> None:

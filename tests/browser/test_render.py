@@ -28,6 +28,14 @@ def test_the_document_is_in_the_page_and_its_text_is_not() -> None:
     assert len(re.findall("<script", page)) == len(re.findall("</script>", page)) == 3
 
 
+def test_nothing_is_linked_or_allowed_from_outside() -> None:
+    page = render(small())
+    assert "default-src 'none'" in page
+    assert re.findall(r"<(?:link|img|iframe|script)[^>]*(?:src|href)=", page) == []
+    urls = set(re.findall(r"https?://[^\s\"'`]*", page))
+    assert urls == {"http://www.w3.org/2000/svg"}
+
+
 def test_every_module_is_joined_after_what_it_imports() -> None:
     present = {place.name for place in ASSETS.iterdir() if place.name.endswith(".js")}
     assert present == {f"{name}.js" for name in MODULES} | {"layout_worker.js"}

@@ -168,12 +168,26 @@ export class Stage {
     return this.columns[cost]?.[row] ?? null;
   }
 
-  /** The largest cost of a row that holds no others. @param {string} cost */
+  /** Rows whose cost is the sum of what is inside them: 1 in the array. @param {string} cost @returns {Uint8Array} */
+  sums(cost) {
+    return this.once(`sums ${cost}`, () => {
+      const { inside } = this.columns;
+      const sums = new Uint8Array(this.size);
+      for (let row = 0; row < this.size; row++) {
+        if (!this.cost(cost, row)) continue;
+        for (let outer = inside[row]; outer >= 0 && !sums[outer]; outer = inside[outer]) sums[outer] = 1;
+      }
+      return sums;
+    });
+  }
+
+  /** The largest cost of a row that is no sum of others. @param {string} cost */
   mostCost(cost) {
     return this.once(`most ${cost}`, () => {
+      const sums = this.sums(cost);
       let most = 0;
       for (let row = 0; row < this.size; row++) {
-        if (!this.foldable[row]) most = Math.max(most, this.cost(cost, row) ?? 0);
+        if (!sums[row]) most = Math.max(most, this.cost(cost, row) ?? 0);
       }
       return most;
     });

@@ -18,12 +18,11 @@ export function lineCosts(stage) {
     const inner = Object.fromEntries(COSTS.map((cost) => [cost, innerCosts(stage, cost)]));
     for (let row = 0; row < stage.size; row++) {
       const key = stage.line(row);
-      const counts = key !== null && stage.columns.kind[row] === 0;
-      if (!counts) continue;
+      if (key === null || stage.columns.kind[row] !== 0) continue;
       const sums = byLine.get(key) ?? { rows: 0, flops: 0, bytes: 0, time: 0 };
-      sums.rows++;
+      if (!stage.foldable[row]) sums.rows++;
       for (const cost of COSTS) {
-        sums[cost] += Math.max(0, (stage.cost(cost, row) ?? 0) - inner[cost][row]);
+        if (!stage.sums(cost)[row]) sums[cost] += stage.cost(cost, row) ?? 0;
         most[cost] = Math.max(most[cost] ?? 0, sums[cost]);
       }
       byLine.set(key, sums);

@@ -50,7 +50,9 @@ export class Story {
 
   mark() {
     const { step, program } = this.view;
-    this.text.textContent = program.steps[step]?.text ?? "";
+    const text = program.steps[step]?.text ?? "";
+    this.text.textContent = text.split("\n")[0];
+    this.text.title = text;
     for (const [at, chip] of this.chips.entries()) {
       if (at === step) chip.setAttribute("aria-current", "step");
       else chip.removeAttribute("aria-current");
