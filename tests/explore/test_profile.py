@@ -11,9 +11,72 @@ import verax.numpy as vnp
 from verax import lax
 from verax.explorer.document import Row
 from verax.explorer.exploration import explore
-from verax.explorer.profile import shared_times, write_times
+from verax.explorer.profile import seconds_of, shared_times, write_times
+from verax.profiler import ProfileData
 
 W = np.full((256, 256), 0.01, np.float32)
+
+
+def number(value: int) -> bytes:
+    """A number as protocol buffers write it."""
+    low, rest = value & 127, value >> 7
+    return bytes([low]) if not rest else bytes([low | 128]) + number(rest)
+
+
+def fields(*pairs: tuple[int, int | bytes]) -> bytes:
+    """A message of numbers, and of strings or messages."""
+    return b"".join(
+        number(key << 3) + number(value)
+        if isinstance(value, int)
+        else number(key << 3 | 2) + number(len(value)) + value
+        for key, value in pairs
+    )
+
+
+def plane(name: str, lines: dict[str, list[tuple[str, str | None, int]]]) -> bytes:
+    """A plane of XSpace: lines of events, each with an instruction and microseconds."""
+    names, parts = [""], list[tuple[int, int | bytes]]()
+    for line, events in lines.items():
+        found: list[tuple[int, int | bytes]] = [(2, line.encode())]
+        for kernel, instruction, spent in events:
+            names.append(kernel)
+            stats: list[tuple[int, int | bytes]] = [
+                (1, len(names) - 1),
+                (3, spent * 10**6),
+            ]
+            if instruction is not None:
+                stats.append((4, fields((1, 1), (5, instruction.encode()))))
+            found.append((4, fields(*stats)))
+        parts.append((3, fields(*found)))
+    for i, kernel in enumerate(names):
+        named = fields((1, i), (2, kernel.encode()))
+        parts.append((4, fields((1, i), (2, named))))
+    stat = fields((1, 1), (2, fields((1, 1), (2, b"hlo_op"))))
+    return fields((2, name.encode()), *parts, (5, stat))
+
+
+def test_kernels_of_a_gpu_say_for_which_instruction_they_ran() -> None:
+    """As its profiler writes them, with lines that tools add and those of the host."""
+    stream = [("loop_fusion_4", "fusion.1", 30), ("gemm_f32", "dot.2", 50)]
+    again = [("gemm_f32", "dot.2", 20), ("MemcpyD2H", None, 9)]
+    gpu = plane(
+        "/device:GPU:0",
+        {
+            "Stream #13(Compute)": stream,
+            "Stream #14(Compute)": again,
+            "XLA Ops": [("dot.2", "dot.2", 70)],
+        },
+    )
+    host = plane("/host:CPU", {"main": [("dot.2", None, 5), ("fusion.1", None, 5)]})
+    rows = {"fusion.1": 3, "dot.2": 4}
+
+    def seconds(*planes: bytes) -> dict[int, float]:
+        space = fields(*[(1, each) for each in planes])
+        return seconds_of(ProfileData.from_serialized_xspace(space), rows, 10)
+
+    assert seconds(host, gpu) == pytest.approx({3: 3e-6, 4: 7e-6})
+    assert seconds(host) == pytest.approx({3: 0.5e-6, 4: 0.5e-6})
+    assert seconds(host, plane("/device:GPU:0", {})) == seconds(host)
 
 
 def heavy(w: Any, x: Any) -> Any:

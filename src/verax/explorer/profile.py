@@ -8,8 +8,10 @@ and so on, back to what was traced::
 """
 
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +19,10 @@ import numpy as np
 from verax.backend.programs.program import Program
 from verax.backend.runtime.profiling import (
     ProfileData,
+    ProfileEvent,
+    ProfileLine,
     ProfileOptions,
+    ProfilePlane,
     ProfileSession,
 )
 from verax.explorer.document import ProfileNote, Row, Stage
@@ -30,6 +35,12 @@ SHARES: Final = (
     "seconds per run; where the compiler has joined operations, each row that they "
     "came from has an equal share"
 )
+
+
+DEVICES: Final = "/device:"
+"""The start of the names of planes on which devices report what they ran."""
+STREAM: Final = "Stream"
+HLO_OP: Final = "hlo_op"
 
 
 def profiled(
@@ -80,15 +91,51 @@ def runner(program: Program, leaves: Sequence[object]) -> Callable[[], None]:
 def seconds_of(
     data: ProfileData, instructions: Mapping[str, int], runs: int
 ) -> dict[int, float]:
-    """The seconds of each row of the compiled program, per run."""
+    """The seconds of each row of the compiled program, per run.
+
+    Where a device reports what it ran itself, the host only says when it was launched.
+    """
+    with warnings.catch_warnings():
+        # What jaxlib warns of at the first event ends the process if it is an error.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        planes = list(data.planes)
+        devices = [plane for plane in planes if plane.name.startswith(DEVICES)]
+        measured = sum_by_row(devices, instruction_of_kernel, instructions, runs)
+        return measured or sum_by_row(planes, attrgetter("name"), instructions, runs)
+
+
+def sum_by_row(
+    planes: Sequence[ProfilePlane],
+    name: Callable[[ProfileEvent], str],
+    instructions: Mapping[str, int],
+    runs: int,
+) -> dict[int, float]:
+    """The seconds of each row per run, of events that are named by `name`."""
     found: dict[int, float] = defaultdict(float)
-    for plane in data.planes:
-        for line in plane.lines:
+    for plane in planes:
+        for line in own_lines(plane):
             for event in line.events:
-                row = instructions.get(event.name)
+                row = instructions.get(name(event))
                 if row is not None:
                     found[row] += event.duration_ns / 1e9 / runs
     return found
+
+
+def own_lines(plane: ProfilePlane) -> Sequence[ProfileLine]:
+    """The lines of a plane that were recorded: of a GPU, those of its streams.
+
+    Tools add others, which say the same by modules and by steps.
+    """
+    lines = list(plane.lines)
+    return [line for line in lines if line.name.startswith(STREAM)] or lines
+
+
+def instruction_of_kernel(event: ProfileEvent) -> str:
+    """The instruction for which a kernel ran, which may have another name."""
+    for key, value in event.stats:
+        if key == HLO_OP:
+            return str(value)
+    return event.name
 
 
 def fill_times(stages: Sequence[Stage], seconds: Mapping[int, float]) -> None:

@@ -176,6 +176,14 @@ def test_an_operation_is_looked_up_by_what_its_operands_are(accelerator: None) -
     assert float(lax.mul(vnp.float32(2), 3.0)) == 6
 
 
+def test_tangents_of_integers_are_those_of_numpy(accelerator: None) -> None:
+    zeros = np.zeros(3, verax.dtypes.float0)
+    rows = verax.vmap(lambda x: zeros)(on_device(MATRIX))
+    assert (rows.shape, rows.dtype) == ((4, 3), zeros.dtype)
+    kept = lax.cond(on_device(MATRIX)[0, 0] > 0, lambda z: z, lambda z: z, zeros)
+    assert (kept.shape, kept.dtype) == ((3,), zeros.dtype)
+
+
 def test_options_keep_the_operations_on_the_device(accelerator: None) -> None:
     x = on_device(MATRIX)
     with verax.default_matmul_precision("highest"), verax.enable_x64():

@@ -256,7 +256,7 @@ class DeviceInterpreter(EagerInterpreter):
         if run is None:
             return self.bind_rare(primitive, params, args)
         outs = run(args)
-        return (outs,) if type(outs) is ConcreteArray else outs
+        return outs if type(outs) is tuple else (outs,)
 
     def bind_rare(
         self, primitive: Primitive, params: Params, args: Sequence[object]

@@ -44,6 +44,7 @@ from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import ShapeError, is_index
+from verax.rules.values.state import STATE
 
 type Precision = Any
 
@@ -72,7 +73,7 @@ def contract(
 ) -> Array:
     """One `dot_general`, in the preferred dtype."""
     params = dot_params(numbers, precision_of(precision), preferred)
-    return dot_general_p.call(params, x, y)
+    return STATE.interpreter.bind(dot_general_p, params, (x, y))[0]
 
 
 def operands(
