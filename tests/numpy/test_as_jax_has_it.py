@@ -74,6 +74,16 @@ def test_views_of_integers_of_four_bits() -> None:
 # ----------------------------------------------------------------------- indexing
 
 
+@pytest.mark.parametrize("place", [-3, [-3, 1], [[5], [-100]]])
+def test_narrow_indices_that_programs_contain(place: Any) -> None:
+    x = np.arange(300, dtype=np.float32)
+    i = np.asarray(place, np.int8)
+    for found in each_way(lambda x: x[i], jnp.asarray(x)):
+        np.testing.assert_array_equal(found, x[i])
+    for found in each_way(lambda x: x.at[i].add(1), jnp.asarray(x)):
+        assert found.sum() == x.sum() + i.size
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int4", "int16"])
 def test_narrow_indices_into_long_dimensions(dtype: str) -> None:
     x, i = jnp.arange(300.0), jnp.asarray(-3 if dtype != "uint8" else 253, dtype)

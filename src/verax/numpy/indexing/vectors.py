@@ -35,6 +35,8 @@ def wrapped(array: Array | np.ndarray, size: int, wrap: bool) -> Indices:
     values = known(array)
     if values is not None:
         wide = dtype if dtype in WIDE else int32
+        if dtype not in WIDE:  # which may not hold the size
+            values = values.astype(np.int32)
         if wrap and values.dtype.kind != "u" and values.size and values.min() < 0:
             values = np.where(values < 0, values + size, values)
         return np.asarray(values, wide)  # type: ignore[arg-type]  # integers
