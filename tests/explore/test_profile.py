@@ -1,6 +1,7 @@
 """Measured times: of each row, and back to the user's lines."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,10 @@ def fields(*pairs: tuple[int, int | bytes]) -> bytes:
     )
 
 
-def plane(name: str, lines: dict[str, list[tuple[str, str | None, int]]]) -> bytes:
+type Events = Sequence[tuple[str, str | None, int]]
+
+
+def plane(name: str, lines: Mapping[str, Events]) -> bytes:
     """A plane of XSpace: lines of events, each with an instruction and microseconds."""
     names, parts = [""], list[tuple[int, int | bytes]]()
     for line, events in lines.items():

@@ -178,9 +178,9 @@ def test_an_operation_is_looked_up_by_what_its_operands_are(accelerator: None) -
 
 def test_tangents_of_integers_are_those_of_numpy(accelerator: None) -> None:
     zeros = np.zeros(3, verax.dtypes.float0)
-    rows = verax.vmap(lambda x: zeros)(on_device(MATRIX))
+    rows: Any = verax.vmap(lambda x: zeros)(on_device(MATRIX))
     assert (rows.shape, rows.dtype) == ((4, 3), zeros.dtype)
-    kept = lax.cond(on_device(MATRIX)[0, 0] > 0, lambda z: z, lambda z: z, zeros)
+    kept: Any = lax.cond(on_device(MATRIX)[0, 0] > 0, lambda z: z, lambda z: z, zeros)
     assert (kept.shape, kept.dtype) == ((3,), zeros.dtype)
 
 
