@@ -332,3 +332,30 @@ def test_vmap_keeps_terms() -> None:
         out = verax.vmap(lambda row: row[:2] + row[2:], in_axes=1)(x)
         assert str(out.aval) == "f32[4@y,2]{U:x}"
         assert np.array_equal(np.asarray(out), (VALUES[:2] + VALUES[2:]).T)
+
+
+def test_loops_take_no_rows_of_terms() -> None:
+    x = lying(P(unreduced={"x"}))
+    with (
+        verax.set_mesh(MESH),
+        pytest.raises(ShardingTypeError, match="rows of what is unreduced"),
+    ):
+        verax.jit(lambda x: lax.map(lambda row: row / 2, x))(x)
+
+
+def test_gradients_of_stacked_layers_are_unreduced() -> None:
+    layers = np.stack([VALUES / 9, VALUES])
+    ws, x = lying(P(reduced={"x"}), layers), lying(P("x"))
+
+    def loss(ws: verax.Array, x: verax.Array) -> verax.Array:
+        def layer(h: verax.Array, w: verax.Array) -> tuple[verax.Array, None]:
+            return vnp.tanh(h @ w / 500), None
+
+        found: verax.Array = lax.scan(layer, x, ws)[0].sum()
+        return found
+
+    plain = verax.grad(loss)(vnp.asarray(layers), vnp.asarray(VALUES))
+    with verax.set_mesh(MESH):
+        found = verax.jit(verax.grad(loss))(ws, x)
+        assert str(found.aval) == "f32[2,4,4]{U:x}"
+        assert np.allclose(np.asarray(found), plain, rtol=1e-4)

@@ -15,6 +15,7 @@ from attrs import evolve
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
+from verax.ir.meshes import terms_of
 from verax.ops.calls.subjaxprs import (
     batched_results,
     forced_batch,
@@ -42,6 +43,7 @@ from verax.rules.rows.masks import (
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
+from verax.rules.values.typed import ShardingTypeError
 
 
 def row_type(x: ShapedArray) -> ShapedArray:
@@ -56,6 +58,12 @@ def scan_typing(p: ScanParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
             raise TypeError(
                 f"scan of {p.length} steps takes arrays whose first dimension has "
                 f"that size, not {x}"
+            )
+    for x in (*xs, *p.results(p.jaxpr.out_avals)[1]):
+        if terms_of(x.explicit).unreduced:  # XLA loses sight of them in the stack
+            raise ShardingTypeError(
+                f"scan takes and returns no rows of what is unreduced, as {x} is: make "
+                "the sums first, with verax.sharding.reshard"
             )
     given = (*consts, *carry, *map(row_type, xs))
     if not same_types(p.jaxpr.in_avals, given):

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.meshes import explicit_on
 from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.scan_params import ScanParams, cut
@@ -107,6 +108,15 @@ def transpose_linear(
     )
 
 
+def sums_made(engine: Engine, ct: Array) -> Array:
+    """A row of cotangents, its sums made: loops stack no terms."""
+    explicit = ct.aval.explicit
+    if explicit is None or not explicit.terms.unreduced:
+        return ct
+    whole = explicit_on(explicit.mesh, explicit.splits)
+    return engine.core.reshard(ct, whole, explicit.mesh)
+
+
 @frozen(repr=False)
 class Backward(ReprMixin):
     """The backward loop: which operands are linear, which cotangents are not zero.
@@ -162,7 +172,7 @@ class Backward(ReprMixin):
                 instantiated(engine, ct, aval)
                 for ct, aval in zip(pulled, moving, strict=True)
             ]
-            return [*added, *after, *to_rows]
+            return [*added, *after, *[sums_made(engine, ct) for ct in to_rows]]
 
         return program([aval for part in types for aval in part], body)
 
