@@ -356,13 +356,26 @@ export class Graph {
 
   /** Arrows go along the edges from the chosen node, or pan where none is chosen. @param {KeyboardEvent} event */
   key(event) {
-    const keys = { "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), 0: () => this.fit() };
+    // A node in focus answers Enter itself.
+    if (event.key === "Enter" && event.target !== this.svg) return;
+    const keys = { Enter: () => this.enter(), "+": () => this.zoom(1.25), "=": () => this.zoom(1.25), "-": () => this.zoom(0.8), 0: () => this.fit() };
     const act = keys[/** @type {keyof typeof keys} */ (event.key)];
     const step = { ArrowUp: [0, 60], ArrowDown: [0, -60], ArrowLeft: [60, 0], ArrowRight: [-60, 0] }[event.key];
     if (act) act();
     else if (step && !this.follow(event.key)) this.move({ ...this.place, x: this.place.x + step[0], y: this.place.y + step[1] });
     else if (!step) return;
     event.preventDefault();
+  }
+
+  /** Unfold the cluster of the chosen row, or choose the first row in sight. */
+  enter() {
+    const { chosen } = this.view;
+    const here = isRow(chosen) && chosen.stage === this.stage.index ? chosen.row : -1;
+    let folded = null;
+    for (let home = this.clusters.home[here] ?? null; home; home = home.parent) if (!this.open.has(home)) folded = home;
+    const first = this.stage.size && this.clusters.home.findIndex((home) => home !== null);
+    if (folded) this.toggle(folded);
+    else if (here < 0) this.view.choose({ stage: this.stage.index, row: first });
   }
 
   /** Choose a neighbour of the chosen node. @param {string} key @returns {boolean} */

@@ -14,7 +14,7 @@ const KEYS = [
   ["→ ← Enter", "unfold, fold, toggle a nested program"],
   ["[  ]", "the stage before, the stage after, in the pane used last"],
   ["g", "rows or graph"],
-  ["+ − 0", "zoom in, out, fit, in a graph; arrows follow its edges"],
+  ["+ − 0", "zoom in, out, fit, in a graph; arrows follow its edges, Enter unfolds"],
   ["h", "heat: flops, bytes, time, off"],
   ["1 2 3", "details: chosen row, costs by line, memory"],
   ["n  p", "the next and the previous step of a story"],
