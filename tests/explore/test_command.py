@@ -92,8 +92,11 @@ def test_mistakes(script: Path, tmp_path: Path, capsys: Any) -> None:
     assert main(["explore", str(tmp_path / "bad.jaxpr")]) == 2
     assert "script.py:function" in capsys.readouterr().err
     assert main(["explore", "no_such_module_at_all:f"]) == 2
-    with pytest.raises(NameError):  # of the script, whose errors are shown in full
-        main(["explore", f"{script}:loss", "--args", "unknown"])
+    for text, message in [("unknown", "'unknown' is not defined"), ("1 +", "syntax")]:
+        assert main(["explore", f"{script}:loss", "--args", text]) == 2
+        assert message in capsys.readouterr().err
+    with pytest.raises(ZeroDivisionError):  # of the user's, whose errors are raised
+        main(["explore", f"{script}:loss", "--args", "1 / 0"])
 
 
 def test_a_jaxpr_explored_in_python() -> None:

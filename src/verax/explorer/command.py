@@ -42,10 +42,10 @@ def main(arguments: Sequence[str], read: Read) -> int:
     options = parser().parse_args(arguments)
     try:
         subject, names = found(options.target, read)
+        args, kwargs = called_with(options.args, names)
     except Mistake as error:
         print(f"{options.target}: {error}", file=sys.stderr)
         return 2
-    args, kwargs = called_with(options.args, names)
     exploring = explore(
         subject, compile=not options.no_compile, profile=options.profile
     )
@@ -143,13 +143,20 @@ def imported(name: str) -> ModuleType:
 def called_with(
     text: str, names: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments in a text, as they would stand in a call."""
+    """The arguments in a text, as they would stand in a call.
+
+    Raises:
+        Mistake: it is not an expression in the names that there are.
+    """
 
     def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs
 
     known = {"np": np, "vnp": vnp, "random": random} | names | {"__call": collect}
-    given: tuple[tuple[Any, ...], dict[str, Any]] = eval(f"__call({text})", known)
+    try:
+        given: tuple[tuple[Any, ...], dict[str, Any]] = eval(f"__call({text})", known)
+    except (NameError, SyntaxError) as error:
+        raise Mistake(f"--args {text!r}: {error.args[0]}") from error
     return given
 
 
