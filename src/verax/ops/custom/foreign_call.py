@@ -20,11 +20,11 @@ from verax.ir.jaxpr import Params
 from verax.ops.calls.callbacks import LANE_BY_LANE, METHODS, whole
 from verax.ops.control.batch_sequentially import one_by_one
 from verax.ops.structure.shape import move_axis
-from verax.rules.families.batch_calls import batch_attributes
 from verax.rules.rows.emitter import (
     Emitter,
     Operand,
     aliases_text,
+    batch_attributes,
     flag,
     layout_text,
 )

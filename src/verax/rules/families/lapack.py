@@ -26,12 +26,12 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.jaxpr import Params
-from verax.rules.families.batch_calls import batch_attributes
 from verax.rules.families.elementwise import moving
 from verax.rules.rows.emitter import (
     Emitter,
     Operand,
     aliases_text,
+    batch_attributes,
     compared,
     layout_text,
 )
