@@ -3,8 +3,12 @@
 import gc
 import inspect
 import itertools
+import subprocess
+import sys
 import weakref
+import webbrowser
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.explorer.document import EQUATION, HEAD, Row, Stage
+from verax.explorer.document import EQUATION, HEAD, INPUT, Row, Stage
 from verax.explorer.exploration import Exploration, explore
 
 
@@ -308,6 +312,48 @@ def test_saving(tmp_path: Any) -> None:
     assert found.html.startswith("<!doctype html>")
     assert "srcdoc=" in found._repr_html_()
     assert "loss: trace" in repr(found)
+
+
+def test_arguments_lead_from_the_compiled_program_to_the_trace() -> None:
+    def scaled(unused: Any, x: Any, y: Any) -> Any:
+        return vnp.sin(x) * y
+
+    stages = stages_of(explore(verax.vmap(scaled))(X, X, 2 * X))
+    assert [stage.name for stage in stages] == [
+        "trace",
+        "vmap",
+        "join",
+        "stablehlo",
+        "hlo",
+    ]
+    last = [row for row in stages[-1].rows if row.kind == INPUT and row.inside < 0]
+    module = [row.origins for row in last]
+    assert len(last) == 2
+    joined = [stages[3].rows[i].origins for (i,) in module]
+    assert [stages[2].rows[i].left for (i,) in joined] == ["b:f32[2,3]", "c:f32[2,3]"]
+    mapped = [row for row in stages[1].rows if row.kind == INPUT]
+    assert [row.origins for row in mapped] == [[0], [1], [2]]
+
+
+def test_it_is_loaded_when_it_is_used() -> None:
+    code = (
+        "import sys, verax; verax.jit(verax.grad(lambda x: x * x))(1.0); "
+        "verax.rewrites.apply(verax.rewrites.stable()); "
+        "print([name for name in sys.modules if 'explorer' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[]"
+
+
+def test_opening_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    found = explore(loss, open=True, compile=False)(WEIGHTS, X)
+    (uri,) = opened
+    path = Path(uri.removeprefix("file://"))
+    assert path.read_text() == found.html
+    path.unlink()
+    path.parent.rmdir()
 
 
 def explored_closure() -> tuple[Exploration, Callable[[], object]]:

@@ -153,10 +153,15 @@ def size_of(kind: str) -> int:
     return total
 
 
-def hlo_rows(text: str, before: Sequence[Row]) -> tuple[list[Row], dict[str, int]]:
-    """The rows of a program, and the rows of its instructions by their names."""
+def hlo_rows(
+    text: str, before: Sequence[Row], arguments: Sequence[int] = ()
+) -> tuple[list[Row], dict[str, int]]:
+    """The rows of a program, and the rows of its instructions by their names.
+
+    `arguments` are the rows of the arguments in the stage before.
+    """
     found, entry = computations(text)
-    writer = RowWriter(found, before)
+    writer = RowWriter(found, before, arguments)
     if entry:
         writer.write(found[entry], 0, -1, ())
     return writer.rows, writer.names
@@ -165,9 +170,15 @@ def hlo_rows(text: str, before: Sequence[Row]) -> tuple[list[Row], dict[str, int
 class RowWriter:
     """Writes computations as rows, each where it is called."""
 
-    def __init__(self, found: Mapping[str, Computation], before: Sequence[Row]) -> None:
+    def __init__(
+        self,
+        found: Mapping[str, Computation],
+        before: Sequence[Row],
+        arguments: Sequence[int],
+    ) -> None:
         self.computations = found
         self.before = before
+        self.arguments = arguments
         self.rows: list[Row] = []
         self.names: dict[str, int] = {}
 
@@ -185,6 +196,8 @@ class RowWriter:
                 row = Row(INPUT, "", f"%{one.name}:{one.kind}", "", depth, inside)
                 row.size, row.lasting = size_of(one.kind), True
                 row.uses = reads
+                if inside < 0:
+                    row.origins = list(self.arguments[number : number + 1])
                 env[one.name] = self.add(row, one.name)
                 continue
             left = f"%{one.name}:{one.kind}"

@@ -60,8 +60,8 @@ class Table:
         inside: int = -1,
         operands: Sequence[Sequence[int]] = (),
         times: float = 1.0,
-    ) -> None:
-        """The rows of a program, which runs so many times.
+    ) -> list[int]:
+        """The rows of a program, which runs so many times; those of its inputs.
 
         `operands` are the rows that its inputs stand for.
         """
@@ -77,12 +77,14 @@ class Table:
             env[var.index] = self.add(
                 Row(kind, "", left, "", depth, inside, reads, size=size, lasting=True)
             )
+        inputs = list(env.values())
         used = used_indices(jaxpr)
         for eqn, twin in zip(jaxpr.eqns, marked.eqns, strict=True):
             self.equation(eqn, twin, env, used, depth, inside, times)
         outs = ", ".join([self.printer.atom(a) for a in jaxpr.outvars])
         reads = self.reads(jaxpr.outvars, env)
         self.add(Row(OUTPUT, "", "", f"({outs})", depth, inside, reads))
+        return inputs
 
     def constant(self, literal: Literal, depth: int, inside: int) -> None:
         """The row of an array that the program captured, once in a stage."""

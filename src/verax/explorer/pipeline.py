@@ -8,6 +8,7 @@ before it is lowered, then the module and the compiled program::
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from attrs import evolve, field, frozen
 
@@ -23,7 +24,7 @@ from verax.backend.programs.program import (
     build_placed,
     platform_of,
 )
-from verax.explorer.document import INPUT, Peak, Row, Stage
+from verax.explorer.document import HEAD, INPUT, Peak, Row, Stage
 from verax.explorer.hlo_rows import IN_MEMORY, hlo_rows
 from verax.explorer.jaxpr_rows import Table
 from verax.explorer.linking import link, missing, places_of
@@ -35,6 +36,8 @@ from verax.ir.records import ReprMixin
 from verax.rules.values.state import changing
 from verax.transforms.engine.dce import dce
 from verax.transforms.passes.outline import with_eqns
+
+MAIN: Final = "@main"
 
 
 @frozen(eq=False, repr=False)
@@ -52,6 +55,7 @@ class ProgramStages:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self.stages: list[Stage] = []
+        self.inputs: dict[object, list[int]] = {}
 
     @property
     def rows(self) -> Sequence[Row]:
@@ -65,17 +69,16 @@ class ProgramStages:
 
     def add_programs(self, level: int, records: Sequence[Record]) -> None:
         """The stage of some programs."""
-        table = Table()
+        table, inputs = Table(), {}
         for record in records:
             start = len(table.rows)
-            if len(records) == 1:
-                table.program(record.jaxpr, record.marked)
-            else:
-                head = table.head(record.title)
-                table.program(record.jaxpr, record.marked, 1, head)
+            place = (0, -1) if len(records) == 1 else (1, table.head(record.title))
+            inputs[record.key] = table.program(record.jaxpr, record.marked, *place)
+            self.link_inputs(record, level, [table.rows[i] for i in inputs[record.key]])
             if record.level < level:  # it is here again, as it was
                 for row in table.rows[start:]:
                     row.before = row.mark
+        self.inputs = inputs
         self.describe_inputs(level, table.rows)
         new = [record for record in records if record.level == level]
         seconds = [record.seconds for record in new if record.seconds is not None]
@@ -88,6 +91,20 @@ class ProgramStages:
             link(table.rows, self.rows if self.stages else ()),
             fill_live(table.rows),
         )
+
+    def link_inputs(self, record: Record, level: int, rows: Sequence[Row]) -> None:
+        """Link inputs that are those of the program before, by contract of the rewrite.
+
+        `jvp` has others after them.
+        """
+        before: list[int] = []
+        if record.level < level:
+            before = self.inputs[record.key]
+        elif record.keeps_inputs and len(record.parents) == 1:
+            (parent,) = record.parents
+            before = self.inputs[parent.key]
+        for row, number in zip(rows, before, strict=False):
+            row.origins = [number]
 
     def describe_inputs(self, level: int, rows: Sequence[Row]) -> None:
         """Note what is known of the inputs of a stage: nothing here."""
@@ -146,7 +163,9 @@ class Pipeline(ProgramStages):
         if made is record.marked:
             return record
         title = f"{name} of {self.stage.fun_name}"
-        return self.recording.add(name, made, title, [record], spent)
+        after = self.recording.add(name, made, title, [record], spent)
+        after.keeps_inputs = True
+        return after
 
     def describe_inputs(self, level: int, rows: Sequence[Row]) -> None:
         """Note of the arguments which are donated, and where they lie."""
@@ -178,6 +197,13 @@ class Pipeline(ProgramStages):
         )
         spent = time.perf_counter() - started
         found = module_rows(lowered.text, locations, places_of(self.rows))
+        self.arguments = main_arguments(found.rows)
+        kept = zip(self.inputs[record.key], lowered.kept, strict=True)
+        taken = [row for row, flag in kept if flag]
+        given = self.arguments[len(lowered.constants) :]
+        if len(given) == len(taken):  # a module may take the platform, and tokens
+            for number, row in zip(given, taken, strict=True):
+                found.rows[number].origins = [row]
         title = f"StableHLO of {stage.fun_name}"
         gone = missing(found.rows, self.rows)
         self.add("stablehlo", "stablehlo", title, found.rows, spent, gone)
@@ -193,11 +219,19 @@ class Pipeline(ProgramStages):
         with changing({"enable_compilation_cache": False}):
             program = compiled(lowered, stage)
         spent = time.perf_counter() - started
-        rows, names = hlo_rows(program.executable.hlo_text(), self.rows)
+        text = program.executable.hlo_text()
+        rows, names = hlo_rows(text, self.rows, self.arguments)
         title = f"what XLA compiles of {stage.fun_name}"
         peak = fill_live(rows, lambda row: row.op in IN_MEMORY)
         self.add("hlo", "hlo", title, rows, spent, missing(rows, self.rows), peak)
         return program, names
+
+
+def main_arguments(rows: Sequence[Row]) -> list[int]:
+    """The rows of the arguments of the function `main` of a module."""
+    heads = [i for i, row in enumerate(rows) if row.kind == HEAD and row.right == MAIN]
+    inputs = [i for i, row in enumerate(rows) if row.kind == INPUT]
+    return [i for i in inputs if rows[i].inside in heads]
 
 
 def without_dead_code(jaxpr: Jaxpr) -> Jaxpr:

@@ -26,7 +26,8 @@ from verax.rules.values.state import fresh_context
 class Record(ReprMixin):
     """One program: as it was made, and the marked copy that goes on.
 
-    Its `level` is one more than those of the programs that it was made from.
+    Its `level` is one more than those of the programs that it was made from. It
+    `keeps_inputs` if its first inputs are those of the only one, in order.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Record(ReprMixin):
     level: int = 0
     seconds: float | None = None
     function: str = "a function"
+    keeps_inputs: bool = False
     key: object = field(factory=object, init=False)
     marked: Jaxpr = field(init=False)
 
@@ -158,6 +160,7 @@ class Recording:
         title = f"{name} of {before.function}"
         after = self.add(name, made, title, [before], spent)
         after.function = before.function
+        after.keeps_inputs = name in ("jvp", "vmap", "rewrite")
         return after.marked, found
 
     def part[E](
@@ -172,6 +175,7 @@ class Recording:
         forward = self.add(name, first, f"{function}, forward", [before], spent)
         linear = self.add(name, second, f"linear part of {function}", [before])
         forward.function = linear.function = function
+        forward.keeps_inputs = True
         return forward.marked, linear.marked, found
 
     def levels(self) -> list[list[Record]]:

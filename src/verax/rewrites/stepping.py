@@ -171,6 +171,7 @@ def traced_rewrite(
         record = recording.add(
             f"rewrite {len(groups)}", program, names, [recording.records[-1]]
         )
+        record.keeps_inputs = True
         return record.marked
 
     rewriter = Steps(ENGINE, rules, passes, watch)
