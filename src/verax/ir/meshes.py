@@ -19,7 +19,7 @@ from typing import ClassVar, Final, Protocol
 
 from attrs import evolve, field, frozen
 
-from verax.ir.records import ReprMixin, Unchanging
+from verax.ir.records import QUIET, ReprMixin, Unchanging
 
 FIRST_DEVICE = "  sdy.mesh @first_device = <[], device_ids=[0]>\n"
 """The declaration of the first device alone, where calls of the host are made."""
@@ -41,17 +41,6 @@ class MeshAxes(ReprMixin):
     def size(self, name: str) -> int:
         """How many devices lie along an axis."""
         return self.sizes[self.names.index(name)]
-
-
-@frozen(cache_hash=True, repr=False)
-class Layout(ReprMixin):
-    """The axes of `mesh` that split each dimension; further dimensions are whole."""
-
-    transient: ClassVar[bool] = False
-
-    mesh: MeshAxes
-    splits: tuple[Split, ...] = ()
-    terms: "Terms" = field(factory=lambda: Terms())
 
 
 class AxisType(enum.Enum):
@@ -145,6 +134,17 @@ class Terms(ReprMixin):
 
 
 NO_TERMS: Final = Terms()
+
+
+@frozen(cache_hash=True, repr=False)
+class Layout(ReprMixin):
+    """The axes of `mesh` that split each dimension; further dimensions are whole."""
+
+    transient: ClassVar[bool] = False
+
+    mesh: MeshAxes
+    splits: tuple[Split, ...] = ()
+    terms: Terms = field(default=NO_TERMS, metadata=QUIET)
 
 
 def joined(axes: Axes) -> str:

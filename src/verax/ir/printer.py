@@ -11,8 +11,7 @@ themselves with this module.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from types import MappingProxyType
-from typing import Final, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from attrs import evolve, field, fields, frozen, has
 
@@ -26,8 +25,6 @@ from verax.ir.words import bare, plain
 WIDTH = 80
 UNBREAKABLE = 1 << 40
 """The length of what never goes on one line, because a comment would swallow it."""
-QUIET: Final[Mapping[str, bool]] = MappingProxyType({"quiet": True})
-"""The metadata of a field that is printed only where it is not the default."""
 
 
 class Named(Protocol):

@@ -11,14 +11,18 @@ So they inherit one method that reads the fields in one call::
     Axes((0,)) == Axes((0,))
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import ClassVar, Self
+from types import MappingProxyType
+from typing import ClassVar, Final, Self
 
 from attrs import Attribute, fields
 
 type Read = Callable[["Record"], object]
+
+QUIET: Final[Mapping[str, bool]] = MappingProxyType({"quiet": True})
+"""The metadata of a field that is printed only where it is not the default."""
 
 
 class ReprMixin:

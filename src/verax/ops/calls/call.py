@@ -15,8 +15,7 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
-from verax.ir.printer import QUIET
-from verax.ir.records import ReprMixin
+from verax.ir.records import QUIET, ReprMixin
 from verax.rules.programs.calling import Rebind, pull, push, spread_batch
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.masks import Mask, chosen, knowns, merged, unknowns

@@ -20,8 +20,7 @@ from verax.ir.dtypes import int32, stored_dtype
 from verax.ir.effects import CHECKS, NO_EFFECTS, SHOWN, Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
 from verax.ir.meshes import Layout, MeshAxes, Split, layouts_text, manual_text
-from verax.ir.printer import QUIET
-from verax.ir.records import ReprMixin
+from verax.ir.records import QUIET, ReprMixin
 from verax.ir.walk import map_eqns, map_jaxprs, map_subjaxprs, walk
 from verax.ops.calls.inspect_sharding import inspect_sharding_p
 from verax.ops.calls.subjaxprs import dropping

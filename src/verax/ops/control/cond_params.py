@@ -16,7 +16,7 @@ from verax.ir.dtypes import int32
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.meshes import explicit_on, terms_of
-from verax.ir.printer import QUIET
+from verax.ir.records import QUIET
 from verax.ops.calls.subjaxprs import same_types
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import MissingRule

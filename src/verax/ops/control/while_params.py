@@ -16,7 +16,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_, is_bool
 from verax.ir.effects import Effect, is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
-from verax.ir.printer import QUIET
+from verax.ir.records import QUIET
 from verax.ops.calls.subjaxprs import same_types
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.masks import Mask

@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_bool
 from verax.ir.jaxpr import Params
-from verax.ir.printer import QUIET
+from verax.ir.records import QUIET
 from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.indexing.gather import gather
