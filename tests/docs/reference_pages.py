@@ -4,6 +4,7 @@ What a page says is what Python says: signatures are those of the values themsel
 the rest is their docstrings, as Markdown. `make docs` adds the pages to the site::
 
     python -m tests.docs.reference_pages verax.nn      # prints one of them
+    python -m tests.docs.reference_pages --without-example  # names that lack one
 """
 
 import ast
@@ -437,6 +438,17 @@ def examples() -> Mapping[str, str]:
     return found
 
 
+def without_example(found: Mapping[str, Sequence[Entry]]) -> list[str]:
+    """The functions and classes whose entries show nobody how to use them."""
+    return [
+        entry.anchor
+        for listed in found.values()
+        for entry in listed
+        if not is_value(entry.value) and not entry.same_as
+        if not any(">>>" in line for line in described(entry))
+    ]
+
+
 def pages(found: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
     """Every page by its path below docs/, with links between them."""
     links = Links(found)
@@ -547,6 +559,9 @@ def parameter_names(entry: Entry) -> Iterator[str]:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--without-example"]:
+        print("\n".join(without_example(entries())))
+        return
     for module in sys.argv[1:] or sorted(entries()):
         print(page(module, entries()[module]))
 
