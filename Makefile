@@ -37,6 +37,10 @@ PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
 DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/examples --ignore=docs/by_name --ignore=docs/placement.md \
 	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md
+# What looks at the checkout, its pages and its figures does so once.
+ANY_JAXLIB := --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/docs \
+	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/soak --ignore=tests/typing \
+	--ignore=tests/test_architecture.py --ignore=tests/test_mutants.py
 EXAMPLES := transformer neural_ode random_walks
 CHECKED := src tests property_tests docs typings
 
@@ -75,7 +79,7 @@ test: $(VENV)/.ready ## examples, doctests and laws (profile ci)
 	$(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(ARGS)
 
 test-oldest: $(OLDEST)/.ready ## the examples again, with the oldest jaxlib allowed
-	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) tests $(ARGS)
+	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) tests $(ANY_JAXLIB) $(ARGS)
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process
 	$(TEST_ENV) $(BENCH)/bin/python -m pytest -q -m jax tests $(ARGS)
