@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+
+pytest.importorskip("playwright", reason="playwright comes with the extra dev")
+
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 from verax.explorer.page import render
