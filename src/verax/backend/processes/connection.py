@@ -26,6 +26,7 @@ from verax.backend.processes.watch import (
     listens,
     park_lost_threads,
     park_threads_at_exit,
+    skip_destructors,
     split_address,
 )
 from verax.backend.runtime.client import SLOT
@@ -305,4 +306,6 @@ def leave() -> None:
         announce(f"process {index} ended with {type(error).__name__}: {error}")
         if opened.service is not None:
             time.sleep(FAREWELL_SECONDS)  # others read it before the service ends
+    if CLUSTER.failure is not None or error is not None:
+        skip_destructors()
     park_threads_at_exit()

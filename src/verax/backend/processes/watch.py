@@ -213,6 +213,18 @@ def park_threads_at_exit() -> None:
         getattr(library, SET_TERMINATE)(TERMINATE.handler)
 
 
+def skip_destructors() -> None:
+    """Let the process end where Python has ended, with the status that it has then.
+
+    After a failure, threads of jaxlib still wait for other processes, and the
+    destructors of C++ that `exit` runs take away what they use: some processes then
+    died of SIGSEGV, after their message.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "on_exit"):  # of glibc; its handlers are given the status
+        library.on_exit(library._exit, None)
+
+
 def standard_library() -> ctypes.CDLL | None:
     """The library of C++ that jaxlib uses, if it can be found."""
     for name in LIBRARIES:
