@@ -20,7 +20,7 @@ PACKAGES = {
 }
 # What a program is spared that only imports verax and its common packages: a new import
 # among those that come with them is seen here. Raise the bound with a reason.
-MOST_MODULES = 143  # the table of options is one since it has all of JAX's
+MOST_MODULES = 143  # inspect_sharding is silenced where debug callbacks are
 NOT_LOADED = (
     "scipy",
     "opt_einsum",
