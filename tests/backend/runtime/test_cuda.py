@@ -57,6 +57,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Runtime:
     fake = Runtime()
     monkeypatch.setattr(cuda, "xla_client", fake)
     monkeypatch.setattr(cuda, "_profiler", fake)
+    monkeypatch.setattr(cuda, "LOADED", cuda.LoadedPlugin())
     extension = SimpleNamespace(
         register_custom_type=lambda *args: None,
         register_custom_call_target=lambda *args: None,
@@ -110,9 +111,8 @@ def test_the_client_starts_step_by_step(installed: Path, runtime: Runtime) -> No
 
 
 def test_the_plugin_hears_what_computes_parts_of_batches(
-    installed: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+    installed: Path, runtime: Runtime
 ) -> None:
-    monkeypatch.setattr(cuda, "LOADED", cuda.LoadedPlugin())
     told = "register_custom_call_as_batch_partitionable"
     cuda.register_batch_target("early")
     cuda.start_cuda_client()
