@@ -9,8 +9,9 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.explorer.document import EQUATION, Row, Stage, totals
+from verax.explorer.document import Stage, totals
 from verax.explorer.exploration import explore
+from verax.explorer.rows.row import EQUATION, Row
 
 F32 = np.float32
 

@@ -11,8 +11,8 @@ import verax
 import verax.numpy as vnp
 from verax import lax, nn, random
 from verax.api.tracing.apply import ENGINE
-from verax.explorer.document import EQUATION
 from verax.explorer.exploration import explore
+from verax.explorer.rows.row import EQUATION
 from verax.ops.table import ROWS
 from verax.transforms.public import hoist
 from verax.verify.cases.growing import Pool

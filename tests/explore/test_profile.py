@@ -10,9 +10,9 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.explorer.document import Row
 from verax.explorer.exploration import explore
 from verax.explorer.profile import seconds_of, shared_times, write_times
+from verax.explorer.rows.row import Row
 from verax.profiler import ProfileData
 
 W = np.full((256, 256), 0.01, np.float32)

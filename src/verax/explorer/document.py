@@ -9,73 +9,15 @@ JSON of ten thousand rows small::
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import frozen
 
-from verax.explorer.marks import Mark
+from verax.explorer.rows.memory import Peak
+from verax.explorer.rows.row import EQUATION, HEAD, Row
 from verax.explorer.sources import Json, Sources
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Source
+from verax.ir.jaxpr import Source
 from verax.ir.records import ReprMixin
 
-EQUATION, INPUT, CONSTANT, OUTPUT, HEAD = range(5)
-"""The kinds of rows."""
-SAME, NEW, CHANGED = range(3)
-"""How a row compares with the stage before."""
 FORMAT: Final = 1
-
-
-@define(eq=False, repr=False)
-class Row(ReprMixin):
-    """One printed line of a stage.
-
-    Attributes:
-        kind: an equation, an input, a captured constant, an output, or the head of a
-            program inside.
-        op: the primitive or operation; empty for rows that only open or close.
-        left: the results with their types.
-        right: the rest of the line, after the operation.
-        depth: how deep it is nested.
-        inside: the row in whose body it stands; -1 at the top.
-        uses: the rows whose results it reads.
-        mark: what descendants of the row carry.
-        before: the mark of what it was made from.
-        source: the user's line.
-        size: the bytes of its results.
-        lasting: whether the results are in memory from the start, as inputs are.
-    """
-
-    kind: int
-    op: str
-    left: str
-    right: str
-    depth: int
-    inside: int
-    uses: list[int] = field(factory=list)
-    mark: Mark | None = None
-    before: Mark | None = None
-    source: Source = UNKNOWN_SOURCE
-    flops: float | None = None
-    bytes: float | None = None
-    size: int = 0
-    lasting: bool = False
-    live: float | None = None
-    time: float | None = None
-    change: int = SAME
-    origins: list[int] = field(factory=list)
-    note: str = ""
-
-
-@frozen(eq=False, repr=False)
-class Peak(ReprMixin):
-    """The row after which most memory is in use, and which rows' results that is."""
-
-    bytes: float
-    row: int
-    holders: tuple[tuple[int, int], ...]
-
-    def to_json(self) -> dict[str, Json]:
-        """As the page reads it."""
-        holders = [list(holder) for holder in self.holders]
-        return {"bytes": self.bytes, "row": self.row, "holders": holders}
 
 
 @frozen(eq=False, repr=False)
@@ -169,9 +111,17 @@ def stage_json(stage: Stage, place: "Sources") -> dict[str, Json]:
         "strings": list(strings.numbers),
         "rows": columns,
         "gone": list(stage.gone),
-        "peak": None if stage.peak is None else stage.peak.to_json(),
+        "peak": peak_json(stage.peak),
         "totals": totals(rows),
     }
+
+
+def peak_json(peak: Peak | None) -> Json:
+    """A peak as the page reads it."""
+    if peak is None:
+        return None
+    holders = [list(holder) for holder in peak.holders]
+    return {"bytes": peak.bytes, "row": peak.row, "holders": holders}
 
 
 def totals(rows: Sequence[Row]) -> dict[str, Json]:

@@ -24,13 +24,14 @@ from verax.backend.programs.program import (
     build_placed,
     platform_of,
 )
-from verax.explorer.document import HEAD, INPUT, Peak, Row, Stage
-from verax.explorer.hlo_rows import IN_MEMORY, hlo_rows
-from verax.explorer.jaxpr_rows import Table
-from verax.explorer.linking import link, missing, places_of
-from verax.explorer.memory import fill_live
+from verax.explorer.document import Stage
 from verax.explorer.recording import Record, Recording
-from verax.explorer.stablehlo_rows import Locations, module_rows
+from verax.explorer.rows.hlo import IN_MEMORY, hlo_rows
+from verax.explorer.rows.jaxpr import Table
+from verax.explorer.rows.linking import link, missing, places_of
+from verax.explorer.rows.memory import Peak, fill_live
+from verax.explorer.rows.row import HEAD, INPUT, Row
+from verax.explorer.rows.stablehlo import Locations, module_rows
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.values.state import changing

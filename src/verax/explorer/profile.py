@@ -25,7 +25,8 @@ from verax.backend.runtime.profiling import (
     ProfilePlane,
     ProfileSession,
 )
-from verax.explorer.document import ProfileNote, Row, Stage
+from verax.explorer.document import ProfileNote, Stage
+from verax.explorer.rows.row import Row
 
 FEW, MANY = 3, 50
 """The least and the most runs of a measurement."""

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from attrs import define, field, frozen
 
-from verax.explorer.marks import Marker, all_sources, mark_of
+from verax.explorer.rows.marks import Marker, all_sources, mark_of
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.values.state import fresh_context

@@ -19,11 +19,12 @@ from verax.api.tracing.structs import struct_avals
 from verax.api.tracing.trace import trace as trace_function
 from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
-from verax.explorer.document import EQUATION, Story
+from verax.explorer.document import Story
 from verax.explorer.exploration import Exploration, exploration_of
-from verax.explorer.marks import Mark, mark_of
 from verax.explorer.pipeline import ProgramStages
 from verax.explorer.recording import Recording
+from verax.explorer.rows.marks import Mark, mark_of
+from verax.explorer.rows.row import EQUATION
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rewrites.applying import apply

@@ -14,8 +14,8 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from verax.explorer.document import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
-from verax.explorer.jaxpr_rows import MOST, shortened
+from verax.explorer.rows.jaxpr import MOST, shortened
+from verax.explorer.rows.row import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
 from verax.ir.records import ReprMixin
 
 COMPUTATION: Final = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")

@@ -11,10 +11,22 @@ there around it. Nothing is known here of what a compiler joins or stores twice:
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from verax.explorer.document import CONSTANT, EQUATION, HEAD, INPUT, Peak, Row
+from attrs import frozen
+
+from verax.explorer.rows.row import CONSTANT, EQUATION, HEAD, INPUT, Row
+from verax.ir.records import ReprMixin
 
 HOLDERS: Final = 40
 """How many of the results that make up a peak are listed."""
+
+
+@frozen(eq=False, repr=False)
+class Peak(ReprMixin):
+    """The row after which most memory is in use, and which rows' results that is."""
+
+    bytes: float
+    row: int
+    holders: tuple[tuple[int, int], ...]
 
 
 def anything(row: Row) -> bool:

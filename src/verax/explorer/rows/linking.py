@@ -9,8 +9,8 @@ meant::
 
 from collections.abc import Mapping, Sequence
 
-from verax.explorer.document import CHANGED, EQUATION, NEW, SAME, Row
-from verax.explorer.marks import Mark
+from verax.explorer.rows.marks import Mark
+from verax.explorer.rows.row import CHANGED, EQUATION, NEW, SAME, Row
 
 type Places = Mapping[Mark, Sequence[int]]
 

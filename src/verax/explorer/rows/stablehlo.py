@@ -13,9 +13,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from verax.explorer.document import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
-from verax.explorer.jaxpr_rows import shortened
-from verax.explorer.marks import Mark, mark_of
+from verax.explorer.rows.jaxpr import shortened
+from verax.explorer.rows.marks import Mark, mark_of
+from verax.explorer.rows.row import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
 from verax.ir.jaxpr import Eqn, Source
 from verax.ir.records import ReprMixin
 

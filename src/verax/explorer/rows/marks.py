@@ -31,7 +31,7 @@ class Mark:
 class MarkedSource(Source):
     """A source that says which equation of a marked program it is the source of."""
 
-    __module__ = "verax.explorer.marks"
+    __module__ = "verax.explorer.rows.marks"
 
     mark: Mark | None = None
 
@@ -50,7 +50,7 @@ class MarkedJaxpr(Jaxpr):
     equal program without marks, or with others, is none of theirs.
     """
 
-    __module__ = "verax.explorer.marks"
+    __module__ = "verax.explorer.rows.marks"
 
     transient: ClassVar[bool] = True
 

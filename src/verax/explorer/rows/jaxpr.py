@@ -12,9 +12,9 @@ mark, and the one of what it was made from::
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from verax.explorer.costs import Costs, bytes_of, trips
-from verax.explorer.document import CONSTANT, EQUATION, HEAD, INPUT, OUTPUT, Row
-from verax.explorer.marks import mark_of
+from verax.explorer.rows.equation_costs import Costs, bytes_of, trips
+from verax.explorer.rows.marks import mark_of
+from verax.explorer.rows.row import CONSTANT, EQUATION, HEAD, INPUT, OUTPUT, Row
 from verax.ir.atoms import Atom, Identity, Literal, Var
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params, field_names
 from verax.ir.printer import Layout, Printer, Program, flat, used_indices
