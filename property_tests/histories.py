@@ -10,7 +10,7 @@ import sys
 from hashlib import sha256
 
 from verax.backend.lowering.lower import lower
-from verax.ir.printer import print_jaxpr
+from verax.ir.text.printer import print_jaxpr
 from verax.ops.special.erf_gamma import NoDerivative
 from verax.ops.table import ROWS
 from verax.transforms.passes.cse import cse

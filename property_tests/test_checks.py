@@ -20,9 +20,9 @@ from property_tests.test_nan_finding import (
     value_of,
 )
 from verax.ir.avals import ShapedArray
-from verax.ir.check import check_jaxpr
 from verax.ir.dtypes import float32, is_float, is_inexact
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Var
+from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import Path
 from verax.ops.calls.check import CheckParams, check_p
 from verax.ops.elementwise.compare import lt

@@ -23,8 +23,9 @@ from verax.api.export import format
 from verax.backend.programs import serialize
 from verax.backend.xla.cache_files import Entry
 from verax.backend.xla.cache_folder import CompilationCacheWarning, Folder
-from verax.ir import dumps, from_json, loads, saving, to_json
-from verax.ir.frames import Frame
+from verax.ir import dumps, from_json, loads, to_json
+from verax.ir.forms import saving
+from verax.ir.forms.frames import Frame
 
 X = np.arange(3, dtype=np.float32)
 OTHERS: list[Any] = [None, True, -1, 0, 2, 1.5, "", "*", "x", "f32[3]", ":no", [], {}]

@@ -13,9 +13,9 @@ from hypothesis import given, settings, strategies as st
 
 from verax.backend.eager.interpreter import as_array
 from verax.backend.eager.nan_search import Search, search
-from verax.ir.check import check_jaxpr
 from verax.ir.dtypes import is_float, is_inexact
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
+from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import Path, walk
 from verax.ops.control.cond import cond_lanes_p
 from verax.ops.control.cond_params import CondParams

@@ -16,8 +16,8 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.ir.consts import close as close_program, hoist
+from verax.ir.forms.parser import parse_closed
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.parser import parse_closed
 from verax.rules.rows.references import Cell
 from verax.transforms.engine.standard import STANDARD
 

@@ -16,10 +16,10 @@ import verax.numpy as vnp
 from verax import lax
 from verax.export import symbolic_dim_bounds, symbolic_shape
 from verax.ir.avals import larger_size, smaller_size
+from verax.ir.forms.parser import parse_closed
 from verax.ir.jaxpr import ClosedJaxpr
-from verax.ir.parser import parse_closed
-from verax.ir.printer import print_jaxpr
-from verax.ir.tokens import ParseError
+from verax.ir.text.printer import print_jaxpr
+from verax.ir.text.tokens import ParseError
 from verax.ops.symbols.expression import evaluate
 
 NAMES = ("a", "b")

@@ -8,6 +8,19 @@ one line does not know of each other::
 """
 
 ORDER = {
+    "ir": (
+        "facade records extended memos",
+        "dtypes effects meshes",
+        "avals limits promotion",
+        "scalars",
+        "atoms",
+        "text",
+        "jaxpr",
+        "library walk",
+        "consts",
+        "reports",
+        "forms",
+    ),
     "ops": (
         "base symbols",
         "elementwise",

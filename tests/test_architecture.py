@@ -37,9 +37,6 @@ ALLOWED: dict[str, str] = {
     "package-files src/verax/__init__.py": (
         "its modules are JAX's public modules, one each, under JAX's names"
     ),
-    "package-files src/verax/ir/__init__.py": (
-        "one flat vocabulary, which everything above imports by the name of the file"
-    ),
     "package-files src/verax/scipy/stats/__init__.py": (
         "one public module for each distribution, under SciPy's names"
     ),
@@ -357,11 +354,11 @@ def test_memos_above_ir_have_the_context_in_their_keys() -> None:
     for source in (
         "from functools import lru_cache\n",
         "import functools\n@functools.cache\ndef f(): ...\n",
-        "from verax.ir.memo import memoised\n@memoised\ndef f(x): ...\n",
+        "from verax.ir.memos.memo import memoised\n@memoised\ndef f(x): ...\n",
     ):
         assert len(messages(check_memos, planted(api__jit=source))) == 1
         assert messages(check_memos, planted(ir__avals=source)) == []
-    wrapped = "from verax.ir.memo import memoised\nparams = memoised(Params)\n"
+    wrapped = "from verax.ir.memos.memo import memoised\nparams = memoised(Params)\n"
     assert messages(check_memos, planted(ops__shape=wrapped)) == []
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from verax import ir, transforms
 from verax.explorer import command
-from verax.ir.printer import print_jaxpr
-from verax.ir.saving import FRAME
+from verax.ir.forms.saving import FRAME
+from verax.ir.text.printer import print_jaxpr
 
 EXPLORE = "explore"
 STEPS = ("inline", "fold", "cse", "dce", "outline")

@@ -21,8 +21,8 @@ from verax.backend.runtime.errors import (
     CompileError as CompileError,
     ExecutionError as ExecutionError,
 )
-from verax.ir.check import IllTyped as IllTyped
 from verax.ir.promotion import TypePromotionError as TypePromotionError
+from verax.ir.reports.check import IllTyped as IllTyped
 from verax.numpy.indexing.parse import (
     JAXIndexError as JAXIndexError,
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,

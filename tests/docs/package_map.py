@@ -16,6 +16,7 @@ SOURCE = ROOT / "src" / "verax"
 PAGE = ROOT / "docs" / "contributing.md"
 START, END = "<!-- packages -->\n", "<!-- end of packages -->\n"
 FLOORS = {
+    "ir": 0,
     "rules": 1,
     "ops": 2,
     "transforms": 3,

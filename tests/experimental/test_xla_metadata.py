@@ -14,8 +14,8 @@ from verax.experimental.xla_metadata import (
     xla_metadata_call,
     xla_metadata_call2,
 )
-from verax.ir.parser import parse_jaxpr
-from verax.ir.printer import print_jaxpr
+from verax.ir.forms.parser import parse_jaxpr
+from verax.ir.text.printer import print_jaxpr
 from verax.ops.table import PRIMITIVES
 
 X = np.float32(0.7)

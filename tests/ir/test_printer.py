@@ -35,8 +35,8 @@ from verax.ir.consts import hoist
 from verax.ir.dtypes import FLOATING
 from verax.ir.extended import KeyDType
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Source
-from verax.ir.printer import print_jaxpr
 from verax.ir.scalars import scalar_bytes, scalar_text
+from verax.ir.text.printer import print_jaxpr
 
 GOLDENS = Path(__file__).parent / "goldens"
 

@@ -29,11 +29,11 @@ from tests.ir.toy import (
     typing,
 )
 from verax.ir.atoms import Literal, array_literal, variable
-from verax.ir.check import check_jaxpr
 from verax.ir.consts import close, hoist, into_operands, used_consts
-from verax.ir.differences import diff
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import NO_PARAMS, ClosedJaxpr, Eqn, Jaxpr, Source
+from verax.ir.reports.check import check_jaxpr
+from verax.ir.reports.differences import diff
 from verax.ir.walk import (
     count_eqns,
     defined_variables,

@@ -10,10 +10,10 @@ import verax
 import verax.numpy as vnp
 from tests.lax.counting import evaluations
 from verax import lax
-from verax.ir.check import check_jaxpr
 from verax.ir.consts import close
+from verax.ir.forms.parser import parse_closed
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.parser import parse_closed
+from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import walk
 from verax.lax.plans import blocks_of, even_blocks
 from verax.ops.control.any_lane import any_lane

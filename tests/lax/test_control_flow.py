@@ -12,7 +12,7 @@ import verax.numpy as vnp
 from verax import Array, lax
 from verax.backend.programs import program
 from verax.ir.consts import close
-from verax.ir.parser import parse_closed
+from verax.ir.forms.parser import parse_closed
 from verax.ops.table import PRIMITIVES
 
 GOLDENS = Path(__file__).parents[1] / "goldens"

@@ -10,9 +10,9 @@ import verax.numpy as vnp
 from verax import lax, verify
 from verax.custom_batching import custom_vmap
 from verax.ir.avals import ShapedArray
-from verax.ir.check import check_jaxpr
 from verax.ir.dtypes import float32, int32
 from verax.ir.jaxpr import scalar_literal
+from verax.ir.reports.check import check_jaxpr
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.while_ import while_p
 from verax.ops.control.while_params import WhileParams

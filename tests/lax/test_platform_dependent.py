@@ -9,7 +9,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.extend import MissingRule
-from verax.ir.parser import parse_jaxpr
+from verax.ir.forms.parser import parse_jaxpr
 from verax.ops.table import PRIMITIVES
 
 X = np.array([[4.0, 1.0], [1.0, 9.0]], np.float32)

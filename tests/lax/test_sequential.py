@@ -10,7 +10,7 @@ import verax
 import verax.numpy as vnp
 from tests.lax.counting import evaluations
 from verax import Array, lax
-from verax.ir.parser import parse_closed
+from verax.ir.forms.parser import parse_closed
 from verax.ir.walk import walk
 from verax.ops.elementwise.exp_log import log_p
 from verax.ops.elementwise.trig import sin_p

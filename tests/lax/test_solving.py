@@ -9,8 +9,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import Array, lax
-from verax.ir.check import check_jaxpr
-from verax.ir.parser import parse_closed
+from verax.ir.forms.parser import parse_closed
+from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import walk
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.infer import infer

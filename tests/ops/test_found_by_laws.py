@@ -6,7 +6,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.ir.avals import ShapedArray
-from verax.ir.parser import parse_jaxpr
+from verax.ir.forms.parser import parse_jaxpr
 from verax.ops.table import PRIMITIVES
 from verax.verify.cases.case import Case
 from verax.verify.checking.standard import COMPILED, ENGINE

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from verax.core import jaxpr_as_fun
-from verax.ir import check
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import tangent_dtype as primal_dtype_to_tangent_dtype
 from verax.ir.effects import Effect
@@ -31,6 +30,7 @@ from verax.ir.jaxpr import (
     Source,
     Var,
 )
+from verax.ir.reports import check
 from verax.rules.rows.builder import Tracer
 from verax.rules.rows.infer import inferred
 from verax.rules.values.constants import aval_of

@@ -6,24 +6,28 @@ from verax.ir.atoms import (
     variable as variable,
 )
 from verax.ir.avals import ShapedArray as ShapedArray
-from verax.ir.captured import (
+from verax.ir.reports.captured import (
     CapturedConstants as CapturedConstants, captured_constants as captured_constants,
 )
-from verax.ir.check import IllTyped as IllTyped, check_jaxpr as check_jaxpr
+from verax.ir.reports.check import IllTyped as IllTyped, check_jaxpr as check_jaxpr
 from verax.ir.consts import close as close, hoist as hoist, used_consts as used_consts
-from verax.ir.differences import diff as diff
+from verax.ir.reports.differences import diff as diff
 from verax.ir.effects import Effect as Effect
-from verax.ir.frames import InvalidFile as InvalidFile
+from verax.ir.forms.frames import InvalidFile as InvalidFile
 from verax.ir.jaxpr import (
     ClosedJaxpr as ClosedJaxpr, Eqn as Eqn, Jaxpr as Jaxpr, Literal as Literal,
     Params as Params, Primitive as Primitive, Source as Source, Var as Var,
 )
-from verax.ir.loading import from_json as from_json, loads as loads
-from verax.ir.parser import parse_closed as parse_closed, parse_jaxpr as parse_jaxpr
-from verax.ir.printer import print_jaxpr as print_jaxpr
-from verax.ir.saving import Unsavable as Unsavable, dumps as dumps, to_json as to_json
-from verax.ir.tokens import ParseError as ParseError
-from verax.ir.views import html as html, svg as svg
+from verax.ir.forms.loading import from_json as from_json, loads as loads
+from verax.ir.forms.parser import (
+    parse_closed as parse_closed, parse_jaxpr as parse_jaxpr,
+)
+from verax.ir.text.printer import print_jaxpr as print_jaxpr
+from verax.ir.forms.saving import (
+    Unsavable as Unsavable, dumps as dumps, to_json as to_json,
+)
+from verax.ir.text.tokens import ParseError as ParseError
+from verax.ir.text.views import html as html, svg as svg
 from verax.ir.walk import (
     count_eqns as count_eqns, equation_at as equation_at,
     free_variables as free_variables, map_eqns as map_eqns, map_jaxprs as map_jaxprs,

@@ -26,7 +26,7 @@ from verax.ir.atoms import (
 )
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, UsedConst, equation
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_eqns, map_subjaxprs
 

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from verax.ir.extended import ExtendedDType, NumpyDType, key_from_name
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 
 type PythonScalar = bool | int | float | complex
 type DType = NumpyDType | ExtendedDType

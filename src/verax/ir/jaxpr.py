@@ -31,10 +31,10 @@ from verax.ir.atoms import (
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import MAKE, NO_EFFECTS as NO_EFFECTS, Effect as Effect, RefEffect
 from verax.ir.facade import module_named
-from verax.ir.holding import holds, is_plain_type
-from verax.ir.memo import memoised
-from verax.ir.printer import print_jaxpr
+from verax.ir.memos.holding import holds, is_plain_type
+from verax.ir.memos.memo import memoised
 from verax.ir.records import Record, ReprMixin
+from verax.ir.text.printer import print_jaxpr
 
 NO_AXES: frozenset[str] = frozenset()
 
@@ -621,7 +621,7 @@ class Jaxpr(ProgramMembers):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(module_named("verax.ir.views").html(self))
+        return str(module_named("verax.ir.text.views").html(self))
 
 
 @frozen(repr=False, eq=False)

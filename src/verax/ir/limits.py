@@ -16,7 +16,7 @@ from verax.ir.dtypes import (
     DType,
     numpy_dtype,
 )
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 
 
 @memoised

@@ -35,7 +35,7 @@ from verax.ir.dtypes import (
     is_unsigned,
     short_name,
 )
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 
 type Typed = tuple[DType, bool]
 type PythonNumber = type[bool] | type[int] | type[float] | type[complex]

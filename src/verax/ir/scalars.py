@@ -24,7 +24,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.extended import ExtendedDType
 from verax.ir.limits import check_fits
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 
 BOOLEANS = {"False": b"\x00", "True": b"\x01"}
 

@@ -15,9 +15,9 @@ from typing import cast
 
 import numpy as np
 
-from verax.ir.check import check_jaxpr
 from verax.ir.consts import close, hoist as hoisted
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.ir.reports.check import check_jaxpr
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Axis, Engine, NDArray

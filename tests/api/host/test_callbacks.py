@@ -9,10 +9,10 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.experimental import io_callback
-from verax.ir.check import check_jaxpr
 from verax.ir.effects import Effect
-from verax.ir.parser import parse_jaxpr
-from verax.ir.tokens import ParseError
+from verax.ir.forms.parser import parse_jaxpr
+from verax.ir.reports.check import check_jaxpr
+from verax.ir.text.tokens import ParseError
 from verax.ops.calls.callbacks import silenced
 from verax.ops.table import PRIMITIVES
 from verax.rules.programs.host import CallbackError

@@ -7,8 +7,8 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.ir.check import check_jaxpr
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams
+from verax.ir.reports.check import check_jaxpr
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import MissingRule, Row
 

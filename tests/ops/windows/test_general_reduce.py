@@ -8,8 +8,8 @@ import pytest
 import verax
 from verax import lax
 from verax.ir.avals import ShapedArray
-from verax.ir.check import check_jaxpr
 from verax.ir.dtypes import float32
+from verax.ir.reports.check import check_jaxpr
 from verax.ops.elementwise.arith import mul
 from verax.ops.windows.general_reduce import FoldParams, computation, reduce_p
 from verax.rules.rows.builder import Builder

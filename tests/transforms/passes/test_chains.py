@@ -8,8 +8,8 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.ir.check import check_jaxpr
 from verax.ir.jaxpr import Eqn, Jaxpr
+from verax.ir.reports.check import check_jaxpr
 from verax.rules.rows.infer import infer
 from verax.transforms.passes import chains
 from verax.transforms.passes.chains import (

@@ -14,7 +14,7 @@ from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.runtime.client import check_backend
 from verax.ir.avals import ShapedArray, is_reference
-from verax.ir.memo import Recent
+from verax.ir.memos.memo import Recent
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import ByFunction, is_memo
 

@@ -20,7 +20,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
-from verax.ir.holding import holds
+from verax.ir.memos.holding import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.constants import aval_of

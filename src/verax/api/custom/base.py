@@ -36,8 +36,8 @@ from verax.api.tracing.wrapping import look_like
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
-from verax.ir.holding import holds
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.memos.holding import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array

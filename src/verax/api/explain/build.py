@@ -25,8 +25,8 @@ from verax.backend.programs.placed_program import spread_of
 from verax.backend.programs.program import Made, Program, Recipe, made_of
 from verax.backend.xla.disk_cache import DiskAnswer
 from verax.backend.xla.executable import NOT_ASKED
-from verax.ir.captured import CapturedConstants, captured_constants
 from verax.ir.records import ReprMixin
+from verax.ir.reports.captured import CapturedConstants, captured_constants
 from verax.ir.walk import count_eqns
 
 type Reason = tuple[str, tuple[Difference, ...]]

@@ -24,7 +24,7 @@ from verax.api.explain.report import counted, reason_lines
 from verax.api.tracing.argument_names import codes, name_and_line
 from verax.backend.programs.program import Made, Program
 from verax.backend.runtime.log import LOGGER
-from verax.ir.memo import Recent
+from verax.ir.memos.memo import Recent
 from verax.ir.records import ReprMixin
 from verax.ir.walk import count_eqns
 from verax.rules.values.source import user_source

@@ -16,10 +16,10 @@ from attrs import field, frozen
 
 from verax.api.explain.differences import Difference, advice
 from verax.backend.xla.executable import MemoryAnalysis
-from verax.ir.captured import CapturedConstants
 from verax.ir.library import Explorable
 from verax.ir.records import ReprMixin
-from verax.ir.views import escaped
+from verax.ir.reports.captured import CapturedConstants
+from verax.ir.text.views import escaped
 
 # So many differences are printed; the value holds all of them.
 SHOWN: Final = 8

@@ -43,9 +43,9 @@ from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32, is_inexact
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.printer import aval_text
 from verax.ir.records import ReprMixin
-from verax.ir.words import aval_of_word
+from verax.ir.text.printer import aval_text
+from verax.ir.text.words import aval_of_word
 from verax.ops.calls.call_exported import (
     ExportedModule,
     ExportedParams,

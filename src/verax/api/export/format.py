@@ -12,7 +12,7 @@ Wrong bytes are found here, before anything else looks at them.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from verax.ir.frames import Frame, crc32, cut
+from verax.ir.forms.frames import Frame, crc32, cut
 
 FRAME: Final = Frame(
     b"verax-export\n", 1, "exported function", "Exported.serialize()", crc32

@@ -23,7 +23,7 @@ from verax.api.tracing.apply import current_builder
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.dtypes import is_inexact
-from verax.ir.locks import locked
+from verax.ir.memos.locks import locked
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.select import stop_gradient
 from verax.rules.rows.builder import Scope, Tracer

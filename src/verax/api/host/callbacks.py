@@ -25,8 +25,8 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, as_dtype, canonical, stored_dtype
 from verax.ir.effects import IO, ORDERED_IO, Effect
 from verax.ir.extended import ExtendedDType
-from verax.ir.holding import holds
 from verax.ir.jaxpr import Source
+from verax.ir.memos.holding import holds
 from verax.ir.meshes import MeshAxes
 from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import (

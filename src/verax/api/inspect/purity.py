@@ -22,10 +22,10 @@ from verax.api.tracing.trace import Traced, trace
 from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
-from verax.ir.differences import diff
+from verax.ir.forms.saving import array_bytes
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal
-from verax.ir.printer import print_jaxpr
-from verax.ir.saving import array_bytes
+from verax.ir.reports.differences import diff
+from verax.ir.text.printer import print_jaxpr
 from verax.ir.walk import map_jaxprs
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.state import STATE, fresh_context, widths_of

@@ -24,8 +24,8 @@ from verax.backend.programs.serialize import (
 )
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.runtime.client import Device, check_backend, check_not_forked
-from verax.ir.printer import aval_text
-from verax.ir.words import aval_of_word
+from verax.ir.text.printer import aval_text
+from verax.ir.text.words import aval_of_word
 
 
 def written(interface: Interface, program: Program, *, trees: bool) -> bytes:

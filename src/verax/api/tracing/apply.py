@@ -20,10 +20,10 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Source, Var
 from verax.rules.rows.builder import Builder, Scope
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.source import ElementError
 from verax.rules.values.state import STATE, current_context
 from verax.transforms.engine.standard import STANDARD
 from verax.transforms.engine.templates import Writer
-from verax.transforms.nans.report import NonFinite
 
 type Value = Array | Literal
 
@@ -62,7 +62,7 @@ def bound(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
         operands = [read(a, env) for a in eqn.invars]
         try:
             env += interpreter.bind(eqn.primitive, eqn.params, operands)
-        except NonFinite as error:
+        except ElementError as error:
             raise error.at(eqn) from None
     return [as_array(read(a, env)) for a in jaxpr.outvars]
 
@@ -78,7 +78,7 @@ class Computing:
         """The results of `eqn` on these operands."""
         try:
             return STATE.interpreter.bind(eqn.primitive, eqn.params, as_arrays(values))
-        except NonFinite as error:
+        except ElementError as error:
             raise error.at(eqn) from None
 
     def inline(
@@ -92,7 +92,7 @@ class Computing:
             ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
             try:
                 env += bind(primitive, params, ins)
-            except NonFinite as error:
+            except ElementError as error:
                 raise error.at(Eqn(primitive, params, (), (), source or own)) from None
         return [env[i] for i in script.outs]
 

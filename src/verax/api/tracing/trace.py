@@ -24,10 +24,10 @@ from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.backend.runtime.metrics import RECORDER
 from verax.ir.avals import ShapedArray, is_reference
-from verax.ir.check import check_jaxpr
 from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
+from verax.ir.reports.check import check_jaxpr
 from verax.rules.rows.builder import Builder, Staged, Tracer
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind

@@ -55,7 +55,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.consts import Slot, numbered
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
-from verax.ir.memo import Recent
+from verax.ir.memos.memo import Recent
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyModule

@@ -37,10 +37,10 @@ from verax.backend.xla.cache_key import processor
 from verax.backend.xla.executable import CompileOptions, Executable, load_serialized
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
-from verax.ir.frames import Frame, cut
+from verax.ir.forms.frames import Frame, cut
 from verax.ir.jaxpr import Literal, array_literal
-from verax.ir.printer import aval_text
-from verax.ir.words import aval_of_word
+from verax.ir.text.printer import aval_text
+from verax.ir.text.words import aval_of_word
 from verax.rules.values.lazy import LazyModule
 
 

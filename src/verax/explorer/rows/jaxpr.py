@@ -17,7 +17,7 @@ from verax.explorer.rows.marks import mark_of
 from verax.explorer.rows.row import CONSTANT, EQUATION, HEAD, INPUT, OUTPUT, Row
 from verax.ir.atoms import Atom, Identity, Literal, Var
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params, field_names
-from verax.ir.printer import Layout, Printer, Program, flat, used_indices
+from verax.ir.text.printer import Layout, Printer, Program, flat, used_indices
 
 MOST: Final = 50_000
 """Rows from which a program that stands in the table already is not written again."""

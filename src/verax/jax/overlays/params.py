@@ -12,7 +12,7 @@ from typing import Any
 
 from verax import Inline
 from verax.ir.jaxpr import Params, Primitive
-from verax.ir.printer import quiet_fields
+from verax.ir.text.printer import quiet_fields
 from verax.jax.flattree import nones, pack
 from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.control.scan import scan_p

@@ -16,7 +16,7 @@ import numpy as np
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DTypeLike
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import Shape
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,

@@ -26,7 +26,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.extended import KeyDType
 from verax.ir.jaxpr import Params, scalar_literal
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.shape import broadcast
 from verax.rules.rows.emitter import i64

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.meshes import Splits
 from verax.rules.families.elementwise import moving
 from verax.rules.families.linear import linear, one_batched, one_linear

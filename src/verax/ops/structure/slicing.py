@@ -16,7 +16,7 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray, larger_size, smaller_size
 from verax.ir.jaxpr import Params
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.meshes import Splits
 from verax.ops.elementwise.select import select
 from verax.ops.structure.create import zeros

@@ -17,7 +17,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.meshes import Splits, UnreducedKind
 from verax.rules.families.chained_sums import CHAIN, count, total, working_dtype
 from verax.rules.families.linear import one_batched, zero_jvp

@@ -14,8 +14,8 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
-from verax.ir.holding import holds
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Source
+from verax.ir.memos.holding import holds
 from verax.ir.records import ReprMixin
 
 PASSED: Final = np.int32(2**31 - 1)

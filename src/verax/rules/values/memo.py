@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeGuard, cast
 from weakref import WeakKeyDictionary
 
-from verax.ir.holding import holds
+from verax.ir.memos.holding import holds
 from verax.rules.values.state import NEUTRAL, current_context, current_mode, entered
 
 HEAVY: Final = 1 << 24

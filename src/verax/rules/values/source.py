@@ -10,7 +10,7 @@ and instruction, and work out the line only when it is needed::
 import os
 import sys
 
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Source
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Source
 
 LIBRARY = (
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -18,6 +18,14 @@ LIBRARY = (
 )
 SKIPPED = (LIBRARY, "<attrs ", "<string>")
 CACHE_SIZE = 1 << 16
+
+
+class ElementError(FloatingPointError):
+    """An error about the elements that one operation computed."""
+
+    def at(self, eqn: Eqn) -> "ElementError":  # for those who need it
+        """The error, where the operation that was run is `eqn` of a program."""
+        return self
 
 
 class SourceCache:

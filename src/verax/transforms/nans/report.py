@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Literal, Source
 from verax.ir.library import Explorable
 from verax.ir.walk import Path
+from verax.rules.values.source import ElementError
 from verax.transforms.nans.probe import Level, Place
 
 SHOWN = 6
@@ -178,7 +179,7 @@ def elements(value: np.ndarray) -> str:
     return " ".join(text.split())
 
 
-class NonFinite(FloatingPointError):
+class NonFinite(ElementError):
     """A result is NaN, or infinite, while `debug_nans` or `debug_infs` looks for it.
 
     `finding` says where it was made; None if the program could not be searched.

@@ -24,7 +24,7 @@ from attrs import field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
 from verax.ir.records import ReprMixin
-from verax.ir.words import aval_of_word
+from verax.ir.text.words import aval_of_word
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import Engine
 from verax.rules.values.memo import kept_with, memo

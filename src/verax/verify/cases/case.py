@@ -18,10 +18,10 @@ from attrs import field, frozen, has
 from verax.ir.avals import ShapedArray
 from verax.ir.consts import used_consts
 from verax.ir.dtypes import is_complex, is_inexact, numpy_dtype, real_dtype
+from verax.ir.forms.parser import parse_jaxpr
 from verax.ir.jaxpr import Jaxpr, Params, Primitive, field_names
-from verax.ir.parser import parse_jaxpr
-from verax.ir.printer import print_jaxpr
 from verax.ir.records import ReprMixin
+from verax.ir.text.printer import print_jaxpr
 from verax.ir.walk import walk
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.builder import Builder

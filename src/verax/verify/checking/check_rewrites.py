@@ -28,8 +28,8 @@ from verax.ir.dtypes import (
     uint8,
 )
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Primitive
-from verax.ir.printer import print_jaxpr
 from verax.ir.records import ReprMixin
+from verax.ir.text.printer import print_jaxpr
 from verax.ops.table import ROWS
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder

@@ -38,8 +38,8 @@ from verax.ir.dtypes import (
 )
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.printer import print_jaxpr
 from verax.ir.records import ReprMixin
+from verax.ir.text.printer import print_jaxpr
 from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import REALS, Domain, NDArray
 from verax.rules.values.array import Array

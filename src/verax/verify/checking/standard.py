@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from verax.backend.eager.interpreter import as_array
 from verax.backend.programs.program import Program
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.memo import Recent
+from verax.ir.memos.memo import Recent
 from verax.ops.core import CORE
 from verax.ops.standard import standard
 from verax.rules.rows.row import NDArray

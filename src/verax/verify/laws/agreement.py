@@ -12,9 +12,9 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.check import IllTyped, check_jaxpr
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
+from verax.ir.reports.check import IllTyped, check_jaxpr
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine

@@ -23,9 +23,9 @@ from verax.ir.dtypes import (
     is_integer,
     stored_dtype,
 )
+from verax.ir.forms.parser import parse_jaxpr
 from verax.ir.jaxpr import Eqn, Jaxpr
-from verax.ir.parser import parse_jaxpr
-from verax.ir.printer import print_jaxpr
+from verax.ir.text.printer import print_jaxpr
 from verax.ir.walk import walk
 from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.elementwise.arith import div_p, rem_p

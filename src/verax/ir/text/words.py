@@ -26,7 +26,7 @@ from verax.ir.dtypes import (
     short_name,
 )
 from verax.ir.extended import ExtendedDType, key_from_name
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.scalars import scalar_text
 
 CONSTANTS: Final[Mapping[str, bool | None]] = MappingProxyType(

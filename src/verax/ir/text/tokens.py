@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final, NoReturn
 
 from verax.ir.avals import ShapedArray
-from verax.ir.words import aval_of_word, sized_aval
+from verax.ir.text.words import aval_of_word, sized_aval
 
 REAL: Final = r"(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan)"
 NUMBER: Final = rf"-?(?:0x[0-9a-f]*|{REAL}[+-]{REAL}j|{REAL})"

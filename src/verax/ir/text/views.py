@@ -15,7 +15,8 @@ from typing import Final, Protocol, runtime_checkable
 from attrs import define, field, frozen
 
 from verax.ir.atoms import Atom, Literal, Var, letters
-from verax.ir.printer import (
+from verax.ir.records import ReprMixin
+from verax.ir.text.printer import (
     Equation,
     Place,
     Program,
@@ -25,8 +26,7 @@ from verax.ir.printer import (
     printed_fields,
     spoken_fields,
 )
-from verax.ir.records import ReprMixin
-from verax.ir.tokens import token_pattern
+from verax.ir.text.tokens import token_pattern
 
 COLOURS: Final = {
     "type": ("#0d6780", "#6fc3dc"),

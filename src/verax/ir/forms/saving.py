@@ -8,7 +8,8 @@ array) is a number. Equal programs give equal bytes, whatever the process did be
     loads(data) == closed          # as far as it holds no arrays: those are new objects
 
 An equal jaxpr is written once, however often it is called. Arrays are stored in the
-dtype of their type, little-endian. The format has a version; see `verax.ir.loading`.
+dtype of their type, little-endian. The format has a version; `loading` beside this file
+reads it.
 """
 
 import base64
@@ -20,10 +21,12 @@ from attrs import AttrsInstance, fields, has
 from verax.ir.atoms import Atom, Literal, Var, array_literal
 from verax.ir.consts import Stored
 from verax.ir.dtypes import float0, stored_dtype
-from verax.ir.frames import Frame, Json, canonical_json, crc32
+from verax.ir.forms.frames import Frame, Json, canonical_json, crc32
+from verax.ir.forms.values import classes_in, field_types
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Source
-from verax.ir.memo import memoised
-from verax.ir.printer import (
+from verax.ir.memos.memo import memoised
+from verax.ir.scalars import scalar_text
+from verax.ir.text.printer import (
     Layout,
     Printer,
     Program,
@@ -33,9 +36,7 @@ from verax.ir.printer import (
     printed_fields,
     spoken_fields,
 )
-from verax.ir.scalars import scalar_text
-from verax.ir.values import classes_in, field_types
-from verax.ir.words import plain
+from verax.ir.text.words import plain
 
 FORMAT: Final = "verax-jaxpr"
 FRAME: Final = Frame(b"verax-jaxpr\n", 1, "saved program", "verax.ir.dumps", crc32)

@@ -15,7 +15,7 @@ from difflib import unified_diff
 from attrs import fields
 
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Params
-from verax.ir.printer import print_jaxpr
+from verax.ir.text.printer import print_jaxpr
 
 
 def diff(left: Jaxpr | ClosedJaxpr, right: Jaxpr | ClosedJaxpr) -> str:

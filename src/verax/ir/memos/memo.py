@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable
 from threading import RLock
 from typing import ClassVar, cast
 
-from verax.ir.locks import locked
+from verax.ir.memos.locks import locked
 
 CACHE_SIZE = 8192
 

@@ -18,11 +18,11 @@ from attrs import NOTHING, fields, has
 
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams, Params
-from verax.ir.memo import memoised
-from verax.ir.printer import printed_fields
+from verax.ir.memos.memo import memoised
 from verax.ir.scalars import element, scalar_bytes
-from verax.ir.tokens import Cursor
-from verax.ir.words import CONSTANTS, dtype_of_word
+from verax.ir.text.printer import printed_fields
+from verax.ir.text.tokens import Cursor
+from verax.ir.text.words import CONSTANTS, dtype_of_word
 
 type ProgramReader = Callable[[Cursor], Jaxpr]
 type Classes = Mapping[str, type]

@@ -17,10 +17,10 @@ from attrs import evolve, field, fields, frozen, has
 
 from verax.ir.atoms import Atom, Identity, Literal, Var, letters
 from verax.ir.avals import ShapedArray
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.records import ReprMixin
 from verax.ir.scalars import scalar_text
-from verax.ir.words import bare, plain
+from verax.ir.text.words import bare, plain
 
 WIDTH = 80
 UNBREAKABLE = 1 << 40
@@ -310,7 +310,7 @@ def print_jaxpr(
     """The text of `jaxpr`, in lines of `width` columns where that is possible.
 
     `sources` adds the line of the user to every equation, `types=False` leaves the
-    types out. With types, `verax.ir.parser.parse_jaxpr` reads the text back.
+    types out. With types, `verax.ir.forms.parser.parse_jaxpr` reads the text back.
 
     >>> from verax.ir.dtypes import float32
     >>> from verax.ir.jaxpr import empty_jaxpr

@@ -20,14 +20,14 @@ from verax.ir.atoms import (
     scalar_literal,
     variable,
 )
+from verax.ir.forms.values import read_params
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Primitive
 from verax.ir.library import Library
-from verax.ir.memo import memoised
+from verax.ir.memos.memo import memoised
 from verax.ir.records import ReprMixin
 from verax.ir.scalars import element, scalar_bytes
-from verax.ir.tokens import Cursor, Sizes
-from verax.ir.values import read_params
-from verax.ir.words import aval_of_word
+from verax.ir.text.tokens import Cursor, Sizes
+from verax.ir.text.words import aval_of_word
 
 
 def parse_jaxpr(

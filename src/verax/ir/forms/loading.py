@@ -21,10 +21,12 @@ from pyrsistent import pvector
 
 from verax.ir.atoms import Atom, Identity, Literal, Var, array_literal, variable
 from verax.ir.avals import ShapedArray
-from verax.ir.check import check_jaxpr
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.extended import ExtendedDType
-from verax.ir.frames import InvalidFile, Json
+from verax.ir.forms.frames import InvalidFile, Json
+from verax.ir.forms.parser import scalar
+from verax.ir.forms.saving import FORMAT, FRAME
+from verax.ir.forms.values import build, classes_in, field_types, fits, read_value
 from verax.ir.jaxpr import (
     NO_PARAMS,
     UNKNOWN_SOURCE,
@@ -37,12 +39,10 @@ from verax.ir.jaxpr import (
     Source,
 )
 from verax.ir.library import Library
-from verax.ir.parser import scalar
 from verax.ir.records import ReprMixin
-from verax.ir.saving import FORMAT, FRAME
-from verax.ir.tokens import Cursor
-from verax.ir.values import build, classes_in, field_types, fits, read_value
-from verax.ir.words import aval_of_word
+from verax.ir.reports.check import check_jaxpr
+from verax.ir.text.tokens import Cursor
+from verax.ir.text.words import aval_of_word
 
 FAILURES = (
     KeyError,
