@@ -2,8 +2,13 @@
 draws are made from.
 """
 
+from property_tests import accelerated
 from property_tests.profiles import keep_no_programs, load_modules, load_profile
 
 load_profile()
 keep_no_programs()
 load_modules()
+
+pytest_addoption = accelerated.add_option
+pytest_configure = accelerated.configure
+pytest_runtest_setup = accelerated.skip_on_host

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.trace import trace
 from verax.backend import pytrees
@@ -48,7 +49,10 @@ from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import adopt
 from verax.rules.values.sizes import ShapeError, as_axes, as_integers
+from verax.transforms.passes.constant_folding import fold
 
+# Elements up to which an array is read while a computation is traced.
+READABLE = 1 << 30
 type Identity = Callable[[DType], Scalar]
 MONOIDS: Mapping[Primitive, tuple[Row[ReduceParams], Identity]] = MappingProxyType(
     {
@@ -101,9 +105,13 @@ def folded(
             f"{name} output must have the same tree structure as the operands: "
             f"{function_name(computation)} returns {traced.out_tree}, not {tree}"
         )
-    operation = monoid_of(traced.jaxpr)
+    jaxpr = traced.jaxpr
+    if jaxpr.used_consts:
+        # A compiled fold takes scalars alone, so elements of arrays are read here.
+        jaxpr = fold(ENGINE, jaxpr, READABLE)
+    operation = monoid_of(jaxpr)
     inits = [initial(x, aval, operation) for x, aval in zip(inits, avals, strict=True)]
-    return arrays, inits, traced.jaxpr, tree
+    return arrays, inits, jaxpr, tree
 
 
 def initial(x: Any, aval: ShapedArray, operation: Primitive | None) -> Any:

@@ -120,6 +120,7 @@ def test_small_floats_are_scattered_in_wider_ones() -> None:
     assert added(ones, places) == verax.jit(added)(ones, places) == 1000
 
 
+@pytest.mark.on_host("compiled products add up in the order of the matrix kernels")
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
 @pytest.mark.parametrize(
     "rule", ["i,ij->j", "ji,i->j", "ij,i->j", "i,i->", "ab,jba->j"]

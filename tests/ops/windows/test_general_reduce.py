@@ -105,3 +105,30 @@ def test_windows_of_one_element_over_a_cropped_array(start: float, fold: Any) ->
 
     for g in (f, verax.jit(f)):
         assert g(x).tolist() == [2, 3]
+
+
+def test_a_compiled_fold_reads_elements_of_arrays() -> None:
+    """Those are known when it is traced; a region of XLA could not read the array."""
+    table = verax.device_put(np.array([3, 2], np.float32))
+    x = np.ones((2, 5), np.float32)
+
+    def combined(a: Any, b: Any) -> Any:
+        return a * b * table[1]
+
+    def whole(x: Any) -> Any:
+        return lax.reduce(x, 0.5, combined, (0,))
+
+    def windows(x: Any) -> Any:
+        return lax.reduce_window(x, 0.5, combined, (2,), (1,), "VALID")
+
+    for wrap in (lambda f: f, verax.jit):
+        assert wrap(whole)(x[0]) == 2**4
+        assert wrap(windows)(x[0]).tolist() == [2] * 4
+        assert wrap(verax.vmap(whole))(x).tolist() == [2**4] * 2
+        assert wrap(verax.vmap(windows))(x).tolist() == [[2] * 4] * 2
+
+    def chosen(x: Any) -> Any:
+        return lax.reduce(x, 0, lambda a, b: a + b * table[b].astype(int), (0,))
+
+    with pytest.raises(NotImplementedError, match=r"f32\[2\].* lax\.scan"):
+        verax.jit(chosen)(np.ones(3, np.int32))

@@ -320,7 +320,18 @@ def lower_fold(
 def fold_region(
     e: Emitter, jaxpr: Jaxpr
 ) -> tuple[Sequence[ShapedArray], Callable[[Sequence[Operand]], Sequence[Operand]]]:
-    """The computation as a region of an operation."""
+    """The computation as a region of an operation.
+
+    Raises:
+        NotImplementedError: it reads an array, which no region of a fold can.
+    """
+    if jaxpr.used_consts:
+        array = jaxpr.used_consts[0].literal.aval
+        raise NotImplementedError(
+            f"the computation of a reduction reads an array of type {array} at a place "
+            "that depends on its arguments; a compiled reduction cannot. Reduce with "
+            "lax.scan or lax.associative_scan, or compute what is read beforehand"
+        )
     return jaxpr.in_avals, lambda xs: e.inline(jaxpr, xs)
 
 
