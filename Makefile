@@ -66,7 +66,7 @@ setup: $(VENV)/.ready ## make .venv with everything that demo, test and check ne
 demo: $(VENV)/.ready ## train on handwritten digits, the laws checked on the way
 	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python -m docs.examples.digits $(ARGS)
 
-examples: $(VENV)/.ready ## run the gallery, and draw its pictures again (two minutes)
+examples: $(VENV)/.ready ## run the gallery, and draw its pictures again (a minute)
 	for name in $(EXAMPLES); do TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python \
 	  -m docs.examples.$$name --out docs/pictures/$$name.svg; done
 	PYTHONPATH=. $(BIN)/python -m verax.distributed run -n 2 --devices 2 \

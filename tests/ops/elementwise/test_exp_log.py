@@ -107,11 +107,6 @@ def test_small_and_large_arguments_keep_their_digits() -> None:
     assert slopes(trig.asin, F(1)) == [INF]
 
 
-def test_accuracy_is_refused() -> None:
-    with pytest.raises(TypeError, match="None or an AccuracyMode"):
-        exp_log.exp(F(1), accuracy="highest")  # type: ignore[arg-type]  # the error
-
-
 def test_derivatives_of_logaddexp_at_equal_arguments() -> None:
     first = verax.grad(vnp.logaddexp, (0, 1))
     assert verax.grad(verax.grad(vnp.logaddexp))(1.0, 1.0) == 0.25

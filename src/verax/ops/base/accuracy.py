@@ -1,9 +1,10 @@
 """Floor 2: how accurate a function of one number should be.
 
-One idea: each function has one implementation, so a mode is accepted and changes
-nothing, as XLA does where it has one; a tolerance that is not checked is refused::
+One idea: an accuracy chooses among implementations, and on CPUs and GPUs XLA has one
+for each function; so it is checked and then changes nothing, as in JAX there::
 
     exp(x, accuracy=AccuracyMode.HIGHEST)
+    exp(x, accuracy=Tolerance(rtol=1e-5))
 """
 
 from enum import Enum
@@ -18,7 +19,7 @@ from verax.rules.values.state import STATE
 
 
 class AccuracyMode(Enum):
-    """The implementation of a function; all have the highest accuracy."""
+    """Which implementation of a function to use: where there is one, both mean it."""
 
     __module__ = "verax.lax"
 
@@ -28,7 +29,14 @@ class AccuracyMode(Enum):
 
 @frozen(repr=False)
 class Tolerance(ReprMixin):
-    """An error that is allowed: absolute, relative, or in units of the last place."""
+    """An error that is allowed: absolute, relative, or in units of the last place.
+
+    It lets XLA choose a faster implementation; it does not check the result, and where
+    there is only one implementation (CPUs and GPUs) it changes nothing.
+
+    Raises:
+        ValueError: none of the three is above 0, or one is below.
+    """
 
     __module__ = "verax.lax"
 
@@ -36,15 +44,24 @@ class Tolerance(ReprMixin):
     rtol: float = 0.0
     ulps: int = 0
 
+    def __attrs_post_init__(self) -> None:
+        """Raise ValueError if no result could meet the tolerance."""
+        for name in ("atol", "rtol", "ulps"):
+            error = getattr(self, name)
+            if not error >= 0:
+                raise ValueError(f"Tolerance: {name} must be at least 0, not {error!r}")
+        if self.atol == self.rtol == self.ulps == 0:
+            raise ValueError("Tolerance: set atol, rtol or ulps to more than 0")
+
 
 type Accuracy = AccuracyMode | Tolerance | None
 
 
 def rounded(row: Row[NoParams], x: object, accuracy: Accuracy) -> Array:
-    """The function `row` of x, which is as accurate as every mode asks.
+    """The function `row` of x by the one implementation that there is.
 
     Raises:
-        NotImplementedError, TypeError: see `check_accuracy`.
+        TypeError: see `check_accuracy`.
     """
     if accuracy is not None:
         check_accuracy(row.name, accuracy)
@@ -52,18 +69,9 @@ def rounded(row: Row[NoParams], x: object, accuracy: Accuracy) -> Array:
 
 
 def check_accuracy(name: str, accuracy: Accuracy) -> None:
-    """Raise unless the requested accuracy is a mode.
-
-    Raises:
-        NotImplementedError: it is a tolerance.
-        TypeError: it is something else.
-    """
-    if isinstance(accuracy, Tolerance):
-        raise NotImplementedError(
-            f"{name}: accuracy as a Tolerance is not available, since the only "
-            "implementation has no proven error bound; pass None or an AccuracyMode"
-        )
-    if accuracy is not None and not isinstance(accuracy, AccuracyMode):
+    """Raise TypeError unless accuracy is None, a mode or a tolerance."""
+    if accuracy is not None and not isinstance(accuracy, AccuracyMode | Tolerance):
         raise TypeError(
-            f"{name}: accuracy must be None or an AccuracyMode, not {accuracy!r}"
+            f"{name}: accuracy must be None, an AccuracyMode or a Tolerance, "
+            f"not {accuracy!r}"
         )
