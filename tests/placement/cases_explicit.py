@@ -74,6 +74,67 @@ def test_axes_that_are_not_explicit_are_not_in_types() -> None:
     assert str(x.sharding.spec) == "P('x', 'y')"
 
 
+MAKERS: dict[str, Callable[[], Any]] = {
+    "zeros": lambda: vnp.zeros((4, 2)),
+    "ones": lambda: vnp.ones(()),
+    "empty": lambda: vnp.empty((0, 3)),
+    "full": lambda: vnp.full(3, 2.5),
+    "zeros_like": lambda: vnp.zeros_like(np.ones(3)),
+    "full_like": lambda: vnp.full_like(vnp.ones(3), 2),
+    "arange": lambda: vnp.arange(5),
+    "arange of bools": lambda: vnp.arange(2, dtype=bool),
+    "linspace": lambda: vnp.linspace(0, 1, 3),
+    "logspace": lambda: vnp.logspace(0, 1, 3),
+    "geomspace": lambda: vnp.geomspace(1, 2, 3),
+    "eye": lambda: vnp.eye(3),
+    "tri": lambda: vnp.tri(3),
+    "array": lambda: vnp.array([1, 2]),
+    "array of NumPy": lambda: vnp.array(np.ones((2, 2))),
+    "asarray": lambda: vnp.asarray(1.5),
+    "dtype": lambda: vnp.float32(2),
+    "frombuffer": lambda: vnp.frombuffer(b"12345678", dtype=np.int32),
+    "lax.full": lambda: lax.full((2,), 1.0),
+    "lax.iota": lambda: lax.iota(np.int32, 4),
+    "lax.broadcasted_iota": lambda: lax.broadcasted_iota(np.int32, (2, 3), 1),
+    "key": lambda: random.key(0),
+    "PRNGKey": lambda: random.PRNGKey(0),
+    "split": lambda: random.split(random.key(0)),
+    "normal": lambda: random.normal(random.key(0), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_new_arrays_lie_whole_on_the_explicit_mesh_in_force(name: str) -> None:
+    plain = MAKERS[name]()
+    with verax.set_mesh(MESH):
+        x = MAKERS[name]()
+        elsewhere = vnp.zeros(2, device=verax.devices()[1])
+        split_one = vnp.zeros((8, 2), out_sharding=P("x"))
+        traced = verax.make_jaxpr(lambda: vnp.zeros(2) + vnp.array([1.0, 2.0]))()
+    assert not plain.committed
+    assert x.committed
+    assert x.sharding.is_equivalent_to(NamedSharding(MESH, P()), x.ndim)
+    assert x.aval is plain.aval
+    words = random.key_data if name in ("key", "split") else np.asarray
+    assert np.array_equal(words(x), words(plain))
+    assert len(x.addressable_shards) == 8
+    assert elsewhere.devices() == {verax.devices()[1]}
+    assert str(split_one.aval) == "f32[8@x,2]"
+    assert not any(v.committed for v in traced.consts)
+
+
+def test_new_arrays_lie_on_one_device_where_axes_are_not_explicit() -> None:
+    mesh = MESH.update(axis_types=(AxisType.Explicit, AxisType.Auto))
+    with verax.set_mesh(mesh):
+        assert len(vnp.zeros(2).devices()) == 1
+    with verax.set_mesh(MESH):
+        known = vnp.asarray(plain := verax.device_put(np.ones(2)))
+        assert known is plain
+        moved = vnp.zeros(8) + split("x").sum(0)
+    assert len(known.devices()) == 1
+    assert moved.sharding.is_equivalent_to(NamedSharding(MESH, P()), 1)
+
+
 CASES: Sequence[tuple[str, Callable[..., Any], tuple[P, ...], P]] = (
     ("sin", vnp.sin, (P("x", "y"),), P("x", "y")),
     ("add", vnp.add, (P("x"), P(None, "y")), P("x", "y")),

@@ -33,7 +33,8 @@ __getattr__, __dir__ = facade(
             "tile unstack"
         ),
         ".sharded": (
-            "broadcast broadcast_in_dim broadcasted_iota empty full full_like reshape"
+            "broadcast broadcast_in_dim broadcasted_iota empty full full_like iota "
+            "reshape"
         ),
         ".solving": "custom_linear_solve custom_root",
         "verax.api.custom.checkpoint": "optimization_barrier",
@@ -142,7 +143,7 @@ __getattr__, __dir__ = facade(
             "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p "
             "random_gamma_grad random_gamma_grad_p"
         ),
-        "verax.ops.structure.create": "iota iota_p",
+        "verax.ops.structure.create": "iota_p",
         "verax.ops.structure.joining": "concatenate concatenate_p rev rev_p",
         "verax.ops.structure.shape": (
             "broadcast_in_dim_p broadcast_to_rank collapse expand_dims reshape_p "

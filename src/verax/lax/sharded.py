@@ -12,6 +12,7 @@ from verax.api.parallel.device_put import with_sharding_constraint
 from verax.api.sharding_args import as_place
 from verax.ir.dtypes import DTypeLike
 from verax.ir.meshes import says_nothing
+from verax.numpy.creation.creation import made
 from verax.numpy.creation.filling import as_split
 from verax.ops.structure import create, shape as shapes
 from verax.ops.structure.reshard import sharded
@@ -21,9 +22,12 @@ from verax.rules.values.array import Array
 def laid_out(
     name: str, sharding: object, function: Callable[..., Array], *args: Any
 ) -> Array:
-    """`function(*args)`, split by explicit mesh axes or constrained to a place."""
+    """`function(*args)`, split by explicit mesh axes or constrained to a place.
+
+    A new array goes where new arrays go.
+    """
     if says_nothing(sharding):
-        return function(*args)
+        return made(name, function(*args), None)
     place = as_place(name, sharding)
     if place is not None and place.explicit:
         return sharded(name, place, function, *args)
@@ -83,6 +87,15 @@ def broadcasted_iota(
     """
     args = dtype, shape, dimension
     return laid_out("broadcasted_iota", out_sharding, create.broadcasted_iota, *args)
+
+
+def iota(dtype: DTypeLike, size: int) -> Array:
+    """The numbers 0, 1, ..., `size` - 1.
+
+    Raises:
+        TypeError: `dtype` holds no numbers.
+    """
+    return made("iota", create.iota(dtype, size), None)
 
 
 def empty(

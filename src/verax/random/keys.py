@@ -19,6 +19,7 @@ from typing import NewType
 
 import numpy as np
 
+from verax.backend.arrays.placed import at_home
 from verax.ir import extended
 from verax.ir.dtypes import is_integer, uint32
 from verax.ir.extended import KEY_WORDS, KeyDType
@@ -205,7 +206,7 @@ def key(
     >>> verax.random.key(0).dtype
     key<fry>
     """
-    return new_key("key", seed, resolved(impl, dtype))
+    return at_home(new_key("key", seed, resolved(impl, dtype)))
 
 
 def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
@@ -220,7 +221,7 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
     Array([0, 7], dtype=uint32)
     """
     typed = new_key("PRNGKey", seed, resolved(impl))
-    return typed if STATE.enable_custom_prng else random_unwrap(typed)
+    return at_home(typed if STATE.enable_custom_prng else random_unwrap(typed))
 
 
 def key_data(keys: ArrayLike) -> Array:

@@ -20,7 +20,14 @@ from verax.backend.arrays.concrete import (
     placed,
 )
 from verax.backend.arrays.places import Placed, stored_aval
+from verax.backend.placement.mesh import (
+    AbsentDevice,
+    Mesh,
+    PartitionSpec,
+    current_mesh,
+)
 from verax.backend.placement.sharding import (
+    NamedSharding,
     Sharding,
     SingleDeviceSharding,
     is_local,
@@ -30,7 +37,9 @@ from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
+from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
 check_transfer = LazyModule("verax.backend.runtime.transfers").check_transfer
@@ -57,6 +66,29 @@ def fresh(values: np.ndarray, aval: ShapedArray) -> ConcreteArray:
     if is_plain(place, False):
         return from_host(values, aval)
     return placed(aval, place, False, host=values)
+
+
+def at_home(x: Array) -> Array:
+    """A new array where new arrays go: whole on the mesh in force, if it is explicit.
+
+    Tracers, and arrays that have a place already, stay as they are.
+    """
+    if not STATE.mesh or not STATE.interpreter.immediate:
+        return x
+    mesh = current_mesh()
+    if mesh is None or not isinstance(x, ConcreteArray) or x.kind is not x.aval:
+        return x
+    place = whole_place(mesh, x.ndim)
+    return x if place is None else put(x, place, committed=True)
+
+
+@pure()
+def whole_place(mesh: Mesh, ndim: int) -> NamedSharding | None:
+    """Whole on every device of an explicit mesh, if the process sees these devices."""
+    absent = any([isinstance(device, AbsentDevice) for device in mesh.devices.flat])
+    if absent or not mesh.are_all_axes_explicit:
+        return None
+    return NamedSharding(mesh, PartitionSpec(*[None] * ndim))
 
 
 def wrapper(

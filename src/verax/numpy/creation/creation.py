@@ -14,7 +14,7 @@ import numpy as np
 
 from verax.api.sharding_args import check_devices, constrained, over_a_mesh
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import fresh, put
+from verax.backend.arrays.placed import at_home, fresh, put
 from verax.backend.placement.sharding import (
     NamedSharding,
     Sharding,
@@ -86,7 +86,7 @@ def array(
         found = expand_dims(found, tuple(range(ndmin - found.ndim)))
     if copy and found is object:
         found = copy_of(found)
-    return placed("array", found, device)
+    return made("array", found, device)
 
 
 def asarray(
@@ -112,7 +112,7 @@ def asarray(
         check_shared(device)
     if copy and found is a:
         found = copy_of(found)
-    return placed("asarray", found, device)
+    return found if found is a and device is None else made("asarray", found, device)
 
 
 def check_order(name: str, order: str | None) -> None:
@@ -138,6 +138,13 @@ def place_of(name: str, device: Placement, out_sharding: object) -> Placement:
     if not place.explicit:
         raise no_explicit_axes(name, place)
     return place
+
+
+def made(name: str, x: Array, device: Placement) -> Array:
+    """A new array on `device`, or else where new arrays go."""
+    if device is None:
+        return at_home(x)
+    return placed(name, x, device)
 
 
 def placed(name: str, x: Array, device: Placement) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import fresh, put
+from verax.backend.arrays.placed import at_home, fresh, put
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, canonical, float0, is_extended
 from verax.numpy.arguments.arguments import (
@@ -25,7 +25,7 @@ from verax.numpy.arguments.arguments import (
     operand,
     stretching,
 )
-from verax.numpy.creation.creation import Placement, place_of, placed
+from verax.numpy.creation.creation import Placement, made, place_of
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import filling
 from verax.ops.structure.reshard import retyped
@@ -116,7 +116,7 @@ def constant_array(
             f"{error}. Did you accidentally write `{call}({shape}, {dtype})` when you "
             f"meant `{call}(({shape}, {dtype}))`?"
         ) from None
-    return placed(name, filled(as_shape(name, shape), value, found), device)
+    return made(name, filled(as_shape(name, shape), value, found), device)
 
 
 def full(
@@ -141,7 +141,7 @@ def full(
     target = aval.dtype if found is None else found
     sizes = as_shape("full", shape)
     if not isinstance(fill_value, Array | np.ndarray):
-        return placed("full", filled(sizes, fill_value, target, weak), device)
+        return made("full", filled(sizes, fill_value, target, weak), device)
     value = convert(fill_value, target, weak)
     gap = len(sizes) - value.ndim
     if gap < 0 or any(
@@ -153,7 +153,7 @@ def full(
         )
     dims = tuple(range(gap, len(sizes)))
     stretched = broadcast_in_dim_p.call(BroadcastInDimParams(sizes, dims), value)
-    return placed("full", stretched, device)
+    return made("full", stretched, device)
 
 
 def like(
@@ -245,25 +245,27 @@ def constant_like(
     sizes, kind, weak = like(name, a, dtype, shape)
     found = typed_fill(sizes, value, kind, weak)
     if place is not None:
-        return placed(name, found, place)
+        return made(name, found, place)
     return as_split(found, a, place)
 
 
 def as_split(x: Array, a: Any, place: Placement) -> Array:
     """`x`, which is like `a`, where `a` is, if nothing else is said.
 
-    That is on the devices that an array at hand is committed to; in a trace, split by
-    the same explicit mesh axes.
+    That is on the devices that an array at hand is committed to, or where new arrays
+    go; in a trace, split by the same explicit mesh axes.
     """
-    if not isinstance(a, Array) or place is not None:
+    if place is not None:
         return x
+    if not isinstance(a, Array):
+        return at_home(x)
     alike, explicit = x.shape == a.shape, a.aval.explicit
     if isinstance(a, ConcreteArray) and isinstance(x, ConcreteArray):
         split = explicit is not None and alike
         fits = alike or (explicit is None and a.sharding.is_fully_replicated)
         if split or (fits and a.committed and not x.weak_type):
             return put(x, a.sharding, committed=True)
-        return x
+        return at_home(x)
     return x if explicit is None or not alike else retyped(x, explicit)
 
 

@@ -26,7 +26,7 @@ from verax.numpy.arguments.arguments import (
     default_float,
     default_integer,
 )
-from verax.numpy.creation.creation import Placement, placed
+from verax.numpy.creation.creation import Placement, made
 from verax.numpy.creation.filling import filled, typed_fill
 from verax.numpy.elementwise.arithmetic import power
 from verax.numpy.ranges.ranges import arange, linspace
@@ -79,7 +79,7 @@ def eye(
     """
     kind = float_dtype("eye", dtype)
     (rows, columns) = as_shape("eye", (N, N if M is None else M))
-    return placed("eye", convert(eq(*rows_and_columns(rows, columns, k)), kind), device)
+    return made("eye", convert(eq(*rows_and_columns(rows, columns, k)), kind), device)
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
@@ -93,7 +93,7 @@ def tri(
     """Ones on and below the `k`-th diagonal of an N x M matrix, zeros elsewhere."""
     kind = float_dtype("tri", dtype)
     (rows, columns) = as_shape("tri", (N, N if M is None else M))
-    return convert(ge(*rows_and_columns(rows, columns, k)), kind)
+    return made("tri", convert(ge(*rows_and_columns(rows, columns, k)), kind), None)
 
 
 @remembered

@@ -39,7 +39,7 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     stretched,
 )
-from verax.numpy.creation.creation import Placement, place_of, placed
+from verax.numpy.creation.creation import Placement, made, place_of
 from verax.numpy.creation.filling import filled
 from verax.numpy.elementwise.arithmetic import power
 from verax.numpy.elementwise.transcendental import log10
@@ -88,8 +88,8 @@ def arange(
         if size < MANY and STATE.interpreter.immediate:
             dtype = default_integer()
             values = np.arange(size, dtype=dtype)
-            return placed("arange", fresh(values, ShapedArray((size,), dtype)), device)
-        return placed("arange", ramp(0, 1, size, int), device)
+            return made("arange", fresh(values, ShapedArray((size,), dtype)), device)
+        return made("arange", ramp(0, 1, size, int), device)
     given = [x for x in (start, stop, step) if x is not None]
     if not given:
         raise TypeError("arange takes a number to stop at, not None")
@@ -104,8 +104,8 @@ def arange(
         raise ZeroDivisionError("arange: step must not be 0")
     size = steps_between(first, last, stride)
     if found == bool_:
-        return placed("arange", convert(ramp(first, stride, size, INTS), bool_), device)
-    return placed("arange", ramp(first, stride, size, found), device)
+        return made("arange", convert(ramp(first, stride, size, INTS), bool_), device)
+    return made("arange", ramp(first, stride, size, found), device)
 
 
 def steps_between(first: Any, last: Any, stride: Any) -> int:
@@ -170,7 +170,7 @@ def linspace(
     target = chosen_dtype("linspace", dtype) or own
     if is_integer(target):
         line = floor(line)
-    line = placed("linspace", laid("linspace", line, axis, target), device)
+    line = made("linspace", laid("linspace", line, axis, target), device)
     if not retstep:
         return line
     parts = num - 1 if endpoint else num
@@ -294,7 +294,7 @@ def logspace(
     if target is None:
         (weight,) = avals_of("logspace", (base,))
         target = common_type([weight, ShapedArray((), own)])[0]
-    return laid("logspace", power(base, line), axis, target)
+    return made("logspace", laid("logspace", power(base, line), axis, target), None)
 
 
 def geomspace(
@@ -319,7 +319,8 @@ def geomspace(
     line = replaced(line, x, first) if num else line
     if endpoint and num > 1:
         line = replaced(line, y, eq(iota(INTS, num), num - 1))
-    return laid("geomspace", line, axis, chosen_dtype("geomspace", dtype) or own)
+    target = chosen_dtype("geomspace", dtype) or own
+    return made("geomspace", laid("geomspace", line, axis, target), None)
 
 
 def replaced(line: Array, value: Any, where: Array) -> Array:
