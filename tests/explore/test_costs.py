@@ -73,6 +73,25 @@ def test_a_loop_costs_its_trips() -> None:
     assert totals(stage.rows)["flops"] == 7 * 5
 
 
+def test_a_loop_without_trips_costs_nothing() -> None:
+    def run(x: Any) -> Any:
+        return lax.scan(lambda c, _: (vnp.sin(c), None), x, None, length=0)[0]
+
+    stage = traced(run, np.ones(5, F32))
+    assert only(stage, "sin").flops == only(stage, "scan").flops == 0
+
+
+def test_an_update_in_place_moves_what_changes() -> None:
+    def run(x: Any, part: Any) -> Any:
+        return lax.dynamic_update_slice(x, part, (0, 0))
+
+    row = only(
+        traced(run, np.ones((64, 64), F32), np.ones((1, 64), F32)),
+        "dynamic_update_slice",
+    )
+    assert 2 * 4 * 64 <= (row.bytes or 0) <= 2 * 4 * 64 + 16
+
+
 def test_loops_within_loops() -> None:
     def inner(c: Any, _: Any) -> Any:
         return lax.scan(lambda d, _: (vnp.sin(d), None), c, None, length=3)

@@ -30,6 +30,7 @@ from verax.explorer.rows.hlo import IN_MEMORY, hlo_rows
 from verax.explorer.rows.jaxpr import Table
 from verax.explorer.rows.linking import link, missing, places_of
 from verax.explorer.rows.memory import Peak, fill_live
+from verax.explorer.rows.operation_costs import fill_costs
 from verax.explorer.rows.row import HEAD, INPUT, Row
 from verax.explorer.rows.stablehlo import Locations, module_rows
 from verax.ir.jaxpr import Jaxpr
@@ -198,6 +199,7 @@ class Pipeline(ProgramStages):
         )
         spent = time.perf_counter() - started
         found = module_rows(lowered.text, locations, places_of(self.rows))
+        fill_costs(found.rows, found.operations, self.rows)
         self.arguments = main_arguments(found.rows)
         kept = zip(self.inputs[record.key], lowered.kept, strict=True)
         taken = [row for row, flag in kept if flag]

@@ -173,18 +173,18 @@ VIEWS: Final = frozenset(
 """What moves no byte."""
 PICKED: Final = frozenset(["slice", "dynamic_slice", "gather"])
 """What reads of its first operand only as much as it returns."""
-PLACED: Final = frozenset(
-    [
-        "dynamic_update_slice",
-        "scatter",
-        "scatter-add",
-        "scatter-sub",
-        "scatter-mul",
-        "scatter-min",
-        "scatter-max",
-    ]
+PLACED: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "dynamic_update_slice": 1,
+        "scatter": -1,
+        "scatter-add": -1,
+        "scatter-sub": -1,
+        "scatter-mul": -1,
+        "scatter-min": -1,
+        "scatter-max": -1,
+    }
 )
-"""What changes a part of its first operand, which is not copied."""
+"""What changes a part of its first operand, which is not copied: where that part is."""
 
 
 def trips(eqn: Eqn) -> float | None:
@@ -228,7 +228,8 @@ class Costs:
         A loop of unknown length counts once.
         """
         found = [self.of_program(p) for p in eqn.params.subjaxprs(aside=False)]
-        times, together = trips(eqn) or 1.0, max if is_choice(eqn) else sum
+        known, together = trips(eqn), max if is_choice(eqn) else sum
+        times = 1.0 if known is None else known
         flops = [cost.flops or 0.0 for cost in found]
         moved = [cost.bytes or 0.0 for cost in found]
         return Cost(times * together(flops), times * together(moved))
@@ -269,7 +270,7 @@ def bytes_moved(name: str, eqn: Eqn) -> float:
     if name in PICKED and ins:
         return float(2 * outs + sum(ins[1:]))
     if name in PLACED and ins:
-        return float(sum(ins[1:]) + bytes_of(eqn.invars[-1].aval))
+        return float(sum(ins[1:]) + bytes_of(eqn.invars[PLACED[name]].aval))
     return float(sum(ins) + outs)
 
 

@@ -9,12 +9,12 @@ from; a fusion came from all that its computation came from::
 
 import re
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Final
 
 from attrs import define, field, frozen
 
 from verax.explorer.rows.jaxpr import MOST, shortened
+from verax.explorer.rows.operation_costs import Array, Operation, arrays, fill_costs
 from verax.explorer.rows.row import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
 from verax.ir.records import ReprMixin
 
@@ -29,12 +29,15 @@ CALLED: Final = re.compile(
     r"=%?([\w.\-]+)"
 )
 SEVERAL: Final = re.compile(r"\b(branch_computations|called_computations)=\{([^}]*)\}")
-ARRAY: Final = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
-BITS: Final = re.compile(r"[a-z](\d+)")
+TRIPS: Final = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+SAME_BYTES: Final = frozenset(["bitcast", "reshape"])
+PICKING: Final = frozenset(["slice", "dynamic-slice", "gather"])
+UPDATE: Final = "dynamic-update-slice"
 ALIASES: Final = frozenset(["bitcast", "tuple", "get-tuple-element", "while"])
 """What is another view of memory that is there."""
 IN_MEMORY: Final = frozenset(["while", "conditional", "call"])
 """What runs computations whose values are stored."""
+FUSION: Final = "fusion"
 OPERAND: Final = re.compile(r"%([\w.\-]+)")
 
 
@@ -145,12 +148,54 @@ def closing(text: str) -> int:
 
 def size_of(kind: str) -> int:
     """The bytes of a type: those of its arrays."""
-    total = 0
-    for name, sizes in ARRAY.findall(kind):
-        bits = BITS.match(name)
-        width = 8 if bits is None else int(bits[1])
-        total += prod(map(int, filter(None, sizes.split(",")))) * width // 8
-    return total
+    return sum([one.bytes for one in arrays(kind)])
+
+
+def whole(kind: str) -> Array:
+    """A type as that of one array: several, in a tuple, are bytes side by side."""
+    found = arrays(kind)
+    return found[0] if len(found) == 1 else Array((size_of(kind),), 1)
+
+
+class Traffic:
+    """What a fused computation reads and writes: all else stays in registers."""
+
+    def __init__(self, body: Computation) -> None:
+        self.named = {one.name: one for one in body.instructions}
+        self.readers: dict[str, list[Instruction]] = {}
+        for one in body.instructions:
+            for name in dict.fromkeys(one.operands):
+                self.readers.setdefault(name, []).append(one)
+
+    def bytes(self) -> float:
+        """The bytes of one run."""
+        each = self.named.values()
+        read = sum([self.read(one) for one in each if one.opcode == "parameter"])
+        return float(read + sum([self.written(one) for one in each if one.root]))
+
+    def read(self, source: Instruction) -> int:
+        """The bytes read of an argument: all of it, if anything reads all of it."""
+        total, size = 0, size_of(source.kind)
+        for reader in self.readers.get(source.name, ()):
+            first = reader.operands[0] == source.name
+            if reader.opcode in SAME_BYTES:
+                total += self.read(reader)
+            elif first and reader.opcode in PICKING:
+                total += size_of(reader.kind)
+            elif not (first and reader.opcode == UPDATE):
+                return size
+        return min(total, size)
+
+    def written(self, result: Instruction) -> int:
+        """The bytes written of a result: of one that is updated, what changes."""
+        operands = [self.named[name] for name in result.operands if name in self.named]
+        if result.opcode == "tuple":
+            return sum([self.written(one) for one in operands])
+        if result.opcode in SAME_BYTES and operands:
+            return self.written(operands[0])
+        if result.opcode == UPDATE and len(operands) > 1:
+            return size_of(operands[1].kind)
+        return size_of(result.kind)
 
 
 def hlo_rows(
@@ -164,6 +209,7 @@ def hlo_rows(
     writer = RowWriter(found, before, arguments)
     if entry:
         writer.write(found[entry], 0, -1, ())
+    fill_costs(writer.rows, writer.operations, before)
     return writer.rows, writer.names
 
 
@@ -180,16 +226,28 @@ class RowWriter:
         self.before = before
         self.arguments = arguments
         self.rows: list[Row] = []
+        self.operations: dict[int, Operation] = {}
         self.names: dict[str, int] = {}
 
     def write(
-        self, body: Computation, depth: int, inside: int, operands: Sequence[int]
+        self,
+        body: Computation,
+        depth: int,
+        inside: int,
+        operands: Sequence[int],
+        *,
+        fused: bool = False,
     ) -> set[int]:
-        """The rows of a computation; all that it came from."""
+        """The rows of a computation; all that it came from.
+
+        What is `fused` moves nothing: its values stay in registers.
+        """
         env: dict[str, int] = {}
+        kinds: dict[str, Array] = {}
         origins: set[int] = set()
         for one in body.instructions:
             uses = [env[name] for name in one.operands if name in env]
+            kinds[one.name] = whole(one.kind)
             if one.opcode == "parameter":
                 number = int(one.rest.partition(")")[0].partition(",")[0])
                 reads = [operands[number]] if number < len(operands) else []
@@ -206,6 +264,7 @@ class RowWriter:
             row.size = 0 if one.opcode in ALIASES else size_of(one.kind)
             row.uses = list(dict.fromkeys(uses))
             env[one.name] = number = self.add(row, one.name)
+            self.operations[number] = self.operation(one, kinds, fused=fused)
             found = self.origins(one) | self.inner(one, number, uses)
             row.origins = sorted(found)
             row.change = SAME if found else NEW
@@ -224,6 +283,27 @@ class RowWriter:
         self.names.setdefault(name, number)
         return number
 
+    def operation(
+        self, one: Instruction, kinds: Mapping[str, Array], *, fused: bool
+    ) -> Operation:
+        """An instruction, for its cost."""
+        moved: float | None = 0.0 if fused else None
+        if one.opcode == FUSION and not fused:
+            bodies = [self.computations.get(name) for _, name in one.called]
+            moved = sum([Traffic(body).bytes() for body in bodies if body is not None])
+        trips = TRIPS.search(one.rest) if one.opcode == "while" else None
+        known = 1.0 if one.opcode != "while" else None
+        names = [name for name in one.operands if name in kinds]
+        return Operation(
+            one.opcode.replace("-", "_"),
+            tuple(names),
+            tuple([kinds[name] for name in names]),
+            arrays(one.kind),
+            one.rest,
+            known if trips is None else float(trips[1]),
+            moved=moved,
+        )
+
     def origins(self, one: Instruction) -> set[int]:
         """The row that an instruction names, if it names one."""
         known = one.origin is not None and one.origin < len(self.before)
@@ -240,5 +320,6 @@ class RowWriter:
             self.rows.append(Row(HEAD, "", "", f"{key}=%{name}", depth, number))
             head = len(self.rows) - 1
             given = operands if key in ("calls", "body", "condition") else ()
-            found |= self.write(body, depth + 1, head, given)
+            fused = one.opcode == FUSION
+            found |= self.write(body, depth + 1, head, given, fused=fused)
         return found

@@ -162,6 +162,7 @@ class Table:
         count = trips(eqn)
         if count is None:
             row.note = "; ".join([*filter(None, [row.note]), "costs are of one trip"])
+        inside_times = times if count is None else times * count
         inner = zip(programs(params), programs(twin.params), strict=True)
         for (name, body), (_, marked) in inner:
             if len(self.rows) > MOST and body in self.written:
@@ -169,9 +170,7 @@ class Table:
                 self.rows[head].note = f"as in row {self.written[body]}"
                 continue
             head = self.head(name, depth + 1, number)
-            self.program(
-                body, marked, depth + 2, head, operands, times * (count or 1.0)
-            )
+            self.program(body, marked, depth + 2, head, operands, inside_times)
 
 
 def right_of(printer: Printer, eqn: Eqn) -> str:

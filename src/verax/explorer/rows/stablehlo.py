@@ -9,12 +9,14 @@ the number of its row instead, which XLA carries on into the compiled program::
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from attrs import define, field, frozen
 
 from verax.explorer.rows.jaxpr import shortened
 from verax.explorer.rows.marks import Mark, mark_of
+from verax.explorer.rows.operation_costs import Operation, arrays
 from verax.explorer.rows.row import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
 from verax.ir.jaxpr import Eqn, Source
 from verax.ir.records import ReprMixin
@@ -25,7 +27,17 @@ FUNCTION: Final = re.compile(r"^\s*func\.func (?:public |private )?@(\S+?)\((.*)
 ARGUMENT: Final = re.compile(r"(%\w+): ((?:[^,<(){}]|<[^>]*>)+)")
 CALLEE: Final = re.compile(r"callee = (@[\w.$-]+)")
 NAME: Final = re.compile(r"%\w+")
-RETURNS: Final = ("return", "func.return")
+OPERAND: Final = re.compile(r"%\w+(?:#\d+)?")
+RETURN: Final = re.compile(r'"?(?:\w+\.)?return"?')
+DENSE: Final = re.compile(r"dense<(-?\d+)>")
+REGIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "stablehlo.while": ("cond", "body"),
+        "stablehlo.if": ("true_branch", "false_branch"),
+        "stablehlo.case": ("branches[{}]",),
+    }
+)
+"""The names of regions that run as they are, of which there may be many."""
 
 
 class Locations:
@@ -56,6 +68,7 @@ class ModuleRows(ReprMixin):
 
     rows: list[Row]
     text: str
+    operations: dict[int, Operation]
 
 
 @define(eq=False, repr=False)
@@ -66,6 +79,7 @@ class Open(ReprMixin):
     """
 
     row: int
+    regions: list[int] = field(factory=list)
     unplaced: list[int] = field(factory=list)
 
 
@@ -77,7 +91,8 @@ def module_rows(
     for line in text.splitlines():
         reader.line(line)
     link_shared(reader.rows)
-    return ModuleRows(reader.rows, "\n".join(reader.lines) + "\n")
+    text = "\n".join(reader.lines) + "\n"
+    return ModuleRows(reader.rows, text, reader.operations)
 
 
 def link_shared(rows: Sequence[Row]) -> None:
@@ -89,7 +104,7 @@ def link_shared(rows: Sequence[Row]) -> None:
     bodies: dict[str, list[Row]] = {}
     name = ""
     for row in rows:
-        if row.kind == HEAD:
+        if row.kind == HEAD and row.inside < 0:
             name = row.right
         elif row.kind == EQUATION:
             bodies.setdefault(name, []).append(row)
@@ -113,6 +128,7 @@ class Reader:
         # In the order of their numbers.
         self.origins = [list(places.get(mark, ())) for mark in locations.marks]
         self.rows: list[Row] = []
+        self.operations: dict[int, Operation] = {}
         self.lines: list[str] = []
         self.env: dict[str, int] = {}
         self.open: list[Open] = []
@@ -130,8 +146,8 @@ class Reader:
             self.arguments(stripped)
         elif stripped.startswith("}"):
             line = self.close(line, stripped)
-        elif stripped.startswith(RETURNS):
-            self.add(Row(OUTPUT, "", "", stripped, *self.place()), stripped)
+        elif RETURN.match(stripped):
+            line = self.returned(line)
         else:
             line = self.operation(line, OPERATION.match(line))
         self.lines.append(line)
@@ -139,7 +155,7 @@ class Reader:
     def place(self) -> tuple[int, int]:
         """The depth of the next row, and the row around it."""
         if self.open:
-            holder = self.open[-1].row
+            holder = [self.open[-1].row, *self.open[-1].regions][-1]
             return self.rows[holder].depth + 1, holder
         return 1, self.function
 
@@ -176,11 +192,35 @@ class Reader:
             self.env[name] = number
         if opens:
             row.right = shortened(rest[:-1].strip().removesuffix("({").rstrip(" ({"))
+            self.operations[number] = Operation("", tuple(OPERAND.findall(rest)))
             self.open.append(Open(number))
+            self.region()
             return line
+        self.operations[number] = Operation("", tuple(OPERAND.findall(rest)))
         return self.located(line, number, rest)
 
-    def located(self, line: str, number: int, rest: str) -> str:
+    def region(self) -> None:
+        """The head of a region that starts, if it has a name."""
+        opened = self.open[-1]
+        row, count = self.rows[opened.row], len(opened.regions)
+        names = REGIONS.get(row.op, ())
+        if names:
+            name = names[min(count, len(names) - 1)].format(count)
+            head = Row(HEAD, "", "", name, row.depth + 1, opened.row)
+            self.rows.append(head)
+            opened.regions.append(len(self.rows) - 1)
+
+    def returned(self, line: str) -> str:
+        """The line that ends a region or a function."""
+        line = LOCATION.sub("", line)
+        words = RETURN.sub("return", line.strip(), count=1)
+        row = Row(OUTPUT, "", "", words.rpartition(" : ")[0] or words, *self.place())
+        self.add(row, words)
+        return line
+
+    def located(
+        self, line: str, number: int, rest: str, heads: Sequence[int] = ()
+    ) -> str:
         """The last line of an operation: where it came from, and its own location."""
         row = self.rows[number]
         mark = LOCATION.search(line)
@@ -192,11 +232,61 @@ class Reader:
             self.open[-1].unplaced.append(number)
         row.change = SAME if row.origins else NEW
         words, _, types = rest.rpartition(" : ")
+        self.operations[number] = self.costed(number, words, types, heads)
         row.right = shortened(f"{row.right}{words}".strip())
         if row.left:
             row.left = f"{row.left}:{types.rpartition(' -> ')[2] or types}"
         label = row.op.rpartition(".")[2]
         return f'{line} loc("r{number}/{label}")'
+
+    def costed(
+        self, number: int, words: str, types: str, heads: Sequence[int]
+    ) -> Operation:
+        """An operation, for its cost; its operands are known already."""
+        name = self.rows[number].op.rpartition(".")[2]
+        ins, arrow, outs = types.rpartition(" -> ")
+        callee = CALLEE.search(words)
+        return Operation(
+            name,
+            self.operations[number].operands,
+            arrays(ins),
+            arrays(outs if arrow else types),
+            words,
+            self.trips(number, heads) if name == "while" else 1.0,
+            "" if callee is None else callee[1],
+        )
+
+    def trips(self, number: int, heads: Sequence[int]) -> float | None:
+        """How often a loop runs that counts up to a constant; None for others."""
+        if len(heads) != len(REGIONS["stablehlo.while"]):
+            return None
+        (cond, body), init = heads, self.operations[number].operands
+        ends = {row.inside: row for row in self.rows[cond:] if row.kind == OUTPUT}
+        test = self.operations.get(next(iter(ends[cond].uses), -1))
+        if test is None or not test.attributes.endswith("direction LT>}"):
+            return None
+        place = self.env.get(test.operands[0], -1) - cond - 1
+        if not 0 <= place < len(init):
+            return None
+        following = OPERAND.findall(ends[body].right)[place]
+        step = self.operations.get(self.env.get(following, -1))
+        if step is None or step.name != "add" or len(step.operands) < 2:
+            return None
+        if self.env.get(step.operands[0]) != body + 1 + place:
+            return None
+        names = (init[place], test.operands[1], step.operands[1])
+        first, last, by = map(self.integer, names)
+        if first is None or last is None or not by or by < 0:
+            return None
+        return float(max(0, -((first - last) // by)))
+
+    def integer(self, name: str) -> int | None:
+        """The value of an integer constant; None for anything else."""
+        row = self.rows[self.env[name]] if name in self.env else None
+        if row is None or row.op != "stablehlo.constant":
+            return None
+        found = DENSE.match(row.right)
+        return None if found is None else int(found[1])
 
     def close(self, line: str, stripped: str) -> str:
         """A line that ends a region, an operation, a function or the module."""
@@ -205,9 +295,11 @@ class Reader:
             return line
         if stripped.startswith("})"):
             ended = self.open.pop()
-            line = self.located(line, ended.row, f" {stripped[2:].strip()}")
+            rest = f" {stripped[2:].strip()}"
+            line = self.located(line, ended.row, rest, ended.regions)
             self.inherit(ended)
-            return line
+        elif stripped == "}, {":
+            self.region()
         return line
 
     def inherit(self, ended: Open) -> None:
