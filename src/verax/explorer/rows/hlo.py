@@ -14,7 +14,13 @@ from typing import Final
 from attrs import define, field, frozen
 
 from verax.explorer.rows.jaxpr import MOST, shortened
-from verax.explorer.rows.operation_costs import Array, Operation, arrays, fill_costs
+from verax.explorer.rows.operation_costs import (
+    Array,
+    Operation,
+    Types,
+    arrays,
+    fill_costs,
+)
 from verax.explorer.rows.row import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
 from verax.ir.records import ReprMixin
 
@@ -151,10 +157,11 @@ def size_of(kind: str) -> int:
     return sum([one.bytes for one in arrays(kind)])
 
 
-def whole(kind: str) -> Array:
-    """A type as that of one array: several, in a tuple, are bytes side by side."""
-    found = arrays(kind)
-    return found[0] if len(found) == 1 else Array((size_of(kind),), 1)
+def whole(found: Sequence[Array]) -> Array:
+    """The arrays of a type as one: several, in a tuple, are bytes side by side."""
+    if len(found) == 1:
+        return found[0]
+    return Array((sum([one.bytes for one in found]),), 1)
 
 
 class Traffic:
@@ -227,6 +234,7 @@ class RowWriter:
         self.arguments = arguments
         self.rows: list[Row] = []
         self.operations: dict[int, Operation] = {}
+        self.types = Types()
         self.names: dict[str, int] = {}
 
     def write(
@@ -247,7 +255,7 @@ class RowWriter:
         origins: set[int] = set()
         for one in body.instructions:
             uses = [env[name] for name in one.operands if name in env]
-            kinds[one.name] = whole(one.kind)
+            kinds[one.name] = whole(self.types.of(one.kind))
             if one.opcode == "parameter":
                 number = int(one.rest.partition(")")[0].partition(",")[0])
                 reads = [operands[number]] if number < len(operands) else []
@@ -298,7 +306,7 @@ class RowWriter:
             one.opcode.replace("-", "_"),
             tuple(names),
             tuple([kinds[name] for name in names]),
-            arrays(one.kind),
+            self.types.of(one.kind),
             one.rest,
             known if trips is None else float(trips[1]),
             moved=moved,

@@ -85,6 +85,20 @@ def arrays(text: str) -> tuple[Array, ...]:
     return tuple([array(found) for found in ARRAY.finditer(text)])
 
 
+class Types:
+    """Types in texts, each text read once: a program has few."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, tuple[Array, ...]] = {}
+
+    def of(self, text: str) -> tuple[Array, ...]:
+        """The types of arrays in a text, in order."""
+        found = self.known.get(text)
+        if found is None:
+            found = self.known[text] = arrays(text)
+        return found
+
+
 def array(found: re.Match[str]) -> Array:
     """A type of StableHLO or HLO."""
     kind = found["kind"] or found["name"]
@@ -211,8 +225,8 @@ MOVES: Final = (
     "all_gather all_to_all bitcast_convert broadcast broadcast_in_dim "
     "collective_permute concatenate copy copy_done copy_start dynamic_broadcast_in_dim "
     "dynamic_gather dynamic_iota dynamic_pad dynamic_reshape dynamic_slice "
-    "dynamic_update_slice gather get_dimension_size imag iota pad real real_dynamic_slice "
-    "reverse slice transpose"
+    "dynamic_update_slice gather get_dimension_size imag iota pad real "
+    "real_dynamic_slice reverse slice transpose"
 )
 RULES: Final[Mapping[str, Count]] = MappingProxyType(
     {

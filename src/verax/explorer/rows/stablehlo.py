@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 
 from verax.explorer.rows.jaxpr import shortened
 from verax.explorer.rows.marks import Mark, mark_of
-from verax.explorer.rows.operation_costs import Operation, arrays
+from verax.explorer.rows.operation_costs import Operation, Types
 from verax.explorer.rows.row import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
 from verax.ir.jaxpr import Eqn, Source
 from verax.ir.records import ReprMixin
@@ -129,6 +129,7 @@ class Reader:
         self.origins = [list(places.get(mark, ())) for mark in locations.marks]
         self.rows: list[Row] = []
         self.operations: dict[int, Operation] = {}
+        self.types = Types()
         self.lines: list[str] = []
         self.env: dict[str, int] = {}
         self.open: list[Open] = []
@@ -249,8 +250,8 @@ class Reader:
         return Operation(
             name,
             self.operations[number].operands,
-            arrays(ins),
-            arrays(outs if arrow else types),
+            self.types.of(ins),
+            self.types.of(outs if arrow else types),
             words,
             self.trips(number, heads) if name == "while" else 1.0,
             "" if callee is None else callee[1],
