@@ -11,6 +11,8 @@ import verax.numpy as vnp
 from verax import lax
 from verax.experimental import checkify
 from verax.experimental.checkify import Error, JaxRuntimeError, check, debug_check
+from verax.ir.effects import CHECKS
+from verax.ops.calls.callbacks import silenced
 from verax.rules.programs.failures import BatchedError, FailedCheckError
 
 WRAPS: list[Callable[[Any], Any]] = [lambda f: f, verax.jit]
@@ -678,3 +680,18 @@ def test_checks_in_solves(outside: bool) -> None:
         assert "large x" in change(slope(root_of))(1e4)[0].get()
     error, _ = verax.vmap(checkify.checkify(root_of))(vnp.array([2.0, 1e4, 3.0]))
     assert str(error.get()).startswith("at mapped index 1: large x")
+
+
+def test_what_is_computed_again_is_not_checked_again() -> None:
+    def f(x: Any) -> Any:
+        inner = verax.jit(lambda y: debug_check(y > 0, "inner"))
+        inner(x)
+        debug_check(x > 0, "outer")
+        return vnp.sin(x)
+
+    jaxpr = verax.make_jaxpr(f)(1.0).jaxpr
+    assert CHECKS <= jaxpr.effects
+    assert not silenced(jaxpr).effects
+    checked = verax.make_jaxpr(verax.checkpoint(f))(1.0).jaxpr
+    slope = verax.make_jaxpr(verax.grad(verax.checkpoint(f)))(1.0).jaxpr
+    assert str(checked).count("check[") == str(slope).count("check[") == 2

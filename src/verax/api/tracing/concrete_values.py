@@ -13,33 +13,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-from attrs import evolve
 
 from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.compile_time import enclosing_scope
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
-from verax.ir.effects import CHECK, SHOWN
+from verax.ir.effects import SHOWN
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from verax.ir.walk import map_subjaxprs
-from verax.ops.calls.callbacks import debug_callback_p, silenced
-from verax.ops.calls.inspect_sharding import inspect_sharding_p
+from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.select import stop_gradient_p
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.leaks import abstract, roots
 from verax.rules.values.conversions import AbstractValueError, Refusal
-from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.engine.evaluate import as_typed, evaluate_eqn, literal_value
-
-SILENT = StandardEngine(
-    ENGINE.rules
-    | {
-        row: evolve(row, evaluate=lambda engine, p, xs: ())
-        for row in (debug_callback_p, inspect_sharding_p)
-    },
-    ENGINE.core,
-)
 
 
 class Oracle:
@@ -83,11 +71,11 @@ class Oracle:
             return
         if eqn.params.named_axes:
             return
-        if CHECK in eqn.effects:  # it fails, if it does, where the program runs
+        if eqn.effects:  # what it shows, and whether it fails, is for the program
             if not eqn.outvars:
                 return
             eqn = eqn.replace(params=map_subjaxprs(eqn.params, silenced, aside=False))
-        outs = evaluate_eqn(SILENT, eqn, self.env)
+        outs = evaluate_eqn(ENGINE, eqn, self.env)
         for var, out in zip(eqn.outvars, outs, strict=True):
             self.env[var.index] = out
 

@@ -17,12 +17,11 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32, stored_dtype
-from verax.ir.effects import CHECKS, NO_EFFECTS, SHOWN, Effect
+from verax.ir.effects import NO_EFFECTS, SHOWN, Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
 from verax.ir.meshes import Layout, MeshAxes, Split, layouts_text, manual_text
 from verax.ir.records import QUIET, ReprMixin
 from verax.ir.walk import map_eqns, map_jaxprs, map_subjaxprs, walk
-from verax.ops.calls.inspect_sharding import inspect_sharding_p
 from verax.ops.calls.subjaxprs import dropping
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.programs.host import HostFunction, called
@@ -45,8 +44,6 @@ from verax.rules.values.lazy import LazyModule
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
-# Few programs have checks.
-CHECK = LazyModule("verax.ops.calls.check")
 LANE_BY_LANE = ("sequential", "sequential_unrolled")
 WHOLE_BATCH = ("expand_dims", "broadcast_all")
 METHODS = (*LANE_BY_LANE, *WHOLE_BATCH)
@@ -360,12 +357,11 @@ def called_by_first(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def silenced(jaxpr: Jaxpr) -> Jaxpr:
-    """`jaxpr` without debug callbacks and checks, where it is computed a second time.
+    """`jaxpr` without what only shows or checks, where it is computed a second time.
 
-    They have no results, so every variable keeps its number.
+    Such equations have no results, so every variable keeps its number.
     """
-    checks = () if jaxpr.effects.isdisjoint(CHECKS) else (CHECK.check_p,)
-    return dropping(jaxpr, SHOWN, (debug_callback_p, inspect_sharding_p, *checks))
+    return dropping(jaxpr, SHOWN)
 
 
 ROWS: tuple[Row[Any], ...] = (pure_callback_p, io_callback_p, debug_callback_p)

@@ -196,7 +196,7 @@ def report_outside(primitive: str, shape: Sequence[int], index: int, axis: int) 
 
 def unchecked(jaxpr: Jaxpr) -> Jaxpr:
     """`jaxpr` without checks."""
-    return dropping(jaxpr, CHECKS, (check_p,))
+    return dropping(jaxpr, CHECKS)
 
 
 ROWS: tuple[Row[Any], ...] = (check_p,)

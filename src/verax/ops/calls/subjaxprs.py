@@ -18,7 +18,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import uint32
 from verax.ir.effects import Effect
 from verax.ir.extended import ExtendedDType, KeyDType
-from verax.ir.jaxpr import Eqn, Jaxpr, Primitive, Var
+from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs
 from verax.ops.elementwise.convert import convert
@@ -199,10 +199,8 @@ def forced_split(engine: Engine, jaxpr: Jaxpr, unknown: Mask, wanted: Mask) -> H
     )
 
 
-def dropping(
-    jaxpr: Jaxpr, effects: frozenset[Effect], rows: Sequence[Primitive]
-) -> Jaxpr:
-    """`jaxpr` without equations of some rows, which have these effects and no results.
+def dropping(jaxpr: Jaxpr, effects: frozenset[Effect]) -> Jaxpr:
+    """`jaxpr` without the equations that have these effects alone, and no results.
 
     Every variable keeps its number. Rules for derivatives keep theirs: they have not
     run.
@@ -214,11 +212,10 @@ def dropping(
         params = eqn.params
         if eqn.effects:
             params = map_subjaxprs(
-                params, lambda inner: dropping(inner, effects, rows), aside=False
+                params, lambda inner: dropping(inner, effects), aside=False
             )
         silent = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
-        mute = eqn.effects and not silent.outvars and not silent.effects
-        if eqn.primitive not in rows and not mute:
+        if not eqn.effects or silent.outvars or not silent.effects <= effects:
             kept.append(silent)
     return evolve(jaxpr, eqns=pvector(kept))
 
