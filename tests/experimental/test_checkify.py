@@ -690,7 +690,7 @@ def test_what_is_computed_again_is_not_checked_again() -> None:
         return vnp.sin(x)
 
     jaxpr = verax.make_jaxpr(f)(1.0).jaxpr
-    assert CHECKS <= jaxpr.effects
+    assert jaxpr.effects >= CHECKS
     assert not silenced(jaxpr).effects
     checked = verax.make_jaxpr(verax.checkpoint(f))(1.0).jaxpr
     slope = verax.make_jaxpr(verax.grad(verax.checkpoint(f)))(1.0).jaxpr

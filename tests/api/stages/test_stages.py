@@ -1,8 +1,10 @@
 """The stages of jit: what each tells, what a compiled function takes and refuses."""
 
 import copy
+import gc
 import pickle
 import warnings
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,9 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax, stages
+from verax.api.config.config import override
 from verax.backend.runtime.errors import CompileError
+from verax.backend.runtime.metrics import RECORDER
 from verax.experimental.layout import Format, Layout
 from verax.rules.rows.leaks import LeakedTracer
 from verax.rules.rows.row import MissingRule
@@ -475,3 +479,74 @@ def test_messages_of_programs_name_the_parameters() -> None:
         program([1.0], by=1.0)
     with pytest.raises(TypeError, match="keyword argument by of scale is a tracer"):
         verax.jit(lambda y: program(1.0, by=y))(1.0)
+
+
+def test_calls_and_stages_share_their_programs() -> None:
+    table = vnp.arange(3.0)
+
+    def f(x: Any, *, twice: bool) -> Any:
+        return {"y": vnp.sin(x) * table, "z": x * (1 + twice)}
+
+    def made() -> float:
+        return RECORDER.counts["compiles"]
+
+    jitted = verax.jit(f, static_argnames="twice")
+    lowered = jitted.lower(X, twice=True)
+    before = made()
+    first, again = lowered.compile(), lowered.compile()
+    assert made() == before + 1
+    called = jitted(X, twice=True)
+    other = jitted.lower(X, twice=True).compile()
+    assert made() == before + 1
+    for found in (first, again, other):
+        assert found.program.executable is first.program.executable
+        for key, value in found(X).items():
+            assert np.array_equal(value, called[key])
+    fast = lowered.compile({"xla_cpu_enable_fast_math": True})
+    assert made() == before + 2
+    assert fast.program.executable is not first.program.executable
+
+
+def test_what_a_program_captured_is_its_own() -> None:
+    def closure(table: Any) -> Any:
+        def f(x: Any) -> Any:
+            return (table * table)[:2] + x[:2]
+
+        return f
+
+    tables = [vnp.arange(3.0), vnp.arange(3.0) + 5]
+    for table in tables:
+        f = closure(table)
+        stage = verax.jit(f).lower(X).compile()
+        want = np.asarray(table)[:2] ** 2 + X[:2]
+        assert np.array_equal(stage(X), want)
+        assert np.array_equal(verax.jit(f)(X), want)
+
+
+def test_programs_compiled_ahead_die_with_their_function() -> None:
+    table = vnp.arange(3.0)
+
+    def f(x: Any) -> Any:
+        return vnp.tan(x) * vnp.cos(x) - table
+
+    stage = verax.jit(f).lower(X).compile()
+    executable = weakref.ref(stage.program.executable)
+    del stage
+    gc.collect()
+    assert executable() is not None
+    assert verax.jit(f).lower(X).compile().program.executable is executable()
+    del f
+    gc.collect()
+    assert executable() is None
+
+
+def test_which_calls_are_kept_is_decided_where_it_is_lowered() -> None:
+    def f(x: Any) -> Any:
+        return vnp.sin(x) * 5
+
+    with override("calls", "keep"):
+        lowered = verax.jit(f).lower(X)
+    kept = lowered.compile().program
+    assert kept.executable is not verax.jit(f).lower(X).compile().program.executable
+    with override("calls", "keep"):
+        assert kept.executable is verax.jit(f).lower(X).compile().program.executable

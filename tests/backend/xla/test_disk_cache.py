@@ -14,6 +14,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.api.config.config import override
+from verax.backend.programs.program import MADE
 from verax.backend.xla.cache_files import METER, Entry
 from verax.backend.xla.cache_folder import CompilationCacheWarning, Folder
 
@@ -36,8 +37,13 @@ def cache(tmp_path: Path) -> Iterator[Path]:
 
 
 def compiled(function: Callable[..., Any], *args: Any) -> Any:
-    """The compiled stage: never one from the caches in memory."""
-    return verax.jit(function).lower(*args).compile()
+    """The compiled stage, as in a new process: never one from the caches in memory."""
+    MADE.cache_clear()
+
+    def again(*xs: Any) -> Any:
+        return function(*xs)
+
+    return verax.jit(again).lower(*args).compile()
 
 
 def origin(stage: Any) -> str:

@@ -35,7 +35,7 @@ from verax.backend.programs.placement import (
     committed_place,
     relocated,
 )
-from verax.backend.programs.program import Program, build, compiled, platform_of
+from verax.backend.programs.program import Program, pending, platform_of
 from verax.backend.results import result_tree
 from verax.backend.runtime.client import (
     Device,
@@ -138,7 +138,10 @@ class Traced(Stage):
         here = platform_of(self.placement)
         platforms = (here,) if given is None else checked_platforms(given)
         warn_unusable(self.interface.donated, self.donated, self.interface.in_avals)
-        return Lowered(self.interface, self.module(platforms), self)
+        # What stays a call is chosen here, and the effort where it is compiled.
+        options = evolve(self.options, calls=self.options.configured().calls)
+        stage = evolve(self, options=options)
+        return Lowered(self.interface, stage.module(platforms), stage)
 
     def module(
         self, platforms: tuple[str, ...], *, located: bool = False
@@ -155,7 +158,7 @@ class Traced(Stage):
             donated=self.donated,
             spread=None if self.placement is None else spread_of(self.placement),
             located=located,
-            calls=self.options.configured().calls or "auto",
+            calls=self.options.calls or "auto",
         )
 
 
@@ -245,10 +248,7 @@ class Lowered(Stage):
             placement = relocated(
                 placement, stage.traced.jaxpr, tuple(device_assignment)
             )
-        if placement is None:
-            program = build(module, options)
-            return Compiled(self.interface, program, stage.traced.jaxpr)
-        program = compiled(
+        recipe = pending(
             ENGINE,
             stage.traced.jaxpr,
             stage.fun_name,
@@ -257,6 +257,8 @@ class Lowered(Stage):
             stage.donated,
             placement,
         )
+        fits = placement is stage.placement and module.platforms == (here,)
+        program = recipe.ahead(module if fits else None)
         return Compiled(self.interface, program, stage.traced.jaxpr)
 
 

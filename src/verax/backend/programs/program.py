@@ -246,7 +246,8 @@ class Made(ReprMixin):
 MADE: Final = Recent[Recipe, Made](PROGRAMS)
 """The programs of this process by what they compute, whatever they are called.
 
-Those that hold functions of the user's are kept by the jaxprs that they were made of.
+Those that hold functions of the user's are kept by the jaxprs that they were made of,
+and so are those that were compiled ahead of time: they die with the function.
 """
 
 
@@ -278,9 +279,10 @@ def slots_of(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Literal, ...]]:
 
 def made_of(recipe: Recipe) -> Made | None:
     """What was made of a recipe, if anything is known."""
-    if not recipe.jaxpr.transient:
-        return MADE.find(recipe)
-    return cast(Made | None, recipe.jaxpr.kept.get(without_jaxpr(recipe)))
+    found = None if recipe.jaxpr.transient else MADE.find(recipe)
+    if found is None:
+        found = cast(Made | None, recipe.jaxpr.kept.get(without_jaxpr(recipe)))
+    return found
 
 
 def without_jaxpr(recipe: Recipe) -> Recipe:
@@ -291,15 +293,20 @@ def without_jaxpr(recipe: Recipe) -> Recipe:
 EMPTY: Final = empty_jaxpr((), ())
 
 
-def shared(recipe: Recipe, name: str, lowered: Lowered | None = None) -> Program:
-    """The program of a recipe, made now if there is none, of its module if that is."""
+def shared(
+    recipe: Recipe, name: str, lowered: Lowered | None = None, ahead: bool = False
+) -> Program:
+    """The program of a recipe, made now if there is none, of its module if that is.
+
+    One that is compiled ahead of time is not kept beyond its jaxpr.
+    """
     found = made_of(recipe)
     if found is None:
         with LOCKS.turn(recipe):
             found = made_of(recipe)  # another thread may have made it meanwhile
             if found is None:
                 program = make(recipe, lowered or lowered_of(recipe, name))
-                if recipe.jaxpr.transient:
+                if ahead or recipe.jaxpr.transient:
                     found = Made(program, EMPTY)
                     recipe.jaxpr.kept[without_jaxpr(recipe)] = found
                 else:
@@ -442,6 +449,14 @@ class Pending(ReprMixin):
     def program(self) -> Program:
         """The program, made now if there is none."""
         return self.completed(shared(self.recipe, self.name))
+
+    def ahead(self, lowered: Lowered | None = None) -> Program:
+        """The program, made ahead of time if there is none, of its module if that is.
+
+        What is shared has slots for constants, so their module is written again.
+        """
+        module = None if self.literals else lowered
+        return self.completed(shared(self.recipe, self.name, module, ahead=True))
 
     def start(self) -> Job[Program]:
         """Write the module now and compile it in a thread; see `completed`.
