@@ -64,9 +64,6 @@ ALLOWED: dict[str, str] = {
     "on-import src/verax/jax/__main__.py main": (
         "the command line runs only as the main module"
     ),
-    "class-methods src/verax/experimental/sparse/bcoo.py BCOO": (
-        "JAX gives sparse arrays that many methods; most of them are one line"
-    ),
     "class-methods src/verax/rules/values/array.py Operators": (
         "Python has that many operators, and NumPy's arrays all of them"
     ),

@@ -8,9 +8,10 @@ They are pytrees of dense buffers with a shape. What a format lacks, it refuses:
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self, override
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, override
 
-from verax.experimental.sparse.util import Shape
+from verax.experimental.sparse.buffers import common_batch
+from verax.experimental.sparse.util import Shape, SparseInfo
 from verax.ir.dtypes import DType
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
@@ -159,3 +160,74 @@ class Operators(JAXSparse):
 
     def __getitem__(self, index: Any) -> Any:
         return self.namespace.item(self, index)
+
+
+class Static(NamedTuple):
+    """What is static about an array with batch dimensions, as a pytree."""
+
+    element: Shape
+    indices_sorted: bool
+    unique_indices: bool
+
+
+class Kinds(Protocol):
+    """How many dimensions are of which kind."""
+
+    @property
+    def n_batch(self) -> int: ...
+    @property
+    def n_dense(self) -> int: ...
+
+
+class Batched(JAXSparse):
+    """A sparse array with batch dimensions before the sparse ones, dense ones after."""
+
+    __module__ = "verax.experimental.sparse"
+
+    indices: Array
+    element: Shape
+    """The shape of one batch element. Batch dimensions are those of the buffers, so
+    that `vmap` and `scan` take them off and add them as they do for any array."""
+    indices_sorted: bool
+    unique_indices: bool
+
+    @property
+    @abstractmethod
+    def n_batch(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def _bufs(self) -> tuple[Array, ...]: ...
+
+    @property
+    @abstractmethod
+    def layout(self) -> Kinds:
+        """How many dimensions are of which kind, and how many elements are stored.
+
+        Raises:
+            ValueError: the buffers do not fit each other, or the shape.
+        """
+
+    @property
+    @override
+    def shape(self) -> Shape:
+        return (*common_batch(*self._bufs, n_batch=self.n_batch), *self.element)
+
+    @property
+    def n_dense(self) -> int:
+        return self.data.ndim - 1 - self.n_batch
+
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
+
+    @override
+    def details(self) -> str:
+        layout = self.layout
+        batch = f", n_batch={layout.n_batch}" if layout.n_batch else ""
+        return batch + (f", n_dense={layout.n_dense}" if layout.n_dense else "")
+
+    @override
+    def tree_flatten(self) -> tuple[tuple[Array, ...], Static]:
+        static = Static(self.element, self.indices_sorted, self.unique_indices)
+        return self._bufs, static

@@ -15,11 +15,9 @@ import numpy as np
 from verax import numpy as vnp
 from verax.api.trees.classes import register_pytree_node_class
 from verax.experimental.sparse import buffers
-from verax.experimental.sparse.base import Operators
+from verax.experimental.sparse.base import Batched, Operators, Static
 from verax.experimental.sparse.buffers import Layout, fully_batched, layout_of
 from verax.experimental.sparse.util import (
-    Shape,
-    SparseInfo,
     as_shape,
     count_stored_elements,
 )
@@ -27,16 +25,8 @@ from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
 
-class Static(NamedTuple):
-    """What is static about an array as a pytree."""
-
-    element: Shape
-    indices_sorted: bool
-    unique_indices: bool
-
-
 @register_pytree_node_class
-class BCOO(Operators):
+class BCOO(Batched, Operators):
     """A sparse array of batch, sparse and dense dimensions, in this order.
 
     Args:
@@ -58,13 +48,6 @@ class BCOO(Operators):
 
     __module__ = "verax.experimental.sparse"
 
-    indices: Array
-    element: Shape
-    """The shape of one batch element. Batch dimensions are those of the buffers, so
-    that `vmap` and `scan` take them off and add them as they do for any array."""
-    indices_sorted: bool
-    unique_indices: bool
-
     def __init__(
         self,
         args: tuple[Any, Any],
@@ -84,14 +67,7 @@ class BCOO(Operators):
 
     @property
     @override
-    def shape(self) -> Shape:
-        n = self.indices.ndim - 2
-        batch = buffers.common_batch(self.data, self.indices, n_batch=n)
-        return (*batch, *self.element)
-
-    @property
     def layout(self) -> Layout:
-        """How many dimensions are of which kind, and how many elements are stored."""
         return layout_of(self.data, self.indices, self.shape)
 
     @property
@@ -100,6 +76,7 @@ class BCOO(Operators):
         return self.indices.shape[-2]
 
     @property
+    @override
     def n_batch(self) -> int:
         return self.indices.ndim - 2
 
@@ -108,27 +85,9 @@ class BCOO(Operators):
         return self.indices.shape[-1]
 
     @property
-    def n_dense(self) -> int:
-        return self.data.ndim - 1 - self.n_batch
-
-    @property
-    def _info(self) -> SparseInfo:
-        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
-
-    @property
+    @override
     def _bufs(self) -> tuple[Array, Array]:
         return self.data, self.indices
-
-    @override
-    def details(self) -> str:
-        layout = self.layout
-        batch = f", n_batch={layout.n_batch}" if layout.n_batch else ""
-        return batch + (f", n_dense={layout.n_dense}" if layout.n_dense else "")
-
-    @override
-    def tree_flatten(self) -> tuple[tuple[Any, Any], Static]:
-        static = Static(self.element, self.indices_sorted, self.unique_indices)
-        return (self.data, self.indices), static
 
     @classmethod
     @override

@@ -16,8 +16,8 @@ import numpy as np
 from verax import numpy as vnp
 from verax.api.trees.classes import register_pytree_node_class
 from verax.experimental.sparse import buffers
-from verax.experimental.sparse.base import JAXSparse
-from verax.experimental.sparse.bcoo import BCOO, Static, bcoo_fromdense
+from verax.experimental.sparse.base import Batched, Static
+from verax.experimental.sparse.bcoo import BCOO, bcoo_fromdense
 from verax.experimental.sparse.layouts import bcoo_broadcast_in_dim, bcoo_concatenate
 from verax.experimental.sparse.matmul import compressed_product
 from verax.experimental.sparse.products import (
@@ -27,8 +27,6 @@ from verax.experimental.sparse.products import (
     promoted,
 )
 from verax.experimental.sparse.util import (
-    Shape,
-    SparseInfo,
     as_shape,
     batch_index,
     compatible,
@@ -81,7 +79,7 @@ def validated(
 
 
 @register_pytree_node_class
-class BCSR(JAXSparse):
+class BCSR(Batched):
     """A sparse matrix by compressed rows, or a batch of such.
 
     Args:
@@ -100,11 +98,7 @@ class BCSR(JAXSparse):
 
     __module__ = "verax.experimental.sparse"
 
-    indices: Array
     indptr: Array
-    element: Shape
-    indices_sorted: bool
-    unique_indices: bool
 
     def __init__(
         self,
@@ -125,16 +119,16 @@ class BCSR(JAXSparse):
 
     @property
     @override
-    def shape(self) -> Shape:
-        batch = buffers.common_batch(*self._bufs, n_batch=self.n_batch)
-        return (*batch, *self.element)
-
-    @property
-    @override
     def nse(self) -> int:
         return self.indices.shape[-1]
 
     @property
+    @override
+    def layout(self) -> BCSRProperties:
+        return validated(*self._bufs, self.shape)
+
+    @property
+    @override
     def n_batch(self) -> int:
         return self.indices.ndim - 1
 
@@ -143,27 +137,9 @@ class BCSR(JAXSparse):
         return 2
 
     @property
-    def n_dense(self) -> int:
-        return self.data.ndim - 1 - self.n_batch
-
-    @property
-    def _info(self) -> SparseInfo:
-        return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
-
-    @property
+    @override
     def _bufs(self) -> tuple[Array, Array, Array]:
         return self.data, self.indices, self.indptr
-
-    @override
-    def details(self) -> str:
-        found = validated(*self._bufs, self.shape)
-        batch = f", n_batch={found.n_batch}" if found.n_batch else ""
-        return batch + (f", n_dense={found.n_dense}" if found.n_dense else "")
-
-    @override
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Static]:
-        flags = self.indices_sorted, self.unique_indices
-        return self._bufs, Static(self.element, *flags)
 
     @classmethod
     @override
