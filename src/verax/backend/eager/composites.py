@@ -246,6 +246,15 @@ def evaluation(engine: Engine, eqn: Eqn) -> EvaluateRule[Any] | None:
     return asked(planned, params, engine, eqn.primitive, params, *avals).evaluate
 
 
+def values_of(args: Sequence[Any]) -> list[NDArray]:
+    """The values of the arrays among the arguments, in NumPy."""
+    return [
+        x.numpy() if (held := x.host) is None else held
+        for x in args
+        if type(x) is ConcreteArray
+    ]
+
+
 def single_step(
     engine: Engine, evaluate: EvaluateRule[Any], params: Params, aval: ShapedArray
 ) -> Compute:
@@ -253,11 +262,7 @@ def single_step(
     dtype = aval.dtype
 
     def compute(args: Sequence[Any]) -> ConcreteArray:
-        hosts = [
-            x.numpy() if (held := x.host) is None else held
-            for x in args
-            if type(x) is ConcreteArray
-        ]
+        hosts = values_of(args)
         try:
             [value] = QUIET.context.run(evaluate, engine, params, hosts)
         except RuntimeError as error:
@@ -274,11 +279,7 @@ def in_one_go(one_go: OneGo, steps: Compute, aval: ShapedArray) -> Compute:
     dtype = aval.dtype
 
     def compute(args: Sequence[Any]) -> Any:
-        hosts = [
-            x.numpy() if (held := x.host) is None else held
-            for x in args
-            if type(x) is ConcreteArray
-        ]
+        hosts = values_of(args)
         try:
             value = QUIET.context.run(one_go, *hosts)
         except RuntimeError as error:
@@ -316,11 +317,7 @@ def several_steps(
     end = ends[0] if build is FIRST else None
 
     def compute(args: Sequence[Any]) -> Any:
-        hosts = [
-            x.numpy() if (held := x.host) is None else held
-            for x in args
-            if type(x) is ConcreteArray
-        ]
+        hosts = values_of(args)
         try:
             env = QUIET.context.run(run, hosts)
         except RuntimeError as error:

@@ -158,7 +158,7 @@ def batch_callback(
 def mesh_axis(engine: Engine, mesh: MeshAxes | None) -> str | None:
     """The axis of the mesh along which `batch` adds a dimension, if it is one."""
     axis = engine.axis
-    if mesh is None or axis is None or axis.spmd != (axis.name,):
+    if mesh is None or axis is None or not axis.of_parts:
         return None
     return axis.name if axis.name in mesh.names else None
 

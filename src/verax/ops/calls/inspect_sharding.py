@@ -60,8 +60,7 @@ def batch_inspect(
     """How the whole batch lies; of the parts of a `shard_map` each lies on a device."""
     (x,), (axis,) = args, axes
     assert axis is not None
-    mapped = engine.axis
-    if mapped is not None and mapped.name is not None and mapped.spmd == (mapped.name,):
+    if engine.axis is not None and engine.axis.of_parts:
         p = evolve(p, parts=p.parts + 1)
         x = move_axis(x, axis, 0)
     inspect_sharding_p.bind(p, x)

@@ -102,6 +102,11 @@ class BatchAxis(ReprMixin):
     spmd: tuple[str, ...] = ()
     mesh: MeshType | None = None
 
+    @property
+    def of_parts(self) -> bool:
+        """Whether its elements are the parts of a `shard_map` along that name."""
+        return self.spmd == (self.name,)
+
 
 class Engine(Protocol):
     """The transformations under one table, as rules of higher-order rows use them.
