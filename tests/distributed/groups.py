@@ -67,7 +67,9 @@ def run_group(
 ) -> list[Ended]:
     """Run one process for each command of Python, all at the same time.
 
-    That of the number `hanging` is ended when the others are.
+    None may take more than `seconds` from one line that it writes to the next: how long
+    all takes depends on the machine. That of the number `hanging` is ended when the
+    others are.
     """
     files = [folder / f"output{i}" for i in range(len(commands))]
     started: list[subprocess.Popen[bytes]] = []
@@ -82,10 +84,9 @@ def run_group(
                         env=environment(**(variables or {})),
                     )
                 )
-        end = time.monotonic() + seconds
         for i, process in enumerate(started):
             if i != hanging:
-                ended_by(process, end)
+                await_end(process, files[i], seconds)
         statuses = [process.poll() for process in started]
     finally:
         for process in started:
@@ -94,6 +95,14 @@ def run_group(
                 process.wait()
     texts = [file.read_text(errors="replace") for file in files]
     return [Ended(s, text) for s, text in zip(statuses, texts, strict=True)]
+
+
+def await_end(process: subprocess.Popen[bytes], file: Path, seconds: float) -> None:
+    """Wait for the end of a process, as long as it goes on writing to its file."""
+    size, limit = 0, time.monotonic() + seconds
+    while ended_by(process, time.monotonic() + 1) is None and time.monotonic() < limit:
+        if file.stat().st_size > size:
+            size, limit = file.stat().st_size, time.monotonic() + seconds
 
 
 def ended_by(process: subprocess.Popen[bytes], end: float) -> int | None:

@@ -30,7 +30,7 @@ PROGRAM = """
     started = time.monotonic()
     try:
         while True:
-            float(total(x))
+            {wait}(total(x))
             time.sleep(0.01)  # other processes of the machine run, too
     except verax.errors.ProcessFailed as error:
         print("RAISED", round(time.monotonic() - started, 1), error, flush=True)
@@ -39,9 +39,16 @@ PROGRAM = """
 
 
 def ended_with(
-    deed: str, culprit: int, folder: Path, hanging: int | None = None
+    deed: str,
+    culprit: int,
+    folder: Path,
+    hanging: int | None = None,
+    wait: str = "float",
 ) -> list[Ended]:
-    """A group of which one process does something bad."""
+    """A group of which one process does something bad.
+
+    `wait` is what the others do with each of their results.
+    """
     count, address = 3, f"127.0.0.1:{free_port()}"
     commands = [
         [
@@ -53,6 +60,7 @@ def ended_with(
                 heartbeat=HEARTBEAT,
                 culprit=culprit,
                 deed=deed,
+                wait=wait,
             ),
         ]
         for index in range(count)
@@ -105,6 +113,7 @@ def test_others_raise(deed: str, culprit: int, message: str, tmp_path: Path) -> 
         if index != culprit:
             seconds, text = reason(process)
             assert message in text
+            assert "During handling" not in process.output, "Gloo's message is not news"
             assert seconds < HEARTBEAT + 15  # the machine may be busy
 
 
@@ -219,10 +228,14 @@ def test_one_that_ends_first_waits_for_the_others(first: int, tmp_path: Path) ->
         assert "ProcessFailed" not in ended.output
 
 
-def test_one_that_hangs(tmp_path: Path) -> None:
-    """It is ended with the group; the others have raised long before."""
+@pytest.mark.parametrize("wait", ["float", "id"], ids=["in step", "ahead"])
+def test_one_that_hangs(wait: str, tmp_path: Path) -> None:
+    """It is ended with the group; the others have raised long before.
+
+    So have those that start programs without waiting for values.
+    """
     started = time.monotonic()
-    ended = ended_with("os.kill(os.getpid(), signal.SIGSTOP)", 1, tmp_path, 1)
+    ended = ended_with("os.kill(os.getpid(), signal.SIGSTOP)", 1, tmp_path, 1, wait)
     assert time.monotonic() - started < 60
     assert ended[1].status is None
     for process in (ended[0], ended[2]):
@@ -239,6 +252,7 @@ def test_one_that_is_started_twice_later(tmp_path: Path) -> None:
             heartbeat=HEARTBEAT,
             culprit=-1,
             deed="pass",
+            wait="float",
         )
         for index in (0, 1)
     ]

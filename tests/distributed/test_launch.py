@@ -1,10 +1,14 @@
 """`python -m verax.distributed run`, and the example of docs/distributed.md."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+
+import pytest
 
 from docs.examples import data_parallel
 from tests.distributed.groups import ROOT, environment
@@ -54,6 +58,53 @@ def test_a_process_that_fails_ends_all(tmp_path: Path) -> None:
     done = run("-n", "2", str(script), "7")
     assert done.returncode == 7
     assert "[1] no newline at the end" in done.stdout
+    assert done.stderr == "process 1 failed: status 7\n"
+
+
+WAITING = """
+    import os, time
+    print(os.getpid(), flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all(number: signal.Signals, tmp_path: Path) -> None:
+    """The signal goes to the launcher alone; Ctrl-C would reach all."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(WAITING))
+    with subprocess.Popen(
+        [sys.executable, "-m", "verax.distributed", "run", "-n", "2", str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as launcher:
+        assert launcher.stdout is not None
+        started = [int(launcher.stdout.readline().split()[1]) for _ in range(2)]
+        launcher.send_signal(number)
+        _, errors = launcher.communicate(timeout=SECONDS)
+    assert launcher.returncode == 128 + number
+    assert "Traceback" not in errors
+    for process in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+
+
+def test_nobody_reads_any_more(tmp_path: Path) -> None:
+    """As with `| head -1`: the processes fail to write, and all ends."""
+    script = tmp_path / "script.py"
+    script.write_text("while True:\n    print('line')\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "verax.distributed", "run", "-n", "2", str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+    ) as launcher:
+        assert launcher.stdout is not None
+        assert launcher.stdout.readline().endswith(b"line\n")
+        launcher.stdout.close()
+        assert launcher.wait(SECONDS) != 0
 
 
 def test_wrong_arguments() -> None:

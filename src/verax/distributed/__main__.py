@@ -22,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     command = ["-m", *options.program] if options.module else options.program
     if not command or not options.program:
-        print("which script? python -m verax.distributed run -n 2 script.py")
+        usage = "python -m verax.distributed run -n 2 script.py"
+        print(f"which script? {usage}", file=sys.stderr)
         return 2
     return launch(command, options.processes, options.devices)
 

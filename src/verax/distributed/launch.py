@@ -7,12 +7,15 @@ variables, so the script only calls `verax.distributed.initialize()`::
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import IO, Final
 
 # What the others get to end by themselves once one has failed, and then after SIGTERM.
@@ -20,6 +23,11 @@ PATIENCE_SECONDS: Final = 5.0
 STEP_SECONDS: Final = 0.05
 # What Gloo writes when processes meet.
 NOISE: Final = b"[Gloo] "
+# What asks a program to end; Ctrl-C reaches the processes by itself.
+PASSED_ON: Final = ("SIGTERM", "SIGHUP")
+INTERRUPTED: Final = 128 + signal.SIGINT
+
+type Processes = Sequence[subprocess.Popen[bytes]]
 
 
 def free_port() -> int:
@@ -51,7 +59,8 @@ def launch(
     """Run Python with these arguments in `count` processes, and wait for their end.
 
     Each line that they write has the number of the process in front. If one fails, the
-    others get a few seconds to notice, and are ended.
+    others get a few seconds to notice, and are ended; so it is after Ctrl-C. SIGTERM is
+    passed on to them.
 
     Returns:
         The exit status of the first that failed; 0 if none did.
@@ -61,23 +70,46 @@ def launch(
     started: list[subprocess.Popen[bytes]] = []
     readers: list[threading.Thread] = []
     try:
-        for index, environment in enumerate(variables(count, devices, free_port())):
-            process = subprocess.Popen(
-                [sys.executable, *command],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env=environment,
-            )
-            started.append(process)
-            readers.append(
-                threading.Thread(target=copy, args=(process, index, out, lock))
-            )
-            readers[-1].start()
-        return first_failure(started)
+        with passing_on(started):
+            for index, environment in enumerate(variables(count, devices, free_port())):
+                process = subprocess.Popen(
+                    [sys.executable, *command],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    env=environment,
+                )
+                started.append(process)
+                readers.append(
+                    threading.Thread(target=copy, args=(process, index, out, lock))
+                )
+                readers[-1].start()
+            return first_failure(started)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     finally:
         end(started)
         for reader in readers:
             reader.join(PATIENCE_SECONDS)
+
+
+@contextmanager
+def passing_on(started: Processes) -> Iterator[None]:
+    """Pass signals on to the processes; without this they would outlive the launcher."""
+
+    def send(number: int, frame: FrameType | None) -> None:
+        for process in started:
+            process.send_signal(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    numbers = [getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)]
+    former = {number: signal.signal(number, send) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
 
 
 def copy(
@@ -85,26 +117,30 @@ def copy(
 ) -> None:
     """Write the lines of a process with its number in front."""
     assert process.stdout is not None, "a pipe"
-    for line in process.stdout:
-        if not line.startswith(NOISE):
-            with lock:
-                out.write(b"[%d] %s\n" % (index, line.rstrip(b"\r\n")))
-                out.flush()
+    # Where nobody reads any more, the process learns it: its own pipe is closed.
+    with process.stdout, suppress(BrokenPipeError):
+        for line in process.stdout:
+            if not line.startswith(NOISE):
+                with lock:
+                    out.write(b"[%d] %s\n" % (index, line.rstrip(b"\r\n")))
+                    out.flush()
 
 
-def first_failure(started: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait until all have ended, or one has failed; the status of that."""
+def first_failure(started: Processes) -> int:
+    """Wait until all have ended, or one has failed; say which, and return its status."""
     while True:
         statuses = [process.poll() for process in started]
-        failed = [status for status in statuses if status]
-        if failed:
-            return failed[0] if failed[0] > 0 else 128 - failed[0]
+        for index, status in enumerate(statuses):
+            if status:
+                how = f"status {status}" if status > 0 else signal.strsignal(-status)
+                print(f"process {index} failed: {how}", file=sys.stderr, flush=True)
+                return status if status > 0 else 128 - status
         if None not in statuses:
             return 0
         time.sleep(STEP_SECONDS)
 
 
-def end(started: Sequence[subprocess.Popen[bytes]]) -> None:
+def end(started: Processes) -> None:
     """End those that run still: they may end by themselves first."""
     for stop in (None, subprocess.Popen.terminate, subprocess.Popen.kill):
         running = [process for process in started if process.poll() is None]
@@ -113,7 +149,5 @@ def end(started: Sequence[subprocess.Popen[bytes]]) -> None:
                 stop(process)
         limit = time.monotonic() + PATIENCE_SECONDS
         for process in running:
-            try:
+            with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
                 process.wait(max(limit - time.monotonic(), STEP_SECONDS))
-            except subprocess.TimeoutExpired:
-                continue

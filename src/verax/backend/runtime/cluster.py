@@ -12,7 +12,8 @@ import ctypes
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Final
@@ -20,6 +21,7 @@ from typing import Final
 from attrs import frozen
 from jaxlib import _jax, xla_client
 
+from verax.backend.runtime.errors import trimmed
 from verax.ir.records import ReprMixin
 from verax.rules.programs.host import JaxRuntimeError
 from verax.rules.values.lazy import LazyModule
@@ -37,6 +39,11 @@ STEP_SECONDS: Final = 0.05
 GRACE_SECONDS: Final = 2
 # A program that another process never starts may still end, if it needs nothing of it.
 DEPARTED_SECONDS: Final = 2.0
+# jaxlib lets 32 programs be under way on a device. Starting one more waits inside it,
+# where no failure is noticed, so fewer are started: every eighth says when it has
+# ended, and two of these may be under way.
+EVERY: Final = 8
+AHEAD: Final = 2
 COMMUNICATION: Final = re.compile("gloo|nccl|coordination", re.IGNORECASE)
 
 
@@ -104,6 +111,37 @@ def keep[T](held: T) -> T:
     return held
 
 
+class Pace:
+    """How many programs over several processes were started, and how many have ended.
+
+    One of `EVERY` is followed: a thread waits for it.
+    """
+
+    __slots__ = ("ended", "followed", "started", "tokens")
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.started = self.followed = self.ended = 0
+        self.tokens = SimpleQueue[_jax.ShardedToken | None]()
+        Thread(target=self.watch, name="verax pace", daemon=True).start()
+
+    def watch(self) -> None:
+        """Wait for the programs that are followed, until there are no more."""
+        while (token := self.tokens.get()) is not None:
+            with suppress(_jax.JaxRuntimeError):  # told to those who need its results
+                token.block_until_ready()
+            self.ended += 1
+
+    def follow(self, token: _jax.ShardedToken) -> None:
+        """Have the thread wait for a program."""
+        self.followed += 1
+        self.tokens.put(token)
+
+    def free(self) -> bool:
+        """Whether more programs may be started."""
+        return self.followed - self.ended < AHEAD
+
+
 class Cluster:
     """The one connection of this process, and what went wrong with the others."""
 
@@ -114,6 +152,7 @@ class Cluster:
         "failed",
         "failure",
         "lock",
+        "pace",
         "reserve",
         "runs",
     )
@@ -127,6 +166,7 @@ class Cluster:
         self.closing = False
         self.departures: tuple[Departure, ...] = ()
         self.runs = Counter[Members]()
+        self.pace: Pace | None = None
         self.reserve = SimpleQueue[Callable[[], None]]()
 
     def open(self, connection: Connection) -> None:
@@ -135,6 +175,7 @@ class Cluster:
             self.failure, self.closing = None, False
             self.departures = ()
             self.runs.clear()
+            self.pace = Pace()
             self.failed.clear()
             self.connection = connection
         State.joined = True
@@ -149,6 +190,9 @@ class Cluster:
         """Alone again."""
         with self.lock:
             self.connection = None
+            if self.pace is not None:
+                self.pace.tokens.put(None)
+            self.pace = None
         State.joined = False
 
     def fail(self, reason: str) -> None:
@@ -166,7 +210,7 @@ class Cluster:
             ProcessFailed: one has.
         """
         if self.failure is not None:
-            raise ProcessFailed(self.failure)
+            raise ProcessFailed(self.failure) from None
 
     def check_departure(self, devices: Iterable[_jax.Device]) -> None:
         """Raise if a process ended before the last program that it shares with this.
@@ -187,7 +231,7 @@ class Cluster:
                     f"Process {gone.index} came to its end after program {theirs} over "
                     f"the processes {', '.join(map(str, members))}, and this one waits "
                     f"for program {own}: all processes must run the same programs"
-                )
+                ) from None
 
     def suspect(self, message: str) -> None:
         """An error of communication: wait until it is known which process failed.
@@ -202,7 +246,7 @@ class Cluster:
         if not self.failed.is_set():
             log_warning(
                 "%s. Waiting up to %d s to learn which process failed.",
-                message,
+                trimmed(message),
                 seconds,
             )
         self.failed.wait(seconds)
@@ -275,10 +319,15 @@ def watched[T](work: Callable[[], T]) -> T:
     return CLUSTER.watched(work)
 
 
-def counted[A, R](
-    run: Callable[[A], R], devices: Iterable[_jax.Device]
-) -> Callable[[A], R]:
+def counted(
+    run: Callable[..., _jax.ExecuteResults],
+    devices: Sequence[_jax.Device],
+    *,
+    waits: bool,
+) -> Callable[..., _jax.ExecuteResults]:
     """The same run of a program; those that other processes share are counted.
+
+    They are followed as well, unless each run `waits` for its end.
 
     Without a lock: all processes start them in one order, so from one thread at a time.
     """
@@ -286,9 +335,17 @@ def counted[A, R](
     if len(members) == 1:
         return run
 
-    def execute(arguments: A) -> R:
+    def execute(arguments: Sequence[_jax.ArrayImpl]) -> _jax.ExecuteResults:
         runs[members] += 1
-        return run(arguments)
+        if waits or (pace := CLUSTER.pace) is None:
+            return run(arguments)
+        pace.started += 1
+        if pace.started % EVERY:
+            return run(arguments)
+        CLUSTER.wait(pace.free, devices)
+        results = run(arguments, with_tokens=True)
+        pace.follow(results.consume_token())
+        return results
 
     return execute
 

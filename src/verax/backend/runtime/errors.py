@@ -19,6 +19,8 @@ BOILERPLATE: Final = (
     "<unknown>:0: error: Failed to parse using StableHLO",
     "See https://openxla.org/",
 )
+# In front once for each program that waited for the one that failed.
+PASSED_ON: Final = re.compile(r"(?:Error dispatching computation: )+")
 LONGEST: Final = 2000
 
 
@@ -47,8 +49,10 @@ def trimmed(message: str) -> str:
 
     >>> trimmed("UNKNOWN: -:1:1: error: bad" + chr(10) + "See https://openxla.org/x")
     '-:1:1: error: bad'
+    >>> trimmed("INTERNAL: " + 40 * "Error dispatching computation: " + "Gloo failed")
+    'Gloo failed'
     """
-    lines = STATUS.sub("", message).splitlines()
+    lines = PASSED_ON.sub("", STATUS.sub("", message)).splitlines()
     kept = "\n".join(line for line in lines if not line.startswith(BOILERPLATE)).strip()
     return kept if len(kept) <= LONGEST else kept[:LONGEST] + " ..."
 

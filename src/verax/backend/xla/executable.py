@@ -280,7 +280,7 @@ def make_executable(
     if calls.functions:
         run = with_calls(loaded, calls, failed)
     if State.joined:
-        run = CLUSTER.counted(run, devices)
+        run = CLUSTER.counted(run, devices, waits=bool(calls.functions))
 
     def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
         try:
