@@ -94,7 +94,7 @@ def launch(
 
 @contextmanager
 def passing_on(started: Processes) -> Iterator[None]:
-    """Pass signals on to the processes; without this they would outlive the launcher."""
+    """Pass signals on to the processes, which would outlive the launcher otherwise."""
 
     def send(number: int, frame: FrameType | None) -> None:
         for process in started:
@@ -127,7 +127,7 @@ def copy(
 
 
 def first_failure(started: Processes) -> int:
-    """Wait until all have ended, or one has failed; say which, and return its status."""
+    """Wait until all have ended, or one has failed: say which; its status."""
     while True:
         statuses = [process.poll() for process in started]
         for index, status in enumerate(statuses):
