@@ -20,6 +20,7 @@ MODULES: Final = (
     "document",
     "links",
     "colours",
+    "hits",
     "linecosts",
     "view",
     "list",

@@ -93,18 +93,20 @@ export class Stage {
     return this.raw.strings[this.columns[column][row]] ?? "";
   }
 
-  /** A row as one line of text. @param {number} row */
-  text(row) {
-    const left = this.word("left", row);
-    const op = this.word("op", row);
-    return (left && op ? `${left} = ` : left) + op + spaced(op, this.word("right", row), left);
+  /** A row as one line of text. @param {number} row @param {string[]} strings */
+  text(row, strings = this.raw.strings) {
+    const { left: lefts, op: ops, right: rights } = this.columns;
+    const left = strings[lefts[row]] ?? "";
+    const op = strings[ops[row]] ?? "";
+    return (left && op ? `${left} = ` : left) + op + spaced(op, strings[rights[row]] ?? "", left);
   }
 
   /** All rows in lower case, to search in. @returns {string[]} */
   get lowered() {
-    return this.once("lowered", () =>
-      Array.from({ length: this.size }, (_, row) => this.text(row).toLowerCase()),
-    );
+    return this.once("lowered", () => {
+      const strings = this.raw.strings.map((/** @type {string} */ word) => word.toLowerCase());
+      return Array.from({ length: this.size }, (_, row) => this.text(row, strings));
+    });
   }
 
   /** The length of the longest row, in letters. */

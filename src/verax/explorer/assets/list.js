@@ -32,6 +32,7 @@ export class VirtualList {
     this.printing = false;
     let due = 0;
     this.element.addEventListener("scroll", () => {
+      this.element.classList.toggle("sideways", this.element.scrollLeft > 0);
       if (!due) due = requestAnimationFrame(() => ((due = 0), this.fill()));
     });
     this.observer = new ResizeObserver(() => this.fill());

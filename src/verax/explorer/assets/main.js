@@ -29,10 +29,19 @@ async function start() {
     if (changed.has("lit")) drawer.legend.replaceChildren(...legendText(view));
   });
   addEventListener("keydown", (event) => pageKey(event, { view, workspace, search, drawer, header, story }));
-  addEventListener("resize", () => view.change({ lit: view.lit }));
   if (program.story) story.go(0);
   document.documentElement.dataset.ready = "true";
   performance.mark("verax-ready");
+  prepare(program.stages);
+}
+
+/** Make ready what a search needs, while nothing else is to be done. @param {import("./document.js").Stage[]} stages */
+function prepare([stage, ...rest]) {
+  if (!stage) return;
+  (self.requestIdleCallback ?? setTimeout)(() => {
+    stage.lowered;
+    prepare(rest);
+  });
 }
 
 /** @typedef {{view: View, workspace: Workspace, search: Search, drawer: Drawer, header: Header, story: Story}} Parts */

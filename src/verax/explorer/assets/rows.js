@@ -40,10 +40,15 @@ export class Rows {
       decorate: (item, element) => this.decorate(item, element),
     });
     this.list.element.classList.add("rows");
-    this.ruler = new Ruler((share) => this.list.reveal(Math.floor(share * this.items.length), true));
+    this.ruler = new Ruler((share) => this.list.reveal(Math.floor(share * this.items.length), true), () => this.paintRuler());
     this.element = make("div", { class: "listing" }, this.list.element, this.ruler.canvas);
     /** @type {Int32Array} */ this.items = new Int32Array(0);
     /** @type {Map<number, number>} */ this.places = new Map();
+    /** What each element in sight shows, so that only others are dressed again. @type {WeakMap<HTMLElement, string>} */
+    this.dressed = new WeakMap();
+    /** The links of what is folded inside rows, for the lit rows of `foldedOf`. @type {Map<number, number>} */
+    this.foldedBits = new Map();
+    /** @type {Map<number, number> | null} */ this.foldedOf = null;
     this.listen();
     this.layOut();
     this.unwatch = view.watch((changed) => this.update(changed));
@@ -100,6 +105,8 @@ export class Rows {
     }
     this.items = Int32Array.from(items);
     this.places = new Map(items.map((item, index) => [item, index]));
+    this.foldedOf = null;
+    this.ruler.forget();
     this.list.setItems(this.items, stage.width);
     this.paintRuler();
   }
@@ -121,6 +128,7 @@ export class Rows {
 
   /** @param {number} item @param {HTMLElement} element @param {number} index */
   build(item, element, index) {
+    this.dressed.delete(element);
     if (item < 0) return this.buildGone(-1 - item, element);
     const { stage } = this;
     const depth = stage.columns.depth[item];
@@ -181,12 +189,16 @@ export class Rows {
     const target = this.target(item);
     const bits = item >= 0 ? this.bitsOf(item) : (view.lit.rows[target.stage].get(target.row) ?? 0);
     const chosen = isRow(view.chosen) && view.chosen.stage === target.stage && view.chosen.row === target.row;
+    const hit = view.hits[target.stage].has(target.row);
+    const step = item >= 0 ? this.stepOf(item) : -1;
+    const state = [bits, chosen, hit, step, step === view.step, view.heat].join();
+    if (this.dressed.get(element) === state) return;
+    this.dressed.set(element, state);
     const found = LINKS.filter(({ bit }) => bits & bit);
     for (const { name } of LINKS) element.classList.toggle(`is-${name}`, found.some((l) => l.name === name));
     element.classList.toggle("chosen", chosen);
-    element.classList.toggle("hit", view.hits[target.stage].has(target.row));
+    element.classList.toggle("hit", hit);
     element.setAttribute("aria-selected", String(chosen));
-    const step = item >= 0 ? this.stepOf(item) : -1;
     element.classList.toggle("path", step >= 0);
     element.classList.toggle("step", step >= 0 && step === view.step);
     const link = /** @type {HTMLElement} */ (element.querySelector(".link"));
@@ -199,16 +211,21 @@ export class Rows {
   /** The kinds of a row's links, or of what is folded inside it. @param {number} row */
   bitsOf(row) {
     const lit = this.view.lit.rows[this.stage.index];
-    return (lit.get(row) ?? 0) | (this.folded.has(row) ? this.foldedBits(row) : 0);
+    return (lit.get(row) ?? 0) | (this.folded.has(row) ? (this.foldedLit().get(row) ?? 0) : 0);
   }
 
-  /** @param {number} row */
-  foldedBits(row) {
-    let bits = 0;
-    for (const [lit, found] of this.view.lit.rows[this.stage.index]) {
-      if (this.shownOf(lit) === row) bits |= found;
+  /** For folded rows the kinds of links inside them. */
+  foldedLit() {
+    const lit = this.view.lit.rows[this.stage.index];
+    if (this.foldedOf !== lit) {
+      this.foldedOf = lit;
+      this.foldedBits = new Map();
+      for (const [row, bits] of lit) {
+        const shown = this.shownOf(row);
+        if (shown !== row) this.foldedBits.set(shown, (this.foldedBits.get(shown) ?? 0) | bits);
+      }
     }
-    return bits;
+    return this.foldedBits;
   }
 
   /** The row itself, or the outermost folded row around it. @param {number} row */
@@ -245,6 +262,7 @@ export class Rows {
 
   /** @param {Set<string>} changed */
   update(changed) {
+    if (!this.element.isConnected) return; // its pane brings it up to date when it shows it
     if (changed.has("chosen") && this.view.reveal) this.revealLit();
     const marks = ["chosen", "hovered", "lit", "hits", "heat", "step"];
     if (marks.some((name) => changed.has(name))) {
@@ -289,17 +307,21 @@ export class Rows {
 
   paintRuler() {
     const { view, stage } = this;
-    this.ruler.paint(this.items.length, this.marks(view.lit.rows[stage.index], view.hits[stage.index]));
+    this.ruler.paint(this.items.length, () => this.changes(), this.marks(view.lit.rows[stage.index], view.hits[stage.index]));
   }
 
-  /** @param {Map<number, number>} lit @param {Set<number>} hits @returns {Generator<[number, string, number]>} */
-  *marks(lit, hits) {
+  /** @returns {Generator<[number, string, number]>} */
+  *changes() {
     const { change } = this.stage.columns;
     for (let index = 0; index < this.items.length; index++) {
       const item = this.items[index];
       if (item < 0) yield [index, "--gone", 2];
       else if (change[item]) yield [index, change[item] === 1 ? "--new" : "--changed", 2];
     }
+  }
+
+  /** @param {Map<number, number>} lit @param {import("./hits.js").Hits} hits @returns {Generator<[number, string, number]>} */
+  *marks(lit, hits) {
     for (const row of hits) yield [this.places.get(this.shownOf(row)) ?? 0, "--hit", 1];
     for (const [row, bits] of lit) {
       const [, name] = RULED.find(([bit]) => bits & Number(bit)) ?? [];

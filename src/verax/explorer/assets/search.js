@@ -3,14 +3,22 @@
  */
 
 import { counted, make } from "./elements.js";
-import { isRow } from "./links.js";
+import { Hits } from "./hits.js";
 import { View } from "./view.js";
+
+/** @param {import("./document.js").Stage} stage @param {string} sought */
+function hitsIn(stage, sought) {
+  /** @type {number[]} */ const rows = [];
+  if (sought) stage.lowered.forEach((text, row) => text.includes(sought) && rows.push(row));
+  return new Hits(rows);
+}
 
 export class Search {
   /** @param {View} view */
   constructor(view) {
     this.view = view;
-    /** @type {import("./links.js").Target[]} */ this.found = [];
+    /** The number of hits, in the source and in all stages. */
+    this.size = 0;
     this.at = -1;
     this.input = /** @type {HTMLInputElement} */ (
       make("input", {
@@ -44,7 +52,6 @@ export class Search {
     const sought = query.trim().toLowerCase();
     const { program } = this.view;
     /** @type {Set<string>} */ const lineHits = new Set();
-    this.found = [];
     this.at = -1;
     if (sought) {
       for (const [at, file] of program.files.entries()) {
@@ -53,35 +60,43 @@ export class Search {
         }
       }
     }
-    const hits = program.stages.map(
-      (stage) => new Set(sought ? stage.lowered.flatMap((text, row) => (text.includes(sought) ? [row] : [])) : []),
-    );
-    for (const line of lineHits) this.found.push({ line });
-    for (const [stage, rows] of hits.entries()) for (const row of rows) this.found.push({ stage, row });
+    const hits = program.stages.map((stage) => hitsIn(stage, sought));
+    this.size = hits.reduce((sum, { size }) => sum + size, lineHits.size);
     this.view.change({ query: sought, hits, lineHits });
     this.say();
   }
 
   say() {
-    const { length } = this.found;
+    const { size } = this;
     if (!this.view.query) this.count.textContent = "";
-    else if (this.at < 0) this.count.textContent = length ? counted(length, "hit") : "no hits";
-    else this.count.textContent = `${this.at + 1} of ${length.toLocaleString("en")}`;
+    else if (this.at < 0) this.count.textContent = size ? counted(size, "hit") : "no hits";
+    else this.count.textContent = `${this.at + 1} of ${size.toLocaleString("en")}`;
   }
 
   /** @param {number} by */
   step(by) {
-    const { length } = this.found;
-    if (!length) return;
-    this.at = this.at < 0 ? this.first(by) : (this.at + by + length) % length;
-    this.view.choose(this.found[this.at]);
+    const { size } = this;
+    if (!size) return;
+    this.at = this.at < 0 ? this.first(by) : (this.at + by + size) % size;
+    this.view.choose(this.hit(this.at));
     this.say();
+  }
+
+  /** A hit by its number: those in the source come first. @param {number} at @returns {import("./links.js").Target} */
+  hit(at) {
+    const { hits, lineHits } = this.view;
+    if (at < lineHits.size) return { line: [...lineHits][at] };
+    let left = at - lineHits.size;
+    let stage = 0;
+    while (left >= hits[stage].size) left -= hits[stage++].size;
+    return { stage, row: hits[stage].rows[left] };
   }
 
   /** Start at the stage that the reader looks at. @param {number} by */
   first(by) {
-    if (by < 0) return this.found.length - 1;
-    const here = this.found.findIndex((target) => isRow(target) && target.stage === this.view.focus);
-    return Math.max(0, here);
+    if (by < 0) return this.size - 1;
+    const { hits, lineHits, focus } = this.view;
+    if (!hits[focus]?.size) return 0;
+    return hits.slice(0, focus).reduce((sum, { size }) => sum + size, lineHits.size);
   }
 }

@@ -33,7 +33,8 @@ export class Source {
       decorate: (item, element) => this.decorate(item, element),
     });
     this.list.element.classList.add("source");
-    this.ruler = new Ruler((share) => this.list.reveal(Math.floor(share * this.lines.length), true));
+    this.ruler = new Ruler((share) => this.list.reveal(Math.floor(share * this.lines.length), true), () => this.paintRuler());
+    /** What each element in sight shows. @type {WeakMap<HTMLElement, string>} */ this.dressed = new WeakMap();
     const body = make("div", { class: "listing" }, this.list.element, this.ruler.canvas);
     const head = make("div", { class: "tabs" }, make("h2", { class: "pane-title", text: "source" }));
     this.element = make("section", { class: "pane source-pane", "aria-label": "source" }, head, body);
@@ -63,6 +64,7 @@ export class Source {
 
   /** @param {number} item @param {HTMLElement} element */
   build(item, element) {
+    this.dressed.delete(element);
     const line = this.lines[item];
     element.id = `source-${item}`;
     if ("head" in line) {
@@ -87,9 +89,13 @@ export class Source {
     const { view } = this;
     const chosen = view.chosen !== null && !isRow(view.chosen) && view.chosen.line === line.key;
     const lit = view.lit.lines.has(line.key);
+    const hit = view.lineHits.has(line.key);
+    const state = [lit, chosen, hit, view.heat, view.focus].join();
+    if (this.dressed.get(element) === state) return;
+    this.dressed.set(element, state);
     element.classList.toggle("is-line", lit);
     element.classList.toggle("chosen", chosen);
-    element.classList.toggle("hit", view.lineHits.has(line.key));
+    element.classList.toggle("hit", hit);
     element.setAttribute("aria-selected", String(chosen));
     const link = /** @type {HTMLElement} */ (element.querySelector(".link"));
     link.textContent = lit ? "●" : "";
@@ -121,7 +127,7 @@ export class Source {
     /** @type {[number, string, number][]} */ const marks = [];
     for (const key of this.view.lineHits) marks.push([this.places.get(key) ?? 0, "--hit", 1]);
     for (const key of this.view.lit.lines) marks.push([this.places.get(key) ?? 0, "--self", 0]);
-    this.ruler.paint(this.lines.length, marks);
+    this.ruler.paint(this.lines.length, () => [], marks);
   }
 
   /** @param {KeyboardEvent} event */

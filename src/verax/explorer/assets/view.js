@@ -5,6 +5,7 @@
  */
 
 import { Program } from "./document.js";
+import { Hits } from "./hits.js";
 import { isRow, Lit, litBy, sameTarget } from "./links.js";
 
 /** @typedef {import("./links.js").Target} Target */
@@ -18,7 +19,7 @@ export class View {
     /** @type {Lit} */ this.lit = new Lit(program.stages.length);
     this.heat = ["time", "flops", "bytes"].find((cost) => program.knows(cost)) ?? "off";
     this.query = "";
-    /** @type {Set<number>[]} */ this.hits = program.stages.map(() => new Set());
+    /** @type {import("./hits.js").Hits[]} */ this.hits = program.stages.map(() => new Hits([]));
     /** @type {Set<string>} */ this.lineHits = new Set();
     /** The stage last looked at: tables and curves are about it. */
     this.focus = 0;
