@@ -92,8 +92,8 @@ def main(names: list[str]) -> None:
             frames = [frame_time(browser, page, step) for step in STEPS]
             print(
                 f"{path.name}: ready {ready:.0f} ms, hover {hover:.1f} ms, "
-                f"search {search:.0f} ms, frame {frames[0]:.1f} and {frames[1]:.1f} ms, "
-                f"{path.stat().st_size / 1e6:.2f} MB"
+                f"search {search:.0f} ms, frames {frames[0]:.1f} and "
+                f"{frames[1]:.1f} ms, {path.stat().st_size / 1e6:.2f} MB"
             )
         browser.close()
 

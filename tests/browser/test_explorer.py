@@ -345,6 +345,38 @@ def test_long_stages_hold_few_elements_and_scroll(opened: Opener) -> None:
     expect(pane(page, "stage1").locator(".row.is-result")).to_contain_text("v9999")
 
 
+def test_gutters_stay_in_sight_when_long_rows_are_scrolled(opened: Opener) -> None:
+    page = opened(large(100, 1))
+    place = """list => {
+        const gutter = list.querySelector('.row .gutter');
+        return gutter.getBoundingClientRect().x - list.getBoundingClientRect().x;
+    }"""
+    shown = pane(page, "stage0").locator(".list")
+    page.add_style_tag(content=".list-body { width: 4000px }")
+    before = shown.evaluate(place)
+    shown.evaluate("list => { list.scrollLeft = 300 }")
+    expect(shown).to_have_class(re.compile("sideways"))
+    assert shown.evaluate(place) == before - 3  # all but the border of the row
+    shown.evaluate("list => { list.scrollLeft = 0 }")
+    expect(shown).not_to_have_class(re.compile("sideways"))
+    assert shown.evaluate(place) == before
+
+
+def test_rows_that_scroll_into_sight_are_lit(opened: Opener) -> None:
+    page = opened(large(2000, 2))
+    search = page.get_by_role("searchbox")
+    search.fill("v1500")
+    expect(page.locator(".search-count")).to_have_text("6 hits")
+    expect(page.locator(".row.hit")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(pane(page, "stage0").locator(".row.chosen.hit")).to_contain_text("v1500:")
+    expect(pane(page, "stage1").locator(".row.hit")).to_have_count(3)
+    page.keyboard.press("Enter")
+    expect(pane(page, "stage0").locator(".row.chosen.hit")).to_contain_text("v1501:")
+    expect(page.locator(".row.chosen")).to_have_count(1)
+    expect(page.locator(".row.is-self")).to_have_count(1)
+
+
 def test_panes_open_close_and_resize(page: Page) -> None:
     page.get_by_role("button", name="+ pane").click()
     expect(page.locator(".stage-pane")).to_have_count(3)
