@@ -70,7 +70,7 @@ def frame_time(browser: Browser, page: Page, step: int) -> float:
         and (e["pid"], e["tid"]) in main
         and "tdur" in e
     ]
-    return sum(spent) / FRAMES / 1000
+    return float(sum(spent)) / FRAMES / 1000
 
 
 def main(names: list[str]) -> None:
