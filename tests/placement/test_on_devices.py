@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from property_tests.accelerated import OPTION
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 CASES = sorted(path.relative_to(ROOT) for path in HERE.glob("cases_*.py"))
@@ -23,13 +25,15 @@ FILES = [*CASES, *PAGES]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_on_eight_devices(path: Path) -> None:
+def test_on_eight_devices(path: Path, request: pytest.FixtureRequest) -> None:
     environment = {
         **os.environ,
         "VERAX_NUM_CPU_DEVICES": "8",
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
     }
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--doctest-glob=*.md"]
+    if path in CASES and request.config.getoption(OPTION):
+        options.append(OPTION)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(path)],
         cwd=ROOT,

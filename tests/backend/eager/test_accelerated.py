@@ -19,6 +19,7 @@ from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.eager.interpreter import DeviceInterpreter
 from verax.backend.runtime import client
 from verax.backend.runtime.metrics import TALLY
+from verax.experimental import checkify
 from verax.rules.values.state import STATE, State, refresh
 
 
@@ -140,6 +141,24 @@ def test_functions_of_the_user_get_their_values(accelerator: None) -> None:
     x = on_device(MATRIX)
     found = verax.pure_callback(lambda v: np.asarray(v) + 1, x, x)
     np.testing.assert_array_equal(found, MATRIX + 1)
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_checks_look_at_values_on_the_host(placed: bool, accelerator: None) -> None:
+    """A program could not raise their exceptions."""
+    x = on_device(MATRIX)
+    if placed:
+        x = verax.device_put(x, verax.devices()[0])
+
+    def positive(row: Any) -> Any:
+        checkify.check(vnp.all(row > 100), "the least is {}", row.min())
+        return row
+
+    with pytest.raises(checkify.JaxRuntimeError, match="the least is -"):
+        positive(x - 100)
+    with pytest.raises(checkify.JaxRuntimeError, match="the least is -"):
+        verax.vmap(positive)(x - 100)
+    np.testing.assert_array_equal(verax.vmap(positive)(x + 200), MATRIX + 200)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
+import verax
+import verax.numpy as vnp
 from tests.ops.laws import check_row
+from verax import lax
 from verax.ops.elementwise import (
     arith,
     bits,
@@ -51,3 +54,12 @@ def test_laws(row: Row[Any]) -> None:
 
 def test_names_differ() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float8_e4m3fn"])
+def test_complex_numbers_are_made_of_single_and_double_precision(dtype: str) -> None:
+    """XLA knows no others, so that is said before it is asked."""
+    x = vnp.ones(2, dtype)
+    for f in (lax.complex, verax.jit(lax.complex)):
+        with pytest.raises(TypeError, match=f"complex does not accept dtype {dtype}"):
+            f(x, x)

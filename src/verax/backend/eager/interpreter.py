@@ -183,7 +183,7 @@ def without_numpy(
     avals: tuple[ShapedArray, ...],
     outs: Sequence[ShapedArray],
 ) -> tuple[Array, ...]:
-    """The results of a row that runs as a program, or calls the user's functions."""
+    """The results of a row that runs as a program, or that is for the host."""
     if row.hosted:
         return on_host(engine, row, params, args, outs)
     args = [constant(x) if isinstance(x, Literal) else x for x in args]
@@ -237,7 +237,7 @@ class DeviceInterpreter(EagerInterpreter):
     """An eager interpreter where the first device has memory of its own.
 
     Every operation is a compiled program there, so that nothing goes to the host and
-    back; but for functions of the user's, which the host calls.
+    back; but for rows that are for the host.
     """
 
     def bind(
@@ -372,7 +372,7 @@ def on_host(
     args: Sequence[object],
     outs: Sequence[ShapedArray],
 ) -> tuple[ConcreteArray, ...]:
-    """The results of a row that calls the user's functions."""
+    """The results of a row that is for the host."""
     if row.evaluate is None:
         raise missing(row, "evaluate", "give its row evaluate=...")
     results = row.evaluate(engine, params, [host_of(x) for x in args])
@@ -401,7 +401,7 @@ def bind_placed(
     place, committed = common_place(args)
     local = place is not None and place.ordered[0].platform == "cpu"
     results: Sequence[ConcreteArray]
-    if place is not None and local and row.hosted:
+    if place is not None and row.hosted:
         results = on_host(engine, row, params, args, outs)
     elif place is None or not local or evaluate is None or is_split(outs):
         args = [constant(x) if isinstance(x, Literal) else x for x in args]

@@ -48,7 +48,7 @@ dim_as_value_p: Row[DimParams] = Row(
     typing=lambda p, avals: (ShapedArray((), p.dtype, p.weak_type),),
     evaluate=evaluate_dim,
     lower=lower_dim,
-    # No device knows it either, so nothing is compiled to compute it at once.
+    # A device knows it no more than NumPy: nothing is compiled to say so.
     hosted=True,
 )
 

@@ -27,7 +27,7 @@ class Kind(ReprMixin):
 
     def check(self, name: str, dtype: DType) -> None:
         """Raise TypeError, naming the operation, unless `dtype` is of this kind."""
-        if kind_name(dtype) not in self.names:
+        if not self.holds(dtype):
             raise TypeError(
                 f"{name} does not accept dtype {dtype}: it takes {self}; convert the "
                 "operand (verax.lax.convert_element_type)"
