@@ -256,10 +256,10 @@ class Row[P: Params](Primitive):
     that are `costly` there and all of `compiled` rows run as compiled programs. Where
     `spelled(params)` gives a jaxpr, its equations run instead, one by one: the row is
     only a name for them. Rows that are `hosted` are for the host wherever the operands
-    are: eager calls evaluate them there. They raise exceptions, or call functions of the
-    user's, who sees there what he sees around the call: his context variables, and what
-    NumPy does about floating-point errors. A row whose results are not always one array says
-    `multiple_results`.
+    are: eager calls evaluate them there. They raise exceptions, or call functions of
+    the user's, who sees there what he sees around the call: his context variables, and
+    what NumPy does about floating-point errors. A row whose results are not always one
+    array says `multiple_results`.
     """
 
     __module__ = "verax.extend"
