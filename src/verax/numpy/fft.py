@@ -12,6 +12,7 @@ from math import prod, sqrt
 
 import numpy as np
 
+from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import DTypeLike, complex_dtype, is_complex, real_dtype
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -198,6 +199,7 @@ def one(n: int | None) -> tuple[int] | None:
     return None if n is None else (operator.index(n),)
 
 
+@remembered
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Array:
     """The Fourier transform of `a` along `axis`, of length `n`.
 
@@ -208,6 +210,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -
     return transform("fft", "FFT", a, one(n), along("fft", axis), norm)
 
 
+@remembered
 def ifft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
@@ -215,6 +218,7 @@ def ifft(
     return transform("ifft", "IFFT", a, one(n), along("ifft", axis), norm)
 
 
+@remembered
 def rfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
@@ -226,6 +230,7 @@ def rfft(
     return transform("rfft", "RFFT", a, one(n), along("rfft", axis), norm)
 
 
+@remembered
 def irfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
@@ -233,6 +238,7 @@ def irfft(
     return transform("irfft", "IRFFT", a, one(n), along("irfft", axis), norm)
 
 
+@remembered
 def hfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
@@ -242,6 +248,7 @@ def hfft(
     return transform("hfft", "IRFFT", conjugate(a), one(n), line, swapped)
 
 
+@remembered
 def ihfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
@@ -258,6 +265,7 @@ SWAPPED: dict[Norm, str] = {
 }
 
 
+@remembered
 def fftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -268,6 +276,7 @@ def fftn(
     return transform("fftn", "FFT", a, s, axes, norm)
 
 
+@remembered
 def ifftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -278,6 +287,7 @@ def ifftn(
     return transform("ifftn", "IFFT", a, s, axes, norm)
 
 
+@remembered
 def rfftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -292,6 +302,7 @@ def rfftn(
     return transform("rfftn", "RFFT", a, s, axes, norm)
 
 
+@remembered
 def irfftn(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -302,6 +313,7 @@ def irfftn(
     return transform("irfftn", "IRFFT", a, s, axes, norm)
 
 
+@remembered
 def fft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -312,6 +324,7 @@ def fft2(
     return transform("fft2", "FFT", a, s, two("fft2", axes), norm)
 
 
+@remembered
 def ifft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -322,6 +335,7 @@ def ifft2(
     return transform("ifft2", "IFFT", a, s, two("ifft2", axes), norm)
 
 
+@remembered
 def rfft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -332,6 +346,7 @@ def rfft2(
     return transform("rfft2", "RFFT", a, s, two("rfft2", axes), norm)
 
 
+@remembered
 def irfft2(
     a: ArrayLike,
     s: Sequence[int] | None = None,
@@ -382,11 +397,13 @@ def frequencies(
     return div(found, full_like(found, d))
 
 
+@remembered
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The elements rolled so that frequency zero is in the middle."""
     return rolled("fftshift", x, axes, 1)
 
 
+@remembered
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The inverse of `fftshift`."""
     return rolled("ifftshift", x, axes, -1)

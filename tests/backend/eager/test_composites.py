@@ -11,12 +11,14 @@ import verax.numpy as vnp
 from verax.api.tracing.apply import ENGINE
 from verax.backend.eager.composites import recipe, remembered
 from verax.backend.eager.interpreter import planned
+from verax.backend.runtime.metrics import RECORDER
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.elementwise.arith import rem_p, sign_p
 from verax.ops.elementwise.convert import ConvertParams, convert_element_type_p
 from verax.ops.elementwise.select import select_n_p
 from verax.rules.rows.eager_costs import HUGE
 from verax.rules.rows.row import Row
+from verax.rules.values.state import State
 
 FUNCTIONS = (
     vnp.sum, vnp.prod, vnp.max, vnp.min, vnp.ptp, vnp.all, vnp.any, vnp.count_nonzero,
@@ -285,3 +287,72 @@ def test_joining_like_arrays_checks_what_it_is_told() -> None:
             vnp.concatenate((x, x), axis=axis)
     with pytest.raises(ValueError, match="at least one dimension"):
         vnp.concatenate([vnp.float32(1), vnp.float32(1)])
+
+
+def stepped(x: Any, n: int) -> Any:
+    """What adds to itself in a loop."""
+    found = verax.lax.while_loop(lambda y: (y < n).any(), lambda y: y + x, x * 0)
+    return {"found": found, "more": found - x}
+
+
+def test_loops_are_compiled_with_what_is_around_them() -> None:
+    x = vnp.array([1.0, 2.0, 3.0])
+    call = remembered(stepped)
+    for n in (5, 7, 5, 7):
+        due = verax.jit(stepped, static_argnums=1)(x, n)
+        for key, value in call(x, n).items():
+            assert np.array_equal(value, due[key])
+    made = RECORDER.counts["compiles"]
+    for n in (5, 7):
+        call(x + 1, n)
+    assert RECORDER.counts["compiles"] == made
+    (compute, _) = [recipe(State.shared, stepped, None, x.aval, n) for n in (5, 7)]
+    assert compute is not None
+    traced = verax.make_jaxpr(lambda x: call(x, 5))(x)
+    assert [eqn.primitive.name for eqn in traced.eqns].count("while") == 1
+
+
+def test_what_is_remembered_is_what_is_traced() -> None:
+    x, y = vnp.array([1.5, -2.0, 0.0, -0.0]), vnp.array([2.0, -0.5, -3.0, 0.0])
+    i, j = vnp.array([12, -18, 0, 7]), vnp.array([-8, 27, 5, 0])
+    cases: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+        (vnp.frexp, (x,)),
+        (vnp.ldexp, (x, j)),
+        (vnp.copysign, (x, y)),
+        (vnp.heaviside, (x, y)),
+        (vnp.heaviside, (x, 0.5)),
+        (vnp.spacing, (x,)),
+        (vnp.gcd, (i, j)),
+        (vnp.lcm, (i, j)),
+        (vnp.gcd, (i, 6)),
+        (vnp.left_shift, (i, j)),
+        (vnp.right_shift, (i, j)),
+        (vnp.logical_xor, (x, i)),
+        (vnp.gradient, (x,)),
+        (vnp.gradient, (x, 2)),
+        (vnp.unwrap, (x * 4,)),
+        (vnp.poly, (x,)),
+        (vnp.polyint, (x, 2)),
+        (vnp.polymul, (x, y)),
+        (vnp.convolve, (x, y)),
+        (vnp.correlate, (x, y, "same")),
+        (vnp.packbits, (x > 0,)),
+        (vnp.fft.fftshift, (x,)),
+        (vnp.put_along_axis, (x, vnp.array([1, 2]), y[:2], 0)),
+        (vnp.append, (x, i)),
+        (vnp.resize, (x, (2, 3))),
+        (vnp.cov, (x, y)),
+        (vnp.vecdot, (x, y)),
+        (vnp.average, (x,)),
+        (vnp.linalg.matrix_rank, (vnp.outer(x, y),)),
+    )
+    for function, args in cases:
+        options = {"inplace": False} if function is vnp.put_along_axis else {}
+        plain = getattr(function, "func", function).__wrapped__
+        due = plain(*args, **options)
+        for _ in range(2):
+            found = function(*args, **options)
+            leaves = zip(verax.tree.leaves(found), verax.tree.leaves(due), strict=True)
+            for leaf, other in leaves:
+                assert leaf.aval == other.aval
+                assert np.asarray(leaf).tobytes() == np.asarray(other).tobytes()

@@ -13,10 +13,11 @@ result depends on more than types.
 """
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
+from attrs import frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, from_host
 from verax.backend.calls.fast_call import FIRST, Build, builder_of, caller
@@ -36,6 +37,7 @@ from verax.backend.pytrees import flatten
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var
+from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.eager_costs import LARGE
 from verax.rules.rows.row import Engine, EvaluateRule, NDArray
@@ -55,6 +57,8 @@ type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], DType | None, Aval
 
 # Arguments of these classes take few values, and equal ones mean the same.
 PLAIN = frozenset((bool, int, str, type(None)))
+# What runs as a compiled program wherever it stands.
+LOOPS = frozenset(("while", "bounded_while", "scan"))
 # Larger integers are more probably values than axes or counts.
 MOST = 64
 # What NumPy does so much better than XLA on the CPU that joining gains nothing.
@@ -105,8 +109,9 @@ def in_numpy[**P, R](
     """`remembered`, for a function of which NumPy needs few steps for common types.
 
     `at_once` takes the arguments, with types for arrays, and gives what computes the
-    one result of the arrays' values, to the same bits; or None, where there is no such
-    way. What it gives may itself give None, for values that the steps are for.
+    result of the arrays' values, or a tuple of several, to the same bits; or None,
+    where there is no such way. What it gives may itself give None, for values that the
+    steps are for.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -151,16 +156,36 @@ def recipe(
     if captured:
         return None
     engine, jaxpr = interpreter.engine, inline(jaxpr)
-    if type(interpreter) is DeviceInterpreter or joined_pays(jaxpr):
+
+    def program() -> Compute:
         name = getattr(function, "__name__", "function")
         places = [i for i, x in enumerate(args) if type(x) is ShapedArray]
         return caller(compiled(engine, jaxpr, name, OPTIONS), tree, avals, places)
-    steps = computing(engine, jaxpr, builder_of(tree))
+
+    if type(interpreter) is DeviceInterpreter or joined_pays(jaxpr):
+        return program()
+    build = builder_of(tree)
+    # A loop is a compiled program anyhow, so all that is around it becomes part of it.
+    loops = any([eqn.primitive.name in LOOPS for eqn in jaxpr.eqns])
+    steps = Later(program) if loops else computing(engine, jaxpr, build)
     one_go = None if at_once is None else at_once(*args, **kwargs)
     if one_go is None or steps is None:
-        return steps
-    (aval,) = jaxpr.out_avals
-    return in_one_go(one_go, steps, aval)
+        return steps.compute if isinstance(steps, Later) else steps
+    return in_one_go(one_go, steps, jaxpr.out_avals, build)
+
+
+@frozen(repr=False)
+class Later(ReprMixin):
+    """What is compiled when it is first called."""
+
+    make: Callable[[], Compute]
+
+    @cached_property
+    def compute(self) -> Compute:
+        return self.make()
+
+    def __call__(self, args: Sequence[Any]) -> Any:
+        return self.compute(args)
 
 
 def is_plain(x: object) -> bool:
@@ -274,8 +299,9 @@ def single_step(
     return compute
 
 
-def in_one_go(one_go: OneGo, steps: Compute, aval: ShapedArray) -> Compute:
+def in_one_go(one_go: OneGo, steps: Compute, avals: Avals, build: Build) -> Compute:
     """The one function on the arrays; the steps for values that it leaves to them."""
+    aval, several = avals[0], build is not FIRST
     dtype = aval.dtype
 
     def compute(args: Sequence[Any]) -> Any:
@@ -286,7 +312,12 @@ def in_one_go(one_go: OneGo, steps: Compute, aval: ShapedArray) -> Compute:
             value = again(error, one_go, *hosts)
         if type(value) is np.ndarray and value.dtype is dtype:
             return from_host(value, aval)
-        return steps(args) if value is None else from_host(typed(value, aval), aval)
+        if value is None:
+            return steps(args)
+        if several:
+            values = map(typed, value, avals)
+            return build(list(map(from_host, values, avals)))
+        return from_host(typed(value, aval), aval)
 
     return compute
 

@@ -169,12 +169,14 @@ def minimum(
     return binary("minimum", min_p, x1, x2)
 
 
+@remembered
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of x1 and x2; a number wins over NaN."""
     x, y = promote_args("fmax", x1, x2)
     return select(bitwise_or(greater(x, y), ne(y, y)), x, y)
 
 
+@remembered
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of x1 and x2; a number wins over NaN."""
     x, y = promote_args("fmin", x1, x2)
@@ -197,6 +199,7 @@ def cbrt(x: ArrayLike, /) -> Array:
     return unary_inexact("cbrt", cbrt_p, x)
 
 
+@remembered
 def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x as a float."""
     (operand,) = promote_inexact("reciprocal", x)
@@ -257,6 +260,7 @@ def integer_power(x: Array, y: Array) -> Array:
     return result
 
 
+@remembered
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x to the power y as floats."""
     return binary_inexact("float_power", pow_p, x, y)

@@ -9,6 +9,7 @@ as NumPy does; all else is one equation on promoted operands::
 
 import numpy as np
 
+from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import bool_, is_complex, is_unsigned, uint8
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.numpy.arguments.arguments import (
@@ -123,6 +124,7 @@ def lexicographic(
     return select(eq(re_z, re_w), by_imaginary, by_real)
 
 
+@remembered
 def logical_and(
     x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
 ) -> Array:
@@ -132,6 +134,7 @@ def logical_and(
     return logical("logical_and", and_p, x, y)
 
 
+@remembered
 def logical_or(
     x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
 ) -> Array:
@@ -141,6 +144,7 @@ def logical_or(
     return logical("logical_or", or_p, x, y)
 
 
+@remembered
 def logical_xor(
     x: ArrayLike, y: ArrayLike, /, *, out: object = None, where: object = None
 ) -> Array:
@@ -190,12 +194,14 @@ def invert(x: ArrayLike, /) -> Array:
     return unary("invert", not_p, x)
 
 
+@remembered
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of x moved up by y; 0 if y is the width or more."""
     pair = broadcast_together("left_shift", promote_numeric("left_shift", x, y))
     return shift_left_p.call(NO_PARAMS, *pair)
 
 
+@remembered
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits of x1 moved down by x2, keeping the sign of signed integers."""
     dtype, pair = unified("right_shift", tuple(promote_numeric("right_shift", x1, x2)))
@@ -204,6 +210,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return row.call(NO_PARAMS, *pair)
 
 
+@remembered
 def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits of |x| are set, as uint8."""
     (operand,) = promote_numeric("bitwise_count", x)

@@ -62,6 +62,7 @@ def isnan(x: ArrayLike, /) -> Array:
     return ne(given, given)
 
 
+@remembered
 def isinf(x: ArrayLike, /) -> Array:
     """Whether x, or a part of it, is infinite."""
     given = as_array("isinf", x)
@@ -83,6 +84,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     return is_finite(given)
 
 
+@remembered
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is plus infinity.
 
@@ -92,6 +94,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     return is_value("isposinf", x, np.inf)
 
 
+@remembered
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is minus infinity.
 
@@ -109,6 +112,7 @@ def is_value(name: str, x: ArrayLike, value: float) -> Array:
     return eq(given, value)
 
 
+@remembered
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit of x is set, also for zeros and NaN.
 
@@ -129,6 +133,7 @@ def bits_of(dtype: DType) -> np.dtype[Any]:
     return np.dtype(f"int{bit_width(dtype)}")
 
 
+@remembered
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """|x1| with the sign of x2.
 
@@ -141,6 +146,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return select(signbit(y), neg(size), size)
 
 
+@remembered
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 for negative x1, 1 for positive x1, and x2 where x1 is 0; NaN stays.
 
@@ -159,6 +165,7 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     return binary_inexact("nextafter", nextafter_p, x, y)
 
 
+@remembered
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next float away from zero.
 
@@ -186,6 +193,7 @@ def power_of_two(n: Array, dtype: DType) -> Array:
     return bitcast_convert_type(shift_left(biased, int(limits.nmant)), dtype)
 
 
+@remembered
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 times 2 to the power of the integer x2.
 
@@ -218,6 +226,7 @@ def div_towards_minus(n: Array, count: int) -> Array:
     return add(shift_right_arithmetic(n, 2), shift_right_arithmetic(n, 4))
 
 
+@remembered
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """m and n with x = m 2**n and 0.5 <= |m| < 1; zeros, infinities and NaN have n = 0.
 
@@ -304,6 +313,7 @@ def conjugate(x: ArrayLike, /) -> Array:
 conj = conjugate
 
 
+@remembered
 def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex numbers, in radians or degrees; 0 or π for real ones."""
     x = as_array("angle", z)

@@ -9,6 +9,7 @@ from operator import index
 
 import numpy as np
 
+from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import (
     DType,
     bool_,
@@ -68,6 +69,7 @@ def ceil(x: ArrayLike, /) -> Array:
     return whole("ceil", ceil_p, x)
 
 
+@remembered
 def trunc(x: ArrayLike) -> Array:
     """The integer next to x on the side of zero."""
     given = as_array("trunc", x)
@@ -91,6 +93,7 @@ def rint(x: ArrayLike, /) -> Array:
     return round(given if is_inexact(given.dtype) else convert(given, default_float()))
 
 
+@remembered
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` rounded to `decimals` decimals, halves to even; each part if complex.
 
@@ -138,6 +141,7 @@ def round_integer(x: Array, unit: int) -> Array:
     return select(up, add(below, unit), below)
 
 
+@remembered
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the integer part of x, both with its sign.
 

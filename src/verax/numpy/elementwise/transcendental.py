@@ -92,6 +92,7 @@ def log2(x: ArrayLike, /) -> Array:
     return unary_inexact("log2", log2_p, x)
 
 
+@remembered
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to the base 10; never weak, as in JAX."""
     found = mul(unary_inexact("log10", log_p, x), 1 / math.log(10.0))
@@ -139,6 +140,7 @@ def principal(z: Array) -> Array:
     return make_complex(real(z), select(above, sub(angle, 2 * math.pi), angle))
 
 
+@remembered
 def logaddexp2(
     x1: ArrayLike, x2: ArrayLike, /, *, out: object = None, where: object = None
 ) -> Array:
@@ -241,11 +243,13 @@ def sinc_near_zero(x: Array) -> Array:
     return add(total, TAYLOR[0])
 
 
+@remembered
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
     return mul(inexact_array("deg2rad", x), math.pi / 180)
 
 
+@remembered
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
     return mul(inexact_array("rad2deg", x), 180 / math.pi)
@@ -262,6 +266,7 @@ degrees = rad2deg
 radians = deg2rad
 
 
+@remembered
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind and order 0.
 

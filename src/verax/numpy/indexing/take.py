@@ -242,6 +242,7 @@ def take_along_axis(
     )
 
 
+@remembered
 def put_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

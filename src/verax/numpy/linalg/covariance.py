@@ -7,6 +7,7 @@ One idea: a covariance is a product of centred rows, over a count::
 
 from typing import Any
 
+from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import DType, DTypeLike, is_complex, is_inexact, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -71,6 +72,7 @@ def observation_weights(
     return multiply(frequencies, others), others
 
 
+@remembered
 def cov(
     m: ArrayLike,
     y: ArrayLike | None = None,
@@ -135,6 +137,7 @@ def freedom(total: Array, weights: Array, others: Array | None, less: int) -> An
     return total - true_divide(multiply(sum(multiply(weights, others)), less), total)
 
 
+@remembered
 def corrcoef(
     x: ArrayLike,
     y: ArrayLike | None = None,

@@ -102,6 +102,7 @@ def vector_norm_of(
     return power(total(power(sizes, float(ord)), axes, keepdims=keepdims), 1.0 / ord)
 
 
+@remembered
 def matrix_norm(
     x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro"
 ) -> Array:
@@ -153,6 +154,7 @@ def extreme(sizes: Array, ord: Order) -> Array:
     return least(sizes, -1) if ord < 0 else greatest(sizes, -1, initial=0)
 
 
+@remembered
 def cond(x: ArrayLike, p: Order = None) -> Array:
     """The condition number: the norm of the matrix times that of its inverse.
 

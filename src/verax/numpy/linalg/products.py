@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from attrs import frozen
 
+from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, is_complex
 from verax.ir.meshes import says_nothing
@@ -208,12 +209,14 @@ def matmul(
     return found if plan.order is None else transpose(found, plan.order)
 
 
+@remembered
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices `[..., m, n]` and vectors `[..., n]`: `[..., m]`."""
     product = matmul(x1, expand_dims(x2, -1))
     return squeeze(product, -1)
 
 
+@remembered
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of conjugated vectors `[..., n]` and matrices `[..., n, m]`."""
     product = matmul(expand_dims(conjugated("vecmat", x1), -2), x2)
@@ -276,6 +279,7 @@ def check_sizes(name: str, x: Array, y: Array, left: Shape, right: Shape) -> Non
         )
 
 
+@remembered
 def vdot(
     a: ArrayLike,
     b: ArrayLike,
@@ -292,6 +296,7 @@ def vdot(
     )
 
 
+@remembered
 def vecdot(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -322,6 +327,7 @@ def vecdot(
     return squeeze(product, (-2, -1))
 
 
+@remembered
 def inner(
     a: ArrayLike,
     b: ArrayLike,

@@ -220,6 +220,7 @@ def cutoff(s: Array, rtol: ArrayLike) -> Array:
     return expand_dims(mul(largest, stretched(like(bound, s), largest.shape)), -1)
 
 
+@remembered
 def matrix_rank(
     M: ArrayLike,
     rtol: ArrayLike | None = None,
@@ -281,6 +282,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     return found
 
 
+@remembered
 def lstsq(
     a: ArrayLike,
     b: ArrayLike,

@@ -92,6 +92,7 @@ def mean(
     return convert(divide(total, count), result)
 
 
+@remembered
 def average(
     a: ArrayLike,
     axis: Axis = None,

@@ -7,6 +7,7 @@ Euclid's algorithm on all elements at once, until every remainder is 0::
 
 from typing import Any
 
+from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import is_integer
 from verax.lax.looping import while_loop
 from verax.numpy.arguments.arguments import (
@@ -42,6 +43,7 @@ def filled_to(x: Array, shape: tuple[int, ...]) -> Array:
     return x if x.shape == shape else broadcast_in_dim(x, shape, ())
 
 
+@remembered
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisors of integers, by elements; gcd(x, 0) is |x|.
 
@@ -71,6 +73,7 @@ def euclid(x: Array, y: Array) -> Array:
     return found
 
 
+@remembered
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiples of integers, by elements; 0 where one is 0.
 

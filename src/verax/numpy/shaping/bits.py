@@ -8,6 +8,7 @@ merged before and after one bitcast; a byte is a sum of eight bits times powers 
 
 import numpy as np
 
+from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -65,6 +66,7 @@ def view(a: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     return resized(x, wanted)
 
 
+@remembered
 def byteswap(a: ArrayLike) -> Array:
     """The bytes of each element in the opposite order; of the parts if complex."""
     x = as_array("byteswap", a)
@@ -144,6 +146,7 @@ def padded_to(x: Array, size: int, axis: int) -> Array:
     return pad(x, constant_of(0, x.dtype), edges)
 
 
+@remembered
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """The bytes whose bits are the elements of `a` that are not 0, along `axis`.
 
@@ -166,6 +169,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     return reduce_sum(mul(bits, powers), (place + 1,))
 
 
+@remembered
 def unpackbits(
     a: ArrayLike,
     axis: int | None = None,

@@ -203,6 +203,7 @@ def column_stack(tup: Arrays) -> Array:
     return joined("column_stack", parts, 1)
 
 
+@remembered
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`values` after `arr`, both raveled if no axis is given."""
     return concatenate((arr, values), axis)

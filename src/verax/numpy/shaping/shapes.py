@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
 from verax.ir.memos.memo import memoised
 from verax.ir.meshes import says_nothing
@@ -193,6 +194,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Arr
     return reshape(a, whole, kept, out_sharding=out_sharding)
 
 
+@remembered
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """The elements of `a`, repeated or cut off, in a new shape."""
     sizes = as_shape("resize", new_shape)

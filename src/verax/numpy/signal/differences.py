@@ -105,6 +105,7 @@ def edge_part(value: ArrayLike, x: Array, axis: int) -> Array:
     return broadcast_to(part, [1 if i == axis else n for i, n in enumerate(x.shape)])
 
 
+@remembered
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
@@ -119,6 +120,7 @@ def ediff1d(
     return found if len(parts) == 1 else concatenate(parts)
 
 
+@remembered
 def gradient(
     f: ArrayLike,
     *varargs: ArrayLike,
@@ -335,6 +337,7 @@ def periodic(
 # ---------------------------------------------------------------------- convolution
 
 
+@remembered
 def convolve(
     a: ArrayLike,
     v: ArrayLike,
@@ -353,6 +356,7 @@ def convolve(
     return shifted_products("convolve", a, v, mode, precision, preferred_element_type)
 
 
+@remembered
 def correlate(
     a: ArrayLike,
     v: ArrayLike,
@@ -408,6 +412,7 @@ def shifted_products(
     return found.reshape(found.size)
 
 
+@remembered
 def unwrap(
     p: ArrayLike,
     discont: ArrayLike | None = None,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.backend.eager.composites import OneGo, in_numpy
+from verax.backend.eager.composites import OneGo, in_numpy, remembered
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     complex64,
@@ -111,6 +111,7 @@ def aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Array]:
     return in_front(x, size - x.shape[0]), in_front(y, size - y.shape[0])
 
 
+@remembered
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
@@ -120,6 +121,7 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     return add(*aligned("polyadd", a1, a2))
 
 
+@remembered
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
@@ -132,6 +134,7 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 # ----------------------------------------------------------------- products, quotients
 
 
+@remembered
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials, as floats; an empty vector is the polynomial 0.
 
@@ -189,6 +192,7 @@ def by_rows(x: Array, factors: list[float]) -> Array:
     return multiply(x, reshape(column, (-1, *[1] * (x.ndim - 1))))
 
 
+@remembered
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The derivative of order `m`, as floats.
 
@@ -208,6 +212,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     return by_rows(x[: max(kept, 0)], falling)
 
 
+@remembered
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The integral of order `m`, as floats, with the constants `k`, by default 0.
 
@@ -291,6 +296,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
 # --------------------------------------------------------------------------- roots
 
 
+@remembered
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with these roots, or of a matrix.
 
@@ -371,6 +377,7 @@ def companion_roots(x: Array) -> Array:
     return found
 
 
+@remembered
 def polyfit(
     x: ArrayLike,
     y: ArrayLike,

@@ -107,14 +107,14 @@ def multiply_high(x: NDArray, y: NDArray) -> NDArray:
     return np.asarray(found.astype(np.int64))
 
 
-def moves_within(x: NDArray, y: NDArray) -> bool:
-    """Whether NumPy's own shift will do: one amount, below the width."""
-    return not y.ndim and x.dtype.kind in "iu" and 0 <= int(y) < 8 * x.dtype.itemsize
+def moves_in_numpy(x: NDArray, y: NDArray) -> bool:
+    """Whether NumPy's own shift will do, which reads the amount without sign, too."""
+    return x.dtype is y.dtype and x.dtype.kind in "iu"
 
 
 def shift_left(x: NDArray, y: NDArray) -> NDArray:
     """x 2^y; 0 where y, read without sign, is the width or more."""
-    if moves_within(x, y):
+    if moves_in_numpy(x, y):
         return np.asarray(np.left_shift(x, y))
     width, amount = bit_width(x.dtype), as_bits(y)
     moved = np.where(amount < width, as_bits(x) << np.minimum(amount, 63), 0)
@@ -123,8 +123,9 @@ def shift_left(x: NDArray, y: NDArray) -> NDArray:
 
 def shift_right_logical(x: NDArray, y: NDArray) -> NDArray:
     """The bits of x moved down, zeros moved in; 0 for the width or more."""
-    if moves_within(x, y) and x.dtype.kind == "u":
-        return np.asarray(np.right_shift(x, y))
+    if moves_in_numpy(x, y):
+        bits = f"u{x.dtype.itemsize}"
+        return np.asarray(np.right_shift(x.view(bits), y.view(bits))).view(x.dtype)
     width, amount = bit_width(x.dtype), as_bits(y)
     moved = np.where(amount < width, as_bits(x) >> np.minimum(amount, 63), 0)
     return from_bits(moved.astype(np.uint64), x.dtype)
@@ -132,6 +133,9 @@ def shift_right_logical(x: NDArray, y: NDArray) -> NDArray:
 
 def shift_right_arithmetic(x: NDArray, y: NDArray) -> NDArray:
     """The bits of x moved down, copies of the top bit moved in."""
+    if moves_in_numpy(x, y):
+        bits = f"i{x.dtype.itemsize}"
+        return np.asarray(np.right_shift(x.view(bits), y.view(bits))).view(x.dtype)
     gap = 64 - bit_width(x.dtype)
     signed = (as_bits(x) << np.uint64(gap)).view(np.int64) >> np.int64(gap)
     moved = signed >> np.minimum(as_bits(y), 63).astype(np.int64)

@@ -36,6 +36,8 @@ SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Padding = tuple[tuple[int, int, int], ...]
 
+type Slices = tuple[builtins.slice, ...]
+
 
 @frozen(eq=False, repr=False)
 class SliceParams(Params):
@@ -182,18 +184,28 @@ def pad_typing(p: PadParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
 
 def evaluate_pad(p: PadParams, x: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Operand elements lie `interior + 1` apart; those outside the result are cut."""
-    config = list(zip(x.shape, p.padding_config, strict=True))
-    result = np.full([padded(n, edges) for n, edges in config], value, x.dtype)
+    shape, source, target = pad_slices(x.shape, p.padding_config)
+    result = np.empty(shape, x.dtype)
+    result[...] = value
+    result[target] = x[source]
+    return result
+
+
+@pure(1 << 10)
+def pad_slices(
+    shape: tuple[int, ...], config: tuple[tuple[int, int, int], ...]
+) -> tuple[tuple[int, ...], Slices, Slices]:
+    """The shape of the result, which elements it takes, and where they stand in it."""
+    sizes = tuple([padded(n, edges) for n, edges in zip(shape, config, strict=True)])
     source, target = [], []
-    for (n, (low, _, interior)), size in zip(config, result.shape, strict=True):
+    for n, (low, _, interior), size in zip(shape, config, sizes, strict=True):
         step = interior + 1
         first = max(0, -(low // step))
         last = min(n, -((low - size) // step))
         source.append(builtins.slice(first, max(first, last)))
         start = low + first * step
         target.append(builtins.slice(start, start + max(last - first, 0) * step, step))
-    result[tuple(target)] = x[tuple(source)]
-    return result
+    return sizes, tuple(source), tuple(target)
 
 
 def unpad(p: PadParams, ct: Array) -> Array:
