@@ -74,7 +74,7 @@ def rebase_donate_argnums(
 def flatten_axes(
     name: str,
     treedef: PyTreeDef,
-    axis_tree: Any,
+    axis_tree: object,
     *,
     kws: bool = False,
     tupled_args: bool = False,
@@ -115,7 +115,7 @@ def safe_map[R](f: Callable[..., R], *sequences: Sequence[Any]) -> list[R]:
     return [f(*items) for items in zip(*sequences, strict=True)]
 
 
-def shaped_abstractify(x: Any) -> ShapedArray:
+def shaped_abstractify(x: object) -> ShapedArray:
     """The type of an array, scalar, tracer or `ShapeDtypeStruct`.
 
     Raises:

@@ -6,8 +6,6 @@ where both sides can; shared memory must not be written to::
     verax.dlpack.from_dlpack(tensor), numpy.from_dlpack(x), torch.from_dlpack(x)
 """
 
-from typing import Any
-
 from verax.backend.arrays.protocols import BELOW_BYTES
 from verax.backend.placement.sharding import Sharding
 from verax.backend.runtime.client import Device
@@ -20,7 +18,7 @@ __all__ = ["from_dlpack", "is_supported_dtype"]
 
 
 def from_dlpack(
-    external_array: Any,
+    external_array: object,
     device: Device | Sharding | None = None,
     copy: bool | None = None,
 ) -> Array:

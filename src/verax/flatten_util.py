@@ -26,7 +26,7 @@ from verax.ops.elementwise.convert import convert
 from verax.rules.values.array import Array
 
 
-def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
+def ravel_pytree(pytree: object) -> tuple[Array, Callable[[Array], Any]]:
     """All leaves of a pytree of arrays and scalars as one vector, and the way back.
 
     The vector has the dtype to which all leaves promote; without leaves it is an empty

@@ -7,8 +7,6 @@ and write; `discharge` shows such a program as a pure one::
     verax.ref.addupdate(ref, 0, 1.0)        # ref[0] += 1.0
 """
 
-from typing import Any
-
 from verax.api.tracing.references import (
     discharge as discharge,
     empty_ref as empty_ref,
@@ -35,7 +33,7 @@ __all__ = [
 ]
 
 
-def get(ref: Ref, idx: Any = None) -> Array:
+def get(ref: Ref, idx: object = None) -> Array:
     """What a reference holds at an index, all of it by default: `ref[idx]`.
 
     >>> get(new_ref([1, 2, 3]), 0).item()
@@ -44,7 +42,7 @@ def get(ref: Ref, idx: Any = None) -> Array:
     return ref.get(() if idx is None else idx)
 
 
-def set(ref: Ref, idx: Any, value: Any) -> None:
+def set(ref: Ref, idx: object, value: object) -> None:
     """Write at an index, None for all: `ref[idx] = value`.
 
     Raises:
@@ -58,7 +56,7 @@ def set(ref: Ref, idx: Any, value: Any) -> None:
     ref.set(value, () if idx is None else idx)
 
 
-def swap(ref: Ref, idx: Any, value: Any) -> Array:
+def swap(ref: Ref, idx: object, value: object) -> Array:
     """Write at an index, None for all, and return what was there.
 
     Raises:
@@ -70,7 +68,7 @@ def swap(ref: Ref, idx: Any, value: Any) -> Array:
     return ref.swap(value, () if idx is None else idx)
 
 
-def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+def addupdate(ref: Ref, idx: object, x: object) -> None:
     """Add at an index, None for all: `ref[idx] += x`, but what is named twice, twice.
 
     Raises:

@@ -338,7 +338,8 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
         TypeError: it is neither.
     """
     if callable(scalar_or_schedule):
-        return scalar_or_schedule  # type: ignore[no-any-return]  # as it was passed
+        schedule: Schedule = scalar_or_schedule
+        return schedule
     if vnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise TypeError(

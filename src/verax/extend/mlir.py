@@ -25,7 +25,7 @@ __all__ = [
 
 
 def serialize_portable_artifact(
-    mlir_module: Any, target: str, use_mixed_serialization: bool = False
+    mlir_module: object, target: str, use_mixed_serialization: bool = False
 ) -> bytes:
     """A module as a portable artifact.
 
@@ -41,7 +41,7 @@ def serialize_portable_artifact(
     return stablehlo_io.portable(mlir_module, target, use_mixed_serialization)
 
 
-def deserialize_portable_artifact(mlir_module: bytes, context: Any = None) -> Any:
+def deserialize_portable_artifact(mlir_module: bytes, context: object = None) -> Any:
     """The MLIR module of a portable artifact.
 
     Args:

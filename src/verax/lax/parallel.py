@@ -190,7 +190,7 @@ def meeting(
     return met
 
 
-def each_leaf(function: Callable[[Array], Any], x: Any) -> Any:
+def each_leaf(function: Callable[[Array], Any], x: object) -> Any:
     """A function of arrays on every leaf of a tree."""
     leaves, tree = pytrees.flatten(x)
     return tree.unflatten([function(as_array(leaf)) for leaf in leaves])
@@ -224,7 +224,7 @@ def axis_index(axis_name: AxisName) -> Array:
 
 
 def psum(
-    x: Any, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+    x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
 ) -> Any:
     """The sum over all elements of the axis, leaf by leaf; a constant times their
     number.
@@ -251,7 +251,7 @@ def psum(
 
 
 def pmean(
-    x: Any, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+    x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
 ) -> Any:
     """The mean over all elements of the axis, leaf by leaf.
 
@@ -275,7 +275,7 @@ def pmean(
 
 
 def pmax(
-    x: Any, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+    x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
 ) -> Any:
     """The largest of all elements of the axis, leaf by leaf and place by place.
 
@@ -291,7 +291,7 @@ def pmax(
 
 
 def pmin(
-    x: Any, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+    x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
 ) -> Any:
     """The smallest of all elements of the axis, leaf by leaf and place by place.
 
@@ -301,7 +301,7 @@ def pmin(
     return each_leaf(lambda leaf: reduce_min(met.gathered(leaf), (0,)), x)
 
 
-def pbroadcast(x: Any, axis_name: AxisName, source: object) -> Any:
+def pbroadcast(x: object, axis_name: AxisName, source: object) -> Any:
     """What element `source` of the axis has, for all, leaf by leaf.
 
     `source` is an integer or an integer scalar; where there is no such element, the
@@ -326,7 +326,7 @@ def pbroadcast(x: Any, axis_name: AxisName, source: object) -> Any:
     return each_leaf(lambda leaf: rows_at(stacked(leaf, names, sizes), place), x)
 
 
-def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
+def pcast(x: object, axis_name: AxisName, *, to: str) -> Any:
     """`x` as a value that may differ along the axes.
 
     Types do not say here along which axes a value differs, so it is `x` itself.
@@ -355,7 +355,7 @@ def only_varying(what: str, to: str) -> None:
 
 
 def all_gather(
-    x: Any,
+    x: object,
     axis_name: AxisName,
     *,
     axis_index_groups: IndexGroups | None = None,
@@ -391,7 +391,7 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Any,
+    x: object,
     axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
@@ -442,7 +442,7 @@ def check_share(what: str, x: Array, place: int, size: int, tiled: bool) -> None
 
 
 def all_to_all(
-    x: Any,
+    x: object,
     axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
@@ -497,7 +497,7 @@ def exchanged(x: Array, met: Meeting, split: int, joined: int) -> Array:
 
 
 def pswapaxes(
-    x: Any,
+    x: object,
     axis_name: AxisName,
     axis: int,
     *,
@@ -513,7 +513,7 @@ def pswapaxes(
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: object, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
     """Elements send values: `perm` has pairs (source, destination); the others get 0.
 
     Raises:
@@ -544,7 +544,7 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
     return each_leaf(lambda leaf: rows_at(stacked(leaf, names, sizes), mine), x)
 
 
-def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+def pshuffle(x: object, axis_name: AxisName, perm: Sequence[int]) -> Any:
     """Element i gets the value of element `perm[i]`, which is a permutation.
 
     Raises:

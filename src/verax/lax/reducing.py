@@ -114,7 +114,7 @@ def folded(
     return arrays, inits, jaxpr, tree
 
 
-def initial(x: Any, aval: ShapedArray, operation: Primitive | None) -> Any:
+def initial(x: object, aval: ShapedArray, operation: Primitive | None) -> Any:
     """An initial value for arrays of type `aval`.
 
     The neutral element of another dtype stands for that of the array's: 0.0 for 0, and
@@ -163,8 +163,8 @@ def after(operation: Primitive, y: Array, init: object, identity: Identity) -> A
 
 
 def reduce(
-    operands: Any,
-    init_values: Any,
+    operands: object,
+    init_values: object,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
     out_sharding: object = None,
@@ -232,8 +232,8 @@ def window_params(
 
 
 def reduce_window(
-    operand: Any,
-    init_value: Any,
+    operand: object,
+    init_value: object,
     computation: Callable[[Any, Any], Any],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,

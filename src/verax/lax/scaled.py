@@ -7,7 +7,6 @@ is repeated over the block and multiplied in before an ordinary product::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from verax.ir.dtypes import DType, DTypeLike, as_dtype, bfloat16
 from verax.ops.contraction.dot import dot_general
@@ -22,7 +21,7 @@ type DotDimensionNumbers = tuple[
 ]
 
 
-def check_scale(side: str, x: Any, scale: Any, contracted: Sequence[int]) -> None:
+def check_scale(side: str, x: object, scale: object, contracted: Sequence[int]) -> None:
     """Raise a TypeError unless a scale has the operand's sizes, or divides them."""
     own, given = aval_of(x), aval_of(scale)
     fits = own.ndim == given.ndim and all(
@@ -37,7 +36,7 @@ def check_scale(side: str, x: Any, scale: Any, contracted: Sequence[int]) -> Non
         )
 
 
-def scaled(x: Any, scale: Any, dtype: DType) -> Array:
+def scaled(x: object, scale: object, dtype: DType) -> Array:
     """`x` times a scale of its shape, or with fewer elements in some dimensions."""
     found = convert(x, dtype)
     if scale is None:
@@ -53,11 +52,11 @@ def scaled(x: Any, scale: Any, dtype: DType) -> Array:
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: object,
+    rhs: object,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
+    lhs_scale: object = None,
+    rhs_scale: object = None,
     dimension_numbers: DotDimensionNumbers | None = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:

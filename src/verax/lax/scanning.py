@@ -8,7 +8,7 @@ it has derivatives in both modes::
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from verax.api.tracing.argument_names import function_name, stands_for
 from verax.api.tracing.trace import leaf_avals
@@ -246,9 +246,9 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
     return next(iter(sizes.values()))
 
 
-def unrolling(unroll: object, count: int) -> int:
+def unrolling(unroll: SupportsIndex, count: int) -> int:
     """How many steps are written after each other; 0 and True mean all of them."""
-    steps = operator.index(unroll)  # type: ignore[arg-type]  # what has no index raises
+    steps = operator.index(unroll)
     if steps < 0:
         raise ValueError(
             "`unroll` must be a boolean or an integer of at least 0, not "

@@ -53,7 +53,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
         ) from None
 
 
-def dtype(x: Any) -> DType:
+def dtype(x: object) -> DType:
     """The dtype of an operand, or the one that a scalar type stands for.
 
     >>> print(dtype(1.0))
@@ -65,7 +65,7 @@ def dtype(x: Any) -> DType:
     return aval_of(x).dtype
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Array:
+def broadcast_like(arr: object, like_arr: object) -> Array:
     """`arr` in the shape of `like_arr`, to whose last dimensions its own correspond.
 
     Raises:
@@ -91,7 +91,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     return concatenate([expand_dims(x, (place,)) for x in operands], place)
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: object, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along a dimension, without it.
 
     Raises:
@@ -104,7 +104,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Array, ...]:
     )
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+def split(operand: object, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """The parts of the given sizes along a dimension.
 
     Raises:
@@ -125,7 +125,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     return found
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Array:
+def tile(operand: object, reps: Sequence[int]) -> Array:
     """The array repeated as a whole, `reps` times along each dimension.
 
     Raises:
@@ -142,7 +142,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Array:
     return reshape(wide, [n * m for n, m in zip(times, shape, strict=True)])
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
+def index_take(src: object, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """The slices of `src` at each of the indices, which are one vector per axis.
 
     They lie along a new first dimension; indices wrap around.
@@ -179,7 +179,7 @@ def wrapped(places: Array, size: int) -> Array:
     return found
 
 
-def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:
+def polynomial(x: object, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:
     """The polynomial with these coefficients, the constant first, by Horner's rule.
 
     It is unrolled whatever `unroll` says.
@@ -201,7 +201,7 @@ def polynomial(x: Any, coeffs: Sequence[Any], *, unroll: int | None = None) -> A
     )
 
 
-def leveled(x: Any, rank: int) -> Any:
+def leveled(x: object, rank: int) -> Any:
     """An operand with as many dimensions as the others; scalars stay."""
     own = len(aval_of(x).shape)
     return x if own in (0, rank) else broadcast_to_rank(x, rank)

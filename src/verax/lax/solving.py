@@ -74,7 +74,7 @@ class System(ReprMixin):
         """A function to one such tree, or a pair of it and more; the tree of that."""
         trees: list[PyTreeDef] = []
 
-        def flat(x: Any) -> list[Any]:
+        def flat(x: object) -> list[Any]:
             out = fun(x)
             if has_aux and not (isinstance(out, tuple | list) and len(out) == 2):
                 raise TypeError(
@@ -120,7 +120,7 @@ class System(ReprMixin):
         return [as_operand(x, aval) for x, aval in pairs]
 
 
-def system(name: str, what: str, tree: Any) -> System:
+def system(name: str, what: str, tree: object) -> System:
     leaves, structure = pytrees.flatten(tree)
     avals = leaf_avals(
         leaves, lambda: [f"{what}{p} of {name}" for p in paths(structure)]
@@ -130,7 +130,7 @@ def system(name: str, what: str, tree: Any) -> System:
 
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
-    b: Any,
+    b: object,
     solve: Callable[[Callable[[Any], Any], Any], Any],
     transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
     symmetric: bool = False,
@@ -201,7 +201,7 @@ def transpose_of(given: System, product: Body) -> Callable[[Any], Any]:
     count = len(given.leaves)
     linear = (*[False] * len(product.consts), *[True] * count)
 
-    def vecmat(x: Any) -> Any:
+    def vecmat(x: object) -> Any:
         jaxpr, mask = ENGINE.transpose(product.jaxpr, linear, (True,) * count)
         leaves, tree = pytrees.flatten(x)
         given.check(tree, leaf_avals(leaves, lambda: ["the vector"] * count), vecmat)
@@ -219,7 +219,7 @@ def transpose_of(given: System, product: Body) -> Callable[[Any], Any]:
 
 def custom_root(
     f: Callable[[Any], Any],
-    initial_guess: Any,
+    initial_guess: object,
     solve: Callable[[Callable[[Any], Any], Any], Any],
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
@@ -258,7 +258,7 @@ def custom_root(
                 f"initial_guess{path} is {aval}; convert it (astype)"
             )
 
-    def tangent(x: Any, y: Any) -> Any:
+    def tangent(x: object, y: object) -> Any:
         return tangent_solve(linearize(f, x)[1], y)
 
     function = guess.traced(f, f)

@@ -8,7 +8,6 @@ product with a matrix is three ordinary products, and its derivative theirs::
 """
 
 from enum import Enum
-from typing import Any
 
 from verax.ir.dtypes import int32
 from verax.lax.scanning import scan
@@ -134,8 +133,8 @@ def symmetric_product(
     a_matrix: ArrayLike,
     c_matrix: ArrayLike,
     *,
-    alpha: Any = 1.0,
-    beta: Any = 0.0,
+    alpha: object = 1.0,
+    beta: object = 0.0,
     symmetrize_output: bool = False,
 ) -> Array:
     """alpha A Aᵀ + beta C, for A (..., m, n) and a symmetric C (..., m, m).

@@ -10,7 +10,6 @@ transpose, so its derivative is itself and its adjoint the same kind of transfor
 from collections.abc import Sequence
 from math import prod
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -43,6 +42,7 @@ from verax.rules.rows.row import (
     Known,
     NDArray,
     Row,
+    Rows,
     Sample,
     Tangent,
     Zero,
@@ -223,4 +223,4 @@ def fft(x: object, fft_type: object, fft_lengths: Sequence[int]) -> Array:
     return fft_p.call(FftParams(kind, lengths), a)
 
 
-ROWS: tuple[Row[Any], ...] = (fft_p,)
+ROWS: Rows = (fft_p,)

@@ -53,9 +53,9 @@ from verax.ops.special import (
 from verax.ops.structure import create, joining, memories, reshard, shape, slicing
 from verax.ops.symbols import dim_as_value
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
-from verax.rules.rows.row import Row, names
+from verax.rules.rows.row import Row, Rows, names
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     *arith.ROWS,
     *exp_log.ROWS,
     *trig.ROWS,

@@ -169,7 +169,12 @@ def approximate_gamma(key: Array, alpha: Array, log_space: bool) -> Array:
 
 
 def gamma_of(
-    key: Array, alpha: Any, shape: Shape, dtype: DType, method: str, log_space: bool
+    key: Array,
+    alpha: ArrayLike,
+    shape: Shape,
+    dtype: DType,
+    method: str,
+    log_space: bool,
 ) -> Array:
     """Samples by a method; the approximate one computes in 32 bits or more."""
     if method == "exact":
@@ -261,7 +266,7 @@ def beta(
 
 
 def beta_of(
-    key: Array, a: Any, b: Any, shape: Shape, dtype: DType, method: str
+    key: Array, a: ArrayLike, b: ArrayLike, shape: Shape, dtype: DType, method: str
 ) -> Array:
     """x / (x + y) of gamma samples, whose logarithms are moved to a maximum of 0."""
     keys = several(key, 2)
@@ -297,7 +302,7 @@ def chisquare(
 
 
 def chisquare_of(
-    key: Array, df: Any, shape: Shape, dtype: DType, method: str = "exact"
+    key: Array, df: ArrayLike, shape: Shape, dtype: DType, method: str = "exact"
 ) -> Array:
     """Twice a gamma sample of half the degrees of freedom."""
     half = div(convert(df, dtype), constant_of(2, dtype))
@@ -322,7 +327,9 @@ def f(
     return from_key(f_of, "f", key, shape, dtype, out_sharding, dfnum, dfden)
 
 
-def f_of(key: Array, dfnum: Any, dfden: Any, shape: Shape, dtype: DType) -> Array:
+def f_of(
+    key: Array, dfnum: ArrayLike, dfden: ArrayLike, shape: Shape, dtype: DType
+) -> Array:
     """The quotient of two chi-square samples, each by its degrees of freedom."""
     below, above = several(key, 2)
     parts = []
@@ -349,7 +356,7 @@ def t(
     return from_key(t_of, "t", key, shape, dtype, out_sharding, df)
 
 
-def t_of(key: Array, df: Any, shape: Shape, dtype: DType) -> Array:
+def t_of(key: Array, df: ArrayLike, shape: Shape, dtype: DType) -> Array:
     """A normal sample over the root of a gamma sample, scaled."""
     first, second = several(key, 2)
     normal = draw_normal(first, shape, dtype)
@@ -390,7 +397,7 @@ def dirichlet(
     return compiled(dirichlet_of, typed, alpha, shape=(*sizes, given[-1]), dtype=found)
 
 
-def dirichlet_of(key: Array, alpha: Any, shape: Shape, dtype: DType) -> Array:
+def dirichlet_of(key: Array, alpha: ArrayLike, shape: Shape, dtype: DType) -> Array:
     """Gamma samples over their sum, from their logarithms."""
     logs = gamma_of(key, alpha, shape, dtype, "exact", True)
     if not shape[-1]:

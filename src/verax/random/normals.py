@@ -7,7 +7,6 @@ one, Φ⁻¹((1 + u) / 2) = √2 erf⁻¹(u), one for one::
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -118,7 +117,7 @@ def truncated_normal(
     )
 
 
-def truncated(u: Array, low: Any, high: Any) -> Array:
+def truncated(u: Array, low: ArrayLike, high: ArrayLike) -> Array:
     """Normal samples between bounds from uniform ones in [0, 1)."""
     root = math.sqrt(2)
     samples = normal_of(scaled(u, erf(div(low, root)), erf(div(high, root))))
@@ -152,7 +151,7 @@ def lognormal(
     return compiled(lognormal_of, symmetric(typed, sizes, found), scale)
 
 
-def lognormal_of(u: Array, sigma: Any) -> Array:
+def lognormal_of(u: Array, sigma: ArrayLike) -> Array:
     """Lognormal samples from uniform ones in (-1, 1)."""
     return exp(mul(normal_of(u), sigma))
 
@@ -207,7 +206,7 @@ def rayleigh(
     return from_uniform(rayleigh_of, "rayleigh", key, shape, dtype, out_sharding, scale)
 
 
-def rayleigh_of(u: Array, scale: Any) -> Array:
+def rayleigh_of(u: Array, scale: ArrayLike) -> Array:
     """Rayleigh samples from uniform ones in [0, 1)."""
     return mul(sqrt(mul(log(u), -2.0)), scale)
 
@@ -238,7 +237,7 @@ def wald(
     return compiled(wald_of, u, v, parameter(mean, found, sizes))
 
 
-def wald_of(u: Array, v: Array, m: Any) -> Array:
+def wald_of(u: Array, v: Array, m: ArrayLike) -> Array:
     """Wald samples from uniform ones in (-1, 1) and in [0, 1)."""
     y = integer_pow(normal_of(u), 2)
     square = integer_pow(m, 2)

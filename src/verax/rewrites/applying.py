@@ -75,7 +75,7 @@ class Applied(ReprMixin):
     def __call__(self, program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr: ...
     @overload
     def __call__[**P, R](self, program: Callable[P, R]) -> Callable[P, R]: ...
-    def __call__(self, program: Any) -> Any:
+    def __call__(self, program: object) -> Any:
         if isinstance(program, Jaxpr | ClosedJaxpr):
             return hoist(self.rewritten(opened(program)))
         if not callable(program):

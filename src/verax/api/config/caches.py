@@ -6,7 +6,6 @@ One idea: nothing is registered while a program runs; these functions look::
 """
 
 import gc
-from typing import Any
 
 from verax.api.custom.base import Home
 from verax.api.jit.function import PjitFunction
@@ -19,7 +18,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import ByFunction, is_memo
 
 
-def typeof(x: Any) -> ShapedArray:
+def typeof(x: object) -> ShapedArray:
     """The type of an array, tracer, scalar or reference: shape, dtype and weakness.
 
     Of a `ShapeDtypeStruct` it is the type that it describes.

@@ -247,7 +247,7 @@ def matching_leaves(
     what: str,
     tree: PyTreeDef,
     like: str,
-    found: Any,
+    found: object,
     name: str | None = None,
 ) -> list[Any]:
     """The leaves of `found`, which must have the structure `tree`; `name` is its name.

@@ -71,8 +71,8 @@ def symbolic_shape(
 
 
 def symbolic_args_specs(
-    args: Any,
-    shapes_specs: Any,
+    args: object,
+    shapes_specs: object,
     constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
 ) -> Any:
@@ -120,7 +120,7 @@ def is_symbolic_dim(p: object) -> bool:
     return isinstance(p, SymbolicDim)
 
 
-def symbolic_dim_bounds(dimension: Any) -> Bounds:
+def symbolic_dim_bounds(dimension: object) -> Bounds:
     """The least and the greatest value of a size, as far as they can be proved.
 
     Raises:

@@ -28,7 +28,7 @@ metadata = LazyModule("importlib.metadata")
 VARIABLES = ("VERAX_", "JAX_", "XLA_", "TF_CPP_")
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: object) -> Any:
     """Wait until every array in the tree is computed; returns the tree.
 
     >>> import verax, verax.numpy as vnp
@@ -39,7 +39,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: object) -> Any:
     """Start the transfers of all arrays of the tree to the host; returns the tree.
 
     >>> import verax, verax.numpy as vnp

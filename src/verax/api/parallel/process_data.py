@@ -20,7 +20,7 @@ from verax.rules.values.array import Array
 
 
 def make_array_from_process_local_data(
-    sharding: Any, local_data: Any, global_shape: Any = None
+    sharding: object, local_data: object, global_shape: object = None
 ) -> Any:
     """Arrays over all processes, of which each process passes its own part.
 

@@ -69,7 +69,7 @@ def to_portable(text: str) -> bytes:
     return portable(text, version_for(requirement))
 
 
-def portable(module: Any, version: str, mixed: bool = False) -> bytes:
+def portable(module: object, version: str, mixed: bool = False) -> bytes:
     """A module, or its text or bytecode, in the form of a version of StableHLO.
 
     `mixed` leaves operations of other dialects as they are.
@@ -94,7 +94,7 @@ def from_portable(data: bytes) -> str:
     return str(module_of(data))
 
 
-def module_of(data: bytes, context: Any = None) -> Any:
+def module_of(data: bytes, context: object = None) -> Any:
     """The module of a portable artifact, by default in a context of its own.
 
     Raises:

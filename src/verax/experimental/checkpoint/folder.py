@@ -71,7 +71,7 @@ class Checkpoints:
     def save(
         self,
         step: int,
-        tree: Any,
+        tree: object,
         *,
         wait: bool = True,
         overwrite: bool = False,
@@ -118,9 +118,9 @@ class Checkpoints:
     def restore(
         self,
         step: int | None = None,
-        like: Any = None,
+        like: object = None,
         *,
-        sharding: Any = None,
+        sharding: object = None,
         partial: bool = False,
     ) -> tuple[int, Any]:
         """A step, by default the latest, and its tree.

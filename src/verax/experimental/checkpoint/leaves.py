@@ -41,7 +41,7 @@ def file_name(process: int) -> str:
     return f"process-{process}.npz"
 
 
-def describe(path: str, number: int, leaf: Any) -> tuple[LeafRecord, list[Part]]:
+def describe(path: str, number: int, leaf: object) -> tuple[LeafRecord, list[Part]]:
     """The record of a leaf, without shards, and the parts that this process writes.
 
     Raises:
@@ -107,7 +107,7 @@ def part(number: int, start: tuple[int, ...], values: np.ndarray) -> Part:
     return Part(number, name, start, values)
 
 
-def put(value: Any) -> Any:
+def put(value: object) -> Any:
     """A Python number or string as JSON, exactly."""
     if isinstance(value, complex):
         return [value.real.hex(), value.imag.hex()]

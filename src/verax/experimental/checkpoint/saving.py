@@ -103,7 +103,7 @@ def attempt(saving: Saving, work: Callable[[], None]) -> None:
 
 def save(
     path: str | os.PathLike[str],
-    tree: Any,
+    tree: object,
     *,
     overwrite: bool = False,
     metadata: Json = None,
@@ -140,7 +140,7 @@ def save(
 
 def save_async(
     path: str | os.PathLike[str],
-    tree: Any,
+    tree: object,
     *,
     overwrite: bool = False,
     metadata: Json = None,
@@ -168,7 +168,7 @@ def save_async(
 
 def prepare(
     folder: Path,
-    tree: Any,
+    tree: object,
     overwrite: bool,
     metadata: Json,
     progress: bool,

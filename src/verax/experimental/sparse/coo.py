@@ -18,6 +18,7 @@ from verax.experimental.sparse import buffers
 from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.matmul import matrix_product
 from verax.experimental.sparse.util import Shape, as_shape, count_stored_elements
+from verax.ir.dtypes import DTypeLike
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -96,7 +97,7 @@ class COO(JAXSparse):
 
     @classmethod
     def fromdense(
-        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
+        cls, mat: object, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
     ) -> "COO":
         """The elements of a dense matrix that are not zero; see `coo_fromdense`."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
@@ -126,7 +127,7 @@ class COO(JAXSparse):
         )
 
     @override
-    def __matmul__(self, other: Any) -> Array:
+    def __matmul__(self, other: object) -> Array:
         x = dense_operand("COO", other)
         return product(self.data, self.row, self.col, x, self.shape)
 
@@ -149,7 +150,7 @@ def as_matrix_shape(name: str, shape: Sequence[int]) -> Shape:
     return found
 
 
-def dense_operand(name: str, x: Any) -> Array:
+def dense_operand(name: str, x: object) -> Array:
     """The right operand of a product.
 
     Raises:
@@ -193,7 +194,7 @@ def product(
 
 
 def coo_fromdense(
-    mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
+    mat: object, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
 ) -> COO:
     """The elements of a dense matrix that are not zero, `nse` of them."""
     x = vnp.asarray(mat)
@@ -208,7 +209,7 @@ def coo_todense(mat: COO) -> Array:
     return buffers.todense(mat.data, vnp.stack([mat.row, mat.col], -1), mat.shape)
 
 
-def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
+def coo_matvec(mat: COO, v: object, transpose: bool = False) -> Array:
     """The product of a matrix, or its transpose, and a vector."""
     x = vnp.asarray(v)
     if x.ndim != 1:
@@ -216,7 +217,7 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
     return product(mat.data, mat.row, mat.col, x, mat.shape, transpose)
 
 
-def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Array:
+def coo_matmat(mat: COO, B: object, *, transpose: bool = False) -> Array:
     """The product of a matrix, or its transpose, and a dense matrix."""
     x = vnp.asarray(B)
     if x.ndim != 2:

@@ -26,6 +26,7 @@ from verax.experimental.sparse.coo import (
 )
 from verax.experimental.sparse.matmul import compressed_product
 from verax.experimental.sparse.util import Shape, count_stored_elements
+from verax.ir.dtypes import DTypeLike
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -89,7 +90,7 @@ class Compressed(JAXSparse):
         return buffers.todense(self.data, vnp.stack(self.places(), -1), self.shape)
 
     @override
-    def __matmul__(self, other: Any) -> Array:
+    def __matmul__(self, other: object) -> Array:
         return self.times(dense_operand(type(self).__name__, other), False)
 
     def times(self, x: Array, transpose: bool) -> Array:
@@ -116,7 +117,7 @@ class CSR(Compressed):
 
     @classmethod
     def fromdense(
-        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
+        cls, mat: object, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
     ) -> "CSR":
         """The elements of a dense matrix that are not zero; see `csr_fromdense`."""
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
@@ -140,12 +141,12 @@ class CSC(Compressed):
 
     @classmethod
     def fromdense(
-        cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
+        cls, mat: object, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
     ) -> "CSC":
         """The elements of a dense matrix that are not zero, `nse` of them."""
         x = vnp.asarray(mat)
         as_matrix_shape("CSC.fromdense", x.shape)
-        return csr_fromdense(x.T, nse=nse, index_dtype=index_dtype).T  # type: ignore[no-any-return]  # a transpose may be any format
+        return csr_fromdense(x.T, nse=nse, index_dtype=index_dtype).transpose()
 
     @override
     def transpose(self, axes: Sequence[int] | None = None) -> CSR:
@@ -154,7 +155,7 @@ class CSC(Compressed):
 
 
 def csr_fromdense(
-    mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
+    mat: object, *, nse: int | None = None, index_dtype: DTypeLike = np.int32
 ) -> CSR:
     """The elements of a dense matrix that are not zero, `nse` of them."""
     x = vnp.asarray(mat)
@@ -170,7 +171,7 @@ def csr_todense(mat: CSR) -> Array:
     return mat.todense()
 
 
-def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
+def csr_matvec(mat: CSR, v: object, transpose: bool = False) -> Array:
     """The product of a matrix, or its transpose, and a vector."""
     x = vnp.asarray(v)
     if x.ndim != 1:
@@ -178,7 +179,7 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
     return mat.times(x, transpose)
 
 
-def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:
+def csr_matmat(mat: CSR, B: object, *, transpose: bool = False) -> Array:
     """The product of a matrix, or its transpose, and a dense matrix."""
     x = vnp.asarray(B)
     if x.ndim != 2:

@@ -10,7 +10,6 @@ data only in batch and dense dimensions::
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -158,7 +157,7 @@ def bcoo_broadcast_in_dim(
     *,
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
-    sharding: Any = None,
+    sharding: object = None,
 ) -> BCOO:
     """The array in a larger shape, as `lax.broadcast_in_dim`.
 
@@ -338,7 +337,7 @@ def bcoo_reshape(
     *,
     new_sizes: Sequence[int],
     dimensions: Sequence[int] | None = None,
-    sharding: Any = None,
+    sharding: object = None,
 ) -> BCOO:
     """The array in another shape, after a permutation of its dimensions.
 

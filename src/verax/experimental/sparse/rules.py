@@ -322,8 +322,9 @@ def while_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
     cond_consts, body_consts, carry = params.parts(operands)
 
     def again(carry: list[Any]) -> Array:
+        out: Array  # the predicate is dense
         [out] = evaluate(params.cond_jaxpr, [*cond_consts, *carry])
-        return out  # type: ignore[no-any-return]  # the predicate is dense
+        return out
 
     def step(carry: list[Any]) -> list[Any]:
         return plain_outputs(evaluate, params.body_jaxpr, [*body_consts, *carry])

@@ -75,14 +75,14 @@ def stored_mask(mat: Array, n_batch: int, n_dense: int) -> Array:
 
 
 def count_stored_elements_per_batch(
-    mat: Any, n_batch: int = 0, n_dense: int = 0
+    mat: object, n_batch: int = 0, n_dense: int = 0
 ) -> Array:
     """How many elements each batch element stores."""
     mask = stored_mask(vnp.asarray(mat), n_batch, n_dense)
     return mask.sum(tuple(range(n_batch, mask.ndim)))
 
 
-def count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Array:
+def count_stored_elements(mat: object, n_batch: int = 0, n_dense: int = 0) -> Array:
     """The most elements that a batch element stores."""
     counts = count_stored_elements_per_batch(mat, n_batch, n_dense)
     return counts.max(initial=0)

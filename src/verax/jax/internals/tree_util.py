@@ -29,7 +29,7 @@ _registry = Registry()
 
 
 def prefix_errors(
-    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+    prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
     """What keeps a tree from being a prefix of another: errors, but for a name.
 

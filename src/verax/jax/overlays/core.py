@@ -101,7 +101,7 @@ def get_opaque_trace_state(convention: str = "") -> TraceContext:
     return TraceContext()
 
 
-def get_aval(x: Any) -> ShapedArray:
+def get_aval(x: object) -> ShapedArray:
     """The type of a value."""
     return aval_of(x)
 

@@ -15,7 +15,7 @@ class Handlers(dict[type, Any]):
     def __init__(self) -> None:
         super().__init__({np.ndarray: np.asarray})
 
-    def __setitem__(self, kind: type, handler: Any) -> None:
+    def __setitem__(self, kind: type, handler: object) -> None:
         if handler is not self[np.ndarray]:
             raise NotImplementedError(
                 f"verax cannot be told how to take {kind!r} as an array; give the "

@@ -162,8 +162,9 @@ def placed(name: str, x: Array, device: Placement) -> Array:
     place = SingleDeviceSharding(device) if isinstance(device, Device) else device
     check_devices(f"{name} device", place)
     if not isinstance(x, ConcreteArray):
+        found: Array
         (found,) = constrained([x], (place,))
-        return found  # type: ignore[no-any-return]  # an array, as x is
+        return found
     if isinstance(place, NamedSharding) and place.explicit:
         place = place.update(spec=place.spec.padded(x.ndim))
     return put(x, place, committed=True)

@@ -6,8 +6,6 @@ scalar and a broadcast::
     zeros((2, 3)), full(4, 1.5), ones_like(x)
 """
 
-from typing import Any
-
 import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray
@@ -37,7 +35,7 @@ from verax.rules.values.sizes import is_index
 from verax.rules.values.state import STATE
 
 
-def filled(shape: Shape, value: Any, dtype: DType, weak: bool = False) -> Array:
+def filled(shape: Shape, value: object, dtype: DType, weak: bool = False) -> Array:
     """A Python or NumPy scalar everywhere."""
     interpreter = STATE.interpreter
     if dtype is float0:
@@ -157,7 +155,7 @@ def full(
 
 
 def like(
-    name: str, a: Any, dtype: DTypeLike | None, shape: ShapeLike | None
+    name: str, a: object, dtype: DTypeLike | None, shape: ShapeLike | None
 ) -> tuple[Shape, DType, bool]:
     """Shape, dtype and weakness of an array like `a`, unless they are given.
 
@@ -178,7 +176,7 @@ def like(
 
 
 def zeros_like(
-    a: Any,
+    a: object,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
@@ -190,7 +188,7 @@ def zeros_like(
 
 
 def ones_like(
-    a: Any,
+    a: object,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
@@ -202,7 +200,7 @@ def ones_like(
 
 
 def empty_like(
-    prototype: Any,
+    prototype: object,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
     *,
@@ -213,7 +211,7 @@ def empty_like(
 
 
 def full_like(
-    a: Any,
+    a: object,
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: ShapeLike | None = None,
@@ -233,8 +231,8 @@ def full_like(
 
 def constant_like(
     name: str,
-    a: Any,
-    value: Any,
+    a: object,
+    value: object,
     dtype: DTypeLike | None,
     shape: ShapeLike | None,
     device: Placement,
@@ -249,7 +247,7 @@ def constant_like(
     return as_split(found, a, place)
 
 
-def as_split(x: Array, a: Any, place: Placement) -> Array:
+def as_split(x: Array, a: object, place: Placement) -> Array:
     """`x`, which is like `a`, where `a` is, if nothing else is said.
 
     That is on the devices that an array at hand is committed to, or where new arrays
@@ -269,7 +267,7 @@ def as_split(x: Array, a: Any, place: Placement) -> Array:
     return x if explicit is None or not alike else retyped(x, explicit)
 
 
-def typed_fill(sizes: Shape, value: Any, dtype: DType, weak: bool) -> Array:
+def typed_fill(sizes: Shape, value: object, dtype: DType, weak: bool) -> Array:
     """`filled`, whose literal is a Python scalar where the result is weak."""
     if not weak:
         return filled(sizes, value, dtype)

@@ -82,7 +82,7 @@ def take(
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
+    fill_value: object = None,
 ) -> Array:
     """The parts of `a` at `indices` along `axis`, or of the flat array.
 
@@ -203,7 +203,7 @@ def take_along_axis(
     indices: ArrayLike,
     axis: int | None = -1,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
+    fill_value: object = None,
     *,
     wrap_negative_indices: bool = True,
 ) -> Array:

@@ -6,8 +6,6 @@ elements that `where` leaves out; the rest is one row::
     sum(x, axis=0), max(x, keepdims=True), mean(x, where=x > 0)
 """
 
-from typing import Any
-
 import numpy as np
 
 from verax.backend.eager.composites import remembered
@@ -74,7 +72,7 @@ def fold(
     return keep_dims(found, x.shape, axes) if keepdims and axes else found
 
 
-def masked(name: str, x: Array, where: Where, identity: Any) -> Array:
+def masked(name: str, x: Array, where: Where, identity: object) -> Array:
     """`x` with `identity` where the mask `where` is false.
 
     Raises:

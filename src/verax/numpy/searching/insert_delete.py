@@ -6,8 +6,6 @@ old parts, joined, or one gather of them::
     delete(x, [0, 2]), insert(x, 1, values, axis=0), trim_zeros(x)
 """
 
-from typing import Any
-
 import numpy as np
 
 from verax.ir.dtypes import int32, is_integer
@@ -37,7 +35,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.sizes import AxisError
 
 
-def kept_places(name: str, obj: Any, n: int) -> np.ndarray:
+def kept_places(name: str, obj: object, n: int) -> np.ndarray:
     """Which of `n` places are named by an int, a slice, ints or booleans."""
     hit = np.zeros(n, bool)
     if isinstance(obj, slice):
@@ -61,7 +59,7 @@ def kept_places(name: str, obj: Any, n: int) -> np.ndarray:
 
 def delete(
     arr: ArrayLike,
-    obj: Any,
+    obj: object,
     axis: int | None = None,
     *,
     assume_unique_indices: bool = False,
@@ -115,7 +113,7 @@ def joined_runs(x: Array, places: np.ndarray, axis: int) -> Array:
 
 
 def insert(
-    arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None
+    arr: ArrayLike, obj: object, values: ArrayLike, axis: int | None = None
 ) -> Array:
     """`arr` with `values` put in before the places `obj`.
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.jaxpr import Atom, Jaxpr, Params
 from verax.ir.records import QUIET, ReprMixin
 from verax.rules.programs.calling import Rebind, pull, push, spread_batch
 from verax.rules.rows.emitter import Emitter, Operand
@@ -117,7 +117,7 @@ def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
     first, second, waiting = engine.split(p.jaxpr, unknowns(args))
     given = knowns(args)
     count = len(waiting) - sum(waiting)
-    place = {var: i for i, var in enumerate(first.invars)}
+    place: dict[Atom, int] = {var: i for i, var in enumerate(first.invars)}
     saved = first.outvars[count:]
     made = tuple(a not in place for a in saved)
     slim, needed = engine.dce(first, (True,) * count + made)
@@ -125,7 +125,7 @@ def split_call(engine: Engine, p: CallParams, args: Sequence[Known]) -> Split:
     outs = jit_p.bind(evolve(p, jaxpr=slim), *chosen(needed, given)) if runs else ()
     fresh = iter(outs[count:])
     residuals = [
-        next(fresh) if flag else given[place[a]]  # type: ignore[index]  # an input
+        next(fresh) if flag else given[place[a]]
         for a, flag in zip(saved, made, strict=True)
     ]
 

@@ -10,7 +10,7 @@ batch. On the parts of a mesh each device calls the function for its own part::
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -34,6 +34,7 @@ from verax.rules.rows.row import (
     MissingRule,
     NDArray,
     Row,
+    Rows,
     Tangent,
     TransposeRule,
     Zero,
@@ -364,4 +365,4 @@ def silenced(jaxpr: Jaxpr) -> Jaxpr:
     return dropping(jaxpr, SHOWN)
 
 
-ROWS: tuple[Row[Any], ...] = (pure_callback_p, io_callback_p, debug_callback_p)
+ROWS: Rows = (pure_callback_p, io_callback_p, debug_callback_p)

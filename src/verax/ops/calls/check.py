@@ -9,7 +9,7 @@ value instead and return it; see `verax.transforms.checks`::
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -34,7 +34,7 @@ from verax.rules.programs.failures import (
 )
 from verax.rules.programs.host import CallbackError
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
-from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent
+from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Tangent
 from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
@@ -201,4 +201,4 @@ def unchecked(jaxpr: Jaxpr) -> Jaxpr:
     return dropping(jaxpr, CHECKS)
 
 
-ROWS: tuple[Row[Any], ...] = (check_p,)
+ROWS: Rows = (check_p,)

@@ -31,6 +31,7 @@ from verax.rules.rows.row import (
     Engine,
     Known,
     Row,
+    Rows,
     Sample,
     Split,
     Tangent,
@@ -325,4 +326,4 @@ def named(x: object, name: str) -> Array:
     return name_p.call(NameParams(name), x)
 
 
-ROWS: tuple[Row[Any], ...] = (checkpoint_p, optimization_barrier_p, name_p)
+ROWS: Rows = (checkpoint_p, optimization_barrier_p, name_p)

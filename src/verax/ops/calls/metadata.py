@@ -9,7 +9,6 @@ that every transformation keeps it; and a value marks the operation that made it
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any
 
 from attrs import frozen
 from pyrsistent import pvector
@@ -21,7 +20,7 @@ from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p
 from verax.ops.calls.checkpoint import drawn_avals
 from verax.rules.families.annotations import annotation
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Row, Sample
+from verax.rules.rows.row import Rows, Sample
 from verax.rules.values.array import Array
 
 
@@ -81,4 +80,4 @@ def marked(x: object, attributes: Attributes) -> Array:
     return xla_metadata_value_p.call(MarkParams(attributes), x)
 
 
-ROWS: tuple[Row[Any], ...] = (xla_metadata_value_p,)
+ROWS: Rows = (xla_metadata_value_p,)

@@ -7,13 +7,12 @@ have one::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from attrs import frozen
 
 from verax.ir.effects import DEBUG, Effect
 from verax.ir.jaxpr import Params
-from verax.rules.rows.row import Engine, Row, Tangent
+from verax.rules.rows.row import Engine, Row, Rows, Tangent
 from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
 
@@ -52,4 +51,4 @@ dce_sink_p: Row[SinkParams] = Row(
     sharding=whole_results,
 )
 
-ROWS: tuple[Row[Any], ...] = (dce_sink_p,)
+ROWS: Rows = (dce_sink_p,)

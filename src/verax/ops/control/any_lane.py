@@ -9,13 +9,12 @@ itself::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops.reductions.reduce import reduce_or
-from verax.rules.rows.row import Axis, Engine, Row
+from verax.rules.rows.row import Axis, Engine, Row, Rows
 from verax.rules.values.array import Array
 
 
@@ -58,4 +57,4 @@ def any_lane(x: Array) -> Array:
     return any_lane_p.call(NO_PARAMS, x)
 
 
-ROWS: tuple[Row[Any], ...] = (any_lane_p,)
+ROWS: Rows = (any_lane_p,)

@@ -10,7 +10,6 @@ which stores few carries and computes the others again (see `blocks`)::
 from collections.abc import Sequence
 from itertools import repeat
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from verax.ops.structure.shape import reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.programs.calling import pull
 from verax.rules.rows.masks import chosen, knowns, merged, unknowns
-from verax.rules.rows.row import Engine, Known, Row, Split, Tangent
+from verax.rules.rows.row import Engine, Known, Row, Rows, Split, Tangent
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
@@ -151,4 +150,4 @@ bounded_while_p: Row[BoundedWhileParams] = looping(
     ),
 )
 
-ROWS: tuple[Row[Any], ...] = (checkpointed_scan_p, bounded_while_p)
+ROWS: Rows = (checkpointed_scan_p, bounded_while_p)

@@ -13,7 +13,6 @@ choice, or one with effects, becomes a loop over the batch elements instead::
 from collections.abc import Sequence
 from itertools import repeat
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import evolve
@@ -71,6 +70,7 @@ from verax.rules.rows.row import (
     Known,
     Linear,
     Row,
+    Rows,
     Sample,
     Split,
     Tangent,
@@ -375,4 +375,4 @@ cond_lanes_p: Row[CondLanesParams] = Row(
     sharding=as_typed,
 )
 
-ROWS: tuple[Row[Any], ...] = (platform_index_p, cond_p, cond_lanes_p)
+ROWS: Rows = (platform_index_p, cond_p, cond_lanes_p)

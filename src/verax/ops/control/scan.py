@@ -8,7 +8,6 @@ program never grows with the length::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from attrs import evolve
@@ -40,7 +39,7 @@ from verax.rules.rows.masks import (
     live,
     nonzeros,
 )
-from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent
+from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Tangent
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.typed import ShardingTypeError
@@ -238,4 +237,4 @@ def scanning[P: ScanParams](
 
 scan_p = scanning("scan", ScanParams, split_scan, transpose_scan)
 
-ROWS: tuple[Row[Any], ...] = (scan_p,)
+ROWS: Rows = (scan_p,)

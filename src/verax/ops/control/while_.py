@@ -9,7 +9,6 @@ it runs, so it has no transpose::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from attrs import evolve
 
@@ -65,6 +64,7 @@ from verax.rules.rows.row import (
     Linear,
     MissingRule,
     Row,
+    Rows,
     Split,
     Tangent,
 )
@@ -392,4 +392,4 @@ def looping[P: WhileParams](
 
 while_p = looping("while", WhileParams, split_while, transpose_while)
 
-ROWS: tuple[Row[Any], ...] = (while_p,)
+ROWS: Rows = (while_p,)

@@ -9,7 +9,6 @@ its adjoints are convolutions again, in which strides and dilations change place
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from attrs import evolve
 
@@ -33,7 +32,7 @@ from verax.ops.structure.shape import move_axis, reshape
 from verax.ops.windows.geometry import adjoint_padding, dilated
 from verax.rules.families.bilinear import jvp_bilinear, transpose_bilinear
 from verax.rules.rows.eager_costs import large
-from verax.rules.rows.row import Axis, Engine, Row
+from verax.rules.rows.row import Axis, Engine, Row, Rows
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 
@@ -239,4 +238,4 @@ conv_general_dilated_p: Row[ConvParams] = Row(
 )
 
 
-ROWS: tuple[Row[Any], ...] = (conv_general_dilated_p,)
+ROWS: Rows = (conv_general_dilated_p,)

@@ -7,7 +7,6 @@ it means the function; over a mesh, XLA asks the rule what each device computes:
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from attrs import frozen
 
@@ -22,6 +21,7 @@ from verax.rules.rows.row import (
     Known,
     MissingRule,
     Row,
+    Rows,
     Tangent,
 )
 from verax.rules.values.array import Array
@@ -117,4 +117,4 @@ custom_partitioning_p: Row[PartitioningParams] = custom_row(
     batch=batch_refused,
     lower=lower_partitioned,
 )
-ROWS: tuple[Row[Any], ...] = (custom_partitioning_p,)
+ROWS: Rows = (custom_partitioning_p,)

@@ -11,7 +11,6 @@ Christianson, "Reverse accumulation and implicit functions" (1998).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from attrs import evolve, frozen
 
@@ -36,6 +35,7 @@ from verax.rules.rows.row import (
     Known,
     MissingRule,
     Row,
+    Rows,
     Tangent,
     Zero,
     as_typed,
@@ -303,4 +303,4 @@ custom_root_p: Row[CustomRootParams] = Row(
     sharding=as_typed,
 )
 
-ROWS: tuple[Row[Any], ...] = (linear_solve_p, custom_root_p)
+ROWS: Rows = (linear_solve_p, custom_root_p)

@@ -38,7 +38,7 @@ from verax.rules.families.elementwise import (
 )
 from verax.rules.rows.eager_costs import HUGE, huge, of
 from verax.rules.rows.emitter import Emitter, Operand, compared
-from verax.rules.rows.row import Domain, Row, Tangent, Zero
+from verax.rules.rows.row import Domain, Rows, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import (
     ANYTHING,
@@ -389,7 +389,7 @@ def nextafter(x1: object, x2: object) -> Array:
     return nextafter_p.call(NO_PARAMS, *alike(x1, x2))
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     neg_p,
     add_p,
     sub_p,

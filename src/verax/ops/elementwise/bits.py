@@ -8,7 +8,6 @@ out, and its amount is read without sign::
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import elementwise, stablehlo
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Domain, Row
+from verax.rules.rows.row import Domain, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import BITS, INTEGER
 from verax.rules.values.operands import alike
@@ -222,7 +221,7 @@ def clz(x: object) -> Array:
     return clz_p.call(NO_PARAMS, x)
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     not_p,
     and_p,
     or_p,

@@ -7,7 +7,6 @@ One row per direction; NaN is unequal to everything, itself included, except in 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops.base.xla_semantics import total_order_key
 from verax.rules.families.elementwise import elementwise, stablehlo
 from verax.rules.rows.emitter import Emitter, Operand, compared, direction
-from verax.rules.rows.row import NDArray, Row
+from verax.rules.rows.row import NDArray, Row, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, ORDERED, Kind
 from verax.rules.values.operands import alike
@@ -130,7 +129,7 @@ def key_pair(x: object, y: object) -> tuple[Array, Array] | None:
     return (x, y) if isinstance(y, Array) and x.aval.dtype == y.aval.dtype else None
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     eq_p,
     ne_p,
     lt_p,

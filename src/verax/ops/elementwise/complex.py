@@ -6,8 +6,6 @@ with the imaginary part of z is therefore -i ct::
     imag_p: y = Im z,  transpose: conj(complex(0, ct))
 """
 
-from typing import Any
-
 import numpy as np
 
 from verax.ir.dtypes import (
@@ -21,7 +19,7 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import chlo, elementwise, stablehlo
-from verax.rules.rows.row import Row
+from verax.rules.rows.row import Rows
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import COMPLEX, FLOAT, Kind
@@ -98,4 +96,4 @@ def conj(x: object) -> Array:
     return complex(x, 0.0)
 
 
-ROWS: tuple[Row[Any], ...] = (real_p, imag_p, complex_p, conj_p)
+ROWS: Rows = (real_p, imag_p, complex_p, conj_p)

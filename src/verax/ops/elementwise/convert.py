@@ -8,7 +8,7 @@ transposition; the real part is what a complex number keeps as a real one::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -36,7 +36,7 @@ from verax.rules.families.elementwise import SHAPES, parametric
 from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import conversion, huge
 from verax.rules.rows.emitter import Emitter, Operand, compared
-from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Row, Sample, Zero
+from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Row, Rows, Sample, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, FLOAT, KEY, kind_name
 from verax.rules.values.lazy import LazyModule
@@ -365,7 +365,7 @@ def reduce_precision(operand: object, exponent_bits: int, mantissa_bits: int) ->
     return reduce_precision_p.call(params, operand)
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     convert_element_type_p,
     bitcast_convert_type_p,
     reduce_precision_p,

@@ -7,7 +7,6 @@ Derivatives use the result where that saves a transcendental function::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ from verax.rules.families.elementwise import (
 from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.eager_costs import huge, large
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Domain, NDArray, Row, Sample
+from verax.rules.rows.row import Domain, NDArray, Rows, Sample
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANY_FLOAT, FLOAT, INTEGER, NUMBER
@@ -390,7 +389,7 @@ logaddexp_p = elementwise(
     costly=large,
 )
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     exp_p,
     exp2_p,
     expm1_p,

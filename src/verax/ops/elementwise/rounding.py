@@ -18,7 +18,7 @@ from verax.ir.jaxpr import NO_PARAMS, Params
 from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import elementwise, parametric, stablehlo
 from verax.rules.rows.eager_costs import huge
-from verax.rules.rows.row import Domain, NDArray, Row
+from verax.rules.rows.row import Domain, NDArray, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 
@@ -110,4 +110,4 @@ def is_finite(x: object) -> Array:
     return is_finite_p.call(NO_PARAMS, x)
 
 
-ROWS: tuple[Row[Any], ...] = (floor_p, ceil_p, round_p, is_finite_p)
+ROWS: Rows = (floor_p, ceil_p, round_p, is_finite_p)

@@ -40,6 +40,7 @@ from verax.rules.rows.row import (
     Linear,
     NDArray,
     Row,
+    Rows,
     Sample,
     Tangent,
     Zero,
@@ -297,4 +298,4 @@ def copy(x: object) -> Array:
     return copy_p.call(NO_PARAMS, x)
 
 
-ROWS: tuple[Row[Any], ...] = (select_n_p, clamp_p, stop_gradient_p, copy_p)
+ROWS: Rows = (select_n_p, clamp_p, stop_gradient_p, copy_p)

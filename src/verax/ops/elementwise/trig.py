@@ -5,8 +5,6 @@ A row per function, in closed form::
     sin_p: y = sin x,  dy = t cos x
 """
 
-from typing import Any
-
 import numpy as np
 
 from verax.ir.jaxpr import NO_PARAMS
@@ -19,7 +17,7 @@ from verax.ops.elementwise.exp_log import one_minus_square, rsqrt, square
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import amended, chlo, elementwise, stablehlo
 from verax.rules.rows.eager_costs import large
-from verax.rules.rows.row import Domain, Row
+from verax.rules.rows.row import Domain, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.operands import alike
 
@@ -204,7 +202,7 @@ def atanh(x: object) -> Array:
     return atanh_p.call(NO_PARAMS, x)
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     sin_p,
     cos_p,
     tan_p,

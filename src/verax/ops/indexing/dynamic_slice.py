@@ -11,7 +11,7 @@ window is to write it into zeros; along one dimension the others are taken whole
 import builtins
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -48,7 +48,7 @@ from verax.rules.rows.row import (
     Engine,
     Known,
     Linear,
-    Row,
+    Rows,
     Sample,
     Tangent,
 )
@@ -413,7 +413,7 @@ def dynamic_update_slice(
     return dynamic_update_slice_p.call(params, *alike(operand, update), *starts)
 
 
-ROWS: tuple[Row[Any], ...] = (dynamic_slice_p, dynamic_update_slice_p)
+ROWS: Rows = (dynamic_slice_p, dynamic_update_slice_p)
 
 
 def starts_along(

@@ -48,7 +48,7 @@ from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import move_axis
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.masks import dense
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Tangent, Zero
+from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Rows, Tangent, Zero
 from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -294,4 +294,4 @@ def scatter_add(
     )
 
 
-ROWS: tuple[Row[Any], ...] = (gather_p, scatter_add_p)
+ROWS: Rows = (gather_p, scatter_add_p)

@@ -9,7 +9,6 @@ last update, to all factors, or in equal shares to those that are the extreme::
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,16 @@ from verax.ops.indexing.scatter_impl import (
 from verax.ops.structure.create import full, iota, ones, zeros
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.rows.masks import dense, sum_of
-from verax.rules.rows.row import Engine, JvpRule, Known, Linear, Row, Tangent, Zero
+from verax.rules.rows.row import (
+    Engine,
+    JvpRule,
+    Known,
+    Linear,
+    Row,
+    Rows,
+    Tangent,
+    Zero,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, KEY, NUMBER, ORDERED
 
@@ -343,7 +351,7 @@ def scatter_max(
     return scattered(scatter_max_p, arrays, dimension_numbers, promises, mode)
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     scatter_p,
     scatter_sub_p,
     scatter_mul_p,

@@ -13,7 +13,6 @@ arXiv:1701.00392, section 4.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -60,7 +59,7 @@ from verax.rules.families.lapack import (
 )
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, flag
-from verax.rules.rows.row import NDArray, Row
+from verax.rules.rows.row import NDArray, Row, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -398,4 +397,4 @@ def eig(
     return list(eig_p.bind(p, as_operand(x)))
 
 
-ROWS: tuple[Row[Any], ...] = (eigh_p, eig_p)
+ROWS: Rows = (eigh_p, eig_p)

@@ -39,7 +39,7 @@ from verax.rules.families.lapack import (
     square,
 )
 from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
-from verax.rules.rows.row import Engine, Known, NDArray, Row, Tangent, Zero
+from verax.rules.rows.row import Engine, Known, NDArray, Row, Rows, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less
@@ -472,7 +472,7 @@ def tridiagonal_solve(
     return tridiagonal_solve_p.call(p, *given)
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     schur_p,
     hessenberg_p,
     tridiagonal_p,

@@ -49,7 +49,7 @@ from verax.rules.families.lapack import (
 from verax.rules.families.linear import Pushed, one_pushed, zero_jvp
 from verax.rules.programs.while_lowering import repeat
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import NDArray, Row, Zero
+from verax.rules.rows.row import NDArray, Row, Rows, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
@@ -153,15 +153,17 @@ def lu_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
 @pure()
 def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArray]]:
     """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
+    found: Callable[[NDArray], Sequence[NDArray]]
     (found,) = lapack.get_lapack_funcs(("getrf",), dtype=dtype)
-    return found  # type: ignore[no-any-return]  # scipy has no types
+    return found
 
 
 @pure()
 def exchanging(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """LAPACK's copy of a matrix with its rows exchanged, for a dtype."""
+    found: Callable[..., Any]
     (found,) = lapack.get_lapack_funcs(("laswp",), dtype=dtype)
-    return found  # type: ignore[no-any-return]  # scipy has no types
+    return found
 
 
 def evaluate_lu(p: NoParams, a: NDArray) -> Sequence[NDArray]:
@@ -305,4 +307,4 @@ def inverse_order(order: Array) -> Array:
     return reduce_sum(select(here, numbers, 0), (order.ndim - 1,))
 
 
-ROWS: tuple[Row[Any], ...] = (lu_pivots_to_permutation_p, lu_p)
+ROWS: Rows = (lu_pivots_to_permutation_p, lu_p)

@@ -11,7 +11,6 @@ functions with application in optimum experimental design, arXiv:1001.1654.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -43,7 +42,7 @@ from verax.rules.families.lapack import (
 )
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, i64s
-from verax.rules.rows.row import NDArray, Row, Zero
+from verax.rules.rows.row import NDArray, Row, Rows, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less
@@ -314,4 +313,4 @@ def qr(
     return qr_p.bind(QrParams(pivoting, full_matrices), as_operand(x))
 
 
-ROWS: tuple[Row[Any], ...] = (geqrf_p, householder_product_p, qr_p)
+ROWS: Rows = (geqrf_p, householder_product_p, qr_p)

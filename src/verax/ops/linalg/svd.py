@@ -12,7 +12,6 @@ arXiv:1909.02659.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -48,7 +47,7 @@ from verax.rules.families.lapack import (
 )
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
-from verax.rules.rows.row import NDArray, Row
+from verax.rules.rows.row import NDArray, Row, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less
@@ -308,4 +307,4 @@ def svd(
     return u, s, vh
 
 
-ROWS: tuple[Row[Any], ...] = (svd_p,)
+ROWS: Rows = (svd_p,)

@@ -59,6 +59,7 @@ from verax.rules.rows.row import (
     Linear,
     NDArray,
     Row,
+    Rows,
     Sample,
     Tangent,
     Zero,
@@ -74,15 +75,17 @@ lapack = LazyModule("scipy.linalg.lapack")
 @pure()
 def factoring(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
+    found: Callable[..., Any]
     (found,) = lapack.get_lapack_funcs(("potrf",), dtype=dtype)
-    return found  # type: ignore[no-any-return]  # scipy has no types
+    return found
 
 
 @pure()
 def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """BLAS's solution of triangular equations for a dtype."""
+    found: Callable[..., Any]
     (found,) = blas.get_blas_funcs(("trsm",), dtype=dtype)
-    return found  # type: ignore[no-any-return]  # scipy has no types
+    return found
 
 
 def evaluate_cholesky(p: NoParams, x: NDArray) -> Sequence[NDArray]:
@@ -376,4 +379,4 @@ def triangular_solve(
     return reshape(x, side.shape)
 
 
-ROWS: tuple[Row[Any], ...] = (cholesky_p, triangular_solve_p)
+ROWS: Rows = (cholesky_p, triangular_solve_p)

@@ -38,7 +38,16 @@ from verax.ops.structure.create import iota
 from verax.ops.structure.shape import at_front, batched_at, move_axis, reshape
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Axis, BatchRule, Engine, Row, Tangent, TypeRule, Zero
+from verax.rules.rows.row import (
+    Axis,
+    BatchRule,
+    Engine,
+    Row,
+    Rows,
+    Tangent,
+    TypeRule,
+    Zero,
+)
 from verax.rules.values.array import Array
 
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
@@ -430,7 +439,7 @@ axis_index_p: Row[CollectiveParams] = Row(
     lower=lambda e, p, xs, outs: own_index(e, meeting(e, p.axes, p.groups)),
 )
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     psum_p,
     all_gather_p,
     reduce_scatter_p,

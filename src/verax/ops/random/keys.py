@@ -10,7 +10,6 @@ here is a raw function of the generator on those words::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from verax.ops.random.generators import (
 from verax.ops.reductions.reduce import reduce_and
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.families.elementwise import common_shape
-from verax.rules.rows.row import Axis, Row, Sample
+from verax.rules.rows.row import Axis, Rows, Sample
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import INTEGER
@@ -286,7 +285,7 @@ def random_bits(keys: object, bit_width: int, shape: Sequence[int]) -> Array:
     return random_bits_p.call(params, keys)
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     random_seed_p,
     random_wrap_p,
     random_unwrap_p,

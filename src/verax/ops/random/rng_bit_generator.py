@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from enum import IntEnum
 from math import prod
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -33,7 +32,7 @@ from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Axis, Engine, NDArray, Row, Sample
+from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Sample
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -267,4 +266,4 @@ def rng_bit_generator(
     return bitcast_convert_type_p.call(BitcastParams(uint64), pairs), bits
 
 
-ROWS: tuple[Row[Any], ...] = (rng_bit_generator_p,)
+ROWS: Rows = (rng_bit_generator_p,)

@@ -13,7 +13,6 @@ Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011.
 from collections.abc import Sequence
 from math import prod
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -39,7 +38,7 @@ from verax.rules.families.elementwise import batch_elementwise, common_shape
 from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
-from verax.rules.rows.row import Row, Sample
+from verax.rules.rows.row import Row, Rows, Sample
 from verax.rules.rows.type_shardings import axis_by_axis
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
@@ -284,4 +283,4 @@ def seed(value: object) -> Array:
     return joined(second, first)
 
 
-ROWS: tuple[Row[Any], ...] = (threefry2x32_p,)
+ROWS: Rows = (threefry2x32_p,)

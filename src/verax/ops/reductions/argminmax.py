@@ -8,7 +8,6 @@ by two plain reductions: on CPU 8 times as fast as one reduction of pairs::
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -33,7 +32,7 @@ from verax.rules.rows.emitter import (
     folded,
     i64,
 )
-from verax.rules.rows.row import NDArray, Row, Sample
+from verax.rules.rows.row import NDArray, Row, Rows, Sample
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
@@ -193,4 +192,4 @@ def argmin(operand: object, axis: int, index_dtype: DTypeLike) -> Array:
     return arg(argmin_p, operand, axis, index_dtype)
 
 
-ROWS: tuple[Row[Any], ...] = (argmax_p, argmin_p)
+ROWS: Rows = (argmax_p, argmin_p)

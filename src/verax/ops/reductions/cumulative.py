@@ -8,7 +8,6 @@ pairs (value, tangent) by an associative rule, in log-many steps::
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from verax.rules.families.cumulative import ScanParams, named, running
 from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
 from verax.rules.families.reducer import EXTREMES, highest, lowest
 from verax.rules.rows.emitter import Emitter, Operand, compared
-from verax.rules.rows.row import JvpRule, NDArray, Row
+from verax.rules.rows.row import JvpRule, NDArray, Row, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANY_FLOAT, NUMBER, REAL
@@ -302,7 +301,7 @@ def cumlogsumexp(operand: object, axis: int = 0, reverse: bool = False) -> Array
     return cumulative(cumlogsumexp_p, operand, axis, reverse)
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     cumsum_p,
     cumprod_p,
     cummax_p,

@@ -40,6 +40,7 @@ from verax.rules.rows.row import (
     Engine,
     NDArray,
     Row,
+    Rows,
     Sample,
     Tangent,
     Zero,
@@ -358,4 +359,4 @@ def top_k(
     return [move_axis(values, last, place), move_axis(places, last, place)]
 
 
-ROWS: tuple[Row[Any], ...] = (sort_p, top_k_p)
+ROWS: Rows = (sort_p, top_k_p)

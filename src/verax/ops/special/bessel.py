@@ -35,7 +35,7 @@ from verax.ops.structure.create import full_like
 from verax.rules.families.elementwise import elementwise
 from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Domain, Row
+from verax.rules.rows.row import Domain, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 from verax.rules.values.lazy import LazyModule
@@ -155,4 +155,4 @@ def bessel_i1e(x: object) -> Array:
     return bessel_i1e_p.call(NO_PARAMS, x)
 
 
-ROWS: tuple[Row[Any], ...] = (bessel_i0e_p, bessel_i1e_p)
+ROWS: Rows = (bessel_i0e_p, bessel_i1e_p)

@@ -6,8 +6,6 @@ product of 0 and -inf nor its derivative says so::
     xlogy_p: z = x log y,  dz = dx log y + dy x / y,  where 0 / 0 is 0
 """
 
-from typing import Any
-
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.base.xla_semantics import in_wide
 from verax.ops.elementwise.arith import add, div, mul
@@ -17,7 +15,7 @@ from verax.ops.elementwise.exp_log import log, log1p
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import composed, elementwise
 from verax.rules.rows.eager_costs import large
-from verax.rules.rows.row import Domain, Row
+from verax.rules.rows.row import Domain, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 from verax.rules.values.lazy import LazyModule
@@ -74,4 +72,4 @@ def xlog1py(x: object, y: object) -> Array:
     return xlog1py_p.call(NO_PARAMS, *alike(x, y))
 
 
-ROWS: tuple[Row[Any], ...] = (xlogy_p, xlog1py_p)
+ROWS: Rows = (xlogy_p, xlog1py_p)

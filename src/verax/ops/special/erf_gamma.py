@@ -10,7 +10,6 @@ The formulas are those of the NIST Digital Library of Mathematical Functions, ch
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from verax.rules.families.elementwise import chlo, elementwise
 from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Domain, Row
+from verax.rules.rows.row import Domain, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 from verax.rules.values.lazy import LazyModule
@@ -184,7 +183,7 @@ def zeta(x: object, q: object) -> Array:
     return zeta_p.call(NO_PARAMS, *alike(x, q))
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     erf_p,
     erfc_p,
     erf_inv_p,

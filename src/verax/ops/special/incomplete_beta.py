@@ -11,7 +11,7 @@ Lentz's method, as in W. H. Press et al., Numerical Recipes, section 6.4.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from verax.ops.structure.create import full_like
 from verax.rules.families.elementwise import elementwise
 from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Domain, NDArray, Row
+from verax.rules.rows.row import Domain, NDArray, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 from verax.rules.values.lazy import LazyModule
@@ -216,4 +216,4 @@ def betainc(a: object, b: object, x: object) -> Array:
 
 
 regularized_incomplete_beta = betainc
-ROWS: tuple[Row[Any], ...] = (regularized_incomplete_beta_p,)
+ROWS: Rows = (regularized_incomplete_beta_p,)

@@ -12,7 +12,6 @@ Recipes, section 6.2.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,7 @@ from verax.ops.structure.create import full_like
 from verax.rules.families.elementwise import elementwise
 from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Domain, NDArray, Row
+from verax.rules.rows.row import Domain, NDArray, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 from verax.rules.values.lazy import LazyModule
@@ -372,7 +371,7 @@ def random_gamma_grad(a: object, x: object) -> Array:
     return random_gamma_grad_p.call(NO_PARAMS, *alike(a, x))
 
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     igamma_p,
     igammac_p,
     igamma_grad_a_p,

@@ -9,7 +9,7 @@ dimension::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -30,7 +30,7 @@ from verax.ir.memos.memo import memoised
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.shape import broadcast
 from verax.rules.rows.emitter import i64
-from verax.rules.rows.row import Row, Sample
+from verax.rules.rows.row import Row, Rows, Sample
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, typed_scalar
 from verax.rules.values.kinds import NUMBER
@@ -200,4 +200,4 @@ def filled(value: int, aval: ShapedArray) -> Array:
     return found if aval.explicit is None else RESHARD.retyped(found, aval.explicit)
 
 
-ROWS: tuple[Row[Any], ...] = (iota_p,)
+ROWS: Rows = (iota_p,)

@@ -8,7 +8,7 @@ One idea: a concatenation is linear in all its operands together::
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -22,7 +22,7 @@ from verax.ops.structure.shape import (
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64, i64s
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
+from verax.rules.rows.row import Axis, Engine, Known, Linear, Rows, Sample, Tangent
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
@@ -188,4 +188,4 @@ def rev(operand: object, dimensions: Sequence[int]) -> Array:
     return rev_p.call(RevParams(dims), operand)
 
 
-ROWS: tuple[Row[Any], ...] = (concatenate_p, rev_p)
+ROWS: Rows = (concatenate_p, rev_p)

@@ -8,7 +8,7 @@ One idea: each is linear, and stands beside its adjoint where that is a row too:
 from collections.abc import Sequence
 from math import prod
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -20,7 +20,7 @@ from verax.ir.meshes import Splits
 from verax.rules.families.elementwise import moving
 from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
-from verax.rules.rows.row import Axis, Engine, Known, Row, Sample, Tangent
+from verax.rules.rows.row import Axis, Engine, Known, Rows, Sample, Tangent
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
@@ -496,4 +496,4 @@ def batched_alike(
     return [batched_at(x, axis, place, size) for x, axis in pairs], place
 
 
-ROWS: tuple[Row[Any], ...] = (transpose_p, broadcast_in_dim_p, reshape_p, squeeze_p)
+ROWS: Rows = (transpose_p, broadcast_in_dim_p, reshape_p, squeeze_p)

@@ -9,7 +9,7 @@ One idea: adjoints side by side, for what slice cuts out pad puts back::
 import builtins
 from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -23,7 +23,7 @@ from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, broadcast_in_dim, draw_aval, squeeze
 from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Sample, Tangent
+from verax.rules.rows.row import Axis, Engine, Known, Linear, Rows, Sample, Tangent
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.lazy import LazyModule
@@ -396,4 +396,4 @@ def pad(
     return pad_p.call(PadParams(tuple(config)), x, value)
 
 
-ROWS: tuple[Row[Any], ...] = (slice_p, pad_p)
+ROWS: Rows = (slice_p, pad_p)

@@ -10,7 +10,6 @@ the derivative as that of a tree of calls::
 from collections.abc import Callable, Sequence
 from math import prod
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -45,6 +44,7 @@ from verax.rules.rows.row import (
     Engine,
     NDArray,
     Row,
+    Rows,
     Sample,
     Tangent,
     Zero,
@@ -433,4 +433,4 @@ reduce_p: Row[FoldParams] = Row(
     multiple_results=True,
 )
 
-ROWS: tuple[Row[Any], ...] = (reduce_p,)
+ROWS: Rows = (reduce_p,)

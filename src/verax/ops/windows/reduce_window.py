@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -59,6 +59,7 @@ from verax.rules.rows.row import (
     JvpRule,
     NDArray,
     Row,
+    Rows,
     Sample,
     Tangent,
     TransposeRule,
@@ -352,7 +353,7 @@ reduce_window_p: Row[FoldWindowParams] = Row(
     multiple_results=True,
 )
 
-ROWS: tuple[Row[Any], ...] = (
+ROWS: Rows = (
     reduce_window_sum_p,
     reduce_window_max_p,
     reduce_window_min_p,

@@ -38,6 +38,7 @@ from verax.rules.rows.row import (
     Linear,
     NDArray,
     Row,
+    Rows,
     Sample,
     Tangent,
     Zero,
@@ -282,4 +283,4 @@ def as_value(x: object) -> Array:
     return x if isinstance(x, Array) else copy(x)
 
 
-ROWS: tuple[Row[Any], ...] = (select_and_scatter_add_p,)
+ROWS: Rows = (select_and_scatter_add_p,)

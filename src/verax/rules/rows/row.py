@@ -418,6 +418,10 @@ def missing(primitive: Primitive, column: str, advice: str) -> MissingRule:
     return MissingRule(f"the primitive {primitive.name} has no {column} rule; {advice}")
 
 
+type Rows = tuple[Row[Any], ...]
+"""The primitives of a file, whatever their params are."""
+
+
 def names(rows: Iterable[Row[Any]]) -> dict[str, Row[Any]]:
     """Rows by name, as the parser wants them; two rows of one name are an error."""
     table: dict[str, Row[Any]] = {}

@@ -68,7 +68,9 @@ class Segments(ReprMixin):
         return x[..., starts[:, None] + np.arange(self.size)[None, :]]
 
 
-def window_of(name: str, window: Any, nperseg: int | None, length: int) -> np.ndarray:
+def window_of(
+    name: str, window: object, nperseg: int | None, length: int
+) -> np.ndarray:
     """A window by name or as given, in double precision.
 
     Raises:
@@ -101,7 +103,7 @@ def window_of(name: str, window: Any, nperseg: int | None, length: int) -> np.nd
 
 def segments_of(
     name: str,
-    window: Any,
+    window: object,
     nperseg: int | None,
     noverlap: int | None,
     nfft: int | None,
@@ -211,7 +213,7 @@ def transformed(x: Array, how: Segments, trend: Trend, onesided: bool) -> Array:
 def stft(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: object = "hann",
     nperseg: int = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -273,7 +275,7 @@ def csd(
     x: ArrayLike,
     y: ArrayLike | None,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: object = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -363,7 +365,7 @@ def averaged(x: Array, average: str) -> Array:
 def welch(
     x: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: object = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,

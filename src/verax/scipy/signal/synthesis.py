@@ -7,7 +7,6 @@ windows, added likewise, is divided out::
 """
 
 import operator
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from verax.scipy.tables import row, to_complex
 def istft(
     Zxx: ArrayLike,
     fs: ArrayLike = 1.0,
-    window: Any = "hann",
+    window: object = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,

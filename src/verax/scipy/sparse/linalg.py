@@ -38,7 +38,8 @@ def as_operator(name: str, argument: str, a: Any) -> Operator:
         ValueError: it is not a square matrix.
     """
     if callable(a):
-        return a  # type: ignore[no-any-return]  # what it does is up to the user
+        operator: Operator = a  # what it does is up to the user
+        return operator
     if not hasattr(a, "__matmul__"):
         raise TypeError(
             f"{name}: {argument} must be a function or a square matrix, not a "

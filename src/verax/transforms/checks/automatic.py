@@ -43,7 +43,7 @@ from verax.transforms.engine.evaluate import literal_value
 from verax.transforms.nans.flags import Kind as Wanted, bad_elements
 
 type Arrays = Sequence[Array]
-type Failed = tuple[Arrays, Arrays]
+type Failed = tuple[Arrays, Sequence[object]]
 """Booleans of any shape, one of which is true if the check fails; what it shows then.
 """
 
@@ -138,7 +138,7 @@ def vectors_outside(indices: Array, axes: Shape, shape: Shape, sizes: Shape) -> 
     axis: object = np.int32(axes[0])
     if len(axes) > 1:
         axis = dynamic_index_in_dim(dims, place, 0, False, allow_negative_indices=False)
-    return (bad,), (convert(index, int32), axis)  # type: ignore[return-value]  # a scalar stands for an array
+    return (bad,), (convert(index, int32), axis)
 
 
 def read_vectors(p: Any, ins: Arrays, outs: Arrays) -> Failed:

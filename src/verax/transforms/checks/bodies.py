@@ -30,7 +30,7 @@ from verax.ops.custom.solve import (
 )
 from verax.ops.custom.vjp import CustomVjpParams
 from verax.ops.custom.vmap import CustomVmapParams
-from verax.rules.programs.failures import PASSED
+from verax.rules.programs.failures import PASSED, Kind
 from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.transforms.checks.custom import checked_jvp, checked_vjp
@@ -210,11 +210,11 @@ def checked_cond(p: CondParams, args: Sequence[Array], check: Check) -> Written:
     return outs[:count], from_flat(kinds, error)
 
 
-def numbered(branch: Checked, base: int, kinds: Sequence[object]) -> Jaxpr:
+def numbered(branch: Checked, base: int, kinds: Sequence[Kind]) -> Jaxpr:
     """A checked branch with the numbers and the kinds that all branches share."""
 
     def body(*ins: Array) -> Sequence[object]:
         outs, found = branch.parted(inlined(branch.jaxpr, ins))
-        return [*outs, *shifted(found, base).flat(kinds)]  # type: ignore[arg-type]  # kinds
+        return [*outs, *shifted(found, base).flat(kinds)]
 
     return program(branch.jaxpr.in_avals, body)

@@ -17,6 +17,7 @@ from verax.rules.values.memo import Unshared
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.templates import (
     Writer,
+    Written,
     coerce,
     jvp_template,
     located,
@@ -44,7 +45,7 @@ def pushed_types(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> list[ShapedArray]:
     return [*jaxpr.in_avals, *[v.aval.tangent() for v, flag in active if flag]]
 
 
-def jvp_into[V](
+def jvp_into[V: Written](
     engine: Engine,
     writer: Writer[V],
     jaxpr: Jaxpr,
@@ -71,7 +72,7 @@ def jvp_into[V](
     return [*outs, *live], tuple(t is not None for t in pushed)
 
 
-def jvp_eqn[V](
+def jvp_eqn[V: Written](
     context: Context,
     engine: Engine,
     writer: Writer[V],

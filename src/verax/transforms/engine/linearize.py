@@ -35,6 +35,7 @@ from verax.transforms.engine.templates import (
     TEMPLATES,
     Avals,
     Writer,
+    Written,
     coerce,
     jvp_template,
     located,
@@ -92,7 +93,7 @@ def with_constant_tangents(
     return builder.close(results)[0]
 
 
-class Step[V](NamedTuple):
+class Step[V: Written](NamedTuple):
     """The linear part of one equation: on what it works, where its results go.
 
     `saved` are residuals and literals. Tangents have numbers of their own: those of the
@@ -107,7 +108,7 @@ class Step[V](NamedTuple):
 
 
 @frozen(eq=False, repr=False)
-class Steps[V](ReprMixin):
+class Steps[V: Written](ReprMixin):
     """The derivative of a program at a point, equation by equation.
 
     Attributes:
@@ -135,7 +136,7 @@ def identity_of(x: object) -> int:
     return x.index if type(x) is Var else id(x)
 
 
-class Tape[V]:
+class Tape[V: Written]:
     """The outputs of a program and its linear steps, as far as it has been written."""
 
     def __init__(
@@ -221,7 +222,7 @@ def linearize(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Jaxpr
     return forward.close([*outs, *saved])[0], second, mask
 
 
-def linearize_into[V](
+def linearize_into[V: Written](
     engine: Engine, forward: Writer[V], jaxpr: Jaxpr, nonzero: Mask, ins: Sequence[V]
 ) -> tuple[list[V], Steps[V], Mask]:
     """`linearize` on `ins`, whose first program is written, or run, by `forward`.
@@ -249,13 +250,10 @@ def linearize_into[V](
     return outs, steps, tuple([t is not None for t in wanted])
 
 
-def tangent_program[V](engine: Engine, derivative: Steps[V]) -> Jaxpr:
+def tangent_program[V: Written](engine: Engine, derivative: Steps[V]) -> Jaxpr:
     """The linear steps as a program of the residuals, then the tangents that go in."""
     builder = Builder("linearize")
-    stored = {
-        identity_of(x): builder.input(x.aval).atom  # type: ignore[attr-defined]  # residuals have a type
-        for x in derivative.saved
-    }
+    stored = {identity_of(x): builder.input(x.aval).atom for x in derivative.saved}
     env: list[Atom | None] = [None] * derivative.count
     for i, aval in enumerate(derivative.avals):
         env[i] = builder.input(aval).atom

@@ -18,7 +18,7 @@ from verax.rules.rows.row import Engine
 from verax.rules.values.memo import Unshared, memo
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.linearize import Steps
-from verax.transforms.engine.templates import TEMPLATES, Writer, added, coerce
+from verax.transforms.engine.templates import TEMPLATES, Writer, Written, added, coerce
 from verax.transforms.engine.transpose import backwards
 
 type Types = tuple[ShapedArray | None, ...]
@@ -43,7 +43,7 @@ def backward_template(
     return jaxpr, tuple([ct is not None for ct in found])
 
 
-def pull_back[V](
+def pull_back[V: Written](
     engine: Engine,
     writer: Writer[V],
     derivative: Steps[V],
@@ -75,7 +75,7 @@ def pull_back[V](
             if not any([eqn.params.answers_zeros for eqn in step.tangent.eqns]):
                 zeros.update(step.operands)
                 continue
-        avals = tuple([None if ct is None else ct.aval for ct in outs])  # type: ignore[attr-defined]  # values have a type
+        avals = tuple([None if ct is None else ct.aval for ct in outs])
         tangent, count = step.tangent, len(step.saved)
         try:
             template, mask = backward_template(context, engine, tangent, count, avals)

@@ -13,6 +13,7 @@ Params that hold captured arrays or closures keep their templates themselves
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from verax.ir.atoms import Atom
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
 from verax.ir.meshes import Axes, MeshType, explicit_on, terms_of
@@ -44,6 +45,8 @@ TEMPLATES = 1 << 14
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Avals = tuple[ShapedArray, ...]
+type Written = Atom | Array
+"""What writers write with: all of it has a type."""
 
 
 class Writer[V](Protocol):
@@ -244,7 +247,7 @@ def freely(
     return rule(*free), SPLITS.common_mesh(avals)
 
 
-def without_axes(engine: Engine, x: Any) -> Any:
+def without_axes(engine: Engine, x: object) -> Any:
     """An operand of a rule, of which its type says not how it is split."""
     if isinstance(x, Zero | Linear):
         return type(x)(x.aval.with_explicit(None))
@@ -297,13 +300,13 @@ def sum_template(engine: Engine, x: ShapedArray, y: ShapedArray) -> Jaxpr:
     return program((x, y), lambda x, y: (engine.core.add(x, y),), "transpose")
 
 
-def added[V](
+def added[V: Written](
     engine: Engine, writer: Writer[V], before: V | None, ct: V, source: Source | None
 ) -> V:
     """A cotangent added to what there is so far; `source` is that of the sum."""
     if before is None:
         return ct
-    template = sum_template(engine, before.aval, ct.aval)  # type: ignore[attr-defined]  # atoms and arrays have one
+    template = sum_template(engine, before.aval, ct.aval)
     return writer.inline(template, (before, ct), source)[0]
 
 
@@ -318,15 +321,17 @@ def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr
     return program((given,), cast)
 
 
-def coerce[V](engine: Engine, writer: Writer[V], tangent: V, due: ShapedArray) -> V:
+def coerce[V: Written](
+    engine: Engine, writer: Writer[V], tangent: V, due: ShapedArray
+) -> V:
     """The tangent in the type of its primal: weakness may differ, and mesh axes."""
-    given: ShapedArray = tangent.aval  # type: ignore[attr-defined]  # atoms and arrays have one
+    given: ShapedArray = tangent.aval
     if given is due:
         return tangent
     template = cast_template(engine, given, due)
     return writer.inline(template, (tangent,), user_source())[0]
 
 
-def types(atoms: Sequence[object]) -> Avals:
+def types(atoms: Sequence[Written]) -> Avals:
     """The types of atoms, as a part of a cache key."""
-    return tuple([a.aval for a in atoms])  # type: ignore[attr-defined]  # atoms have one
+    return tuple([a.aval for a in atoms])

@@ -16,7 +16,13 @@ from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Axis, Engine, MissingRule
 from verax.rules.values.memo import Unshared
 from verax.rules.values.state import Context, current_context
-from verax.transforms.engine.templates import Writer, batch_template, located, types
+from verax.transforms.engine.templates import (
+    Writer,
+    Written,
+    batch_template,
+    located,
+    types,
+)
 
 
 def batch(
@@ -56,7 +62,7 @@ def stack_type(engine: Engine, aval: ShapedArray, size: int, axis: int) -> Shape
     return found.with_explicit(explicit_on(mapped.mesh, splits))
 
 
-def batch_into[V](
+def batch_into[V: Written](
     engine: Engine,
     writer: Writer[V],
     jaxpr: Jaxpr,
@@ -83,7 +89,7 @@ def meets(engine: Engine, eqn: Eqn) -> bool:
     return axis is not None and axis.name in eqn.params.named_axes
 
 
-def batch_eqn[V](
+def batch_eqn[V: Written](
     context: Context,
     engine: Engine,
     writer: Writer[V],

@@ -29,7 +29,6 @@ from verax.ir.jaxpr import (
     Atom,
     Eqn,
     Jaxpr,
-    Literal,
     Params,
     Var,
     equation,
@@ -169,9 +168,9 @@ def bounds(sizes: Sequence[int]) -> Ints:
 
 def numbers_of(atoms: Iterable[Atom]) -> list[int]:
     """The index of a variable, and for literals numbers below -1."""
-    known: dict[Literal, int] = {}
+    known: dict[Atom, int] = {}
     return [
-        a.index if type(a) is Var else -2 - known.setdefault(a, len(known))  # type: ignore[arg-type]  # a literal
+        a.index if type(a) is Var else -2 - known.setdefault(a, len(known))
         for a in atoms
     ]
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from attrs import evolve, frozen
 
+from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
@@ -47,12 +48,9 @@ class Link(ReprMixin):
     law: str
 
 
-def stacked(case: Case, avals: Sequence[object], salt: int) -> list[NDArray]:
+def stacked(case: Case, avals: Sequence[ShapedArray], salt: int) -> list[NDArray]:
     """Random directions, as many per type as the case has values."""
-    members = [
-        directions(case, avals, salt + member)  # type: ignore[arg-type]  # types
-        for member in range(case.depth)
-    ]
+    members = [directions(case, avals, salt + member) for member in range(case.depth)]
     return [np.stack(list(values)) for values in zip(*members, strict=True)]
 
 
