@@ -43,7 +43,7 @@ from verax.lax.shaping import (
 from verax.lax.sharded import (
     broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,
     broadcasted_iota as broadcasted_iota, empty as empty, full as full,
-    full_like as full_like, reshape as reshape,
+    full_like as full_like, iota as iota, reshape as reshape,
 )
 from verax.lax.solving import (
     custom_linear_solve as custom_linear_solve, custom_root as custom_root,
@@ -222,7 +222,7 @@ from verax.ops.special.incomplete_gamma import (
     igammac_p as igammac_p, random_gamma_grad as random_gamma_grad,
     random_gamma_grad_p as random_gamma_grad_p,
 )
-from verax.ops.structure.create import iota as iota, iota_p as iota_p
+from verax.ops.structure.create import iota_p as iota_p
 from verax.ops.structure.joining import (
     concatenate as concatenate, concatenate_p as concatenate_p, rev as rev,
     rev_p as rev_p,
