@@ -6,15 +6,17 @@ from functools import partial
 from random import Random
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from attrs import evolve
+from jaxlib._jax.mlir import mlir_module_to_xla_computation as to_hlo
 
 import verax
 from tests.gpu.plugin_targets import golden_targets
 from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
-from verax.backend.lowering.stablehlo_io import parsed
+from verax.backend.lowering.stablehlo_io import custom_targets, parsed
 from verax.extend import MissingRule
 from verax.ir.jaxpr import Jaxpr
 from verax.lax import linalg
@@ -45,10 +47,19 @@ LACKING = {
     "rocm": LAPACK,
     "tpu": (*LAPACK, *SOLVED, *CALLBACKS),
 }
+UNUSUAL = tuple(
+    [
+        np.dtype(dtype)
+        for dtype in (
+            *(ml_dtypes.int4, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2),
+            *(np.bool_, np.uint64, np.float16, np.float64, np.complex128),
+        )
+    ]
+)
+SEEDS = range(12)
 POOL = pool_of(composable(ROWS, "jvp", "batch", "lower"))
 # Custom calls that XLA itself takes on every platform.
 BUILT_IN = frozenset(("annotate_device_placement",))
-TARGET = re.compile(r'call_target_name = "([^"]+)"')
 DRAWN = tuple(name for name, row in PRIMITIVES.items() if row.draw is not None)
 
 
@@ -73,12 +84,20 @@ def test_rows_without_a_lowering(platform: str) -> None:
         assert f"{name} has no lowering for {platform}" in refused[name]
 
 
+def check_text(text: str) -> None:
+    """XLA takes a module for CUDA, and the plugin has what it calls."""
+    assert parsed(text).operation.verify()
+    to_hlo(text, use_tuple_args=False, return_tuple=False)
+    assert set(custom_targets(text)) <= golden_targets() | BUILT_IN
+
+
 def check_module(jaxpr: Jaxpr, *platforms: str) -> None:
     """The module is StableHLO for these platforms, and calls what the plugin has."""
     text = lower(ENGINE, jaxpr, "f", platforms=platforms).text
-    assert parsed(text).operation.verify()
     if platforms == ("cuda",):
-        assert set(TARGET.findall(text)) <= golden_targets() | BUILT_IN
+        check_text(text)
+    else:
+        assert parsed(text).operation.verify()
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
@@ -95,7 +114,30 @@ def test_modules_of_single_rows(name: str, platform: str) -> None:
             check_module(jaxpr, platform)
 
 
-@pytest.mark.parametrize("seed", range(12))
+def retyped(aval: Any, dtype: Any) -> Any:
+    """The type in another dtype; keys stay what they are."""
+    return aval.with_dtype(dtype) if isinstance(aval.dtype, np.dtype) else aval
+
+
+@pytest.mark.parametrize("name", [x for x in DRAWN if x not in LACKING["cuda"]])
+def test_modules_of_unusual_dtypes(name: str) -> None:
+    """What a row takes lowers in dtypes that its draws choose seldom, or never."""
+    row: Row[Any] = PRIMITIVES[name]
+    assert row.draw is not None
+    for dtype in UNUSUAL:
+        sample = row.draw(Random(0))
+        avals = tuple([retyped(aval, dtype) for aval in sample.avals])
+        try:
+            jaxpr = traced(row, evolve(sample, avals=avals))
+        except (
+            TypeError,
+            ValueError,
+        ):  # the row, or these params, do not take the dtype
+            continue
+        check_module(jaxpr, "cuda")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_modules_of_random_programs(seed: int) -> None:
     jaxpr = seed_case(POOL, seed).jaxpr
     for platforms in (("cuda",), ("cpu", "cuda", "tpu")):
