@@ -16,8 +16,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.conftest import BROWSERS
 from tests.browser.documents import large
+from tests.browser.tabs import BROWSERS
 from verax.explorer.page import render
 
 READY = "performance.getEntriesByName('verax-ready')[0].startTime"

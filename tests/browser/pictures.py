@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import verax
 import verax.numpy as vnp
-from tests.browser.conftest import BROWSERS
+from tests.browser.tabs import BROWSERS
 
 PICTURES: Final = Path(__file__).parents[2] / "docs" / "pictures"
 PROGRAMS: Final = "programs.py"

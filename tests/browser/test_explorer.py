@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Opener
 from tests.browser.documents import Rows, document, large, small, traced
+from tests.browser.tabs import Opener
 from verax.explorer.page import render
 
 CHOSEN = re.compile(r"\bchosen\b")

@@ -2,14 +2,19 @@
 
 import gzip
 import json
+import os
 import re
+import subprocess
+import sys
 from base64 import b64decode
 from importlib.resources import files
+from pathlib import Path
 
 from tests.browser.documents import small
 from verax.explorer.page import MODULES, asset, joined, render
 
 ASSETS = files("verax.explorer") / "assets"
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")
 
 
 def test_equal_documents_make_equal_pages() -> None:
@@ -58,3 +63,23 @@ def test_modules_do_not_share_names() -> None:
 def test_the_layout_library_comes_with_its_licence() -> None:
     assert "Permission is hereby granted" in asset("vendor/dagre.LICENSE.txt")
     assert asset("vendor/dagre.min.js").startswith(('"use strict";', "/*"))
+
+
+def test_without_playwright_modules_are_skipped_with_a_reason(tmp_path: Path) -> None:
+    package = tmp_path / "playwright"
+    package.mkdir()
+    missing = "raise ModuleNotFoundError('No module named playwright')"
+    (package / "__init__.py").write_text(missing)
+    paths = [str(tmp_path), *sys.path]
+    found = subprocess.run(
+        [*PYTEST, "tests/browser/test_explorer.py", "tests/browser/test_pictures.py"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "2 skipped" in found.stdout
+    assert "playwright is not installed: it comes with the extra dev" in found.stdout
+    assert "Traceback" not in found.stdout + found.stderr

@@ -83,7 +83,6 @@ export class StagePane {
       else tab.removeAttribute("aria-controls");
     }
     this.body.setAttribute("aria-labelledby", this.tabs[index].id);
-    this.element.setAttribute("aria-label", `stage ${this.view.program.stages[index].name}`);
     this.fill();
     this.view.change({ focus: index });
   }

@@ -24,7 +24,9 @@ export class Workspace {
     for (const stage of last > 0 ? [0, last] : [0]) this.open(stage);
     view.watch((changed) => {
       if (changed.has("chosen") && view.reveal) this.showChosen();
+      if (changed.has("focus")) this.label();
     });
+    this.label();
   }
 
   /** @param {number} stage */
@@ -56,7 +58,17 @@ export class Workspace {
     this.element.replaceChildren(...children);
     this.element.classList.toggle("one-pane", this.panes.length === 1);
     this.resize();
+    this.label();
     for (const pane of this.panes) pane.fill();
+  }
+
+  /** Name the panes by their stages, and tell those of one stage apart. */
+  label() {
+    for (const [at, pane] of this.panes.entries()) {
+      const again = this.panes.slice(0, at).some((other) => other.stage === pane.stage);
+      const name = `stage ${this.view.program.stages[pane.stage].name}`;
+      pane.element.setAttribute("aria-label", again ? `${name}, pane ${at + 1}` : name);
+    }
   }
 
   resize() {

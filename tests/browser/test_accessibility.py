@@ -1,0 +1,136 @@
+"""What axe-core finds in the pages: nothing, in light and in dark.
+
+The rules are those of WCAG 2.2, A and AA, and what axe-core calls best practice. They
+are run on the explorer in each of its forms, and on one page of the site.
+"""
+
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+
+import verax
+from tests.browser.documents import small
+from tests.browser.programs import rnn
+from tests.browser.tabs import Opener, Scheme
+
+pytest.importorskip(
+    "axe_playwright_python", reason="axe-playwright-python comes with the extra dev"
+)
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+SITE = Path(__file__).parents[2] / "site" / "explorer.html"
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+RUN = "async exclude => (await axe.run({ exclude })).violations"
+OF_THE_THEME = (".md-search", ".md-code__nav")
+"""Parts of the site that come from the theme, and have no names there."""
+
+
+def complaints(page: Page, exclude: Sequence[str] = ()) -> list[str]:
+    """What is wrong with a page: the rule, why, and where."""
+    page.evaluate(AXE)
+    found: list[dict[str, Any]] = page.evaluate(RUN, exclude)
+    return [
+        f"{one['id']}: {one['help']}: {node['html']} ({node['failureSummary']})"
+        for one in found
+        for node in one["nodes"]
+    ]
+
+
+def as_it_opens(page: Page) -> None:
+    pass
+
+
+def with_a_row(page: Page) -> None:
+    page.get_by_role("treeitem").nth(3).click()
+
+
+def with_hits(page: Page) -> None:
+    page.get_by_role("searchbox").fill("tanh")
+    page.keyboard.press("Enter")
+
+
+def as_a_graph(page: Page) -> None:
+    page.get_by_role("button", name="graph", exact=True).first.click()
+    page.locator(".node").first.wait_for()
+
+
+def with_costs(page: Page) -> None:
+    page.get_by_role("tab", name="costs by line").click()
+
+
+def with_memory(page: Page) -> None:
+    page.get_by_role("tab", name="memory").click()
+
+
+def with_changes(page: Page) -> None:
+    page.keyboard.press("]")
+    page.locator(".show-gone").click()
+
+
+def with_keys(page: Page) -> None:
+    page.keyboard.press("?")
+
+
+FORMS: tuple[Callable[[Page], None], ...] = (
+    as_it_opens,
+    with_a_row,
+    with_hits,
+    as_a_graph,
+    with_costs,
+    with_memory,
+    with_changes,
+    with_keys,
+)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("form", FORMS)
+def test_explorer(opened: Opener, form: Callable[[Page], None], scheme: Scheme) -> None:
+    page = opened(small(), scheme)
+    form(page)
+    assert complaints(page) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_all_stages_of_a_program(opened: Opener, scheme: Scheme) -> None:
+    xs, w = np.ones((3, 4), np.float32), {"h": np.eye(4), "x": np.eye(4)}
+    found = verax.explore(verax.grad(rnn))(w, xs)
+    page = opened(found.document, scheme)
+    page.get_by_role("button", name="+ pane").click()
+    page.get_by_role("treeitem").nth(8).click()
+    wrong = set(complaints(page))
+    for _ in found.found.stages[1:]:
+        page.keyboard.press("]")
+        wrong.update(complaints(page))
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_explorer_with_a_story(opened: Opener, scheme: Scheme) -> None:
+    page = opened(small(story=True), scheme)
+    page.locator(".report summary").click()
+    assert complaints(page) == []
+
+
+def test_a_page_without_names_is_found(opened: Opener) -> None:
+    page = opened(small())
+    page.evaluate("document.body.append(document.createElement('button'))")
+    (found,) = {complaint.partition(":")[0] for complaint in complaints(page)} - {
+        "region"
+    }
+    assert found == "button-name"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_site(browser: Browser, scheme: Scheme) -> None:
+    if not SITE.exists():
+        pytest.skip("there is no site: `make docs` builds it")
+    page = browser.new_page(color_scheme=scheme)
+    page.goto(SITE.as_uri())
+    assert complaints(page, OF_THE_THEME) == []
+    page.close()
