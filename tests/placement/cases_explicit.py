@@ -12,7 +12,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax, random
 from verax.errors import ShardingTypeError
-from verax.ir import ShapedArray
+from verax.ir import ParseError, ShapedArray, parse_closed, parse_jaxpr
 from verax.sharding import (
     AxisType,
     NamedSharding,
@@ -44,6 +44,68 @@ def test_a_type_says_how_axes_split_it() -> None:
     assert pickle.loads(pickle.dumps(x.aval)) is x.aval
     assert x.aval.update(weak_type=True).strip_weak_type() is x.aval
     assert verax.typeof(split()).sharding.spec == P(None, None)
+
+
+def test_the_text_of_a_type_is_read_with_its_mesh() -> None:
+    def f(w: verax.Array, x: verax.Array) -> verax.Array:
+        return (vnp.tanh(reshard(x, P(None, ("y", "x"))) @ reshard(w, P()))).sum()
+
+    with verax.set_mesh(MESH):
+        program = verax.make_jaxpr(verax.grad(f))(split("y"), split("x"))
+    for mesh in (MESH, MESH.abstract_mesh):
+        assert parse_closed(str(program), consts=program.consts, mesh=mesh) == program
+    for word in (
+        "f32[8@x,2]",
+        "i8[8@(x,y),2]",
+        "i8[8@x]{R:y}",
+        "f32[]{U:(x,y)}",
+        "f32[4]{U_max:x}",
+    ):
+        jaxpr = parse_jaxpr(f"{{ lambda ; a:{word}. let in (a,) }}", mesh=MESH)
+        assert str(jaxpr.in_avals[0]) == word
+        assert jaxpr.in_avals[0].sharding.mesh == MESH.abstract_mesh
+
+
+@pytest.mark.parametrize(
+    ("word", "complaint"),
+    [
+        ("f32[8@z]", "names 'z', which is not an axis of mesh"),
+        ("f32[7@x]", "does not evenly divide the dimension size 7"),
+        ("f32[8]{U:z}", "names 'z'"),
+    ],
+)
+def test_the_text_of_a_type_that_cannot_be(word: str, complaint: str) -> None:
+    with pytest.raises(ParseError, match=complaint):
+        parse_jaxpr(f"{{ lambda ; a:{word}. let in (a,) }}", mesh=MESH)
+
+
+def test_the_text_of_a_split_type_needs_a_mesh() -> None:
+    with pytest.raises(ParseError, match=r"split f32\[8@x\]: pass mesh= to read it"):
+        parse_jaxpr("{ lambda ; a:f32[8@x]. let in (a,) }")
+
+
+def test_random_bits_are_split_as_they_are_asked_for() -> None:
+    key = np.arange(4, dtype=np.uint32)
+
+    def f(key: Any) -> Any:
+        return lax.rng_bit_generator(key, (4, 8), out_sharding=P("x"))
+
+    with verax.set_mesh(MESH):
+        for found in (f(key), verax.jit(f)(key)):
+            assert [str(x.aval) for x in found] == ["u32[4]", "u32[4@x,8]"]
+            assert found[1].sharding == NamedSharding(MESH, P("x", None))
+            alone = lax.rng_bit_generator(key, (4, 8))
+            assert all(map(np.array_equal, found, alone))
+
+
+def test_an_array_like_one_that_is_split() -> None:
+    like = split("x", values=np.ones((8, 2), np.float32))
+    struct = verax.ShapeDtypeStruct((8, 2), np.float32, sharding=like.sharding)
+    for other in (like, struct):
+        found = lax.broadcast_like(np.arange(2.0, dtype=np.float32), other)
+        assert str(found.aval) == "f32[8@x,2]"
+        assert found.tolist() == [[0.0, 1.0]] * 8
+    assert lax.broadcast_like(1.0, verax.ShapeDtypeStruct((2,), np.int8)).shape == (2,)
 
 
 def test_the_type_follows_the_place() -> None:

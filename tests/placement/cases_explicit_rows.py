@@ -13,11 +13,13 @@ from verax.backend.arrays.concrete import from_host
 from verax.errors import ShardingTypeError
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_extended
+from verax.ir.forms.parser import parse_closed
 from verax.ir.limits import bit_width
 from verax.ops.table import ROWS
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Row, Sample, as_typed
 from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from verax.verify.cases.case import constants_of
 from verax.verify.cases.growing import domains_of
 from verax.verify.seeded_programs import random_array
 
@@ -168,6 +170,9 @@ def check(row: Row[Any], seed: int, draw: Drawn = split_somehow) -> None:
         outs = verax.jit(lambda *xs: row.bind(sample.params, *xs))(*args)
         plain = verax.jit(lambda *xs: row.bind(sample.params, *xs))(*values)
         due = inferred(row, sample.params, *[x.aval for x in args])
+        closed = verax.make_jaxpr(lambda *xs: row.bind(sample.params, *xs))(*args)
+    constants = (*closed.consts, *constants_of(closed.jaxpr))
+    assert parse_closed(str(closed), consts=constants, mesh=MESH) == closed
     for out, wanted, aval in zip(outs, plain, due, strict=True):
         assert out.aval.explicit == aval.explicit
         spec: Any = aval.sharding.spec if aval.explicit else P(*[None] * aval.ndim)

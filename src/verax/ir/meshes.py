@@ -486,7 +486,11 @@ def size_text(size: object, axes: Axes) -> str:
 
 def mesh_type(sharding: TypeSharding) -> MeshType:
     """The mesh of a sharding, as types know it."""
-    mesh = sharding.mesh
+    return mesh_known(sharding.mesh)
+
+
+def mesh_known(mesh: BaseMesh) -> MeshType:
+    """What types know of a mesh."""
     return MeshType(mesh.axis_names, mesh.axis_sizes, mesh.axis_types)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.api.tracing.structs import struct_aval
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, as_dtype, canonical, int32
 from verax.ops.elementwise.arith import add, mul
@@ -19,6 +20,7 @@ from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers, GatherScatterMode
 from verax.ops.structure.create import full_like
 from verax.ops.structure.joining import concatenate
+from verax.ops.structure.reshard import retyped
 from verax.ops.structure.shape import (
     broadcast_in_dim,
     broadcast_to_rank,
@@ -68,12 +70,18 @@ def dtype(x: object) -> DType:
 def broadcast_like(arr: object, like_arr: object) -> Array:
     """`arr` in the shape of `like_arr`, to whose last dimensions its own correspond.
 
+    What has a shape and a dtype, such as a `ShapeDtypeStruct`, will do as `like_arr`.
+    Explicit mesh axes that split it split the result, unless they split `arr`.
+
     Raises:
         ValueError: it does not broadcast to that shape.
     """
-    own, target = aval_of(arr).shape, aval_of(like_arr).shape
-    first = len(target) - len(own)
-    return broadcast_in_dim(arr, target, tuple(range(first, len(target))))
+    own, like = aval_of(arr).shape, struct_aval(like_arr)
+    first = len(like.shape) - len(own)
+    found = broadcast_in_dim(arr, like.shape, tuple(range(first, len(like.shape))))
+    if like.explicit is None or found.aval.explicit is not None:
+        return found
+    return retyped(found, like.explicit)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:

@@ -73,10 +73,10 @@ def at_home(x: Array) -> Array:
 
     Tracers, and arrays that have a place already, stay as they are.
     """
-    if not STATE.mesh or not STATE.interpreter.immediate:
-        return x
     mesh = current_mesh()
-    if mesh is None or not isinstance(x, ConcreteArray) or x.kind is not x.aval:
+    if mesh is None or not STATE.interpreter.immediate:
+        return x
+    if not isinstance(x, ConcreteArray) or x.kind is not x.aval:
         return x
     place = whole_place(mesh, x.ndim)
     return x if place is None else put(x, place, committed=True)

@@ -24,6 +24,7 @@ from verax.ir.forms.values import read_params
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Primitive
 from verax.ir.library import Library
 from verax.ir.memos.memo import memoised
+from verax.ir.meshes import BaseMesh, mesh_known
 from verax.ir.records import ReprMixin
 from verax.ir.scalars import element, scalar_bytes
 from verax.ir.text.tokens import Cursor, Sizes
@@ -35,12 +36,14 @@ def parse_jaxpr(
     primitives: Mapping[str, Primitive] | None = None,
     consts: Sequence[object] = (),
     sizes: Sizes | None = None,
+    mesh: BaseMesh | None = None,
 ) -> Jaxpr:
     """The jaxpr that prints as `text`.
 
     `primitives` gives the primitives by name, by default those of the library; `consts`
     the array constants that the text calls `const0`, `const1`; `sizes` makes symbolic
-    sizes from their text: `lambda s: symbolic_shape(s, scope=scope)[0]`.
+    sizes from their text: `lambda s: symbolic_shape(s, scope=scope)[0]`; `mesh` is the
+    one whose explicit axes split the types, as in `f32[8@x]`.
 
     Raises:
         ParseError: the text is not a jaxpr; line, column and what was expected are
@@ -51,7 +54,7 @@ def parse_jaxpr(
     """
     known = Library.primitives if primitives is None else primitives
     reader = Reader(known, tuple(consts))
-    cursor = Cursor(text, sizes)
+    cursor = Cursor(text, sizes, None if mesh is None else mesh_known(mesh))
     cursor.expect("{")
     jaxpr = reader.program(cursor)
     if cursor.kind != "end":
@@ -64,6 +67,7 @@ def parse_closed(
     primitives: Mapping[str, Primitive] | None = None,
     consts: Sequence[object] = (),
     sizes: Sizes | None = None,
+    mesh: BaseMesh | None = None,
 ) -> ClosedJaxpr:
     """The closed jaxpr that prints as `text`: `consts` has the values of its constvars.
 
@@ -76,12 +80,12 @@ def parse_closed(
     >>> closed.consts
     ('value',)
     """
-    cursor = Cursor(text, sizes)
+    cursor = Cursor(text, sizes, None if mesh is None else mesh_known(mesh))
     cursor.expect("{", "lambda")
     wanted = len(binders(cursor))
     if len(consts) < wanted:
         cursor.fail(f"values for {wanted} constvars, but consts has {len(consts)}", 0)
-    jaxpr = parse_jaxpr(text, primitives, consts[wanted:], sizes)
+    jaxpr = parse_jaxpr(text, primitives, consts[wanted:], sizes, mesh)
     return ClosedJaxpr(jaxpr, tuple(consts[:wanted]))
 
 

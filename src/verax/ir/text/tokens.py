@@ -13,11 +13,13 @@ from functools import cache
 from typing import Final, NoReturn
 
 from verax.ir.avals import ShapedArray
-from verax.ir.text.words import aval_of_word, sized_aval
+from verax.ir.meshes import MeshType
+from verax.ir.text.words import aval_of_word, fixed_size, sized_aval
 
 REAL: Final = r"(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf|nan)"
 NUMBER: Final = rf"-?(?:0x[0-9a-f]*|{REAL}[+-]{REAL}j|{REAL})"
-ARRAY: Final = r"~?[a-z]\w*(?:<[^>\s]*>)?\[[\w,()+*^ -]*\]"
+TERMS: Final = r"(?:\{(?:[UR]|open)[^{}\n]*\})?"
+ARRAY: Final = rf"~?[a-z]\w*(?:<[^>\s]*>)?\[[\w,()+*^@ -]*\]{TERMS}"
 AVAL: Final = rf"(?:{ARRAY}|Ref\{{{ARRAY}\}})"
 STRING: Final = r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
 TOKEN: Final = rf"""
@@ -89,12 +91,16 @@ def symbolic_end(text: str, start: int) -> int:
 class Cursor:
     """A position in a text that is read from left to right.
 
-    `sizes` makes the symbolic sizes of the text, if it may have some.
+    `sizes` makes the symbolic sizes of the text, if it may have some; types that are
+    split name axes of `mesh`.
     """
 
-    def __init__(self, text: str, sizes: Sizes | None = None) -> None:
+    def __init__(
+        self, text: str, sizes: Sizes | None = None, mesh: MeshType | None = None
+    ) -> None:
         self.text = text
         self.sizes = sizes
+        self.mesh = mesh
         self.kind = ""
         self.token = ""
         self.start = 0
@@ -119,11 +125,11 @@ class Cursor:
         """The type that prints as `word`.
 
         Raises:
-            ValueError: its dtype or a size does not exist.
+            ValueError: its dtype, a size or an axis does not exist.
         """
-        if self.sizes is None:
+        if self.sizes is None and self.mesh is None:
             return aval_of_word(word)
-        return sized_aval(word, self.sizes)
+        return sized_aval(word, self.sizes or fixed_size, self.mesh)
 
     def accept_size(self) -> int | None:
         """Step over a symbolic size that is more than a name, if one is next."""

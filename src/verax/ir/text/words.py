@@ -27,6 +27,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.extended import ExtendedDType, key_from_name
 from verax.ir.memos.memo import memoised
+from verax.ir.meshes import MeshType, Terms, UnreducedKind, explicit_on
 from verax.ir.scalars import scalar_text
 
 CONSTANTS: Final[Mapping[str, bool | None]] = MappingProxyType(
@@ -39,6 +40,8 @@ RESERVED: Final = frozenset((*CONSTANTS, *DTYPE_WORDS, "inf", "nan", "lambda"))
 NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 COMMA: Final = re.compile(r",(?! )")
 """Between the sizes of a shape; operands of a symbolic size have a blank as well."""
+AXES: Final = re.compile(r"@\(([^)]*)\)")
+TERM: Final = re.compile(r"(R|U\w*):(\([^)]*\)|[^,}]+)")
 STRING: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -120,17 +123,59 @@ def aval_of_word(text: str) -> ShapedArray:
     return sized_aval(text, fixed_size)
 
 
-def sized_aval(text: str, sizes: Callable[[str], int]) -> ShapedArray:
-    """`aval_of_word`, of which `sizes` reads the sizes that are not numbers."""
+def sized_aval(
+    text: str, sizes: Callable[[str], int], mesh: MeshType | None = None
+) -> ShapedArray:
+    """`aval_of_word`, of which `sizes` reads the sizes that are not numbers.
+
+    Axes that split it are those of `mesh`.
+
+    Raises:
+        ValueError: its dtype, a size or an axis does not exist.
+    """
     if text.startswith("Ref{"):
-        return AbstractRef(sized_aval(text[4:-1], sizes))
-    name, _, dims = text.lstrip("~").partition("[")
-    shape = [
-        int(size) if size.isdigit() else sizes(size)
-        for size in COMMA.split(dims.removesuffix("]"))
-        if size
+        return AbstractRef(sized_aval(text[4:-1], sizes, mesh))
+    name, _, rest = text.lstrip("~").partition("[")
+    dims, _, terms = rest.partition("]")
+    words = [
+        word.partition("@") for word in COMMA.split(AXES.sub(joined_by_bars, dims))
     ]
-    return ShapedArray(shape, from_short_name(name), text.startswith("~"))
+    shape = [
+        int(size) if size.isdigit() else sizes(size) for size, _, _ in words if size
+    ]
+    aval = ShapedArray(shape, from_short_name(name), text.startswith("~"))
+    if "@" not in dims and not terms:
+        return aval
+    if mesh is None:
+        raise ValueError(f"explicit axes split {text}: pass mesh= to read it")
+    splits = [tuple(axes.split("|")) if axes else () for _, _, axes in words]
+    found = explicit_on(mesh, splits[: len(shape)], terms_of_word(terms))
+    unknown = set(() if found is None else found.axes).difference(mesh.names)
+    if unknown:
+        raise ValueError(f"{text} names {min(unknown)!r}, which is not an axis of mesh")
+    return aval.with_explicit(found)
+
+
+def joined_by_bars(axes: re.Match[str]) -> str:
+    """Several axes of a dimension without the commas that separate dimensions."""
+    return "@" + axes[1].replace(",", "|")
+
+
+def terms_of_word(text: str) -> Terms:
+    """The terms that print so.
+
+    >>> terms_of_word("{U_max:(x,y), R:z}").text()
+    '{U_max:(x,y), R:z}'
+    """
+    found = {
+        letter: tuple(axes.strip("()").split(","))
+        for letter, axes in TERM.findall(text)
+    }
+    reduced, open = found.pop("R", ()), text.endswith("open}")
+    for letter, axes in found.items():
+        kind = UnreducedKind[letter.partition("_")[2] or "sum"]
+        return Terms(axes, reduced, kind, open)
+    return Terms((), reduced, open=open)
 
 
 def fixed_size(text: str) -> int:

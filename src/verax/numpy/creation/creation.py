@@ -143,7 +143,7 @@ def place_of(name: str, device: Placement, out_sharding: object) -> Placement:
 def made(name: str, x: Array, device: Placement) -> Array:
     """A new array on `device`, or else where new arrays go."""
     if device is None:
-        return at_home(x)
+        return at_home(x) if STATE.mesh else x
     return placed(name, x, device)
 
 

@@ -205,7 +205,10 @@ def batch_rhs(
 def conv_splits(
     p: ConvParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Sequence[Splits]:
-    """Batch and output features stay split; space and input features are whole."""
+    """Batch and output features stay split; space and input features are whole.
+
+    XLA computes wrong sums over space in parts that are smaller than the padding.
+    """
     x, k = avals
     dims = p.dimension_numbers
     labels: list[list[Hashable]] = [[None] * a.ndim for a in (x, k, outs[0])]

@@ -20,6 +20,7 @@ from attrs import frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, as_dtype, uint8, uint16, uint32, uint64
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.meshes import says_nothing
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.bits import bitwise_xor, mulhi
 from verax.ops.elementwise.compare import lt
@@ -27,6 +28,7 @@ from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p,
 from verax.ops.random.threefry import doubled, low_and_high, threefry2x32
 from verax.ops.structure.create import IotaParams, iota_p
 from verax.ops.structure.joining import concatenate
+from verax.ops.structure.reshard import sharded
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, move_axis, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import zero_jvp
@@ -240,7 +242,7 @@ def rng_bit_generator(
     """The next state of a generator, and random bits of `shape` and `dtype`.
 
     `key` is uint32[4] or uint64[2]: a key and a counter. Under `vmap` each key has the
-    bits that it has alone.
+    bits that it has alone. `out_sharding` says how explicit mesh axes split the bits.
 
     Raises:
         TypeError: `key` has another type, or `dtype` is not unsigned.
@@ -256,6 +258,9 @@ def rng_bit_generator(
     name = "three_fry" if three_fry else "philox"
     params = GeneratorParams(sizes, as_dtype(dtype), name)
     aval = aval_of(key)
+    if not says_nothing(out_sharding):
+        state, bits = rng_bit_generator(key, shape, dtype, algorithm)
+        return state, sharded("rng_bit_generator", out_sharding, lambda x: x, bits)
     if aval.dtype != uint64 or aval.shape[-1:] != (2,):
         state, bits = rng_bit_generator_p.bind(params, key)
         return state, bits

@@ -267,7 +267,10 @@ def draw_pad(random: Random) -> Sample[PadParams]:
 def pad_splits(
     p: PadParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Sequence[Splits]:
-    """Dimensions stay split; XLA neither cuts nor stretches what it has in parts."""
+    """Dimensions stay split; XLA ends the process over parts that it cuts or stretches.
+
+    (`spmd_partitioner.cc: Check failed` where the first part has no element left.)
+    """
     plain = [min(edges) >= 0 and not edges[2] for edges in p.padding_config]
     labels = [i if flag else None for i, flag in enumerate(plain)]
     found: Sequence[Splits] = SPLITS.connected(avals, [labels, []], [labels])
