@@ -62,6 +62,12 @@ def test_open_mpi_5_says_no_address() -> None:
     assert detected(OPEN_MPI) == Member(None, 8, 3, 1)
 
 
+def test_an_address_that_cannot_be_read_is_none() -> None:
+    """It must be passed, as with Open MPI 5."""
+    for uri in ("nonsense", "x.0;tcp://10.0.0.1:1"):
+        assert detected({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri}).address is None
+
+
 def test_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getfqdn", lambda name: f"{name}.pods.space.svc")
     found = detected(KUBERNETES)

@@ -197,16 +197,21 @@ def test_every_process_that_ends_is_known(tmp_path: Path) -> None:
     assert found in ended[0].output
 
 
-@pytest.mark.parametrize("first", [0, 1])
-def test_one_that_ends_first_waits_for_the_others(first: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [(0,), (1,), (1, 2)], ids=str)
+def test_one_that_ends_first_waits_for_the_others(
+    first: tuple[int, ...], tmp_path: Path
+) -> None:
+    """The others may go on by themselves for more than a heartbeat."""
     address = f"127.0.0.1:{free_port()}"
     program = """
         import time, verax
         verax.distributed.initialize(
             {address!r}, 3, {index}, initialization_timeout=60,
-            heartbeat_timeout_seconds={heartbeat}, shutdown_timeout_seconds=30,
+            heartbeat_timeout_seconds={heartbeat}, shutdown_timeout_seconds=60,
         )
+        verax.devices()
         time.sleep({seconds})
+        assert float(verax.jit(lambda x: x + 1)(1.0)) == 2.0
         verax.distributed.{end}
     """
     commands = [
@@ -216,14 +221,14 @@ def test_one_that_ends_first_waits_for_the_others(first: int, tmp_path: Path) ->
                 address=address,
                 index=index,
                 heartbeat=HEARTBEAT,
-                seconds=0 if index == first else 3,
+                seconds=0 if index in first else HEARTBEAT + 4,
                 end="shutdown()" if index == 2 else "is_initialized()",
             ),
         ]
         for index in range(3)
     ]
     for ended in run_group(commands, tmp_path, 60):
-        assert ended.status == 0
+        assert ended.status == 0, ended.output
         assert "Error" not in ended.output
         assert "ProcessFailed" not in ended.output
 

@@ -33,6 +33,7 @@ def test_a_coordinator_that_cannot_be_reached(tmp_path: Path) -> None:
     assert time.monotonic() - started < 60
     assert ended.status == 1
     assert f"found no coordinator at {address} within 2 s" in ended.output
+    assert "refused" in ended.output
 
 
 def test_processes_that_do_not_all_come_and_one_that_is_there_twice(
@@ -50,6 +51,7 @@ def test_processes_that_do_not_all_come_and_one_that_is_there_twice(
     assert [process.status for process in ended] == [1, 1, 1]
     texts = [process.output for process in ended]
     assert "not all 3 processes came" in texts[0]
+    assert "bad_cast" not in "".join(texts)
     # That of the number that is refused ends at once, the other when process 0 does.
     assert any("is the process_id unique" in text for text in texts[1:])
 
@@ -81,6 +83,8 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
         ({"initialization_timeout": 0}, ValueError, "at least 1 second"),
         ({"heartbeat_timeout_seconds": 1.5}, TypeError, "integer of seconds"),
         ({"mtls_cert_file": "a"}, ValueError, "mtls_key_file and mtls_ca_file"),
+        ({"local_device_ids": "01"}, TypeError, "int or a sequence of ints"),
+        ({"local_device_ids": [0, 1.0]}, TypeError, "int or a sequence of ints"),
         ({"cluster_detection_method": "x"}, ValueError, "'slurm', 'ompi', 'k8s'"),
         ({"cluster_detection_method": "slurm"}, ValueError, "SLURM_JOB_ID"),
     ],
@@ -97,6 +101,35 @@ def test_arguments_that_cannot_be(
         usual["coordinator_address"] = None
     with pytest.raises(kind, match=message):
         initialize(**{**usual, **arguments})  # type: ignore[arg-type]  # on purpose
+
+
+def test_variables_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERAX_LOCAL_DEVICE_IDS", "0,b")
+    with pytest.raises(ValueError, match="LOCAL_DEVICE_IDS must be integers with com"):
+        initialize("127.0.0.1:9", 2, 0)
+    monkeypatch.setenv("VERAX_PROCESS_ID", "first")
+    with pytest.raises(ValueError, match="PROCESS_ID must be an integer, not 'first'"):
+        initialize("127.0.0.1:9", 2)
+
+
+def test_variables_of_which_some_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a script of `sbatch` that is not started by `srun`."""
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_NTASKS", "2")
+    found = "SLURM_JOB_ID is set, but not SLURM_STEP_NODELIST, .*: .* by srun"
+    with pytest.raises(ValueError, match=found):
+        initialize()
+
+
+def test_an_address_of_another_machine(tmp_path: Path) -> None:
+    """It is one of those that exist in documentation only."""
+    program = """
+        import verax
+        verax.distributed.initialize("192.0.2.1:7777", 2, 0)
+    """
+    [ended] = run_group([["-c", textwrap.dedent(program)]], tmp_path)
+    assert ended.status == 1
+    assert "choose an address of that machine" in ended.output
 
 
 def test_alone() -> None:

@@ -47,7 +47,7 @@ def test_a_process_that_fails_ends_all(tmp_path: Path) -> None:
             """
             import sys, time
             import verax
-            verax.distributed.initialize()
+            verax.distributed.initialize(shutdown_timeout_seconds=1)
             if verax.process_index() == 1:
                 print("no newline at the end", end="", flush=True)
                 sys.exit(int(sys.argv[1]))
@@ -58,7 +58,7 @@ def test_a_process_that_fails_ends_all(tmp_path: Path) -> None:
     done = run("-n", "2", str(script), "7")
     assert done.returncode == 7
     assert "[1] no newline at the end" in done.stdout
-    assert done.stderr == "process 1 failed: status 7\n"
+    assert done.stderr == "failed: process 0 (has not ended), process 1 (status 7)\n"
 
 
 WAITING = """

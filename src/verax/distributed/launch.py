@@ -83,8 +83,13 @@ def launch(
                     threading.Thread(target=copy, args=(process, index, out, lock))
                 )
                 readers[-1].start()
-            return first_failure(started)
+            failed = first_failure(started)
+            if failed:
+                await_ends(started)
+                print("failed:", ", ".join(failures(started)), file=sys.stderr)
+            return failed
     except KeyboardInterrupt:
+        await_ends(started)
         return INTERRUPTED
     finally:
         end(started)
@@ -127,27 +132,40 @@ def copy(
 
 
 def first_failure(started: Processes) -> int:
-    """Wait until all have ended, or one has failed: say which; its status."""
+    """Wait until all have ended, or one has failed; the status of that."""
     while True:
         statuses = [process.poll() for process in started]
-        for index, status in enumerate(statuses):
-            if status:
-                how = f"status {status}" if status > 0 else signal.strsignal(-status)
-                print(f"process {index} failed: {how}", file=sys.stderr, flush=True)
-                return status if status > 0 else 128 - status
+        failed = [status for status in statuses if status]
+        if failed:
+            return failed[0] if failed[0] > 0 else 128 - failed[0]
         if None not in statuses:
             return 0
         time.sleep(STEP_SECONDS)
 
 
+def failures(started: Processes) -> Iterator[str]:
+    """Which processes have failed, and how; those that others wait for run still."""
+    for index, process in enumerate(started):
+        status = process.poll()
+        if status is None:
+            yield f"process {index} (has not ended)"
+        elif status:
+            how = f"status {status}" if status > 0 else signal.strsignal(-status)
+            yield f"process {index} ({how})"
+
+
 def end(started: Processes) -> None:
-    """End those that run still: they may end by themselves first."""
-    for stop in (None, subprocess.Popen.terminate, subprocess.Popen.kill):
-        running = [process for process in started if process.poll() is None]
-        for process in running:
-            if stop is not None:
+    """End those that run still."""
+    for stop in (subprocess.Popen.terminate, subprocess.Popen.kill):
+        for process in started:
+            if process.poll() is None:
                 stop(process)
-        limit = time.monotonic() + PATIENCE_SECONDS
-        for process in running:
-            with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
-                process.wait(max(limit - time.monotonic(), STEP_SECONDS))
+        await_ends(started)
+
+
+def await_ends(started: Processes) -> None:
+    """Wait a few seconds until all have ended; Ctrl-C shortens it."""
+    limit = time.monotonic() + PATIENCE_SECONDS
+    for process in started:
+        with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            process.wait(max(limit - time.monotonic(), STEP_SECONDS))

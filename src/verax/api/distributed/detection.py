@@ -23,7 +23,7 @@ PORTS: Final = 1 << 12
 FIRST_PORT: Final = (1 << 16) - PORTS
 KUBERNETES_PORT: Final = 55527
 PORT_VARIABLES: Final = ("VERAX_COORDINATOR_PORT", "JAX_COORDINATOR_PORT")
-HNP_URI: Final = re.compile(r"tcp://([^,:]+)|tcp6://\[([^,\]]+)")
+HNP_URI: Final = re.compile(r"^(\d+)\..*?(?:tcp://([^,:]+)|tcp6://\[([^,\]]+))")
 
 
 @frozen(repr=False)
@@ -40,12 +40,17 @@ class Member(ReprMixin):
 class Launcher(ReprMixin):
     """One kind of job: which variables show that it is there, and how to read them."""
 
+    command: str
     variables: tuple[str, ...]
     read: Callable[[Environment], Member]
 
     def started(self, environment: Environment) -> bool:
         """Whether this process was started so."""
-        return all(name in environment for name in self.variables)
+        return not self.missing(environment)
+
+    def missing(self, environment: Environment) -> list[str]:
+        """The variables that it would have set, and that are not there."""
+        return [name for name in self.variables if name not in environment]
 
 
 def number(environment: Environment, name: str) -> int:
@@ -105,8 +110,8 @@ def read_open_mpi(environment: Environment) -> Member:
     address = None
     if found := HNP_URI.search(uri):
         # Numbers of jobs are multiples of 2**12.
-        job = int(uri.partition(".")[0]) // PORTS
-        host = found[1] or f"[{found[2]}]"
+        job = int(found[1]) // PORTS
+        host = found[2] or f"[{found[3]}]"
         address = f"{host}:{port_of(environment, job)}"
     return Member(
         address,
@@ -135,6 +140,7 @@ def read_kubernetes(environment: Environment) -> Member:
 LAUNCHERS: Final[Mapping[str, Launcher]] = MappingProxyType(
     {
         "slurm": Launcher(
+            "srun",
             (
                 "SLURM_JOB_ID",
                 "SLURM_STEP_NODELIST",
@@ -145,6 +151,7 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = MappingProxyType(
             read_slurm,
         ),
         "ompi": Launcher(
+            "mpirun",
             (
                 "OMPI_COMM_WORLD_SIZE",
                 "OMPI_COMM_WORLD_RANK",
@@ -153,7 +160,9 @@ LAUNCHERS: Final[Mapping[str, Launcher]] = MappingProxyType(
             read_open_mpi,
         ),
         "k8s": Launcher(
-            ("KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX"), read_kubernetes
+            "an indexed Job",
+            ("KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX"),
+            read_kubernetes,
         ),
     }
 )
@@ -178,9 +187,27 @@ def detected(environment: Environment, method: str | None = None) -> Member:
         )
     launcher = LAUNCHERS[method]
     if not launcher.started(environment):
-        missing = [name for name in launcher.variables if name not in environment]
         raise ValueError(
             f"cluster_detection_method={method!r}, but the environment lacks "
-            f"{', '.join(missing)}: was this process started by it?"
+            f"{', '.join(launcher.missing(environment))}: was this process started "
+            "by it?"
         )
     return launcher.read(environment)
+
+
+def half_set(environment: Environment) -> str:
+    """What is said of launchers that have set some of their variables, but not all.
+
+    >>> half_set({"SLURM_JOB_ID": "7", "SLURM_STEP_NODELIST": "a", "SLURM_NTASKS": "2"})
+    '. SLURM_JOB_ID is set, but not SLURM_PROCID, SLURM_LOCALID: was this process
+    started by srun?'
+    """
+    for launcher in LAUNCHERS.values():
+        missing = launcher.missing(environment)
+        found = [name for name in launcher.variables if name in environment]
+        if missing and found:
+            return (
+                f". {found[0]} is set, but not {', '.join(missing)}: was this process "
+                f"started by {launcher.command}?"
+            )
+    return ""

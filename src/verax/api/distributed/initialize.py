@@ -7,11 +7,12 @@ and the address of process 0; afterwards `devices()` are those of all processes:
 """
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from verax.api.distributed.detection import detected
+from verax.api.distributed.detection import detected, half_set
 from verax.backend.processes.connection import connect, disconnect
 from verax.backend.processes.watch import split_address
 from verax.backend.runtime.cluster import CLUSTER, Settings
@@ -150,6 +151,7 @@ def checked_member(
             raise ValueError(
                 f"distributed.initialize needs {name}, which neither the arguments nor "
                 f"the environment say: pass it, or set VERAX_{name.upper()}"
+                f"{half_set(os.environ)}"
             )
     assert address is not None
     assert count is not None
@@ -192,10 +194,20 @@ def chosen_devices(
 ) -> tuple[int, ...] | None:
     """The GPUs of this process; where a launcher numbers its processes, one each."""
     if given is None and (text := variable("LOCAL_DEVICE_IDS")) is not None:
+        if re.fullmatch(r"\d+(,\d+)*", text) is None:
+            raise ValueError(
+                "the environment variable for LOCAL_DEVICE_IDS must be integers with "
+                f"commas between them, not {text!r}"
+            )
         return tuple([int(part) for part in text.split(",")])
     if given is None:
         return None if local_index is None else (local_index,)
-    return (given,) if isinstance(given, int) else tuple(given)
+    chosen = (given,) if isinstance(given, int) else tuple(given)
+    if any([isinstance(x, bool) or not isinstance(x, int) for x in chosen]):
+        raise TypeError(
+            f"local_device_ids must be an int or a sequence of ints, not {given!r}"
+        )
+    return chosen
 
 
 def security(

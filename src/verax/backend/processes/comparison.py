@@ -55,7 +55,7 @@ def compare_programs(name: str, text: str, devices: Sequence[Device]) -> None:
     publish(f"{key}/{own}", mark.encode())
     for other in members:
         try:
-            found = published(f"{key}/{other}", SECONDS).decode()
+            found = published(f"{key}/{other}", SECONDS, [other]).decode()
         except RuntimeError as error:
             if "DEADLINE" not in str(error.__cause__):
                 raise

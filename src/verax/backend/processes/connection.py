@@ -7,6 +7,7 @@ too, are its clients; the PJRT client that starts later finds the others through
 """
 
 import atexit
+import errno
 import socket
 import sys
 import time
@@ -19,13 +20,14 @@ from verax.backend.processes.exchange import (
     announce,
     announce_departure,
     ask,
-    connection,
+    publish,
+    published,
 )
 from verax.backend.processes.watch import (
     WATCHERS,
-    listens,
     park_lost_threads,
     park_threads_at_exit,
+    refused,
     skip_destructors,
     split_address,
 )
@@ -38,16 +40,21 @@ from verax.backend.runtime.cluster import (
     keep,
 )
 from verax.backend.runtime.errors import trimmed
+from verax.backend.runtime.log import log_warning
 
 # How long the coordinator stays after it has said why it gives up.
 FAREWELL_SECONDS: Final = 1.0
+# What jaxlib raises where it cannot pass on what the service says.
+UNTOLD: Final = "bad_cast"
 # How often a process looks whether the coordinator listens.
 KNOCK_SECONDS: Final = 0.05
-# Where each process says that it has come to its end, and how often others look there.
+# Where each process says that it has come to its end, process 0 that all have, and each
+# that it needs process 0 no more; and how often process 0 looks there.
 CLOSED: Final = "verax/closed"
-CLOSED_SECONDS: Final = 0.02
-STAY_SECONDS: Final = 5.0
-# What the requests of `close` may take besides.
+OVER: Final = "verax/over"
+LEFT: Final = "verax/left"
+LOOK_SECONDS: Final = 0.02
+# What a request may take besides.
 GRACE_SECONDS: Final = 2.0
 
 
@@ -123,9 +130,14 @@ def check_free(address: str) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(where)
     except OSError as error:
+        advice = (
+            "Is process 0 started twice? Choose a free port."
+            if error.errno == errno.EADDRINUSE
+            else "It runs in process 0: choose an address of that machine, or say with "
+            "coordinator_bind_address where to listen."
+        )
         raise RuntimeError(
-            f"The coordinator cannot listen on {address}: {error}. Is process 0 "
-            "started twice? Choose an address of this machine and a free port."
+            f"The coordinator cannot listen on {address}: {error}. {advice}"
         ) from error
 
 
@@ -152,7 +164,8 @@ def connected_client(settings: Settings) -> _jax.DistributedRuntimeClient:
         seconds = time.monotonic() - started
         late = seconds >= settings.initialization_timeout - 1
         reason = (
-            f"not all {settings.count} processes came"
+            f"not all {settings.count} processes came, or what listens there is "
+            "another program"
             if late
             else "it refused, or has waited for all processes long enough: did all "
             "start, is the process_id unique, the number of processes the same "
@@ -162,7 +175,7 @@ def connected_client(settings: Settings) -> _jax.DistributedRuntimeClient:
             f"Process {settings.index} of {settings.count} could not join the others "
             f"through the coordinator at {settings.coordinator} within {seconds:.1f} s "
             f"(initialization_timeout={settings.initialization_timeout}): {reason}"
-        ) from error
+        ) from (None if UNTOLD in str(error) else error)
     return client
 
 
@@ -173,13 +186,13 @@ def await_listener(settings: Settings) -> None:
         RuntimeError: it does not within the time.
     """
     end = time.monotonic() + settings.initialization_timeout
-    while not listens(settings.coordinator):
+    while (refusal := refused(settings.coordinator)) is not None:
         if time.monotonic() > end:
             raise RuntimeError(
                 f"Process {settings.index} of {settings.count} found no coordinator at "
                 f"{settings.coordinator} within {settings.initialization_timeout} s "
                 "(initialization_timeout): check that process 0 runs, that the address "
-                "is its own, and that this machine can reach it"
+                f"is its own, and that this machine can reach it ({refusal})"
             )
         time.sleep(KNOCK_SECONDS)
 
@@ -243,54 +256,61 @@ def disconnect() -> None:
 
 
 def leave_in_order(settings: Settings) -> None:
-    """Run `close`; jaxlib may wait without end for a coordinator that has gone.
+    """Wait until all have come to their end; jaxlib's own `shutdown` waits for nobody.
+
+    The coordinator ends last, since others take its end for a failure. They stay until
+    then, because a heartbeat that is missing is a failure, too.
 
     Raises:
+        ProcessFailed: one of them failed meanwhile.
         RuntimeError: process 0 waited in vain; the others have nothing to wait for.
     """
-    coordinates = settings.index == 0
-    seconds = settings.shutdown_timeout if coordinates else STAY_SECONDS
-    try:
-        ask(close, seconds + GRACE_SECONDS)
-    except TimeoutError as error:
-        if coordinates:
-            raise RuntimeError(str(error)) from error
+    seconds = settings.shutdown_timeout
+    if settings.index == 0:
+        await_keys(CLOSED, settings.count - 1, seconds)
+        CLUSTER.closing = True
+        with suppress(RuntimeError, TimeoutError):
+            publish(OVER, b"")
+            await_keys(LEFT, settings.count - 1, GRACE_SECONDS)
+    else:
+        try:
+            publish(f"{CLOSED}/{settings.index}", b"")
+            published(OVER, seconds)
+        except ProcessFailed:
+            raise
+        except (RuntimeError, TimeoutError) as error:
+            log_warning("Process %d ends before others: %s.", settings.index, error)
+        CLUSTER.closing = True
+        # The coordinator may end before it answers this.
+        key = f"{LEFT}/{settings.index}"
+        with suppress(RuntimeError, TimeoutError):
+            ask(lambda client: client.key_value_set(key, ""), GRACE_SECONDS)
+    with suppress(RuntimeError, TimeoutError):
+        ask(lambda client: client.shutdown(), GRACE_SECONDS)
 
 
-def close(client: _jax.DistributedRuntimeClient) -> None:
-    """Leave in order; jaxlib's own `shutdown` waits for nobody.
-
-    The coordinator ends last, since others take its end for a failure. They stay for a
-    while, so that one which waits for them in a program learns that in vain.
+def await_keys(name: str, count: int, seconds: float) -> None:
+    """Wait until there are so many keys that start with `name/`.
 
     Raises:
-        RuntimeError: the others do not come to their end in time.
+        ProcessFailed: another process failed meanwhile.
+        RuntimeError: they do not come in time.
     """
-    settings = connection().settings
-    if settings.index == 0:
-        missing = missing_after(client, settings, settings.shutdown_timeout)
-        if missing:
-            raise RuntimeError(f"{missing} processes have not ended")
-        CLUSTER.closing = True
-        client.shutdown()
-        return
-    CLUSTER.closing = True
-    with suppress(RuntimeError):  # the coordinator has ended, and so have all
-        client.key_value_set(f"{CLOSED}/{settings.index}", "")
-        missing_after(client, settings, STAY_SECONDS)
-        client.shutdown()
 
+    def found(client: _jax.DistributedRuntimeClient) -> int:
+        end = time.monotonic() + seconds
+        while True:
+            missing = count - len(client.key_value_dir_get(name))
+            if not missing or time.monotonic() > end:
+                return missing
+            time.sleep(LOOK_SECONDS)
 
-def missing_after(
-    client: _jax.DistributedRuntimeClient, settings: Settings, seconds: float
-) -> int:
-    """How many processes but the coordinator have not come to their end in time."""
-    end = time.monotonic() + seconds
-    while True:
-        missing = settings.count - 1 - len(client.key_value_dir_get(CLOSED))
-        if not missing or time.monotonic() > end:
-            return missing
-        time.sleep(CLOSED_SECONDS)
+    try:
+        missing = ask(found, seconds + GRACE_SECONDS)
+    except TimeoutError as error:
+        raise RuntimeError(str(error)) from error
+    if missing:
+        raise RuntimeError(f"{missing} processes have not ended")
 
 
 def leave() -> None:
@@ -300,7 +320,10 @@ def leave() -> None:
     if opened is None:
         return
     if CLUSTER.failure is None and error is None:
-        disconnect()
+        try:
+            disconnect()
+        except RuntimeError as failure:  # an exception would only be printed here
+            log_warning("%s", failure)
     elif CLUSTER.failure is None:
         index = opened.settings.index
         announce(f"process {index} ended with {type(error).__name__}: {error}")

@@ -8,7 +8,7 @@ failure, whichever comes first::
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -46,17 +46,21 @@ def connection() -> Connection:
     return found
 
 
-def ask[T](request: Request[T], seconds: float | None = None) -> T:
+def ask[T](
+    request: Request[T], seconds: float | None = None, awaited: Iterable[int] = ()
+) -> T:
     """What the coordination service answers; None for the time means no limit.
 
+    It answers only after something that the processes `awaited` do.
+
     Raises:
-        ProcessFailed: another process failed meanwhile.
+        ProcessFailed: another process failed meanwhile, or one of `awaited` ended.
         TimeoutError: nothing came within the time.
         RuntimeError: the service refused, or there is no connection.
     """
     client = connection().client
     try:
-        return CLUSTER.watched(lambda: request(client), seconds)
+        return CLUSTER.watched(lambda: request(client), seconds, awaited)
     except ProcessFailed:
         raise
     except RuntimeError as error:
@@ -70,7 +74,11 @@ def wait_for_all(name: str, seconds: float) -> None:
         ProcessFailed: another process failed meanwhile.
         RuntimeError: they do not come in time.
     """
-    ask(lambda client: client.wait_at_barrier(name, int(seconds * 1000)))
+    everyone = range(connection().settings.count)
+    ask(
+        lambda client: client.wait_at_barrier(name, int(seconds * 1000)),
+        awaited=everyone,
+    )
 
 
 def publish(key: str, value: bytes) -> None:
@@ -78,10 +86,11 @@ def publish(key: str, value: bytes) -> None:
     ask(lambda client: client.key_value_set_bytes(key, value))
 
 
-def published(key: str, seconds: float) -> bytes:
+def published(key: str, seconds: float, awaited: Iterable[int] = ()) -> bytes:
     """The value that a process publishes under a key, now or within the time."""
     return ask(
-        lambda client: client.blocking_key_value_get_bytes(key, int(seconds * 1000))
+        lambda client: client.blocking_key_value_get_bytes(key, int(seconds * 1000)),
+        awaited=awaited,
     )
 
 

@@ -104,6 +104,12 @@ def told(text: str, settings: Settings) -> str:
     'Process 2 of 4 has not answered for 100 s: it died, was stopped, or hangs.'
     """
     if silent := SILENT.search(text):
+        if int(silent[1]) in [gone.index for gone in CLUSTER.departures]:
+            return (
+                f"Process {silent[1]} of {settings.count} came to its end and has not "
+                "waited longer for this one (shutdown_timeout_seconds="
+                f"{settings.shutdown_timeout})"
+            )
         return (
             f"Process {silent[1]} of {settings.count} has not answered for "
             f"{settings.heartbeat_timeout} s: it died, was stopped, or hangs."
@@ -122,7 +128,7 @@ def explain() -> None:
 
 def guessed(settings: Settings) -> str:
     """What happened, if jaxlib does not say it."""
-    if listens(settings.coordinator):
+    if refused(settings.coordinator) is None:
         return (
             "The coordination service reports that another of the "
             f"{settings.count} processes failed."
@@ -138,13 +144,13 @@ def lost_coordinator(settings: Settings) -> str:
     )
 
 
-def listens(address: str) -> bool:
-    """Whether a process listens at `host:port`."""
+def refused(address: str) -> OSError | None:
+    """Why nothing can be reached at `host:port`; None if a process listens there."""
     try:
         socket.create_connection(split_address(address), GRACE_SECONDS).close()
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return error
+    return None
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -40,10 +40,9 @@ GRACE_SECONDS: Final = 2
 # A program that another process never starts may still end, if it needs nothing of it.
 DEPARTED_SECONDS: Final = 2.0
 # jaxlib lets 32 programs be under way on a device. Starting one more waits inside it,
-# where no failure is noticed, so fewer are started: every eighth says when it has
-# ended, and two of these may be under way.
-EVERY: Final = 8
-AHEAD: Final = 2
+# where no failure is noticed, so at most twice these are started: one of them says
+# when it has ended, and the next waits for that.
+EVERY: Final = 14
 COMMUNICATION: Final = re.compile("gloo|nccl|coordination", re.IGNORECASE)
 
 
@@ -139,7 +138,7 @@ class Pace:
 
     def free(self) -> bool:
         """Whether more programs may be started."""
-        return self.followed - self.ended < AHEAD
+        return self.followed == self.ended
 
 
 class Cluster:
@@ -233,6 +232,19 @@ class Cluster:
                     f"for program {own}: all processes must run the same programs"
                 ) from None
 
+    def check_ended(self, awaited: Iterable[int]) -> None:
+        """Raise if one of these processes has come to its end.
+
+        Raises:
+            ProcessFailed: it has; what it should do does not happen any more.
+        """
+        for gone in self.departures:
+            if gone.index in awaited:
+                raise ProcessFailed(
+                    f"Process {gone.index} came to its end, and this one waits for it: "
+                    "all processes must run the same programs"
+                ) from None
+
     def suspect(self, message: str) -> None:
         """An error of communication: wait until it is known which process failed.
 
@@ -270,11 +282,18 @@ class Cluster:
                 self.check_departure(devices)
             time.sleep(min(max(passed * FRACTION, SHORTEST), LONGEST))
 
-    def watched[T](self, work: Callable[[], T], seconds: float | None = None) -> T:
+    def watched[T](
+        self,
+        work: Callable[[], T],
+        seconds: float | None = None,
+        awaited: Iterable[int] = (),
+    ) -> T:
         """What `work()` returns, in a thread of its own, where it may wait for others.
 
+        `awaited` are the numbers of those for which it waits.
+
         Raises:
-            ProcessFailed: another process failed meanwhile.
+            ProcessFailed: another process failed meanwhile, or one of `awaited` ended.
             TimeoutError: it takes longer than `seconds`.
         """
         self.check()
@@ -297,6 +316,8 @@ class Cluster:
         while not done.wait(STEP_SECONDS):
             self.check()
             passed += STEP_SECONDS
+            if passed > DEPARTED_SECONDS:
+                self.check_ended(awaited)
             if seconds is not None and passed >= seconds:
                 raise TimeoutError(f"other processes did not answer in {seconds} s")
         if errors:
