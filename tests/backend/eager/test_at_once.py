@@ -9,30 +9,32 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.ir.avals import ShapedArray
+from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
-from verax.numpy.linalg.solving import det, inv, solve
+from verax.numpy.linalg.solving import det, inv, slogdet, solve
+from verax.numpy.reducing.closeness import allclose, isclose
 from verax.numpy.reducing.host_quantiles import median_at_once, quantile_at_once
-from verax.numpy.reducing.quantiles import found_in, median
+from verax.numpy.reducing.quantiles import found_in, median, nanmedian
 from verax.numpy.searching.sorting import bisect, bisect_at_once, searchsorted
 from verax.numpy.signal.polynomials import polyval, polyval_at_once
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "float16", "int32")
 
 
-def outcome(function: Any, *args: Any) -> tuple[object, object]:
+def outcome(function: Any, *args: Any, **options: Any) -> object:
     """The result as type and bytes, or the error."""
     try:
-        found = function(*args)
+        found = verax.tree.leaves(function(*args, **options))
     except Exception as error:
         return type(error), str(error)
-    return found.aval, np.asarray(found).tobytes()
+    return [(x.aval, np.asarray(x).tobytes()) for x in found]
 
 
-def same_twice(function: Any, *args: Any) -> None:
+def same_twice(function: Any, *args: Any, **options: Any) -> None:
     """The remembered function gives what the operations give one by one."""
-    due = outcome(function.__wrapped__, *args)
+    due = outcome(function.__wrapped__, *args, **options)
     for _ in range(2):
-        assert outcome(function, *args) == due
+        assert outcome(function, *args, **options) == due
 
 
 def drawn(dtype: str, *shape: int) -> verax.Array:
@@ -183,3 +185,77 @@ def test_arguments_are_left_as_they_are() -> None:
     polyval(b, line), bisect(line, b, False)
     for due, got in zip(before, (x, b, line), strict=True):
         np.testing.assert_array_equal(due, np.asarray(got))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_logarithms_of_determinants_have_the_bits_of_the_steps(dtype: str) -> None:
+    with verax.enable_x64(True):
+        for x in (*matrices(dtype), drawn(dtype, 40, 40)):
+            for options in ({}, {"method": "lu"}):
+                same_twice(slogdet, x, **options)
+    for special in (np.nan, np.inf, 0.0, -0.0, 1e-40):
+        for i, j in itertools.product(range(3), repeat=2):
+            same_twice(slogdet, drawn("float32", 3, 3).at[i, j].set(special))
+
+
+@pytest.mark.parametrize("number", range(len(LINES)))
+def test_medians_of_numbers_have_the_bits_of_the_steps(number: int) -> None:
+    x = LINES[number]
+    spoilt = (vnp.where(x == x[:1], vnp.nan, x), x * vnp.nan) if x.ndim == 2 else ()
+    for line in (x, *spoilt):
+        for axis, keepdims in itertools.product((None, 0, -1), (False, True)):
+            same_twice(nanmedian, line, axis, None, False, keepdims)
+            for share in SHARES:
+                q = vnp.asarray(share, np.float32)
+                rest = (axis, "linear", keepdims, True)
+                same_twice(found_in, line, q, None, "nanquantile", *rest)
+
+
+NEAR = [1.0, 1.0 + 1e-6, -0.0, 0.0, 1e-9, 3e38, -3e38, np.nan, np.inf, -np.inf, 1e-41]
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "bool"])
+def test_closeness_has_the_bits_of_the_steps(dtype: str) -> None:
+    with verax.enable_x64(True):
+        with np.errstate(all="ignore"):
+            x = vnp.asarray(np.repeat(NEAR, len(NEAR)).astype(dtype))
+            y = vnp.asarray(np.tile(NEAR, len(NEAR)).astype(dtype))
+        usual = vnp.asarray(np.array([1.0, 2.0, 3.0]).astype(dtype))
+        finite = (usual, usual * 0, usual + usual)
+        pairs = [(x, y), (y, x), (x[:0], y[:0]), (usual, vnp.float32(1)), (usual, x[0])]
+        singles = [(x[i : i + 1], y[i : i + 1]) for i in range(x.size)]
+        for a, b in (*pairs, *singles, *itertools.product(finite, repeat=2)):
+            for function in (isclose, allclose):
+                same_twice(function, a, b)
+                same_twice(function, a, b, equal_nan=True)
+                same_twice(function, a, b, 0, 1)
+                same_twice(function, a, b, 1e-3, 0.5)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "bool", "bfloat16", "int4"])
+@pytest.mark.parametrize("kind", ["int32", "uint8", "int8", "int4"])
+def test_elements_along_an_axis_are_those_of_the_steps(dtype: str, kind: str) -> None:
+    with verax.enable_x64(True):
+        x = vnp.asarray(np.arange(24).reshape(2, 3, 4) % 7).astype(dtype)
+        for axis, mode in itertools.product((0, 1, -1, None), (None, "fill", "clip")):
+            line = x.ravel() if axis is None else x
+            size = line.shape[0 if axis is None else axis]
+            for values in (
+                [0, 1, 0],
+                [0, 1, size - 1],
+                [-1, 0],
+                [size, 0],
+                [-size - 1],
+                [],
+            ):
+                shape = list(line.shape)
+                shape[axis or 0] = len(values)
+                turned = [1] * line.ndim
+                turned[axis or 0] = len(values)
+                whole = np.broadcast_to(np.reshape(values, turned), shape)
+                for places in (whole, whole[:1], np.reshape(values, turned)):
+                    with np.errstate(all="ignore"):
+                        given = vnp.asarray(places.astype(np.int32)).astype(kind)
+                    same_twice(take_along_axis, x, given, axis, mode)
+        same_twice(take_along_axis, x, vnp.zeros((2, 3), kind), 1)
+        same_twice(take_along_axis, x, vnp.zeros((2, 3, 1), kind), 3)

@@ -6,13 +6,15 @@ One idea: they are gathers and scatters whose windows are whole rows; out of bou
     take(x, rows, axis=0), take_along_axis(x, order), put(x, 3, 0.0, inplace=False)
 """
 
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from verax.backend.eager.composites import remembered
-from verax.ir.avals import Shape, smaller_size
-from verax.ir.dtypes import is_integer
+from verax.backend.eager.composites import OneGo, in_numpy, remembered
+from verax.ir.avals import Shape, ShapedArray, smaller_size
+from verax.ir.dtypes import DType, is_integer
+from verax.ir.limits import bit_width
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -197,7 +199,41 @@ def along_plan(own: Shape, indices: Shape, axis: int) -> AlongPlan:
     return AlongPlan(tuple(squeezed), tuple(kept), tuple(sizes), dims)
 
 
-@remembered
+def along_at_once(
+    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, **rest: Any
+) -> OneGo | None:
+    """Elements of each line by their place among all; None for indices outside."""
+    if type(arr) is not ShapedArray or type(indices) is not ShapedArray:
+        return None
+    if axis is None or mode not in (None, "fill") or rest or not arr.size:
+        return None
+    place = axis + arr.ndim if axis < 0 else axis
+    if not is_plain_dtype(arr.dtype) or not is_integer(indices.dtype):
+        return None
+    own, other = list(arr.shape), list(indices.shape)
+    n, m = own.pop(place), other.pop(place)
+    if own != other or not m or bit_width(indices.dtype) < 8:
+        return None
+    step = prod(arr.shape[place + 1 :])
+    firsts = np.arange(arr.size).reshape(arr.shape).take([0], place)
+    unsigned, size = f"u{indices.dtype.itemsize}", arr.size
+
+    def found(x: np.ndarray, places: np.ndarray) -> Any:
+        # Read without sign, those below 0 are the largest.
+        if places.view(unsigned).max() >= n:
+            return None
+        at = places + firsts if step == 1 else places * step + firsts
+        return x.reshape(size).take(at)
+
+    return found
+
+
+def is_plain_dtype(dtype: DType) -> bool:
+    """Whether NumPy has the dtype itself."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "fiucb"
+
+
+@in_numpy(along_at_once)
 def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,

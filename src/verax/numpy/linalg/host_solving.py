@@ -7,6 +7,7 @@ compute; so for one matrix the same routines are called in a row, on the same op
 """
 
 from collections.abc import Callable
+from math import isfinite
 from operator import ne
 from typing import Any
 
@@ -14,10 +15,11 @@ import numpy as np
 
 from verax.backend.eager.composites import OneGo
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import numpy_dtype
+from verax.ir.dtypes import DType, float32, float64, numpy_dtype
 from verax.ops.linalg.lu import exchanging, factoring
 from verax.ops.linalg.triangular import solving
 from verax.rules.families.lapack import LETTERS
+from verax.rules.families.reducer import fold
 from verax.rules.rows.row import NDArray
 
 
@@ -40,6 +42,39 @@ def det_at_once(a: ShapedArray) -> OneGo | None:
         return -size if sum(map(ne, pivots.tolist(), places)) & 1 else size
 
     return found
+
+
+def slogdet_at_once(a: ShapedArray, *, method: str | None = None) -> OneGo | None:
+    """The sign by what is negative and what was exchanged, and the logarithms' sum.
+
+    None for pivots that are NaN, infinite or zero.
+    """
+    if not is_matrix(a) or method == "qr" or a.dtype not in (float32, float64):
+        return None
+    dtype, places = numpy_dtype(a.dtype), range(a.shape[0])
+    factor, signs = factoring(dtype), (dtype.type(1), dtype.type(-1))
+    absolute, log, count = np.absolute, np.log, np.count_nonzero
+
+    def found(x: NDArray) -> Any:
+        packed, pivots, _ = factor(x)
+        pivot = packed.diagonal()
+        size = fold_sum(log(absolute(pivot)))
+        if not isfinite(size):
+            return None
+        turns = sum(map(ne, pivots.tolist(), places)) + count(pivot < 0)
+        return signs[turns & 1], size
+
+    return found
+
+
+def fold_sum(x: NDArray) -> Any:
+    """The sum of a vector, as the equation computes it."""
+    return fold(np.add, zero_of, x, (0,))
+
+
+def zero_of(dtype: DType) -> int:
+    """The sum of nothing."""
+    return 0
 
 
 def solve_at_once(a: ShapedArray, b: ShapedArray) -> OneGo | None:

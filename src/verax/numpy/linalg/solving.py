@@ -25,7 +25,12 @@ from verax.numpy.arguments.arguments import (
     with_weak_type,
 )
 from verax.numpy.linalg.decompositions import as_matrices, check_square, svd, values_of
-from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
+from verax.numpy.linalg.host_solving import (
+    det_at_once,
+    inv_at_once,
+    slogdet_at_once,
+    solve_at_once,
+)
 from verax.numpy.linalg.products import matmul
 from verax.numpy.ranges.grids import eye
 from verax.numpy.reducing.reductions import sum as total
@@ -148,7 +153,7 @@ def expanded_det(x: Array) -> Array:
     return add(add(parts[0], parts[1]), parts[2])
 
 
-@remembered
+@in_numpy(slogdet_at_once)
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign and log |det| of matrices; 0 and -inf where they are singular.
 

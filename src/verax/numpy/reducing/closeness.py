@@ -6,8 +6,22 @@ themselves::
     isclose(x, y), allclose(x, y, rtol=1e-3), array_equal(x, y)
 """
 
-from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import bool_, is_complex, is_extended, is_inexact
+from math import isfinite as isfinite_number
+from typing import Any
+
+import numpy as np
+
+from verax.backend.eager.composites import OneGo, in_numpy, remembered
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import (
+    bool_,
+    float32,
+    float64,
+    is_complex,
+    is_extended,
+    is_inexact,
+    numpy_dtype,
+)
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -28,7 +42,49 @@ from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
 
-@remembered
+def isclose_at_once(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> OneGo | None:
+    """|a - b| <= atol + rtol |b| for floats of one dtype that are all finite."""
+    if type(a) is not ShapedArray or type(b) is not ShapedArray:
+        return None
+    if a.dtype not in (float32, float64) or a.dtype is not b.dtype:
+        return None
+    if a.shape != b.shape or not a.size or type(rtol) is not type(atol) is not float:
+        return None
+    scale, start = (np.asarray(x, numpy_dtype(a.dtype)) for x in (rtol, atol))
+    subtract, absolute, multiply, plus = np.subtract, np.absolute, np.multiply, np.add
+    shape, size, below = a.shape, a.size, np.less_equal
+
+    def near(x: np.ndarray, y: np.ndarray) -> Any:
+        apart, bound = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
+        subtract(x, y, apart)
+        absolute(apart, apart)
+        absolute(y, bound)
+        multiply(scale, bound, bound)
+        plus(start, bound, bound)
+        # Their product is infinite or NaN if an operand is.
+        if not isfinite_number(apart.reshape(size).dot(bound.reshape(size))):
+            return None
+        return below(apart, bound)
+
+    return near
+
+
+def allclose_at_once(a: Any, b: Any, *rest: Any, **options: Any) -> OneGo | None:
+    """Whether that is so for all."""
+    near = isclose_at_once(a, b, *rest, **options)
+    if near is None:
+        return None
+
+    def found(x: np.ndarray, y: np.ndarray) -> Any:
+        close = near(x, y)
+        return None if close is None else np.logical_and.reduce(close, None)
+
+    return found
+
+
+@in_numpy(isclose_at_once)
 def isclose(
     a: ArrayLike,
     b: ArrayLike,
@@ -65,7 +121,7 @@ def near_integers(x: Array, y: Array, rtol: ArrayLike, atol: ArrayLike) -> Array
     return isclose(x, y, rtol, atol)
 
 
-@remembered
+@in_numpy(allclose_at_once)
 def allclose(
     a: ArrayLike,
     b: ArrayLike,

@@ -44,10 +44,13 @@ def quantile_at_once(
     keepdims: bool,
     skip_nan: bool,
 ) -> OneGo | None:
-    """What `found_in` computes, for one share, without weights, NaN or zeros."""
+    """What `found_in` computes, for one share, without weights, NaN or zeros.
+
+    With `skip_nan` there may be NaN, but not in all of a row.
+    """
     between = BETWEEN.get(method)
     floats = x.dtype in (float32, float64) and share.dtype is x.dtype
-    if between is None or not floats or share.ndim or given is not None or skip_nan:
+    if between is None or not floats or share.ndim or given is not None:
         return None
     axes = reduction_axes(name, axis, x.ndim)
     size = prod([x.shape[i] for i in axes])
@@ -55,10 +58,11 @@ def quantile_at_once(
         return None
     last = x.dtype.type(size - 1)
     if size == x.size and axes == tuple(range(x.ndim)):
-        return of_all(between, last, (1,) * x.ndim if keepdims else None)
+        return of_all(between, last, (1,) * x.ndim if keepdims else None, skip_nan)
     order = (*kept(x.ndim, axes), *axes)
     shape = tuple([1 if i in axes else n for i, n in enumerate(x.shape)])
-    return of_rows(between, last, order, shape if keepdims else without(x.shape, axes))
+    made = of_numbers if skip_nan else of_rows
+    return made(between, last, order, shape if keepdims else without(x.shape, axes))
 
 
 def located(share: NDArray, last: Any) -> tuple[int, int, Any] | None:
@@ -74,15 +78,20 @@ def located(share: NDArray, last: Any) -> tuple[int, int, Any] | None:
     return low, low + bool(weight), weight
 
 
-def of_all(between: Between, last: Any, shape: Shape | None) -> OneGo:
+def of_all(between: Between, last: Any, shape: Shape | None, skip_nan: bool) -> OneGo:
     """The quantile of all elements, of which `last` is the last one's place."""
+    dtype = type(last)
+    nan = dtype(np.nan)
 
     def found(values: NDArray, share: NDArray) -> Any:
-        if (places := located(share, last)) is None:
+        line, end = values.flatten(), last
+        line.sort()
+        if skip_nan and line[-1] != line[-1]:
+            line = line[: line.searchsorted(nan)]
+            end = dtype(line.size - 1)
+        if not line.size or (places := located(share, end)) is None:
             return None
         low, high, weight = places
-        line = values.flatten()
-        line.sort()
         below, above, end = line[low], line[high], line[-1]
         # NaN comes last; zeros of two signs are equal to NumPy.
         if end != end or not below or not above:
@@ -113,6 +122,29 @@ def of_rows(between: Between, last: Any, order: Shape, shape: Shape) -> OneGo:
     return found
 
 
+def of_numbers(between: Between, last: Any, order: Shape, shape: Shape) -> OneGo:
+    """`of_rows` of those elements of each row that are numbers."""
+    size, moved = int(last) + 1, order != tuple(range(len(order)))
+    dtype = last.dtype
+
+    def found(values: NDArray, share: NDArray) -> Any:
+        lines = values.transpose(order) if moved else values
+        line = np.sort(lines.reshape((-1, size)), 1)
+        ends = np.add.reduce(line == line, 1, dtype) - 1
+        place, part = share * ends, share[()]
+        if not 0 <= part <= 1 or np.minimum.reduce(ends) < 0:
+            return None
+        low, rows = place.astype(np.intp), np.arange(len(line))
+        weight = place - low.astype(dtype)
+        below, above = line[rows, low], line[rows, low + (weight > 0)]
+        usual = np.logical_and(below, above)
+        if not np.logical_and.reduce(usual):
+            return None
+        return between(below, above, weight).reshape(shape)
+
+    return found
+
+
 def median_at_once(
     a: ShapedArray,
     axis: Axis = None,
@@ -121,9 +153,29 @@ def median_at_once(
     keepdims: bool = False,
 ) -> OneGo | None:
     """What `median` computes, where there are no NaN or zeros in the middle."""
+    return middle_at_once(a, axis, keepdims, skip_nan=False)
+
+
+def nanmedian_at_once(
+    a: ShapedArray,
+    axis: Axis = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> OneGo | None:
+    """What `nanmedian` computes, where there are no zeros in the middle."""
+    return middle_at_once(a, axis, keepdims, skip_nan=True)
+
+
+def middle_at_once(
+    a: ShapedArray, axis: Axis, keepdims: bool, skip_nan: bool
+) -> OneGo | None:
+    """The quantile of one half."""
+    if a.dtype not in (float32, float64):
+        return None
     half = np.asarray(0.5, numpy_dtype(a.dtype))
     share = ShapedArray((), a.dtype)
     found = quantile_at_once(
-        a, share, None, "median", axis, "midpoint", keepdims, False
+        a, share, None, "median", axis, "midpoint", keepdims, skip_nan
     )
     return None if found is None else lambda x: found(x, half)

@@ -23,7 +23,11 @@ from verax.numpy.arguments.arguments import (
     promote_inexact,
     reduction_axes,
 )
-from verax.numpy.reducing.host_quantiles import median_at_once, quantile_at_once
+from verax.numpy.reducing.host_quantiles import (
+    median_at_once,
+    nanmedian_at_once,
+    quantile_at_once,
+)
 from verax.ops.elementwise.arith import (
     add,
     div,
@@ -160,7 +164,7 @@ def median(
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-@remembered
+@in_numpy(nanmedian_at_once)
 def nanmedian(
     a: ArrayLike,
     axis: int | tuple[int, ...] | None = None,
