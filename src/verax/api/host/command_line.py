@@ -12,7 +12,7 @@ import linecache
 import pprint
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import IO, Any
 
@@ -97,7 +97,7 @@ class CommandLine(cmd.Cmd):
     def say(self, text: str) -> None:
         self.stdout.write(text + "\n")
 
-    def show(self, expression: str, form: Any) -> None:
+    def show(self, expression: str, form: Callable[[object], str]) -> None:
         """Print the value of an expression, or the error that it raises."""
         try:
             text = form(self.stops[self.index].evaluate(expression))

@@ -11,7 +11,7 @@ import copy
 import sys
 from collections.abc import Mapping
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 
 class Copyable:
@@ -41,7 +41,7 @@ class Copyable:
         made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return made
 
-    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
         return found_as(self) or super().__reduce_ex__(protocol)
 
 

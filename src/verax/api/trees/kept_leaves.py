@@ -32,7 +32,7 @@ class KeptLeaves(ReprMixin):
 
 
 def split_leaves(
-    tree: Any, is_array: Callable[[object], bool]
+    tree: object, is_array: Callable[[object], bool]
 ) -> tuple[list[Any], KeptLeaves]:
     """The leaves for which `is_array` holds, and the rest of the tree."""
     leaves, structure = pytrees.flatten(tree)

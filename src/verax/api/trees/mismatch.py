@@ -16,7 +16,7 @@ from verax.backend import pytrees
 
 
 def structure_mismatch(
-    expected: Any, actual: Any, name: str, is_leaf: Callable[[Any], bool] | None
+    expected: object, actual: object, name: str, is_leaf: Callable[[Any], bool] | None
 ) -> ValueError:
     """The error for a tree that does not begin with the structure of another.
 
@@ -36,7 +36,7 @@ def structure_mismatch(
 
 
 def first_difference(
-    expected: Any, actual: Any, place: str, is_leaf: Callable[[Any], bool] | None
+    expected: object, actual: object, place: str, is_leaf: Callable[[Any], bool] | None
 ) -> tuple[str, str] | None:
     """The first place where `actual` does not continue `expected`, and how."""
     if is_leaf is not None and is_leaf(expected):

@@ -7,7 +7,7 @@ derivatives are modules of their own, and a batch goes through one element at a 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from attrs import frozen
@@ -117,7 +117,7 @@ def typing_exported(
     return p.outs
 
 
-def no_derivative(engine: Engine, p: ExportedParams, *operands: Any) -> NoReturn:
+def no_derivative(engine: Engine, p: ExportedParams, *operands: object) -> NoReturn:
     raise MissingRule(
         f"the exported function {p.module.__name__} cannot be differentiated: it was "
         "serialised without derivatives of this order. Give serialize a larger "

@@ -10,7 +10,7 @@ Nothing is known of what happens inside, so a derivative is given around the cal
 """
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from attrs import evolve, frozen
 
@@ -85,7 +85,7 @@ def typing_foreign(
     return p.results
 
 
-def refuse_derivative(engine: Engine, p: ForeignParams, *operands: Any) -> NoReturn:
+def refuse_derivative(engine: Engine, p: ForeignParams, *operands: object) -> NoReturn:
     raise ForeignDerivative(
         f"The FFI call to `{p.target}` cannot be differentiated. Give the function "
         "that calls it a derivative with verax.custom_jvp or verax.custom_vjp"

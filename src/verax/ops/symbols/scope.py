@@ -183,7 +183,7 @@ class SymbolicScope:
             f"constraints=['{minus(less, constant)} >= {-constant}'])"
         )
 
-    def check_same(self, other: Any, dim: SymbolicDim) -> None:
+    def check_same(self, other: object, dim: SymbolicDim) -> None:
         """Raise ValueError unless `other`, the scope of `dim`, is this one."""
         if other is not self:
             raise ValueError(

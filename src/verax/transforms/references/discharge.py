@@ -13,7 +13,7 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from verax.ir.avals import AbstractRef, is_reference
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask
@@ -118,7 +118,7 @@ class Writer(ReprMixin):
         finally:
             self.builder.source = source
 
-    def bind(self, eqn: Eqn, params: Any, operands: Sequence[Atom]) -> list[Atom]:
+    def bind(self, eqn: Eqn, params: Params, operands: Sequence[Atom]) -> list[Atom]:
         """The results of the primitive with other params, on other operands."""
         tracers = self.builder.tracers(operands)
         outs = self.builder.bind(eqn.primitive, params, tracers)

@@ -399,7 +399,7 @@ def operands_for(jaxpr: Jaxpr, case: Case) -> tuple[NDArray, ...]:
     return (*values, *extra)
 
 
-def on_jaxprs(transformation: Any) -> Callable[[Jaxpr], Jaxpr]:
+def on_jaxprs(transformation: Callable[..., Any]) -> Callable[[Jaxpr], Jaxpr]:
     """The transformation on jaxprs, also if it is one of closed jaxprs."""
 
     def change(jaxpr: Jaxpr) -> Jaxpr:
