@@ -4,8 +4,10 @@ Outputs stand in for those of programs: they finish, or are donated, when a test
 so, in any order.
 """
 
+import re
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -118,3 +120,17 @@ def test_a_function_whose_outputs_were_donated_makes_no_new_memory(
     for _ in range(2 * MOST):
         verax.block_until_ready(fun(np.float32(1)))
     assert not made
+
+
+SMALL = [name for name in dir(ml_dtypes) if re.match("b?float(4|8|16)|u?int[24]", name)]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_arguments_of_every_small_dtype(name: str) -> None:
+    """Some call themselves floats of NumPy's, but have no memory to share."""
+    x = np.ones(3, getattr(ml_dtypes, name))
+    for f in (verax.jit(lambda x: x[::-1]), verax.device_put):
+        for _ in range(2):
+            y = f(x)
+            assert y.dtype == x.dtype
+            assert (np.asarray(y) == x).all()

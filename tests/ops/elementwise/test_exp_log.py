@@ -119,3 +119,12 @@ def test_derivatives_of_logaddexp_at_equal_arguments() -> None:
     slope = verax.grad(vnp.logaddexp, holomorphic=True)
     assert np.allclose(slope(1 + 1j, 1 + 1j), 0.5)
     assert np.allclose(verax.grad(slope, holomorphic=True)(1 + 1j, 1 + 1j), 0.25)
+
+
+def test_compiled_logistic_of_float16_ends_where_its_numbers_do() -> None:
+    x = np.array([-16.0, -11.86, -11.0, 0.0, 12.0], np.float16)
+    exact = 1 / (1 + np.exp(-x.astype(np.float64)))
+    for f in (exp_log.logistic, verax.jit(exp_log.logistic)):
+        y = np.asarray(f(x))
+        assert y.dtype == np.float16
+        np.testing.assert_allclose(y.astype(np.float64), exact, rtol=2e-3, atol=6e-8)

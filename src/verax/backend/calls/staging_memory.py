@@ -203,10 +203,15 @@ class NotShared(Exception):
 
 
 def may_share(device: Device, stored: AvalLike) -> bool:
-    """Whether values of this type can be in memory that a program reads directly."""
+    """Whether values of this type can be in memory that a program reads directly.
+
+    Only dtypes of NumPy's own: the kind of some small floats is that of floats, but no
+    buffer of them shows its memory.
+    """
     size = int(np.prod(stored.shape, dtype=np.int64)) * stored.dtype.itemsize
     return (
         device.platform == "cpu"
         and stored.dtype.kind in "biufc"
+        and stored.dtype.isbuiltin == 1
         and 0 < size <= LARGEST
     )

@@ -11,7 +11,15 @@ from random import Random
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import int32, is_complex, is_inexact, is_integer, is_signed
+from verax.ir.dtypes import (
+    float16,
+    float32,
+    int32,
+    is_complex,
+    is_inexact,
+    is_integer,
+    is_signed,
+)
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ir.limits import bit_width, iinfo
 from verax.ops.base import xla_semantics
@@ -43,7 +51,7 @@ from verax.rules.families.elementwise import (
 )
 from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.eager_costs import huge, large
-from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.emitter import Emitter, Operand, converted
 from verax.rules.rows.row import Domain, NDArray, Rows, Sample
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -85,6 +93,18 @@ def lower_one_minus_square(
     less = e.op("stablehlo.subtract", (one, *xs), outs)
     more = e.op("stablehlo.add", (one, *xs), outs)
     return e.op("stablehlo.multiply", (*less, *more), outs)
+
+
+def lower_logistic(
+    e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
+) -> Lowered:
+    """XLA divides by 1 + exp(-x), which in float16 overflows long before the end."""
+    (x,), (out,) = xs, outs
+    wide = float32 if out.dtype == float16 else out.dtype
+    found = e.op(
+        "stablehlo.logistic", (converted(e, x, wide),), (out.with_dtype(wide),)
+    )
+    return (converted(e, found[0], out.dtype),)
 
 
 def complex_expm1(x: Array, y: Array) -> Array:
@@ -193,7 +213,7 @@ logistic_p = elementwise(
     "logistic",
     xla_semantics.logistic,
     jvp=lambda x, y, t: mul(t, mul(y, sub(1.0, y))),
-    lower=stablehlo("logistic"),
+    lower=lower_logistic,
     domains=Domain(-30, 30, special=(-np.inf, np.inf)),
     costly=large,
 )
