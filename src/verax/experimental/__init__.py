@@ -17,7 +17,7 @@ __getattr__, __dir__ = facade(
     },
     modules=(
         "checkify checkpoint compilation_cache compute_on custom_partitioning jet "
-        "key_reuse layout mesh_utils pjit serialize_executable shard_map sparse "
-        "topologies xla_metadata"
+        "key_reuse layout mesh_utils multihost_utils ode pjit serialize_executable "
+        "shard_map sparse topologies xla_metadata"
     ),
 )
