@@ -37,6 +37,7 @@ from verax.rules.rows.leaks import (
     UnexpectedTracerError as UnexpectedTracerError,
 )
 from verax.rules.rows.row import (
+    ForeignDerivative as ForeignDerivative,
     IrreversibleLoop as IrreversibleLoop,
     MissingRule as MissingRule,
 )

@@ -19,6 +19,13 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "radians of complex": (lambda: jnp.radians(2j), "~c64[]"),
     "log10 of float": (lambda: jnp.log10(2.0), "f32[]"),
     "log2 of float": (lambda: jnp.log2(2.0), "~f32[]"),
+    "remainder of weak by 0": (lambda: jnp.array(1) % 0, "~i32[]"),
+    "fmod of weak by 0": (lambda: jnp.fmod(jnp.array(1), 0), "~i32[]"),
+    "remainder of weak by a strong 0": (lambda: jnp.array(1) % np.int32(0), "i32[]"),
+    "polyval of weak": (
+        lambda: jnp.polyval(jnp.array([1, 2]), jnp.array(2.5)),
+        "f32[]",
+    ),
     "tril of weak": (lambda: jnp.tril(WEAK_FLOATS), "~f32[3,3]"),
     "triu of weak": (lambda: jnp.triu(jnp.stack([WEAK] * 3)), "~i32[3,3]"),
     "vander of int8": (lambda: jnp.vander(NARROW), "i8[2,2]"),

@@ -168,7 +168,8 @@ def axes_of(
     """
     if type(in_axes) is int and not kwargs:  # what nearly every call has
         return [in_axes] * len(leaves), {}, leaves
-    given = flat_axes("in_axes", (in_axes, 0), (args, kwargs))
+    given = flat_axes("in_axes", in_axes, args)
+    given += [0] * (len(leaves) - len(given))  # keyword arguments
     held = unmapped(leaves, given)
     typed = [
         False if i in held and not is_operand(x) else x for i, x in enumerate(leaves)

@@ -209,15 +209,16 @@ def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> N
     """Raise TypeError unless a predicate gives one boolean scalar."""
     if len(avals) != 1 or avals[0].shape or avals[0].dtype != bool_:
         raise TypeError(
-            f"while_loop: {function_name(fun)} must return one boolean scalar, "
-            f"not {tree} of {', '.join([str(a) for a in avals]) or 'nothing'}"
+            f"while_loop: {name_and_line(fun)} must return one boolean scalar, not "
+            f"{avals[0] if tree.num_nodes == 1 and avals else tree}"
         )
 
 
 def while_in_python(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any
 ) -> Any:
-    value = unchanging(value)
+    leaves, tree = pytrees.flatten(value)
+    value = tree.unflatten([as_array(x) for x in leaves])
     while bool(cond_fun(value)):
         value = body_fun(value)
     return value

@@ -123,6 +123,15 @@ def test_a_call_sees_what_another_thread_changes_for_all() -> None:
     assert double(x).dtype == np.float32
 
 
+def test_a_precision_is_checked_when_it_is_set() -> None:
+    with pytest.raises(ValueError, match="must be one of default"):
+        verax.config.update("jax_default_matmul_precision", "huge")
+    with pytest.raises(ValueError, match="must be one of"):
+        verax.default_matmul_precision("huge").__enter__()
+    with verax.default_matmul_precision("BF16_BF16_F32"):
+        assert verax.config.default_matmul_precision == "BF16_BF16_F32"
+
+
 def test_a_thread_that_traces_does_not_change_the_calls_of_others() -> None:
     started, finish, traced = threading.Event(), threading.Event(), []
     double = verax.jit(lambda x: x * 2)

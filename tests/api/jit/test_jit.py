@@ -254,6 +254,15 @@ def test_disable_jit_runs_python() -> None:
     assert len(runs) == 2
 
 
+def test_a_while_loop_in_python_carries_arrays() -> None:
+    def step(carry: Any) -> Any:
+        return carry.at[()].add(1)
+
+    with verax.disable_jit():
+        out = verax.lax.while_loop(lambda c: c < 3, step, 0)
+    assert isinstance(out, verax.Array) and out.weak_type and int(out) == 3
+
+
 def test_clear_cache_traces_anew() -> None:
     fun, runs = counting(lambda x: x + 1)
     jitted = verax.jit(fun)

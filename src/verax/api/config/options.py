@@ -24,6 +24,7 @@ from verax.backend.xla.compile_options import (
     CompilerEffortLevel,
 )
 from verax.ir.records import ReprMixin
+from verax.ops.contraction.precision import NAMES, DotAlgorithmPreset
 from verax.rules.values.lazy import LazyModule
 
 difflib = LazyModule("difflib")
@@ -197,6 +198,7 @@ ROWS: Final = (
         str,
         None,
         "the precision of matrix products that specify none",
+        (*NAMES, *DotAlgorithmPreset.__members__),
         optional=True,
     ),
     Option(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from typing import Any
 
-from verax.api.trees.mismatch import structure_mismatch
+from verax.api.trees.mismatch import first_difference, structure_mismatch
 from verax.backend import pytrees
 from verax.backend.pytrees import (
     DictKey,
@@ -238,8 +238,10 @@ def prefix_leaves(what: str, prefix: Any, tree: Any, is_leaf: IsLeaf) -> list[An
     try:
         parts = outline.flatten_up_to(tree)
     except (ValueError, TypeError) as error:
+        found = first_difference(prefix, tree, what, is_leaf)
+        reason = f"at {found[0]}: {found[1]}" if found else f"{error}"
         raise ValueError(
-            f"{what} must be a prefix of the structure that it applies to: {error}"
+            f"{what} must be a prefix of the structure that it applies to, but {reason}"
         ) from None
     return repeated(entries, [pytrees.flatten(part)[1] for part in parts])
 

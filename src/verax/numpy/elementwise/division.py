@@ -58,6 +58,8 @@ def nonzero_divisor(y: Any, divisor: object, dtype: DType) -> Any:
     """The divisor with 1 for the integer 0, by which nothing is left."""
     if is_inexact(dtype) or known_sign(divisor):
         return y
+    if type(y) is int:  # selected from, it would not stay weak
+        return y or 1
     # A number of Python takes the weak type of an array beside it.
     one = 1 if isinstance(y, Array) else constant_of(1, dtype)
     return select(eq(y, 0), one, y)

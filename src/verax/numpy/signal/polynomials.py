@@ -290,7 +290,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     found: Any = rows[0]
     for row in rows[1:]:
         found = add(multiply(places, found), row)
-    return as_array("polyval", stretched(found, shape))
+    # Coefficients and places may both be weak in the result's dtype; it is not.
+    return convert(as_array("polyval", stretched(found, shape)), dtype)
 
 
 # --------------------------------------------------------------------------- roots

@@ -29,6 +29,7 @@ from verax.rules.rows.emitter import HOSTING, TOKEN, Emitter, Operand
 from verax.rules.rows.row import (
     Axis,
     Engine,
+    ForeignDerivative,
     JvpRule,
     Known,
     MissingRule,
@@ -259,7 +260,7 @@ def jvp_refused(
     primals: Sequence[Array],
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    raise MissingRule(
+    raise ForeignDerivative(
         f"the callback {p.callback.name} cannot be differentiated, since verax cannot "
         "see inside it; give the function that calls it a derivative with "
         "verax.custom_jvp or verax.custom_vjp, or apply verax.lax.stop_gradient to "
@@ -281,7 +282,7 @@ def jvp_debug(
 def transpose_refused(
     engine: Engine, p: CallbackParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
-    raise MissingRule(
+    raise ForeignDerivative(
         f"the callback {p.callback.name} is not linear, so it cannot be transposed; "
         "give the function that calls it a derivative with verax.custom_vjp"
     )

@@ -28,7 +28,7 @@ from verax.rules.rows.emitter import (
     flag,
     layout_text,
 )
-from verax.rules.rows.row import Axis, Engine, MissingRule, Row
+from verax.rules.rows.row import Axis, Engine, ForeignDerivative, MissingRule, Row
 from verax.rules.values.array import Array
 
 VECTORIZED = "legacy_vectorized"
@@ -39,12 +39,6 @@ TYPED = 4
 """The version of XLA's calls in which attributes are typed."""
 
 type MinorToMajor = tuple[int, ...]
-
-
-class ForeignDerivative(MissingRule, ValueError):
-    """A derivative of a foreign call; JAX raises a ValueError."""
-
-    __module__ = "verax.errors"
 
 
 @frozen(cache_hash=True, repr=False)

@@ -380,6 +380,12 @@ class IrreversibleLoop(MissingRule, ValueError):
     __module__ = "verax.errors"
 
 
+class ForeignDerivative(MissingRule, ValueError):
+    """A derivative of code that verax cannot see inside; JAX raises a ValueError."""
+
+    __module__ = "verax.errors"
+
+
 @frozen(eq=False, repr=False)
 class RuleTable(ReprMixin):
     """An immutable choice of rows: `table[p]` is the row that replaces `p`, or `p`.
