@@ -260,7 +260,9 @@ def test_a_while_loop_in_python_carries_arrays() -> None:
 
     with verax.disable_jit():
         out = verax.lax.while_loop(lambda c: c < 3, step, 0)
-    assert isinstance(out, verax.Array) and out.weak_type and int(out) == 3
+    assert isinstance(out, verax.Array)
+    assert out.weak_type
+    assert int(out) == 3
 
 
 def test_clear_cache_traces_anew() -> None:
