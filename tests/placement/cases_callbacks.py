@@ -14,7 +14,7 @@ import verax.numpy as vnp
 from verax import lax
 from verax.experimental import io_callback
 from verax.rules.programs.host import CallbackError
-from verax.sharding import NamedSharding, PartitionSpec as P
+from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 MESH = verax.make_mesh((8,), ("x",))
 VALUES = np.arange(16, dtype=np.float32)
@@ -281,3 +281,66 @@ def test_programs_say_along_which_axes_a_callback_runs() -> None:
 def test_vmap_asks_for_a_method() -> None:
     with pytest.raises(verax.errors.MissingRule, match="vmap_method"):
         verax.vmap(lambda x: verax.pure_callback(np.sin, x, x))(VALUES)
+
+
+TWO = verax.make_mesh((2, 4), ("x", "y"))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_partitioned_callbacks_see_what_each_device_has(ordered: bool) -> None:
+    seen: list[tuple[list[Any], list[Any]]] = []
+
+    def note(x: Any, y: Any) -> None:
+        seen.append((np.asarray(x).tolist(), np.asarray(y).tolist()))
+
+    @verax.jit
+    def f(x: Any, y: Any) -> Any:
+        verax.debug.callback(note, x, y, ordered=ordered, partitioned=True)
+        return x * 2
+
+    x = verax.device_put(VALUES.reshape(2, 8), NamedSharding(TWO, P("x", "y")))
+    y = verax.device_put(VALUES[:4], NamedSharding(TWO, P("y")))
+    assert f(x, y).tolist() == (VALUES.reshape(2, 8) * 2).tolist()
+    verax.effects_barrier()
+    whole = [(VALUES.reshape(2, 8).tolist(), VALUES[:4].tolist())]
+    parts = [
+        ([[8.0 * i + 2 * j, 8.0 * i + 2 * j + 1]], [float(j)])
+        for i in range(2)
+        for j in range(4)
+    ]
+    assert sorted(seen) == (whole if ordered else parts)
+
+
+def test_partitioned_prints(capfd: pytest.CaptureFixture[str]) -> None:
+    @verax.jit
+    def f(x: Any) -> Any:
+        verax.debug.print("{}", x, partitioned=True)
+        verax.vmap(lambda row: verax.debug.print("of {}", row, partitioned=True))(x)
+        return x
+
+    f(sharded())
+    verax.effects_barrier()
+    lines = capfd.readouterr().out.splitlines()
+    assert len([line for line in lines if line.startswith("[")]) == 8
+    assert len([line for line in lines if line.startswith("of ")]) == 16
+    assert f(np.ones(2, np.float32)).tolist() == [1.0, 1.0]
+    verax.effects_barrier()
+    assert capfd.readouterr().out.splitlines() == ["[1. 1.]", "of 1.0", "of 1.0"]
+
+
+def test_partitioned_callbacks_in_shard_map_and_with_types_of_explicit_axes() -> None:
+    seen: list[Any] = []
+
+    def g(x: Any) -> Any:
+        verax.debug.callback(lambda x: seen.append(x.tolist()), x, partitioned=True)
+        return x
+
+    mapped = verax.shard_map(g, mesh=MESH, in_specs=P("x"), out_specs=P("x"))
+    mapped(VALUES)
+    verax.effects_barrier()
+    assert sorted(seen) == VALUES.reshape(8, 2).tolist()
+    seen.clear()
+    mesh = MESH.update(axis_types=(AxisType.Explicit,))
+    verax.jit(g)(verax.device_put(VALUES, NamedSharding(mesh, P("x"))))
+    verax.effects_barrier()
+    assert sorted(seen) == VALUES.reshape(8, 2).tolist()

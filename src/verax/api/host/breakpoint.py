@@ -84,7 +84,7 @@ def debug_breakpoint(
     stops, tracers = stops_of(frames)
     stopping = Stopping(stops, tuple(kwargs.items()))
     if token is None:
-        called_with(ordered, stopping, *tracers)
+        called_with(ordered, False, stopping, *tracers)
         return None
     return passed_on(token, stopping, tracers)
 

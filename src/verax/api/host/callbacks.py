@@ -138,6 +138,7 @@ def call_host(
     results: tuple[ShapedArray, ...],
     effect: Effect | None,
     vmap_method: str | None,
+    partitioned: bool = False,
 ) -> Sequence[Any]:
     """The results of a callback: called now, or written into the current trace."""
     if not is_tracing():
@@ -146,7 +147,16 @@ def call_host(
         return [from_host(x, aval) for x, aval in zip(found, results, strict=True)]
     flags = (False,) * len(leaves)
     mesh = mesh_of_parts()
-    params = CallbackParams(function, results, effect, vmap_method, (), flags, mesh)
+    params = CallbackParams(
+        function,
+        results,
+        effect,
+        vmap_method,
+        (),
+        flags,
+        mesh,
+        partitioned=partitioned,
+    )
     return row.bind(params, *leaves)
 
 

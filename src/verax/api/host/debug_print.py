@@ -45,8 +45,10 @@ def debug_callback(
     arrays, such as strings, reach it as they are. It is called each time the program
     reaches it, also under `vmap` (for each element, in order) and `grad` (with the
     primal values, in the forward pass). With `ordered`, all ordered callbacks are
-    called in the order of the program. `partitioned` is for programs over several
-    devices. Without `callback`, the options are kept for a second call:
+    called in the order of the program. In a program over several devices the first one
+    calls the function, with whole arrays; with `partitioned` each device does, with
+    what it has of them, unless the callback is ordered or mapped by `vmap`. Without
+    `callback`, the options are kept for a second call:
     `callback(ordered=True)(function, *args)`.
 
     Raises:
@@ -64,13 +66,18 @@ def debug_callback(
     """
     if callback is None:
         check_only_options("callback", args, kwargs)
-        return partial(called_with, ordered)
-    called_with(ordered, callback, *args, **kwargs)
+        return partial(called_with, ordered, partitioned)
+    called_with(ordered, partitioned, callback, *args, **kwargs)
     return None
 
 
 def called_with(
-    ordered: bool, callback: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ordered: bool,
+    partitioned: bool,
+    callback: Callable[..., Any],
+    /,
+    *args: Any,
+    **kwargs: Any,
 ) -> None:
     """A debug callback with only its options so far."""
     check_callable("debug.callback", callback)
@@ -95,7 +102,15 @@ def called_with(
     )
     effect = ORDERED_DEBUG if ordered else DEBUG
     try:
-        call_host(debug_callback_p, function, operands, (), effect, "sequential")
+        call_host(
+            debug_callback_p,
+            function,
+            operands,
+            (),
+            effect,
+            "sequential",
+            partitioned,
+        )
     except CallbackError as error:
         # Outside of programs this is a call of the function, as in JAX.
         raise error.__cause__ or error from None
@@ -201,8 +216,8 @@ def debug_print(
     """
     if fmt is None:
         check_only_options("print", args, kwargs)
-        return partial(printed_with, ordered, skip_format_check, None)
-    printed_with(ordered, skip_format_check, None, fmt, *args, **kwargs)
+        return partial(printed_with, ordered, partitioned, skip_format_check, None)
+    printed_with(ordered, partitioned, skip_format_check, None, fmt, *args, **kwargs)
     return None
 
 
@@ -223,8 +238,8 @@ def debug_log(
     record = log_record(user_source(1))
     if fmt is None:
         check_only_options("log", args, kwargs)
-        return partial(printed_with, ordered, skip_format_check, record)
-    printed_with(ordered, skip_format_check, record, fmt, *args, **kwargs)
+        return partial(printed_with, ordered, partitioned, skip_format_check, record)
+    printed_with(ordered, partitioned, skip_format_check, record, fmt, *args, **kwargs)
     return None
 
 
@@ -237,6 +252,7 @@ def log_record(source: Source) -> logging.LogRecord:
 
 def printed_with(
     ordered: bool,
+    partitioned: bool,
     skip_format_check: bool,
     record: logging.LogRecord | None,
     fmt: str,
@@ -254,4 +270,6 @@ def printed_with(
     if not skip_format_check and (fields or kwargs):
         FormatCheck().format(fmt, *args, **kwargs)
     options = Held(tuple(sorted(np.get_printoptions().items())))
-    called_with(ordered, Printing(fmt, options, fields, record), *args, **kwargs)
+    called_with(
+        ordered, partitioned, Printing(fmt, options, fields, record), *args, **kwargs
+    )

@@ -35,6 +35,13 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The name of a call of the host on each platform."""
+PARTITIONED_TARGETS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: target.replace("ffi_", "ffi_partitioned_")
+        for name, target in TARGETS.items()
+    }
+)
+"""The name of a call by each device, which XLA does not bring together for it."""
 type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
 
 

@@ -14,6 +14,7 @@ from copy import copy
 from typing import Any, Final
 
 from verax.backend.lowering.callback_calls import (
+    PARTITIONED_TARGETS,
     PartitionCall,
     call_attributes,
     ordered_regions,
@@ -349,6 +350,7 @@ class Writer(FunctionText):
         effect: bool,
         ordered: bool,
         everywhere: bool = False,
+        partitioned: bool = False,
     ) -> tuple[Operand, ...]:
         """See `Emitter.callback`."""
         calls = self.module.calls
@@ -358,7 +360,9 @@ class Writer(FunctionText):
             ins, outs = [self.token, *ins], [TOKEN, *outs]
         types = [x.aval for x in ins]
         attributes = call_attributes(index, types, outs, effect, self.platform)
-        if not everywhere:
+        if partitioned and len(self.module.meshes.order) > 1:
+            attributes["call_target_name"] = PARTITIONED_TARGETS[self.platform]
+        elif not everywhere:
             attributes |= self.module.meshes.on_first_device(len(outs))
         found = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
         if ordered:
@@ -579,14 +583,14 @@ def summed_operands(
     """
     if row.sharding is as_typed:
         return None
-    avals, outs = types(eqn.invars), types(eqn.outvars)
-    known = [a.explicit for a in avals if terms_of(a.explicit).unreduced]
+    avals = types(eqn.invars)
+    known = [x for a in avals if (x := a.explicit) is not None and x.terms.unreduced]
     if not known:
         return None
+    outs = types(eqn.outvars)
     found = {a.shape: a.explicit for a in (*avals, *outs) if a.explicit in known}
     found |= {a.shape: a.explicit for a in outs if a.explicit is not None}
     whole, meshes = known[0], writer.module.meshes
-    assert whole is not None
 
     def text(aval: ShapedArray) -> str | None:
         own = found.get(aval.shape)
@@ -612,10 +616,9 @@ def held_terms(
     """
     found = list(xs)
     for i, aval in enumerate(avals):
-        if terms_of(aval.explicit).unreduced:
-            assert aval.explicit is not None
-            mesh = aval.explicit.mesh
-            (found[i],) = constrained(writer, xs[i : i + 1], [aval], mesh)
+        explicit = aval.explicit
+        if explicit is not None and explicit.terms.unreduced:
+            (found[i],) = constrained(writer, xs[i : i + 1], [aval], explicit.mesh)
     return found
 
 

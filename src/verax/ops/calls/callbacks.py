@@ -60,7 +60,8 @@ class CallbackParams(Params):
     says what becomes of one more such dimension.
 
     With a `mesh` each of its devices calls the function for its own part: `axes` has
-    for each of `lanes` the axis of the mesh along which it runs, or None.
+    for each of `lanes` the axis of the mesh along which it runs, or None. What is
+    `partitioned` is called by each device of a program with what it has of the operands.
     """
 
     callback: HostFunction
@@ -71,6 +72,7 @@ class CallbackParams(Params):
     mapped: tuple[bool, ...]
     mesh: MeshAxes | None = field(default=None, metadata=QUIET)
     axes: tuple[str | None, ...] = field(default=(), metadata=QUIET)
+    partitioned: bool = field(default=False, metadata=QUIET)
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -198,7 +200,12 @@ def lower_callback(
         if found is not None:
             return found
     return e.callback(
-        OnHost(p), operands, outs, effect=p.effect is not None, ordered=ordered
+        OnHost(p),
+        operands,
+        outs,
+        effect=p.effect is not None,
+        ordered=ordered,
+        partitioned=p.partitioned and not ordered and not p.lanes,
     )
 
 

@@ -161,11 +161,13 @@ class Emitter(Protocol):
         effect: bool,
         ordered: bool,
         everywhere: bool = False,
+        partitioned: bool = False,
     ) -> tuple[Operand, ...]:
         """A call of a function of the host; XLA keeps it as it is if it has effects.
 
         In a program over several devices the first one calls it for all, unless it is
-        called `everywhere`, by each for itself.
+        called `everywhere`, by each for itself, or, `partitioned`, by each with what it
+        has of the operands. The latter gives no results.
         """
         ...
 
