@@ -61,7 +61,8 @@ class CallbackParams(Params):
 
     With a `mesh` each of its devices calls the function for its own part: `axes` has
     for each of `lanes` the axis of the mesh along which it runs, or None. What is
-    `partitioned` is called by each device of a program with what it has of the operands.
+    `partitioned` is called by each device of a program, with what it has of the
+    operands.
     """
 
     callback: HostFunction
