@@ -81,6 +81,27 @@ def test_importing_loads_few_modules_and_starts_no_backend() -> None:
     assert len(own) <= MOST_MODULES
 
 
+def test_first_jit_loads_what_it_runs_and_hardly_collects_garbage() -> None:
+    *words, before, after, enabled = run(
+        """
+        import gc, sys
+        import verax
+        collections = []
+        gc.callbacks.append(lambda phase, info: collections.append(phase))
+        verax.jit
+        before = len(collections)
+        verax.jit(lambda x: 2 * x)(1.0)
+        print(*sys.modules, before, len(collections), gc.isenabled())
+        """
+    ).split()
+    assert "verax.api.jit.function" in words
+    unused = ("build", "differences", "keys", "log")
+    assert not {f"verax.api.explain.{name}" for name in unused} & {*words}
+    assert int(before) == 0
+    assert int(after) < 10
+    assert enabled == "True"
+
+
 @pytest.mark.parametrize("path", STUBS, ids=str)
 def test_stub_says_what_the_table_says(path: Path) -> None:
     assert path.read_text() == STUBS[path], "run `python -m tests.stubs`"

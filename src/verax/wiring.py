@@ -12,8 +12,10 @@ of them are loaded when they are first used::
 from verax import numpy
 from verax.api.config.config import compute_on_devices, from_environment
 from verax.api.tracing.apply import EAGER
+from verax.ir.facade import Imports
 from verax.ir.library import Explorable, Library
 from verax.ir.meshes import TypeShardings
+from verax.rules.guards.gc_pause import keeping
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
 from verax.rules.values.array import Operators
@@ -24,6 +26,8 @@ State.interpreter = State.eager = EAGER
 State.accelerate = staticmethod(compute_on_devices)
 Operators.namespace = numpy
 Builder.reference = LazyFunction("verax.rules.rows.references", "TracedRef")
+# What an import makes stays, so the collector waits for it.
+Imports.around = staticmethod(keeping)
 Library.primitives = LazyMapping("verax.ops.table", "PRIMITIVES")
 Library.typing = staticmethod(inferred)
 Explorable.page = LazyFunction("verax.explorer.stories", "page_of")

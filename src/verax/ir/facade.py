@@ -13,13 +13,24 @@ editors; `python -m tests.stubs` writes it, and a test holds it to the table.
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from types import ModuleType
+from typing import ClassVar
+
+
+class Imports:
+    """What is around an import: nothing, until verax itself is imported."""
+
+    around: ClassVar[Callable[[], AbstractContextManager[None]]] = nullcontext
 
 
 def module_named(name: str) -> ModuleType:
     """The module of this name, imported now unless it has been."""
-    return importlib.import_module(name)
+    if name in sys.modules:
+        return importlib.import_module(name)
+    with Imports.around():
+        return importlib.import_module(name)
 
 
 def homes(

@@ -14,8 +14,7 @@ from attrs import frozen
 
 import verax
 import verax.numpy as vnp
-from verax.api.explain.differences import ADVICE
-from verax.api.explain.report import Explanation
+from verax.api.explain.report import ADVICE, Explanation
 from verax.rules.values.state import TRACED, State
 
 

@@ -14,9 +14,14 @@ from attrs import frozen
 
 from verax.api.arguments.cache_entries import Entry
 from verax.api.arguments.static_keys import changes
-from verax.api.explain.differences import Difference, differences, nearest, same
+from verax.api.explain.differences import differences, nearest, same
 from verax.api.explain.keys import Key, signature_of
-from verax.api.explain.report import CacheAnswer, Explanation, StageReport
+from verax.api.explain.report import (
+    CacheAnswer,
+    Difference,
+    Explanation,
+    StageReport,
+)
 from verax.api.tracing.argument_names import name_and_line
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered

@@ -9,12 +9,9 @@ from the nearest one is the reason::
 
 import reprlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
-from types import MappingProxyType
 from typing import Any, Final
-
-from attrs import frozen
 
 from verax.api.explain.keys import (
     Argument,
@@ -22,67 +19,14 @@ from verax.api.explain.keys import (
     Signature,
     StaticArgument,
 )
+from verax.api.explain.report import Difference
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.records import ReprMixin
 
 # A function with so many signatures has a bigger problem than the nearest of them.
 COMPARED: Final = 512
 # A difference of structure weighs as much as so many others.
 STRUCTURE: Final = 16
-
-ADVICE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "shape": "each shape gets its own program: pad arrays to a few fixed shapes, "
-        "or map the function over a dimension with verax.vmap",
-        "dtype": "each dtype gets its own program: convert before the call, with "
-        "x.astype(...) or verax.numpy.asarray(x, dtype)",
-        "weak type": "Python numbers are weakly typed and arrays are not, because "
-        "they promote differently: pass verax.numpy.float32(x) or the like each time",
-        "static value": "each value of a static argument gets its own program: if it "
-        "is a number that is only computed with, remove it from static_argnums and "
-        "static_argnames",
-        "static type": "values of different classes are different static values, "
-        "even though 1 == True == 1.0: pass the same class each time",
-        "static identity": "objects that compare by identity are different static "
-        "values even if they look alike: give their class __eq__ and __hash__, or pass "
-        "the same object each time, not a new lambda for each call",
-        "passed": "how an argument is passed is part of the structure: pass it the "
-        "same way each time",
-        "arguments": "each set of arguments gets its own program, even if those left "
-        "out have defaults",
-        "structure": "each structure of an argument gets its own program: give dicts "
-        "the same keys and lists the same length each time",
-        "place": "a program belongs to the devices and layouts of its arguments: put "
-        "them in the same place each time, with verax.device_put",
-        "option": "options that change what a function computes are part of the key: "
-        "set them once, or make every call under the same ones",
-    }
-)
-"""What to do, for each kind of difference."""
-
-
-@frozen(repr=False)
-class Difference(ReprMixin):
-    """One thing in which a call differs from an earlier one.
-
-    `kind` is a key of `ADVICE`, `where` the argument or leaf, such as `params['w']`.
-    """
-
-    kind: str
-    where: str
-    what: str
-    now: str
-    before: str
-
-    @property
-    def advice(self) -> str:
-        """What to do about differences of this kind."""
-        return ADVICE[self.kind]
-
-    def __str__(self) -> str:
-        what = f"{self.what} " if self.what else ""
-        return f"{self.where}: {what}{self.now}, previously {self.before}"
 
 
 def nearest(key: Key, seen: Sequence[Key]) -> Key | None:
@@ -307,8 +251,3 @@ def option_text(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(repr, value)) or "none"
     return str(value)
-
-
-def advice(found: Iterable[Difference]) -> tuple[str, ...]:
-    """What to do, once for each kind of difference."""
-    return tuple(dict.fromkeys([difference.advice for difference in found]))

@@ -1,30 +1,24 @@
 """Floor 5: the log of calls that jit's caches did not hold, for `explain_cache_misses`.
 
 One idea: why a call missed is worked out before the function is traced, while the
-caches are as the call found them, and is logged with the times afterwards. `jit` inside
-a loop makes a new object each time, with empty caches, so objects of one piece of code
-are counted::
+caches are as the call found them, and is logged with the times afterwards::
 
     miss = start_miss(f, key, seen, traced=False, siblings=0)
     ...
     miss.log(entry, made, program)     # logging.getLogger("verax").warning
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
 from verax.api.arguments.cache_entries import Entry
 from verax.api.explain.build import steps, why
-from verax.api.explain.differences import Difference
 from verax.api.explain.keys import Key, signature_of
-from verax.api.explain.report import counted, reason_lines
-from verax.api.tracing.argument_names import codes, name_and_line
+from verax.api.explain.report import Difference, counted, reason_lines
+from verax.api.tracing.argument_names import name_and_line
 from verax.backend.programs.program import Made, Program
 from verax.backend.runtime.log import LOGGER
-from verax.ir.memos.memo import Recent
 from verax.ir.records import ReprMixin
 from verax.ir.walk import count_eqns
 from verax.rules.values.source import user_source
@@ -64,17 +58,6 @@ class Miss(ReprMixin):
         LOGGER.warning("%s", "\n".join(lines))
 
 
-@contextmanager
-def log_failure(miss: Miss | None) -> Iterator[None]:
-    """Log the miss when the block raises, if misses are logged."""
-    try:
-        yield
-    except BaseException as error:
-        if miss is not None:
-            miss.failed(error)
-        raise
-
-
 def start_miss(
     fun: Callable[..., object],
     key: Key,
@@ -88,27 +71,3 @@ def start_miss(
         f"cache miss: {name_and_line(fun)} called at {user_source(1)} with {given}"
     )
     return Miss(heading, traced, *why(fun, key, seen, traced, siblings))
-
-
-REMEMBERED: Final = 1 << 12
-
-
-class Uses:
-    """A count."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-TRACED: Final = Recent[tuple[object, ...], Uses](REMEMBERED)
-"""The uses of the codes that were traced last."""
-
-
-def uses_of(fun: Callable[..., object]) -> Uses:
-    """How many jitted objects of the code of `fun` have been traced.
-
-    Of `grad(f)` it is the code of both.
-    """
-    return TRACED.add(codes(fun), Uses())

@@ -8,22 +8,77 @@ who do not know the library inside::
     print(report)
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from attrs import field, frozen
 
-from verax.api.explain.differences import Difference, advice
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.ir.library import Explorable
 from verax.ir.records import ReprMixin
 from verax.ir.reports.captured import CapturedConstants
-from verax.ir.text.views import escaped
+from verax.rules.values.lazy import LazyModule
 
+# Few reports are shown in a notebook.
+VIEWS = LazyModule("verax.ir.text.views")
 # So many differences are printed; the value holds all of them.
 SHOWN: Final = 8
 NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
+
+
+ADVICE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "shape": "each shape gets its own program: pad arrays to a few fixed shapes, "
+        "or map the function over a dimension with verax.vmap",
+        "dtype": "each dtype gets its own program: convert before the call, with "
+        "x.astype(...) or verax.numpy.asarray(x, dtype)",
+        "weak type": "Python numbers are weakly typed and arrays are not, because "
+        "they promote differently: pass verax.numpy.float32(x) or the like each time",
+        "static value": "each value of a static argument gets its own program: if it "
+        "is a number that is only computed with, remove it from static_argnums and "
+        "static_argnames",
+        "static type": "values of different classes are different static values, "
+        "even though 1 == True == 1.0: pass the same class each time",
+        "static identity": "objects that compare by identity are different static "
+        "values even if they look alike: give their class __eq__ and __hash__, or pass "
+        "the same object each time, not a new lambda for each call",
+        "passed": "how an argument is passed is part of the structure: pass it the "
+        "same way each time",
+        "arguments": "each set of arguments gets its own program, even if those left "
+        "out have defaults",
+        "structure": "each structure of an argument gets its own program: give dicts "
+        "the same keys and lists the same length each time",
+        "place": "a program belongs to the devices and layouts of its arguments: put "
+        "them in the same place each time, with verax.device_put",
+        "option": "options that change what a function computes are part of the key: "
+        "set them once, or make every call under the same ones",
+    }
+)
+"""What to do, for each kind of difference."""
+
+
+@frozen(repr=False)
+class Difference(ReprMixin):
+    """One thing in which a call differs from an earlier one.
+
+    `kind` is a key of `ADVICE`, `where` the argument or leaf, such as `params['w']`.
+    """
+
+    kind: str
+    where: str
+    what: str
+    now: str
+    before: str
+
+    @property
+    def advice(self) -> str:
+        """What to do about differences of this kind."""
+        return ADVICE[self.kind]
+
+    def __str__(self) -> str:
+        what = f"{self.what} " if self.what else ""
+        return f"{self.where}: {what}{self.now}, previously {self.before}"
 
 
 @frozen(repr=False)
@@ -99,7 +154,7 @@ class Explanation(Explorable):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return f'<pre style="line-height:1.3">{escaped(repr(self))}</pre>'
+        return f'<pre style="line-height:1.3">{VIEWS.escaped(repr(self))}</pre>'
 
     def lines(self) -> Iterator[str]:
         """The printed report, line by line."""
@@ -139,6 +194,11 @@ def reason_lines(reason: str, found: Sequence[Difference]) -> Iterator[str]:
     if len(found) > SHOWN:
         yield f"  and {len(found) - SHOWN} more differences"
     yield from [f"  ({text})" for text in advice(found)]
+
+
+def advice(found: Iterable[Difference]) -> tuple[str, ...]:
+    """What to do, once for each kind of difference."""
+    return tuple(dict.fromkeys([difference.advice for difference in found]))
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

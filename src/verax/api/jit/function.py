@@ -22,8 +22,7 @@ from verax.api.arguments.call_keys import (
 from verax.api.arguments.direct_calls import CACHE_SIZE, DirectCalls, TreeCalls
 from verax.api.arguments.jit_options import usable, warn_unusable
 from verax.api.arguments.static_keys import Hashes, warn_changed, watch
-from verax.api.explain.build import Asked, explained, seen_keys, unjitted
-from verax.api.explain.log import Miss, log_failure, start_miss, uses_of
+from verax.api.explain.misses import Logged, log_failure, uses_of
 from verax.api.explain.report import Explanation
 from verax.api.jit.copying import Copyable
 from verax.api.sharding_args import constrained
@@ -64,6 +63,9 @@ from verax.rules.values.state import (
 )
 
 # Few functions take references.
+# Few calls are explained, and few misses logged.
+BUILD = LazyModule("verax.api.explain.build")
+MISS_LOG = LazyModule("verax.api.explain.log")
 REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 ON_REFERENCES = LazyModule("verax.api.stages.on_references")
 
@@ -223,13 +225,14 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         watched = watch(call_args.labelled())
         return Entry(traced, name, used, watched)
 
-    def miss(self, sig: Signature, key: Key) -> Miss | None:
+    def miss(self, sig: Signature, key: Key) -> Logged | None:
         """What a call found that is about to be traced; None unless that is logged."""
         if not STATE.explain_cache_misses or current_context().fresh:
             return None
-        seen = seen_keys([*self.programs], [*self.traces])
+        seen = BUILD.seen_keys([*self.programs], [*self.traces])
         traced = sig.key in self.traces
-        return start_miss(self.fun, key, seen, traced, self.siblings)
+        found: Logged = MISS_LOG.start_miss(self.fun, key, seen, traced, self.siblings)
+        return found
 
     @property
     def siblings(self) -> int:
@@ -254,8 +257,10 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         """
         sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
         full = sig.program_key
+        found: Explanation
         if STATE.disable_jit:
-            return unjitted(self.fun, full)
+            found = BUILD.unjitted(self.fun, full)
+            return found
         known = self.traces.get(sig.key)
         entry = known or self.trace_now(sig)
         recipe = program = None
@@ -263,11 +268,11 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
             program, _ = self.programs.get(full, (None, None))
         given, named = typed_arguments(args, kwargs)
-        return explained(
-            Asked(
+        found = BUILD.explained(
+            BUILD.Asked(
                 self.fun,
                 full,
-                seen_keys([*self.programs], [*self.traces]),
+                BUILD.seen_keys([*self.programs], [*self.traces]),
                 entry,
                 known is not None,
                 is_kept(self, args, kwargs, sig.leaves),
@@ -277,6 +282,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
                 partial(self.trace, *given, **named),
             )
         )
+        return found
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
