@@ -316,19 +316,27 @@ def await_keys(name: str, count: int, seconds: float) -> None:
 def leave() -> None:
     """At the end of the process: leave in order, or say why this process ends."""
     opened = CLUSTER.connection
-    error = getattr(sys, "last_exc", None)
     if opened is None:
         return
+    error = getattr(sys, "last_exc", None)
+    try:
+        take_leave(opened, error)
+    finally:  # Ctrl-C may cut it short
+        if CLUSTER.failure is not None or not CLUSTER.closing:
+            skip_destructors()
+        park_threads_at_exit()
+
+
+def take_leave(opened: Connection, error: BaseException | None) -> None:
+    """Wait for the other processes, or tell them of the error that ends this one."""
     if CLUSTER.failure is None and error is None:
         try:
             disconnect()
         except RuntimeError as failure:  # an exception would only be printed here
             log_warning("%s", failure)
-    elif CLUSTER.failure is None:
+        return
+    if CLUSTER.failure is None:
         index = opened.settings.index
         announce(f"process {index} ended with {type(error).__name__}: {error}")
-        if opened.service is not None:
-            time.sleep(FAREWELL_SECONDS)  # others read it before the service ends
-    if CLUSTER.failure is not None or error is not None:
-        skip_destructors()
-    park_threads_at_exit()
+    if opened.service is not None:
+        time.sleep(FAREWELL_SECONDS)  # others learn of it before the service ends
