@@ -84,6 +84,33 @@ def test_the_text_of_a_split_type_needs_a_mesh() -> None:
         parse_jaxpr("{ lambda ; a:f32[8@x]. let in (a,) }")
 
 
+@pytest.mark.parametrize("staged", [False, True])
+def test_vmap_splits_what_is_the_same_for_all_elements(staged: bool) -> None:
+    def f(x: verax.Array, scale: float) -> Any:
+        one = verax.vmap(lambda row: (vnp.zeros(4), scale), out_axes=(-1, 0))(x)
+        return (*one, verax.vmap(lambda row: row.sum())(x))
+
+    with verax.set_mesh(MESH):
+        found = (verax.jit(f) if staged else f)(split("x"), 2.0)
+    assert [str(x.aval) for x in found] == ["f32[4,8@x]", "~f32[8@x]", "f32[8@x]"]
+    assert found[0].sharding == NamedSharding(MESH, P(None, "x"))
+    assert found[1].tolist() == [2.0] * 8
+
+
+def test_a_single_element_is_whole() -> None:
+    x = split("x", "y")
+    for found in (x[3, 1], verax.jit(lambda x: x[3, 1])(x)):
+        assert str(found.aval) == "f32[]"
+        assert found == VALUES[3, 1]
+    assert str(lax.slice(x, (7, 2), (8, 3)).aval) == "f32[1,1]"
+    gradient = verax.jit(verax.grad(lambda x: x[3, 1] ** 2))(x)
+    assert str(gradient.aval) == "f32[8@x,8@y]"
+    assert gradient[3, 1] == 2 * VALUES[3, 1]
+    assert vnp.abs(gradient).sum() == abs(2 * VALUES[3, 1])
+    with pytest.raises(ShardingTypeError, match="does not evenly divide"):
+        x[3]
+
+
 def test_random_bits_are_split_as_they_are_asked_for() -> None:
     key = np.arange(4, dtype=np.uint32)
 

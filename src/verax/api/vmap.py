@@ -27,6 +27,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import axes_text
 from verax.ops.structure import shape
+from verax.ops.structure.reshard import retyped
 from verax.rules.rows.row import Axis, BatchAxis, is_split
 from verax.rules.rows.type_shardings import common_mesh
 from verax.rules.values.array import Array
@@ -35,7 +36,7 @@ from verax.rules.values.state import STATE, UNCHANGED, changing
 from verax.rules.values.typed import check_callable, described, shown
 from verax.transforms.engine.engine import StandardEngine, over_axis
 from verax.transforms.engine.templates import element
-from verax.transforms.engine.vmap import batch, batch_into, stacked
+from verax.transforms.engine.vmap import batch, batch_into, stack_type, stacked
 
 
 def vmap[**P, R](
@@ -152,7 +153,7 @@ def stateful(
                 "an argument that in_axes maps"
             )
     moved = [
-        move(x, a, b, size, sum_match)
+        move(engine, x, a, b, size, sum_match)
         for x, a, b in zip(outs, found, (*wanted, *state), strict=True)
     ]
     pure.write(moved[count:])
@@ -282,7 +283,7 @@ def apply_batched(
         lambda program: batch(engine, program, size, axes),
     )
     return [
-        move(x, a, b, size, sum_match)
+        move(engine, x, a, b, size, sum_match)
         for x, a, b in zip(outs, found, wanted, strict=True)
     ]
 
@@ -432,7 +433,12 @@ def without_mapped(leaves: Sequence[object], axes: Sequence[Axis]) -> list[objec
 
 
 def move(
-    x: Array, source: Axis, target: Axis, size: int, sum_match: bool = False
+    engine: StandardEngine,
+    x: Array,
+    source: Axis,
+    target: Axis,
+    size: int,
+    sum_match: bool = False,
 ) -> Array:
     """The batch dimension of an output where the user wants it.
 
@@ -459,7 +465,8 @@ def move(
     if source is None:
         dims = tuple(i for i in range(rank) if i != place)
         full = (*x.shape[:place], size, *x.shape[place:])
-        return shape.broadcast_in_dim(x, full, dims)
+        due = stack_type(engine, x.aval, size, place)
+        return retyped(shape.broadcast_in_dim(x, full, dims), due.explicit)
     if source == place:
         return x
     order = [i for i in range(rank) if i != source]

@@ -181,7 +181,8 @@ def no_explicit_axes(name: str, place: object) -> ValueError:
     return ValueError(
         f"PartitionSpec passed to {name} cannot contain axis names that are of type "
         f"Auto or Manual, but got {place}: an out_sharding is for AxisType.Explicit "
-        "axes; along others, use verax.lax.with_sharding_constraint on the result"
+        "axes (make the mesh with axis_types=(AxisType.Explicit, ...)); along others, "
+        "use verax.lax.with_sharding_constraint on the result"
     )
 
 

@@ -123,6 +123,16 @@ def draw_slice(random: Random) -> Sample[SliceParams]:
     return Sample(SliceParams(tuple(starts), tuple(limits), strides), (aval,))
 
 
+def slice_splits(
+    p: SliceParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Sequence[Splits]:
+    """Dimensions stay split; a single element is whole."""
+    if outs[0].size == 1:
+        return [((),) * outs[0].ndim]
+    found: Sequence[Splits] = SPLITS.in_place(p, avals, outs)
+    return found
+
+
 slice_p = linear(
     "slice",
     SliceParams,
@@ -139,7 +149,7 @@ slice_p = linear(
         strides=i64s([stride for _, _, stride in p.places()]),
     ),
     draw=draw_slice,
-    sharding=SPLITS.in_place,
+    sharding=slice_splits,
 )
 
 
