@@ -95,8 +95,32 @@ def test_mistakes(script: Path, tmp_path: Path, capsys: Any) -> None:
     for text, message in [("unknown", "'unknown' is not defined"), ("1 +", "syntax")]:
         assert main(["explore", f"{script}:loss", "--args", text]) == 2
         assert message in capsys.readouterr().err
-    with pytest.raises(ZeroDivisionError):  # of the user's, whose errors are raised
+    with pytest.raises(ZeroDivisionError) as raised:  # errors of users are raised
         main(["explore", f"{script}:loss", "--args", "1 / 0"])
+    assert raised.value.__notes__ == ["while --args '1 / 0' was evaluated"]
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("{}", [], "this is a script: say which function, as in "),
+        ("{}:", [], "write script.py:function or package.module:function"),
+        (":loss", [], "write script.py:function or package.module:function"),
+        ("none.jaxpr", [], "there is no such file"),
+        ("{}:lose", [], "has no function lose; it has loss"),
+        ("{}:SIZE", [], "this is of type int, not a function"),
+        ("{}:loss", [], "loss(w, x, scale=1.0): missing a required argument: 'w'"),
+        ("{}:loss", ["--args", "1, 2, 3, 4"], "too many positional arguments"),
+        ("{}:loss", ["--args", "1, 2, rate=3"], "unexpected keyword argument 'rate'"),
+        ("{}:loss", ["--profile", "--no-compile"], "leave out --no-compile"),
+        ("{}:loss", ["-o", "no/such/page.html"], "there is no directory no/such"),
+    ],
+)
+def test_mistakes_in_calls(
+    script: Path, capsys: Any, target: str, options: list[str], message: str
+) -> None:
+    assert main(["explore", target.format(script), *options]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_jaxpr_explored_in_python() -> None:

@@ -166,6 +166,16 @@ def test_the_compiled_program_has_a_peak() -> None:
     assert 2 * 64 * 64 * 4 <= stage.peak.bytes <= 3 * 64 * 64 * 4
 
 
+def test_nothing_is_known_of_what_a_callback_does() -> None:
+    def run(x: Any) -> Any:
+        return verax.pure_callback(np.sin, verax.ShapeDtypeStruct(x.shape, F32), x)
+
+    stages = explore(run)(np.ones(5, F32)).found.stages
+    ops = ("pure_callback", "stablehlo.custom_call", "custom-call")
+    for stage, op in zip(stages, ops, strict=True):
+        assert (only(stage, op).flops, only(stage, op).bytes) == (None, 40)
+
+
 def test_symbolic_sizes_have_no_costs() -> None:
     (size,) = verax.export.symbolic_shape("n")
     struct = verax.ShapeDtypeStruct((size,), F32)

@@ -9,10 +9,11 @@ The script runs as a module does that is imported, so that what is below
 """
 
 import argparse
+import inspect
 import os
 import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -41,8 +42,10 @@ def main(arguments: Sequence[str], read: Read) -> int:
     """
     options = parser().parse_args(arguments)
     try:
+        check_options(options)
         subject, names = found(options.target, read)
         args, kwargs = called_with(options.args, names)
+        check_call(options.target, subject, args, kwargs)
     except Mistake as error:
         print(f"{options.target}: {error}", file=sys.stderr)
         return 2
@@ -88,15 +91,57 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def check_options(options: argparse.Namespace) -> None:
+    """Find mistakes that need nothing run.
+
+    Raises:
+        Mistake: options exclude each other, or there is no place for the page.
+    """
+    if options.profile and options.no_compile:
+        raise Mistake("--profile runs the compiled program: leave out --no-compile")
+    folder = Path(options.output or ".").parent
+    if not folder.is_dir():
+        raise Mistake(f"-o {options.output}: there is no directory {folder}")
+
+
+def check_call(
+    target: str, subject: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> None:
+    """Find mistakes of a call before it is traced.
+
+    Raises:
+        Mistake: the subject is not a function, or takes other arguments.
+    """
+    if isinstance(subject, ClosedJaxpr):
+        return
+    if not callable(subject):
+        kind = type(subject).__name__
+        raise Mistake(f"this is of type {kind}, not a function")
+    try:
+        signature = inspect.signature(subject)
+    except ValueError:  # some functions of C do not say what they take
+        return
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        name = target.rpartition(":")[2]
+        raise Mistake(
+            f"{name}{signature}: {error}; give arguments as they would stand in a "
+            'call: --args "x, y, key=1"'
+        ) from None
+
+
 def found(target: str, read: Read) -> tuple[Any, dict[str, Any]]:
     """The function or program that is meant, and the names for its arguments.
 
     Raises:
         Mistake: there is no such file, or no such function in it.
     """
-    place, _, path = target.rpartition(":")
-    if not place:
+    place, colon, path = target.rpartition(":")
+    if not colon:
         return saved(target, read), {}
+    if not place or not path:
+        raise Mistake("write script.py:function or package.module:function")
     if place.endswith(".py"):
         folder = os.path.dirname(os.path.abspath(place))
         if folder not in sys.path:
@@ -111,7 +156,15 @@ def found(target: str, read: Read) -> tuple[Any, dict[str, Any]]:
     try:
         return reduce(getattr, path.split("."), home), names
     except AttributeError:
-        raise Mistake(f"{place} has no function {path}") from None
+        known = ", ".join(sorted(functions(vars(home)))) or "none"
+        raise Mistake(f"{place} has no function {path}; it has {known}") from None
+
+
+def functions(names: Mapping[str, Any]) -> Iterator[str]:
+    """The names of functions that a script or module may be explored by."""
+    for name, value in names.items():
+        if callable(value) and not name.startswith("_") and not isinstance(value, type):
+            yield name
 
 
 def saved(path: str, read: Read) -> ClosedJaxpr:
@@ -120,6 +173,10 @@ def saved(path: str, read: Read) -> ClosedJaxpr:
     Raises:
         Mistake: it cannot be read.
     """
+    if path.endswith(".py"):
+        raise Mistake(f"this is a script: say which function, as in {path}:loss")
+    if not Path(path).is_file():
+        raise Mistake("there is no such file; write script.py:function for a function")
     try:
         return read(path)
     except (OSError, ValueError, TypeError) as error:
@@ -157,6 +214,9 @@ def called_with(
         given: tuple[tuple[Any, ...], dict[str, Any]] = eval(f"__call({text})", known)
     except (NameError, SyntaxError) as error:
         raise Mistake(f"--args {text!r}: {error.args[0]}") from error
+    except Exception as error:
+        error.add_note(f"while --args {text!r} was evaluated")
+        raise
     return given
 
 

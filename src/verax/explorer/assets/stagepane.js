@@ -8,6 +8,9 @@ import { isRow } from "./links.js";
 import { Rows } from "./rows.js";
 import { View } from "./view.js";
 
+/** What the rows of a stage that compute something are called. @type {Record<string, string>} */
+const NOUNS = { jaxpr: "equation", stablehlo: "operation", hlo: "instruction" };
+
 let panes = 0;
 
 export class StagePane {
@@ -53,7 +56,7 @@ export class StagePane {
         class: "tab",
         role: "tab",
         id: `${this.name}-tab${index}`,
-        title: `${stage.title} · ${counted(stage.totals.equations ?? stage.size, "equation")}${seconds}`,
+        title: `${stage.title} · ${counted(stage.totals.equations ?? stage.size, NOUNS[stage.kind])}${seconds}`,
         onclick: () => this.show(index),
       },
       stage.name,
@@ -130,7 +133,7 @@ export class StagePane {
       }),
     );
     const facts = [
-      counted(totals.equations ?? stage.size, "equation"),
+      counted(totals.equations ?? stage.size, NOUNS[stage.kind]),
       totals.flops ? `${short(totals.flops)} flop` : "",
       stage.peak ? `peak ${bytesText(stage.peak.bytes)}` : "",
       stage.seconds === null ? "" : `made in ${secondsText(stage.seconds)}`,

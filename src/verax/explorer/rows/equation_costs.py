@@ -187,6 +187,12 @@ PLACED: Final[Mapping[str, int]] = MappingProxyType(
 """What changes a part of its first operand, which is not copied: where that part is."""
 
 
+FOREIGN: Final = frozenset(
+    ["pure_callback", "io_callback", "debug_callback", "ffi_call"]
+)
+"""What runs outside the program, so that types say nothing of its operations."""
+
+
 def trips(eqn: Eqn) -> float | None:
     """How often the programs in an equation run; None if only the values say."""
     if eqn.primitive.name in ("while", "bounded_while"):
@@ -254,6 +260,8 @@ def flops_of(eqn: Eqn, ins: Types, outs: Types) -> float | None:
     rule = RULES.get(eqn.primitive.name)
     if rule is not None:
         return rule(eqn.params, ins, outs) if outs and ins else 0.0
+    if eqn.primitive.name in FOREIGN:
+        return None
     shapes = {aval.shape for aval in (*ins, *outs) if aval.shape}
     if outs and ins and len(shapes) <= 1 and len({out.shape for out in outs}) == 1:
         return float(outs[0].size)
