@@ -298,6 +298,62 @@ def test_graph_of_many_rows_starts_with_scopes(opened: Opener) -> None:
     expect(drawn.locator(".node")).to_have_count(119)
 
 
+BOXES = """drawn => {
+    const box = shape => {
+        const outline = shape.querySelector('rect.group-box, rect.box');
+        const { left, top, right, bottom } = outline.getBoundingClientRect();
+        return [left, top, right, bottom];
+    };
+    const all = name => [...drawn.querySelectorAll(name)].map(box);
+    return [all('.group'), all('.node')];
+}"""
+type Box = tuple[float, float, float, float]
+
+
+def overlap(one: Box, other: Box) -> float:
+    """The area that two boxes share."""
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    return max(0.0, width) * max(0.0, height)
+
+
+def area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def test_a_large_graph_is_placed_cluster_by_cluster(opened: Opener) -> None:
+    page = opened(large(2000, 1))
+    drawn = graph(page, "stage0")
+    drawn.get_by_role("button", name="open all").click()
+    expect(drawn.locator(".graph-said")).to_contain_text("nodes, ", timeout=60_000)
+    expect(drawn.locator(".node")).to_have_count(614)
+    drawn.get_by_role("button", name="fit").click()
+    groups, nodes = cast("tuple[list[Box], list[Box]]", drawn.evaluate(BOXES))
+    for group in groups:  # a cluster holds a node wholly or not at all
+        shares = [overlap(group, node) / area(node) for node in nodes]
+        assert all(share < 0.01 or share > 0.99 for share in shares)
+        assert any(share > 0.99 for share in shares)
+    for i, one in enumerate(groups):  # clusters are apart, or one inside the other
+        for other in groups[:i]:
+            shared = overlap(one, other) / min(area(one), area(other))
+            assert shared < 0.01 or shared > 0.99
+    for i, node in enumerate(nodes):
+        assert all(overlap(node, other) < 0.01 * area(node) for other in nodes[:i])
+
+
+def test_the_graph_shows_the_heat_that_is_chosen(page: Page) -> None:
+    heat = "nodes => nodes.map(node => node.style.getPropertyValue('--heat'))"
+    nodes = graph(page, "trace").locator(".node")
+    choice = page.get_by_role("combobox")
+    choice.select_option("flops")
+    by_flops = nodes.evaluate_all(heat)
+    choice.select_option("off")
+    assert set(nodes.evaluate_all(heat)) == {"0%"}
+    choice.select_option("flops")
+    assert nodes.evaluate_all(heat) == by_flops
+    assert len(set(by_flops)) > 2
+
+
 def test_story_goes_row_by_row(opened: Opener) -> None:
     page = opened(small(story=True))
     text = page.locator(".story-text")

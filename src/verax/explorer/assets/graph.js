@@ -42,6 +42,8 @@ export class Graph {
     this.element.append(this.svg);
     this.place = { x: 0, y: 0, scale: 1 };
     /** @type {Map<string, SVGElement>} */ this.shapes = new Map();
+    /** What each shape shows, so that only others are dressed again. @type {Map<string, string>} */
+    this.dressed = new Map();
     this.listen();
     this.closed = false;
     /** The number of edges left out. */
@@ -49,6 +51,7 @@ export class Graph {
     this.unwatch = view.watch((changed) => {
       if (changed.has("chosen") && view.reveal) this.revealChosen();
       if (["lit", "hits", "step"].some((name) => changed.has(name))) this.mark();
+      if (changed.has("heat")) this.warm();
     });
     void this.layOut(true);
   }
@@ -173,6 +176,7 @@ export class Graph {
     const highest = placed.nodes.reduce((/** @type {any} */ best, /** @type {any} */ box) => (box.y < best.y ? box : best), { x: 0, y: Infinity });
     this.size = { width: placed.width, height: placed.height, top: highest.x };
     this.shapes.clear();
+    this.dressed.clear();
     const boxes = new Map(placed.nodes.map((/** @type {any} */ box) => [box.id, box]));
     const clusters = new Map(graph.groups.map((group) => [group.id, group.cluster]));
     const outer = placed.groups.map((/** @type {any} */ box) => this.groupShape(/** @type {Cluster} */ (clusters.get(box.id)), box));
@@ -181,6 +185,7 @@ export class Graph {
     this.world.replaceChildren(...outer, ...lines, ...nodes);
     this.lines = lines;
     this.mark();
+    this.warm();
   }
 
   /** @param {GraphNode} node @param {any} box */
@@ -257,6 +262,9 @@ export class Graph {
     const hits = new Set([...this.view.hits[this.stage.index]].map((row) => this.nodeOf(row)));
     const chosen = this.chosenNode();
     for (const [id, shape] of this.shapes) {
+      const state = [bits.get(id) ?? 0, hits.has(id), id === chosen].join();
+      if ((this.dressed.get(id) ?? "0,false,false") === state) continue;
+      this.dressed.set(id, state);
       const found = LINKS.filter(({ bit }) => (bits.get(id) ?? 0) & bit);
       for (const link of LINKS) shape.classList.toggle(`is-${link.name}`, found.includes(link));
       shape.classList.toggle("hit", hits.has(id));
@@ -269,7 +277,6 @@ export class Graph {
       line.classList.toggle("is-operand", to === chosen);
       line.classList.toggle("is-user", from === chosen);
     }
-    this.warm();
   }
 
   /** The heat of each node, as a bar under its title. */
