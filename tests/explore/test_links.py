@@ -1,5 +1,6 @@
 """Links on programs of every kind: each row leads back to a line of the user's."""
 
+import linecache
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -229,3 +230,21 @@ def test_programs_of_all_primitives(seed: int) -> None:
                     assert row.origins, (stage.name, row)
             size = len(before.rows)
             assert all([i < size for row in stage.rows for i in row.origins])
+
+
+def test_products_in_loops_lead_to_their_lines() -> None:
+    def step(h: Any, x: Any) -> tuple[Any, Any]:
+        h = vnp.tanh(M @ h + M @ x)
+        return h, h
+
+    def run(xs: Any) -> Any:
+        return lax.scan(step, xs[0], xs)[1].sum()
+
+    stages = explore(verax.grad(run))(np.stack([V] * 7)).found.stages
+    dots = [row for row in stages[-1].rows if row.op == "dot"]
+    assert len(dots) == 3
+    for row in dots:
+        (origin,) = row.origins
+        assert stages[-2].rows[origin].op == "stablehlo.dot_general"
+        assert "M @ h + M @ x" in linecache.getline(__file__, row.source.line)
+    assert len({row.origins[0] for row in dots}) == 3

@@ -44,6 +44,11 @@ ALIASES: Final = frozenset(["bitcast", "tuple", "get-tuple-element", "while"])
 IN_MEMORY: Final = frozenset(["while", "conditional", "call"])
 """What runs computations whose values are stored."""
 FUSION: Final = "fusion"
+PRODUCTS: Final = frozenset(
+    ["dot", "convolution", "stablehlo.dot_general", "stablehlo.convolution"]
+)
+THROUGH: Final = frozenset(["", "bitcast", "reshape"])
+"""Arguments and views: rows behind which is what they show."""
 OPERAND: Final = re.compile(r"%([\w.\-]+)")
 
 
@@ -232,6 +237,8 @@ class RowWriter:
         self.computations = found
         self.before = before
         self.arguments = arguments
+        self.holding = {row.inside for row in before}
+        self.holding |= {before[i].inside for i in self.holding if i >= 0}
         self.rows: list[Row] = []
         self.operations: dict[int, Operation] = {}
         self.types = Types()
@@ -279,6 +286,8 @@ class RowWriter:
             if row.origins:
                 row.source = self.before[row.origins[0]].source
             origins |= found
+            if one.opcode in SAME_BYTES and one.origin is not None:
+                self.hand_on(row, one.origin)
         last = [env[one.name] for one in body.instructions if one.root]
         text = ", ".join([f"%{one.name}" for one in body.instructions if one.root])
         self.rows.append(Row(OUTPUT, "", "", f"({text})", depth, inside, last))
@@ -290,6 +299,22 @@ class RowWriter:
         number = len(self.rows) - 1
         self.names.setdefault(name, number)
         return number
+
+    def hand_on(self, view: Row, origin: int) -> None:
+        """Give a product the name of the view of its result.
+
+        Where XLA brings operands into another shape, the name of the product goes to
+        what brings back its own shape, and the product is left with that of the loop
+        around it, or with none.
+        """
+        number = next(iter(view.uses), -1)
+        while number >= 0 and self.rows[number].op in THROUGH:
+            number = next(iter(self.rows[number].uses), -1)
+        row = self.rows[number] if number >= 0 else view
+        known = origin < len(self.before) and self.before[origin].op in PRODUCTS
+        if row.op in PRODUCTS and known and self.holding.issuperset(row.origins):
+            row.origins, row.change = [origin], SAME
+            row.source = self.before[origin].source
 
     def operation(
         self, one: Instruction, kinds: Mapping[str, Array], *, fused: bool
