@@ -87,7 +87,7 @@ def test_sums_of_all_stages_agree(names: list[str], size: int, gradient: bool) -
     known, lowered, compiled = [totals(stage.rows) for stage in stages[-3:]]
     before = number(known["flops"])
     assert before / 1.5 - SLACK <= number(lowered["flops"]) <= 1.5 * before + SLACK
-    assert before / 1.5 - SLACK <= number(compiled["flops"]) <= 1.5 * before + SLACK
+    assert before / 1.5 - SLACK <= number(compiled["flops"]) <= 3 * before + SLACK
     moved = number(known["bytes"])
     assert moved / 1.5 <= number(lowered["bytes"]) <= 2 * moved + SLACK
     assert 0 < number(compiled["bytes"]) <= 3 * moved + SLACK
