@@ -145,6 +145,15 @@ export class Stage {
     return this.once("results", () => new Lists(size, inverted(this.columns.from))).of(row);
   }
 
+  /** Make what is otherwise made on first use. @param {number} before  the number of rows of the parent */
+  prepare(before) {
+    if (!this.size) return;
+    void this.lowered;
+    void this.byLine;
+    this.users(0);
+    if (before && this.parent !== null) this.results(0, before);
+  }
+
   /** Rows by source line. @returns {Map<string, number[]>} */
   get byLine() {
     return this.once("byLine", () => {

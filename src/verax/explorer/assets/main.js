@@ -35,12 +35,12 @@ async function start() {
   prepare(program.stages);
 }
 
-/** Make ready what a search needs, while nothing else is to be done. @param {import("./document.js").Stage[]} stages */
-function prepare([stage, ...rest]) {
+/** Make ready what searches and links need, while nothing else is to be done. @param {import("./document.js").Stage[]} stages */
+function prepare([stage, ...rest], before = stage) {
   if (!stage) return;
   (self.requestIdleCallback ?? setTimeout)(() => {
-    stage.lowered;
-    prepare(rest);
+    stage.prepare(before.size);
+    prepare(rest, stage);
   });
 }
 
