@@ -166,6 +166,19 @@ def test_the_compiled_program_has_a_peak() -> None:
     assert 2 * 64 * 64 * 4 <= stage.peak.bytes <= 3 * 64 * 64 * 4
 
 
+def test_a_compiled_loop_runs_in_the_memory_of_its_operands() -> None:
+    def step(c: Any, x: Any) -> tuple[Any, Any]:
+        return vnp.sin(c) + x, vnp.cos(c)
+
+    def run(xs: Any) -> Any:
+        return lax.scan(step, xs[0], xs)
+
+    xs = np.ones((50, 10), F32)
+    stage = explore(run)(xs).found.stages[-1]
+    assert stage.peak is not None
+    assert 2 * xs.nbytes <= stage.peak.bytes < 2.5 * xs.nbytes
+
+
 def test_nothing_is_known_of_what_a_callback_does() -> None:
     def run(x: Any) -> Any:
         return verax.pure_callback(np.sin, verax.ShapeDtypeStruct(x.shape, F32), x)

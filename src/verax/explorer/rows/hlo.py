@@ -39,7 +39,9 @@ TRIPS: Final = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 SAME_BYTES: Final = frozenset(["bitcast", "reshape"])
 PICKING: Final = frozenset(["slice", "dynamic-slice", "gather"])
 UPDATE: Final = "dynamic-update-slice"
-ALIASES: Final = frozenset(["bitcast", "tuple", "get-tuple-element", "while"])
+ALIASES: Final = frozenset(
+    ["bitcast", "tuple", "get-tuple-element", "while", "dynamic-update-slice"]
+)
 """What is another view of memory that is there."""
 IN_MEMORY: Final = frozenset(["while", "conditional", "call"])
 """What runs computations whose values are stored."""
@@ -72,6 +74,14 @@ class Computation(ReprMixin):
 
     name: str
     instructions: list[Instruction] = field(factory=list)
+
+    def root(self) -> str:
+        """What makes the result, behind other views of it."""
+        named = {one.name: one for one in self.instructions}
+        found = next(one for one in self.instructions if one.root)
+        while found.opcode in SAME_BYTES and found.operands[0] in named:
+            found = named[found.operands[0]]
+        return found.opcode
 
 
 def computations(text: str) -> tuple[dict[str, Computation], str]:
@@ -276,7 +286,7 @@ class RowWriter:
             left = f"%{one.name}:{one.kind}"
             right = shortened(one.rest)
             row = Row(EQUATION, one.opcode, left, right, depth, inside)
-            row.size = 0 if one.opcode in ALIASES else size_of(one.kind)
+            row.size = 0 if self.is_alias(one) else size_of(one.kind)
             row.uses = list(dict.fromkeys(uses))
             env[one.name] = number = self.add(row, one.name)
             self.operations[number] = self.operation(one, kinds, fused=fused)
@@ -299,6 +309,17 @@ class RowWriter:
         number = len(self.rows) - 1
         self.names.setdefault(name, number)
         return number
+
+    def is_alias(self, one: Instruction) -> bool:
+        """Whether the result is memory that is there already.
+
+        A loop runs in the memory of its operands, and updates what it stacks there.
+        """
+        if one.opcode not in ("call", FUSION):
+            return one.opcode in ALIASES
+        bodies = [self.computations.get(name) for _, name in one.called]
+        roots = [body.root() for body in bodies if body is not None]
+        return roots == [UPDATE if one.opcode == FUSION else "while"]
 
     def hand_on(self, view: Row, origin: int) -> None:
         """Give a product the name of the view of its result.
