@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 from jaxlib import xla_client
 
+import verax
 from verax.backend.runtime import client, cuda, environment
+from verax.backend.runtime.cluster import Settings
+from verax.errors import CompileError
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -27,7 +30,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     gpu = tmp_path / "nvidia0"
     gpu.touch()
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(environment, "GPU_FILES", str(tmp_path / "nvidia[0-9]*"))
+    monkeypatch.setattr(environment, "GPU_FILES", (str(tmp_path / "nvidia[0-9]*"),))
     return tmp_path
 
 
@@ -91,7 +94,7 @@ def test_a_gpu_without_a_plugin_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "nvidia0").touch()
-    monkeypatch.setattr(environment, "GPU_FILES", str(tmp_path / "nvidia[0-9]*"))
+    monkeypatch.setattr(environment, "GPU_FILES", (str(tmp_path / "nvidia[0-9]*"),))
     with pytest.raises(RuntimeError, match="jax-cuda13-plugin"):
         cuda.start_cuda_client()
 
@@ -213,6 +216,49 @@ def test_memory_and_devices_come_from_the_usual_variables(
     monkeypatch.setenv("XLA_PYTHON_CLIENT_ALLOCATOR", "mine")
     with pytest.raises(ValueError, match="XLA_PYTHON_CLIENT_ALLOCATOR"):
         cuda.client_options()
+
+
+def test_a_process_among_others_names_itself_and_its_gpus(
+    installed: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own GPUs, if it lists them, come before those of the environment."""
+    settings = Settings("host:1", "host:1", 4, 2, local_devices=(1,), partition_index=3)
+    cluster = SimpleNamespace(connection=SimpleNamespace(settings=settings))
+    monkeypatch.setattr(cuda, "CLUSTER", cluster)
+    monkeypatch.setenv("VERAX_CUDA_VISIBLE_DEVICES", "0,2")
+    options = cuda.client_options()
+    chosen = {"node_id": 2, "num_nodes": 4, "partition_index": 3}
+    assert {name: options[name] for name in chosen} == chosen
+    assert options["visible_devices"] == [1]
+    cluster.connection.settings = Settings("host:1", "host:1", 4, 0)
+    options = cuda.client_options()
+    assert (options["node_id"], options["visible_devices"]) == (0, [0, 2])
+    assert "partition_index" not in options
+
+
+def test_under_windows_gpus_have_another_file(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "/dev/dxg" in environment.GPU_FILES
+    (installed / "nvidia0").rename(installed / "dxg")
+    assert cuda.find_plugin() is None
+    patterns = (*environment.GPU_FILES, str(installed / "dxg"))
+    monkeypatch.setattr(environment, "GPU_FILES", patterns)
+    assert cuda.find_plugin() is not None
+
+
+def test_options_of_the_compiler_for_gpus() -> None:
+    """XLA takes them on every platform, and knows their types."""
+    options: dict[str, Any] = {
+        "xla_gpu_autotune_level": 0,
+        "xla_gpu_enable_latency_hiding_scheduler": True,
+        "xla_gpu_enable_command_buffer": "",
+    }
+    double = verax.jit(lambda x: x * 2, compiler_options=options)
+    assert double(3.0) == 6
+    wrong = verax.jit(lambda x: x * 3, compiler_options={"xla_gpu_autotune_level": "a"})
+    with pytest.raises(CompileError, match="'xla_gpu_autotune_level' in compiler_opt"):
+        wrong(3.0)
 
 
 def test_libraries_of_nvidia_are_loaded_where_pip_put_them(

@@ -19,6 +19,7 @@ from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import from_host
 from verax.backend.placement.mesh import current_mesh
+from verax.backend.programs.placement import committed_place
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.xla.callback_runs import RUNS
 from verax.ir.avals import ShapedArray
@@ -141,7 +142,7 @@ def call_host(
     partitioned: bool = False,
 ) -> Sequence[Any]:
     """The results of a callback: called now, or written into the current trace."""
-    if not is_tracing():
+    if not is_tracing() and all([committed_place(x) is None for x in leaves]):
         arrays = [host_values(x) for x in leaves]
         found = called(function, results, arrays)
         return [from_host(x, aval) for x, aval in zip(found, results, strict=True)]

@@ -80,7 +80,7 @@ ADVICE: Final[Sequence[tuple[re.Pattern[str], str]]] = (
     (
         re.compile("NO_DEVICE|no supported devices|No visible GPU", re.IGNORECASE),
         "The driver shows no GPU: look at CUDA_VISIBLE_DEVICES and nvidia-smi; a "
-        "container must be started with its GPUs",
+        "container must be started with its GPUs. VERAX_PLATFORMS=cpu does without",
     ),
 )
 
@@ -318,7 +318,7 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
             "no plugin is installed: pip install 'verax[cuda13]', or 'verax[cuda12]' "
             "for a driver of CUDA 12 (jax-cuda13-plugin in the version of jaxlib)"
             if gpu_files()
-            else f"this machine has no NVIDIA GPU ({GPU_FILES} matches nothing)"
+            else f"this machine has no NVIDIA GPU ({' and '.join(GPU_FILES)} match nothing)"
         )
         raise RuntimeError(f"{FAILED}: {reason}.")
     check_versions(plugin)

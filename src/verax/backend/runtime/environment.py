@@ -11,7 +11,8 @@ from typing import Final
 from verax.rules.values.lazy import LazyModule
 
 GLOB: Final = LazyModule("glob")
-GPU_FILES: Final = "/dev/nvidia[0-9]*"
+# The second is that of any GPU under Windows, seen from its Linux.
+GPU_FILES: Final = ("/dev/nvidia[0-9]*", "/dev/dxg")
 
 
 def first_variable(names: tuple[str, ...]) -> tuple[str, str] | None:
@@ -23,5 +24,4 @@ def first_variable(names: tuple[str, ...]) -> tuple[str, str] | None:
 
 def gpu_files() -> list[str]:
     """The files of NVIDIA's GPUs; none on a machine that has no such GPU."""
-    found: list[str] = GLOB.glob(GPU_FILES)
-    return found
+    return [path for pattern in GPU_FILES for path in GLOB.glob(pattern)]
