@@ -236,10 +236,13 @@ def test_a_process_among_others_names_itself_and_its_gpus(
     assert "partition_index" not in options
 
 
-def test_under_windows_gpus_have_another_file(
+def test_the_file_of_gpus_under_windows() -> None:
+    assert "/dev/dxg" in environment.GPU_FILES
+
+
+def test_gpus_have_several_files(
     installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "/dev/dxg" in environment.GPU_FILES
     (installed / "nvidia0").rename(installed / "dxg")
     assert cuda.find_plugin() is None
     patterns = (*environment.GPU_FILES, str(installed / "dxg"))

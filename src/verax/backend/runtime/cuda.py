@@ -318,7 +318,7 @@ def start_cuda_client(device_count: int | None = None) -> xla_client.Client:
             "no plugin is installed: pip install 'verax[cuda13]', or 'verax[cuda12]' "
             "for a driver of CUDA 12 (jax-cuda13-plugin in the version of jaxlib)"
             if gpu_files()
-            else f"this machine has no NVIDIA GPU ({' and '.join(GPU_FILES)} match nothing)"
+            else f"this machine has no NVIDIA GPU (no {' and no '.join(GPU_FILES)})"
         )
         raise RuntimeError(f"{FAILED}: {reason}.")
     check_versions(plugin)
