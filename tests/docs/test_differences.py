@@ -8,6 +8,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
+from verax.test_util import check_grads
 
 
 def test_no_64_bit_dtypes_while_x64_is_off() -> None:
@@ -57,3 +58,33 @@ def test_effects_happen_as_often_as_written(capsys: pytest.CaptureFixture[str]) 
     verax.vmap(branch)(vnp.arange(3.0))
     verax.effects_barrier()
     assert capsys.readouterr().out.splitlines() == ["1.0", "2.0"]
+
+
+def test_static_values_compare_by_type_inside_containers() -> None:
+    traced: list[object] = []
+    f = verax.jit(lambda s: (traced.append(s), 0)[1], static_argnums=0)
+    for value in ((1,), (True,), (1.0,), (1,)):
+        f(value)
+    assert [type(s[0]) for s in traced] == [int, bool, float]  # type: ignore[index]  # tuples
+
+
+def test_eigh_has_no_gradient_where_it_does_not_read() -> None:
+    def vectors(x: Any) -> Any:
+        return lax.linalg.eigh(x, symmetrize_input=False)[1][0]
+
+    slopes = verax.grad(vectors)(vnp.array([[1.0, 2.0], [2.0, 5.0]]))
+    assert slopes[0, 1] == 0
+    assert slopes[1, 0] != 0
+
+
+def test_wide_matrices_have_derivatives_of_pivoted_factors() -> None:
+    def total(x: Any) -> Any:
+        return verax.scipy.linalg.qr(x, pivoting=True)[1].sum()
+
+    with verax.enable_x64():
+        x = vnp.array([[1.0, 2.0, 3.0], [0.0, 1.0, 2.0]])
+        check_grads(total, (x,), order=1, modes=["fwd", "rev"])
+
+
+def test_arrays_with_a_value_may_say_an_axis() -> None:
+    assert vnp.argsort(vnp.arange(3), axis=vnp.array(0)).tolist() == [0, 1, 2]
