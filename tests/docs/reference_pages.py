@@ -370,7 +370,7 @@ def described(entry: Entry) -> Iterator[str]:
         yield f"The same as `{entry.same_as}`."
         return
     yield from (markdown(docstring), "")
-    if ">>>" not in docstring and entry.anchor in examples():
+    if entry.anchor in examples():
         yield from ("```pycon", examples()[entry.anchor], "```", "")
     if isinstance(entry.value, type) and is_ours(entry.value):
         found = {name: unwrapped(value) for name, value in members(entry.value)}
@@ -429,7 +429,7 @@ def described_member(entry: Entry, name: str, member: Any) -> Iterator[str]:
 
 @cache
 def examples() -> Mapping[str, str]:
-    """Examples for names whose docstrings have none, and what they import."""
+    """Examples beside those of docstrings, by name, with what they import."""
     found: dict[str, str] = {}
     for path in sorted(EXAMPLES.glob("*.md")):
         imports, *parts = EXAMPLE.findall(path.read_text())
