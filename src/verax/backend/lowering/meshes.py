@@ -45,6 +45,7 @@ class Meshes:
         self.mesh = mesh
         self.own = own
         self.symbols: dict[MeshAxes, str] = {}
+        self.typed: dict[tuple[MeshType, ShapedArray], str] = {}
         self.first_device = False
 
     def lines(self) -> list[str]:
@@ -68,6 +69,14 @@ class Meshes:
         """See `Emitter.typed_layout`."""
         if len(self.order) < 2:
             return None
+        key = (mesh, aval)
+        found = self.typed.get(key)
+        if found is None:
+            found = self.typed[key] = self.written_layout(mesh, aval)
+        return found
+
+    def written_layout(self, mesh: MeshType, aval: ShapedArray) -> str:
+        """The text of `typed_layout`."""
         explicit = aval.explicit
         splits = ((),) * aval.ndim if explicit is None else explicit.splits
         free = AxisType.Auto in mesh.types
