@@ -8,6 +8,8 @@ and one report is written::
     python -m tests.gpu --only laws training --seconds 300 --report gpu-report.md
 
 Without a GPU it says so in one line, and its status is 0; it is 1 if something failed.
+A minute after its time is over, what still runs is ended. `python -m tests.gpu.page`
+puts a report into the documentation.
 """
 
 import argparse
@@ -15,6 +17,7 @@ import glob
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -26,11 +29,12 @@ from statistics import median
 from tests.gpu.result import FAIL, Row, checked, figure, not_run
 
 ROOT = Path(__file__).resolve().parents[2]
-GPU_FILES = "/dev/nvidia[0-9]*"
+GPU_FILES = ("/dev/nvidia[0-9]*", "/dev/dxg")
 # The parts in order, and their shares of the time.
 SHARES: Mapping[str, int] = {
     "environment": 0,
     "transfers": 0,
+    "several": 0,
     "factors": 1,
     "training": 1,
     "laws": 6,
@@ -42,6 +46,7 @@ SHARES: Mapping[str, int] = {
 START = 60.0
 TESTED = ("tests/ops", "tests/lax", "tests/nn", "tests/random", "tests/scipy")
 ROUNDS = 2
+NO_TIME = "no time was left"
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 
 
@@ -54,7 +59,14 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--report", type=Path, default=Path("gpu-report.md"))
     parser.add_argument("--tests", nargs="+", default=TESTED, metavar="PATH")
     parser.add_argument("--small", action="store_true", help="small models")
-    return parser.parse_args(arguments)
+    chosen = parser.parse_args(arguments)
+    chosen.end = time.monotonic() + chosen.seconds
+    return chosen
+
+
+def left(chosen: argparse.Namespace) -> float:
+    """The seconds after which whatever runs is ended; less than one: too few."""
+    return float(chosen.end + START - time.monotonic())
 
 
 def environment(platform: str) -> dict[str, str]:
@@ -75,32 +87,41 @@ def environment(platform: str) -> dict[str, str]:
 def output_of(
     module: str, arguments: Sequence[str], platform: str, seconds: float
 ) -> tuple[list[str], str]:
-    """What a module prints, and how it ended if that was not well."""
+    """What a module prints, and how it ended if that was not well.
+
+    One that takes longer is ended with all that it has started, which could hold a GPU.
+    """
     command = [sys.executable, "-m", module, *arguments]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment(platform),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired as expired:
-        raw = expired.stdout or b""
-        text = raw.decode() if isinstance(raw, bytes) else raw
-        return text.splitlines(), f"no end in {seconds:.0f} s"
-    words = done.stderr.strip().splitlines()[-1:] or ["no message"]
-    problem = f"exit status {done.returncode}: {words[0][:200]}"
-    return done.stdout.splitlines(), problem if done.returncode else ""
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment(platform),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return process.communicate()[0].splitlines(), f"no end in {seconds:.0f} s"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    words = errors.strip().splitlines()[-1:] or ["no message"]
+    problem = f"exit status {process.returncode}: {words[0][:200]}"
+    return out.splitlines(), problem if process.returncode else ""
 
 
 def part(name: str, chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
     """The rows of a part that needs only verax."""
     arguments = [name, "--seconds", str(seconds)]
     lines, problem = output_of(
-        "tests.gpu.parts", arguments, chosen.platform, 2 * seconds + START
+        "tests.gpu.parts",
+        arguments,
+        chosen.platform,
+        min(2 * (seconds + START), left(chosen)),
     )
     for line in lines:
         if line.startswith("["):
@@ -115,8 +136,12 @@ def tests(chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
         yield not_run("tests", "pytest or hypothesis is not installed")
         return
     for path in chosen.tests:
+        if left(chosen) < 1:
+            yield not_run(path, NO_TIME)
+            continue
         options = [path, "-q", "-x", "--maxfail=40", "-p", "no:cacheprovider"]
         share = seconds / len(chosen.tests) + START / 2
+        share = min(share, left(chosen))
         lines, problem = output_of("pytest", options, chosen.platform, share)
         counts = COUNT.findall(lines[-1]) if lines else []
         words = ", ".join(f"{number} {what}" for number, what in counts)
@@ -128,14 +153,15 @@ def tests(chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
 
 def figures(
     library: str, chosen: argparse.Namespace, seconds: float
-) -> dict[str, float]:
-    """What one process of a library measured."""
+) -> tuple[dict[str, float], str]:
+    """What one process of a library measured, and how it ended if not well."""
+    if left(chosen) < 1:
+        return {}, NO_TIME
     arguments = ["--library", library, "--seconds", str(seconds)]
     arguments += ["--small"] if chosen.small else []
-    lines, _ = output_of(
-        "tests.gpu.worker", arguments, chosen.platform, 2 * seconds + 2 * START
-    )
-    return dict(json.loads(line) for line in lines if line.startswith("["))
+    most = min(2 * (seconds + START), left(chosen))
+    lines, problem = output_of("tests.gpu.worker", arguments, chosen.platform, most)
+    return dict(json.loads(line) for line in lines if line.startswith("[")), problem
 
 
 def benchmark(chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
@@ -143,11 +169,17 @@ def benchmark(chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
     libraries = ("verax", "jax") if find_spec("jax") is not None else ("verax",)
     share = seconds / ROUNDS / len(libraries)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in libraries}
+    problems = dict[str, str]()
     for _ in range(ROUNDS):
         for name in libraries:
-            found[name].append(figures(name, chosen, share))
+            measured, problem = figures(name, chosen, share)
+            found[name].append(measured)
+            if problem:
+                problems[name] = problem
     names = dict.fromkeys(key for round_ in found["verax"] for key in round_)
-    yield checked("benchmark", names, "verax measured something")
+    wrong = problems.pop("verax", "")
+    fine = bool(names) and wrong in ("", NO_TIME)
+    yield checked("benchmark", fine, wrong or "verax measured something")
     for key in names:
         medians = {
             name: median(times)
@@ -158,19 +190,23 @@ def benchmark(chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
         if len(medians) == 2:
             words += f", ratio {medians['verax'] / medians['jax']:.2f}"
         yield figure(key, words)
-    if len(libraries) == 1:
+    if "jax" not in found:
         yield not_run("jax", "it is not installed here")
+    elif problems:
+        yield not_run("jax, in part", problems["jax"])
 
 
 def rows_of(name: str, chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
     """The rows of any part."""
+    if left(chosen) < 1:
+        return iter([not_run(name, NO_TIME)])
     own = {"tests": tests, "benchmark": benchmark}
     return own[name](chosen, seconds) if name in own else part(name, chosen, seconds)
 
 
 def written(found: Mapping[str, Sequence[Row]], chosen: argparse.Namespace) -> str:
     """The report: a table for each part."""
-    wrong = sum(row.verdict == FAIL for rows in found.values() for row in rows)
+    wrong = failures(found)
     total = sum(len(rows) for rows in found.values())
     lines = [
         f"# A run on {chosen.platform}",
@@ -189,25 +225,37 @@ def written(found: Mapping[str, Sequence[Row]], chosen: argparse.Namespace) -> s
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the parts; 0 if nothing failed, or without a GPU, else 1."""
     chosen = parse(arguments)
-    if chosen.platform == "cuda" and not glob.glob(GPU_FILES):
-        print(f"this machine has no NVIDIA GPU ({GPU_FILES}): nothing was run")
+    if chosen.platform == "cuda" and not any(map(glob.glob, GPU_FILES)):
+        files = " or ".join(GPU_FILES)
+        print(f"this machine has no NVIDIA GPU ({files}): nothing was run")
         return 0
     names = [name for name in SHARES if not chosen.only or name in chosen.only]
-    whole = sum(SHARES[name] for name in names) or 1
     found: dict[str, list[Row]] = {}
-    for name in names:
+    for i, name in enumerate(names):
         begin = time.monotonic()
         found[name] = []
-        for row in rows_of(name, chosen, chosen.seconds * SHARES[name] / whole):
-            found[name].append(row)
-            if row.verdict == FAIL:
-                print(f"{name}: FAIL: {row.what}: {row.found}", flush=True)
-        # After each part, so that a run that is cut short leaves what it has.
-        chosen.report.write_text(written(found, chosen))
+        shares = sum(SHARES[later] for later in names[i:]) or 1
+        seconds = max(chosen.end - begin, 0.0) * SHARES[name] / shares
+        try:
+            for row in rows_of(name, chosen, seconds):
+                found[name].append(row)
+                if row.verdict == FAIL:
+                    print(f"{name}: FAIL: {row.what}: {row.found}", flush=True)
+        finally:
+            # After each part, so that a run that is cut short leaves what it has.
+            chosen.report.write_text(written(found, chosen))
         spent = time.monotonic() - begin
         print(f"{name}: {len(found[name])} rows, {spent:.0f} s", flush=True)
+        if name == "environment" and failures(found):
+            print("the devices do not start: the other parts were not run")
+            break
     print(f"report: {chosen.report}")
-    return int(any(row.verdict == FAIL for rows in found.values() for row in rows))
+    return int(failures(found) > 0)
+
+
+def failures(found: Mapping[str, Sequence[Row]]) -> int:
+    """How many rows failed."""
+    return sum(row.verdict == FAIL for rows in found.values() for row in rows)
 
 
 if __name__ == "__main__":

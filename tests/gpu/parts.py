@@ -22,9 +22,10 @@ import verax.numpy as vnp
 from tests.gpu.models import MODELS, load
 from tests.gpu.result import Row, checked, failed, figure, not_run
 from tests.soak.harness import soak
+from verax import lax
 from verax.backend.runtime.metrics import TALLY
 from verax.lax import linalg
-from verax.sharding import SingleDeviceSharding
+from verax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 type Part = Callable[[float], Iterator[Row]]
 PACKAGES = (
@@ -96,6 +97,9 @@ def transfers(seconds: float) -> Iterator[Row]:
     with verax.default_device(cpu):
         z = vnp.ones(3) * 2
     yield checked("default_device(cpu)", z.devices() == {cpu})
+    there = verax.device_put(verax.device_put(y, cpu), device)
+    there_too = there.devices() == {device} and bool((there == y).all())
+    yield checked("to the CPU and back", there_too)
     yield asynchrony()
 
 
@@ -113,6 +117,36 @@ def asynchrony() -> Row:
         f"the call returned after {returned * 1e3:.2f} ms, done in {ready * 1e3:.1f}"
     )
     return figure("asynchrony", words)
+
+
+def several(seconds: float) -> Iterator[Row]:
+    """Copies, programs and collectives over all devices, where there are several."""
+    devices = verax.devices()
+    if len(devices) < 2:
+        yield not_run("several devices", "there is one")
+        return
+    n = len(devices)
+    x = np.arange(4.0 * n, dtype=np.float32).reshape(2 * n, 2)
+    near = verax.device_put(x, devices[0])
+    far = verax.device_put(near, devices[-1])
+    right = far.devices() == {devices[-1]} and bool((np.asarray(far) == x).all())
+    yield checked("a copy to another device", right)
+    mesh = verax.make_mesh((n,), ("d",))
+    rows = PartitionSpec("d")
+    split = verax.device_put(near, NamedSharding(mesh, rows))
+    parts = len(split.addressable_shards) == n
+    yield checked("an array in parts", parts and bool((np.asarray(split) == x).all()))
+    product = verax.jit(lambda a: (a @ a.T).sum())(split)
+    yield checked("a program over the devices", float(product) == (x @ x.T).sum())
+
+    def ring(a: Any) -> Any:
+        moved = lax.ppermute(a, "d", [(i, (i + 1) % n) for i in range(n)])
+        return moved + lax.psum(a, "d") + lax.all_gather(a, "d").sum(0)
+
+    mapped = verax.shard_map(ring, mesh=mesh, in_specs=rows, out_specs=rows)
+    total = np.tile(x.reshape(n, 2, 2).sum(0), (n, 1))
+    due = np.roll(x, 2, 0) + 2 * total
+    yield checked("collectives", (np.asarray(verax.jit(mapped)(split)) == due).all())
 
 
 def relative(found: Any, expected: Any) -> float:
@@ -240,6 +274,7 @@ def soaked(seconds: float) -> Iterator[Row]:
 PARTS: Mapping[str, Part] = {
     "environment": environment,
     "transfers": transfers,
+    "several": several,
     "factors": factors,
     "training": training,
     "laws": laws,

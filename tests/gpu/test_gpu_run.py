@@ -1,6 +1,7 @@
 """The run for GPUs, tried on a CPU: so that it is known to work where it is needed."""
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -12,8 +13,9 @@ import pytest
 import verax.numpy as vnp
 from tests.gpu import __main__ as command, laws, parts, worker
 from tests.gpu.models import MODELS, load
+from tests.gpu.page import END, ROOT, START, main as print_page, placed
 from tests.gpu.plugin_targets import golden_targets, main as print_targets
-from tests.gpu.result import FAIL, PASS, Row, failed
+from tests.gpu.result import FAIL, FIGURE, NOT_RUN, PASS, Row, checked, failed, figure
 from verax.ops.table import PRIMITIVES
 from verax.verify.cases.case import traced
 from verax.verify.checking.standard import ENGINE, runner
@@ -22,7 +24,7 @@ from verax.verify.checking.standard import ENGINE, runner
 def test_without_a_gpu_it_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command, "GPU_FILES", "/nowhere/nvidia*")
+    monkeypatch.setattr(command, "GPU_FILES", ("/nowhere/nvidia*",))
     assert command.main([]) == 0
     assert capsys.readouterr().out.startswith("this machine has no NVIDIA GPU")
 
@@ -59,6 +61,95 @@ def test_a_part_that_dies_or_hangs() -> None:
     lines, problem = command.output_of("timeit", ["-n1", "-r1", arguments[1]], "cpu", 6)
     assert problem == "no end in 6 s"
     assert "[1]" in lines
+
+
+def test_what_a_part_has_started_ends_with_it(tmp_path: Path) -> None:
+    """Else it would hold the GPU, and the pipe that the run waits for."""
+    late = tmp_path / "late"
+    inner = f"import time; time.sleep(8); open({str(late)!r}, 'w')"
+    outer = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"
+    begin = time.monotonic()
+    options = ["-n1", "-r1", outer]
+    assert command.output_of("timeit", options, "cpu", 3)[1] == "no end in 3 s"
+    assert time.monotonic() - begin < 8
+    time.sleep(max(0.0, begin + 10 - time.monotonic()))
+    assert not late.exists()
+
+
+def test_devices_that_do_not_start_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where the plugin is missing, or of another version than jaxlib."""
+    report = tmp_path / "report.md"
+    monkeypatch.setattr(command, "GPU_FILES", (str(tmp_path),))
+    assert command.main(["--report", str(report)]) == 1
+    text = report.read_text()
+    assert "The platform 'cuda' failed to initialize" in text
+    assert "## transfers" not in text
+    assert "the other parts were not run" in capsys.readouterr().out
+
+
+def test_a_run_out_of_time_says_what_it_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "START", 0.0)
+    report = tmp_path / "report.md"
+    options = ["--platform", "cpu", "--report", str(report), "--seconds", "0"]
+    assert command.main([*options, "--only", "laws", "soak"]) == 0
+    assert report.read_text().count(command.NO_TIME) == 2
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_benchmark_without_jax_or_with_one_that_does_not_run(
+    installed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def output(module: str, arguments: Any, *rest: Any) -> tuple[list[str], str]:
+        if "jax" in arguments:
+            return [], "exit status 1: jax 0.12 needs jaxlib 0.12"
+        return ['["mlp: forward", 0.5]'], ""
+
+    monkeypatch.setattr(command, "output_of", output)
+    monkeypatch.setattr(command, "find_spec", lambda name: installed or None)
+    chosen = command.parse(["--platform", "cpu"])
+    rows = list(command.benchmark(chosen, 1.0))
+    assert [row.verdict for row in rows] == [PASS, FIGURE, NOT_RUN]
+    assert ("needs jaxlib" in rows[-1].found) == installed
+    monkeypatch.setattr(command, "output_of", lambda *args: ([], "no end in 3 s"))
+    row, *_ = command.benchmark(chosen, 1.0)
+    assert (row.verdict, row.found) == (FAIL, "no end in 3 s")
+
+
+def test_a_run_with_two_devices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VERAX_NUM_CPU_DEVICES", "2")
+    report = tmp_path / "report.md"
+    options = ["--platform", "cpu", "--report", str(report), "--only", "several"]
+    assert command.main(options) == 0
+    assert "| collectives |  | pass |" in report.read_text()
+
+
+def test_the_page_gets_the_tables_of_a_report(tmp_path: Path) -> None:
+    chosen = command.parse(["--platform", "cuda"])
+    found = {
+        "environment": [figure("jaxlib", "0.12.0"), figure("cuda:0", "H100")],
+        "factors": [checked("qr", True, "1e-7"), failed("svd", ValueError("no"))],
+        "benchmark": [figure("mlp: forward", "verax 1.000 ms, ratio 1.01")],
+    }
+    report, page = tmp_path / "report.md", tmp_path / "page.md"
+    report.write_text(command.written(found, chosen))
+    page.write_text(f"a\n{START}\nold\n{END}\nb\n")
+    for _ in range(2):
+        print_page([str(report), "--page", str(page)])
+        text = page.read_text()
+        assert "| factors | 1 pass, 1 FAIL |" in text
+        assert "| cuda:0 | H100 |" in text
+        assert "| mlp: forward | verax 1.000 ms, ratio 1.01 |" in text
+        assert "old" not in text
+        assert (text[0], text[-2]) == ("a", "b")
+    with pytest.raises(ValueError, match="has no <!-- the last run"):
+        placed("no marks", report.read_text())
+    assert placed((ROOT / "docs" / "gpu.md").read_text(), report.read_text())
 
 
 def test_models_have_gradients_and_steps() -> None:
