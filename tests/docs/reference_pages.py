@@ -63,7 +63,14 @@ SUBJECTS = {
 """The headings of the page of `verax` itself, whose names come from all floors."""
 LARGE = frozenset(
     f"verax.ops.{name}"
-    for name in ("elementwise", "indexing", "reductions", "special", "structure")
+    for name in (
+        "base",
+        "elementwise",
+        "indexing",
+        "reductions",
+        "special",
+        "structure",
+    )
 )
 WIDTH = 80
 LONG = 100

@@ -1,4 +1,4 @@
-"""Floor 6: solves and roots by functions of the user's own: custom_linear_solve, ...
+"""Floor 6: solves and roots by functions of the user's own.
 
 One idea: how a solution is found is up to the user, its derivative follows from the
 equation that it solves; so `solve` may be any code, loops of unknown length included::

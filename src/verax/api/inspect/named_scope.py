@@ -40,7 +40,9 @@ def named_call[**P, R](
 
 @contextmanager
 def named_scope(name: str) -> Iterator[None]:
-    """A name for what is computed within the block; it changes no values.
+    """A name for what is computed within the block, for readers of the source.
+
+    It changes no values, and nothing in compiled programs: they name source lines.
 
     Raises:
         TypeError: `name` is not a string.
