@@ -12,6 +12,7 @@ from verax.ir.avals import ShapedArray
 from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
 from verax.numpy.linalg.solving import det, inv, slogdet, solve
+from verax.numpy.ranges.ranges import spaced
 from verax.numpy.reducing.closeness import allclose, isclose
 from verax.numpy.reducing.host_quantiles import median_at_once, quantile_at_once
 from verax.numpy.reducing.quantiles import found_in, median, nanmedian
@@ -259,3 +260,14 @@ def test_elements_along_an_axis_are_those_of_the_steps(dtype: str, kind: str) ->
                     same_twice(take_along_axis, x, given, axis, mode)
         same_twice(take_along_axis, x, vnp.zeros((2, 3), kind), 1)
         same_twice(take_along_axis, x, vnp.zeros((2, 3, 1), kind), 3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16"])
+def test_spaced_numbers_have_the_bits_of_the_steps(dtype: str) -> None:
+    ends = [0.0, -0.0, 1.0, 0.1, -7.3, 1e-3, 1e30, 3e38, -3e38, 1e-44, np.inf, np.nan]
+    with verax.enable_x64(True), np.errstate(all="ignore"):
+        for start, stop in itertools.product(ends, repeat=2):
+            x, y = (vnp.asarray(end, dtype) for end in (start, stop))
+            for num, endpoint in itertools.product((0, 1, 2, 3, 10, 61), (True, False)):
+                same_twice(spaced, x, y, num, endpoint)
+        same_twice(spaced, x, vnp.ones((2,), dtype), 4, True)

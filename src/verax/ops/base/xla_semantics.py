@@ -243,8 +243,8 @@ def round_away(x: NDArray) -> NDArray:
     """The nearest integer, halves away from zero."""
     x = wide(x)
     down = np.trunc(x)
-    step = np.copysign(np.where(np.abs(x - down) >= 0.5, 1, 0), x).astype(x.dtype)
-    rounded: NDArray = np.copysign(np.where(np.isfinite(x), down + step, x), x)
+    # What is added has the sign of x, so that no -0.0 is lost.
+    rounded: NDArray = down + np.copysign(np.abs(x - down) >= 0.5, x)
     return rounded
 
 

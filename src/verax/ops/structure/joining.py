@@ -27,6 +27,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
+from verax.rules.values.memo import pure
 from verax.rules.values.shape_samples import draw_shape, draw_size
 from verax.rules.values.sizes import as_axes, as_axis
 
@@ -141,11 +142,17 @@ def draw_rev(random: Random) -> Sample[RevParams]:
     return Sample(RevParams(dims), (aval,))
 
 
+@pure(1 << 10)
+def backwards(rank: int, dimensions: Shape) -> tuple[slice, ...]:
+    """What reads these dimensions from their ends."""
+    return tuple([slice(None, None, -1 if i in dimensions else 1) for i in range(rank)])
+
+
 rev_p = linear(
     "rev",
     RevParams,
     typing=rev_typing,
-    evaluate=lambda p, x: np.flip(x, p.dimensions),
+    evaluate=lambda p, x: x[backwards(x.ndim, p.dimensions)],
     transpose=one_linear(lambda p, ct, x: rev(ct, p.dimensions)),
     batch=one_batched(batch_rev),
     lower=lambda e, p, xs, outs: e.op(
