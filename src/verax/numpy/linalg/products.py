@@ -172,6 +172,7 @@ def matmul_numbers(
     return numbers, order
 
 
+@remembered
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
@@ -232,6 +233,7 @@ def conjugated(name: str, a: ArrayLike) -> Array:
 # ------------------------------------------------------------------------ vectors
 
 
+@remembered
 def dot(
     a: ArrayLike,
     b: ArrayLike,
