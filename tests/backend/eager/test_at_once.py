@@ -270,4 +270,4 @@ def test_spaced_numbers_have_the_bits_of_the_steps(dtype: str) -> None:
             x, y = (vnp.asarray(end, dtype) for end in (start, stop))
             for num, endpoint in itertools.product((0, 1, 2, 3, 10, 61), (True, False)):
                 same_twice(spaced, x, y, num, endpoint)
-        same_twice(spaced, x, vnp.ones((2,), dtype), 4, True)
+        same_twice(spaced, vnp.ones((), dtype), vnp.ones((2,), dtype), 4, True)
