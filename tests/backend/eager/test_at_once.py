@@ -8,7 +8,10 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from verax.backend.eager.composites import recipe
 from verax.ir.avals import ShapedArray
+from verax.numpy.arguments.host_ufuncs import Exactly, WhereFinite
+from verax.numpy.elementwise.float_parts import copysign
 from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
 from verax.numpy.linalg.solving import det, inv, slogdet, solve
@@ -18,6 +21,7 @@ from verax.numpy.reducing.host_quantiles import median_at_once, quantile_at_once
 from verax.numpy.reducing.quantiles import found_in, median, nanmedian
 from verax.numpy.searching.sorting import bisect, bisect_at_once, searchsorted
 from verax.numpy.signal.polynomials import polyval, polyval_at_once
+from verax.rules.values.state import State
 
 DTYPES = ("float32", "float64", "complex64", "complex128", "float16", "int32")
 
@@ -271,3 +275,46 @@ def test_spaced_numbers_have_the_bits_of_the_steps(dtype: str) -> None:
             for num, endpoint in itertools.product((0, 1, 2, 3, 10, 61), (True, False)):
                 same_twice(spaced, x, y, num, endpoint)
         same_twice(spaced, vnp.ones((), dtype), vnp.ones((2,), dtype), 4, True)
+
+
+SPECIAL = [
+    *(0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.5, 2.5, -2.5, -7.25, 1e-45, -1e-45, 1e-40),
+    *(1.2e-38, 3.4e38, -3.4e38, 1e300, np.inf, -np.inf, np.nan, -np.nan, 1e10, 0.1),
+]
+ONE_FLOAT = ("signbit", "frexp", "trunc")
+TWO_FLOATS = (*("copysign", "heaviside", "remainder", "fmod"),)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+@pytest.mark.parametrize("name", [*ONE_FLOAT, *TWO_FLOATS])
+def test_ufuncs_of_numpy_have_the_bits_of_the_steps(name: str, dtype: str) -> None:
+    function = getattr(vnp, name)
+    function = getattr(function, "func", function)
+    draw = np.random.default_rng(0)
+    with verax.enable_x64(True), np.errstate(all="ignore"):
+        special = np.array(SPECIAL).astype(dtype)
+        usual = (9 * draw.normal(size=300)).astype(dtype)
+        lines = [special, usual, usual[:0], usual[0], *special]
+        for line in lines:
+            x = vnp.asarray(line)
+            if name in ONE_FLOAT:
+                same_twice(function, x)
+                continue
+            for y in (*special, *usual[:2], usual[:1], usual[:, None][:3]):
+                same_twice(function, x, vnp.asarray(y))
+                same_twice(function, vnp.asarray(y), x)
+        if name in TWO_FLOATS:
+            other = vnp.asarray((2 * draw.normal(size=300)).astype(dtype))
+            same_twice(function, vnp.asarray(usual), other)
+            same_twice(function, vnp.asarray(usual), 3)
+
+
+@pytest.mark.parametrize("at_once", [Exactly(np.copysign), WhereFinite(np.copysign)])
+def test_ufuncs_are_remembered(at_once: Any) -> None:
+    plain: Any = copysign.__wrapped__  # type: ignore[attr-defined]  # it is wrapped
+    aval = ShapedArray((3,), np.dtype(np.float32))
+    assert at_once(aval, aval) is not None
+    assert at_once(aval, ShapedArray((3,), np.dtype(np.int32))) is None
+    assert at_once(aval, 2.0) is None
+    first, again = [recipe(State.shared, plain, at_once, aval, aval) for _ in range(2)]
+    assert first is again is not None

@@ -10,7 +10,9 @@ divisor that sign is known, and half of the equations go::
 from math import inf
 from typing import Any
 
-from verax.backend.eager.composites import remembered
+import numpy as np
+
+from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.dtypes import DType, is_complex, is_inexact, is_unsigned
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -19,6 +21,7 @@ from verax.numpy.arguments.arguments import (
     promote_numeric,
 )
 from verax.numpy.arguments.elementwise_call import unified
+from verax.numpy.arguments.host_ufuncs import Exactly, WhereFinite
 from verax.ops.elementwise.arith import abs, add, div, neg, rem, sign, sub
 from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import eq, gt, lt, ne
@@ -88,7 +91,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return select(down, sub(quotient, 1), quotient)
 
 
-@remembered
+@in_numpy(WhereFinite(np.remainder))
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder after `floor_divide`, with the sign of x2; integer x % 0 is 0.
 
@@ -109,7 +112,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 mod = remainder
 
 
-@remembered
+@in_numpy(Exactly(np.fmod))
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 after division towards zero, with the sign of x1.
 

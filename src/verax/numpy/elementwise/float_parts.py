@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.backend.eager.composites import remembered
+from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.dtypes import DType, bool_, float16, is_complex, is_float, is_inexact
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ir.limits import bit_width, finfo
@@ -26,6 +26,7 @@ from verax.numpy.arguments.arguments import (
     stretched_together,
 )
 from verax.numpy.arguments.elementwise_call import binary_inexact
+from verax.numpy.arguments.host_ufuncs import Exactly, WhereFinite
 from verax.numpy.creation.creation import asarray
 from verax.numpy.creation.filling import filled, typed_fill
 from verax.numpy.elementwise.arithmetic import refuse_complex
@@ -112,7 +113,7 @@ def is_value(name: str, x: ArrayLike, value: float) -> Array:
     return eq(given, value)
 
 
-@remembered
+@in_numpy(Exactly(np.signbit))
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit of x is set, also for zeros and NaN.
 
@@ -133,7 +134,7 @@ def bits_of(dtype: DType) -> np.dtype[Any]:
     return np.dtype(f"int{bit_width(dtype)}")
 
 
-@remembered
+@in_numpy(Exactly(np.copysign))
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """|x1| with the sign of x2.
 
@@ -146,7 +147,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return select(signbit(y), neg(size), size)
 
 
-@remembered
+@in_numpy(WhereFinite(np.heaviside))
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 for negative x1, 1 for positive x1, and x2 where x1 is 0; NaN stays.
 
@@ -226,7 +227,7 @@ def div_towards_minus(n: Array, count: int) -> Array:
     return add(shift_right_arithmetic(n, 2), shift_right_arithmetic(n, 4))
 
 
-@remembered
+@in_numpy(WhereFinite(np.frexp))
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """m and n with x = m 2**n and 0.5 <= |m| < 1; zeros, infinities and NaN have n = 0.
 

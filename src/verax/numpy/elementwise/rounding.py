@@ -9,7 +9,7 @@ from operator import index
 
 import numpy as np
 
-from verax.backend.eager.composites import remembered
+from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.dtypes import (
     DType,
     bool_,
@@ -29,6 +29,7 @@ from verax.numpy.arguments.arguments import (
     no_out,
     promote_inexact,
 )
+from verax.numpy.arguments.host_ufuncs import Exactly
 from verax.numpy.elementwise.arithmetic import refuse_complex
 from verax.numpy.elementwise.division import floor_divide
 from verax.ops.elementwise.arith import abs_p, add, div, mul, sub
@@ -69,7 +70,7 @@ def ceil(x: ArrayLike, /) -> Array:
     return whole("ceil", ceil_p, x)
 
 
-@remembered
+@in_numpy(Exactly(np.trunc))
 def trunc(x: ArrayLike) -> Array:
     """The integer next to x on the side of zero."""
     given = as_array("trunc", x)
