@@ -12,7 +12,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.experimental import io_callback
+from verax.experimental import checkify, io_callback
 from verax.rules.programs.host import CallbackError
 from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
@@ -344,3 +344,20 @@ def test_partitioned_callbacks_in_shard_map_and_with_types_of_explicit_axes() ->
     verax.jit(g)(verax.device_put(VALUES, NamedSharding(mesh, P("x"))))
     verax.effects_barrier()
     assert sorted(seen) == VALUES.reshape(8, 2).tolist()
+
+
+def test_eager_checks_and_prints_of_arrays_in_parts() -> None:
+    """The host looks at the values; no program is made for that."""
+
+    def positive(x: Any) -> Any:
+        checkify.check(vnp.all(x > 0), "the least is {}", x.min())
+        verax.debug.callback(lambda x: seen.append(np.asarray(x).tolist()), x)
+        return x
+
+    seen: list[Any] = []
+    for f in (positive, verax.vmap(positive)):
+        with pytest.raises(checkify.JaxRuntimeError, match=r"least is 0\.0"):
+            f(sharded())
+    assert positive(sharded() + 1).sharding == sharded().sharding
+    verax.effects_barrier()
+    assert seen == [(VALUES + 1).tolist()]

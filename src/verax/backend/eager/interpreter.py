@@ -401,6 +401,9 @@ def bind_placed(
     place, committed = common_place(args)
     local = place is not None and place.ordered[0].platform == "cpu"
     results: Sequence[ConcreteArray]
+    if row.hosted and not outs and are_here(args):
+        on_host(engine, row, params, args, outs)  # nothing has to be placed
+        return ()
     if place is not None and row.hosted:
         results = on_host(engine, row, params, args, outs)
     elif place is None or not local or evaluate is None or is_split(outs):
@@ -411,6 +414,12 @@ def bind_placed(
         results = list(map(as_array, found, outs))
     places = [result_place(place, x.shape, args) for x in results]
     return tuple([put(x, p, committed) for x, p in zip(results, places, strict=True)])
+
+
+def are_here(args: Sequence[object]) -> bool:
+    """Whether no part of an operand is in another process."""
+    arrays = [x for x in args if isinstance(x, ConcreteArray)]
+    return all([x.is_fully_addressable for x in arrays])
 
 
 def host_of(x: object) -> np.ndarray:
