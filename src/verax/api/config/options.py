@@ -8,7 +8,7 @@ so that a program which asks for something else is told::
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final
@@ -24,8 +24,7 @@ from verax.backend.xla.compile_options import (
     CompilerEffortLevel,
 )
 from verax.ir.records import ReprMixin
-from verax.ops.contraction.precision import NAMES, DotAlgorithmPreset
-from verax.rules.values.lazy import LazyModule
+from verax.rules.values.lazy import LazyMapping, LazyModule
 
 difflib = LazyModule("difflib")
 
@@ -48,7 +47,7 @@ class Option(ReprMixin):
     kind: type
     default: Any
     does: str
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] = ()
     optional: bool = False
     fixed: bool = False
     idle: bool = False
@@ -198,7 +197,7 @@ ROWS: Final = (
         str,
         None,
         "the precision of matrix products that specify none",
-        (*NAMES, *DotAlgorithmPreset.__members__),
+        LazyMapping("verax.ops.contraction.precision", "CONFIGURED"),
         optional=True,
     ),
     Option(

@@ -7,6 +7,8 @@ becomes one hashable value of params: nothing, a pair of `Precision`, or an algo
 """
 
 from enum import Enum, unique
+from types import MappingProxyType
+from typing import Final
 
 from attrs import field, frozen
 
@@ -96,6 +98,9 @@ NAMES = {
     "highest": Precision.HIGHEST,
     "float32": Precision.HIGHEST,
 }
+
+CONFIGURED: Final = MappingProxyType({**NAMES, **DotAlgorithmPreset.__members__})
+"""What `default_matmul_precision` may be, by name."""
 
 
 def precision_of(precision: object) -> DotPrecision:
