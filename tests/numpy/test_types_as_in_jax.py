@@ -1,5 +1,6 @@
 """Dtypes and weak types of results, as JAX has them, where NumPy's rules do not say."""
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,9 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: jnp.polyval(jnp.array([1, 2]), jnp.array(2.5)),
         "f32[]",
     ),
+    "round to an integer": (lambda: round(jnp.array(2.5)), "i32[]"),
+    "round to no decimals": (lambda: round(jnp.array(2.5), 0), "~f32[]"),
+    "round several": (lambda: round(jnp.array([1.5, 2.5], "bfloat16")), "i32[2]"),
     "tril of weak": (lambda: jnp.tril(WEAK_FLOATS), "~f32[3,3]"),
     "triu of weak": (lambda: jnp.triu(jnp.stack([WEAK] * 3)), "~i32[3,3]"),
     "vander of int8": (lambda: jnp.vander(NARROW), "i8[2,2]"),
@@ -87,6 +91,18 @@ def test_type_with_64_bits(name: str) -> None:
     call, wanted = WIDE_TYPES[name]
     with verax.enable_x64():
         assert str(call().aval) == wanted
+
+
+@pytest.mark.parametrize("other", [[1, 1], (1, 1), {1}, {"a": 1}, []])
+@pytest.mark.parametrize("name", ["eq", "ne", "add", "lt", "matmul"])
+def test_containers_are_not_operands(name: str, other: Any) -> None:
+    apply = getattr(operator, name)
+    x = jnp.ones(2)
+    for call in (lambda: apply(x, other), lambda: apply(other, x)):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(TypeError, match="takes arrays and scalars, but argument 1"):
+        verax.jit(lambda x: x == other)(x)
 
 
 # ------------------------------------------------------------ what the options forbid

@@ -20,6 +20,7 @@ from verax.rules.values.typed import NotAnArray, shown
 type Axes = int | Sequence[int] | None
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 type Function = Callable[..., "Array"]
+CONTAINERS = (list, tuple, set, dict)
 
 
 class Namespace(Protocol):
@@ -46,12 +47,18 @@ class Operators(Convertible):
     __hash__ = None  # type: ignore[assignment]  # arrays compare elementwise
 
     def operate(self, name: str, x: Any, y: Any) -> "Array":
-        """A binary operator; Python tries the other operand's for other classes."""
+        """A binary operator; Python tries the other operand's for other classes.
+
+        Containers have no such operators, and `x == [1, 2]` would be False.
+        """
         function: Function = getattr(self.namespace, name)
         try:
             return function(x, y)
         except NotAnArray:
-            if (converted := self.converted(y if x is self else x)) is None:
+            other = y if x is self else x
+            if (converted := self.converted(other)) is None:
+                if isinstance(other, CONTAINERS):
+                    raise
                 return cast("Array", NotImplemented)
         return function(self, converted) if x is self else function(converted, self)
 
@@ -227,7 +234,9 @@ class Array(Operators, Convertible, Located):
         return bool(found.any())
 
     def __round__(self, ndigits: SupportsIndex | None = None) -> "Array":
-        return self.namespace.round(self, 0 if ndigits is None else index(ndigits))
+        if ndigits is None:
+            return self.namespace.round(self).astype(int)
+        return self.namespace.round(self, index(ndigits))
 
     @property
     def at(self) -> Any:
