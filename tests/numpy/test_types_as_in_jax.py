@@ -96,11 +96,11 @@ def test_type_with_64_bits(name: str) -> None:
 @pytest.mark.parametrize("other", [[1, 1], (1, 1), {1}, {"a": 1}, []])
 @pytest.mark.parametrize("name", ["eq", "ne", "add", "lt", "matmul"])
 def test_containers_are_not_operands(name: str, other: Any) -> None:
-    apply = getattr(operator, name)
+    apply: Callable[[Any, Any], Any] = getattr(operator, name)
     x = jnp.ones(2)
-    for call in (lambda: apply(x, other), lambda: apply(other, x)):
+    for operands in ((x, other), (other, x)):
         with pytest.raises(TypeError):
-            call()
+            apply(*operands)
     with pytest.raises(TypeError, match="takes arrays and scalars, but argument 1"):
         verax.jit(lambda x: x == other)(x)
 
