@@ -205,3 +205,19 @@ def test_a_program_of_symbolic_sizes_is_not_compiled() -> None:
     lowered = verax.jit(vnp.sin).lower(shape)
     with pytest.raises(ValueError, match=r"symbolic shape f32\[b,6\].*verax.export"):
         lowered.compile()
+
+
+def test_a_reshape_that_not_all_sizes_allow_is_inconclusive() -> None:
+    def halves(*constraints: str) -> Any:
+        (n,) = verax.export.symbolic_shape("n", constraints=constraints)
+        struct = verax.ShapeDtypeStruct((n,), np.float32)
+        return verax.eval_shape(lambda x: x.reshape(2, -1), struct)
+
+    error = verax.errors.InconclusiveDimensionOperation
+    with pytest.raises(error, match=r"say so: .*constraints=\['mod\(n, 2\) == 0'\]"):
+        halves()
+    assert str(halves("mod(n, 2) == 0").shape) == "(2, floordiv(n, 2))"
+    (n,) = verax.export.symbolic_shape("n")
+    odd = verax.ShapeDtypeStruct((2 * n + 1,), np.float32)
+    with pytest.raises(TypeError, match="is not a multiple of 2"):
+        verax.eval_shape(lambda x: x.reshape(2, -1), odd)

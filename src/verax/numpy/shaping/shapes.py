@@ -47,6 +47,7 @@ from verax.rules.values.conversions import AbstractValueError, integer_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import (
     AxisError,
+    InconclusiveDimensionOperation,
     ShapeError,
     as_size,
     is_index,
@@ -113,6 +114,7 @@ def completed(own: Shape, target: Shape) -> Shape:
 
     Raises:
         TypeError: the number of elements would change.
+        InconclusiveDimensionOperation: it would for some sizes of a symbolic shape.
         ValueError: there are two -1, or another negative size.
     """
     unknown = [i for i, n in enumerate(target) if n == -1]
@@ -127,11 +129,16 @@ def completed(own: Shape, target: Shape) -> Shape:
             )
         return target
     rest = prod(n for n in target if n != -1)
-    if rest == 0 or count % rest:
-        raise TypeError(
-            f"cannot reshape array of shape {own} (size {count}) into shape {target}: "
-            f"{count} is not a multiple of {rest}"
+    left = count % rest if rest else 1
+    what = f"cannot reshape array of shape {own} (size {count}) into shape {target}"
+    if type(left) is not int:
+        raise InconclusiveDimensionOperation(
+            f"{what}: {count} is not a multiple of {rest} for all sizes. If it is for "
+            "those that you mean, say so: symbolic_shape(..., "
+            f"constraints=['{left} == 0'])"
         )
+    if left:
+        raise TypeError(f"{what}: {count} is not a multiple of {rest}")
     place = unknown[0]
     return (*target[:place], count // rest, *target[place + 1 :])
 
