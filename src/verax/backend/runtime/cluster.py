@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Final
 
+import jaxlib.version
 from attrs import frozen
 from jaxlib import _jax, xla_client
 
@@ -39,10 +40,10 @@ STEP_SECONDS: Final = 0.05
 GRACE_SECONDS: Final = 2
 # A program that another process never starts may still end, if it needs nothing of it.
 DEPARTED_SECONDS: Final = 2.0
-# jaxlib lets 32 programs be under way on a device. Starting one more waits inside it,
-# where no failure is noticed, so at most twice these are started: one of them says
-# when it has ended, and the next waits for that.
-EVERY: Final = 14
+# jaxlib lets 32 programs be under way on a device, and before 0.12 one of those that
+# span processes. Starting one more waits inside it, where no failure is noticed, so at
+# most twice these are started: one of them says when it has ended, and the next waits.
+EVERY: Final = 1 if jaxlib.version.__version__.startswith("0.11.") else 14
 COMMUNICATION: Final = re.compile("gloo|nccl|coordination", re.IGNORECASE)
 
 
