@@ -62,10 +62,10 @@ from verax.rules.values.state import (
     interpreting,
 )
 
-# Few functions take references.
 # Few calls are explained, and few misses logged.
 BUILD = LazyModule("verax.api.explain.build")
 MISS_LOG = LazyModule("verax.api.explain.log")
+# Few functions take references.
 REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 ON_REFERENCES = LazyModule("verax.api.stages.on_references")
 

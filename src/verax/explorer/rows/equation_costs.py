@@ -104,8 +104,8 @@ def substitution(p: Any, ins: Types, outs: Types) -> float:
     return float(ins[0].shape[-1] * ins[1].size)
 
 
-def named(count: Count, names: str) -> dict[str, Count]:
-    """One rule for several primitives."""
+def named[T](count: T, names: str) -> dict[str, T]:
+    """One rule for several primitives or operations."""
     return dict.fromkeys(names.split(), count)
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from attrs import frozen
 
+from verax.explorer.rows.equation_costs import named
 from verax.explorer.rows.row import EQUATION, HEAD, Row
 from verax.ir.records import ReprMixin
 
@@ -185,11 +186,6 @@ def factorisation(op: Operation) -> float:
 def substitution(op: Operation) -> float:
     """A multiplication and a sum for each element of the triangle and each column."""
     return float((op.ins[0].shape or (0,))[-1] * op.ins[1].size)
-
-
-def named(count: Count, names: str) -> dict[str, Count]:
-    """One rule for several operations."""
-    return dict.fromkeys(names.split(), count)
 
 
 ELEMENTWISE: Final = (
