@@ -28,8 +28,9 @@ ARRAY_API_TESTS ?= ../array-api-tests
 
 # Tests and figures leave no compiled programs in the user's home and read none there.
 NOTHING_KEPT := VERAX_ENABLE_COMPILATION_CACHE=$${VERAX_ENABLE_COMPILATION_CACHE:-0}
-# Two test workers on two cores: more threads inside NumPy only get in the way.
-TEST_ENV := HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} OPENBLAS_NUM_THREADS=1 \
+# Two test workers on two cores: more threads inside NumPy only get in the way. Pages
+# show messages of errors without the note on frames that are left out.
+TEST_ENV := VERAX_TRACEBACK_FILTERING=off HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} OPENBLAS_NUM_THREADS=1 \
 	OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1 $(NOTHING_KEPT)
 PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
 # Three pages run in a process with eight devices: tests/placement does that; and the
@@ -55,7 +56,7 @@ define make_venv
 endef
 
 .PHONY: help setup demo examples test test-oldest test-jax array-api array-api-suite \
-  check format stubs mutants soak gpu bench ecosystem ecosystem-quick docs \
+  check format stubs mutants soak fuzz gpu bench ecosystem ecosystem-quick docs \
   clean
 
 help: ## list the targets
@@ -120,6 +121,11 @@ soak: $(VENV)/.ready ## five minutes of mixed work, memory flat (ARGS="--seconds
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
 	  $(NOTHING_KEPT) \
 	  $(BIN)/python -m tests.soak $(ARGS)
+
+fuzz: $(VENV)/.ready ## random nested programs, beside jax if .venv-bench is there (ARGS="--count 50")
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONPATH=src:. \
+	  XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true" \
+	  JAX_PLATFORMS=cpu $(NOTHING_KEPT) $(BIN)/python -m tests.fuzz $(ARGS)
 
 # With what is installed: it makes no environment and needs no network.
 gpu: ## everything on a GPU, and one report (ARGS="--only laws", GPU_PYTHON=<python>)

@@ -3,10 +3,16 @@ draws are made from.
 """
 
 from property_tests import accelerated
-from property_tests.profiles import keep_no_programs, load_modules, load_profile
+from property_tests.profiles import (
+    keep_no_programs,
+    load_modules,
+    load_profile,
+    show_all_frames,
+)
 
 load_profile()
 keep_no_programs()
+show_all_frames()
 load_modules()
 
 pytest_addoption = accelerated.add_option

@@ -66,3 +66,12 @@ def keep_no_programs() -> None:
     if KEEPING not in os.environ:
         os.environ[KEEPING] = "0"
         verax.config.update("enable_compilation_cache", False)
+
+
+def show_all_frames() -> None:
+    """Have tracebacks show verax, which is what is looked at when a test fails.
+
+    So do processes that tests start: in doctests, no note stands at a message.
+    """
+    os.environ.setdefault("VERAX_TRACEBACK_FILTERING", "off")
+    verax.config.update("traceback_filtering", "off")

@@ -85,7 +85,7 @@ class Watcher:
             if isinstance(eqn.params, CheckParams):
                 self.note(planted_failure(eqn.params, given))
                 continue
-            inside = bool(bodies_of(eqn.params))
+            inside = bool(bodies_of(eqn))
             outs = evaluate_eqn(self if inside else STANDARD, eqn, env)
             env += outs
             if not inside:
@@ -162,7 +162,7 @@ def paths(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:
         here = (*path, number)
         if eqn.outvars:
             yield here
-        bodies = bodies_of(eqn.params)
+        bodies = bodies_of(eqn)
         for which, inner in enumerate(eqn.params.subjaxprs()):
             if any(inner is body for body in bodies):
                 yield from paths(inner, (*here, which))

@@ -80,6 +80,7 @@ OPTIONS: Mapping[str, Option] = {
 }
 ELSEWHERE = {
     "axes": "test_rules_divide_by_the_size_of_the_axis",
+    "tracked": "tests/placement/cases_varying.py",
     "forked": "tests/robustness/test_forks.py",
 }
 """What is not an option, and where it varies."""

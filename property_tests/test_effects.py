@@ -19,8 +19,8 @@ from verax import lax
 from verax.api.tracing.apply import ENGINE
 from verax.experimental import io_callback
 from verax.ir.jaxpr import Jaxpr
+from verax.ops.calls.call import inline
 from verax.transforms.passes.cse import cse
-from verax.transforms.passes.inline import inline
 
 HALF = np.float32(0.5)
 type Mark = tuple[int, float]

@@ -11,9 +11,9 @@ from attrs import evolve, frozen
 from verax.ops.core import CORE
 from verax.ops.elementwise.arith import mul, neg
 from verax.ops.elementwise.trig import cos
-from verax.ops.standard import standard
 from verax.ops.structure.shape import transpose
 from verax.ops.table import PRIMITIVES
+from verax.rules.programs.derived import standard
 from verax.rules.rows.row import Engine, Known, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.transforms.engine.engine import StandardEngine

@@ -42,7 +42,7 @@ def test_function_of_arrays(name: str) -> None:
 
 ELSEWHERE = {
     "tests/lax/test_collectives.py": "all_gather all_to_all axis_index axis_size pmax "
-    "pbroadcast pcast pmean pmin ppermute pshuffle pswapaxes psum psum_scatter "
+    "pbroadcast pcast pmean pmin ppermute pshuffle pswapaxes psum psum_scatter pvary "
     "ragged_all_to_all with_sharding_constraint",
     "tests/lax, of the user's functions": "associative_scan composite cond "
     "custom_linear_solve custom_root dce_sink fori_loop map optimization_barrier "

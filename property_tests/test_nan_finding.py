@@ -18,9 +18,6 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import Path, walk
 from verax.ops.control.cond import cond_lanes_p
-from verax.ops.control.cond_params import CondParams
-from verax.ops.control.scan_params import ScanParams
-from verax.ops.control.while_params import WhileParams
 from verax.ops.elementwise.arith import div, sub
 from verax.ops.table import ROWS
 from verax.rules.rows.builder import Builder
@@ -29,7 +26,7 @@ from verax.rules.rows.row import NDArray
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
 from verax.transforms.engine.standard import STANDARD
-from verax.transforms.nans.control_flow import CALLS, NONE
+from verax.transforms.nans.control_flow import NONE, is_open
 from verax.transforms.nans.flags import Kind, flag, is_bad_value
 from verax.transforms.nans.report import Finding
 from verax.verify.cases.case import Case
@@ -40,7 +37,6 @@ FULL = composable(ROWS, "lower")
 FLAT = tuple(row for row in FULL if row not in DRAWS)
 # Which lane comes first is no question of time.
 NESTED = tuple(row for row in FULL if row is not cond_lanes_p)
-BODIES = (ScanParams, WhileParams, CondParams)
 SMALL = 5
 few = settings(max_examples=max(4, settings().max_examples // 10))
 
@@ -89,12 +85,7 @@ class Watcher:
 
 def transparent(eqn: Eqn) -> bool:
     """Whether NaNs are looked for inside the jaxprs of an equation."""
-    return isinstance(eqn.params, (*CALLS, *BODIES)) and any(
-        is_inexact(v.aval.dtype)
-        for inner in eqn.params.subjaxprs()
-        for _, inside in walk(inner)
-        for v in inside.outvars
-    )
+    return is_open(eqn)
 
 
 def value_of(atom: Atom, env: Sequence[NDArray]) -> NDArray:

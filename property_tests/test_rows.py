@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from property_tests.profiles import PROFILES
+from verax.ir.dtypes import float32
 from verax.ops.control.scan import scan_p
 from verax.ops.table import ROWS
 from verax.rules.rows.row import Row
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.case import Case, Skipped
+from verax.verify.cases.edges import edge_cases
 from verax.verify.cases.nested import DRAWS
 from verax.verify.checking.check import check_law
+from verax.verify.checking.search import at_edges
 from verax.verify.checking.standard import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
 
@@ -73,6 +77,27 @@ def test_row_keeps_laws(row: Row[Any], law: Law) -> None:
     assert report.verdict != "broken", f"\n{report}"
 
 
+AT_EDGES = [
+    pytest.param(row, law, id=f"{row.name}-{law.name}")
+    for row in ROWS
+    for law in (*EVERY, COMPILED)
+    if law.edges and law.applies(row) is None and row not in DRAWS
+]
+
+
+@pytest.mark.parametrize(("row", "law"), AT_EDGES)
+def test_row_keeps_laws_at_edges(row: Row[Any], law: Law) -> None:
+    """In single precision, or double for derivatives; nightly, in every one."""
+    every = settings().max_examples >= PROFILES["nightly"].max_examples
+    cases = [
+        case
+        for case in edge_cases(row, law.wide)
+        if every or law.wide or float32 in {a.dtype for a in case.jaxpr.in_avals}
+    ]
+    report = at_edges(law, row.name, ENGINE, cases)
+    assert report.verdict != "broken", f"\n{report}"
+
+
 # Their operands are related to each other, or are far from singular, or they hold
 # functions or foreign programs: programs that draw them stand in the files named here.
 ELSEWHERE = {
@@ -101,11 +126,15 @@ ELSEWHERE = {
     "custom_vjp_linear": "test_custom",
     # They have no meaning without a map around: tests/lax/test_collectives.py.
     "psum": "test_collectives",
+    "pcast": "test_collectives",
     "all_gather": "test_collectives",
     "reduce_scatter": "test_collectives",
     "all_to_all": "test_collectives",
     "ppermute": "test_collectives",
     "axis_index": "test_collectives",
+    # A stack of terms is one of many: tests/placement/cases_held.py.
+    "spread": "cases_held",
+    "collect": "cases_held",
     "cholesky": "test_linalg",
     "eig": "test_linalg",
     "eigh": "test_linalg",
@@ -138,6 +167,7 @@ def test_entries_of_elsewhere_name_files() -> None:
     files = {
         path.stem
         for name in ("tests", "property_tests")
-        for path in (root / name).rglob("test_*.py")
+        for path in (root / name).rglob("*.py")
+        if path.name.startswith(("test_", "cases_"))
     }
     assert set(ELSEWHERE.values()) <= files

@@ -14,8 +14,8 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_float
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.subjaxprs import inlined
+from verax.rules.rows.builder import program
 from verax.rules.rows.row import NDArray
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify import Skipped, check_primitive

@@ -1,10 +1,13 @@
-"""What every example test shares: the Hypothesis profile, and no programs on disk."""
+"""What every example test shares: the Hypothesis profile, no programs on disk, and
+tracebacks with all frames.
+"""
 
 from property_tests import accelerated
-from property_tests.profiles import keep_no_programs, load_profile
+from property_tests.profiles import keep_no_programs, load_profile, show_all_frames
 
 load_profile()
 keep_no_programs()
+show_all_frames()
 
 pytest_addoption = accelerated.add_option
 pytest_configure = accelerated.configure

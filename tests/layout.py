@@ -31,7 +31,7 @@ ORDER = {
         "control linalg windows",
         "conv core fft references",
         "custom",
-        "table standard hoisting",
+        "table hoisting",
     ),
     "backend": (
         "runtime pytrees",

@@ -27,9 +27,9 @@ from verax import Array, lax
 from verax.extend import Domain, Params, Row, Sample, Zero
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, float64, is_float, stored_dtype
+from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Tangent
-from verax.rules.rows.writing import program
 
 type Kernel = Literal["host", "loop"]
 

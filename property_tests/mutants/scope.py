@@ -92,7 +92,10 @@ def in_scope() -> frozenset[Name]:
     waiting: list[Name] = []
     for module in modules():
         waiting.append((module, "ROWS"))
-    waiting += [("verax.ops.standard", "standard"), ("verax.ops.core", "CORE")]
+    waiting += [
+        ("verax.rules.programs.derived", "standard"),
+        ("verax.ops.core", "CORE"),
+    ]
     found: set[Name] = set()
     while waiting:
         home, name = waiting.pop()

@@ -35,7 +35,11 @@ from verax.backend.placement.sharding import (
     SingleDeviceSharding as SingleDeviceSharding,
 )
 from verax.backend.runtime.client import Device
-from verax.ir.meshes import AxisType as AxisType, UnreducedKind as UnreducedKind
+from verax.ir.meshes import (
+    AxisType as AxisType,
+    ManualAxisType as ManualAxisType,
+    UnreducedKind as UnreducedKind,
+)
 
 P = PartitionSpec
 

@@ -26,6 +26,7 @@ State.interpreter = State.eager = EAGER
 State.accelerate = staticmethod(compute_on_devices)
 Operators.namespace = numpy
 Builder.reference = LazyFunction("verax.rules.rows.references", "TracedRef")
+Builder.evened = LazyFunction("verax.ops.structure.casts", "evened")
 # What an import makes stays, so the collector waits for it.
 Imports.around = staticmethod(keeping)
 Library.primitives = LazyMapping("verax.ops.table", "PRIMITIVES")
@@ -33,6 +34,9 @@ Library.typing = staticmethod(inferred)
 Explorable.page = LazyFunction("verax.explorer.stories", "page_of")
 TypeShardings.unsaid = LazyFunction("verax.backend.placement.mesh_context", "unsaid")
 TypeShardings.said = LazyFunction("verax.backend.placement.mesh_context", "said")
+TypeShardings.in_force = LazyFunction(
+    "verax.backend.placement.mesh_context", "in_force"
+)
 TypeShardings.resolved = LazyFunction("verax.api.sharding_args", "over_a_mesh")
 TypeShardings.called = LazyFunction("verax.ops.calls.call", "call")
 from_environment()

@@ -193,7 +193,8 @@ def test_members_of_equations() -> None:
 
 
 def test_a_sharding_is_a_constraint_in_a_trace() -> None:
-    place = verax.NamedSharding(verax.make_mesh((1,), ("x",)), P("x"))
+    mesh = verax.make_mesh((1,), ("x",), (verax.sharding.AxisType.Auto,))
+    place = verax.NamedSharding(mesh, P("x"))
     for call in (
         lambda x: x.to_device(place),
         lambda x: vnp.asarray(x, device=place),

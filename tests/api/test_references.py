@@ -689,3 +689,31 @@ def test_rules_close_over_references() -> None:
         seen[...] = 0.0
         assert (change(verax.grad(g))(1.0), held(seen)) == (2, 1)
         assert (change(verax.grad(looped))(1.0), held(seen)) == (4, 4)
+
+
+def test_values_stay_where_their_address_was_asked_for() -> None:
+    """Programs write in place, and what was read before keeps its own values."""
+    given: Any = vnp.zeros(3)
+    ref: Any = verax.new_ref(given)
+    address = ref.unsafe_buffer_pointer()
+    assert address != given.unsafe_buffer_pointer()
+
+    def doubled(r: verax.Ref, x: verax.Array) -> verax.Array:
+        r[...] = r[...] + x
+        return x * 2  # of the same type as what the reference holds
+
+    kept = []
+    for step in (verax.jit(doubled), doubled):
+        step(ref, vnp.ones(3))
+        kept.append(ref[...])
+        assert ref.unsafe_buffer_pointer() == address
+    verax.jit(lambda r: act(r.__setitem__, ..., 7.0))(ref)
+    ref[0] = 5.0
+    ref[...] += 1
+    kept.append(ref[...])
+    ref[...] = vnp.full(3, 9.0)
+    assert ref.unsafe_buffer_pointer() == address
+    assert [x.tolist() for x in kept] == [[1] * 3, [2] * 3, [6, 8, 8]]
+    assert (given.tolist(), held(ref)) == ([0] * 3, [9] * 3)
+    end: Any = verax.freeze(ref)
+    assert end.unsafe_buffer_pointer() == address

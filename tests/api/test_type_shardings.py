@@ -9,7 +9,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax, random
 from verax.ir import ShapedArray
-from verax.sharding import AbstractMesh, NamedSharding, PartitionSpec as P
+from verax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
 
 def test_type_says_nothing_of_its_place() -> None:
@@ -35,7 +35,7 @@ def test_sharding_of_a_type_is_taken_as_none() -> None:
 
 
 def test_sharding_that_says_something_is_refused() -> None:
-    mesh = verax.make_mesh((1,), ("x",))
+    mesh = verax.make_mesh((1,), ("x",), (AxisType.Auto,))
     place = NamedSharding(mesh, P("x"))
     with pytest.raises(ValueError, match="out_sharding"):
         vnp.zeros(2, out_sharding=place)

@@ -17,7 +17,7 @@ import verax
 import verax.numpy as vnp
 from verax.experimental import checkpoint
 from verax.experimental.multihost_utils import sync_global_devices
-from verax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from verax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
 FOLDER = Path(os.environ["CHECKS_FOLDER"])
 COUNT, DEVICES = verax.process_count(), verax.device_count()
@@ -28,9 +28,9 @@ WORDS, LENGTH, BATCH, STEPS = 24, 6, 16, 3
 TOLERANCE = 1e-12
 verax.config.update("enable_x64", True)
 
-FLAT = verax.make_mesh((DEVICES,), ("data",))
-WIDE = verax.make_mesh((DEVICES,), ("model",))
-BOTH = verax.make_mesh((2, COUNT), ("data", "model"))
+FLAT = verax.make_mesh((DEVICES,), ("data",), (AxisType.Auto,))
+WIDE = verax.make_mesh((DEVICES,), ("model",), (AxisType.Auto,))
+BOTH = verax.make_mesh((2, COUNT), ("data", "model"), (AxisType.Auto,) * 2)
 
 
 def normalized(x: Any, scale: Any) -> Any:

@@ -54,6 +54,7 @@ def environment(**more: str) -> dict[str, str]:
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "VERAX_ENABLE_COMPILATION_CACHE": "0",
         "VERAX_PLATFORMS": "cpu",
+        "VERAX_TRACEBACK_FILTERING": "off",
         **more,
     }
 

@@ -27,6 +27,9 @@ LINE = re.compile(r"^(?:class )?([\w.]+)")
 NO_EXAMPLE = {
     "verax.distributed.initialize": "takes several processes: docs/distributed.md",
     "verax.errors.ProcessFailed": "is raised when another process of a program dies",
+    "verax.extend.Through": "is for rows with programs: docs/adding-a-primitive.md",
+    "verax.extend.thread_call": "is for rows with programs: docs/adding-a-primitive.md",
+    "verax.extend.thread_loop": "is for rows with programs: docs/adding-a-primitive.md",
     "verax.ffi.register_ffi_type": "takes a type of a compiled library",
     "verax.jax.load_ipython_extension": "is called by IPython",
     "verax.profiler.register_subprocess": "takes a second process with a server",

@@ -23,7 +23,7 @@ from verax.experimental.jet import (
 from verax.extend import Parts, Propagation
 from verax.ir.dtypes import is_float
 from verax.ir.jaxpr import Jaxpr
-from verax.rules.rows.writing import program
+from verax.rules.rows.builder import program
 from verax.scipy import special
 from verax.verify import check_function
 

@@ -25,7 +25,7 @@ from tests.soak.harness import soak
 from verax import lax
 from verax.backend.runtime.metrics import TALLY
 from verax.lax import linalg
-from verax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+from verax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 type Part = Callable[[float], Iterator[Row]]
 PACKAGES = (
@@ -131,7 +131,7 @@ def several(seconds: float) -> Iterator[Row]:
     far = verax.device_put(near, devices[-1])
     right = far.devices() == {devices[-1]} and bool((np.asarray(far) == x).all())
     yield checked("a copy to another device", right)
-    mesh = verax.make_mesh((n,), ("d",))
+    mesh = verax.make_mesh((n,), ("d",), axis_types=(AxisType.Auto,))
     rows = PartitionSpec("d")
     split = verax.device_put(near, NamedSharding(mesh, rows))
     parts = len(split.addressable_shards) == n

@@ -28,7 +28,8 @@ def test_a_report(tmp_path: Path) -> None:
     inner = "import jax\nif hasattr(jax, 'later'):\n    jax.later(1)\njax.jit.x\n"
     write(tmp_path, "library/inner.py", inner)
     report = examine(str(tmp_path / "train.py"))
-    heads, missing, guarded, inert = report.split("\n\n")
+    heads, missing, guarded, inert, note = report.split("\n\n")
+    assert "names alone" in note
     assert "3 files read" in heads
     assert heads.endswith("2 of them missing")
     assert [line.split()[:2] for line in missing.splitlines()[1:]] == [

@@ -305,10 +305,10 @@ def test_another_vmap_around_or_inside(number: int) -> None:
         (
             lambda x: lax.psum(x, "j"),
             NameError,
-            r"unbound axis name 'j'.*Axes in scope: 'i'",
+            r"unbound axis name: j\..*Axes in scope: 'i'",
         ),
         (lambda x: lax.psum(x, (NO_NAME,)), TypeError, "axis names must be strings"),
-        (lambda x: lax.axis_size("k"), NameError, "axis name 'k'"),
+        (lambda x: lax.axis_size("k"), NameError, "axis name: k"),
         (lambda x: lax.ppermute(x, "i", [(0, 1), (0, 2)]), ValueError, "at most once"),
         (lambda x: lax.ppermute(x, "i", [(0, 9)]), ValueError, "0 to 3"),
         (lambda x: lax.pshuffle(x, "i", [0, 0, 1, 2]), ValueError, "permutation"),
@@ -462,6 +462,7 @@ def test_pbroadcast_and_pcast() -> None:
     with pytest.raises(TypeError, match="number of an element"):
         over(lambda x: lax.pbroadcast(x, "i", 1.0), X)
     assert np.array_equal(over(lambda x: lax.pcast(x, "i", to="varying"), X), X)
+    assert np.array_equal(over(lambda x: lax.pvary(x, "i"), X), X)
     with pytest.raises(ValueError, match="varying"):
         over(lambda x: lax.pcast(x, "i", to="reduced"), X)
     with pytest.raises(NameError, match="unbound"):

@@ -18,8 +18,8 @@ from verax.ops.control.while_ import while_p
 from verax.ops.control.while_params import WhileParams
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import lt
+from verax.rules.rows.builder import program
 from verax.rules.rows.infer import infer
-from verax.rules.rows.writing import program
 from verax.verify.checking.standard import ENGINE
 
 INTEGER = ShapedArray((), int32)

@@ -8,9 +8,9 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.sharding import NamedSharding, PartitionSpec as P
+from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
-MESH = verax.make_mesh((1,), ("x",))
+MESH = verax.make_mesh((1,), ("x",), (AxisType.Auto,))
 PLACE = NamedSharding(MESH, P("x"))
 CALLS = {
     "broadcast": lambda s: lax.broadcast(1.5, (4, 2), out_sharding=s),

@@ -270,8 +270,8 @@ PROGRAMS: Mapping[str, Program] = {
     "training": (trained, (SQUARE,)),
 }
 COLLECTIVES = (
-    *("all_gather", "all_to_all", "axis_index", "ppermute", "psum"),
-    "reduce_scatter",
+    *("all_gather", "all_to_all", "axis_index", "pcast", "ppermute", "psum"),
+    *("reduce_scatter", "spread", "collect"),
 )
 # Rows that no program here holds when it is lowered.
 ELSEWHERE = {
@@ -279,7 +279,7 @@ ELSEWHERE = {
     "custom_vjp_linear": "it refuses to be lowered: there is no forward mode",
     "any_lane": "it is the identity but where batches share a loop",
     "dim_as_value": "it is in programs with symbols alone: see test_symbolic_sizes",
-    **dict.fromkeys(COLLECTIVES, "the rules of shard_map write them as array programs"),
+    **dict.fromkeys(COLLECTIVES, "they are in programs over several devices alone"),
     **dict.fromkeys(
         ("freeze", "get_ref", "new_ref", "set_ref"), "they are values then"
     ),

@@ -218,13 +218,14 @@ def test_device_get_reads_trees_of_sharded_arrays() -> None:
 
 
 def test_meshes_and_shardings_are_values() -> None:
-    again = Mesh(np.array(DEVICES).reshape(4, 2), ("x", "y"))
+    again = Mesh(np.array(DEVICES).reshape(4, 2), ("x", "y"), MESH.axis_types)
     assert again == MESH
     assert hash(again) == hash(MESH)
     assert NamedSharding(again, P("x")) == sharded("x")
     assert len({sharded("x"), NamedSharding(again, P("x")), sharded("y")}) == 2
     assert repr(sharded("x", None)) == (
-        "NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=P('x', None))"
+        "NamedSharding(mesh=Mesh('x': 4, 'y': 2, axis_types=(Explicit, Explicit)), "
+        "spec=P('x', None))"
     )
     assert sharded("x") != sharded("x", None)
     assert sharded("x").is_equivalent_to(sharded("x", None), 2)

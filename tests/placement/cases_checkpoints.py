@@ -9,7 +9,13 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.experimental import checkpoint
-from verax.sharding import NamedSharding, PartitionSpec as P, SingleDeviceSharding
+from verax.experimental.checkpoint import leaves
+from verax.sharding import (
+    AxisType,
+    NamedSharding,
+    PartitionSpec as P,
+    SingleDeviceSharding,
+)
 
 MESH = verax.make_mesh((4, 2), ("x", "y"))
 OTHER = verax.make_mesh((2, 4), ("x", "y"))
@@ -38,7 +44,7 @@ def test_what_is_saved_on_one_mesh_is_restored_on_another(
 
 def test_each_part_is_written_once(tmp_path: Path) -> None:
     x = verax.device_put(VALUES, NamedSharding(MESH, P("x")))
-    checkpoint.save(tmp_path / "x", {"x": x, "same": x[0]})
+    checkpoint.save(tmp_path / "x", {"x": x, "same": x[:, 0]})
     (folder,) = tmp_path.glob("x/values-*")
     with np.load(folder / "process-0.npz") as files:
         parts = [files[name] for name in files if name.startswith("1:")]
@@ -76,3 +82,50 @@ def test_keys_lie_on_a_mesh_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         verax.random.key_data(found), verax.random.key_data(keys)
     )
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 8), (8, 0), (4, 0, 2)])
+def test_arrays_without_elements_lie_on_a_mesh(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    for kind in ("float32", "bfloat16", "int4"):
+        x = verax.device_put(vnp.zeros(shape, kind), NamedSharding(MESH, P("x")))
+        checkpoint.save(tmp_path / "x", {"x": x}, overwrite=True)
+        found = checkpoint.restore(tmp_path / "x", {"x": x})["x"]
+        assert (found.shape, found.dtype) == (x.shape, x.dtype)
+        assert found.sharding == x.sharding
+        assert checkpoint.restore(tmp_path / "x")["x"].shape == shape
+
+
+def test_terms_of_a_sum_are_added_before_they_are_written(tmp_path: Path) -> None:
+    mesh = verax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+    whole = verax.device_put(VALUES, NamedSharding(mesh, P("x")))
+    place = NamedSharding(mesh, P(None, "y", unreduced={"x"}))
+    products = verax.device_put(whole, place)
+    last = vnp.einsum(
+        "ij,ij->", whole, whole, out_sharding=NamedSharding(mesh, P(unreduced={"x"}))
+    )
+    for x in (products, last):
+        checkpoint.save(tmp_path / "x", {"x": x}, overwrite=True)
+        found = checkpoint.restore(tmp_path / "x")["x"]
+        np.testing.assert_array_equal(found, np.asarray(x))
+        again = checkpoint.restore(tmp_path / "x", {"x": x})["x"]
+        assert again.sharding == x.sharding
+        np.testing.assert_array_equal(again, np.asarray(x))
+    assert float(last) == (VALUES * VALUES).sum()
+
+
+def test_only_terms_are_moved_before_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[object] = []
+
+    def move(x: object, place: object) -> object:
+        moved.append(x)
+        return verax.device_put(x, place)
+
+    monkeypatch.setattr(leaves, "device_put", move)
+    spread = verax.device_put(VALUES, NamedSharding(MESH, P("x")))
+    tree = {"spread": spread, "alone": vnp.ones(3), "keys": verax.random.key(0)}
+    checkpoint.save(tmp_path / "x", tree)
+    assert moved == []

@@ -10,9 +10,9 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.numpy import linalg
-from verax.sharding import NamedSharding, PartitionSpec as P
+from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
-MESH = verax.make_mesh((4, 2), ("x", "y"))
+MESH = verax.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
 MATRICES = np.random.default_rng(0).normal(size=(16, 4, 4)).astype(np.float32)
 MATRICES = np.swapaxes(MATRICES, 1, 2) @ MATRICES + np.eye(4, dtype=np.float32)
 PROGRAMS: dict[str, Callable[[Any], Any]] = {

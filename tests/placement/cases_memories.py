@@ -11,10 +11,15 @@ import verax.numpy as vnp
 from verax.api.config.config import override
 from verax.experimental.serialize_executable import deserialize_and_load, serialize
 from verax.memory import Space
-from verax.sharding import NamedSharding, PartitionSpec as P, SingleDeviceSharding
+from verax.sharding import (
+    AxisType,
+    NamedSharding,
+    PartitionSpec as P,
+    SingleDeviceSharding,
+)
 
 DEVICE = verax.devices()[3]
-MESH = verax.make_mesh((4, 2), ("x", "y"))
+MESH = verax.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
 VALUES = np.arange(8, dtype=np.float32)
 HOST = "pinned_host"
 PLACES = [

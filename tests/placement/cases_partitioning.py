@@ -19,9 +19,9 @@ from verax.experimental.custom_partitioning import (
     custom_partitioning,
 )
 from verax.experimental.serialize_executable import deserialize_and_load, serialize
-from verax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from verax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
-MESH = verax.make_mesh((4, 2), ("x", "y"))
+MESH = verax.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
 VALUES = np.arange(64, dtype=np.float32).reshape(16, 4) / 9
 
 

@@ -9,10 +9,10 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.lax import with_sharding_constraint
-from verax.sharding import NamedSharding, PartitionSpec as P
+from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 DEVICES = verax.devices()
-MESH = verax.make_mesh((4, 2), ("x", "y"))
+MESH = verax.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
 VALUES = np.arange(32, dtype=np.float32).reshape(8, 4) / 7
 
 
@@ -348,7 +348,7 @@ def test_loaded_programs_run_on_other_devices() -> None:
     for given, device in ((None, DEVICES[0]), ([DEVICES[3]], DEVICES[3])):
         found = verax.stages.deserialize(data, execution_devices=given)
         assert found(VALUES).devices() == {device}
-    two = verax.make_mesh((2,), ("x",), devices=DEVICES[:2])
+    two = verax.make_mesh((2,), ("x",), (AxisType.Auto,), devices=DEVICES[:2])
     x = verax.device_put(VALUES, NamedSharding(two, P(None, "x")))
     held = verax.device_put(VALUES, NamedSharding(two, P("x")))
     data = verax.jit(lambda x: x * 2 - held).lower(x).compile().serialize()
@@ -363,7 +363,7 @@ def test_compiling_for_other_devices() -> None:
     lowered = verax.jit(lambda x: x * 2).lower(VALUES)
     compiled = lowered.compile(device_assignment=(DEVICES[3],))
     assert compiled(VALUES).devices() == {DEVICES[3]}
-    two = verax.make_mesh((2,), ("x",), devices=DEVICES[:2])
+    two = verax.make_mesh((2,), ("x",), (AxisType.Auto,), devices=DEVICES[:2])
     struct = verax.ShapeDtypeStruct(
         (8, 4), np.float32, sharding=NamedSharding(two, P(None, "x"))
     )
@@ -394,11 +394,11 @@ def test_one_function_runs_wherever_its_arguments_are() -> None:
 
 
 def test_two_meshes_of_the_same_devices_in_one_program() -> None:
-    flat = verax.make_mesh((8,), ("z",))
+    flat = verax.make_mesh((8,), ("z",), (AxisType.Auto,))
     x = verax.device_put(VALUES, sharded("x"))
     y = verax.device_put(VALUES, NamedSharding(flat, P("z")))
     assert np.array_equal(verax.jit(lambda x, y: x + y)(x, y), VALUES + VALUES)
-    small = verax.make_mesh((2,), ("x",), devices=DEVICES[:2])
+    small = verax.make_mesh((2,), ("x",), (AxisType.Auto,), devices=DEVICES[:2])
     z = verax.device_put(VALUES, NamedSharding(small, P("x")))
     with pytest.raises(ValueError, match=r"different devices.*cpu:7.*cpu:0, cpu:1"):
         verax.jit(lambda x, z: x + z)(x, z)
@@ -429,7 +429,8 @@ def test_explain_names_places() -> None:
     (found,) = split.differences
     assert found.kind == "place"
     assert found.now.startswith(
-        "sharded as NamedSharding(mesh=Mesh('x': 4, 'y': 2), spec=P('x'"
+        "sharded as NamedSharding(mesh=Mesh('x': 4, 'y': 2, axis_types=(Auto, "
+        "Auto)), spec=P('x'"
     )
     f(put("x", None))
     report = f.explain(put("x", None))
@@ -459,3 +460,14 @@ def test_explain_takes_fixed_shardings_and_types() -> None:
     same = verax.ShapeDtypeStruct((8, 4), np.float32, sharding=sharded("x", None))
     assert g.explain(same).hit
     assert not g.explain(struct).hit
+
+
+def test_integers_of_two_bits_are_not_sent_between_cpu_devices() -> None:
+    for dtype, fails in ((vnp.int2, True), (vnp.uint2, True), (vnp.int4, False)):
+        x = verax.device_put(np.array([1, 0, 1, 1], dtype), sharded("x"))
+        gather = verax.jit(lambda x: x[::-1], out_shardings=sharded())
+        if fails:
+            with pytest.raises(verax.errors.CompileError, match="two bits on 8 CPU"):
+                gather(x)
+        else:
+            assert gather(x).tolist() == [1, 1, 0, 1]

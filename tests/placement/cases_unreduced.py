@@ -79,7 +79,9 @@ def test_a_spec_has_unreduced_and_reduced_axes() -> None:
         (lambda: P("y", reduced={"x"}).__radd__(("z",)), TypeError, "cannot be added"),
         (lambda: lying(P(unreduced={"z"})), ValueError, "is not found in Mesh"),
         (
-            lambda: NamedSharding(verax.make_mesh((2,), ("x",)), P(reduced={"x"})),
+            lambda: NamedSharding(
+                MESH.update(axis_types=(AxisType.Auto,) * 2), P(reduced={"x"})
+            ),
             ValueError,
             "can only be AxisType.Explicit",
         ),

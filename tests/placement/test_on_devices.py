@@ -21,7 +21,8 @@ PAGES = [
     Path("docs/custom-partitioning.md"),
     Path("docs/explicit-sharding.md"),
 ]
-FILES = [*CASES, *PAGES]
+LAWS = [Path("property_tests/test_checkpoints.py")]
+FILES = [*CASES, *PAGES, *LAWS]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

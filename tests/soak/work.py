@@ -50,6 +50,35 @@ def functions_that_are_new(rng: Rng) -> None:
     check(verax.jit(lambda x: vnp.cos(x) + shift)(x), np.cos(x) + np.float32(shift))
 
 
+def programs_that_are_new(rng: Rng) -> None:
+    """Programs of some equations that nobody holds afterwards."""
+    scales = rng.uniform(0.5, 1, size=8).astype(np.float32)
+
+    def chain(x: Any) -> Any:
+        for scale in scales.tolist():
+            x = vnp.sin(x) * scale
+        return x.sum()
+
+    start = np.zeros(3, np.float32)
+    check(verax.jit(verax.grad(chain))(start), np.full(3, np.prod(scales)))
+
+
+def rules_that_are_new(rng: Rng) -> None:
+    """Functions with rules, each with numbers of its own, made in a loop."""
+    scales = rng.uniform(0.5, 1, size=8).astype(np.float32).tolist()
+
+    def chain(x: Any) -> Any:
+        for scale in scales:
+            f: Any = verax.custom_jvp(lambda x: x * scale)  # noqa: B023
+            f.defjvp(lambda p, t: (p[0] * scale, t[0] * scale))  # noqa: B023
+            g: Any = verax.custom_vjp(lambda x: f(x) * scale)  # noqa: B023
+            g.defvjp(lambda x: (g(x), None), lambda _, ct: (ct * scale,))  # noqa: B023
+            x = verax.jit(lambda x: g(x) + scale)(x)  # noqa: B023
+        return x
+
+    check(verax.grad(chain)(1.0), np.prod(scales))
+
+
 def captures(rng: Rng) -> None:
     """Experiments that close over a megabyte each."""
     data = rng.normal(size=1 << 18).astype(np.float32)
@@ -177,6 +206,6 @@ def clearing(rng: Rng) -> None:
 
 WORK: Final[tuple[Work, ...]] = (
     *(jit_of_many_shapes, functions_that_are_new, captures, derivatives),
-    eager_operations,
+    *(programs_that_are_new, rules_that_are_new, eager_operations),
     *(donations, host_values, errors, callbacks, loops, exchanges, threads, clearing),
 )

@@ -8,8 +8,8 @@ from verax.ir.dtypes import float32
 from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.trig import sin
 from verax.rules.programs.batched import SUM, Wanted, batch_to
+from verax.rules.rows.builder import program
 from verax.rules.rows.row import Axis
-from verax.rules.rows.writing import program
 from verax.verify.checking.standard import ENGINE
 
 SIZE, SHAPE = 5, (2, 3)

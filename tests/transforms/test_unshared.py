@@ -11,6 +11,7 @@ from verax import lax
 from verax.ops.windows.reduce_window import FoldWindowParams
 from verax.rules.values.memo import TransientKey, Unshared, memo, pure
 from verax.rules.values.state import current_context
+from verax.transforms.engine.templates import jvp_template
 
 
 class Kept:
@@ -136,3 +137,15 @@ def test_windows_that_fold_by_a_closure_let_it_go() -> None:
     gone = windows_of_a_closure()
     gc.collect()
     assert gone() is None
+
+
+def test_programs_with_numbers_of_their_own_do_not_pile_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("verax.rules.values.memo.PROGRAMS", 8)
+    verax.clear_caches()
+    for number in range(40):
+        scale = number + 0.0625
+        verax.make_jaxpr(verax.grad(verax.jit(lambda x: x * scale)))(1.0)  # noqa: B023
+        assert jvp_template.cache_info().currsize < 20  # type: ignore[attr-defined]  # a memo
+    assert jvp_template.cache_info().currsize  # type: ignore[attr-defined]  # a memo

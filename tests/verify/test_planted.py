@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
+import verax
 from tests.verify.planted import larger_p, log10_p, plus_p, square_size_p, total_p
 from verax import verify
 from verax.rules.rows.row import Row
@@ -82,3 +83,17 @@ def test_raise_if_broken_shows_table_and_evidence() -> None:
         report.raise_if_broken()
     assert "typed" in str(caught.value)
     assert "to see it again" in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", ["auto", "remove_frames", "off"])
+def test_shrinking_does_not_depend_on_how_tracebacks_are_shown(mode: str) -> None:
+    """Hypothesis tells failures apart by the frames that raised them."""
+    before = verax.config.read("traceback_filtering")
+    verax.config.update("traceback_filtering", mode)
+    try:
+        report = verify.check_primitive(larger_p, laws=["special"], seed=1)
+    finally:
+        verax.config.update("traceback_filtering", before)
+    case = report["special"].case
+    assert case is not None
+    assert [x.shape for x in case.values] == [(), ()]

@@ -16,8 +16,12 @@ from verax.ir.dtypes import float32
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams
 from verax.lax import gt_p, log1p, mul_p, sin_p
 from verax.ops.core import CORE
-from verax.ops.standard import standard
-from verax.rules.programs.derived import composite, derived_columns, program_of
+from verax.rules.programs.derived import (
+    composite,
+    derived_columns,
+    program_of,
+    standard,
+)
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import Domain, MissingRule, Row
 from verax.transforms.engine.engine import StandardEngine

@@ -77,7 +77,8 @@ def as_place(
     mesh = current_mesh()
     if mesh is None:
         raise ValueError(
-            f"{what} got {x}, which needs a mesh: write NamedSharding(mesh, {x}), or "
+            f"{what} got {x}, which needs a mesh. Using PartitionSpec when you are not "
+            f"under a mesh context is not allowed: write NamedSharding(mesh, {x}), or "
             "call it within `with verax.set_mesh(mesh):`"
         )
     place = NamedSharding(mesh, x)

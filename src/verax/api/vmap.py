@@ -261,7 +261,21 @@ def as_spmd_names(names: object) -> tuple[str, ...]:
 
 def axis_scope(axes: Sequence[tuple[str, int]]) -> AbstractContextManager[None]:
     """Named axes, with their sizes, within the block; inner ones hide outer ones."""
-    return changing({"axes": (*STATE.axes, *axes)}) if axes else UNCHANGED
+    if not axes:
+        return UNCHANGED
+    hidden = {name for name, _ in axes}
+    tracked = tuple([name for name in STATE.tracked if name not in hidden])
+    return changing({"axes": (*STATE.axes, *axes), "tracked": tracked})
+
+
+def mesh_axis_scope(
+    axes: Sequence[tuple[str, int]], tracked: bool
+) -> AbstractContextManager[None]:
+    """The named axes of a `shard_map`, along which types say whether values vary."""
+    names = tuple([name for name, _ in axes])
+    outer = tuple([name for name in STATE.tracked if name not in names])
+    own = names if tracked else ()
+    return changing({"axes": (*STATE.axes, *axes), "tracked": (*outer, *own)})
 
 
 def apply_batched(

@@ -208,12 +208,17 @@ def node_of(kind: type, data: object, children: Sequence[PyTreeDef]) -> PyTreeDe
 
 def tree_holds(tree: PyTreeDef) -> bool:
     """Whether a structure has data of the user's that a memo must not keep alive."""
-    node = tree.node_data()
-    if node is None:
-        return False
-    kind, data = node
-    own = list(data) if kind is dict else [data]
-    return any(map(data_holds, own)) or any(map(tree_holds, tree.children()))
+    trees = [tree]  # a function that calls itself ends where containers are deep
+    while trees:
+        each = trees.pop()
+        node = each.node_data()
+        if node is None:
+            continue
+        kind, data = node
+        if any(map(data_holds, data if kind is dict else (data,))):
+            return True
+        trees += each.children()
+    return False
 
 
 def data_holds(data: object) -> bool:

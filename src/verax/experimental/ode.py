@@ -24,13 +24,20 @@ from verax import lax, numpy as vnp
 from verax.api.autodiff.jvp_vjp import vjp
 from verax.api.custom.gradient import closure_convert
 from verax.api.custom.vjp import custom_vjp
-from verax.api.trees.pytrees import tree_leaves, tree_map, tree_structure
+from verax.api.trees.pytrees import (
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
 from verax.api.vmap import vmap
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_float, is_inexact
 from verax.ir.records import ReprMixin
 from verax.numpy import where
 from verax.numpy.arguments.arguments import as_array, shown
+from verax.ops.structure.casts import together
 from verax.rules.values.array import Array
 from verax.scipy.tables import constant
 
@@ -241,11 +248,7 @@ def odeint(
     """
     if not callable(func):
         raise TypeError(f"odeint takes a function, not {shown(func)}")
-    times = as_array("odeint", t, 2)
-    if times.ndim != 1 or not times.size:
-        raise ValueError(f"odeint takes a vector of times, not {times.aval}")
-    if not is_float(times.dtype):
-        raise TypeError(f"odeint takes times of float dtype, not {times.aval}")
+    times = as_times(t)
     flat, unravel = ravel_pytree(tree_map(partial(as_array, "odeint"), y0))
     if not is_inexact(flat.dtype):
         raise TypeError(
@@ -253,6 +256,9 @@ def odeint(
         )
     given = tree_map(partial(as_array, "odeint"), args)
     converted, consts = closure_convert(func, unravel(flat), times[0], *given)
+    if any([x.aval.vma for x in (flat, times, *tree_leaves(given), *consts)]):
+        flat, times, given = varying_together(flat, times, given, consts)
+        converted, consts = closure_convert(func, unravel(flat), times[0], *given)
 
     def slope(y: Array, t: Array, parameters: Any) -> Array:
         state = unravel(y)
@@ -263,6 +269,28 @@ def odeint(
     limits = Limits(rtol, atol, mxstep, hmax)
     solved = with_adjoint(slope, limits)
     return vmap(unravel)(solved(flat, times, (given, tuple(consts))))
+
+
+def as_times(t: Any) -> Array:
+    """The times as an array, which is a vector of floats."""
+    times = as_array("odeint", t, 2)
+    if times.ndim != 1 or not times.size:
+        raise ValueError(f"odeint takes a vector of times, not {times.aval}")
+    if not is_float(times.dtype):
+        raise TypeError(f"odeint takes times of float dtype, not {times.aval}")
+    return times
+
+
+def varying_together(
+    flat: Array, times: Array, given: Any, consts: list[Array]
+) -> tuple[Array, Array, Any]:
+    """What an equation begins with, varying alike inside `shard_map`.
+
+    Slopes, and cotangents, vary where one of all these does.
+    """
+    leaves, tree = tree_flatten((flat, times, given, consts))
+    flat, times, given, _ = tree_unflatten(tree, together(leaves))
+    return flat, times, given
 
 
 def check_slope(state: Any, slope: Any) -> None:

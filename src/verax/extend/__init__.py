@@ -16,20 +16,20 @@ from verax.ir.facade import facade
 __getattr__, __dir__ = facade(
     __name__,
     {
-        ".functions": "Opened opened propagate run",
+        ".functions": "Opened opened propagate run with_passes",
         ".overriding": "with_rules",
         "verax.ir.jaxpr": "NO_PARAMS NoParams Params",
-        "verax.ops.calls.subjaxprs": "inlined",
-        "verax.ops.standard": "standard",
+        "verax.ops.calls.subjaxprs": "inlined thread_loop",
         "verax.ops.table": "PRIMITIVES",
         "verax.rules.families.elementwise": (
             "chlo composed elementwise parametric stablehlo"
         ),
-        "verax.rules.programs.derived": "composite",
+        "verax.rules.programs.derived": "composite standard",
+        "verax.rules.rows.bodies": "Parts Role Through Types Values thread_call",
         "verax.rules.rows.row": "Domain MissingRule Row RuleTable Sample Zero",
         "verax.transforms.engine.standard": "STANDARD",
         "verax.transforms.tables.control": "CONTROL INSIDE",
-        "verax.transforms.tables.propagation": "Parts Propagation Rule",
+        "verax.transforms.tables.propagation": "Propagation Rule",
     },
     modules="backend core mlir random",
 )

@@ -6,32 +6,35 @@ from verax.extend import (
 )
 from verax.extend.functions import (
     Opened as Opened, opened as opened, propagate as propagate, run as run,
+    with_passes as with_passes,
 )
 from verax.extend.overriding import with_rules as with_rules
 from verax.ir.jaxpr import (
     NO_PARAMS as NO_PARAMS, NoParams as NoParams, Params as Params,
 )
-from verax.ops.calls.subjaxprs import inlined as inlined
-from verax.ops.standard import standard as standard
+from verax.ops.calls.subjaxprs import inlined as inlined, thread_loop as thread_loop
 from verax.ops.table import PRIMITIVES as PRIMITIVES
 from verax.rules.families.elementwise import (
     chlo as chlo, composed as composed, elementwise as elementwise,
     parametric as parametric, stablehlo as stablehlo,
 )
-from verax.rules.programs.derived import composite as composite
+from verax.rules.programs.derived import composite as composite, standard as standard
+from verax.rules.rows.bodies import (
+    Parts as Parts, Role as Role, Through as Through, Types as Types, Values as Values,
+    thread_call as thread_call,
+)
 from verax.rules.rows.row import (
     Domain as Domain, MissingRule as MissingRule, Row as Row, RuleTable as RuleTable,
     Sample as Sample, Zero as Zero,
 )
 from verax.transforms.engine.standard import STANDARD as STANDARD
 from verax.transforms.tables.control import CONTROL as CONTROL, INSIDE as INSIDE
-from verax.transforms.tables.propagation import (
-    Parts as Parts, Propagation as Propagation, Rule as Rule,
-)
+from verax.transforms.tables.propagation import Propagation as Propagation, Rule as Rule
 __all__ = [
     "CONTROL", "INSIDE", "NO_PARAMS", "PRIMITIVES", "STANDARD", "Domain", "MissingRule",
-    "NoParams", "Opened", "Params", "Parts", "Propagation", "Row", "Rule", "RuleTable",
-    "Sample", "Zero", "backend", "chlo", "composed", "composite", "core", "elementwise",
-    "inlined", "mlir", "opened", "parametric", "propagate", "random", "run",
-    "stablehlo", "standard", "with_rules",
+    "NoParams", "Opened", "Params", "Parts", "Propagation", "Role", "Row", "Rule",
+    "RuleTable", "Sample", "Through", "Types", "Values", "Zero", "backend", "chlo",
+    "composed", "composite", "core", "elementwise", "inlined", "mlir", "opened",
+    "parametric", "propagate", "random", "run", "stablehlo", "standard", "thread_call",
+    "thread_loop", "with_passes", "with_rules",
 ]

@@ -9,21 +9,24 @@ run or write what the transformation made, inside a trace or outside::
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from attrs import frozen
 
 from verax.api.tracing.apply import apply
 from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import leaf_avals, trace
+from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
-from verax.ir.jaxpr import Jaxpr
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
+from verax.rules.rows.bodies import flat, grouped
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.typed import check_callable
-from verax.transforms.tables.propagation import Propagation, flat, grouped
+from verax.rules.values.typed import check_callable, shown
+from verax.transforms.public import AnyJaxpr, check, hoist, opened as opened_program
+from verax.transforms.tables.propagation import Propagation
 
 NO_KWARGS: Mapping[str, Any] = MappingProxyType({})
 
@@ -77,6 +80,69 @@ def opened(
 def run(jaxpr: Jaxpr, operands: Sequence[Any]) -> Sequence[Array]:
     """The outputs of a program: computed, or written into the current trace."""
     return apply(jaxpr, operands)
+
+
+def with_passes[**P, R](
+    fun: Callable[P, R], *passes: Callable[[ClosedJaxpr], AnyJaxpr]
+) -> Callable[P, R]:
+    """`fun`, whose program goes through passes of your own before it is run.
+
+    Under `jit` they run once for each trace, before the passes of the library. What
+    comes out is checked: it must be well formed and have the types of the program.
+
+    Args:
+        passes: functions from a program to one that computes the same, in their order,
+            such as `verax.transforms.fold`. `verify.check_transformation` checks one.
+
+    Raises:
+        TypeError: a pass is not a function, or does not return a program.
+        ValueError: what a pass returns has other types.
+        IllTyped: what a pass returns is not well formed.
+
+    >>> import verax
+    >>> from verax.transforms import cse
+    >>> def f(x):
+    ...     return verax.numpy.sin(x) * verax.numpy.sin(x)
+    >>> print(verax.make_jaxpr(with_passes(f, cse))(1.0))
+    { lambda ; a:~f32[]. let b:~f32[] = sin a; c:~f32[] = mul b b in (c,) }
+    """
+    check_callable("with_passes", fun)
+    for one in passes:
+        check_callable("with_passes", one)
+
+    @wraps(fun)
+    def passed(*args: P.args, **kwargs: P.kwargs) -> R:
+        program = opened(fun, args, kwargs, purpose="with_passes")
+        jaxpr = program.jaxpr
+        for one in passes:
+            jaxpr = after_pass(one, jaxpr)
+        return cast(R, program.rebuild(run(jaxpr, program.operands)))
+
+    return passed
+
+
+def after_pass(one: Callable[[ClosedJaxpr], AnyJaxpr], jaxpr: Jaxpr) -> Jaxpr:
+    """What a pass makes of a program, if it may stand in its place."""
+    name = getattr(one, "__name__", repr(one))
+    made = one(hoist(jaxpr))
+    if not isinstance(made, Jaxpr | ClosedJaxpr):
+        raise TypeError(
+            f"the pass {name} must return a program, as it was given one, not "
+            f"{shown(made)}"
+        )
+    check(made)
+    found = opened_program(made)
+    for what, due, own in (
+        ("takes", jaxpr.in_avals, found.in_avals),
+        ("returns", jaxpr.out_avals, found.out_avals),
+    ):
+        if due != own:
+            raise ValueError(
+                f"the program that the pass {name} made {what} "
+                f"({', '.join(map(str, own))}), but the program before it {what} "
+                f"({', '.join(map(str, due))}): a pass keeps the types"
+            )
+    return found
 
 
 def propagate(

@@ -29,14 +29,23 @@ from verax.ir.dtypes import (
 from verax.ir.memos.locks import locked
 from verax.ir.meshes import (
     Axes,
+    AxisType,
     BaseMesh,
     Explicit,
+    ManualAxisType,
     TypeSharding,
     TypeShardings,
     axes_text,
     explicit_of,
+    explicit_on,
+    manual_only,
+    manual_type,
     says_nothing,
     size_text,
+    terms_along,
+    terms_of,
+    terms_together,
+    varying_axes,
     with_dim,
     without_dim,
 )
@@ -156,8 +165,54 @@ class Shaped:
         return self.shape[0]
 
 
+class OnDevices(Shaped):
+    """What a type says of how values differ between devices."""
+
+    __slots__ = ()
+    explicit: Explicit | None
+
+    def with_explicit(self, explicit: Explicit | None) -> "ShapedArray":
+        """The same type, split so by explicit axes."""
+        raise NotImplementedError
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """How values differ along the axes of an enclosing `shard_map`."""
+        return manual_type(self.explicit)
+
+    @property
+    def mat(self) -> ManualAxisType:
+        """`manual_axis_type`, by JAX's short name."""
+        return self.manual_axis_type
+
+    @property
+    def vma(self) -> frozenset[str]:
+        """The axes of an enclosing `shard_map` along which values vary."""
+        return frozenset(varying_axes(self.explicit))
+
+    def update_manual_axis_type(self, mat: ManualAxisType) -> "ShapedArray":
+        """The same type that says this of the axes of an enclosing `shard_map`.
+
+        Raises:
+            ValueError: it names axes that are not of one.
+        """
+        known, free = self.explicit, ((),) * len(self.shape)
+        if known is None and mat.empty:
+            return self.with_explicit(None)
+        mesh = TypeShardings.in_force() if known is None else known.mesh
+        splits = free if known is None else known.splits
+        rest = terms_along(terms_of(known), mesh.of_type(AxisType.Explicit))
+        terms = terms_together(mesh, rest, mat.terms(mesh))
+        return self.with_explicit(explicit_on(mesh, splits, terms))
+
+    def whole(self) -> "ShapedArray":
+        """The same type, of which explicit axes say nothing."""
+        explicit = self.explicit
+        return self.with_explicit(None if explicit is None else manual_only(explicit))
+
+
 @frozen(init=False, eq=False, repr=False, weakref_slot=True)
-class ShapedArray(Shaped):
+class ShapedArray(OnDevices):
     """The type of an array: shape, dtype, and whether the dtype is weak.
 
     `sharding` says which explicit axes of a mesh split it; `explicit` holds that, or
@@ -189,9 +244,14 @@ class ShapedArray(Shaped):
         weak_type: bool = False,
         *,
         sharding: object = None,
+        manual_axis_type: ManualAxisType | None = None,
     ) -> "ShapedArray":
         found = interned(tuple(shape), dtype, weak_type)
-        return found if says_nothing(sharding) else found.update(sharding=sharding)
+        if not says_nothing(sharding):
+            found = found.update(sharding=sharding)
+        if manual_axis_type is None:
+            return found
+        return found.update_manual_axis_type(manual_axis_type)
 
     @property
     def sharding(self) -> TypeSharding:
@@ -227,12 +287,14 @@ class ShapedArray(Shaped):
         dtype: NamedDType | None = None,
         weak_type: bool | None = None,
         sharding: object = None,
+        manual_axis_type: ManualAxisType | None = None,
     ) -> "ShapedArray":
         """The same type with other fields.
 
         Raises:
             TypeError: `sharding` is not over a mesh.
-            ValueError: it does not split the dimensions evenly.
+            ValueError: it does not split the dimensions evenly, or `manual_axis_type`
+                names axes that are not of an enclosing `shard_map`.
         """
         kept = self if shape is None else self.with_shape(shape)
         found = interned(
@@ -241,9 +303,11 @@ class ShapedArray(Shaped):
             self.weak_type if weak_type is None else weak_type,
             kept.explicit,
         )
-        if sharding is None:
+        if sharding is not None:
+            found = found.with_explicit(explicit_in(sharding, len(found.shape)))
+        if manual_axis_type is None:
             return found
-        return found.with_explicit(explicit_in(sharding, len(found.shape)))
+        return found.update_manual_axis_type(manual_axis_type)
 
     def update_weak_type(self, weak_type: bool) -> "ShapedArray":
         """The same shape and dtype, weak or not."""
@@ -262,11 +326,18 @@ class ShapedArray(Shaped):
         return self.to_tangent_aval()
 
     def with_shape(self, shape: Iterable[int]) -> "ShapedArray":
-        """The same dtype and weakness in another shape, split by no explicit axis."""
+        """The same dtype and weakness in another shape, split by no explicit axis.
+
+        It varies along the same axes.
+        """
         sizes = tuple(shape)
-        if self.explicit is not None and sizes == self.shape:
+        if self.explicit is None:
+            return interned(sizes, self.dtype, self.weak_type)
+        if sizes == self.shape:
             return self
-        return interned(sizes, self.dtype, self.weak_type)
+        mesh, splits = self.explicit.mesh, ((),) * len(sizes)
+        kept = manual_only(Explicit(mesh, splits, self.explicit.terms))
+        return interned(sizes, self.dtype, self.weak_type, kept)
 
     def element(self, axis: int = 0) -> "ShapedArray":
         """The type of what is stacked along dimension `axis`.
@@ -370,13 +441,21 @@ class AbstractRef(ShapedArray):
         dtype: NamedDType | None = None,
         weak_type: bool | None = None,
         sharding: object = None,
+        manual_axis_type: ManualAxisType | None = None,
     ) -> "AbstractRef":
         """The type of a reference to arrays with other fields."""
-        return AbstractRef(self.inner_aval.update(shape, dtype, weak_type, sharding))
+        inner = self.inner_aval.update(
+            shape, dtype, weak_type, sharding, manual_axis_type
+        )
+        return AbstractRef(inner)
 
     def with_shape(self, shape: Iterable[int]) -> "AbstractRef":
         """The type of a reference to arrays of another shape."""
         return AbstractRef(self.inner_aval.with_shape(shape))
+
+    def with_explicit(self, explicit: Explicit | None) -> "AbstractRef":
+        """The type of a reference to arrays that are split so by explicit axes."""
+        return AbstractRef(self.inner_aval.with_explicit(explicit))
 
     def tangent(self) -> ShapedArray:
         """The type of tangents of the contents."""
@@ -418,7 +497,7 @@ def interned(
         return found
     if explicit is not None:
         check_splits(dims, explicit)
-        if explicit.terms and is_complex(dtype):
+        if explicit.sums_explicitly and is_complex(dtype):
             raise ValueError(
                 f"{short_name(dtype)}[...]{explicit.terms.text()}: XLA makes no sums "
                 "over mesh axes of complex numbers; take real and imaginary parts"

@@ -106,6 +106,13 @@ class Params(Record):
         known = field_names(cls)
         return cls(**{n: x for n, x in fields.items() if x is not None or n in known})
 
+    def without_axis(self, name: str) -> Self | None:
+        """The params where types do not speak of an axis of `shard_map`.
+
+        None says that nothing is left to do for the equation.
+        """
+        return self
+
     def __iter__(self) -> Iterator[str]:
         return iter(field_names(type(self)))
 

@@ -56,6 +56,9 @@ class AxisType(enum.Enum):
     Explicit = enum.auto()
     Manual = enum.auto()
 
+    def __repr__(self) -> str:
+        return self.name
+
 
 type AxisTypes = tuple[AxisType, ...]
 
@@ -77,12 +80,14 @@ type Splits = tuple[Axes, ...]
 
 @frozen(cache_hash=True, repr=False)
 class Terms(ReprMixin):
-    """Over which explicit axes a value, or its cotangent, is still to be summed.
+    """How what devices hold differs along mesh axes that split no dimension.
 
     Along `unreduced` axes each device holds a term of the value, which is their sum, or
     what else `kind` says. Along `reduced` ones each has all of it, and terms of its
-    cotangent. Axes are in the order of the mesh. Of values that are `open`, sums over
-    what is split are not made: the results have terms.
+    cotangent. Along `varying` ones, which are those of an enclosing `shard_map`, each
+    has a value of its own; where a type does not name such an axis, all have the same.
+    Axes are in the order of the mesh. Of values that are `open`, sums over what is
+    split are not made: the results have terms.
     """
 
     transient: ClassVar[bool] = False
@@ -91,31 +96,39 @@ class Terms(ReprMixin):
     reduced: Axes = ()
     kind: UnreducedKind = UnreducedKind.sum
     open: bool = False
+    varying: Axes = field(default=(), kw_only=True, metadata=QUIET)
 
     def __bool__(self) -> bool:
-        return bool(self.unreduced or self.reduced or self.open)
+        return bool(self.unreduced or self.reduced or self.varying or self.open)
 
     @property
     def axes(self) -> Axes:
         """All axes that are named."""
-        return (*self.unreduced, *self.reduced)
+        return (*self.varying, *self.unreduced, *self.reduced)
 
     @property
     def dual(self) -> "Terms":
         """Those of a cotangent; that of a maximum is whole."""
         swapped = self.unreduced if self.kind is UnreducedKind.sum else ()
-        return Terms(self.reduced, swapped)
+        return Terms(self.reduced, swapped, varying=self.varying)
+
+    @property
+    def sums(self) -> bool:
+        """Whether the value, or its cotangent, is still to be summed."""
+        return bool(self.unreduced or self.reduced or self.open)
 
     def text(self) -> str:
         """The terms as types are printed with them.
 
         >>> Terms(("x",)).text(), Terms(("x", "y"), ("z",)).text(), Terms().text()
         ('{U:x}', '{U:(x,y), R:z}', '')
+        >>> Terms(varying=("x",)).text()
+        '{V:x}'
         """
         if not self:
             return ""
         kind = "" if self.kind is UnreducedKind.sum else f"_{self.kind.name}"
-        named = (f"U{kind}", self.unreduced), ("R", self.reduced)
+        named = ("V", self.varying), (f"U{kind}", self.unreduced), ("R", self.reduced)
         parts = [f"{letter}:{joined(axes)}" for letter, axes in named if axes]
         parts += ["open"] * self.open
         return "{" + ", ".join(parts) + "}"
@@ -134,6 +147,97 @@ class Terms(ReprMixin):
 
 
 NO_TERMS: Final = Terms()
+
+
+def as_axis_set(axes: set[str] | frozenset[str]) -> frozenset[str]:
+    """The axes of a `ManualAxisType`; raise TypeError unless they are a set."""
+    if not isinstance(axes, set | frozenset):
+        raise TypeError(
+            f"ManualAxisType takes a set or frozenset of names of axes, not {axes!r}"
+        )
+    return frozenset(axes)
+
+
+@frozen(cache_hash=True, repr=False)
+class ManualAxisType(ReprMixin):
+    """What a type says of the axes of an enclosing `shard_map`.
+
+    Along `varying` axes each device has a value of its own; along `unreduced` ones it
+    has a term of the value, along `reduced` ones a term of the cotangent. Along others
+    all devices have the same.
+
+    Raises:
+        TypeError: a field is not a set of names.
+        ValueError: an axis is varying and something else.
+
+    >>> ManualAxisType(varying={"x"}).varying
+    frozenset({'x'})
+    """
+
+    __module__ = "verax.sharding"
+
+    transient: ClassVar[bool] = False
+
+    varying: frozenset[str] = field(
+        default=frozenset(), kw_only=True, converter=as_axis_set
+    )
+    unreduced: frozenset[str] = field(
+        default=frozenset(), kw_only=True, converter=as_axis_set
+    )
+    reduced: frozenset[str] = field(
+        default=frozenset(), kw_only=True, converter=as_axis_set
+    )
+    unreduced_kind: UnreducedKind | None = field(default=None, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        both = self.varying & (self.unreduced | self.reduced)
+        if both:
+            raise ValueError(
+                "an axis of ManualAxisType cannot be varying and unreduced, or varying "
+                f"and reduced, as {min(both)!r} is"
+            )
+        if self.unreduced_kind is not None and not self.unreduced:
+            raise ValueError(
+                "unreduced_kind of ManualAxisType must be None where no axis is "
+                f"unreduced, not {self.unreduced_kind}"
+            )
+        if self.unreduced and self.unreduced_kind is None:
+            object.__setattr__(self, "unreduced_kind", UnreducedKind.sum)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no axis is named."""
+        return not (self.varying or self.unreduced or self.reduced)
+
+    def invarying(self, mesh: "BaseMesh") -> frozenset[str]:
+        """The manual axes of a mesh along which all devices have the same."""
+        return (
+            frozenset(mesh.manual_axes) - self.varying - self.unreduced - self.reduced
+        )
+
+    def update(self, **fields: object) -> "ManualAxisType":
+        """The same with other fields."""
+        return evolve(self, **fields)  # type: ignore[arg-type]  # checked when made
+
+    def terms(self, mesh: "MeshType") -> Terms:
+        """The terms of a type over `mesh` that says so.
+
+        Raises:
+            ValueError: an axis is not one of a `shard_map` over this mesh.
+        """
+        manual = mesh.of_type(AxisType.Manual)
+        unknown = (self.varying | self.unreduced | self.reduced).difference(manual)
+        if unknown:
+            raise ValueError(
+                f"manual_axis_type names {min(unknown)!r}, but the axes of the mesh "
+                f"that are of type Manual are {', '.join(manual) or 'none'}"
+            )
+        unreduced, reduced, varying = (
+            tuple([a for a in mesh.names if a in axes])
+            for axes in (self.unreduced, self.reduced, self.varying)
+        )
+        kind = self.unreduced_kind or UnreducedKind.sum
+        return Terms(unreduced, reduced, kind, varying=varying)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -174,20 +278,25 @@ def checked_names(names: tuple[str, ...], what: str) -> None:
         raise ValueError(f"the axis names of {what} must differ, got {names}")
 
 
-def checked_types(types: object, names: tuple[str, ...]) -> AxisTypes:
-    """One type for each axis; None stands for `Auto` everywhere.
+def checked_types(
+    types: object, names: tuple[str, ...], usual: AxisType = AxisType.Auto
+) -> AxisTypes:
+    """One type for each axis; None stands for the `usual` one everywhere.
 
     Raises:
-        ValueError: there is not one type for each axis.
+        TypeError: one is not an `AxisType`.
+        ValueError: there is not one for each axis.
     """
     if types is None:
-        return (AxisType.Auto,) * len(names)
-    found = tuple(types) if isinstance(types, tuple | list) else (types,)
-    if len(found) != len(names) or not all(isinstance(t, AxisType) for t in found):
+        return (usual,) * len(names)
+    given = tuple(types) if isinstance(types, tuple | list) else (types,)
+    if not all(isinstance(kind, AxisType) for kind in given):
+        raise TypeError(f"axis_types takes members of AxisType, not {types!r}")
+    if len(given) != len(names):
         raise ValueError(
             f"axis_types has one AxisType for each of the axes {names}, not {types!r}"
         )
-    return found
+    return given
 
 
 class BaseMesh(Unchanging):
@@ -260,12 +369,9 @@ class BaseMesh(Unchanging):
         return self.only(AxisType.Explicit, AxisType.Manual)
 
     def text(self) -> str:
-        """The axes as they are printed; types only where one is not `Auto`."""
+        """The axes as they are printed, and their types."""
         parts = [f"{name!r}: {size}" for name, size in self.shape_tuple]
-        if self.axis_types and not self.are_all_axes_auto:
-            kinds = ", ".join([kind.name for kind in self.axis_types])
-            parts.append(f"axis_types=({kinds})")
-        return ", ".join(parts)
+        return ", ".join([*parts, f"axis_types={self.axis_types}"])
 
 
 class Spec(Protocol):
@@ -297,14 +403,16 @@ class TypeShardings:
     """What types and operations need of shardings; `verax.wiring` sets it.
 
     `unsaid` makes the sharding of a type that says nothing, `said` that of another;
-    `resolved(name, sharding)` is what the user of a function passed as one, and
-    `called(name, jaxpr, *operands)` runs a program.
+    `resolved(name, sharding)` is what the user of a function passed as one,
+    `called(name, jaxpr, *operands)` runs a program, and `in_force()` are the axes of
+    the mesh around a call.
     """
 
     unsaid: ClassVar[Callable[[int], TypeSharding]]
     said: ClassVar[Callable[[object], TypeSharding]]
     resolved: ClassVar[Callable[[str, object], TypeSharding]]
     called: ClassVar[Callable[..., tuple[object, ...]]]
+    in_force: ClassVar[Callable[[], "MeshType"]]
 
 
 def says_nothing(sharding: object) -> bool:
@@ -404,11 +512,14 @@ class MeshType(ReprMixin):
         return tuple([name for name, found in pairs if found is kind])
 
 
+NOT_MANUAL: Final = ManualAxisType()
+
+
 @frozen(cache_hash=True, repr=False)
 class Explicit(ReprMixin):
-    """The explicit axes of `mesh` that split each dimension, or have terms of it.
+    """The explicit axes of `mesh` that split each dimension, and the terms of a value.
 
-    There is at least one.
+    At least one axis is named.
     """
 
     transient: ClassVar[bool] = False
@@ -420,6 +531,14 @@ class Explicit(ReprMixin):
     def text(self) -> str:
         """The axes of all dimensions, as messages show them."""
         return f"({', '.join(map(axes_text, self.splits))}){self.terms.text()}"
+
+    @property
+    def sums_explicitly(self) -> bool:
+        """Whether there are sums over explicit axes to make, which XLA makes."""
+        terms, known = self.terms, self.mesh.of_type(AxisType.Explicit)
+        return terms.open or any(
+            [axis in known for axis in (*terms.unreduced, *terms.reduced)]
+        )
 
     @property
     def dual(self) -> "Explicit | None":
@@ -460,6 +579,77 @@ def closed(explicit: Explicit | None) -> Explicit | None:
 def terms_of(explicit: Explicit | None) -> Terms:
     """The terms of which a type speaks."""
     return NO_TERMS if explicit is None else explicit.terms
+
+
+def varying_axes(explicit: Explicit | None) -> Axes:
+    """The axes of an enclosing `shard_map` along which a type says that values vary."""
+    return () if explicit is None else explicit.terms.varying
+
+
+def terms_along(terms: Terms, axes: Collection[str]) -> Terms:
+    """The terms along some axes only."""
+    unreduced, reduced, varying = (
+        tuple([a for a in known if a in axes])
+        for known in (terms.unreduced, terms.reduced, terms.varying)
+    )
+    return Terms(unreduced, reduced, terms.kind, terms.open, varying=varying)
+
+
+def terms_together(mesh: MeshType, x: Terms, y: Terms) -> Terms:
+    """Terms along the axes of both, which are different axes of `mesh`."""
+    unreduced, reduced, varying = (
+        tuple([a for a in mesh.names if a in axes])
+        for axes in (
+            (*x.unreduced, *y.unreduced),
+            (*x.reduced, *y.reduced),
+            (*x.varying, *y.varying),
+        )
+    )
+    kind = x.kind if x.unreduced else y.kind
+    return Terms(unreduced, reduced, kind, x.open or y.open, varying=varying)
+
+
+def manual_type(explicit: Explicit | None) -> ManualAxisType:
+    """What a type says of the axes of an enclosing `shard_map`."""
+    if explicit is None:
+        return NOT_MANUAL
+    own = terms_along(explicit.terms, explicit.mesh.of_type(AxisType.Manual))
+    return ManualAxisType(
+        varying=frozenset(own.varying),
+        unreduced=frozenset(own.unreduced),
+        reduced=frozenset(own.reduced),
+        unreduced_kind=own.kind if own.unreduced else None,
+    )
+
+
+def manual_only(explicit: Explicit) -> Explicit | None:
+    """What is left of a type that says nothing of explicit axes."""
+    own = terms_along(explicit.terms, explicit.mesh.of_type(AxisType.Manual))
+    return explicit_on(explicit.mesh, ((),) * len(explicit.splits), own)
+
+
+def meeting_meshes(x: MeshType, y: MeshType) -> MeshType | None:
+    """The mesh of operations on values of both; None if there is none.
+
+    Inside of another, a `shard_map` maps axes that the values around it do not know of.
+    """
+    if x == y:
+        return x
+    if (x.names, x.sizes) != (y.names, y.sizes):
+        return None
+    types = []
+    for a, b in zip(x.types, y.types, strict=True):
+        if a is not b and AxisType.Manual not in (a, b):
+            return None
+        types.append(a if b is not AxisType.Manual else b)
+    return MeshType(x.names, x.sizes, tuple(types))
+
+
+def mapped_as(mesh: MeshType, other: MeshType) -> MeshType:
+    """The mesh, with those axes manual, too, that are so in another with its axes."""
+    pairs = zip(mesh.types, other.types, strict=True)
+    types = [b if b is AxisType.Manual else a for a, b in pairs]
+    return MeshType(mesh.names, mesh.sizes, tuple(types))
 
 
 def axes_text(axes: Axes) -> str:

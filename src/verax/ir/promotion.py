@@ -189,7 +189,9 @@ def dtype_of_node(node: str, x64: bool) -> Typed:
             return from_short_name(node), False
 
 
-def bound(types: tuple[Typed, ...], x64: bool, strict: bool) -> Typed:
+def bound(
+    types: tuple[Typed, ...], x64: bool, strict: bool, wide: bool = False
+) -> Typed:
     """What `lattice_join` gives for any number of operands, without a cache."""
     dtypes = {dtype for dtype, _ in types}
     weak = all(weak for _, weak in types)
@@ -201,15 +203,23 @@ def bound(types: tuple[Typed, ...], x64: bool, strict: bool) -> Typed:
     adapt = strict or not weak
     nodes = frozenset(node_of(dtype, adapt and is_weak) for dtype, is_weak in types)
     dtype, adapted = dtype_of_node(least_upper_bound(nodes, x64, strict), x64)
-    dtype = dtype if x64 else NARROWED.get(dtype, dtype)
+    dtype = dtype if x64 or wide else NARROWED.get(dtype, dtype)
     return dtype, (weak or adapted) and not is_bool(dtype)
 
 
 @memoised
 def join(
-    a: DType, a_weak: bool, b: DType, b_weak: bool, x64: bool, strict: bool = False
+    a: DType,
+    a_weak: bool,
+    b: DType,
+    b_weak: bool,
+    x64: bool,
+    strict: bool = False,
+    wide: bool = False,
 ) -> Typed:
     """The dtype of two operands and whether it is weak: one cached look-up.
+
+    `wide` leaves operands of 64 bits as they are, although x64 is off.
 
     Raises:
         TypePromotionError: there is no implicit promotion.
@@ -218,11 +228,13 @@ def join(
     >>> join(int32, False, float16, False, x64=False)
     (dtype('float16'), False)
     """
-    return bound(((a, a_weak), (b, b_weak)), x64, strict)
+    return bound(((a, a_weak), (b, b_weak)), x64, strict, wide)
 
 
 @memoised
-def join_all(types: tuple[Typed, ...], x64: bool, strict: bool = False) -> Typed:
+def join_all(
+    types: tuple[Typed, ...], x64: bool, strict: bool = False, wide: bool = False
+) -> Typed:
     """The dtype of one or more operands and whether it is weak.
 
     All at once, because joining pair by pair may ask for more: i32 and u32 meet in i64,
@@ -238,7 +250,7 @@ def join_all(types: tuple[Typed, ...], x64: bool, strict: bool = False) -> Typed
     """
     if not types:
         raise ValueError("promotion needs at least one operand")
-    return bound(types, x64, strict)
+    return bound(types, x64, strict, wide)
 
 
 def lattice_join(*types: Typed, x64: bool, strict: bool = False) -> Typed:

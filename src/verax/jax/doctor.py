@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from verax.jax.inert import Inert, InertFunction
 from verax.jax.names import MODULES
@@ -54,6 +54,12 @@ KINDS = {
 """What the report lists, and under which title."""
 
 
+NAMES_ONLY: Final = (
+    "This looks for names alone; what a name means is seen only where it runs. What "
+    "differs on purpose is in docs/differences.md."
+)
+
+
 def examine(script: str) -> str:
     """The report on a script and all that it imports, as lines for people.
 
@@ -71,6 +77,7 @@ def examine(script: str) -> str:
     for each, title in KINDS.items():
         if kinds[each]:
             lines += ["", f"{title}:", *table(kinds[each], uses)]
+    lines += ["", NAMES_ONLY]
     return "\n".join(lines)
 
 

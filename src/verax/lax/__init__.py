@@ -23,7 +23,8 @@ __getattr__, __dir__ = facade(
         ".looping": "associative_scan fori_loop map while_loop",
         ".parallel": (
             "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean "
-            "pmin ppermute pshuffle psum psum_scatter pswapaxes ragged_all_to_all"
+            "pmin ppermute pshuffle psum psum_scatter pswapaxes pvary "
+            "ragged_all_to_all"
         ),
         ".reducing": "reduce reduce_window reduce_window_shape_tuple",
         ".scaled": "DotDimensionNumbers scaled_dot",

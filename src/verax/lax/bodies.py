@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from verax.api.tracing.apply import as_typed_array, is_tracing
+from verax.api.tracing.apply import as_array, as_typed_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, name_and_line
 from verax.api.tracing.trace import Traced, shared_trace
 from verax.api.trees.mismatch import first_difference
@@ -24,13 +24,15 @@ from verax.ir.promotion import TypePromotionError, result_type
 from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.elementwise.convert import convert
-from verax.rules.rows.builder import Staged
+from verax.ops.structure.casts import cast_advice, fits_within, varying_too
+from verax.ops.structure.reshard import retyped
+from verax.rules.rows.builder import Staged, program
 from verax.rules.rows.references import operand_aval
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import typed_scalar
 from verax.rules.values.state import STATE
 
+PACKAGE: Final = __name__.partition(".")[0]
 LEAF: Final = type("array", (), {})()
 """Stands for a leaf where structures are compared; messages show its class."""
 
@@ -137,17 +139,22 @@ def with_carry_types(body: Body, avals: Sequence[ShapedArray]) -> Body:
 
 
 def typed_as(xs: Sequence[Array], avals: Sequence[ShapedArray]) -> list[Array]:
-    """The first of `xs` in these types."""
+    """The first of `xs` in these types, which may vary along more axes."""
     return [
-        x if x.aval is aval else convert(x, aval.dtype, aval.weak_type)
+        x
+        if x.aval is aval
+        else retyped(convert(x, aval.dtype, aval.weak_type), aval.explicit)
         for x, aval in zip(xs, avals, strict=False)
     ]
 
 
 def as_operand(x: object, aval: ShapedArray) -> object:
-    """A leaf in the dtype that was settled for it."""
+    """A leaf in the type that was settled for it."""
     if operand_aval(x) is aval:
         return x
+    if aval.explicit is not None:
+        same = convert(as_array(x), aval.dtype, aval.weak_type)
+        return retyped(same, aval.explicit)
     if isinstance(x, Array) or aval.shape:
         return convert(x, aval.dtype, aval.weak_type)
     if not is_tracing():
@@ -170,22 +177,39 @@ def promoted(given: ShapedArray, found: ShapedArray) -> ShapedArray:
 
 
 def settled(
-    avals: Sequence[ShapedArray], traced: Callable[[Sequence[ShapedArray]], Body]
+    fun: Callable[..., Any],
+    avals: Sequence[ShapedArray],
+    traced: Callable[[Sequence[ShapedArray]], Body],
 ) -> tuple[list[ShapedArray], Body]:
     """Carry types that the body gives back: weak ones are promoted until it does.
 
-    The body is traced again where a dtype changes; see `with_carry_types`.
+    Inside `shard_map`, the carry of a loop of the library's own varies as the body
+    makes it; users say so themselves (`pcast`). The body is traced again where a dtype
+    changes, or along which axes a value varies; see `with_carry_types`.
     """
-    current = list(avals)
+    current, own = list(avals), is_own(fun)
     while True:
         body = traced(current)
         found = body.out_avals[: len(current)]
-        after = [promoted(a, b) for a, b in zip(current, found, strict=False)]
         if len(found) != len(current):
             return current, body
-        if all(a.dtype == b.dtype for a, b in zip(after, current, strict=True)):
+        after = [promoted(a, b) for a, b in zip(current, found, strict=True)]
+        if own:
+            after = [varying_too(a, b.vma) for a, b in zip(after, found, strict=True)]
+        if all(
+            a.dtype == b.dtype and a.explicit == b.explicit
+            for a, b in zip(after, current, strict=True)
+        ):
             return after, body
         current = after
+
+
+def is_own(fun: object) -> bool:
+    """Whether a body is the library's own, and stands for none of a user's."""
+    while (inner := getattr(fun, "func", None)) is not None:
+        fun = inner
+    module: str = getattr(fun, "__module__", None) or ""
+    return module.partition(".")[0] == PACKAGE
 
 
 def check_carry(
@@ -204,16 +228,23 @@ def check_carry(
             f"{name}: {who} must return a carry of the same structure as it takes, "
             f"but at {place}: {difference}. It takes {in_tree} and returns {out_tree}"
         )
+    places = [f"carry{place}" for place in paths(in_tree)]
     lines = [
-        f"  carry{place} is {a} going in and {b} coming out"
-        for place, a, b in zip(paths(in_tree), avals, found, strict=True)
-        if a.strong() is not b.strong()
+        f"  {place} is {a} going in and {b} coming out"
+        for place, a, b in zip(places, avals, found, strict=True)
+        if not fits_within(b.strong(), a.strong())
     ]
     if lines:
+        cases = zip(
+            avals, found, [f"the initial carry value, {x}" for x in places], strict=True
+        )
         raise TypeError(
             f"{name}: {who} must return a carry of the same types as it takes:\n"
             + "\n".join(lines)
-            + "\nConvert the initial value or the returned value (astype)"
+            + (
+                cast_advice(cases)
+                or "\nConvert the initial value or the returned value (astype)"
+            )
         )
 
 

@@ -6,7 +6,7 @@ under vmap with one index for all, still only one of them runs::
     lax.cond(x > 0, lambda x: x, lambda x: -x, x)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from verax.api.tracing.argument_names import describe_arguments, name_and_line
@@ -38,6 +38,7 @@ from verax.ops.control.cond_params import (
 from verax.ops.elementwise.compare import ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import clamp
+from verax.ops.structure.casts import cast_advice, varying_too
 from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -220,9 +221,13 @@ def choose(
     def describe() -> list[str]:
         return [f"operand{path} of {name}" for path in paths(tree)]
 
-    avals = leaf_avals(leaves, describe)
+    chosen_by = aval_of(index).vma  # where that differs, operands and results do
+    avals = [varying_too(aval, chosen_by) for aval in leaf_avals(leaves, describe)]
     bodies = [trace_body(fun, tree, avals, name) for fun in functions]
-    types = common_types(name, functions, bodies, names)
+    types = [
+        varying_too(aval, chosen_by)
+        for aval in common_types(name, functions, bodies, names)
+    ]
     alike = [with_out_types(body, types) for body in bodies]
     jaxprs, consts = with_common_consts(alike)
     for fun, body in zip(functions, bodies, strict=True):
@@ -261,12 +266,24 @@ def common_types(
                 for body, who in zip(bodies, whos, strict=True)
             ]
     if lines:
+        advice = cast_advice(varying_cases(bodies, names))
         raise TypeError(
             f"{name}: all branches must return the same types, but\n"
             + "\n".join(lines)
-            + "\nConvert the results of one of them (astype, reshape)"
+            + (advice or "\nConvert the results of one of them (astype, reshape)")
         )
     return types
+
+
+def varying_cases(
+    bodies: Sequence[Body], names: Sequence[str]
+) -> Iterator[tuple[ShapedArray, ShapedArray, str]]:
+    """Results of branches, and those of others, which may vary along more axes."""
+    first = bodies[0]
+    for i, path in enumerate(paths(first.out_tree)):
+        widest = max([body.out_avals[i] for body in bodies], key=lambda a: len(a.vma))
+        for body, name in zip(bodies, names, strict=True):
+            yield body.out_avals[i], widest, f"the output of {name}, output{path}"
 
 
 def check_structures(name: str, bodies: Sequence[Body], whos: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from verax.api.tracing.apply import as_array
 from verax.backend import pytrees
 from verax.ir.avals import Shape
 from verax.ir.dtypes import float32, int32, is_bool, is_inexact, is_integer
+from verax.ir.meshes import AxisType, MeshType, TypeShardings
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.arith import div
 from verax.ops.elementwise.convert import convert
@@ -39,6 +40,7 @@ from verax.ops.parallel.collectives import (
     rows_at,
 )
 from verax.ops.reductions.reduce import reduce_max, reduce_min, reduce_sum
+from verax.ops.structure.casts import cast, check_cast, common_state, varying
 from verax.ops.structure.create import broadcasted_iota, full, iota
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.values.array import Array
@@ -53,7 +55,7 @@ type IndexGroups = Sequence[Sequence[int]]
 RAGGED: Final = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
 
-def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
+def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The names as a tuple, and the size of each axis.
 
     Raises:
@@ -68,10 +70,43 @@ def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], Shape]:
         if name not in known:
             around = ", ".join(map(repr, known)) or "none"
             raise NameError(
-                f"{what}: unbound axis name {name!r}; call it within a function "
-                f"mapped with axis_name={name!r}. Axes in scope: {around}"
+                f"{what}: Found an unbound axis name: {name}. To fix this, please call "
+                f"{what} under `jax.shard_map`, or within a function mapped with "
+                f"axis_name={name!r}. Axes in scope: {around}"
             )
     return names, tuple([known[name] for name in names])
+
+
+def tracked(names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the axes along which types say that values vary, in their order."""
+    return tuple([name for name in names if name in STATE.tracked])
+
+
+def mesh_in_force() -> MeshType:
+    """The mesh of the enclosing `shard_map`, as types know it."""
+    return TypeShardings.in_force()
+
+
+def each_leaf(function: Callable[[Array], Any], x: object) -> Any:
+    """A function of arrays on every leaf of a tree."""
+    leaves, tree = pytrees.flatten(x)
+    return tree.unflatten([function(as_array(leaf)) for leaf in leaves])
+
+
+def on_varying(
+    function: Callable[[Array], Any], x: object, names: tuple[str, ...]
+) -> Any:
+    """A function of values that vary along axes, on every leaf of a tree."""
+    return each_leaf(lambda leaf: function(varied(leaf, names)), x)
+
+
+def varied(x: Array, names: Sequence[str]) -> Array:
+    """`x` as a value that varies along those of the axes that types speak of.
+
+    A term of a sum stays one: a collective makes its sum.
+    """
+    axes = tracked(names)
+    return varying(x, axes, mesh_in_force()) if axes else x
 
 
 @frozen(eq=False, repr=False)
@@ -137,10 +172,13 @@ class Meeting(ReprMixin):
         counted = convert(x, int32) if is_bool(x.dtype) else x
         return reduce_sum(self.members(counted, "zero"), (0,))
 
-    def gathered(self, x: Array, place: int = 0) -> Array:
-        """What those who meet have, along a new dimension; see `members`."""
+    def gathered(self, x: Array, place: int = 0, to: str = "varying") -> Array:
+        """What those who meet have, along a new dimension; see `members`.
+
+        Where all meet, types may say of the result what `to` does; see `pcast`.
+        """
         if self.groups is None:
-            return stacked(x, self.names, self.sizes, place)
+            return stacked(x, self.names, self.sizes, place, to)
         if not self.by_row:
             return move_axis(self.members(x, "last"), 0, place)
         params = GatherAxisParams(
@@ -153,11 +191,18 @@ class Meeting(ReprMixin):
         return dynamic_index_in_dim(x, self.place(), dimension, keepdims=False)
 
 
-def stacked(x: Array, names: tuple[str, ...], sizes: Shape, place: int = 0) -> Array:
+def stacked(
+    x: Array,
+    names: tuple[str, ...],
+    sizes: Shape,
+    place: int = 0,
+    to: str = "varying",
+) -> Array:
     """All elements along a new dimension; the first axis is outermost."""
-    tiled = False
+    tiled, x = False, varied(x, names)
     for name, size in reversed(list(zip(names, sizes, strict=True))):
-        x = all_gather_p.call(GatherAxisParams((name,), (size,), place, tiled), x)
+        params = GatherAxisParams((name,), (size,), place, tiled, to=to)
+        x = all_gather_p.call(params, x)
         tiled = True
     return x
 
@@ -190,12 +235,6 @@ def meeting(
     return met
 
 
-def each_leaf(function: Callable[[Array], Any], x: object) -> Any:
-    """A function of arrays on every leaf of a tree."""
-    leaves, tree = pytrees.flatten(x)
-    return tree.unflatten([function(as_array(leaf)) for leaf in leaves])
-
-
 def axis_size(axis_name: AxisName) -> int:
     """The number of elements along the axis, or along several together.
 
@@ -220,7 +259,7 @@ def axis_index(axis_name: AxisName) -> Array:
     index = axis_index_p.call(CollectiveParams(names[:1], sizes[:1]))
     for name, size in zip(names[1:], sizes[1:], strict=True):
         index = index * size + axis_index_p.call(CollectiveParams((name,), (size,)))
-    return index
+    return varied(index, names)
 
 
 def psum(
@@ -247,7 +286,15 @@ def psum(
     met = meeting("psum", axis_name, axis_index_groups)
     if isinstance(x, int | float | complex) and met.even:
         return x * met.size
-    return each_leaf(met.total, x)
+    return each_leaf(lambda leaf: met.total(summand(leaf, met.names)), x)
+
+
+def summand(x: Array, names: tuple[str, ...]) -> Array:
+    """`x` as `psum` takes it: it varies along the axes, or is a term of the sum."""
+    axes = tracked(names)
+    if axes and common_state("jax.lax.psum", x.aval, axes) == "unreduced":
+        return x
+    return varied(x, axes)
 
 
 def pmean(
@@ -265,13 +312,13 @@ def pmean(
     met = meeting("pmean", axis_name, axis_index_groups)
 
     def mean(leaf: Array) -> Array:
-        summand = leaf if is_inexact(leaf.dtype) else convert(leaf, float32)
-        dtype = summand.dtype
+        numbers = leaf if is_inexact(leaf.dtype) else convert(leaf, float32)
+        total, one = met.total(numbers), numbers.dtype.type(1)
         if met.even:
-            return div(met.total(summand), dtype.type(met.size))
-        return div(met.total(summand), met.total(as_array(dtype.type(1))))
+            return div(total, numbers.dtype.type(met.size))
+        return div(total, met.total(varied(as_array(one), met.names)))
 
-    return each_leaf(mean, x)
+    return on_varying(mean, x, met.names)
 
 
 def pmax(
@@ -287,7 +334,9 @@ def pmax(
     3
     """
     met = meeting("pmax", axis_name, axis_index_groups)
-    return each_leaf(lambda leaf: reduce_max(met.gathered(leaf), (0,)), x)
+    return each_leaf(
+        lambda leaf: reduce_max(met.gathered(leaf, to="invarying"), (0,)), x
+    )
 
 
 def pmin(
@@ -298,7 +347,9 @@ def pmin(
     With `axis_index_groups` it is that of the element's own group; see `psum`.
     """
     met = meeting("pmin", axis_name, axis_index_groups)
-    return each_leaf(lambda leaf: reduce_min(met.gathered(leaf), (0,)), x)
+    return each_leaf(
+        lambda leaf: reduce_min(met.gathered(leaf, to="invarying"), (0,)), x
+    )
 
 
 def pbroadcast(x: object, axis_name: AxisName, source: object) -> Any:
@@ -327,30 +378,73 @@ def pbroadcast(x: object, axis_name: AxisName, source: object) -> Any:
 
 
 def pcast(x: object, axis_name: AxisName, *, to: str) -> Any:
-    """`x` as a value that may differ along the axes.
+    """`x`, leaf by leaf, in a type that says otherwise how devices differ along axes.
 
-    Types do not say here along which axes a value differs, so it is `x` itself.
+    Inside `shard_map` a type says of each axis of the mesh whether values vary along it
+    (`typeof(x).vma`), are terms of a sum ("unreduced"), have cotangents that are terms
+    of one ("reduced"), or are the same on all devices. A cast changes no value, and its
+    transpose changes cotangents as it must: that of what all devices have alike is the
+    sum of theirs. Where types do not say it (under `vmap`, or with `check_vma=False`),
+    it is `x` itself.
 
     Raises:
         NameError: there is no such axis in scope.
         TypeError: the names are a set.
-        ValueError: `to` is not "varying".
+        ValueError: `to` is not "varying", "unreduced" or "reduced", or no cast leads
+            there: what varies is not the same for all, for example.
+
+    >>> import numpy as np, verax
+    >>> from verax.sharding import PartitionSpec as P
+    >>> mesh = verax.make_mesh((1,), ("i",))
+    >>> def f(x):
+    ...     return x + verax.lax.pcast(1.0, "i", to="varying")
+    >>> verax.shard_map(f, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(np.ones(2))
+    Array([2., 2.], dtype=float32)
     """
     if isinstance(axis_name, set | frozenset):
         raise TypeError(
-            f"pcast takes a name or a tuple of names, not {shown(axis_name)}"
+            f"axis_name of pcast must be a tuple or a str. Got {shown(axis_name)}"
         )
-    axes_of("pcast", axis_name)
-    only_varying("pcast", to)
-    return each_leaf(lambda leaf: leaf, x)
-
-
-def only_varying(what: str, to: str) -> None:
-    """Raise ValueError for results that explicit axes alone can have."""
-    if to != "varying":
+    names, _ = axes_of("pcast", axis_name)
+    check_state("pcast", to, ("varying", "unreduced", "reduced"))
+    axes = tracked(names)
+    if to != "varying" and not {*axes, *mesh_in_force().of_type(AxisType.Manual)}:
         raise ValueError(
-            f'{what} takes to="varying", not {shown(to)}: types do not hold along '
-            "which axes a value differs"
+            f'pcast takes to="varying" here, not {shown(to)}: only inside shard_map do '
+            "types say how values differ along axes"
+        )
+
+    def change(leaf: Array) -> Array:
+        if not axes:
+            return leaf
+        common_state("jax.lax.pcast", leaf.aval, axes)
+        check_cast("jax.lax.pcast", leaf.aval, axes, to)
+        return cast(leaf, axes, mesh_in_force(), to)
+
+    return each_leaf(change, x)
+
+
+def pvary(x: object, axis_name: AxisName) -> Any:
+    """`x` as a value that varies along the axes, all leaves: see `pcast`.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        ValueError: a leaf varies along one of them already.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.vmap(lambda x: verax.lax.pvary(x, "i"), axis_name="i")(vnp.ones(2))
+    Array([1., 1.], dtype=float32)
+    """
+    return pcast(x, axis_name, to="varying")
+
+
+def check_state(what: str, to: str, allowed: Sequence[str]) -> None:
+    """Raise ValueError unless results of a collective may have a state."""
+    if to not in allowed:
+        choices = ", ".join(map(repr, allowed))
+        raise ValueError(
+            f"Got unexpected `to` value for {what}: {shown(to)}. Allowed `to` values "
+            f"are: {choices}"
         )
 
 
@@ -369,10 +463,14 @@ def all_gather(
     there already. With `axis_index_groups` it is what those of the element's own group
     have; see `psum`. Leaf by leaf.
 
+    Inside `shard_map`, `to` is what types say of the result, which is the same for all:
+    "varying" says nothing of that, "invarying" says it, and "reduced" says it of the
+    value and leaves the sum of its cotangents to be made; see `pcast`.
+
     Raises:
         NameError: there is no such axis in scope.
         ValueError: the groups are not a partition of the elements into groups of one
-            size, or `to` is not "varying".
+            size, `to` is none of the three, or it is not "varying" with groups.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: verax.lax.all_gather(x, "i")
@@ -380,14 +478,18 @@ def all_gather(
     [[1, 3], [1, 3]]
     """
     met = meeting("all_gather", axis_name, axis_index_groups, even=True)
-    only_varying("all_gather", to)
+    check_state("all_gather", to, ("varying", "reduced", "invarying"))
+    if met.groups is not None and to != "varying":
+        raise ValueError(
+            f"all_gather takes no axis_index_groups with to={to!r}: the groups differ"
+        )
 
     def gather(leaf: Array) -> Array:
         place = as_axis("all_gather", axis, leaf.ndim + (not tiled))
-        found = met.gathered(leaf, place)
-        return merged(found, place) if tiled else found
+        rows = met.gathered(leaf, place, to)
+        return merged(rows, place) if tiled else rows
 
-    return each_leaf(gather, x)
+    return on_varying(gather, x, met.names)
 
 
 def psum_scatter(
@@ -427,7 +529,7 @@ def psum_scatter(
             leaf = reduce_scatter_p.call(params, part)
         return leaf
 
-    return each_leaf(scatter, x)
+    return each_leaf(lambda leaf: scatter(summand(leaf, met.names)), x)
 
 
 def check_share(what: str, x: Array, place: int, size: int, tiled: bool) -> None:
@@ -477,7 +579,7 @@ def all_to_all(
         dealt = parted(leaf, split, met.size)
         return merged(exchanged(dealt, met, split, joined), joined)
 
-    return each_leaf(exchange, x)
+    return on_varying(exchange, x, met.names)
 
 
 def exchanged(x: Array, met: Meeting, split: int, joined: int) -> Array:
@@ -527,6 +629,11 @@ def ppermute(x: object, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
     """
     names, sizes = axes_of("ppermute", axis_name)
     count = prod(sizes)
+    if not isinstance(perm, list | tuple):
+        raise TypeError(
+            "`perm` passed to `jax.lax.ppermute` must be a list or a tuple of pairs, "
+            f"not {shown(perm)}"
+        )
     pairs = tuple([(int(a), int(b)) for a, b in perm])
     for side in zip(*pairs, strict=True):
         if len(set(side)) != len(side) or not all(0 <= i < count for i in side):
@@ -536,7 +643,7 @@ def ppermute(x: object, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
             )
     if len(names) == 1:
         params = PermuteParams(names, sizes, pairs)
-        return each_leaf(lambda leaf: ppermute_p.call(params, leaf), x)
+        return on_varying(lambda leaf: ppermute_p.call(params, leaf), x, names)
     sources = np.full(count, count, np.int32)
     for source, target in pairs:
         sources[target] = source
@@ -593,9 +700,9 @@ def ragged_all_to_all(
     [[1, 4, 5], [2, 3, 6]]
     """
     met = meeting("ragged_all_to_all", axis_name, axis_index_groups, even=True)
-    x, out = as_array(operand), as_array(output)
+    x, out = (varied(as_array(v), met.names) for v in (operand, output))
     runs = (input_offsets, send_sizes, output_offsets, recv_sizes)
-    numbers = [as_array(v) for v in runs]
+    numbers = [varied(as_array(v), met.names) for v in runs]
     check_ragged(x, out, numbers, met.size)
 
     def arriving(v: Array) -> Array:

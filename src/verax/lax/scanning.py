@@ -196,7 +196,7 @@ def trace_step(
         check_pair(f, body.out_tree)
         return body
 
-    types, body = settled(avals, traced)
+    types, body = settled(f, avals, traced)
     carry, y_tree = body.out_tree.children()
     check_carry("scan", f, tree, types, carry, body.out_avals[: carry.num_leaves])
     return types, with_carry_types(body, types), y_tree

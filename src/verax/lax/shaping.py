@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.api.tracing.structs import struct_aval
 from verax.ir.avals import Shape
-from verax.ir.dtypes import DType, DTypeLike, as_dtype, canonical, int32
+from verax.ir.dtypes import DType, DTypeLike, int32
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.indexing.gather import gather
@@ -31,7 +31,7 @@ from verax.ops.structure.slicing import index_in_dim, slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_axis, as_sizes
-from verax.rules.values.state import STATE
+from verax.rules.values.state import asked_dtype
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
@@ -63,7 +63,7 @@ def dtype(x: object) -> DType:
     """
     if isinstance(x, type | np.dtype | str):
         named: DTypeLike = x
-        return canonical(as_dtype(named), STATE.enable_x64)
+        return asked_dtype(named)
     return aval_of(x).dtype
 
 

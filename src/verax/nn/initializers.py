@@ -32,6 +32,7 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     constant_of,
     default_float,
+    number_of,
 )
 from verax.numpy.creation.filling import full
 from verax.numpy.elementwise.arithmetic import multiply
@@ -352,19 +353,22 @@ def samples(
     deviation = np.sqrt(variance)
     match kind:
         case "normal":
-            return mul(normal_samples(key, shape, dtype), deviation)
+            return mul(normal_samples(key, shape, dtype), constant_of(deviation, dtype))
         case "truncated_normal" if is_complex(dtype):
-            cut = constant_of(COMPLEX_TRUNCATED_DEVIATION, dtype)
-            return mul(in_disc(key, shape, dtype, 2.0), deviation / cut)
+            cut = number_of(COMPLEX_TRUNCATED_DEVIATION, dtype)
+            drawn = in_disc(key, shape, dtype, 2.0)
+            return mul(drawn, constant_of(deviation / cut, dtype))
         case "truncated_normal":
-            cut = constant_of(TRUNCATED_DEVIATION, dtype)
+            cut = number_of(TRUNCATED_DEVIATION, dtype)
             drawn = truncated_samples(key, -2, 2, shape, dtype)
-            return mul(drawn, deviation / cut)
+            return mul(drawn, constant_of(deviation / cut, dtype))
         case "uniform" if is_complex(dtype):
-            return mul(in_disc(key, shape, dtype, None), deviation)
+            drawn = in_disc(key, shape, dtype, None)
+            return mul(drawn, constant_of(deviation, dtype))
         case "uniform":
-            wide = np.sqrt(constant_of(3, dtype) * variance)
-            return multiply(uniform_samples(key, shape, dtype, -1), wide)
+            wide = np.sqrt(number_of(3, dtype) * variance)
+            drawn = uniform_samples(key, shape, dtype, -1)
+            return mul(drawn, constant_of(wide, dtype))
     raise ValueError(
         "variance_scaling: distribution must be 'truncated_normal', 'normal' or "
         f"'uniform', not {kind!r}"
@@ -392,7 +396,7 @@ def variance_scaling(
 
     def draw(key: ArrayLike, shape: Shape, dtype: DType, /) -> Array:
         fan = divisor(mode, *fans(shape, in_axis, out_axis, batch_axis))
-        variance = constant_of(scale / fan if fan else 0, dtype)
+        variance = number_of(scale / fan if fan else 0, dtype)
         return samples(key, shape, dtype, distribution, variance)
 
     return initializer(draw, dtype)

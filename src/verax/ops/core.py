@@ -12,7 +12,7 @@ from typing import Final
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.meshes import Explicit, MeshType
+from verax.ir.meshes import Axes, Explicit, MeshType
 from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import ScanParams
 from verax.ops.elementwise import arith, convert
@@ -23,6 +23,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
 RESHARD: Final = LazyModule("verax.ops.structure.reshard")
+COLLECTIVES: Final = LazyModule("verax.ops.parallel.collectives")
 
 
 class CoreOperations:
@@ -54,6 +55,11 @@ class CoreOperations:
     ) -> Array:
         found: Array = RESHARD.retyped(x, explicit, mesh)
         return found
+
+    def sum_over(self, x: Array, axes: Axes, sizes: Shape) -> Array:
+        """The sum over the elements along named axes."""
+        total: Array = COLLECTIVES.psum(x, axes, sizes)
+        return total
 
     def map_elements(
         self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], stacks: Sequence[Array]

@@ -39,7 +39,7 @@ from verax.ops.elementwise import (
 )
 from verax.ops.indexing import dynamic_slice, gather, scatter
 from verax.ops.linalg import eigen, forms, lu, qr, svd, triangular
-from verax.ops.parallel import collectives, sharding_constraint
+from verax.ops.parallel import collectives, sharding_constraint, stacks
 from verax.ops.random import keys, rng_bit_generator, threefry
 from verax.ops.reductions import argminmax, cumulative, reduce
 from verax.ops.sorting import sort
@@ -50,7 +50,15 @@ from verax.ops.special import (
     incomplete_beta,
     incomplete_gamma,
 )
-from verax.ops.structure import create, joining, memories, reshard, shape, slicing
+from verax.ops.structure import (
+    casts,
+    create,
+    joining,
+    memories,
+    reshard,
+    shape,
+    slicing,
+)
 from verax.ops.symbols import dim_as_value
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
 from verax.rules.rows.row import Row, Rows, names
@@ -76,6 +84,7 @@ ROWS: Rows = (
     *slicing.ROWS,
     *joining.ROWS,
     *memories.ROWS,
+    *casts.ROWS,
     *reshard.ROWS,
     *dynamic_slice.ROWS,
     *gather.ROWS,
@@ -106,6 +115,7 @@ ROWS: Rows = (
     *check.ROWS,
     *inspect_sharding.ROWS,
     *sharding_constraint.ROWS,
+    *stacks.ROWS,
     *partitioned.ROWS,
     *collectives.ROWS,
     *checkpoint.ROWS,

@@ -13,7 +13,6 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    canonical,
     inexact_dtype,
     is_bool,
     is_float,
@@ -50,7 +49,6 @@ from verax.random.raw_bits import unit
 from verax.random.samplers import Sizes, asked, integer_dtype, parameter, result_shape
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import STATE
 
 
 def bernoulli(
@@ -177,7 +175,7 @@ def geometric(
     typed, found, sizes = asked(
         "geometric", key, shape, dtype, out_sharding, p, kind=integer_dtype
     )
-    float_type = canonical(inexact_dtype(aval_of(p).dtype), STATE.enable_x64)
+    float_type = inexact_dtype(aval_of(p).dtype)
     u = unit(typed, sizes, float_type)
     return convert(compiled(trials, u, parameter(p, float_type, sizes)), found)
 

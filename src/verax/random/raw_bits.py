@@ -93,23 +93,22 @@ def unit(key: Array, shape: Shape, dtype: DType) -> Array:
 def unit_of(key: Array, shape: Shape, dtype: DType) -> Array:
     """`unit` by random bits."""
     width, amount, one, as_float = mantissa_parts(dtype)
-    found = random_bits(key, width, shape)
+    found, word = random_bits(key, width, shape), WORDS[dtype.itemsize * 8]
     if width != dtype.itemsize * 8:
-        found = convert(found, WORDS[dtype.itemsize * 8])
-    found = bitwise_or(shift_right_logical(found, amount), one)
+        found = convert(found, word)
+    found = shift_right_logical(found, constant_of(amount, word))
+    found = bitwise_or(found, constant_of(one, word))
     return sub(bitcast_convert_type_p.call(as_float, found), 1.0)
 
 
 @pure(64)
-def mantissa_parts(dtype: DType) -> tuple[int, Any, Any, BitcastParams]:
+def mantissa_parts(dtype: DType) -> tuple[int, int, int, BitcastParams]:
     """How many bits to draw, how far to shift them, the bits of 1, and the way back."""
     width, mantissa = dtype.itemsize * 8, finfo(dtype).nmant
     # Too few bits of a bfloat16 would be left after a shift of 16.
     drawn = 8 if mantissa < 8 else width
-    word = WORDS[width]
-    one = np.ones((), numpy_dtype(dtype)).view(numpy_dtype(word))
-    one.flags.writeable = False
-    return drawn, constant_of(drawn - mantissa, word), one, BitcastParams(dtype)
+    one = np.ones((), numpy_dtype(dtype)).view(numpy_dtype(WORDS[width]))
+    return drawn, drawn - mantissa, int(one), BitcastParams(dtype)
 
 
 def is_constant(x: Any) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from verax.ir.consts import close, hoist as hoisted
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.reports.check import check_jaxpr
+from verax.ops.calls.call import inline as inline_rewrite
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Axis, Engine, NDArray
@@ -27,7 +28,6 @@ from verax.transforms.engine.evaluate import as_typed
 from verax.transforms.engine.standard import STANDARD
 from verax.transforms.passes.constant_folding import LIMIT, fold as fold_rewrite
 from verax.transforms.passes.cse import cse as cse_rewrite
-from verax.transforms.passes.inline import inline as inline_rewrite
 
 type AnyJaxpr = Jaxpr | ClosedJaxpr
 # It knows every primitive with a jaxpr inside, and few programs are hoisted here.

@@ -5,6 +5,7 @@ on a row of a table, on a random program, or on a function of a user alike::
 
     verify.check_primitive(my_p).raise_if_broken()
     verify.check_function(loss, weights, batch).raise_if_broken()
+    verify.check_sharded(loss, weights, batch, mesh=mesh, in_specs=(P(), P("m")))
 
 Importing `verax` does not import this package. It needs hypothesis, which comes with
 `pip install 'verax[verify]'`.
@@ -23,6 +24,7 @@ from verax.verify.cases.case import Case, LawBroken, Skipped, read_case
 from verax.verify.checking.check import check_primitive, row_of
 from verax.verify.checking.check_functions import check_function
 from verax.verify.checking.check_rewrites import check_rewrite, check_transformation
+from verax.verify.checking.check_sharded import check_sharded
 from verax.verify.checking.report import Finding, LawsBroken, Report
 from verax.verify.random_programs import programs
 from verax.verify.replay import hold
@@ -39,6 +41,7 @@ __all__ = [
     "check_function",
     "check_primitive",
     "check_rewrite",
+    "check_sharded",
     "check_transformation",
     "hold",
     "laws",

@@ -5,11 +5,13 @@ failed test whose text is the counterexample. In a test file::
 
     test_log_cosh = laws_of_primitive(log_cosh_p)
 
-or, without a test file, in the configuration of pytest::
+or, without a test file, in the configuration of pytest, which loads this plugin where
+it is asked for and nowhere else::
 
+    addopts = -p verax.verify.plugin
     verax_primitives = mylib.rows:log_cosh_p  mylib.more
 
-`--verax-cases` says how many calls are drawn for each law, in both.
+Where it is loaded, `--verax-cases` says how many calls are drawn for each law, in both.
 """
 
 from collections.abc import Iterator

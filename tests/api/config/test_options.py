@@ -1,5 +1,6 @@
 """The table of options: its page, its defaults, what it refuses, what each one does."""
 
+import enum
 import logging
 import sys
 import warnings
@@ -15,6 +16,7 @@ import verax
 import verax.numpy as vnp
 from tests import option_table
 from tests.api.config.test_config import run
+from verax import random
 from verax.api.config.options import OPTIONS, ROWS
 from verax.rules.values.state import NAMES, State
 
@@ -32,8 +34,9 @@ def defaults() -> Iterator[None]:
 
 @pytest.fixture
 def untouched() -> None:
-    """The one option that all tests set is as for users; nothing may compile."""
+    """The options that all tests set are as for users; nothing may compile."""
     verax.config.update("enable_compilation_cache", True)
+    verax.config.update("traceback_filtering", "auto")
 
 
 def test_the_page_is_the_table() -> None:
@@ -45,7 +48,8 @@ def test_each_option_stands_once_and_the_state_has_its_default() -> None:
     assert len(OPTIONS) == len(ROWS)
     for row in ROWS:
         assert vars(State).get(row.name, row.default) == row.default
-    blocks = {"mesh", "axes", "forked", "user_contexts", "xla_metadata", "checking"}
+    blocks = {"mesh", "axes", "tracked", "forked", "user_contexts", "xla_metadata"}
+    blocks |= {"checking"}
     assert set(NAMES) <= OPTIONS.keys() | blocks
 
 
@@ -243,8 +247,69 @@ def test_wide_dtypes_that_are_asked_for() -> None:
         assert vnp.zeros(2, float).dtype == np.float32
         with verax.enable_x64():
             assert vnp.zeros(2, np.float64).dtype == np.float64
-    with pytest.warns(UserWarning, match="64-bit"):
-        vnp.zeros(2, np.float64)
+    for asked in (np.float64, "float64", np.dtype(np.float64)):
+        with pytest.warns(UserWarning, match="64-bit"):
+            vnp.zeros(2, asked)
+
+
+class Mode(enum.IntEnum):
+    """As in JAX, where the values of the option are members of an enumeration."""
+
+    WARN = 1
+    ERROR = 2
+    ALLOW = 3
+
+
+WIDE: dict[str, tuple[Any, str]] = {
+    "array": (lambda: vnp.array(1 << 40, dtype=np.int64), "int64"),
+    "list": (lambda: vnp.array([1 << 40], dtype="int64"), "int64"),
+    "of numpy": (lambda: vnp.array(np.array([1 << 40]), dtype="int64"), "int64"),
+    "class": (lambda: vnp.int64(1 << 40), "int64"),
+    "zeros": (lambda: vnp.zeros(2, "float64"), "float64"),
+    "full": (lambda: vnp.full(2, 0.1, np.dtype(np.float64)), "float64"),
+    "arange": (lambda: vnp.arange(1, 9, 3, dtype="int64"), "int64"),
+    "linspace": (lambda: vnp.linspace(0, 1, 4, dtype="float64"), "float64"),
+    "astype": (lambda: vnp.ones(2).astype("float64") / 3, "float64"),
+    "beside a number": (lambda: vnp.ones(1, "float64") + 0.1, "float64"),
+    "beside float32": (lambda: vnp.ones(1, "float64") + vnp.ones(1), "float64"),
+    "quotient": (lambda: vnp.ones(1, "int64") / 3, "float64"),
+    "unsigned": (lambda: vnp.ones(1, "uint32") + vnp.ones(1, "int32"), "int32"),
+    "sine": (lambda: vnp.sin(vnp.ones(1, "float64")), "float64"),
+    "sum": (lambda: vnp.arange(3).sum(dtype="int64"), "int64"),
+    "mean": (lambda: vnp.full(2, 0.1, "float64").mean(), "float64"),
+    "max": (lambda: vnp.max(vnp.array([0, 1], "int64"), initial=0), "int64"),
+    "inverse": (lambda: vnp.linalg.inv(vnp.eye(2, dtype="float64")), "float64"),
+    "lax": (lambda: verax.lax.full((2,), 0.1, np.float64), "float64"),
+    "iota": (lambda: verax.lax.iota("int64", 2), "int64"),
+    "random": (lambda: random.uniform(random.key(0), (2,), "float64"), "float64"),
+    "bits": (lambda: random.bits(random.key(0), (2,), "uint64"), "uint64"),
+    "python": (lambda: vnp.ones(2, float) + vnp.zeros(2, int), "float32"),
+    "numpy": (lambda: vnp.array(np.ones(2)), "float32"),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_dtypes_that_are_asked_for_are_kept(name: str) -> None:
+    call, dtype = WIDE[name]
+    with verax.enable_x64():
+        wide = np.asarray(call())
+    with verax.explicit_x64_dtypes("allow"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for found in (call(), verax.jit(call)()):
+            assert found.dtype == dtype
+            if wide.dtype == dtype:
+                np.testing.assert_allclose(found, wide, rtol=1e-15)
+
+
+def test_wide_arguments_of_programs_ahead_of_time() -> None:
+    verax.config.update("jax_explicit_x64_dtypes", Mode.ALLOW)
+    assert verax.config.jax_explicit_x64_dtypes == "allow"
+    struct = verax.ShapeDtypeStruct((), np.int64)
+    program = verax.jit(lambda x: x + vnp.int64(1)).lower(struct).compile()
+    assert program(vnp.int64(1 << 40)).tolist() == (1 << 40) + 1
+    assert verax.grad(lambda x: x**2)(vnp.float64(0.1)).dtype == np.float64
+    with pytest.raises(ValueError, match="must be one of warn, error, allow"):
+        verax.config.update("explicit_x64_dtypes", "nothing")
 
 
 def test_large_constants() -> None:

@@ -199,3 +199,47 @@ def test_what_a_function_with_rules_says_of_itself() -> None:
     forward, backward = lambda x: (x, None), lambda r, ct: (ct,)  # a pair
     g.defvjp(forward, backward, optimize_remat=True)
     assert (g.fwd, g.bwd, g.optimize_remat) == (forward, backward, True)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_references_hold_has_tangents(compiled: bool) -> None:
+    """A rule that is traced at its call expects one for what was written before."""
+
+    class Scale:
+        by = 2.0
+
+    scale = Scale()
+
+    @verax.custom_jvp
+    def h(a: Any, b: Any) -> Any:
+        return a * b * scale.by
+
+    @h.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (a, b), (s, t) = primals, tangents
+        return a * b * scale.by, (a * t + b * s) * scale.by
+
+    @verax.custom_jvp
+    def of_reference(ref: Any, x: Any) -> Any:
+        return ref[...] * x * scale.by
+
+    @of_reference.defjvp
+    def other_rule(primals: Any, tangents: Any) -> Any:
+        (ref, x), (s, t) = primals, tangents
+        return ref[...] * x * scale.by, (ref[...] * t + s[...] * x) * scale.by
+
+    def read(x: Any) -> Any:
+        ref = verax.new_ref(vnp.float32(0.0))
+        ref[...] = 3 * x
+        return h(ref[...], x)
+
+    def handed_on(x: Any) -> Any:
+        ref = verax.new_ref(vnp.float32(0.0))
+        ref[...] = 3 * x
+        return of_reference(ref, x)
+
+    for fun in (read, handed_on):
+        f = verax.jit(fun) if compiled else fun
+        assert verax.value_and_grad(f)(2.0) == (24.0, 24.0)
+        assert verax.jvp(f, (2.0,), (1.0,)) == (24.0, 24.0)
+        assert verax.grad(verax.grad(f))(2.0) == 12.0

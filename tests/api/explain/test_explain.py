@@ -245,7 +245,8 @@ OPTIONS: dict[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
     ),
     "mesh": (
         mesh,
-        "the mesh of the enclosing block: Mesh('batch': 1), previously none",
+        "the mesh of the enclosing block: Mesh(axis_sizes=(1,), axis_names=('batch',), "
+        "axis_types=(Explicit,)), previously none",
     ),
 }
 

@@ -16,6 +16,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import export, lax
+from verax.api.export.export import exported_vjp
+from verax.api.export.format import pack, unpack
 from verax.api.tracing.apply import ENGINE
 from verax.export import DisabledSafetyCheck, Exported, deserialize
 from verax.rules.rows.row import MissingRule
@@ -61,6 +63,29 @@ def test_call_gives_what_the_function_gives() -> None:
         "~i32[]",
     ]
     assert "stablehlo.tanh" in exported.mlir_module()
+
+
+def test_a_call_makes_no_derivative(monkeypatch: pytest.MonkeyPatch) -> None:
+    exported = export.export(verax.jit(lambda x: vnp.sin(x) * x))(X)
+    orders: list[int] = []
+
+    def counted(jaxpr: Any, name: str, *rest: Any) -> Any:
+        orders.append(name.count("_vjp") + 1)
+        if len(orders) > 20:
+            raise ValueError("a derivative of each derivative")
+        return exported_vjp(jaxpr, name, *rest)
+
+    monkeypatch.setattr("verax.api.export.export.exported_vjp", counted)
+    verax.jit(exported.call)(X)
+    own = verax.custom_jvp(lambda x: exported.call(x))
+    own.defjvp(lambda p, t: (exported.call(*p), t[0] * exported.call(*p)))
+    verax.jit(own)(X)
+    assert orders == []
+    slope = verax.grad(lambda x: verax.jit(exported.call)(x).sum())
+    slope(X)
+    assert orders == [1]
+    verax.jit(verax.grad(lambda x: slope(x).sum()))(X)
+    assert orders == [1, 2]
 
 
 def test_interpreter_and_program_agree() -> None:
@@ -394,6 +419,27 @@ def test_wrong_module_is_an_error_and_no_crash() -> None:
     forged = data[:head] + struct.pack("<IIQ", 1, zlib.crc32(body), size) + bytes(body)
     with pytest.raises(ValueError, match="not StableHLO that this jaxlib can read"):
         deserialize(forged).call(X)
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        ("in_avals", ["f32[4]", "f32[4]"]),
+        ("in_avals", ["i32[2,3]", "f32[2,3]"]),
+        ("out_avals", ["f32[2]"]),
+        ("out_avals", ["c64[2,3]"]),
+        ("kept", [0]),
+    ],
+)
+def test_description_that_does_not_fit_the_module_is_one_clear_error(
+    part: str, other: list[Any]
+) -> None:
+    data = export.export(verax.jit(lambda x, y: x * y))(X, X).serialize()
+    (description,), modules = unpack(data)
+    forged = deserialize(pack([{**description, part: other}], modules))
+    operands = [vnp.ones(aval.shape, aval.dtype) for aval in forged.in_avals]
+    with pytest.raises(ValueError, match=r"but its description says .*was altered"):
+        forged.call(*operands)
 
 
 def test_equal_programs_give_equal_bytes_in_every_process(tmp_path: Path) -> None:

@@ -377,3 +377,41 @@ def test_messages_count_static_arguments() -> None:
         TypeError, match=r"argument y of fun: 'a' of type <class 'str'>"
     ):
         jitted.lower(1, 2.0, 3, "a")
+
+
+def nested(depth: int) -> Callable[[Any], Any]:
+    """So many jitted functions, each of which calls the one before."""
+    function: Callable[[Any], Any] = lambda x: x * x  # noqa: E731
+    for _ in range(depth):
+        function = verax.jit(lambda x, inner=function: inner(x) + 1.0)
+    return function
+
+
+@pytest.mark.parametrize(
+    ("transformed", "expected"),
+    [
+        (lambda f: f(3.0), 69.0),
+        (lambda f: verax.jit(f)(3.0), 69.0),
+        (lambda f: verax.grad(f)(3.0), 6.0),
+        (lambda f: verax.jit(verax.grad(f))(3.0), 6.0),
+        (lambda f: verax.hessian(f)(3.0), 2.0),
+        (lambda f: verax.vmap(f)(vnp.array([3.0]))[0], 69.0),
+    ],
+    ids=["call", "jit", "grad", "jit of grad", "hessian", "vmap"],
+)
+def test_sixty_nested_functions_are_transformed(
+    transformed: Callable[[Callable[[Any], Any]], Any], expected: float
+) -> None:
+    assert transformed(nested(60)) == expected
+
+
+def test_deeply_nested_containers_go_in_and_out() -> None:
+    deep: Any = 1.0
+    for _ in range(500):
+        deep = [deep]
+    result = verax.jit(lambda tree: verax.tree.map(lambda x: 2 * x, tree))(deep)
+    depth = 0
+    while isinstance(result, list):
+        (result,) = result
+        depth += 1
+    assert (depth, result) == (500, 2.0)

@@ -11,7 +11,7 @@ import verax.numpy as vnp
 
 
 def test_eager_results_of_another_shape_are_undivided() -> None:
-    mesh = verax.make_mesh((1,), ("d",))
+    mesh = verax.make_mesh((1,), ("d",), (verax.sharding.AxisType.Auto,))
     place = verax.sharding.NamedSharding(mesh, verax.P("d"))
     x = verax.device_put(np.arange(6.0, dtype="f4").reshape(1, 6), place)
     assert (x + x).sharding == place

@@ -9,7 +9,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.ir.meshes import MeshAxes, mesh_text
-from verax.sharding import AbstractMesh, NamedSharding, PartitionSpec as P
+from verax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
 
 def struct(count: int, *spec: Any) -> Any:
@@ -43,7 +43,7 @@ def test_they_are_not_compiled() -> None:
 
 
 def test_constraints_and_shard_map_inside() -> None:
-    mesh = AbstractMesh((8, 2), ("x", "y"))
+    mesh = AUTO
 
     @verax.jit
     def f(x: Any) -> Any:
@@ -68,7 +68,8 @@ def test_arrays_that_are_here_cannot_take_part() -> None:
         verax.jit(vnp.add).lower(x, struct(8, "x"))
 
 
-PLACE = NamedSharding(AbstractMesh((8, 2), ("x", "y")), P("x"))
+AUTO = AbstractMesh((8, 2), ("x", "y"), (AxisType.Auto,) * 2)
+PLACE = NamedSharding(AUTO, P("x"))
 VALUES = np.ones((16, 2), np.float32)
 
 

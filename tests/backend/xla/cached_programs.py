@@ -17,7 +17,7 @@ import numpy as np
 import verax
 import verax.numpy as vnp
 from verax import lax, nn, random
-from verax.sharding import NamedSharding, PartitionSpec
+from verax.sharding import AxisType, NamedSharding, PartitionSpec
 
 GENERATOR = np.random.default_rng(7)
 DEEP = 16
@@ -97,7 +97,7 @@ def programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
 def placed_programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Programs of other devices than the first."""
     devices = verax.devices()
-    mesh = verax.make_mesh((len(devices),), ("x",))
+    mesh = verax.make_mesh((len(devices),), ("x",), (AxisType.Auto,))
     split = NamedSharding(mesh, PartitionSpec("x"))
     there = verax.device_put(draw(2 * len(devices), 3), split)
     summed = verax.shard_map(

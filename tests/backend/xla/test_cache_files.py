@@ -73,6 +73,33 @@ def test_every_flipped_bit_and_every_missing_tail_is_found(folder: Folder) -> No
         assert not entry.path.exists()
 
 
+PIPES = """
+import os, stat, sys, warnings
+from pathlib import Path
+from verax.backend.xla.cache_files import METER, Entry, bound
+from verax.backend.xla.cache_folder import Folder
+warnings.simplefilter("ignore")
+path = Path(sys.argv[1])
+os.mkfifo(path / "pipe.verax")
+os.mkfifo(path / METER)
+(path / "device.verax").symlink_to("/dev/zero")
+for private in (False, True):
+    for name in ("pipe", "device"):
+        assert Entry(Folder(path, private), name).read() is None
+bound(path, 1, 2**20)
+assert Entry(Folder(path), "pipe").write(b"program") == ""
+assert Entry(Folder(path), "pipe").read() == b"program"
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+def test_pipes_and_devices_in_place_of_files_are_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-c", PIPES, str(tmp_path)]
+    subprocess.run(command, check=True, timeout=60)
+
+
 @pytest.mark.parametrize("private", [True, False])
 def test_only_who_names_a_folder_is_warned(tmp_path: Path, private: bool) -> None:
     entry = Entry(Folder(tmp_path, private), KEY)

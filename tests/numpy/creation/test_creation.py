@@ -124,3 +124,11 @@ def test_sizes_that_are_not_in_a_tuple(name: str) -> None:
         make(2, 3)
     with pytest.raises(TypeError, match="is not a dtype"):
         make((2,), "nonsense")
+
+
+def test_complex_numbers_do_not_become_real_ones() -> None:
+    for dtype in ("int8", "float32", "bfloat16"):
+        with pytest.raises(TypeError, match="do not fit"):
+            jnp.array([1j, 2], dtype)
+    assert jnp.array([1j, 0], bool).tolist() == [True, False]
+    assert jnp.array([1j, 2], "complex64").tolist() == [1j, 2]

@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import verax
 from tests.numpy.against import error_of, typed
+from verax.ir.dtypes import NUMERIC
 
 jnp: Any = verax.numpy
 
@@ -46,3 +48,39 @@ def test_bytes_text_and_other_libraries() -> None:
     assert typed(jnp.from_dlpack(jnp.arange(3), copy=True)) == ("int32", [0, 1, 2])
     assert "__dlpack__" in error_of(lambda: jnp.from_dlpack([1]), TypeError)
     assert issubclass(jnp.ComplexWarning, Warning)
+
+
+@pytest.mark.parametrize("dtype", NUMERIC, ids=str)
+def test_what_was_saved_is_loaded(dtype: Any, tmp_path: Path) -> None:
+    path, archive = tmp_path / "x.npy", tmp_path / "x.npz"
+    with verax.enable_x64():
+        for shape in ((), (0,), (3,), (2, 0), (2, 3)):
+            x = jnp.asarray(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)
+            jnp.save(path, x)
+            jnp.savez(archive, x, named=x)
+            found = [jnp.load(path)]
+            if x.size:
+                found.append(jnp.load(path, mmap_mode="r"))
+            with jnp.load(archive) as arrays:
+                assert sorted(arrays.files) == sorted(arrays) == ["arr_0", "named"]
+                found += [arrays["named"], arrays["arr_0"]]
+            for y in found:
+                assert (y.dtype, y.shape) == (x.dtype, x.shape)
+                assert np.asarray(y).tobytes() == np.asarray(x).tobytes()
+
+
+def test_files_of_numpy(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    # Two bytes without a name are a bfloat16, as in JAX; one byte may be anything.
+    np.save(path, jnp.ones(2, "bfloat16"))
+    assert jnp.load(path).tolist() == [1, 1]
+    np.save(path, jnp.ones(2, "float8_e4m3fn"))
+    assert jnp.load(path).view("float8_e4m3fn").tolist() == [1, 1]
+    jnp.save(path, jnp.ones(2, "float8_e4m3fn"))
+    read = np.load(path)
+    assert read.dtype.names == ("float8_e4m3fn",)
+    assert read.view(jnp.float8_e4m3fn.dtype).tolist() == [1, 1]
+    np.save(path, np.array(["text"]))
+    assert jnp.load(path).tolist() == ["text"]
+    text = error_of(lambda: jnp.load(tmp_path / "no.npy"), FileNotFoundError)
+    assert "no.npy" in text

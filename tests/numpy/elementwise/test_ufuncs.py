@@ -312,3 +312,53 @@ def test_arrays_of_64_bits_outlive_the_block_with_x64() -> None:
     assert (
         (values * 2.5).dtype == verax.jit(lambda x: 2 * x)(values).dtype == np.float32
     )
+
+
+WEAK_ROW = jnp.broadcast_to(jnp.asarray(1.5) * 1.0, (2,))
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        (lambda: jnp.isinf(jnp.inf), "bool"),
+        (lambda: jnp.isneginf(2.5), "bool"),
+        (lambda: jnp.signbit(-1), "bool"),
+        (lambda: jnp.array_equal(2, 3), "bool"),
+        (lambda: jnp.heaviside(np.array([True]), 2), "float32"),
+        (lambda: jnp.deg2rad(WEAK_ROW), "float32"),
+        (lambda: jnp.rad2deg(1.0), "~float32"),
+        (lambda: jnp.sinc(WEAK_ROW), "float32"),
+        (lambda: jnp.sinc(1j), "~complex64"),
+        (lambda: jnp.logaddexp2(2, np.array([True])), "float32"),
+        (lambda: jnp.logaddexp2(2, 1j), "~complex64"),
+        (lambda: jnp.gcd(2, np.array([True])), "int32"),
+        (lambda: jnp.lcm(2, 3), "~int32"),
+        (lambda: jnp.power(2, jnp.asarray(2)), "~int32"),
+        (lambda: jnp.power(jnp.asarray(1.5), jnp.int8(2)), "~float32"),
+        (lambda: jnp.full_like(2.5, jnp.asarray(2)), "~float32"),
+        (lambda: jnp.full_like(WEAK_ROW, np.array([1, 2])), "float32"),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda f: f, verax.jit], ids=["eager", "jit"])
+def test_weak_types_as_in_jax(call: Any, wanted: str, wrap: Any) -> None:
+    found = wrap(call)()
+    assert f"{'~' * found.weak_type}{found.dtype}" == wanted
+
+
+def test_sinc_is_right_far_from_zero() -> None:
+    x = np.array(
+        [1.0000001, 100.25, 1000.001, 1e6 + 0.5, 3e7, 1e30, np.inf], np.float32
+    )
+    wide = x.astype(np.float64)
+    whole = np.round(np.where(np.isinf(wide), 0, wide))
+    rest = np.where(np.isinf(wide), 0, wide) - whole
+    sign = 1 - 2 * (whole % 2)
+    wanted = sign * np.sin(np.pi * rest) / np.pi / wide
+    for f in (jnp.sinc, verax.jit(jnp.sinc)):
+        np.testing.assert_allclose(f(x), wanted, 3e-7)
+        np.testing.assert_allclose(f(-x), wanted, 3e-7)
+    slopes = verax.vmap(verax.grad(jnp.sinc))(x)
+    far = (sign * np.cos(np.pi * rest) - wanted) / wide
+    np.testing.assert_allclose(slopes[:-1], far[:-1], 1e-5, 1e-12)
+    assert slopes[-1] == 0
+    assert jnp.sinc(jnp.bfloat16(0.3)).dtype == jnp.bfloat16

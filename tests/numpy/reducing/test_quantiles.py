@@ -1,8 +1,10 @@
-"""Quantiles of weighted elements against NumPy."""
+"""Quantiles of weighted elements against NumPy, and quantiles of no elements."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pytest
 
 import verax
 from tests.numpy.against import error_of
@@ -34,8 +36,50 @@ def test_quantiles_of_weighted_elements() -> None:
         jnp.quantile(x, q, **options), np.quantile(x, q, **options)
     )
     assert "inverted_cdf" in error_of(
-        lambda: jnp.quantile(x, 0.5, weights=weights, axis=1), ValueError
+        lambda: jnp.quantile(x, 0.5, weights=weights, axis=1),
+        NotImplementedError,
     )
     assert "weights have shape" in error_of(
         lambda: jnp.quantile(x, 0.5, weights=weights, method="inverted_cdf"), ValueError
     )
+
+
+NONE = np.zeros((2, 0, 3), np.float32)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, verax.jit])
+def test_quantiles_of_no_elements_are_nan_or_an_error(wrap: Any) -> None:
+    for name, *q in (("nanmedian",), ("nanquantile", 0.5), ("nanpercentile", 50)):
+        f = getattr(jnp, name)
+        found = wrap(lambda x, f=f, q=q: f(x, *q, axis=1))(NONE)
+        assert found.shape == (2, 3), name
+        assert found.dtype == np.float32, name
+        assert np.isnan(found).all(), name
+        one = wrap(lambda x, f=f, q=q: f(x, *q, keepdims=True))(NONE.astype(np.int8))
+        assert one.shape == (1, 1, 1), name
+        assert np.isnan(one).all(), name
+        rate = wrap(verax.grad(lambda x, f=f, q=q: f(x, *q, axis=1).sum()))(NONE)
+        assert rate.shape == NONE.shape, name
+    # As in NumPy, the shares have no dimension where there is nothing to share.
+    assert wrap(lambda x: jnp.nanquantile(x, jnp.float32([0.1, 0.2])))(NONE).shape == ()
+    text = error_of(lambda: wrap(lambda x: jnp.median(x, axis=1))(NONE), ValueError)
+    assert "nanmedian" in text
+    for name in ("quantile", "percentile"):
+        f = getattr(jnp, name)
+        text = error_of(partial(wrap(partial(f, q=0.5)), NONE), TypeError)
+        assert f"{name}: an array of shape (2, 0, 3) has no elements" in text
+        assert f(NONE, np.zeros(0, np.float32), axis=1).shape == (0, 2, 3)
+    # Where nothing is left over, nothing is missing.
+    for name, *q in (("median",), ("quantile", 0.5), ("nanpercentile", 50)):
+        f = getattr(jnp, name)
+        assert wrap(lambda x, f=f, q=q: f(x, *q, axis=0))(NONE).shape == (0, 3)
+
+
+def test_complex_numbers_have_no_quantiles() -> None:
+    x = np.ones(3, np.complex64)
+    for call in (
+        lambda: jnp.median(x),
+        lambda: jnp.quantile(x, 0.5),
+        lambda: jnp.nanpercentile(x, 50),
+    ):
+        assert "complex numbers have no order" in error_of(call, ValueError)

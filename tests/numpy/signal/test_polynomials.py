@@ -128,3 +128,19 @@ def test_roots_behind_leading_zeros() -> None:
     assert np.isnan(found([0, 0, 0])).all()
     assert found([3]) == []
     assert jnp.roots(3.0).shape == (0,)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, verax.jit])
+def test_sums_of_rows_of_coefficients_are_those_of_the_last_rows(wrap: Any) -> None:
+    many, one = jnp.float32([[1, 2], [3, 4]]), jnp.float32([10])
+    add, sub = wrap(jnp.polyadd), wrap(jnp.polysub)
+    assert add(many, one).tolist() == add(one, many).tolist() == [[1, 2], [13, 14]]
+    assert sub(many, one).tolist() == [[1, 2], [-7, -6]]
+    assert sub(one, many).tolist() == [[-1, -2], [7, 6]]
+    assert add(many, jnp.float32([[10, 20]])).tolist() == [[1, 2], [13, 24]]
+    assert add(jnp.float32([]), one).tolist() == [10]
+    for wrong in (np.ones((1, 3)), np.ones((1, 1, 2)), np.ones((3, 3))):
+        with pytest.raises(ValueError, match="broadcast"):
+            add(many, wrong)
+    rates = verax.grad(lambda x, y: (add(x, y) ** 2).sum(), (0, 1))(many, one)
+    assert [r.tolist() for r in rates] == [[[2, 4], [26, 28]], [54]]

@@ -8,8 +8,8 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32
 from verax.ir.meshes import Layout, MeshAxes
 from verax.ops.parallel.sharding_constraint import ShardingParams, sharding_constraint
+from verax.rules.rows.builder import program
 from verax.rules.rows.row import BatchAxis
-from verax.rules.rows.writing import program
 from verax.transforms.engine.engine import over_axis
 from verax.verify.checking.standard import ENGINE
 

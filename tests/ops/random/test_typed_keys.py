@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+import verax
+import verax.numpy as vnp
 from tests.ops.agreement import both, trace
 from tests.ops.laws import ENGINE
 from verax.ops.random import threefry
@@ -64,3 +66,22 @@ def test_key_errors() -> None:
         trace(lambda k: random_wrap(k, "xyz"), KEY)
     with pytest.raises(ValueError, match="width"):
         trace(lambda k: threefry.random_bits(k, 7, (2,)), KEY)
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_a_closed_over_key_is_the_same_where_equations_run_one_by_one(
+    impl: str,
+) -> None:
+    key = verax.random.key(7, impl=impl)
+
+    def drawn(x: verax.Array) -> verax.Array:
+        return verax.random.normal(key, x.shape) * x
+
+    kept = verax.checkpoint(drawn)
+    x = vnp.ones(3)
+    want = drawn(x)
+    for f in (kept, lambda x: verax.jvp(kept, (x,), (x,))[1]):
+        assert np.allclose(f(x), want, rtol=1e-6)
+    g = verax.grad(lambda x: kept(x).sum())(x)
+    assert np.allclose(g, want, rtol=1e-6)
+    assert np.allclose(verax.vmap(kept)(x[None])[0], want, rtol=1e-6)

@@ -10,12 +10,12 @@ from verax import lax
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32
 from verax.ir.reports.check import check_jaxpr
+from verax.ops.calls.call import inline
 from verax.ops.elementwise.arith import mul
 from verax.ops.windows.general_reduce import FoldParams, computation, reduce_p
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import infer
 from verax.rules.values.state import interpreting
-from verax.transforms.passes.inline import inline
 from verax.verify.checking.standard import ENGINE
 
 SCALAR = ShapedArray((), float32)

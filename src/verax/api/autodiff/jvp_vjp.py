@@ -44,7 +44,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_complex, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.ops.structure import create
+from verax.ops.structure import casts, create
 from verax.rules.rows.builder import Tracer
 from verax.rules.rows.masks import as_cotangent
 from verax.rules.rows.references import BoundRef
@@ -372,7 +372,11 @@ def check_tangent(
         return None
     if given is due:
         return tangent
-    return ENGINE.core.convert(as_array(tangent), due.dtype, due.weak_type)
+    same = ENGINE.core.convert(as_array(tangent), due.dtype, due.weak_type)
+    if given.vma == due.vma:
+        return same
+    casts.check_derivative(describe()[i], given, due)
+    return ENGINE.core.reshard(same, due.explicit)
 
 
 def check_cotangent(

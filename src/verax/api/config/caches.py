@@ -5,9 +5,11 @@ One idea: nothing is registered while a program runs; these functions look::
     typeof(x), live_arrays(), clear_caches()
 """
 
+import ctypes
 import gc
+import sys
 
-from verax.api.custom.base import Home
+from verax.api.custom.home import Home
 from verax.api.jit.function import PjitFunction
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray
@@ -50,10 +52,21 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
 def clear_caches() -> None:
     """Forget all traces, rewrites and compiled programs.
 
-    This goes through the objects of the process, as `live_arrays` does.
+    This goes through the objects of the process, as `live_arrays` does. The memory of
+    what nobody else holds goes back to the system, where it takes memory back.
     """
     for found in gc.get_objects():
         if isinstance(found, PjitFunction | Home):
             found.clear_cache()
         elif is_memo(found) or isinstance(found, Recent | ByFunction):
             found.cache_clear()
+    gc.collect()
+    give_back()
+
+
+def give_back() -> None:
+    """Hand free memory to the system: glibc keeps what lies between blocks in use."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

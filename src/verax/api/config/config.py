@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
 from verax.api.config.options import EAGER, OPTIONS, Option, flags_of, jax_name, option
+from verax.api.config.tracebacks import watch
 from verax.api.tracing.apply import ENGINE
 from verax.backend.eager.interpreter import eager_interpreter
 from verax.backend.runtime.client import (
@@ -139,6 +140,8 @@ def set_for_all(values: Mapping[str, Any]) -> None:
         State.interpreter = State.eager = eager_of(State)
     if "logging_level" in values:
         set_level(values["logging_level"])
+    if "traceback_filtering" in values:
+        watch(values["traceback_filtering"] != "off")
 
 
 class OptionBlock(Protocol):
@@ -442,7 +445,8 @@ def legacy_prng_key(new_val: str) -> OptionBlock:
 def explicit_x64_dtypes(new_val: str) -> OptionBlock:
     """Within the block, "warn" or "error" where a 64-bit dtype is asked for.
 
-    That is while `enable_x64` is off: such dtypes are narrowed then.
+    That is while `enable_x64` is off: such dtypes are narrowed then. "allow" keeps
+    them, though Python numbers stay 32 bits wide.
 
     >>> import verax
     >>> with verax.explicit_x64_dtypes("error"):
@@ -545,6 +549,7 @@ def from_environment() -> None:
             warnings.warn(f"{variable} is ignored: {error}", stacklevel=2)
             continue
         set_for_all(settings(row, value))
+    watch(State.traceback_filtering != "off")
     State.interpreter = State.eager = eager_of(State)
     refresh()
 

@@ -9,6 +9,7 @@ so that a program which asks for something else is told::
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from enum import IntEnum
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final
@@ -73,6 +74,8 @@ class Option(ReprMixin):
                 f"{self.name} is always {self.default!r} in verax and cannot be "
                 f"changed: {self.does}"
             )
+        if isinstance(value, IntEnum) and self.kind is str:
+            value = value.name.lower()
         value = getattr(value, "value", value) if self.choices else value
         if self.choices and value not in self.choices:
             raise ValueError(
@@ -174,8 +177,8 @@ ROWS: Final = (
         str,
         "warn",
         "what to do about a 64-bit dtype that is asked for while `enable_x64` is off: "
-        "narrow it with a warning, or raise",
-        ("warn", "error"),
+        "narrow it with a warning, raise, or keep it",
+        ("warn", "error", "allow"),
     ),
     Option(
         "numpy_dtype_promotion",
@@ -351,6 +354,15 @@ ROWS: Final = (
         "warn where a program has more bytes of constants; -1 for never",
     ),
     Option(
+        "traceback_filtering",
+        str,
+        "auto",
+        "what tracebacks do with frames of verax: show them, mark them as hidden, "
+        "leave them out with the whole traceback as the cause or with a note, or auto: "
+        "tracebackhide in IPython, else quiet_remove_frames",
+        ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+    ),
+    Option(
         "transfer_guard",
         str,
         None,
@@ -370,12 +382,6 @@ ROWS: Final = (
     idle("softmax_custom_jvp", False, "the derivative of softmax is always stable"),
     idle("remat3", False, "`checkpoint` has one implementation, for all options"),
     idle("pprint_use_color", True, "jaxprs are printed without colour"),
-    idle(
-        "traceback_filtering",
-        "auto",
-        "tracebacks are whole",
-        ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
-    ),
     idle("tracer_error_num_traceback_frames", 5, "errors name one line"),
     idle("traceback_in_locations_limit", 100, "programs hold no lines"),
     idle("include_full_tracebacks_in_locations", True, "programs hold no lines"),
@@ -389,7 +395,7 @@ ROWS: Final = (
     always("use_shardy_partitioner", True, "Shardy partitions all programs"),
     always("use_direct_linearize", True, "linearize has one implementation"),
     always("allow_f16_reductions", True, "sums over narrow floats accumulate wider"),
-    always("auto_pcast", True, "types hold no varying mesh axes"),
+    always("auto_pcast", True, "operands are cast where they vary along other axes"),
     always("high_dynamic_range_gumbel", False, "`gumbel` has a mode argument"),
     always("debug_log_modules", "", "there is one logger, `verax`: see logging_level"),
     always("array_garbage_collection_guard", None, "arrays are freed by references"),

@@ -9,7 +9,7 @@ differentiable (its leaves are operands) or held (a value of the rule itself)::
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from attrs import frozen
@@ -27,8 +27,6 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.reference import Ref
 from verax.rules.values.typed import shown
 
-DEPTH = 3
-"""How often a rule is traced inside itself: such a rule has one more derivative."""
 PLACED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
 
 
@@ -60,13 +58,20 @@ class Held:
         return isinstance(other, Held) and self.key == other.key
 
 
+class HasValue(Protocol):
+    """An argument that may be anything, as a part of a key."""
+
+    @property
+    def value(self) -> Any: ...
+
+
 @frozen(repr=False)
 class Positions(ReprMixin):
     """Where the held arguments of a function are, and how to call it."""
 
     held: tuple[int, ...]
 
-    def merge(self, held: Sequence[Held], others: Sequence[Any]) -> list[Any]:
+    def merge(self, held: Sequence[HasValue], others: Sequence[Any]) -> list[Any]:
         """All arguments in order."""
         rest = iter(others)
         values = {i: x.value for i, x in zip(self.held, held, strict=True)}
@@ -230,8 +235,14 @@ def reads_tracers(fun: object) -> bool:
     return any([isinstance(around.get(name), Ref) for name in names])
 
 
-def deep_within(builder: Scope | None, *purposes: str) -> bool:
-    """Whether so many traces for one of these purposes are under way as are allowed.
+class Purpose(str):
+    """What a rule of the user's is traced for, as messages say it."""
+
+    __slots__ = ()
+
+
+def deep_within(builder: Scope | None, limit: int, *purposes: str) -> bool:
+    """Whether `limit` traces for one of these purposes are under way.
 
     A rule that calls its own function would otherwise be traced without an end.
     """
@@ -239,7 +250,29 @@ def deep_within(builder: Scope | None, *purposes: str) -> bool:
     while builder is not None:
         depth += builder.purpose in purposes
         builder = builder.outer
-    return depth >= DEPTH
+    return depth >= limit
+
+
+def orders_around(builder: Scope | None) -> int:
+    """How many derivatives of derivatives are being traced around the outermost rule.
+
+    Those within a rule do not count: it may differentiate itself, without an end.
+    """
+    orders = 0
+    while builder is not None:
+        orders = 0 if isinstance(builder.purpose, Purpose) else orders
+        orders += builder.differentiates
+        builder = builder.outer
+    return orders
+
+
+def rules_under_way(builder: Scope | None) -> int:
+    """How many rules are being traced, one inside the other."""
+    depth = 0
+    while builder is not None:
+        depth += isinstance(builder.purpose, Purpose)
+        builder = builder.outer
+    return depth
 
 
 def matching_leaves(

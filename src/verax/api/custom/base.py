@@ -11,22 +11,26 @@ import functools
 import gc
 import inspect
 from collections.abc import Callable, Sequence
+from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final
 from weakref import ReferenceType, ref
 
 from attrs import field, frozen
 
 from verax.api.custom.arguments import (
-    Held,
     Positions,
     SortedArguments,
     deep_within,
     held_positions,
     matching_leaves,
+    orders_around,
     reads_tracers,
-    signature_of,
+    rules_under_way,
     sort_arguments,
 )
+from verax.api.custom.home import Home, at_home, kept_in
+from verax.api.custom.snapshots import Snapshot, snapshot, snapshots_at
 from verax.api.custom.tracing import in_type, trace_body
 from verax.api.tracing.apply import current_builder, is_tracing
 from verax.api.tracing.argument_names import function_name
@@ -42,11 +46,44 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import AbstractValueError
-from verax.rules.values.state import Context, current_context
+from verax.rules.values.memo import memo
+from verax.rules.values.state import Context, current_context, entered
 
 type Mask = tuple[bool, ...]
-RULES = 1 << 12
-"""How many traces of its rules a function keeps."""
+
+
+class When(Enum):
+    """When rules are traced.
+
+    Those that capture tracers mean something only where the function is called. Those
+    that may read what changes mean then what they are to mean; if they cannot be
+    traced there, whoever needs them says why.
+    """
+
+    NEEDED = "needed"
+    CALLED = "called"
+    CALLED_IF_SOUND = "called, if sound"
+
+
+DEPTHS: Final = MappingProxyType(
+    {When.NEEDED: 3, When.CALLED: 3, When.CALLED_IF_SOUND: 2}
+)
+"""How often a rule is traced inside itself: such a rule has one more derivative.
+
+Where it is traced at its call, as often as derivatives are taken around, if more.
+"""
+
+
+NESTED: Final = 4
+"""How deep in traces of rules another is traced that may as well wait.
+
+A rule may call a function that is made for it, whose rule calls another, for ever: the
+derivatives of a derivative. Each has another name, so no count by name would end it.
+"""
+
+
+RULES: Final = 1 << 11
+"""How many traces of rules that hold nothing are kept."""
 
 
 class Weights:
@@ -71,40 +108,6 @@ class Weights:
 WEIGHTS: Final = Weights(1 << 25)
 
 
-class Home:
-    """A function with rules of its own; what became of them is kept here.
-
-    So the traces of rules, and the arrays that these captured, die with the function.
-    """
-
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        self.fun = fun
-        self.traced: dict[object, Any] = {}
-        self.weighed = False
-
-    @functools.cached_property
-    def signature(self) -> inspect.Signature | None:
-        """The signature of the function; None if it does not say what it takes."""
-        return signature_of(self.fun)
-
-    def clear_cache(self) -> None:
-        """Forget how the rules were traced."""
-        self.traced.clear()
-
-
-def at_home[R](home: Home | None, what: Callable[..., R], *key: Any) -> R:
-    """`what(*key)`, kept by the function `home` if that still exists."""
-    if home is None:
-        return what(*key)
-    traced = home.traced
-    found: R | None = traced.get((what, key))  # others may clear it meanwhile
-    if found is None:
-        if len(traced) >= RULES:
-            traced.clear()
-        found = traced[what, key] = what(*key)
-    return found
-
-
 @frozen(cache_hash=True, repr=False)
 class CallRules(ReprMixin):
     """The rules of one call: what tells them from others is what they are called with.
@@ -126,9 +129,23 @@ class CallRules(ReprMixin):
         return holds(self.functions) or any(map(tree_holds, (self.tree, self.out_tree)))
 
     @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
-        """The rules as the user gave them."""
+    def functions(self) -> tuple[Snapshot, ...]:
+        """The rules as they were when the function was called."""
         raise NotImplementedError
+
+    def kept[R](self, what: Callable[..., R], *key: Any) -> R:
+        """`what(self, *key)`, kept for all rules that mean the same.
+
+        What the rules hold dies with the function to which they belong. Those that may
+        read what changes are kept for this call alone.
+        """
+        for part in self.functions:
+            if part.open:
+                return kept_in(part.traced, what, self, *key)
+        if self.transient:
+            return at_home(self.home(), what, self, *key)
+        with entered(self.context):
+            return shared(self.context, what, self, *key)
 
     def like_output(self, purpose: str, what: str, found: Any) -> list[Any]:
         """The leaves of what must have the structure of the output."""
@@ -142,16 +159,12 @@ class UserRules(CallRules):
 
     symbolic: bool = field(repr=False)
     positions: Positions = field(repr=False)
-    held: tuple[Held, ...] = field(repr=False)
+    held: tuple[Snapshot, ...] = field(repr=False)
 
     @property
     def transient(self) -> bool:
         """Whether memos must not keep the rules alive."""
         return super().transient or holds(self.held) or holds(self.positions)
-
-    def kept[R](self, what: Callable[..., R], *masks: Mask) -> R:
-        """`what(self, *masks)`, kept by the function to which the rules belong."""
-        return at_home(self.home(), what, self, *masks)
 
     @property
     def active(self) -> Mask:
@@ -177,6 +190,12 @@ class UserRules(CallRules):
             in_type(x, aval, f"output {i} of {purpose}", self.name)
             for i, (x, aval) in enumerate(zip(leaves, self.out_avals, strict=True))
         ]
+
+
+@memo(RULES)
+def shared[R](context: Context, what: Callable[..., R], *key: Any) -> R:
+    """What becomes of rules that hold nothing which must die with a function."""
+    return what(*key)
 
 
 def pair_of(purpose: str, what: str, found: Any) -> tuple[Any, Any]:
@@ -269,6 +288,7 @@ def inner_rule(outer: Any, name: str) -> Any:
 class CustomRules(Home):
     """A function with rules: how it is made, called, and bound as a method."""
 
+    parts = ("fun", "rules")
     kind = "custom"
 
     def __init__(
@@ -312,8 +332,8 @@ class CustomRules(Home):
 
     def user_rules[R: UserRules](
         self, kind: type[R], given: SortedArguments
-    ) -> tuple[R, Opened, bool]:
-        """The rules of a call, the function traced, and whether one of them captures.
+    ) -> tuple[R, Opened, When]:
+        """The rules of a call, the function traced, and when to trace the rules.
 
         `kind` takes the fields of `UserRules`, then the rules.
         """
@@ -321,6 +341,8 @@ class CustomRules(Home):
         if not self.weighed:
             self.weighed = True
             WEIGHTS.add(body.captured)
+        rules = snapshots_at(self, self.rules)
+        held = tuple([snapshot(x.value)[0] for x in given.held])
         user = kind(
             function_name(self.fun),
             given.tree,
@@ -331,11 +353,19 @@ class CustomRules(Home):
             ref(self),
             self.symbolic_zeros,
             given.positions,
-            given.held,
-            *self.rules,
+            held,
+            *rules,
         )
         captures = body.reads_tracers or given.held_tracers
-        return user, body, bool(captures or any(map(reads_tracers, self.rules)))
+        if captures or any(map(reads_tracers, self.rules)):
+            return user, body, When.CALLED
+        looks = (*rules, *held)
+        if any([x.captures for x in looks]):
+            return user, body, When.CALLED
+        # Which zeros are symbolic is known where the rule is needed.
+        if self.symbolic_zeros or not any([x.open for x in looks]):
+            return user, body, When.NEEDED
+        return user, body, When.CALLED_IF_SOUND
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
@@ -343,49 +373,70 @@ class CustomRules(Home):
         return functools.partial(self.__call__, instance)
 
 
-def waiting_rule[U, S](
-    user: U,
-    purposes: Sequence[str],
-    body: Opened,
-    captures: bool,
-    shifted: Callable[[U, tuple[ShapedArray, ...]], S],
-    nonzero: Mask,
-    probe: Callable[[Mask], object],
-) -> tuple[U | S, tuple[Any, ...], Jaxpr] | None:
+def waiting_rule[U: UserRules, S](
+    user: U, body: Opened, shifted: Callable[[U, tuple[ShapedArray, ...]], S]
+) -> tuple[U | S, tuple[Any, ...], Jaxpr]:
     """The rule of an equation, what the function captures, and the function.
 
-    `nonzero` marks the arguments that can have tangents here. None if the rule must be
-    traced now: it captures tracers, or it branches on values at hand, so that `probe`,
-    which traces it without them, fails. `shifted` makes a rule for a function that
-    captures; there the rule is not traced again, because it is being traced too often
-    already.
+    `shifted` makes a rule for a function that captures.
+    """
+    avals = body.captured_avals
+    return shifted(user, avals) if avals else user, body.captured, body.jaxpr
+
+
+def can_wait(
+    purposes: Sequence[str], when: When, nonzero: Mask, probe: Callable[[Mask], object]
+) -> bool:
+    """Whether a rule can be traced when it is needed.
+
+    `nonzero` marks the arguments that can have tangents here. A rule is traced now if
+    it captures tracers, or may read what changes, or branches on values at hand, so
+    that `probe`, which traces it without them, fails. Where it is being traced too
+    often already, it is not traced again.
     """
     builder = current_builder()
-    avals = body.captured_avals
-    rule = shifted(user, avals) if avals else user
-    found = rule, body.captured, body.jaxpr
-    if builder is None or deep_within(builder, *purposes):
-        return found
-    if captures:
-        return None
+    if builder is None:
+        return True
+    orders = 0 if when is When.NEEDED else orders_around(builder)
+    if deep_within(builder, max(DEPTHS[when], orders), *purposes):
+        return True
+    if when is When.CALLED:
+        return False
+    if when is When.CALLED_IF_SOUND:
+        return not any(nonzero) or rules_under_way(builder) >= max(NESTED, orders)
     if builder.oracle is None or not any(nonzero):
-        return found
+        return True
     try:
         probe(nonzero)
     except (AbstractValueError, LeakedTracer):
-        return None
+        return False
     except Exception:  # it may be one for other tangents than those due
-        return found
-    return found
+        return True
+    return True
 
 
-def movable(user: UserRules, leaves: Sequence[object], captures: bool) -> Mask:
+def at_the_call[R, S](
+    when: When, traced: Callable[[], R], waits: Callable[[], S]
+) -> R | S:
+    """The rule as it is traced now, or one that waits where that fails.
+
+    A program may never be differentiated: an error is one for who differentiates it.
+    """
+    if when is not When.CALLED_IF_SOUND:
+        return traced()
+    try:
+        return traced()
+    except Exception:
+        return waits()
+
+
+def movable(user: UserRules, leaves: Sequence[object], when: When) -> Mask:
     """The arguments of a call that can have tangents, as far as the trace knows.
 
     It is not asked about rules that wait, and so will see which tangents there are.
     """
     builder = current_builder()
-    if builder is None or not (captures or builder.oracle is not None):
+    if builder is None or (when is When.NEEDED and builder.oracle is None):
         return user.active
     flags = zip(user.active, can_move(builder, leaves), strict=True)
     return tuple([active and moves for active, moves in flags])

@@ -132,31 +132,32 @@ def closure_convert(
     avals = struct_avals(leaves)
     describe = describe_arguments(fun, tree)
     traced = trace(fun, tree, avals, "closure_convert", describe=describe)
-    hoisted = [is_inexact(x.aval.dtype) for x in traced.captured]
+    hoisted = tuple([is_inexact(x.aval.dtype) for x in traced.captured])
     constants = [x for x, flag in zip(traced.captured, hoisted, strict=True) if flag]
-    expected = tree.children()[0]
+    kept = tuple([x for x, f in zip(traced.captured, hoisted, strict=True) if not f])
+    # What it closes over cannot change, so rules that call it need not be traced at
+    # each call.
+    jaxpr, out_tree, name = traced.jaxpr, traced.out_tree, function_name(fun)
+    expected, hoists = tree.children()[0], len(constants)
 
     def converted(*args: Any) -> Any:
-        count = len(args) - len(constants)
-        given, rest = args[:count], iter(args[count:])
+        count = len(args) - hoists
+        given, rest, others = args[:count], iter(args[count:]), iter(kept)
         found = matching_leaves(
             "The inputs to the closure produced by closure_convert",
             "arguments",
             expected,
-            function_name(fun),
+            name,
             given,
         )
-        ins = [
-            next(rest) if flag else x
-            for x, flag in zip(traced.captured, hoisted, strict=True)
-        ]
+        ins = [next(rest) if flag else next(others) for flag in hoisted]
         typed = [
             ENGINE.core.convert(x, a.dtype, a.weak_type)
-            for x, a in zip([*ins, *found], traced.jaxpr.in_avals, strict=True)
+            for x, a in zip([*ins, *found], jaxpr.in_avals, strict=True)
         ]
-        return result_tree(traced.out_tree, apply(traced.jaxpr, typed))
+        return result_tree(out_tree, apply(jaxpr, typed))
 
-    return converted, list(constants)
+    return converted, constants
 
 
 def linear_call(

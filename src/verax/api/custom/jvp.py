@@ -14,6 +14,7 @@ from typing import Any
 from attrs import field, frozen
 
 from verax.api.custom.arguments import (
+    Purpose,
     SortedArguments,
     describe_type,
     leaf_type,
@@ -23,12 +24,16 @@ from verax.api.custom.base import (
     CustomRules,
     Mask,
     UserRules,
+    When,
+    at_the_call,
     called,
+    can_wait,
     movable,
     on_its_own,
     pair_of,
     waiting_rule,
 )
+from verax.api.custom.snapshots import Snapshot
 from verax.api.custom.tracing import (
     SymbolicZero,
     after_captured,
@@ -60,22 +65,24 @@ from verax.rules.values.state import entered
 class UserJvp(UserRules):
     """A rule of the user's, for the calls with arguments of some types."""
 
-    rule: Callable[..., Any] = field(repr=False)
+    rule: Snapshot = field(repr=False)
 
     @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
+    def functions(self) -> tuple[Snapshot, ...]:
         """See `CallRules.functions`."""
         return (self.rule,)
 
     @property
     def purpose(self) -> str:
         """The name of the rule in messages."""
-        return f"the jvp rule of {self.name}"
+        return Purpose(f"the jvp rule of {self.name}")
 
     @property
     def title(self) -> str:
         """The rule in messages about what it returned."""
-        return f"Custom JVP rule {function_name(self.rule)} for function {self.name}"
+        return (
+            f"Custom JVP rule {function_name(self.rule.value)} for function {self.name}"
+        )
 
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """See `JvpRule.pushed`."""
@@ -119,7 +126,7 @@ class UserJvp(UserRules):
         held = "the nondifferentiable arguments, " if self.held else ""
         takes = f"{held}the primals and the tangents"
         args = (*self.held_values, primals_in, tangents_in)
-        found = called(self.rule, self.purpose, takes, args)
+        found = called(self.rule.value, self.purpose, takes, args)
         return self.checked(*pair_of(self.title, "output, output tangent", found))
 
     def checked(self, out: Any, tangent: Any) -> tuple[list[Any], Mask]:
@@ -234,8 +241,8 @@ class custom_jvp(CustomRules):
 
     def bind(self, given: SortedArguments) -> Any:
         """Write the call as an equation of the current trace."""
-        user, body, captures = self.user_rules(UserJvp, given)
-        rule, captured, jaxpr = jvp_rule(user, body, given.leaves, captures)
+        user, body, when = self.user_rules(UserJvp, given)
+        rule, captured, jaxpr = jvp_rule(user, body, given.leaves, when)
         params = CustomJvpParams(user.name, len(captured), jaxpr, rule)
         outs = custom_jvp_call_p.bind(params, *captured, *given.leaves)
         return result_tree(body.out_tree, outs)
@@ -254,18 +261,27 @@ def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:
 
 
 def jvp_rule(
-    user: UserJvp, body: Opened, leaves: Sequence[Any], captures: bool
+    user: UserJvp, body: Opened, leaves: Sequence[Any], when: When
 ) -> tuple[JvpRule, tuple[Any, ...], Jaxpr]:
     """The rule of an equation, what it and the function capture, and the function.
 
-    A rule that captures tracers, or branches on values at hand, is traced now.
+    A rule that captures tracers, may read what changes, or branches on values at hand,
+    is traced now.
     """
-    nonzero = movable(user, leaves, captures)
-    found = waiting_rule(
-        user, (user.purpose,), body, captures, Shifted, nonzero, user.pushed
+    nonzero = movable(user, leaves, when)
+    if can_wait((user.purpose,), when, nonzero, user.pushed):
+        return waiting_rule(user, body, Shifted)
+    return at_the_call(
+        when,
+        lambda: traced_rule(user, body, nonzero, leaves),
+        lambda: waiting_rule(user, body, Shifted),
     )
-    if found is not None:
-        return found
+
+
+def traced_rule(
+    user: UserJvp, body: Opened, nonzero: Mask, leaves: Sequence[Any]
+) -> tuple[TracedJvp, tuple[Any, ...], Jaxpr]:
+    """The rule traced now; what it captures becomes operands."""
     builder = current_builder()
     values = None
     if builder is not None and builder.oracle is not None:

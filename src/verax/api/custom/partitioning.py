@@ -14,19 +14,20 @@ from weakref import ref
 from attrs import field, frozen
 
 from verax.api.custom.arguments import (
-    Held,
     SortedArguments,
     held_positions,
     matching_leaves,
     sort_arguments,
 )
-from verax.api.custom.base import CallRules, Home, called, inner_rule
+from verax.api.custom.base import CallRules, called, inner_rule
+from verax.api.custom.home import Home
 from verax.api.custom.sharding_rules import (
     KINDS,
     SdyShardingRule,
     rule_text,
     str_to_sdy_sharding_rule,
 )
+from verax.api.custom.snapshots import Snapshot, snapshot, snapshots_at
 from verax.api.custom.tracing import trace_body
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import ShapeDtypeStruct
@@ -54,14 +55,14 @@ type Factors = str | SdyShardingRule | Callable[..., Any]
 class UserPartition(CallRules):
     """The rule of a call; `statics` are the arguments that it is called with first."""
 
-    rule: Callable[..., Any] = field(repr=False)
-    sharding_rule: SdyShardingRule | Callable[..., Any] | None = field(repr=False)
-    statics: tuple[Held, ...] = field(repr=False)
+    rule: Snapshot = field(repr=False)
+    sharding_rule: Snapshot = field(repr=False)
+    statics: tuple[Snapshot, ...] = field(repr=False)
 
     @property
-    def functions(self) -> tuple[Any, ...]:
+    def functions(self) -> tuple[Snapshot, ...]:
         """See `CallRules.functions`."""
-        return (self.rule, self.sharding_rule, self.statics)
+        return (self.rule, self.sharding_rule, *self.statics)
 
     @property
     def purpose(self) -> str:
@@ -79,7 +80,7 @@ class UserPartition(CallRules):
         Raises:
             ValueError: a function returned something else than a rule.
         """
-        rule: object = self.sharding_rule
+        rule: object = self.sharding_rule.value
         options: dict[str, Any] = {}
         if callable(rule):
             with entered(self.context), interpreting(STATE.eager):
@@ -119,7 +120,7 @@ class UserPartition(CallRules):
         """
         with entered(self.context), interpreting(STATE.eager):
             found = called(
-                self.rule,
+                self.rule.value,
                 self.purpose,
                 "the static arguments, the mesh, the arguments and the result",
                 (
@@ -252,6 +253,7 @@ class custom_partitioning(Home):
     """
 
     __module__ = "verax.experimental.custom_partitioning"
+    parts = ("fun", "partition", "sharding_rule")
 
     def __init__(
         self, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
@@ -362,6 +364,7 @@ class custom_partitioning(Home):
         assert self.partition is not None
         body, avals = trace_body(self.fun, given)
         values = dict(zip(self.held, given.held, strict=True))
+        rule, sharding = snapshots_at(self, (self.partition, self.sharding_rule))
         user = UserPartition(
             function_name(self.fun),
             given.tree,
@@ -370,9 +373,9 @@ class custom_partitioning(Home):
             body.jaxpr.out_avals,
             current_context(),
             ref(self),
-            self.partition,
-            self.sharding_rule,
-            tuple([values[i] for i in self.static_argnums]),
+            rule,
+            sharding,
+            tuple([snapshot(values[i].value)[0] for i in self.static_argnums]),
         )
         params = PartitioningParams(user.name, len(body.captured), body.jaxpr, user)
         outs = custom_partitioning_p.bind(params, *body.captured, *given.leaves)

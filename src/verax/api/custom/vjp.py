@@ -14,6 +14,7 @@ import numpy as np
 from attrs import field, frozen
 
 from verax.api.custom.arguments import (
+    Purpose,
     SortedArguments,
     describe_type,
     leaf_type,
@@ -23,12 +24,16 @@ from verax.api.custom.base import (
     CustomRules,
     Mask,
     UserRules,
+    When,
+    at_the_call,
     called,
+    can_wait,
     movable,
     on_its_own,
     pair_of,
     waiting_rule,
 )
+from verax.api.custom.snapshots import Snapshot
 from verax.api.custom.tracing import (
     CustomVJPPrimal,
     SymbolicZero,
@@ -69,33 +74,35 @@ from verax.rules.values.typed import NotAnArray, described
 class UserVjp(UserRules):
     """A pair of rules, for the calls with arguments of some types."""
 
-    fwd: Callable[..., Any] = field(repr=False)
-    bwd: Callable[..., Any] = field(repr=False)
+    fwd: Snapshot = field(repr=False)
+    bwd: Snapshot = field(repr=False)
 
     @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
+    def functions(self) -> tuple[Snapshot, ...]:
         """See `CallRules.functions`."""
         return self.fwd, self.bwd
 
     @property
     def purpose(self) -> str:
         """The name of the forward rule in messages."""
-        return f"the fwd rule of {self.name}"
+        return Purpose(f"the fwd rule of {self.name}")
 
     @property
     def backward_purpose(self) -> str:
         """The name of the backward rule in messages."""
-        return f"the bwd rule of {self.name}"
+        return Purpose(f"the bwd rule of {self.name}")
 
     @property
     def forward_title(self) -> str:
         """The forward rule in messages about what it returned."""
-        return f"Custom VJP fwd rule {function_name(self.fwd)} for function {self.name}"
+        rule = function_name(self.fwd.value)
+        return f"Custom VJP fwd rule {rule} for function {self.name}"
 
     @property
     def backward_title(self) -> str:
         """The backward rule in messages about what it returned."""
-        return f"Custom VJP bwd rule {function_name(self.bwd)} for function {self.name}"
+        rule = function_name(self.bwd.value)
+        return f"Custom VJP bwd rule {rule} for function {self.name}"
 
     def forward(self, nonzero: Mask) -> Jaxpr:
         """See `VjpRule.forward`."""
@@ -136,7 +143,7 @@ class UserVjp(UserRules):
         pair = pair_of(
             self.forward_title,
             "output, residuals",
-            called(self.fwd, self.purpose, f"what {self.name} takes", args),
+            called(self.fwd.value, self.purpose, f"what {self.name} takes", args),
         )
         residuals, rest = split_leaves(pair[1], is_residual)
         what = "a pair (output, residuals), the output"
@@ -184,7 +191,7 @@ class UserVjp(UserRules):
         held = "the nondifferentiable arguments, " if self.held else ""
         takes = f"{held}the residuals and the cotangent of the output"
         args = (*self.held_values, residuals, ct)
-        pulled = called(self.bwd, self.backward_purpose, takes, args)
+        pulled = called(self.bwd.value, self.backward_purpose, takes, args)
         leaves = self.cotangents(pulled)
         checked = [
             self.cotangent(i, leaf) if flag else None
@@ -252,6 +259,7 @@ class UserVjp(UserRules):
                 f"{self.backward_purpose} returned {describe_type(given)} as the "
                 f"cotangent of {self.argument(i)}, which is {describe_type(due)}"
             )
+        check_varies_alike(given, due, self.name, self.argument(i))
         return as_cotangent(ENGINE, ct, due)
 
     def argument(self, i: int) -> str:
@@ -261,6 +269,27 @@ class UserVjp(UserRules):
         held, number = self.positions.held, int(first.idx)
         others = [k for k in range(number + len(held) + 1) if k not in held]
         return f"argument {others[number]}{''.join(map(str, rest))} of {self.name}"
+
+
+def check_varies_alike(
+    given: ShapedArray, due: ShapedArray, name: str, argument: str
+) -> None:
+    """Raise ValueError unless a cotangent varies along the same axes as its primal."""
+    if given.vma == due.vma:
+        return
+    extra, missing = sorted(given.vma - due.vma), sorted(due.vma - given.vma)
+    advice = (
+        f"sum it over {', '.join(extra)}, where all devices have the same value of the "
+        "argument (verax.lax.psum)"
+        if extra
+        else f"if it is right, say so: verax.lax.pcast(..., {tuple(missing)}, "
+        "to='varying')"
+    )
+    raise ValueError(
+        f"Custom VJP bwd rule attached to {name} must produce an output with the same "
+        "type as the args tuple of the primal function, but its cotangent of "
+        f"{argument} is {given} and not {due}: {advice}"
+    )
 
 
 def is_residual(x: object) -> bool:
@@ -349,35 +378,32 @@ class custom_vjp(CustomRules):
 
     def bind(self, given: SortedArguments) -> Any:
         """Write the call as an equation of the current trace."""
-        user, body, captures = self.user_rules(UserVjp, given)
-        rule, captured, jaxpr = vjp_rule(user, body, given.leaves, captures)
+        user, body, when = self.user_rules(UserVjp, given)
+        rule, captured, jaxpr = vjp_rule(user, body, given.leaves, when)
         params = CustomVjpParams(user.name, len(captured), jaxpr, rule)
         outs = custom_vjp_call_p.bind(params, *captured, *given.leaves)
         return result_tree(body.out_tree, outs)
 
 
 def vjp_rule(
-    user: UserVjp, body: Opened, leaves: Sequence[Any], captures: bool
+    user: UserVjp, body: Opened, leaves: Sequence[Any], when: When
 ) -> tuple[VjpRule, tuple[Any, ...], Jaxpr]:
     """The rules of an equation, what they and the function capture, and the function.
 
-    Rules that capture tracers, or branch on values at hand, are traced now.
+    Rules that capture tracers, may read what changes, or branch on values at hand, are
+    traced now.
     """
-    nonzero = movable(user, leaves, captures)
-    found = waiting_rule(
-        user,
-        (user.purpose, user.backward_purpose),
-        body,
-        captures,
-        Shifted,
-        nonzero,
-        lambda mask: user.backward(mask, user.out_active),
-    )
-    if found is not None:
-        return found
+    nonzero = movable(user, leaves, when)
+    purposes = (user.purpose, user.backward_purpose)
+    if can_wait(purposes, when, nonzero, lambda m: user.backward(m, user.out_active)):
+        return waiting_rule(user, body, Shifted)
     builder = current_builder()
     concrete = builder is not None and builder.oracle is not None
-    return traced_rule(user, body, nonzero, leaves if concrete else None)
+    return at_the_call(
+        when,
+        lambda: traced_rule(user, body, nonzero, leaves if concrete else None),
+        lambda: waiting_rule(user, body, Shifted),
+    )
 
 
 def traced_rule(

@@ -20,13 +20,13 @@ from verax.api.custom.arguments import (
 )
 from verax.api.custom.base import (
     CallRules,
-    Home,
-    at_home,
     call_eagerly,
     called,
     inner_rule,
     pair_of,
 )
+from verax.api.custom.home import Home
+from verax.api.custom.snapshots import Snapshot, snapshots_at
 from verax.api.custom.tracing import fits, trace_body
 from verax.api.tracing.apply import ENGINE, is_tracing
 from verax.api.tracing.argument_names import function_name
@@ -49,10 +49,10 @@ type Mask = tuple[bool, ...]
 class UserVmap(CallRules):
     """A batching rule, for the calls with arguments of some types."""
 
-    rule: Callable[..., Any] = field(repr=False)
+    rule: Snapshot = field(repr=False)
 
     @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
+    def functions(self) -> tuple[Snapshot, ...]:
         """See `CallRules.functions`."""
         return (self.rule,)
 
@@ -63,7 +63,7 @@ class UserVmap(CallRules):
 
     def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
         """See `VmapRule.batched`."""
-        return at_home(self.home(), traced_batch, self, size, in_batched)
+        return self.kept(traced_batch, size, in_batched)
 
     def call(
         self, size: int, in_batched: Mask, leaves: tuple[Any, ...]
@@ -72,7 +72,7 @@ class UserVmap(CallRules):
         flags = list(self.tree.unflatten(in_batched))
         args = (size, flags, *self.tree.unflatten(leaves))
         takes = f"the axis size, which arguments are batched and what {self.name} takes"
-        found = called(self.rule, self.purpose, takes, args)
+        found = called(self.rule.value, self.purpose, takes, args)
         pair = pair_of(self.purpose, "output, output batched", found)
         outs = self.like_output(self.purpose, "the output", pair[0])
         marks = self.like_output(self.purpose, "out_batched", pair[1])
@@ -145,6 +145,7 @@ class custom_vmap(Home):
     """
 
     __module__ = "verax.custom_batching"
+    parts = ("fun", "rule")
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         look_like(self, fun)  # copies what the function within has
@@ -180,7 +181,7 @@ class custom_vmap(Home):
             body.jaxpr.out_avals,
             current_context(),
             ref(self),
-            self.rule,
+            snapshots_at(self, (self.rule,))[0],
         )
         params = CustomVmapParams(user.name, len(body.captured), body.jaxpr, user)
         outs = custom_vmap_call_p.bind(params, *body.captured, *given.leaves)

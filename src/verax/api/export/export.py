@@ -32,10 +32,12 @@ from verax.api.trees.pytrees import keystr
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend import pytrees
 from verax.backend.lowering.lower import lower
+from verax.backend.lowering.mlir_text import mlir_type
 from verax.backend.lowering.refine import refined
 from verax.backend.lowering.stablehlo_io import (
     custom_targets,
     from_portable,
+    signature,
     to_portable,
 )
 from verax.backend.pytrees import PyTreeDef
@@ -43,7 +45,7 @@ from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32, is_inexact
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.records import ReprMixin
+from verax.ir.records import ReprMixin, Unchanging
 from verax.ir.text.printer import aval_text
 from verax.ir.text.words import aval_of_word
 from verax.ops.calls.call_exported import (
@@ -110,7 +112,7 @@ class DisabledSafetyCheck(ReprMixin):
 
 
 @frozen(eq=False, kw_only=True, repr=False)
-class Exported(ReprMixin):
+class Exported(Unchanging, ReprMixin):
     """A function as a StableHLO module, with all that a caller needs to know.
 
     `in_tree` is the structure of (args, kwargs); `in_avals` and `out_avals` are the
@@ -175,7 +177,22 @@ class Exported(ReprMixin):
 
     @cached_property
     def text(self) -> str:
-        return from_portable(self.mlir_module_serialized)
+        """The module as text, which takes and returns what was exported.
+
+        Raises:
+            ValueError: it does not, or this jaxlib cannot read it.
+        """
+        text = from_portable(self.mlir_module_serialized)
+        extra = (PLATFORM_NUMBER,) if self.uses_global_constants else ()
+        ins = (*extra, *[self.in_avals[i] for i in self.module_kept_var_idx])
+        due = tuple(map(mlir_type, ins)), tuple(map(mlir_type, self.out_avals))
+        if (found := signature(text)) != due:
+            raise ValueError(
+                f"the module of the exported function {self.fun_name} is one of "
+                f"{arrow(*found)}, but its description says {arrow(*due)}: the file "
+                "was altered"
+            )
+        return text
 
     def has_vjp(self) -> bool:
         """Whether there is a derivative."""
@@ -295,6 +312,11 @@ class Exported(ReprMixin):
         with interpreting(EAGER):
             params = params_of(self, tuple(map(aval_of, arrays)))
             return [x.stored() for x in call_exported_p.bind(params, *arrays)]
+
+
+def arrow(ins: Sequence[str], outs: Sequence[str]) -> str:
+    """The type of a function."""
+    return f"({', '.join(ins)}) -> ({', '.join(outs)})"
 
 
 def fits(aval: ShapedArray, due: ShapedArray) -> bool:

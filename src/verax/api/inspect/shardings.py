@@ -32,9 +32,8 @@ from verax.ir.avals import ShapedArray
 from verax.ir.meshes import BaseMesh, TypeSharding
 from verax.ir.records import ReprMixin
 from verax.ops.calls.inspect_sharding import InspectParams, inspect_sharding_p
-from verax.rules.rows.builder import Tracer
+from verax.rules.rows.builder import Tracer, program
 from verax.rules.rows.emitter import Part
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE, interpreting
 from verax.rules.values.typed import check_callable, described

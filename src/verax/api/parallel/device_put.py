@@ -32,7 +32,7 @@ from verax.backend.arrays.placed import (
     put,
 )
 from verax.backend.eager.guarded import is_guarded
-from verax.backend.placement.mesh import Mesh, PartitionSpec
+from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
 from verax.backend.placement.sharding import (
     MemorySpace,
     NamedSharding,
@@ -49,7 +49,7 @@ from verax.ops.structure.memories import in_memory
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import STATE, UNCHANGED, State, changing
+from verax.rules.values.state import STATE, UNCHANGED, State, asked_dtype, changing
 from verax.rules.values.typed import described, shown
 
 
@@ -416,7 +416,8 @@ def stored_part(found: Any, dtype: DTypeLike | None) -> tuple[np.ndarray, Shaped
     if isinstance(found, Array) and is_extended(found.aval.dtype):
         return found.stored(), found.aval
     values = np.asarray(found)
-    own = canonical(as_dtype(dtype or values.dtype), STATE.enable_x64)
+    named = as_dtype(dtype or values.dtype)
+    own = asked_dtype(named) if dtype else canonical(named, STATE.enable_x64)
     stored = np.array(values, stored_dtype(own), order="C")
     return stored, ShapedArray(stored.shape, own)
 
@@ -477,8 +478,24 @@ def is_said(place: Sharding) -> bool:
 
 
 def check_explicit(place: Sharding, x: Array) -> None:
-    """Raise AssertionError unless explicit axes split an array as a place says."""
-    if not is_said(place):
+    """Raise unless a constraint says nothing of explicit axes that types do not say.
+
+    Raises:
+        AssertionError: it does, and all axes of the mesh in force are explicit.
+        ValueError: it names an explicit axis, and they are not.
+    """
+    if not isinstance(place, NamedSharding):
+        return
+    around = current_mesh()
+    mapped = () if around is None else around.manual_axes
+    if taken := [a for a in mapped if a not in place.replicated_axes]:
+        raise ValueError(
+            f"{place.spec} passed to with_sharding_constraint contains a manual axes "
+            f"{taken[0]!r} of mesh {around}: along it the shard_map around says itself "
+            "how values are split"
+        )
+    if around is None or not around.are_all_axes_explicit:
+        check_auto(place)
         return
     due = x.aval.update(sharding=place)
     if due is not x.aval:
@@ -490,20 +507,35 @@ def check_explicit(place: Sharding, x: Array) -> None:
         )
 
 
+def check_auto(place: NamedSharding) -> None:
+    """Raise ValueError unless the compiler decides along the axes of a constraint."""
+    named = set(place.mesh.axis_names) - place.replicated_axes
+    if named <= set(place.mesh.auto_axes):
+        return
+    raise ValueError(
+        "The spec of NamedSharding passed to with_sharding_constraint can only refer "
+        f"to Auto axes of the mesh. Got spec={place.spec} and mesh={place.mesh}. Along "
+        "explicit axes use verax.sharding.reshard; where the compiler shall decide, "
+        "make the mesh with axis_types=(AxisType.Auto, ...)"
+    )
+
+
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """The tree with its values constrained to `shardings`, a prefix tree of it.
 
     In a trace this is an equation, which derivatives and `vmap` keep; outside the
-    arrays are moved. Along explicit mesh axes it asserts what types say already.
+    arrays are moved. The axes that it names are `Auto`; but if all axes of the mesh in
+    force are explicit, it asserts what types say already.
 
     Raises:
         AssertionError: explicit axes split a leaf otherwise; see `sharding.reshard`.
         TypeError: a leaf is not an array, or a place is none.
-        ValueError: an array cannot lie so, or a spec has no mesh.
+        ValueError: an array cannot lie so, or a spec has no mesh or names an axis that
+            is not `Auto`.
 
     >>> import verax, verax.numpy as vnp
-    >>> from verax.sharding import NamedSharding, PartitionSpec as P
-    >>> place = NamedSharding(verax.make_mesh((1,), ("x",)), P("x"))
+    >>> from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    >>> place = NamedSharding(verax.make_mesh((1,), ("x",), (AxisType.Auto,)), P("x"))
     >>> verax.jit(lambda x: with_sharding_constraint(x, place))(vnp.ones(2)).tolist()
     [1.0, 1.0]
     """
@@ -515,10 +547,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if place is not None:
             check_place(place, array, f"{what}: an array")
             check_explicit(place, array)
+    free = tuple([None if p is None or is_said(p) else p for p in places])
     if is_tracing():
-        pairs = zip(arrays, places, strict=True)
-        said = [None if p is None or is_said(p) else p for _, p in pairs]
-        return tree.unflatten(constrained(arrays, tuple(said)))
+        return tree.unflatten(constrained(arrays, free))
     return tree.unflatten(
-        [put_leaf(a, p, False, None) for a, p in zip(arrays, places, strict=True)]
+        [put_leaf(a, p, False, None) for a, p in zip(arrays, free, strict=True)]
     )

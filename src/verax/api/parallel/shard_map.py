@@ -11,39 +11,51 @@ import enum
 import functools
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
-from math import prod
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import PjitFunction
-from verax.api.sharding_args import constrained, place_entries
+from verax.api.parallel.parts import Parts, inside
+from verax.api.parallel.specs import Dealt, check_part, has_static, too_long
+from verax.api.sharding_args import place_entries
 from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.references import on_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import wraps
-from verax.api.vmap import axis_scope
+from verax.api.vmap import mesh_axis_scope
 from verax.backend import pytrees
 from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import (
-    UNCONSTRAINED,
     Mesh,
     PartitionSpec,
     current_mesh,
+    spec_with,
 )
-from verax.backend.placement.mesh_context import concrete_mesh, manual_axes
+from verax.backend.placement.mesh_context import (
+    concrete_mesh,
+    in_force,
+    manual_axes,
+)
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.programs.placement import leaf_name
 from verax.backend.results import result_tree
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.meshes import AxisType, Split
+from verax.ir.meshes import (
+    AxisType,
+    UnreducedKind,
+    mesh_known,
+    named_terms,
+    terms_along,
+    terms_of,
+)
 from verax.ir.records import ReprMixin
-from verax.ops.structure.reshard import retyped, split_by
-from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
-from verax.ops.structure.slicing import index_in_dim
+from verax.ops.parallel.sharding_constraint import sharding_constraint
+from verax.ops.structure.casts import retyped_along
+from verax.ops.structure.reshard import beside_manual, retyped
 from verax.rules.programs.batched import batch_to
 from verax.rules.rows.row import Axis, BatchAxis
 from verax.rules.values.array import Array
@@ -55,61 +67,11 @@ class Infer(enum.Enum):
     """Stands for specs that the types of the arguments say."""
 
     INFER = enum.auto()
+    AXES = enum.auto()
+    """What `smap` was not told."""
 
 
 INFER: Final = Infer.INFER
-
-
-@frozen(eq=False, repr=False)
-class Parts(ReprMixin):
-    """How one array is made of parts: the mesh, and the axes that split each dim."""
-
-    sharding: NamedSharding
-
-    @property
-    def mesh(self) -> Mesh:
-        return self.sharding.concrete
-
-    def free_elsewhere(self, ndim: int) -> NamedSharding:
-        """The sharding, with dimensions that are not split left to the compiler."""
-        entries = [split or UNCONSTRAINED for split in self.splits(ndim)]
-        return NamedSharding(self.mesh, PartitionSpec(*entries))
-
-    def splits(self, ndim: int) -> tuple[tuple[str, ...], ...]:
-        """The axes of each dimension, outermost first."""
-        given: tuple[Split, ...] = self.sharding.splits
-        return tuple([split or () for split in (*given, *[()] * (ndim - len(given)))])
-
-    def axes(self, ndim: int) -> tuple[str, ...]:
-        """The axes that are used, in the order of the mesh."""
-        used = {name for split in self.splits(ndim) for name in split}
-        return tuple([name for name in self.mesh.axis_names if name in used])
-
-    def parts(self, x: Array) -> Array:
-        """The parts, stacked along one new first dimension for each axis in use."""
-        sizes, splits = self.mesh.shape, self.splits(x.ndim)
-        shape: list[int] = []
-        place: dict[str, int] = {}
-        rest: list[int] = []
-        for n, split in zip(x.shape, splits, strict=True):
-            for name in split:
-                place[name] = len(shape)
-                shape.append(sizes[name])
-            rest.append(len(shape))
-            shape.append(n // prod([sizes[name] for name in split]))
-        order = [place[name] for name in self.axes(x.ndim)]
-        return transpose(reshape(x, shape), (*order, *rest))
-
-    def whole(self, x: Array, ndim: int) -> Array:
-        """The array of which `x` has the parts, stacked as `parts` does."""
-        axes, splits = self.axes(ndim), self.splits(ndim)
-        order: list[int] = []
-        shape: list[int] = []
-        for i, split in enumerate(splits):
-            places = [*[axes.index(name) for name in split], len(axes) + i]
-            order += places
-            shape.append(prod([x.shape[place] for place in places]))
-        return reshape(transpose(x, order), shape)
 
 
 def shard_map(
@@ -129,7 +91,8 @@ def shard_map(
     `in_specs`, the types of the arguments say it, if the axes are explicit. Along
     axes that the spec of a result does not name the result must be the same;
     `check_vma=False` takes the first without a check. `mesh` defaults to the one in
-    force (`verax.set_mesh`). `f` is mapped over `axis_names`, by default all axes;
+    force (`verax.set_mesh`). What has None as its spec is passed on as it is, and may
+    be anything. `f` is mapped over `axis_names`, by default all axes;
     along others it sees whole arrays, which the compiler splits.
 
     Raises:
@@ -147,17 +110,48 @@ def shard_map(
     >>> float(total(np.ones(8)))
     8.0
     """
+    options: dict[str, Any] = {
+        "out_specs": out_specs,
+        "mesh": mesh,
+        "axis_names": axis_names,
+        "check_vma": check_vma,
+    }
     if f is None:
-        return functools.partial(
-            shard_map,
-            mesh=mesh,
-            in_specs=in_specs,
-            out_specs=out_specs,
-            axis_names=axis_names,
-            check_vma=check_vma,
-        )
+        return functools.partial(shard_map, in_specs=in_specs, **options)
     check_call(f, in_specs, mesh, axis_names)
-    names, around = frozenset(axis_names), current_mesh()
+    if has_static(in_specs):
+        return dealing(f, in_specs, current_mesh(), options)
+    return mapping(f, in_specs, current_mesh(), **options)
+
+
+def dealing(
+    f: Callable[..., Any], in_specs: Any, around: Mesh | None, options: dict[str, Any]
+) -> Any:
+    """`shard_map` of those leaves of the arguments that have specs."""
+
+    @wraps(f)
+    def mapped(*args: Any) -> Any:
+        dealt = Dealt(f, in_specs, args)
+        rest = mapping(dealt.function, dealt.specs, around, **options)
+        return rest(*dealt.arrays)
+
+    return mapped
+
+
+def mapping(
+    f: Callable[..., Any],
+    in_specs: Any,
+    around: Mesh | None,
+    out_specs: Any,
+    mesh: Mesh | AbstractMesh | None,
+    axis_names: Collection[str],
+    check_vma: bool,
+) -> Any:
+    """`shard_map` where all leaves have specs; outside of traces it is compiled.
+
+    `around` is the mesh that was in force where the map was made.
+    """
+    names = frozenset(axis_names)
 
     def body(*args: Any) -> Any:
         chosen = chosen_mesh(mesh, around)  # what is in force belongs to jit's key
@@ -165,13 +159,30 @@ def shard_map(
         return Mapped(f, chosen, in_specs, out_specs, check_vma, axes)(*args)
 
     body.__name__ = function_name(f)
-    compiled: PjitFunction[..., Any] = jit(body)
+    places = out_places(mesh, out_specs, names)
+    compiled: PjitFunction[..., Any] = jit(body, out_shardings=places)
 
     @wraps(f)
     def mapped(*args: Any) -> Any:
         return compiled(*args) if not is_tracing() else body(*args)
 
     return mapped
+
+
+def out_places(mesh: object, specs: Any, names: Collection[str]) -> Any:
+    """How results of eager calls lie: as their specs say, also by axes of size 1.
+
+    None where something else says it: types, or the compiler along other axes.
+    """
+    if not isinstance(mesh, Mesh) or mesh.empty or names:
+        return None
+    if not mesh.are_all_axes_auto:
+        return None
+    leaves, tree = pytrees.flatten(specs)
+    try:
+        return tree.unflatten([NamedSharding(mesh, spec) for spec in leaves])
+    except (TypeError, ValueError):  # a call says what is wrong with them
+        return None
 
 
 def check_call(f: object, in_specs: object, mesh: object, axis_names: object) -> None:
@@ -218,7 +229,7 @@ def smap(
         )
     return shard_map(
         f,
-        in_specs=INFER
+        in_specs=Infer.AXES
         if in_axes is INFER
         else axis_specs("in_axes", in_axes, axis_name),
         out_specs=axis_specs("out_axes", out_axes, axis_name),
@@ -253,12 +264,12 @@ def chosen_mesh(mesh: Mesh | AbstractMesh | None, around: Mesh | None) -> Mesh:
         found = inner or around
         if found is None:
             raise ValueError(
-                "shard_map needs a mesh: pass mesh=, or call it within "
-                "`with verax.set_mesh(mesh):`"
+                "The context mesh cannot be empty where shard_map gets none: pass "
+                "mesh=, or call it within `with verax.set_mesh(mesh):`"
             )
         return found
     if mesh.empty:
-        raise ValueError("shard_map takes a mesh with axes, not an empty one")
+        raise ValueError(f"shard_map requires a non-empty mesh. Got {mesh}")
     chosen = concrete_mesh(mesh)
     if inner is not None and inner.axes == chosen.axes:
         return inner  # which knows the axes that an outer shard_map maps
@@ -274,8 +285,8 @@ def mapped_axes(mesh: Mesh, names: frozenset[str]) -> tuple[str, ...]:
     unknown = names.difference(mesh.axis_names)
     if unknown:
         raise ValueError(
-            f"shard_map got axis_names={set(names)}, but the axes of its mesh are "
-            f"{', '.join(mesh.axis_names)}"
+            f"shard_map requires axis_names={set(names)} to be a subset of "
+            f"mesh.axis_names={mesh.axis_names}"
         )
     outside = set(mesh.manual_axes)
     wanted = names or mesh.axis_names
@@ -287,20 +298,36 @@ def as_layouts(
 ) -> list[Parts]:
     """One spec for each leaf, on the mesh; None is for what nothing splits."""
     found = []
-    for spec in place_entries(what, specs, tree):
+    for spec in place_entries(f"shard_map {what}", specs, tree):
         if spec is not None and not isinstance(spec, PartitionSpec):
             raise TypeError(
                 f"shard_map {what} must be made of PartitionSpecs, not {shown(spec)}"
             )
-        parts = Parts(NamedSharding(mesh, spec or PartitionSpec()))
-        for name in parts.axes(0):
-            if name not in axes:
-                raise ValueError(
-                    f"shard_map {what} has {spec}, but maps over "
-                    f"{', '.join(axes)} and not over {name}"
-                )
-        found.append(parts)
+        given = PartitionSpec() if spec is None else spec
+        found.append(layout_of(what, mesh, axes, given))
     return found
+
+
+def layout_of(what: str, mesh: Mesh, axes: Sequence[str], spec: PartitionSpec) -> Parts:
+    """A spec on the mesh, whose axes are mapped.
+
+    Raises:
+        NotImplementedError: devices hold what makes the value otherwise than by a sum.
+        ValueError: it names an axis that is not mapped.
+    """
+    terms = named_terms(spec, mesh_known(mesh))
+    if terms.kind is not UnreducedKind.sum:
+        raise NotImplementedError(
+            f"shard_map takes values that are unreduced by a sum, but {what} has {spec}"
+        )
+    parts = Parts(NamedSharding(mesh, PartitionSpec(*spec)), terms)
+    for name in (*parts.axes(0), *spec.unreduced, *spec.reduced):
+        if name not in axes:
+            raise ValueError(
+                f"shard_map {what} argument must refer to an axis marked as manual "
+                f"({', '.join(axes)}), but {what} refers to {name!r}: {spec}"
+            )
+    return parts
 
 
 @frozen(eq=False, repr=False)
@@ -321,22 +348,30 @@ class Mapped(ReprMixin):
         describe = describe_arguments(self.f, tree)
         avals = leaf_avals(leaves, describe)
         layouts = self.in_layouts(args, avals)
-        local = []
         for i, (spread, aval) in enumerate(zip(layouts, avals, strict=True)):
-            spread.sharding.check(aval.shape, partial(leaf_name, describe, i))
-            whole = aval.with_explicit(None)
-            local.append(whole.with_shape(spread.sharding.shard_shape(aval.shape)))
+            what = partial(leaf_name, describe, i)
+            check_part(self.f, spread.sharding, aval.shape, what)
         sizes = [(name, self.mesh.shape[name]) for name in self.axes]
-        with axis_scope(sizes), manual_axes(self.mesh, self.axes):
+        with mesh_axis_scope(sizes, self.check), manual_axes(self.outer, self.axes):
+            local = [self.local(s, a) for s, a in zip(layouts, avals, strict=True)]
             traced = trace(self.f, tree, local, "shard_map", describe=describe)
         count = len(traced.jaxpr.outvars)
         outs = traced.out_tree.unflatten(range(count))
         results = as_layouts("out_specs", self.mesh, self.axes, self.out_specs, outs)
         program = on_values(traced, leaves, describe)
+        out_avals = program.jaxpr.out_avals
         # What references hold at the end lies as what they held before.
         given = [*[self.everywhere()] * len(program.captured), *layouts]
+        self.check_results(out_avals, results)
         results += [given[i] for i in program.written]
-        free = [retyped(as_array(leaf), None) for leaf in program.leaves]
+        results = [
+            self.typed_inside(s, a) for s, a in zip(results, out_avals, strict=True)
+        ]
+        outer = mesh_known(self.outer)
+        free = [
+            s.opened(as_array(leaf), outer)
+            for s, leaf in zip(layouts, program.leaves, strict=True)
+        ]
         placed = self.held(free, layouts)
         parts = [s.parts(x) for s, x in zip(layouts, placed, strict=True)]
         none: tuple[tuple[str, ...], ...] = ((),) * len(program.captured)
@@ -346,19 +381,82 @@ class Mapped(ReprMixin):
         wholes = [
             self.assembled(x, spread, axes, aval.shape)
             for x, spread, axes, aval in zip(
-                found, results, varying, program.jaxpr.out_avals, strict=True
+                found, results, varying, out_avals, strict=True
             )
         ]
-        lying = [self.typed(x, s) for x, s in zip(wholes, results, strict=True)]
-        own, finals = program.split(self.held(lying, results))
+        held = self.held(wholes, results)
+        lying = [
+            self.typed(s.closed(x, outer), s)
+            for x, s in zip(held, results, strict=True)
+        ]
+        own, finals = program.split(lying)
         program.write(finals)
         return result_tree(traced.out_tree, own)
 
+    def local(self, spread: Parts, aval: ShapedArray) -> ShapedArray:
+        """The type of one part, which varies along the axes that make the parts."""
+        shape = spread.sharding.shard_shape(aval.shape)
+        known = beside_manual(spread.inner, aval.explicit)
+        part = aval.with_shape(shape).with_explicit(known)
+        if not self.check:
+            return part
+        for axes, state in (
+            (spread.terms.unreduced, "unreduced"),
+            (spread.terms.reduced, "reduced"),
+            ([a for s in spread.splits(aval.ndim) for a in s], "varying"),
+        ):
+            part = retyped_along(part, tuple(axes), state, in_force())
+        return part
+
+    def check_results(
+        self, avals: Sequence[ShapedArray], spreads: Sequence[Parts]
+    ) -> None:
+        """Raise ValueError if a result is not what its spec says."""
+        if not self.check:
+            return
+        for i, (aval, spread) in enumerate(zip(avals, spreads, strict=False)):
+            named, seen = spread.axes(aval.ndim), aval.vma.intersection(self.axes)
+            if seen.difference(named):
+                raise self.differs(i, spread, named, seen)
+            own = terms_along(terms_of(aval.explicit), self.axes)
+            for kind in ("unreduced", "reduced"):
+                if set(getattr(own, kind)) != set(getattr(spread.terms, kind)):
+                    raise ValueError(
+                        f"out_specs passed to shard_map should be equal to the {kind} "
+                        f"present on the out_aval. Got out_specs={spread.spec} and "
+                        f"out_aval={aval}: make the sum (psum), or name the axis there"
+                    )
+
+    def differs(
+        self,
+        i: int | None,
+        spread: Parts,
+        named: Collection[str],
+        seen: Collection[str],
+    ) -> ValueError:
+        """The error of result i, or a reference, that varies where no spec names it."""
+        known, unnamed, found = (
+            ",".join([name for name in self.mesh.axis_names if name in axes])
+            for axes in (named, set(seen).difference(named), seen)
+        )
+        what = "what a reference holds" if i is None else f"result {i}"
+        return ValueError(
+            f"shard_map applied to the function {function_name(self.f)!r} was given "
+            "out_specs which require replication which can't be statically inferred: "
+            f"out_specs is {spread.spec} which implies that the corresponding "
+            f"output value is only varying across mesh axes {{{known}}} and not "
+            f"{{{unnamed}}}, but it was inferred to be possibly varying over "
+            f"{{{found}}}: {what} may differ along {unnamed}. Name the axis, reduce "
+            "over it (psum, pmean, "
+            "pmax, or all_gather with to='invarying'), or pass check_vma=False to take "
+            "what the first device has"
+        )
+
     @cached_property
     def mesh(self) -> Mesh:
-        """The mesh as the function sees it: no type says how it splits values."""
-        auto = dict.fromkeys(self.outer.explicit_axes, AxisType.Auto)
-        return self.outer.update_axis_types(auto)
+        """The mesh as programs of stacked parts see it: no type says how these lie."""
+        auto = [a for a in self.outer.explicit_axes if a in self.axes]
+        return self.outer.update_axis_types(dict.fromkeys(auto, AxisType.Auto))
 
     def in_layouts(
         self, args: tuple[Any, ...], avals: Sequence[ShapedArray]
@@ -367,70 +465,86 @@ class Mapped(ReprMixin):
 
         Raises:
             TypeError: neither says it.
+            ValueError: a spec says otherwise than a type which sums are to be made.
         """
         specs = tuple(self.in_specs) if type(self.in_specs) is list else self.in_specs
-        if specs is not INFER:
-            return as_layouts("in_specs", self.mesh, self.axes, specs, args)
-        if not set(self.axes) <= set(self.outer.explicit_axes):
+        if not isinstance(specs, Infer):
+            found = as_layouts("in_specs", self.mesh, self.axes, specs, args)
+        elif set(self.axes) <= set(self.outer.explicit_axes):
+            found = [
+                layout_of("in_specs", self.mesh, self.axes, self.spec_of(aval))
+                for aval in avals
+            ]
+        else:
+            said = "smap: in_axes" if specs is Infer.AXES else "shard_map: in_specs"
             raise TypeError(
-                "shard_map needs in_specs: a tree of PartitionSpecs for the arguments; "
+                f"{said} was not specified: "
                 "only along AxisType.Explicit axes do types say it, not along "
                 f"{', '.join(self.axes)} of {self.outer}"
             )
-        return [Parts(NamedSharding(self.mesh, self.spec_of(aval))) for aval in avals]
+        for aval, parts in zip(avals, found, strict=True):
+            own = terms_along(terms_of(aval.explicit), self.axes)
+            for kind in ("unreduced", "reduced"):
+                if set(getattr(own, kind)) != set(getattr(parts.terms, kind)):
+                    raise ValueError(
+                        f"in_specs containing {kind} {parts.spec} passed to shard_map "
+                        f"should be equal to the {kind} present on the in_aval {aval}: "
+                        "say it in in_specs, or verax.sharding.reshard the argument"
+                    )
+        return [self.typed_inside(s, a) for s, a in zip(found, avals, strict=True)]
+
+    def typed_inside(self, parts: Parts, aval: ShapedArray) -> Parts:
+        """The parts of what has this type, inside or outside."""
+        return evolve(parts, inner=inside(aval, mesh_known(self.mesh), self.axes))
 
     def spec_of(self, aval: ShapedArray) -> PartitionSpec:
-        """The mapped axes that split a value, as its type says."""
+        """The mapped axes that split a value, as its type says.
+
+        Raises:
+            ValueError: parts would not be next to each other.
+        """
         splits = () if aval.explicit is None else aval.explicit.splits
         known = [tuple([a for a in axes if a in self.axes]) for axes in splits]
-        return PartitionSpec(*[axes or None for axes in known])
+        for axes, own in zip(splits, known, strict=True):
+            if axes[: len(own)] != own:
+                raise ValueError(
+                    f"shard_map over {', '.join(self.axes)} cannot take {aval}: axes "
+                    "that are not mapped split a dimension outside of those that are; "
+                    "verax.sharding.reshard it, or pass in_specs"
+                )
+        terms = terms_along(terms_of(aval.explicit), self.axes)
+        return spec_with([axes or None for axes in known], terms)
 
     def typed(self, x: Array, spread: Parts) -> Array:
         """A result in whose type explicit axes stand."""
         if not self.outer.explicit_axes:
             return x
-        return split_by(x, NamedSharding(self.outer, spread.sharding.spec))
+        outer = mesh_known(self.outer)
+        return retyped(x, spread.outer_type(x.ndim, outer), outer)
 
     def everywhere(self) -> Parts:
         """The layout of what each part of the mesh has whole."""
         return Parts(NamedSharding(self.mesh, PartitionSpec()))
 
-    def held(self, xs: Sequence[Array], spreads: Sequence[Parts]) -> list[Any]:
-        """The arrays, each constrained to lie in its parts, unless types say it."""
-        if any([x.aval.explicit is not None for x in xs]):
-            return list(xs)
-        pairs = zip(xs, spreads, strict=True)
-        if len(self.axes) == len(self.mesh.axis_names):
-            return constrained(xs, tuple([spread.sharding for spread in spreads]))
-        return constrained(xs, tuple([s.free_elsewhere(x.ndim) for x, s in pairs]))
+    def held(self, xs: Sequence[Array], spreads: Sequence[Parts]) -> list[Array]:
+        """The stacks, each constrained to lie in its parts."""
+        return [
+            sharding_constraint(x, s.place(x.ndim - len(s.held), self.axes))
+            for x, s in zip(xs, spreads, strict=True)
+        ]
 
     def assembled(
         self, x: Array, spread: Parts, varying: Sequence[str], shape: Shape
     ) -> Array:
         """One result from its parts, which are stacked along the axes `varying`."""
         if len(spread.sharding.splits) > len(shape):
-            raise ValueError(
-                f"out_specs has {spread.sharding.spec} for a result whose parts have "
-                f"{len(shape)} dimensions"
-            )
+            name = function_name(self.f)
+            raise too_long(name, "out", spread.spec, "a result", shape)
         wanted = spread.axes(len(shape))
         extra = [name for name in varying if name not in wanted]
-        if extra and self.check:
-            raise ValueError(
-                f"a result of {function_name(self.f)} may differ along the mesh axis "
-                f"{extra[0]!r}, which its out_specs {spread.sharding.spec} does not "
-                "name: name the axis, reduce over it (psum, pmax, all_gather ...), or "
-                "pass check_vma=False to take the first"
-            )
-        kept = list(varying)
-        for name in extra:
-            x = index_in_dim(x, 0, kept.index(name), keepdims=False)
-            kept.remove(name)
-        sizes = tuple([self.mesh.shape[name] for name in wanted])
-        dims = [wanted.index(name) for name in kept]
-        dims += range(len(wanted), len(wanted) + len(shape))
-        full = broadcast_in_dim(x, (*sizes, *shape), tuple(dims))
-        return spread.whole(full, len(shape))
+        if extra and self.check:  # of a reference, which an inner type does not follow
+            raise self.differs(None, spread, wanted, varying)
+        return spread.whole(x, varying, shape)
 
 
 def over_mesh(

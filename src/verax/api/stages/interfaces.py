@@ -73,7 +73,10 @@ class Interface(ReprMixin):
                 given = aval_of(leaf)
             except TypeError as error:
                 raise TypeError(f"{self.names()[i]}: {error}") from None
-            if given.strong() is not due.strong():
+            # Where an argument lies is checked with its place, or moved to it.
+            if given.strong().with_explicit(None) is not due.strong().with_explicit(
+                None
+            ):
                 name = self.names()[i]
                 wrong.append(
                     f"{name[0].upper()}{name[1:]} compiled with {due} and called with "

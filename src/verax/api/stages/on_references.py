@@ -23,7 +23,6 @@ from verax.api.tracing.reference_checks import (
 from verax.api.tracing.trace import Traced as TracedFunction
 from verax.backend import pytrees
 from verax.backend.eager.single_op import OPTIONS
-from verax.backend.eager.stateful import taken
 from verax.backend.programs.placement import Placement, Places, place_of, placement_of
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -31,8 +30,8 @@ from verax.ir.avals import AbstractRef
 from verax.rules.rows.builder import Staged
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.reference import Ref
-from verax.transforms.references.control_flow import discharged
 from verax.transforms.references.discharge import Discharged
+from verax.transforms.references.remembered import runnable
 
 
 @frozen(eq=False, repr=False)
@@ -93,7 +92,7 @@ def start_on_values(stage: Traced) -> Compilation:
     """Have the program compiled that a call of such a function runs."""
     flat, whole = on_values(stage)
     # As `run_stateful` compiles it.
-    flat = evolve(flat, options=OPTIONS, keep_unused=False)
+    flat = evolve(flat, options=OPTIONS, keep_unused=True)
     return start_compiling(flat, partial(CompiledOnValues, whole=whole))
 
 
@@ -107,7 +106,7 @@ def on_values(stage: Traced) -> tuple[Traced, Whole]:
     for x in opened.captured:
         if isinstance(x, Staged):
             raise leaked(x)
-    found = discharged(opened.jaxpr, final=True)
+    found = runnable(opened.jaxpr)
     jaxpr, count = found.jaxpr, len(found.jaxpr.in_avals)
     donated = tuple([i in found.written for i in range(count)])
     out_tree = pytrees.flatten((0,) * len(jaxpr.outvars))[1]
@@ -144,9 +143,9 @@ def placement_on_values(stage: Traced, found: Discharged) -> Placement | None:
 
 
 def with_finals(own: Placement, found: Discharged, count: int) -> Places:
-    """The places of outputs, and after them those of what references hold."""
+    """The places of what references hold, and after them those of the outputs."""
     shown = min(count, len(found.jaxpr.outvars) - len(found.written))
-    return (*own.outs[:shown], *[own.ins[i] for i in found.written])
+    return (*[own.ins[i] for i in found.written], *own.outs[:shown])
 
 
 @frozen(eq=False, repr=False)
@@ -180,9 +179,9 @@ class CompiledOnValues(Compiled):
         operands = self.whole.operands(leaves, tree)
         values = held(operands)
         for i in self.whole.written:
-            values[i] = taken(operands[i])
+            values[i] = operands[i].unshared()
         outs = super().__call__(*values)
-        count = len(outs) - len(self.whole.written)
-        for i, value in zip(self.whole.written, outs[count:], strict=True):
+        count = len(self.whole.written)
+        for i, value in zip(self.whole.written, outs[:count], strict=True):
             operands[i].value, operands[i].shared = value, False
-        return result_tree(interface.out_tree, outs[:count])
+        return result_tree(interface.out_tree, outs[count:])

@@ -24,8 +24,7 @@ from verax.backend.programs.serialize import (
 )
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.runtime.client import Device, check_backend, check_not_forked
-from verax.ir.text.printer import aval_text
-from verax.ir.text.words import aval_of_word
+from verax.ir.text.words import aval_of_word, filed_text
 
 
 def written(interface: Interface, program: Program, *, trees: bool) -> bytes:
@@ -39,8 +38,8 @@ def written(interface: Interface, program: Program, *, trees: bool) -> bytes:
         "name": interface.name,
         "parameters": list(interface.callee.parameters),
         "donated": interface.donated,
-        "in_avals": [aval_text(aval) for aval in interface.in_avals],
-        "out_avals": [aval_text(aval) for aval in interface.out_avals],
+        "in_avals": list(map(filed_text, interface.in_avals)),
+        "out_avals": list(map(filed_text, interface.out_avals)),
     }
     if trees:
         described["in_tree"] = write_tree(interface.in_tree)

@@ -373,6 +373,8 @@ class Compiled(Stage, DirectCalls[..., Any]):
                 continue
             if committed_place(leaf) is not None:
                 raise ValueError(
+                    "Computation was compiled for input shardings that disagree with "
+                    "the shardings of arguments passed to it: "
                     f"{self.interface.names()[i]} is committed to {leaf.sharding}, but "
                     f"the program was compiled for {place}: move it with "
                     "verax.device_put, or compile the function for it"

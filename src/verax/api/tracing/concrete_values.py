@@ -128,7 +128,9 @@ class Flow:
 
     A trace that `differentiates` gives tangents to its own inputs; a value that depends
     on none of them may still depend on a tracer that moves in a trace around it. Other
-    traces do not know what will become of their inputs.
+    traces do not know what will become of their inputs. A reference moves once a value
+    that moves is written to it, which may happen in any trace: as an operand it is
+    taken to.
     """
 
     def __init__(self, builder: Builder, differentiates: bool) -> None:
@@ -142,11 +144,15 @@ class Flow:
     def mask(self, operands: Sequence[object]) -> tuple[bool, ...]:
         """The operands with a tangent, in the innermost trace that gives them one."""
         self.follow()
-        own = tuple([self.within(x, self.own) for x in operands])
-        if self.differentiates and any(own):
-            return own
-        outer = [self.within(x, self.outer) or self.moves_around(x) for x in operands]
-        return tuple([a or b for a, b in zip(own, outer, strict=True)])
+        own = [self.within(x, self.own) for x in operands]
+        moving = own
+        if not (self.differentiates and any(own)):
+            around = [
+                self.within(x, self.outer) or self.moves_around(x) for x in operands
+            ]
+            moving = [a or b for a, b in zip(own, around, strict=True)]
+        pairs = zip(operands, moving, strict=True)
+        return tuple([flag or is_reference(x) for x, flag in pairs])
 
     def within(self, x: object, moving: set[int]) -> bool:
         """Whether `x` is a value of this trace that is among the `moving` ones."""
@@ -180,9 +186,11 @@ class Flow:
             if eqn.primitive is stop_gradient_p:
                 continue
             for moving in (self.own, self.outer):
-                if any([type(a) is Var and a.index in moving for a in eqn.invars]):
-                    outs = [v for v in eqn.outvars if is_inexact(v.aval.dtype)]
-                    moving.update([v.index for v in outs])
+                ins = [a for a in eqn.invars if isinstance(a, Var)]
+                if any([v.index in moving for v in ins]):
+                    written = [v.index for v in ins if is_reference(v)]
+                    outs = [v.index for v in eqn.outvars if is_inexact(v.aval.dtype)]
+                    moving.update((*written, *outs))
         self.done = len(eqns)
 
 

@@ -22,6 +22,7 @@ from verax.ir.effects import HOLD, RefEffect
 from verax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, array_literal
 from verax.ir.records import ReprMixin
 from verax.ops.hoisting import as_operands
+from verax.ops.structure.reshard import retyped
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.references import (
     FREEZE,
@@ -36,8 +37,8 @@ from verax.rules.values.array import Array, Operators
 from verax.rules.values.reference import Ref
 from verax.rules.values.source import user_source
 from verax.transforms.public import AnyJaxpr, hoist, opened
-from verax.transforms.references.control_flow import discharged
 from verax.transforms.references.discharge import references
+from verax.transforms.references.remembered import discharged
 
 
 def new_ref(
@@ -209,7 +210,8 @@ class OnValues(ReprMixin):
     def write(self, finals: Sequence[Any]) -> None:
         """Have the references hold what they hold at the end."""
         for ref, final in zip(self.refs, finals, strict=True):
-            ref.write(ref.filled(final))
+            value, due = ref.filled(final), ref.inner_aval
+            ref.write(retyped(value, due.explicit))
 
 
 def held(jaxpr: Jaxpr) -> frozenset[int | None]:

@@ -20,13 +20,13 @@ from verax.backend.arrays.formats import Format, Layout
 from verax.backend.placement.sharding import Sharding
 from verax.backend.programs.placement import committed_place
 from verax.ir.avals import AbstractRef, ShapedArray, is_reference
-from verax.ir.dtypes import DType, as_dtype, canonical
+from verax.ir.dtypes import DType, as_dtype
 from verax.ir.meshes import says_nothing
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_size
-from verax.rules.values.state import STATE
+from verax.rules.values.state import asked_dtype
 from verax.rules.values.typed import NotAnArray
 
 
@@ -201,7 +201,7 @@ def struct_aval(x: object) -> ShapedArray:
     if isinstance(x, ArgInfo):
         return x.aval
     if isinstance(x, ShapeDtypeStruct | ShapedArray):
-        aval = ShapedArray(x.shape, canonical(x.dtype, STATE.enable_x64), x.weak_type)
+        aval = ShapedArray(x.shape, asked_dtype(x.dtype), x.weak_type)
         if isinstance(x, ShapedArray):
             aval = aval.with_explicit(x.explicit)
         elif x.sharding is not None and x.sharding.explicit:

@@ -42,7 +42,7 @@ as_operands = LazyModule("verax.ops.hoisting").as_operands
 # For what blocks of metadata say.
 METADATA = LazyModule("verax.ops.calls.metadata")
 # Few programs make references.
-STATEFUL = LazyModule("verax.transforms.references.control_flow")
+STATEFUL = LazyModule("verax.transforms.references.remembered")
 REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 EMPTY: Mapping[int, object] = MappingProxyType({})
 SHARED = 256

@@ -211,19 +211,14 @@ def read_tree(data: Any) -> PyTreeDef:
     """
     if data == "*":
         return LEAF
-    try:
-        name, metadata, inner = data
-        children = [read_tree(child) for child in inner]
-    except TypeError as error:
-        raise ValueError(f"not the structure of a pytree: {data!r:.80}") from error
+    if not isinstance(data, list) or [*map(type, data[::2])] != [str, list]:
+        raise ValueError(f"not the structure of a pytree: {data!r:.80}")
+    name, metadata, inner = data
+    children = [read_tree(child) for child in inner]
+    if name in BUILTINS:
+        return builtin_tree(BUILTINS[name], metadata, children)
     if not name.startswith(":"):
-        kind = BUILTINS[name]
-        keys = metadata
-        if kind is OrderedDict:
-            keys = tuple(metadata)
-        return PyTreeDef.from_node_data_and_children(
-            pytrees.REGISTRY, (kind, keys), children
-        )
+        raise ValueError(f"not the structure of a pytree: {data!r:.80}")
     known = FORMATS.by_name.get(name[1:])
     if known is None:
         raise ValueError(
@@ -233,6 +228,36 @@ def read_tree(data: Any) -> PyTreeDef:
     return custom_tree(known, metadata, children)
 
 
+def builtin_tree(kind: type, keys: Any, children: list[PyTreeDef]) -> PyTreeDef:
+    """The structure of a built-in container; for PyTreeDef, wrong keys are no error.
+
+    Raises:
+        ValueError: there is no container of the class with these keys and children.
+    """
+    fits = keys is None and (kind is not type(None) or not children)
+    if kind in KEYED:
+        fits = isinstance(keys, list) and len(keys) == len(children)
+        keys = keys if kind is dict or not fits else tuple(keys)
+        fits = fits and keys_in_order(kind, keys)
+    if not fits:
+        raise ValueError(
+            f"not the structure of a pytree: a {kind.__name__} with {len(children)} "
+            f"entries and the keys {keys!r:.80}"
+        )
+    return PyTreeDef.from_node_data_and_children(
+        pytrees.REGISTRY, (kind, keys), children
+    )
+
+
+def keys_in_order(kind: Any, keys: Sequence[Any]) -> bool:
+    """Whether a dict of this class has just these keys, in this order."""
+    try:
+        one = kind.fromkeys(map(checked_key, keys), 0)
+        return pytrees.flatten(one)[1].node_data() == (kind, keys)
+    except (TypeError, ValueError):
+        return False
+
+
 def custom_tree(
     node: NodeFormat, metadata: str | None, children: list[PyTreeDef]
 ) -> PyTreeDef:
@@ -240,6 +265,11 @@ def custom_tree(
     data = None
     if node.read is not None:
         data = node.read(base64.b64decode(metadata or ""))
+    elif metadata is not None or len(node.nodetype._fields) != len(children):  # type: ignore[attr-defined]  # a namedtuple
+        raise ValueError(
+            f"{len(children)} entries do not make the namedtuple "
+            f"{node.nodetype.__qualname__!r}"
+        )
     if node.from_children is None:
         if node.read is None:
             return PyTreeDef.from_node_data_and_children(

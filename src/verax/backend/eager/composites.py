@@ -38,13 +38,13 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var
 from verax.ir.records import ReprMixin
+from verax.ops.calls.call import inline
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.eager_costs import LARGE
 from verax.rules.rows.row import Engine, EvaluateRule, NDArray
 from verax.rules.values.memo import TransientKey, asked, memo
 from verax.rules.values.state import STATE, State, current_mode, interpreting
 from verax.transforms.engine.evaluate import as_typed, literal_value
-from verax.transforms.passes.inline import inline
 
 # What computes the arrays among the arguments of a call.
 type Compute = Callable[[Sequence[Any]], Any]

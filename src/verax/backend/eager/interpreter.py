@@ -201,7 +201,10 @@ def one_by_one(
 ) -> tuple[Array, ...]:
     """The outputs of `jaxpr`, of types `outs`, whose equations `bind` computes."""
     script = jaxpr.script
-    env: list[Any] = [typed(x.value, x.aval) for x in script.literals]
+    env: list[Any] = [
+        typed(x.value, x.aval) if isinstance(x.value, Array) else constant(x)
+        for x in script.literals
+    ]
     env += map(typed, args, jaxpr.in_avals)
     for primitive, params, pick, _, _ in script.steps:
         ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function

@@ -21,7 +21,7 @@ from verax.rules.rows.row import Engine
 from verax.transforms.engine.evaluate import as_typed
 from verax.transforms.nans.control_flow import NONE
 from verax.transforms.nans.flags import Kind, flag, is_bad_value
-from verax.transforms.nans.probe import place_of, probe, repeatable
+from verax.transforms.nans.probe import is_reachable, place_of, probe, repeatable
 from verax.transforms.nans.report import Finding
 
 
@@ -60,7 +60,7 @@ def search(
         return outs[:count], found
     place = place_of(jaxpr, site, steps)
     operands = results = None
-    if repeatable(jaxpr):
+    if repeatable(jaxpr) and is_reachable(place):
         both = run(engine, probe(engine, jaxpr, place), values, how)
         given = len(place.eqn.invars)
         operands, results = tuple(both[:given]), tuple(both[given:])

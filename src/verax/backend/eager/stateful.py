@@ -7,7 +7,6 @@ on what the references hold; they hold afterwards what comes out::
 """
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 from verax.backend.eager.single_op import OPTIONS
@@ -32,8 +31,8 @@ from verax.rules.rows.row import Engine, Row
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure
 from verax.rules.values.source import user_source
-from verax.transforms.references.control_flow import discharged
 from verax.transforms.references.discharge import Discharged
+from verax.transforms.references.remembered import runnable
 
 
 def bind_stateful(
@@ -51,10 +50,10 @@ def bind_stateful(
         if isinstance(x, BoundRef):
             x.check_alive()
     first: Any = args[0]
-    if primitive is get_ref_p:
+    if primitive is get_ref_p and not first.pinned:
         first.shared = True
         return (first.value,)
-    if primitive is set_ref_p:
+    if primitive is set_ref_p and not first.pinned:
         first.value, first.shared = args[1], True
         return ()
     if primitive is freeze_p:
@@ -74,20 +73,21 @@ def run_stateful(
     found, name = pure_program(engine.rules[primitive], params, given, places)
     values = [x.value if isinstance(x, ConcreteRef) else x for x in given]
     for i in found.written:
-        values[i] = taken(given[i])
+        values[i] = given[i].unshared()
     program = compiled(
         engine,
         found.jaxpr,
         name,
         OPTIONS,
+        keep_unused=True,  # what is overwritten unread lends its memory, too
         donated=tuple([i in found.written for i in range(len(values))]),
         placement=placement_of(found.jaxpr, values, outs=places_of(found, values)),
     )
     outs = list(program.run(values))
-    count = len(outs) - len(found.written)
-    for i, value in zip(found.written, outs[count:], strict=True):
+    count = len(found.written)
+    for i, value in zip(found.written, outs[:count], strict=True):
         given[i].value, given[i].shared = value, False
-    return tuple(outs[:count])
+    return tuple(outs[count:])
 
 
 def pure_program(
@@ -95,10 +95,10 @@ def pure_program(
 ) -> tuple[Discharged, str]:
     """The program of an equation whose operands are `given` at `places`; its name."""
     if isinstance(params, CallParams) and len(given) == len(places):
-        return discharged(params.jaxpr, final=True), params.name
+        return runnable(params.jaxpr), params.name
     avals = tuple(map(operand_aval, given))
     jaxpr = asked(on_places, params, row, params, avals, places)
-    return discharged(jaxpr, final=True), row.name
+    return runnable(jaxpr), row.name
 
 
 @pure(1 << 12)
@@ -119,10 +119,4 @@ def places_of(found: Discharged, values: Sequence[Any]) -> tuple[Sharding | None
     held = [values[i] for i in found.written]
     places = [place_of(x) for x in held]
     count = len(found.jaxpr.outvars) - len(places)
-    return (*[None] * count, *places) if any(places) else ()
-
-
-def taken(ref: ConcreteRef) -> Array:
-    """What a reference holds, in memory that nobody else uses."""
-    found: Array = copy(ref.value) if ref.shared else ref.value
-    return found
+    return (*places, *[None] * count) if any(places) else ()

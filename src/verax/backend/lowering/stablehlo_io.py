@@ -53,6 +53,9 @@ SYMBOLS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|@(?:[\w.$-]+|"(?:[^"\\]|\\.)*")'
 TARGETS: Final = re.compile(
     r'custom_call @(?:"([^"]+)"|([\w.$]+))|call_target_name = "([^"]+)"'
 )
+MAIN: Final = re.compile(r"func\.func public @main(\(.*)\{$", re.M)
+TYPES: Final = re.compile(r"tensor<(?:[^<>]|<[^<>]*>)*>|!stablehlo\.token")
+QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 FUNCTIONS: Final = re.compile(r"^  func\.func (?:public |private )?(@\S+?)\(", re.M)
 
 
@@ -125,6 +128,23 @@ def custom_targets(text: str) -> tuple[str, ...]:
     """The custom calls of a module, each target once, in order."""
     found = ["".join(groups) for groups in TARGETS.findall(text)]
     return tuple(dict.fromkeys(found))
+
+
+def signature(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types that the main function of a module takes, and those that it returns.
+
+    >>> line = "func.func public @main(%arg0: tensor<3xf32>) -> (tensor<f32> {a = 1}) {"
+    >>> signature(line)
+    (('tensor<3xf32>',), ('tensor<f32>',))
+
+    Raises:
+        ValueError: there is no main function.
+    """
+    found = MAIN.search(text)
+    if found is None:
+        raise ValueError("the module has no function @main")
+    ins, _, outs = QUOTED.sub("", found[1]).partition(") -> ")
+    return tuple(TYPES.findall(ins)), tuple(TYPES.findall(outs))
 
 
 def renamed(text: str, fresh: Callable[[str], str]) -> tuple[str, str]:

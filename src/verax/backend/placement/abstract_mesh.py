@@ -4,7 +4,7 @@ One idea: what a program depends on is the names and sizes of the axes of a mesh
 an abstract mesh holds; the devices can be chosen when the program runs.
 
     >>> AbstractMesh((4, 2), ("x", "y"))
-    AbstractMesh('x': 4, 'y': 2)
+    AbstractMesh('x': 4, 'y': 2, axis_types=(Explicit, Explicit))
     >>> AbstractMesh((4, 2), ("x", "y")).size
     8
 """
@@ -30,7 +30,7 @@ class AbstractDevice:
     """What kind of devices a mesh is for.
 
     >>> AbstractDevice("cpu", None, "cpu")
-    AbstractDevice(device_kind='cpu', num_cores=None, platform='cpu')
+    AbstractDevice(device_kind=cpu, num_cores=None, platform=cpu)
     """
 
     __module__ = "verax.sharding"
@@ -59,11 +59,15 @@ class AbstractDevice:
     def __hash__(self) -> int:
         return hash(self.key())
 
-    def __repr__(self) -> str:
+    def text(self) -> str:
+        """What is printed of it, in the text of a mesh too."""
         return (
-            f"AbstractDevice(device_kind={self.device_kind!r}, "
-            f"num_cores={self.num_cores}, platform={self.platform!r})"
+            f"device_kind={self.device_kind}, num_cores={self.num_cores}, "
+            f"platform={self.platform}"
         )
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self.text()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return AbstractDevice, self.key()
@@ -83,10 +87,11 @@ class AbstractMesh(BaseMesh):
     """The names and sizes of axes, without devices.
 
     `shard_map` and constraints inside jitted functions take one for the mesh in force,
-    or, if there is none, for the first devices of the process.
+    or, if there is none, for the first devices of the process. Its axes are `Explicit`
+    unless `axis_types` says otherwise.
 
     Raises:
-        TypeError: a name is not a string.
+        TypeError: a name is not a string, or an axis type no `AxisType`.
         ValueError: the numbers of names, sizes and types differ, or a name occurs
             twice.
     """
@@ -116,9 +121,10 @@ class AbstractMesh(BaseMesh):
             raise ValueError(
                 f"an AbstractMesh needs one name for each size: got {names} for {sizes}"
             )
+        types = checked_types(axis_types, names, AxisType.Explicit)
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "axis_names", names)
-        object.__setattr__(self, "axis_types", checked_types(axis_types, names))
+        object.__setattr__(self, "axis_types", types)
         object.__setattr__(self, "abstract_device", abstract_device)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -181,7 +187,9 @@ class AbstractMesh(BaseMesh):
         return hash(self.key())
 
     def __repr__(self) -> str:
-        return f"AbstractMesh({self.text() or '()'})"
+        axes = self.text() if self.axis_names else f"(), {self.text()}"
+        device = self.abstract_device
+        return f"AbstractMesh({axes}{f', {device.text()}' if device else ''})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, self.key()

@@ -215,7 +215,8 @@ class PartitionSpec:
             kind = isinstance(value, UnreducedKind)
             shown = value.name if kind else braced(list(map(repr, sorted(value))))
             parts.append(f"{name}={shown}")
-        return f"P({', '.join(parts)})"
+        comma = "," if len(parts) == len(self.partitions) == 1 else ""  # as a tuple
+        return f"P({', '.join(parts)}{comma})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(PartitionSpec, **self.terms()), self.partitions
@@ -323,10 +324,12 @@ class Mesh(BaseMesh, ContextDecorator):
     """An array of devices whose axes have names.
 
     Within `with mesh:` or after `verax.set_mesh(mesh)`, functions that take shardings
-    also take a bare `PartitionSpec`.
+    also take a bare `PartitionSpec`. Along the axes the compiler decides how values are
+    split, unless `axis_types` says otherwise; `make_mesh` makes `Explicit` axes.
 
     Raises:
-        TypeError: an element is not a device, or a name is not a string.
+        TypeError: an element is not a device, a name not a string, or an axis type no
+            `AxisType`.
         ValueError: the numbers of axes and names differ, or a name or a device occurs
             twice.
 
@@ -448,7 +451,13 @@ class Mesh(BaseMesh, ContextDecorator):
         return hash(self.key())
 
     def __repr__(self) -> str:
-        return f"Mesh({self.text()})"
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}"
+            f"{'' if self.empty else f', axis_types={self.axis_types}'})"
+        )
+
+    def __str__(self) -> str:
+        return "Mesh()" if self.empty else f"Mesh({self.text()})"
 
     def __enter__(self) -> "Mesh":
         enclose((*STATE.meshes, self))
@@ -495,11 +504,14 @@ def make_mesh(
 ) -> Mesh:
     """A mesh of these sizes over the first of `devices`, by default of all devices.
 
+    Its axes are `Explicit` unless `axis_types` says otherwise: the types of values say
+    how they are split. Where the compiler shall decide, pass `AxisType.Auto` for each.
+
     Raises:
         ValueError: there are too few devices, or a size is not positive.
 
     >>> make_mesh((1,), ("x",))
-    Mesh('x': 1)
+    Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
     """
     shape = tuple(int(size) for size in axis_sizes)
     if any([size < 1 for size in shape]):
@@ -512,4 +524,6 @@ def make_mesh(
             f"{len(found)}; on CPU set their number with verax.config.update("
             '"num_cpu_devices", n) before the first array is made'
         )
-    return Mesh(np.array(found[:count], object).reshape(shape), axis_names, axis_types)
+    names = as_names(axis_names)
+    types = checked_types(axis_types, names, AxisType.Explicit)
+    return Mesh(np.array(found[:count], object).reshape(shape), names, types)

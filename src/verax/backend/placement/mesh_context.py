@@ -6,7 +6,7 @@ trace depends on, so that a function is traced again under another mesh.
     >>> import verax
     >>> with set_mesh(verax.make_mesh((1,), ("x",))):
     ...     get_mesh()
-    Mesh('x': 1)
+    Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
     >>> get_mesh().empty
     True
 """
@@ -28,7 +28,7 @@ from verax.backend.placement.mesh import (
 )
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import devices
-from verax.ir.meshes import AxisType, Explicit, MeshType
+from verax.ir.meshes import AxisType, Explicit, MeshType, mesh_known
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
@@ -64,7 +64,7 @@ def set_mesh(mesh: Mesh | None) -> Restore:
     >>> from verax.sharding import PartitionSpec as P
     >>> with set_mesh(verax.make_mesh((1,), ("x",))):
     ...     verax.device_put(vnp.ones(2), P("x")).sharding.spec
-    P('x')
+    P('x',)
     """
     if mesh is not None and not isinstance(mesh, Mesh):
         raise ValueError(f"set_mesh takes a verax Mesh or None, not {mesh!r}")
@@ -183,14 +183,27 @@ def mesh_for(kind: MeshType) -> Mesh:
     return concrete_mesh(AbstractMesh(kind.sizes, kind.names, kind.types))
 
 
-@pure()
+def in_force() -> MeshType:
+    """The axes of the mesh in force, as types know them."""
+    mesh = current_mesh()
+    return MeshType((), (), ()) if mesh is None else mesh_known(mesh)
+
+
 def unsaid(ndim: int) -> NamedSharding:
-    """What the type of an array with `ndim` dimensions says of where it lies: nothing.
+    """What the type of an array with `ndim` dimensions says of where it lies.
+
+    That is nothing: no axis of the mesh in force splits a dimension.
 
     >>> unsaid(2)
-    NamedSharding(mesh=AbstractMesh(()), spec=P(None, None))
+    NamedSharding(mesh=AbstractMesh((), axis_types=()), spec=P(None, None))
     """
-    return NamedSharding(AbstractMesh((), ()), PartitionSpec(*[None] * ndim))
+    return whole_on(get_abstract_mesh(), ndim)
+
+
+@pure()
+def whole_on(mesh: AbstractMesh, ndim: int) -> NamedSharding:
+    """No axis of a mesh splits a dimension."""
+    return NamedSharding(mesh, PartitionSpec(*[None] * ndim))
 
 
 @pure()

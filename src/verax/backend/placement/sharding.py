@@ -250,7 +250,7 @@ class NamedSharding(Sharding):
     >>> import verax
     >>> mesh = verax.make_mesh((1,), ("x",))
     >>> NamedSharding(mesh, PartitionSpec("x"))
-    NamedSharding(mesh=Mesh('x': 1), spec=P('x'))
+    NamedSharding(mesh=Mesh('x': 1, axis_types=(Explicit,)), spec=P('x',))
     """
 
     __module__ = "verax.sharding"
@@ -369,7 +369,7 @@ class NamedSharding(Sharding):
 
     def __repr__(self) -> str:
         memory = f", memory_kind={self.kind}" if self.kind else ""
-        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory})"
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec!r}{memory})"
 
 
 class MemorySpace(Enum):

@@ -27,6 +27,7 @@ from verax.backend.placement.sharding import (
 from verax.backend.programs.placement import Placement, Places
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import default_client
+from verax.backend.runtime.errors import CompileError
 from verax.backend.xla.executable import CompileOptions, Executable, compile_text
 from verax.ir.jaxpr import Literal
 from verax.ir.meshes import Layout
@@ -84,6 +85,7 @@ def compile_placed(
     """The executable, and the sharding of every output.
 
     Raises:
+        CompileError: integers of two bits would go from one CPU device to another.
         Uneven: arrays cannot lie as XLA chose; it holds outputs to ask for instead.
         ValueError: this process does not see the devices.
     """
@@ -94,6 +96,8 @@ def compile_placed(
             "and exported, but not compiled: this process sees only "
             f"{len(default_client().devices())}"
         )
+    if len(devices) > 1 and devices[0].platform == "cpu":
+        refuse_two_bits(lowered, len(devices))
     avals = [stored_aval(aval) for aval in lowered.out_avals]
     free = tuple([place is None for place in placement.outs])
     asked = [place or placement.whole for place in placement.outs]
@@ -133,6 +137,15 @@ def compile_placed(
         calls=lowered.calls,
     )
     return executable, tuple(found)
+
+
+def refuse_two_bits(lowered: Lowered, count: int) -> None:
+    """What XLA would do wrong on CPUs, wherever it moves what is spread."""
+    if "i2>" in lowered.text:
+        raise CompileError(
+            f"{lowered.name} has integers of two bits on {count} CPU devices, between "
+            "which XLA sends too few of their bytes; use int4 or int8, or one device"
+        )
 
 
 def placed_options(options: CompileOptions, placement: Placement) -> CompileOptions:

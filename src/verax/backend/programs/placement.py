@@ -9,6 +9,7 @@ the key under which the program is kept::
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -204,11 +205,9 @@ def placement_of(
     given = tuple(ins[i] or committed_place(x) for i, x in enumerate(args))
     mesh = named[0].concrete if named else None
     if explicit is not None:
-        pairs = zip(outs, jaxpr.out_avals, strict=True)
-        mesh = around = current_mesh() or explicit
-        outs = tuple(
-            [place or place_as_typed(a, explicit, around) for place, a in pairs]
-        )
+        check_sizes(typed, devices)
+        mesh = current_mesh() or explicit
+        outs = typed_places(outs, jaxpr.out_avals, explicit, devices)
     return Placement(devices, given, outs, bool(claims), mesh)
 
 
@@ -232,6 +231,46 @@ def explicit_mesh(
             return mesh.update(axis_types=first.types)
     found: Mesh = mesh_for(first)
     return found
+
+
+def check_sizes(typed: Sequence[MeshType], devices: Sequence[Device]) -> None:
+    """Raise ValueError if types of a program are over meshes of other sizes."""
+    for mesh in typed:
+        if prod(mesh.sizes) != len(devices):
+            axes = ", ".join(map(str, zip(mesh.names, mesh.sizes, strict=True)))
+            raise ValueError(
+                "Received incompatible devices for jitted computation: it runs on "
+                f"{len(devices)} devices, but types in it are over a mesh of "
+                f"{prod(mesh.sizes)}, with the axes {axes}"
+            )
+
+
+def typed_places(
+    outs: Places, avals: Sequence[ShapedArray], mesh: Mesh, devices: tuple[Device, ...]
+) -> Places:
+    """Where results lie: as they are told to, or else as their types say."""
+    around = current_mesh() or mesh
+    return tuple(
+        [
+            place or place_as_typed(aval, mesh_as_typed(aval, mesh, devices), around)
+            for place, aval in zip(outs, avals, strict=True)
+        ]
+    )
+
+
+def mesh_as_typed(aval: ShapedArray, mesh: Mesh, devices: tuple[Device, ...]) -> Mesh:
+    """The mesh of a result: that of the program, unless its type is over another.
+
+    Then its axes are over the devices in the order of their numbers, as in the module.
+    """
+    known = None if aval.explicit is None else aval.explicit.mesh
+    if known is None or (known.names, known.sizes) == (
+        mesh.axis_names,
+        mesh.axis_sizes,
+    ):
+        return mesh
+    order = np.array(devices, object).reshape(known.sizes)
+    return Mesh(order, known.names, known.types)
 
 
 def place_as_typed(aval: ShapedArray, mesh: Mesh, around: Mesh) -> NamedSharding | None:

@@ -12,7 +12,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Final, cast
+from weakref import ref
 
+import attrs
 import numpy as np
 from attrs import evolve, frozen
 
@@ -55,7 +57,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.consts import Slot, numbered
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
-from verax.ir.memos.memo import Recent
+from verax.ir.memos.memo import Weighed
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyModule
@@ -67,7 +69,6 @@ log_stage = LazyModule("verax.backend.runtime.log").log_stage
 
 type Build = Callable[[list[Any]], Any]
 
-PROGRAMS = 1 << 12
 LOCKS: Final = Locks(COMPILING)
 
 
@@ -243,11 +244,38 @@ class Made(ReprMixin):
     jaxpr: Jaxpr
 
 
-MADE: Final = Recent[Recipe, Made](PROGRAMS)
+def weight_of(made: Made) -> int:
+    """The bytes of a program, about: XLA keeps much for each, and tells of little."""
+    lowered = made.program.lowered
+    return BYTES + 8 * len(lowered.text)
+
+
+def loosened(made: Made, gone: Callable[[object], object]) -> Callable[[], Made | None]:
+    """What makes `made` again as long as a function holds its executable."""
+    jaxpr, executable = made.jaxpr, ref(made.program.executable, gone)
+    fields = {a.name: getattr(made.program, a.name) for a in attrs.fields(Program)}
+    del fields["executable"]
+
+    def again() -> Made | None:
+        held = executable()
+        if held is None:
+            return None
+        return Made(Program(executable=held, **fields), jaxpr)
+
+    return again
+
+
+BYTES: Final = 200_000
+"""What a small executable takes on a CPU."""
+HEAVY: Final = 1 << 24
+"""Bytes of programs that are kept though no function holds them."""
+MADE: Final = Weighed[Recipe, Made](HEAVY, weight_of, loosened)
 """The programs of this process by what they compute, whatever they are called.
 
-Those that hold functions of the user's are kept by the jaxprs that they were made of,
-and so are those that were compiled ahead of time: they die with the function.
+Those used last are found again though nobody holds them, the others as long as some
+function does. Those that hold functions of the user's are kept by the jaxprs that they
+were made of, and so are those that were compiled ahead of time: they die with the
+function.
 """
 
 

@@ -39,8 +39,7 @@ from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
 from verax.ir.forms.frames import Frame, cut
 from verax.ir.jaxpr import Literal, array_literal
-from verax.ir.text.printer import aval_text
-from verax.ir.text.words import aval_of_word
+from verax.ir.text.words import aval_of_word, filed_text
 from verax.rules.values.lazy import LazyModule
 
 
@@ -81,10 +80,10 @@ def saved(program: Program) -> tuple[dict[str, Any], list[bytes]]:
         "out_places": [places.write(place) for place in program.out_places],
         "kept": lowered.kept,
         "donated": lowered.donated,
-        "in_avals": [aval_text(aval) for aval in lowered.in_avals],
-        "out_avals": [aval_text(aval) for aval in lowered.out_avals],
+        "in_avals": list(map(filed_text, lowered.in_avals)),
+        "out_avals": list(map(filed_text, lowered.out_avals)),
         "constants": [
-            [aval_text(c.aval), places.write(place)]
+            [filed_text(c.aval), places.write(place)]
             for (c, _), place in zip(pairs, constants, strict=True)
         ],
     }

@@ -12,6 +12,7 @@ small file beside the programs measures; so an eviction costs nothing per progra
 """
 
 import os
+import stat
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -61,6 +62,9 @@ class Entry(ReprMixin):
         try:
             with open(path, "rb", opener=opened(self.folder.private)) as file:
                 status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
+                    self.folder.report(f"{path} is not a regular file, so not used")
+                    return None
                 if not self.folder.trusts(status):
                     self.folder.report(f"{path} may be written by others, so not used")
                     return None
@@ -117,10 +121,14 @@ class Entry(ReprMixin):
         return checksum
 
 
-def opened(direct: bool) -> Opener:
-    """What opens files for their owner alone; `direct`: not through a link."""
+def opened(direct: bool, mode: int = 0o600) -> Opener:
+    """What opens files, new ones for their owner alone; `direct`: not through a link.
+
+    It does not wait, as opening a pipe would for somebody who writes to it.
+    """
     flag = getattr(os, "O_NOFOLLOW", 0) if direct else 0
-    return lambda path, flags: os.open(path, flags | flag, 0o600)
+    flag |= getattr(os, "O_NONBLOCK", 0)
+    return lambda path, flags: os.open(path, flags | flag, mode)
 
 
 def pages(size: int) -> int:
@@ -132,7 +140,7 @@ def bound(directory: Path, size: int, limit: int) -> None:
     """Note that a file of `size` bytes was written; evict some if that is due."""
     with suppress(OSError):
         meter = directory / METER
-        with meter.open("ab") as file:
+        with open(meter, "ab", opener=opened(False, 0o666)) as file:
             file.write(b"\0" * pages(size))
             file.flush()
             written = os.fstat(file.fileno()).st_size

@@ -12,10 +12,17 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
+from verax.api.parallel.device_put import device_put
 from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.placement.mesh import PartitionSpec
+from verax.backend.placement.sharding import NamedSharding, Sharding
 from verax.backend.runtime.client import process_index
-from verax.experimental.checkpoint.manifest import LeafRecord, ShardRecord
-from verax.ir.dtypes import as_dtype, is_extended
+from verax.experimental.checkpoint.manifest import (
+    CheckpointError,
+    LeafRecord,
+    ShardRecord,
+)
+from verax.ir.dtypes import is_extended
 from verax.ir.records import ReprMixin
 from verax.random import key_data, key_impl
 from verax.rules.values.array import Array
@@ -24,6 +31,8 @@ type Index = tuple[slice, ...]
 
 UNSIGNED: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 PYTHON: Final = (bool, int, float, complex, str)
+LONG: Final = 10_000
+"""Bits from which on integers are written in hexadecimal: Python limits decimals."""
 
 
 @frozen(eq=False, repr=False)
@@ -52,6 +61,7 @@ def describe(path: str, number: int, leaf: object) -> tuple[LeafRecord, list[Par
     if isinstance(leaf, ConcreteArray):
         return describe_array(path, number, leaf)
     if isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.hasobject is False:
+        check_kept(path, leaf)
         values = np.asarray(leaf)
         kind = "numpy" if isinstance(leaf, np.ndarray) else "scalar"
         record = LeafRecord(path, kind, dtype_name(values.dtype), values.shape)
@@ -66,24 +76,58 @@ def describe(path: str, number: int, leaf: object) -> tuple[LeafRecord, list[Par
     )
 
 
+def check_kept(path: str, leaf: np.ndarray | np.generic) -> None:
+    """Raise TypeError for a NumPy array of which a part would be lost."""
+    if isinstance(leaf, np.ma.MaskedArray):
+        raise TypeError(
+            f"the leaf {path or 'itself'} is a masked array, and its mask would be "
+            "lost: save its data and its mask"
+        )
+    if not is_kept(leaf.dtype):
+        raise TypeError(
+            f"the leaf {path or 'itself'} has the dtype {leaf.dtype}, which a file of "
+            "NumPy does not keep: convert the array first"
+        )
+
+
+def is_kept(dtype: np.dtype) -> bool:
+    """Whether values of a dtype return from a file with that dtype."""
+    if dtype.isbuiltin == 2:
+        return np.dtype(dtype.name) == dtype
+    described = np.lib.format.dtype_to_descr(dtype)
+    return np.lib.format.descr_to_dtype(described) == dtype
+
+
 def describe_array(
     path: str, number: int, leaf: ConcreteArray
 ) -> tuple[LeafRecord, list[Part]]:
     """The record and the parts of an array on devices."""
     impl = named_impl(path, leaf) if is_extended(leaf.dtype) else None
-    stored = key_data(leaf) if impl else leaf
+    place = leaf.sharding
+    whole = summed(place)
+    # Terms alone mean nothing; all other arrays are written from where they are.
+    stored = leaf if whole is place else device_put(leaf, whole)
+    stored = key_data(stored) if impl else stored
     assert isinstance(stored, ConcreteArray)
     assert isinstance(stored.dtype, np.dtype)
     record = LeafRecord(path, "array", dtype_name(stored.dtype), stored.shape, impl)
     if stored.is_fully_addressable and process_index() != 0:
         return record, []
     shards = [shard for shard in stored.addressable_shards if shard.replica_id == 0]
-    parts = []
+    parts = {}
     for shard in shards:
         sizes = zip(shard.index, stored.shape, strict=True)
         start = tuple([index.indices(size)[0] for index, size in sizes])
-        parts.append(part(number, start, np.asarray(shard.data)))
-    return record, parts
+        # Those of an array without elements begin at one place: one is enough.
+        parts[start] = part(number, start, np.asarray(shard.data))
+    return record, [*parts.values()]
+
+
+def summed(place: Sharding) -> Sharding:
+    """The sharding of an array whose terms are added up; itself if it has none."""
+    if not isinstance(place, NamedSharding) or not place.spec.unreduced:
+        return place
+    return place.update(spec=PartitionSpec(*place.spec, reduced=place.spec.reduced))
 
 
 def named_impl(path: str, keys: ConcreteArray) -> str:
@@ -111,14 +155,39 @@ def put(value: object) -> Any:
     """A Python number or string as JSON, exactly."""
     if isinstance(value, complex):
         return [value.real.hex(), value.imag.hex()]
+    if type(value) is int and value.bit_length() > LONG:
+        return hex(value)
     return value.hex() if isinstance(value, float) else value
 
 
 def taken(record: LeafRecord) -> Any:
-    """The Python number or string that `put` wrote."""
-    if record.dtype == "complex":
-        return complex(*map(float.fromhex, record.value))
-    return float.fromhex(record.value) if record.dtype == "float" else record.value
+    """The Python number or string that `put` wrote.
+
+    Raises:
+        CheckpointError: the value is none of that class.
+    """
+    kind, value = record.dtype, record.value
+    try:
+        if kind == "complex":
+            real, imag = map(float.fromhex, value)
+            return complex(real, imag)
+        if kind == "float":
+            return float.fromhex(value)
+        if kind == "int" and isinstance(value, str):
+            return int(value, 16)
+    except (TypeError, ValueError) as error:
+        raise unlike(record) from error
+    if kind not in ("bool", "int", "str") or type(value).__name__ != kind:
+        raise unlike(record)
+    return value
+
+
+def unlike(record: LeafRecord) -> CheckpointError:
+    """The error for a value that is not of its class."""
+    return CheckpointError(
+        f"the leaf {record.path} cannot be read: {record.value!r:.80} is no Python "
+        f"{record.dtype:.80}"
+    )
 
 
 def dtype_name(dtype: np.dtype) -> str:
@@ -130,15 +199,35 @@ def writable(values: np.ndarray) -> np.ndarray:
     """The values in a dtype that files of NumPy know: bfloat16 as words."""
     if values.dtype.isbuiltin != 2:
         return values
-    return np.ascontiguousarray(values).view(UNSIGNED[values.dtype.itemsize])
+    words = UNSIGNED[values.dtype.itemsize]
+    # ascontiguousarray alone would make a vector of what has no axes.
+    return np.ascontiguousarray(values).reshape(values.shape).view(words)
 
 
-def readable(values: np.ndarray, name: str) -> np.ndarray:
-    """The values as they were before `writable`."""
-    dtype = as_dtype(name) if name[0].isalpha() else None
-    if not isinstance(dtype, np.dtype) or dtype.isbuiltin != 2:
+def readable(values: np.ndarray, record: LeafRecord) -> np.ndarray:
+    """The values as they were before `writable`.
+
+    Raises:
+        CheckpointError: they are not of the dtype that the record names.
+    """
+    if dtype_name(values.dtype) == record.dtype:
         return values
-    return values.astype(values.dtype.newbyteorder("="), copy=False).view(dtype)
+    dtype = named_dtype(record.dtype)
+    words = UNSIGNED[dtype.itemsize] if dtype and dtype.isbuiltin == 2 else None
+    if dtype is None or words is None or values.dtype.newbyteorder("=") != words:
+        raise CheckpointError(
+            f"the leaf {record.path} cannot be read: its values are {values.dtype} in "
+            f"the file, which are none of {record.dtype:.80}"
+        )
+    return values.astype(words, copy=False).view(dtype)
+
+
+def named_dtype(name: str) -> np.dtype | None:
+    """The dtype of a name that `dtype_name` gave."""
+    try:
+        return np.dtype(name)
+    except (TypeError, ValueError):
+        return None
 
 
 def shard_records(

@@ -8,22 +8,32 @@ wrote them and on whatever mesh::
     restore("run/step-100", sharding=NamedSharding(mesh, P("x")))
 """
 
+import math
 import os
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format
 
-from verax.api.parallel.device_put import make_array_from_callback
+from verax.api.parallel.device_put import device_put, make_array_from_callback
 from verax.api.sharding_args import place_leaves
 from verax.api.trees.pytrees import keystr, tree_flatten_with_path
 from verax.api.trees.serialization import read_tree
 from verax.backend import pytrees
 from verax.backend.placement.sharding import Sharding
-from verax.experimental.checkpoint.leaves import Index, dtype_name, readable, taken
+from verax.experimental.checkpoint.leaves import (
+    Index,
+    dtype_name,
+    named_dtype,
+    readable,
+    summed,
+    taken,
+)
 from verax.experimental.checkpoint.manifest import (
     CheckpointError,
     LeafRecord,
@@ -32,6 +42,7 @@ from verax.experimental.checkpoint.manifest import (
     read_manifest,
 )
 from verax.ir.dtypes import canonical
+from verax.ir.forms.frames import WRONG
 from verax.numpy import asarray
 from verax.random import wrap_key_data
 from verax.rules.values.array import Array
@@ -47,15 +58,15 @@ class Archives:
         self.folder = folder
         self.stack = stack
         self.files: dict[str, zipfile.ZipFile] = {}
-        self.leaf = ""
+        self.leaf: LeafRecord | None = None
         self.recent: dict[ShardRecord, np.ndarray] = {}
 
     def values(self, leaf: LeafRecord, shard: ShardRecord) -> np.ndarray:
         """The values of a shard."""
-        if self.leaf != leaf.path:
-            self.leaf, self.recent = leaf.path, {}
+        if self.leaf is not leaf:
+            self.leaf, self.recent = leaf, {}
         if shard not in self.recent:
-            self.recent[shard] = readable(self.read(leaf, shard), leaf.dtype)
+            self.recent[shard] = readable(self.read(leaf, shard), leaf)
         return self.recent[shard]
 
     def read(self, leaf: LeafRecord, shard: ShardRecord) -> np.ndarray:
@@ -63,26 +74,56 @@ class Archives:
 
         Raises:
             CheckpointError: the file is missing or damaged.
+            MemoryError: the shard does not fit.
         """
         try:
             if shard.file not in self.files:
                 file = zipfile.ZipFile(self.folder / shard.file)
                 self.files[shard.file] = self.stack.enter_context(file)
-            with self.files[shard.file].open(f"{shard.name}.npy") as member:
-                values = np.lib.format.read_array(member, allow_pickle=False)
-                # The end of the member is where its checksum is compared.
-                member.read()
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            archive = self.files[shard.file]
+            info = archive.getinfo(f"{shard.name}.npy")
+            return read_shard(archive, info, shard)
+        except MemoryError:
+            raise
+        # A damaged file makes zipfile and NumPy raise nearly every class that there is.
+        except Exception as error:
             raise CheckpointError(
                 f"the leaf {leaf.path} cannot be read, since {self.folder / shard.file}"
                 f" is damaged: {error}"
             ) from error
-        if values.shape != shard.shape:
-            raise CheckpointError(
-                f"the leaf {leaf.path} cannot be read: {self.folder / shard.file} holds"
-                f" a shard of shape {values.shape}, not {shard.shape}"
-            )
-        return values
+
+
+def read_shard(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, shard: ShardRecord
+) -> np.ndarray:
+    """The array of a file in an archive.
+
+    Raises:
+        ValueError: it is not the shard; and whatever a damaged file leads to.
+    """
+    with archive.open(info) as member:
+        check_head(member, info.file_size, shard)
+    with archive.open(info) as member:
+        values = format.read_array(member, allow_pickle=False)
+        # The end of the member is where its checksum is compared.
+        member.read()
+    return values.reshape(shard.shape)
+
+
+def check_head(member: IO[bytes], size: int, shard: ShardRecord) -> None:
+    """Raise ValueError unless a file of so many bytes can hold the shard.
+
+    NumPy gets memory for what the head says before the checksum is compared.
+    """
+    version = format.read_magic(member)
+    first = version == (1, 0)
+    read = format.read_array_header_1_0 if first else format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    # Former versions of verax wrote scalars of dtypes that NumPy lacks as vectors.
+    if shape not in (shard.shape, shard.shape or (1,)):
+        raise ValueError(f"it holds a shard of shape {shape}, not {shard.shape}")
+    if math.prod(shape) * dtype.itemsize > size:
+        raise ValueError(f"{size} bytes are too few for {dtype}{list(shape)}")
 
 
 @contextmanager
@@ -135,6 +176,11 @@ def restore(
         targets = [target for _, target in pairs]
         paths = [keystr(key) for key, _ in pairs]
         records = matched(folder, manifest, paths, partial)
+    if structure.num_leaves != len(records):
+        raise CheckpointError(
+            f"the checkpoint at {folder} is damaged: {len(records)} leaves do not make "
+            f"a tree of {structure.num_leaves}"
+        )
     tree = structure.unflatten(list(range(len(records))))
     places = place_leaves("restore sharding", sharding, tree)
     with opened(folder / manifest.values) as files:
@@ -158,7 +204,17 @@ def saved_structure(folder: Path, manifest: Manifest) -> pytrees.PyTreeDef:
             f"the checkpoint at {folder} does not hold the structure of its tree "
             f"({manifest.tree}): pass `like`, a tree of that structure"
         )
-    return read_tree(manifest.tree)
+    try:
+        structure = read_tree(manifest.tree)
+        structure.unflatten([0] * structure.num_leaves)  # by the user's classes, too
+        return structure
+    except ValueError as error:
+        raise CheckpointError(f"the checkpoint at {folder}: {error}") from error
+    except WRONG as error:
+        raise CheckpointError(
+            f"the checkpoint at {folder} describes no tree ({type(error).__name__}): "
+            f"{error}"
+        ) from error
 
 
 def matched(
@@ -166,20 +222,38 @@ def matched(
 ) -> list[LeafRecord]:
     """The records of the leaves of `like`, by their paths.
 
+    Of leaves with one path, which classes of containers with careless keys have, the
+    first belongs to the first, the second to the second.
+
     Raises:
         CheckpointError: one is missing, on either side.
     """
-    found = {record.path: record for record in manifest.leaves}
-    absent = [path or "the tree itself" for path in paths if path not in found]
-    left = [] if partial else sorted(found.keys() - set(paths))
+    saved = turns([record.path for record in manifest.leaves])
+    found = dict(zip(saved, manifest.leaves, strict=True))
+    asked = list(turns(paths))
+    absent = [
+        path or "the tree itself" for path, turn in asked if (path, turn) not in found
+    ]
+    left = [] if partial else sorted(found.keys() - set(asked))
     if absent or left:
         lines = [f"`like` and the checkpoint at {folder} have different leaves."]
         if absent:
             lines.append(f"Missing in the checkpoint: {some(absent)}.")
         if left:
-            lines.append(f"Missing in `like`: {some(left)}; partial=True drops these.")
+            lines.append(
+                f"Missing in `like`: {some([path for path, _ in left])}; partial=True "
+                "drops these."
+            )
         raise CheckpointError(" ".join(lines))
-    return [found[path] for path in paths]
+    return [found[one] for one in asked]
+
+
+def turns(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Each path with how many equal ones come before it."""
+    seen: Counter[str] = Counter()
+    for path in paths:
+        yield path, seen[path]
+        seen[path] += 1
 
 
 def some(names: Sequence[str]) -> str:
@@ -243,8 +317,8 @@ def saved_type(record: LeafRecord) -> tuple[tuple[int, ...], str]:
     """The shape and the name of the dtype of a leaf; those of keys, not their words."""
     if record.impl is None:
         return record.shape, record.dtype
-    words = np.zeros((0, record.shape[-1]), np.uint32)
-    return record.shape[:-1], str(wrap_key_data(words, impl=record.impl).dtype)
+    words = np.zeros((0, *record.shape[-1:]), np.uint32)
+    return record.shape[:-1], str(as_array(record, words).dtype)
 
 
 def target_place(target: Any) -> Sharding | None:
@@ -260,15 +334,16 @@ def array_leaf(files: Archives, record: LeafRecord, place: Sharding | None) -> A
     check_width(record)
     shape, _ = saved_type(record)
     if place is None:
-        whole = tuple([slice(0, size) for size in shape])
-        return as_array(record, gathered(files, record, whole_words(record, whole)))
-    return make_array_from_callback(
+        index = tuple([slice(0, size) for size in shape])
+        return as_array(record, gathered(files, record, whole_words(record, index)))
+    whole = make_array_from_callback(
         shape,
-        place,
+        summed(place),
         lambda index: as_array(
             record, gathered(files, record, whole_words(record, index))
         ),
     )
+    return whole if summed(place) is place else device_put(whole, place)
 
 
 def check_width(record: LeafRecord) -> None:
@@ -277,8 +352,8 @@ def check_width(record: LeafRecord) -> None:
     Without an error the values would be rounded.
     """
     if record.impl is None and record.dtype.endswith(("64", "128")):
-        dtype = np.dtype(record.dtype)
-        if canonical(dtype, STATE.enable_x64) != dtype:
+        dtype = named_dtype(record.dtype)
+        if dtype is not None and canonical(dtype, STATE.enable_x64) != dtype:
             raise CheckpointError(
                 f"the leaf {record.path} was saved as {dtype}, and arrays have 32 bits:"
                 " set verax.config.enable_x64, or put a NumPy array there in `like`"
@@ -291,19 +366,35 @@ def whole_words(record: LeafRecord, index: Index) -> Index:
 
 
 def as_array(record: LeafRecord, values: np.ndarray) -> Array:
-    """Values as an array: keys for the words of keys."""
-    if record.impl is None:
-        return asarray(values)
-    return wrap_key_data(asarray(values), impl=record.impl)
+    """Values as an array: keys for the words of keys.
+
+    Raises:
+        CheckpointError: they are not values of arrays, or not words of keys.
+    """
+    try:
+        if record.impl is None:
+            return asarray(values)
+        return wrap_key_data(asarray(values), impl=record.impl)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"the leaf {record.path} cannot be read as an array: {error}"
+        ) from error
 
 
 def gathered(files: Archives, record: LeafRecord, index: Index) -> np.ndarray:
-    """A part of a leaf, from the shards that overlap it."""
+    """A part of a leaf, from the shards that overlap it.
+
+    Raises:
+        CheckpointError: they are damaged, or leave a gap.
+    """
     limits = [part.indices(n) for part, n in zip(index, record.shape, strict=True)]
     starts = [start for start, _, _ in limits]
     stops = [stop for _, stop, _ in limits]
     shape = tuple([stop - start for start, stop in zip(starts, stops, strict=True)])
+    if 0 in shape:
+        return np.empty(shape, files.values(record, record.shards[0]).dtype)
     out: np.ndarray | None = None
+    count = 0
     for shard in record.shards:
         low = np.maximum(starts, shard.start) if shape else np.zeros(0, int)
         ends = np.add(shard.start, shard.shape)
@@ -316,8 +407,10 @@ def gathered(files: Archives, record: LeafRecord, index: Index) -> np.ndarray:
             return values
         if out is None:
             out = np.empty(shape, values.dtype)
-        out[slices(low, high, starts)] = values[slices(low, high, shard.start)]
-    if out is None:
+        box = values[slices(low, high, shard.start)]
+        out[slices(low, high, starts)] = box
+        count += box.size
+    if out is None or count != out.size:
         raise CheckpointError(f"no shard holds the leaf {record.path} at {index}")
     return out
 

@@ -13,14 +13,14 @@ import os
 import shutil
 import threading
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from attrs import evolve
+from attrs import evolve, frozen
 
 from verax.api.trees.pytrees import keystr, tree_flatten_with_path
 from verax.api.trees.serialization import write_tree
@@ -37,22 +37,37 @@ from verax.experimental.checkpoint.leaves import (
 from verax.experimental.checkpoint.manifest import (
     NAME,
     VALUES,
-    CheckpointError,
     Json,
-    LeafRecord,
     Manifest,
     ShardRecord,
+    check_covered,
     read_manifest,
     sync_folder,
     write_whole,
 )
 from verax.experimental.checkpoint.progress import bar
+from verax.ir.records import ReprMixin
 
 __all__ = ["Saving", "save", "save_async"]
 
 type Advance = Callable[[int], None]
 
 PARTS: Final = "parts-{}.json"
+
+
+@frozen(repr=False)
+class Run(ReprMixin):
+    """What process 0 asks the run of which a checkpoint is a step.
+
+    `order` numbers the save, just before it is complete; `clear` removes former ones.
+    """
+
+    order: Callable[[], int]
+    clear: Callable[[], None]
+
+
+ALONE: Final = Run(lambda: 0, lambda: None)
+"""For checkpoints that are no steps of a run."""
 
 
 class Saving:
@@ -120,7 +135,8 @@ def save(
         path: the folder; folders above it are made.
         tree: arrays, typed keys, NumPy arrays and Python numbers and strings.
         overwrite: replace the checkpoint that is there.
-        metadata: anything that JSON can hold; `read_metadata` returns it.
+        metadata: anything that JSON can hold, such as dicts with strings as keys;
+            `read_metadata` returns it, with lists for tuples.
         progress: show a bar on the terminal; this needs the package `rich`.
 
     Raises:
@@ -172,17 +188,16 @@ def prepare(
     overwrite: bool,
     metadata: Json,
     progress: bool,
-    clean: Callable[[], None] = lambda: None,
+    run: Run = ALONE,
 ) -> Callable[[], None]:
-    """Check everything and take hold of the values; the result writes them.
-
-    Process 0 calls `clean` when the checkpoint is complete, before the others go on.
-    """
+    """Check everything and take hold of the values; the result writes them."""
     if not overwrite and (folder / NAME).exists():
         raise FileExistsError(
-            f"there is a checkpoint at {folder}: pass overwrite=True to replace it"
+            f"there is a checkpoint at {folder}, perhaps of a former run: pass "
+            "overwrite=True to replace it, or save to another folder"
         )
-    json.dumps(metadata)  # raises TypeError
+    # As it is now: a dict may be written to while a save goes on.
+    metadata = json.loads(json.dumps(checked_json(metadata)))
     pairs, structure = tree_flatten_with_path(tree)
     records, parts = [], []
     for number, (path, leaf) in enumerate(pairs):
@@ -194,7 +209,27 @@ def prepare(
     sizes = [one.values.nbytes for one in parts]
     show = bar(f"saving {folder.name}", sizes) if progress else quiet
     group = Group.of_save(str(folder))
-    return lambda: write(folder, manifest, parts, group, show, clean)
+    return lambda: write(folder, manifest, parts, group, show, run)
+
+
+def checked_json(metadata: Json) -> Json:
+    """The metadata.
+
+    Raises:
+        TypeError: it has keys that JSON would make strings, of which two may be one.
+    """
+    if isinstance(metadata, Mapping):
+        for key, value in metadata.items():
+            if not isinstance(key, str):
+                raise TypeError(
+                    f"metadata has the key {key!r:.80}, and JSON has only strings as "
+                    f"keys: write {str(key)!r:.80}, and turn it back when you read it"
+                )
+            checked_json(value)
+    elif isinstance(metadata, list | tuple):
+        for value in metadata:
+            checked_json(value)
+    return metadata
 
 
 def structure_json(structure: pytrees.PyTreeDef) -> Json:
@@ -217,7 +252,7 @@ def write(
     parts: Sequence[Part],
     group: Group,
     show: Callable[[], Any],
-    clean: Callable[[], None],
+    run: Run,
 ) -> None:
     """Write a checkpoint: all processes call this at the same time."""
     name = f"{VALUES}{group.agree(lambda: begin(folder))}"
@@ -232,8 +267,9 @@ def write(
 
     def finish() -> None:
         if process == 0:
-            commit(folder, evolve(manifest, values=name, processes=group.size))
-            clean()
+            whole = evolve(manifest, values=name, processes=group.size)
+            commit(folder, whole, run.order())
+            run.clear()
 
     group.together("values", write_own)
     group.together("manifest", finish)
@@ -266,7 +302,7 @@ def shard_json(shard: ShardRecord) -> list[Json]:
     return [shard.file, shard.name, list(shard.start), list(shard.shape)]
 
 
-def commit(folder: Path, manifest: Manifest) -> None:
+def commit(folder: Path, manifest: Manifest, order: int) -> None:
     """Replace the manifest, once all the values are there; remove former values."""
     target = folder / manifest.values
     found: list[list[ShardRecord]] = [[] for _ in manifest.leaves]
@@ -283,25 +319,10 @@ def commit(folder: Path, manifest: Manifest) -> None:
         check_covered(leaf)
     sync_folder(target)
     whole = evolve(manifest, leaves=tuple(leaves))
-    write_whole(folder / NAME, whole.to_bytes())
+    write_whole(folder / NAME, whole.to_bytes(order))
     for other in folder.glob(f"{VALUES}*"):
         if other != target:
             shutil.rmtree(other, ignore_errors=True)
-
-
-def check_covered(leaf: LeafRecord) -> None:
-    """Raise CheckpointError unless the shards are the whole array.
-
-    They do not overlap, being shards of one array, so their sizes add up.
-    """
-    if leaf.kind == "python":
-        return
-    count = sum([int(np.prod(shard.shape)) for shard in leaf.shards])
-    if count != int(np.prod(leaf.shape)) or not leaf.shards:
-        raise CheckpointError(
-            f"the processes wrote {count} elements of the leaf {leaf.path} of shape "
-            f"{leaf.shape}: every process must save the same tree"
-        )
 
 
 def read_metadata(path: str | os.PathLike[str]) -> Json:

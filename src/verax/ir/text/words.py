@@ -26,8 +26,9 @@ from verax.ir.dtypes import (
     short_name,
 )
 from verax.ir.extended import ExtendedDType, key_from_name
+from verax.ir.facade import module_named
 from verax.ir.memos.memo import memoised
-from verax.ir.meshes import MeshType, Terms, UnreducedKind, explicit_on
+from verax.ir.meshes import AxisType, MeshType, Terms, UnreducedKind, explicit_on
 from verax.ir.scalars import scalar_text
 
 CONSTANTS: Final[Mapping[str, bool | None]] = MappingProxyType(
@@ -41,7 +42,9 @@ NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 COMMA: Final = re.compile(r",(?! )")
 """Between the sizes of a shape; operands of a symbolic size have a blank as well."""
 AXES: Final = re.compile(r"@\(([^)]*)\)")
-TERM: Final = re.compile(r"(R|U\w*):(\([^)]*\)|[^,}]+)")
+TERM: Final = re.compile(r"(V|R|U\w*):(\([^)]*\)|[^,}]+)")
+OVER: Final = " over "
+"""Between a type that explicit axes split and their mesh, in files."""
 STRING: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -119,8 +122,35 @@ def aval_of_word(text: str) -> ShapedArray:
 
     >>> aval_of_word("~f32[2,3]")
     ~f32[2,3]
+    >>> aval_of_word('f32[8@x] over [["x", 4, "Explicit"]]')
+    f32[8@x]
     """
-    return sized_aval(text, fixed_size)
+    word, _, axes = text.partition(OVER)
+    return sized_aval(word, fixed_size, mesh_of_word(axes) if axes else None)
+
+
+def filed_text(aval: ShapedArray) -> str:
+    """A type as files hold it, with the mesh that it is over; see `aval_of_word`."""
+    if aval.explicit is None:
+        return repr(aval)
+    return f"{aval}{OVER}{mesh_word(aval.explicit.mesh)}"
+
+
+def mesh_word(mesh: MeshType) -> str:
+    """The axes of a mesh, for texts that outlive a process.
+
+    >>> mesh_word(MeshType(("x",), (4,), (AxisType.Explicit,)))
+    '[["x", 4, "Explicit"]]'
+    """
+    axes = zip(mesh.names, mesh.sizes, mesh.types, strict=True)
+    rows = [[name, size, kind.name] for name, size, kind in axes]
+    return str(module_named("json").dumps(rows))
+
+
+def mesh_of_word(text: str) -> MeshType:
+    """What `mesh_word` wrote."""
+    names, sizes, kinds = zip(*module_named("json").loads(text), strict=True)
+    return MeshType(names, sizes, tuple([AxisType[kind] for kind in kinds]))
 
 
 def sized_aval(
@@ -164,18 +194,19 @@ def joined_by_bars(axes: re.Match[str]) -> str:
 def terms_of_word(text: str) -> Terms:
     """The terms that print so.
 
-    >>> terms_of_word("{U_max:(x,y), R:z}").text()
-    '{U_max:(x,y), R:z}'
+    >>> terms_of_word("{V:v, U_max:(x,y), R:z}").text()
+    '{V:v, U_max:(x,y), R:z}'
     """
     found = {
         letter: tuple(axes.strip("()").split(","))
         for letter, axes in TERM.findall(text)
     }
     reduced, open = found.pop("R", ()), text.endswith("open}")
+    varying = found.pop("V", ())
     for letter, axes in found.items():
         kind = UnreducedKind[letter.partition("_")[2] or "sum"]
-        return Terms(axes, reduced, kind, open)
-    return Terms((), reduced, open=open)
+        return Terms(axes, reduced, kind, open, varying=varying)
+    return Terms((), reduced, open=open, varying=varying)
 
 
 def fixed_size(text: str) -> int:

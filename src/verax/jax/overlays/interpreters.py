@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import verax
 from verax.api.autodiff.jvp_vjp import zero
 from verax.api.tracing.apply import as_array, literal_array
+from verax.api.tracing.argument_names import function_name
 from verax.backend.eager.interpreter import EagerInterpreter
 from verax.core import jaxpr_as_fun
 from verax.ir.atoms import variable
@@ -367,5 +368,5 @@ def named(run: Callable[..., Any], rule: Any, name: str) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         return run(*args)
 
-    call.__name__ = getattr(rule, "__name__", name)
+    call.__name__ = name if rule is None else function_name(rule.value)
     return call

@@ -26,7 +26,6 @@ from verax.ir.dtypes import (
     DTypeLike,
     as_dtype,
     bool_,
-    canonical,
     default_dtype,
     inexact_dtype,
     is_complex,
@@ -49,7 +48,7 @@ from verax.rules.values.axes import kept
 from verax.rules.values.constants import aval_of, scalar_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import ShapeError, as_axes, as_axis, as_sizes, is_index
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, asked_dtype, is_python
 from verax.rules.values.typed import NotAnArray, shown as shown
 
 type Scalar = bool | int | float | complex
@@ -135,6 +134,28 @@ def scalar_constant(value: Scalar, dtype: DType) -> np.ndarray:
 
 
 def constant_of(value: Any, dtype: DType) -> Any:
+    """A Python scalar, NumPy value or symbolic size as an operand of type `dtype`.
+
+    That is an array if the value of NumPy would be narrowed, since x64 is off.
+    """
+    found = number_of(value, dtype)
+    if STATE.enable_x64 or dtype not in NARROWED or not isinstance(found, np.ndarray):
+        return found
+    return fresh(found, ShapedArray((), dtype))
+
+
+def number_beside(x: ArrayLike, value: float) -> Any:
+    """A constant in a formula on floats or complex `x`: weak beside a weak scalar only.
+
+    So the result is weak where it is in JAX, whose constants are arrays of NumPy.
+    """
+    aval = aval_of(x)
+    if aval.weak_type and not aval.shape:
+        return complex(value) if is_complex(aval.dtype) else value
+    return constant_of(value, aval.dtype)
+
+
+def number_of(value: Any, dtype: DType) -> Any:
     """A Python scalar, NumPy value or symbolic size in `dtype`."""
     kind = type(value)
     # Zeros of either sign are equal as keys, and so are complex numbers with them.
@@ -160,7 +181,7 @@ def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
     if weak:
         return weak_scalar(x, aval, dtype)
     if aval.shape:
-        if x.dtype == dtype:
+        if x.dtype == aval.dtype == dtype:
             return x
         return as_constant(x, dtype)
     return constant_of(x, dtype)
@@ -198,7 +219,7 @@ def adapted(x: object, aval: ShapedArray) -> Any:
         return None
     dtypes = ADAPTING[STATE.enable_x64].get(type(x))
     if dtypes is not None and aval.dtype in dtypes:
-        return constant_of(x, aval.dtype)
+        return number_of(x, aval.dtype)
     return None
 
 
@@ -209,13 +230,12 @@ def common_type(avals: Sequence[ShapedArray]) -> Typed:
         TypePromotionError: there is no implicit promotion.
     """
     strict = STATE.numpy_dtype_promotion == "strict"
+    wide, x64 = STATE.explicit_x64_dtypes == "allow", STATE.enable_x64
     if len(avals) == 2:
         a, b = avals
-        return join(
-            a.dtype, a.weak_type, b.dtype, b.weak_type, STATE.enable_x64, strict
-        )
+        return join(a.dtype, a.weak_type, b.dtype, b.weak_type, x64, strict, wide)
     types = tuple([(a.dtype, a.weak_type) for a in avals])
-    return join_all(types, STATE.enable_x64, strict)
+    return join_all(types, x64, strict, wide)
 
 
 def promote(name: str, *args: ArrayLike) -> list[Any]:
@@ -239,7 +259,7 @@ def promote_inexact(name: str, *args: ArrayLike) -> list[Any]:
 def inexact_type(avals: Sequence[ShapedArray]) -> Typed:
     """`common_type` among floats and complex numbers."""
     dtype, weak = common_type(avals)
-    return canonical(inexact_dtype(dtype), STATE.enable_x64), weak
+    return inexact_dtype(dtype), weak
 
 
 def promote_numeric(name: str, *args: ArrayLike) -> list[Any]:
@@ -286,7 +306,7 @@ def as_array(name: str, x: ArrayLike, position: int = 0) -> Array:
         return cast(Array, x.__jax_array__())
     if isinstance(x, np.ndarray) and aval.shape:
         return as_constant(x, aval.dtype)
-    return fresh(constant_of(x, numpy_dtype(aval.dtype)), aval)
+    return fresh(number_of(x, numpy_dtype(aval.dtype)), aval)
 
 
 def with_weak_type(x: Array, weak: bool) -> Array:
@@ -497,10 +517,10 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
     """
     if dtype is None:
         return None
-    if isinstance(dtype, Array):
+    if isinstance(dtype, Array | np.ndarray):
         raise ValueError(f"{name}: an array is not a dtype; pass dtype=x.dtype")
-    found = canonical(dtype, STATE.enable_x64)
-    if STATE.enable_x64 or dtype in (bool, int, float, complex) or is_extended(found):
+    found = asked_dtype(dtype)
+    if STATE.enable_x64 or is_python(dtype) or is_extended(found):
         return found
     asked = as_dtype(dtype)
     if asked != found:

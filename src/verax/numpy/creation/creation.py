@@ -16,7 +16,6 @@ from verax.api.sharding_args import check_devices, constrained, over_a_mesh
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import at_home, fresh, put
 from verax.backend.placement.sharding import (
-    NamedSharding,
     Sharding,
     SingleDeviceSharding,
 )
@@ -40,7 +39,7 @@ from verax.numpy.arguments.arguments import (
     avals_of,
     chosen_dtype,
     common_type,
-    constant_of,
+    number_of,
     shown,
 )
 from verax.numpy.arguments.constant_sharing import as_constant
@@ -48,7 +47,7 @@ from verax.ops.elementwise.complex import real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import copy as copy_of
 from verax.ops.structure.joining import concatenate
-from verax.ops.structure.reshard import no_explicit_axes
+from verax.ops.structure.reshard import check_unnamed
 from verax.ops.structure.shape import expand_dims
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -79,14 +78,13 @@ def array(
     >>> jnp.array([[1, 2], [3, 4]]).dtype
     dtype('int32')
     """
-    device = place_of("array", device, out_sharding)
     check_order("array", order)
     found = as_values("array", object, chosen_dtype("array", dtype))
     if found.ndim < ndmin:
         found = expand_dims(found, tuple(range(ndmin - found.ndim)))
     if copy and found is object:
         found = copy_of(found)
-    return made("array", found, device)
+    return made("array", found, place_of("array", device, out_sharding, found.ndim))
 
 
 def asarray(
@@ -105,9 +103,9 @@ def asarray(
         ValueError: the lists are ragged, or `copy` is False and the memory of a NumPy
             array or another buffer would have to go to a device other than the CPU.
     """
-    device = place_of("asarray", device, out_sharding)
     check_order("asarray", order)
     found = as_values("asarray", a, chosen_dtype("asarray", dtype))
+    device = place_of("asarray", device, out_sharding, found.ndim)
     if copy is False and not isinstance(a, Array) and isinstance(a, Buffer):
         check_shared(device)
     if copy and found is a:
@@ -124,8 +122,12 @@ def check_order(name: str, order: str | None) -> None:
         )
 
 
-def place_of(name: str, device: Placement, out_sharding: object) -> Placement:
+def place_of(
+    name: str, device: Placement, out_sharding: object, ndim: int
+) -> Placement:
     """Where a new array goes: to `device`, or split by explicit mesh axes.
+
+    The spec of the latter has an entry for each of the `ndim` dimensions, as in a type.
 
     Raises:
         ValueError: both say it, or no axis of the sharding is explicit.
@@ -136,8 +138,9 @@ def place_of(name: str, device: Placement, out_sharding: object) -> Placement:
         raise ValueError(f"{name} takes device or out_sharding, not both")
     place = over_a_mesh(name, out_sharding)
     if not place.explicit:
-        raise no_explicit_axes(name, place)
-    return place
+        check_unnamed(name, place)
+        return None
+    return place.update(spec=place.spec.padded(ndim))
 
 
 def made(name: str, x: Array, device: Placement) -> Array:
@@ -165,8 +168,6 @@ def placed(name: str, x: Array, device: Placement) -> Array:
         found: Array
         (found,) = constrained([x], (place,))
         return found
-    if isinstance(place, NamedSharding) and place.explicit:
-        place = place.update(spec=place.spec.padded(x.ndim))
     return put(x, place, committed=True)
 
 
@@ -222,17 +223,18 @@ def from_scalar(x: Any, dtype: DType | None) -> Array:
         raise TypeError(f"the complex number {x} does not fit {aval.dtype}")
     if isinstance(x, float) and is_integer(aval.dtype):
         return fresh(np.asarray(int(x), numpy_dtype(aval.dtype)), aval)
-    return fresh(constant_of(x, aval.dtype), aval)
+    return fresh(number_of(x, aval.dtype), aval)
 
 
 def from_numpy(x: Any, dtype: DType | None) -> Array:
-    """A copy of NumPy's values, narrowed to 32 bits unless x64 is on."""
+    """A copy of NumPy's values, in 32 bits unless x64 is on or `dtype` has more."""
     if isinstance(x, np.ma.MaskedArray):
         raise ValueError(
             "a masked array of NumPy cannot become an array: its mask would be lost; "
             "use x.filled() first"
         )
-    own = canonical(x.dtype, STATE.enable_x64)
+    wide = dtype is not None and canonical(dtype, False) != dtype
+    own = canonical(x.dtype, STATE.enable_x64 or wide)
     if is_extended(own):
         raise TypeError(f"a NumPy array cannot hold values of {own}")
     found = as_constant(x, own)
@@ -264,12 +266,23 @@ def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
         raise TypeError(f"{name}: {shown(x)} contains something that is not a number")
     if values.dtype.kind == "i" and values.size:
         check_range(name, values, dtype)
+    check_complex(name, values, dtype)
     own = canonical(values.dtype, STATE.enable_x64)
     if dtype is None or dtype == own:
         return fresh(
             values.astype(numpy_dtype(own), copy=False), ShapedArray(values.shape, own)
         )
     return from_numpy(values, dtype)
+
+
+def check_complex(name: str, values: np.ndarray, dtype: DType | None) -> None:
+    """Raise a TypeError if complex numbers would lose a part; bool has both."""
+    if dtype is None or is_complex(dtype) or dtype == bool_:
+        return
+    if is_complex(values.dtype):
+        raise TypeError(
+            f"{name}: complex numbers do not fit {dtype}; take their real parts"
+        )
 
 
 def check_range(name: str, values: np.ndarray, dtype: DType | None) -> None:

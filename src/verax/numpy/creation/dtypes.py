@@ -26,7 +26,7 @@ from verax.ir.extended import ExtendedDType, NumpyDType, extended
 from verax.numpy.arguments.arguments import avals_of, common_type
 from verax.numpy.creation.creation import asarray
 from verax.rules.values.array import Array
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, asked_dtype
 
 dtype = np.dtype
 ndarray = Array
@@ -225,7 +225,8 @@ def joined(args: tuple[Any, ...]) -> promotion.Typed:
         raise ValueError("result_type takes at least one argument")
     types = tuple([type_of(x) for x in args])
     strict = STATE.numpy_dtype_promotion == "strict"
-    dtype, weak = promotion.join_all(types, STATE.enable_x64, strict)
+    wide = STATE.explicit_x64_dtypes == "allow"
+    dtype, weak = promotion.join_all(types, STATE.enable_x64, strict, wide)
     return promotion.widen_weak(dtype, weak, STATE.enable_x64)
 
 
@@ -241,7 +242,7 @@ def type_of(x: Any) -> promotion.Typed:
     if named or not isinstance(
         x, np.ndarray | np.generic | bool | int | float | complex
     ):
-        return canonical(x, STATE.enable_x64), False
+        return asked_dtype(x), False
     return common_type(avals_of("result_type", (x,)))
 
 
@@ -253,8 +254,8 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """
     weak = (int, float, complex)
     x64, strict = STATE.enable_x64, STATE.numpy_dtype_promotion == "strict"
-    left: Any = a if a in weak else canonical(a, x64)
-    right: Any = b if b in weak else canonical(b, x64)
+    left: Any = a if a in weak else asked_dtype(a)
+    right: Any = b if b in weak else asked_dtype(b)
     return promotion.promote_types(left, right, x64, strict)
 
 

@@ -20,6 +20,7 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     constant_of,
     default_float,
+    number_of,
     operand,
     stretching,
 )
@@ -102,8 +103,6 @@ def constant_array(
     Raises:
         TypeError: the shape or the dtype is not one; sizes belong in one tuple.
     """
-    if out_sharding is not None:
-        device = place_of(name, device, out_sharding)
     try:
         found = chosen_dtype(name, dtype) or default_float()
     except TypeError as error:
@@ -114,7 +113,10 @@ def constant_array(
             f"{error}. Did you accidentally write `{call}({shape}, {dtype})` when you "
             f"meant `{call}(({shape}, {dtype}))`?"
         ) from None
-    return made(name, filled(as_shape(name, shape), value, found), device)
+    sizes = as_shape(name, shape)
+    if out_sharding is not None:
+        device = place_of(name, device, out_sharding, len(sizes))
+    return made(name, filled(sizes, value, found), device)
 
 
 def full(
@@ -131,13 +133,13 @@ def full(
         TypeError: `fill_value` is neither an array nor a scalar.
         ValueError: it does not broadcast to `shape`.
     """
-    device = place_of("full", device, out_sharding)
     (aval,) = avals_of("full", (fill_value,))
     fill_value = operand(fill_value)
     found = chosen_dtype("full", dtype)
     weak = found is None and aval.weak_type
     target = aval.dtype if found is None else found
     sizes = as_shape("full", shape)
+    device = place_of("full", device, out_sharding, len(sizes))
     if not isinstance(fill_value, Array | np.ndarray):
         return made("full", filled(sizes, fill_value, target, weak), device)
     value = convert(fill_value, target, weak)
@@ -224,9 +226,11 @@ def full_like(
     (aval,) = avals_of(name, (fill_value,))
     if not aval.shape and not isinstance(fill_value, Array):
         return constant_like(name, a, fill_value, dtype, shape, device, out_sharding)
-    sizes, kind, _ = like(name, a, dtype, shape)
-    place = place_of(name, device, out_sharding)
-    return as_split(full(sizes, fill_value, kind, device=place), a, place)
+    sizes, kind, weak = like(name, a, dtype, shape)
+    place = place_of(name, device, out_sharding, len(sizes))
+    found = full(sizes, fill_value, kind, device=place)
+    weak = weak and not aval.shape
+    return as_split(convert(found, kind, True) if weak else found, a, place)
 
 
 def constant_like(
@@ -239,8 +243,8 @@ def constant_like(
     out_sharding: object,
 ) -> Array:
     """What they share: one number everywhere, in an array like `a`."""
-    place = place_of(name, device, out_sharding)
     sizes, kind, weak = like(name, a, dtype, shape)
+    place = place_of(name, device, out_sharding, len(sizes))
     found = typed_fill(sizes, value, kind, weak)
     if place is not None:
         return made(name, found, place)
@@ -271,7 +275,7 @@ def typed_fill(sizes: Shape, value: object, dtype: DType, weak: bool) -> Array:
     """`filled`, whose literal is a Python scalar where the result is weak."""
     if not weak:
         return filled(sizes, value, dtype)
-    item = constant_of(value, dtype).item()
+    item = number_of(value, dtype).item()
     if aval_of(item).dtype == dtype:
         return filled(sizes, item, dtype, True)
     return convert(filled(sizes, item, dtype), dtype, True)

@@ -8,9 +8,10 @@ NumPy reads and writes, with its own options; what it reads becomes an array::
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import IO, Any
+from types import MappingProxyType
+from typing import IO, Any, Final, Self
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.runtime import buffers
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import DTypeLike, as_dtype, bfloat16, canonical, numpy_dtype
+from verax.ir.dtypes import NUMERIC, DTypeLike, as_dtype, canonical, numpy_dtype
+from verax.ir.extended import NumpyDType
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.numpy.creation.creation import asarray
 from verax.rules.values.array import Array
@@ -30,26 +32,92 @@ ComplexWarning = np.exceptions.ComplexWarning
 type File = IO[bytes] | str | os.PathLike[Any]
 
 
+# Dtypes of which the format of NumPy keeps the bytes, or a name that it cannot read.
+NAMED: Final[Mapping[str, NumpyDType]] = MappingProxyType(
+    {dtype.name: numpy_dtype(dtype) for dtype in NUMERIC if dtype.isbuiltin == 2}
+)
+
+
+def in_file(x: Any) -> np.ndarray:
+    """An array as it is written: what NumPy has no name for in a field of that name.
+
+    That goes for all but bfloat16, whose two bytes `load` knows, here and in JAX.
+    """
+    values = np.asarray(x)
+    name = values.dtype.name
+    if name not in NAMED or name == "bfloat16":
+        return values
+    return values.view(np.dtype([(name, f"V{values.dtype.itemsize}")]))
+
+
+def from_file(found: np.ndarray) -> np.ndarray:
+    """An array that was read, in the dtype that it was saved in."""
+    names = found.dtype.names or ()
+    if len(names) == 1 and names[0] in NAMED:
+        return found.view(NAMED[names[0]])
+    return found.view(NAMED["bfloat16"]) if found.dtype == np.dtype("V2") else found
+
+
 def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
-    """Write an array to a file of NumPy's format."""
-    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+    """Write an array to a file of NumPy's format, from which `load` has it again.
+
+    Dtypes that NumPy does not know, such as float8_e4m3fn, are there as the only field
+    of a structured dtype, which `numpy.load` gives.
+    """
+    np.save(file, in_file(arr), allow_pickle=allow_pickle)
 
 
 def savez(file: File, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Write several arrays to one archive: the named ones, others as arr_0, arr_1."""
-    named = {name: np.asarray(x) for name, x in kwds.items()}
-    np.savez(file, *[np.asarray(x) for x in args], allow_pickle=allow_pickle, **named)
+    named = {name: in_file(x) for name, x in kwds.items()}
+    np.savez(file, *[in_file(x) for x in args], allow_pickle=allow_pickle, **named)
+
+
+class Archive(Mapping[str, Any]):
+    """NumPy's mapping of an archive, with arrays in the dtypes they were saved in."""
+
+    def __init__(self, read: Any) -> None:
+        self.read = read
+
+    def __getitem__(self, name: str) -> Any:
+        found = self.read[name]
+        return from_file(found) if isinstance(found, np.ndarray) else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.read)
+
+    def __len__(self) -> int:
+        return len(self.read)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.read, name)
+
+    def __enter__(self) -> Self:
+        self.read.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.read.__exit__(*raised)
+
+    def __repr__(self) -> str:
+        return repr(self.read)
 
 
 def load(file: File, *args: Any, **kwargs: Any) -> Any:
-    """The array in a file of NumPy's format; of an archive, NumPy's mapping."""
+    """The array in a file of NumPy's format; of an archive, a mapping to NumPy arrays.
+
+    What is not an array here, such as text, stays as NumPy reads it.
+    """
     found = np.load(file, *args, **kwargs)
+    if isinstance(found, np.lib.npyio.NpzFile):
+        return Archive(found)
     if not isinstance(found, np.ndarray):
         return found
-    if found.dtype == np.dtype("V2"):
-        # NumPy's format has no bfloat16 and keeps its bytes only.
-        found = found.view(numpy_dtype(bfloat16))
-    return asarray(found)
+    values = from_file(found)
+    try:
+        return asarray(values)
+    except TypeError:
+        return values
 
 
 def frombuffer(

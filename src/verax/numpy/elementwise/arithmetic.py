@@ -26,6 +26,7 @@ from verax.numpy.arguments.arguments import (
     promote_inexact,
     promote_numeric,
     refuse_out_and_where,
+    with_weak_type,
 )
 from verax.numpy.arguments.elementwise_call import (
     binary,
@@ -223,11 +224,13 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if is_inexact(base_aval.dtype) and is_integer(exponent_aval.dtype):
         pair = [as_array("power", x1), as_array("power", x2, 1)]
         x, y = broadcast_together("power", pair)
-        return pow_p.call(NO_PARAMS, x, y)
+        found = pow_p.call(NO_PARAMS, x, y)
+        return with_weak_type(found, base_aval.weak_type)
     x, y = promote_args("power", *promote_numeric("power", x1, x2))
     if is_inexact(aval_of(x).dtype):
         return pow_p.call(NO_PARAMS, x, y)
-    return integer_power(x, y)
+    weak = base_aval.weak_type and exponent_aval.weak_type
+    return with_weak_type(integer_power(x, y), weak)
 
 
 pow = power

@@ -20,6 +20,7 @@ from verax.numpy.arguments.arguments import (
     broadcast_together,
     constant_of,
     default_float,
+    number_beside,
     promote_args_inexact,
     promote_inexact,
     stretched,
@@ -71,7 +72,7 @@ def isinf(x: ArrayLike, /) -> Array:
         return bitwise_or(isinf(parts.real(given)), isinf(parts.imag(given)))
     if not is_float(given.dtype):
         return filled(given.shape, False, bool_)
-    return eq(magnitude(given), np.inf)
+    return eq(magnitude(given), constant_of(np.inf, given.dtype))
 
 
 def isfinite(x: ArrayLike, /) -> Array:
@@ -110,7 +111,7 @@ def is_value(name: str, x: ArrayLike, value: float) -> Array:
     given = as_array(name, x)
     if not is_float(given.dtype):
         return filled(given.shape, False, bool_)
-    return eq(given, value)
+    return eq(given, constant_of(value, given.dtype))
 
 
 @in_numpy(Exactly(np.signbit))
@@ -126,7 +127,7 @@ def signbit(x: ArrayLike, /) -> Array:
         return filled(given.shape, False, bool_)
     if is_float(given.dtype):
         given = bitcast_convert_type(given, bits_of(given.dtype))
-    return lt(given, 0)
+    return lt(given, constant_of(0, given.dtype))
 
 
 def bits_of(dtype: DType) -> np.dtype[Any]:
@@ -157,7 +158,8 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     refuse_complex("heaviside", x1, x2)
     x, y = stretched_together("heaviside", promote_inexact("heaviside", x1, x2))
     x, y = as_array("heaviside", x), as_array("heaviside", y, 1)
-    step = select(lt(x, 0), 0.0, select(gt(x, 0), 1.0, y))
+    low, high = number_beside(x, 0.0), number_beside(x, 1.0)
+    step = select(lt(x, 0), low, select(gt(x, 0), high, y))
     return select(ne(x, x), x, step)
 
 

@@ -10,12 +10,13 @@ few others are written so that they neither overflow nor cancel::
 import math
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import is_complex
+from verax.ir.dtypes import float32, is_complex, is_float
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     constant_of,
     inexact_array,
+    number_beside,
     promote_args_inexact,
     promote_inexact,
     refuse_out_and_where,
@@ -35,6 +36,7 @@ from verax.ops.elementwise.arith import (
 )
 from verax.ops.elementwise.compare import eq, lt, ne
 from verax.ops.elementwise.complex import complex as make_complex, imag, real
+from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import (
     exp2_p,
     exp_p,
@@ -44,6 +46,7 @@ from verax.ops.elementwise.exp_log import (
     log_p,
     logaddexp_p,
 )
+from verax.ops.elementwise.rounding import RoundingMethod, round
 from verax.ops.elementwise.select import select
 from verax.ops.elementwise.trig import (
     acos_p,
@@ -61,6 +64,7 @@ from verax.ops.elementwise.trig import (
     tanh_p,
 )
 from verax.ops.special.bessel import bessel_i0e
+from verax.ops.structure.create import full_like
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 
@@ -148,7 +152,8 @@ def logaddexp2(
     if out is not None or where is not None:
         refuse_out_and_where("logaddexp2", out, where)
     x, y = promote_args_inexact("logaddexp2", x1, x2)
-    return div(logaddexp(mul(x, LN2), mul(y, LN2)), LN2)
+    found = logaddexp(mul(x, number_beside(x, LN2)), mul(y, number_beside(y, LN2)))
+    return div(found, number_beside(found, LN2))
 
 
 def sin(x: ArrayLike, /) -> Array:
@@ -221,13 +226,35 @@ def atanh(x: ArrayLike, /) -> Array:
 
 @remembered
 def sinc(x: ArrayLike, /) -> Array:
-    """sin(πx) / (πx), and 1 at 0."""
-    (operand,) = promote_inexact("sinc", x)
-    scaled = mul(operand, math.pi)
+    """sin(πx) / (πx), 1 at 0, and 0 at infinity.
+
+    Of a real x, the distance to the nearest integer has the sine, but for its sign: πx
+    would be rounded too early.
+    """
+    operand = inexact_array("sinc", x)
+    dtype, weak = operand.dtype, operand.weak_type and not operand.ndim
+    if is_float(dtype) and dtype.itemsize < 4:
+        operand = convert(operand, float32)
+    scaled = mul(operand, number_beside(operand, math.pi))
     small = lt(magnitude(scaled), TAYLOR_BOUND)
-    safe = select(small, 1.0, scaled)
-    ratio = div(sin_p.call(NO_PARAMS, safe), safe)
-    return select(small, sinc_near_zero(scaled), ratio)
+    if is_complex(dtype):
+        safe = select(small, number_beside(scaled, 1.0), scaled)
+        ratio = div(sin_p.call(NO_PARAMS, safe), safe)
+    else:
+        safe = select(small, number_beside(operand, 1.0), operand)
+        ratio = div(sine_of_turns(safe), safe)
+    # Where the series is not used, what its derivative overflows to would not be 0.
+    near = select(small, scaled, number_beside(scaled, 0.0))
+    found = select(small, sinc_near_zero(near), ratio)
+    return convert(found, dtype, weak)
+
+
+def sine_of_turns(x: Array) -> Array:
+    """sin(πx) / π of a real x, which is 0 at infinity."""
+    whole = round(x, RoundingMethod.TO_NEAREST_EVEN)
+    rest = select(eq(magnitude(x), math.inf), full_like(x, 0), sub(x, whole))
+    sine = mul(sin_p.call(NO_PARAMS, mul(rest, math.pi)), 1 / math.pi)
+    return select(eq(rem(whole, 2), 0), sine, neg(sine))
 
 
 TAYLOR_BOUND = 0.5
@@ -246,13 +273,15 @@ def sinc_near_zero(x: Array) -> Array:
 @remembered
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians."""
-    return mul(inexact_array("deg2rad", x), math.pi / 180)
+    operand = inexact_array("deg2rad", x)
+    return mul(operand, number_beside(operand, math.pi / 180))
 
 
 @remembered
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees."""
-    return mul(inexact_array("rad2deg", x), 180 / math.pi)
+    operand = inexact_array("rad2deg", x)
+    return mul(operand, number_beside(operand, 180 / math.pi))
 
 
 arccos = acos

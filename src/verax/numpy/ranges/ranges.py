@@ -19,7 +19,6 @@ from verax.ir.dtypes import (
     DType,
     DTypeLike,
     bool_,
-    canonical,
     float32,
     float64,
     inexact_dtype,
@@ -83,7 +82,7 @@ def arange(
     [1, 3, 5]
     """
     if out_sharding is not None:
-        device = place_of("arange", device, out_sharding)
+        device = place_of("arange", device, out_sharding, 1)
     if type(start) is int and stop is None and step is None and dtype is None:
         # What loops ask for; the dtype is that of Python's integers.
         size = max(0, start)
@@ -176,7 +175,7 @@ def linspace(
     if not retstep:
         return line
     parts = num - 1 if endpoint else num
-    kind = canonical(inexact_dtype(target), STATE.enable_x64)
+    kind = inexact_dtype(target)
     step = div(sub(y, x), parts) if parts > 0 else filled((), np.nan, kind)
     return line, convert(step, kind)
 
@@ -202,11 +201,9 @@ def ends(
     the range for the products.
     """
     avals = avals_of(name, (start, stop))
-    own = canonical(inexact_dtype(common_type(avals)[0]), STATE.enable_x64)
+    own = inexact_dtype(common_type(avals)[0])
     wanted = inexact_dtype(chosen_dtype(name, dtype) or own)
-    kind = canonical(
-        wanted if numpy_dtype(wanted).itemsize >= 4 else float32, STATE.enable_x64
-    )
+    kind = wanted if numpy_dtype(wanted).itemsize >= 4 else float32
     shape = broadcast_shapes_of(name, [aval.shape for aval in avals])
     pair = [as_array(name, x, i) for i, x in enumerate((start, stop))]
     if not is_complex(kind):

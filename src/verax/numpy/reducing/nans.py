@@ -19,6 +19,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
     as_array,
+    chosen_dtype,
     constant_of,
     no_out,
     stretched_together,
@@ -26,8 +27,10 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.elementwise.comparison import logical_and
 from verax.numpy.reducing.arg_and_cumulative import argmax, argmin, running
 from verax.numpy.reducing.reductions import Where, all, max, min, prod, sum
-from verax.numpy.reducing.statistics import mean, std, var
+from verax.numpy.reducing.statistics import mean, var
 from verax.ops.elementwise.compare import eq, ne
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import sqrt
 from verax.ops.elementwise.select import select
 from verax.ops.reductions import cumulative
 from verax.ops.structure.shape import reshape
@@ -234,7 +237,9 @@ def nanvar(
 ) -> Array:
     """The variance over `axis` of the elements that are not NaN."""
     x, chosen = numbers("nanvar", a, where)
-    return var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
+    found = var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
+    chosen_type = chosen_dtype("nanvar", dtype)
+    return found if chosen_type is None else convert(found, chosen_type)
 
 
 @remembered
@@ -249,5 +254,5 @@ def nanstd(
     mean: ArrayLike | None = None,
 ) -> Array:
     """The square root of `nanvar`."""
-    x, chosen = numbers("nanstd", a, where)
-    return std(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
+    no_out("nanstd", out)
+    return sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from verax.backend.eager.composites import in_numpy, remembered
+from verax.ir.avals import Shape
 from verax.ir.dtypes import is_complex
 from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
@@ -74,8 +75,10 @@ def quantile(
     elements may have `weights`, of the shape of `a` or of its dimensions `axis`.
 
     Raises:
-        TypeError: an argument is complex.
-        ValueError: `method` is unknown or takes no weights, or their shape differs.
+        TypeError: there are no elements over `axis`.
+        ValueError: an argument is complex, or `method` is unknown, or the shape of the
+            weights differs.
+        NotImplementedError: `method` takes no weights.
     """
     return parts("quantile", a, q, axis, out, method, keepdims, weights, False)
 
@@ -91,7 +94,11 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`quantile` of the elements that are not NaN."""
+    """`quantile` of the elements that are not NaN.
+
+    Over an axis without elements the result is NaN, without the dimensions of `q`, as
+    in NumPy.
+    """
     return parts("nanquantile", a, q, axis, out, method, keepdims, weights, True)
 
 
@@ -160,8 +167,18 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """The middle element over `axis`, or the mean of the two in the middle."""
-    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    """The middle element over `axis`, or the mean of the two in the middle.
+
+    Raises:
+        ValueError: there are no elements over `axis`, or they are complex.
+    """
+    x = as_array("median", a)
+    if not elements_over(x.shape, reduction_axes("median", axis, x.ndim)):
+        raise ValueError(
+            f"median: an array of shape {x.shape} has no elements over axis {axis}, "
+            "and so no middle one; verax.numpy.nanmedian answers NaN"
+        )
+    return quantile(x, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 @in_numpy(nanmedian_at_once)
@@ -172,7 +189,7 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """`median` of the elements that are not NaN."""
+    """`median` of the elements that are not NaN; NaN where there are none."""
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
@@ -194,7 +211,7 @@ def parts(
             f"{name}: method must be one of {', '.join(METHODS)}, not {method!r}"
         )
     if weights is not None and method != "inverted_cdf":
-        raise ValueError(
+        raise NotImplementedError(
             f"{name}: method={method!r} does not take weights; only 'inverted_cdf' does"
         )
     x, share = as_array(name, a), as_array(name, q, 1)
@@ -216,12 +233,23 @@ def found_in(
     """The quantiles of arrays, `given` being the weights."""
     operands = [x, share] if given is None else [x, share, given]
     if any(is_complex(operand.dtype) for operand in operands):
-        raise TypeError(
+        raise ValueError(
             f"{name} takes real arguments, since complex numbers have no order"
         )
     typed = [x.aval] if given is None else [x.aval, given.aval]
     dtype, _ = inexact_type(typed)
     axes = reduction_axes(name, axis, x.ndim)
+    if not elements_over(x.shape, axes):
+        own = axes_left(x.shape, axes, keepdims)
+        nan = constant_of(np.nan, dtype)
+        if skip_nan:
+            return broadcast_in_dim(nan, own, ())
+        if not share.size:
+            return broadcast_in_dim(nan, (*share.shape, *own), ())
+        raise TypeError(
+            f"{name}: an array of shape {x.shape} has no elements over its dimensions "
+            f"{axes}, and so no quantiles; verax.numpy.nan{name} answers NaN"
+        )
     lines, share = in_rows(convert(x, dtype), axes), convert(share, dtype)
     if method == "inverted_cdf":
         one = constant_of(1, dtype)
@@ -230,15 +258,24 @@ def found_in(
         found = read_weighted(lines, heavy, share, skip_nan)
     else:
         found = read_quantiles(lines, share, method, skip_nan)
-    if keepdims:
-        own = [1 if i in axes else size for i, size in enumerate(x.shape)]
-        return reshape(found, (*share.shape, *own))
-    return reshape(found, (*share.shape, *without(x.shape, axes)))
+    return reshape(found, (*share.shape, *axes_left(x.shape, axes, keepdims)))
+
+
+def axes_left(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
+    """What a reduction over `axes` leaves of a shape."""
+    if not keepdims:
+        return without(shape, axes)
+    return tuple([1 if i in axes else size for i, size in enumerate(shape)])
+
+
+def elements_over(shape: Shape, axes: Shape) -> int:
+    """The number of elements over the dimensions `axes`."""
+    return prod([shape[i] for i in axes])
 
 
 def in_rows(x: Array, axes: tuple[int, ...]) -> Array:
     """A matrix whose rows hold the elements over `axes`, one for each other index."""
-    rows, size = prod(without(x.shape, axes)), prod([x.shape[i] for i in axes])
+    rows, size = prod(without(x.shape, axes)), elements_over(x.shape, axes)
     return reshape(transpose(x, (*kept(x.ndim, axes), *axes)), (rows, size))
 
 

@@ -113,7 +113,8 @@ def sum_types(
 ) -> tuple[DType, DType]:
     """The dtype of a sum, and the one in which it is computed.
 
-    Small integers are summed in the default integer, small floats in float32.
+    Small integers are summed in the default integer, small floats in float32; of
+    booleans a sum says whether one is true, and a product whether all are.
     """
     if dtype is not None:
         result = dtype
@@ -183,6 +184,8 @@ def accumulate(
     axes = reduction_axes(name, axis, len(aval.shape))
     if aval.dtype is not working or aval.weak_type:
         x = convert(x, working)
+    if working == bool_:
+        row = reduce_and_p if identity else reduce_or_p
     found = fold(row, masked(name, x, where, identity), axes, keepdims)
     if initial is not None:
         start = convert(initial_value(name, initial), working)

@@ -17,11 +17,13 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    canonical,
+    bool_,
+    default_dtype,
     float32,
     inexact_dtype,
     is_complex,
     is_float,
+    is_inexact,
     numpy_dtype,
     real_dtype,
 )
@@ -40,13 +42,14 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.numpy.elementwise.arithmetic import square, subtract, true_divide as divide
 from verax.numpy.reducing.reductions import Where, as_mask, fold, masked, sum
-from verax.ops.elementwise.arith import mul, sub
+from verax.ops.elementwise.arith import div, mul, sub
 from verax.ops.elementwise.compare import gt
 from verax.ops.elementwise.complex import conj, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import sqrt
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_sum_p
+from verax.ops.structure.create import full_like
 from verax.ops.structure.shape import broadcast_in_dim, transpose
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
@@ -60,9 +63,15 @@ def extent(x: Array, axes: Shape) -> int:
 
 @pure(1 << 8)
 def mean_types(own: DType, dtype: DType | None, x64: bool) -> tuple[DType, DType]:
-    """The dtype of a mean, and the one in which it is computed."""
-    result = canonical(inexact_dtype(own), x64) if dtype is None else dtype
-    working = canonical(inexact_dtype(result), x64)
+    """The dtype of a mean, and the one in which it is computed.
+
+    Raises:
+        TypeError: it would be boolean.
+    """
+    if dtype == bool_:
+        raise TypeError("the dtype of a mean or a variance must not be bool")
+    working = inexact_dtype(own) if dtype is None else dtype
+    result = working
     small = is_float(working) and numpy_dtype(working).itemsize < 4
     return result, float32 if small else working
 
@@ -77,7 +86,13 @@ def mean(
     *,
     where: Where = None,
 ) -> Array:
-    """The mean over `axis`; NaN over nothing."""
+    """The mean over `axis`; NaN over nothing.
+
+    With a `dtype` of integers it is a quotient of integers, towards zero.
+
+    Raises:
+        TypeError: `dtype` is bool.
+    """
     no_out("mean", out)
     x = as_array("mean", a)
     result, working = mean_types(x.dtype, chosen_dtype("mean", dtype), STATE.enable_x64)
@@ -89,7 +104,15 @@ def mean(
         full = stretched(mask, x.shape)
         count = fold(reduce_sum_p, convert(full, working), axes, keepdims)
     total = fold(reduce_sum_p, masked("mean", x, where, 0), axes, keepdims)
-    return convert(divide(total, count), result)
+    return convert(quotient("mean", total, count), result)
+
+
+def quotient(name: str, total: Array, count: ArrayLike) -> Array:
+    """A sum divided by a count; integers towards zero."""
+    if is_inexact(total.dtype):
+        return divide(total, count)
+    divisor = convert(as_array(name, count), total.dtype)
+    return div(total, stretched(divisor, total.shape))
 
 
 @remembered
@@ -151,9 +174,11 @@ def var(
 
     `mean` is the mean, if it is known, with its dimensions kept. `correction` is
     another name of `ddof`. Real for complex arrays; NaN where the divisor is not
-    positive.
+    positive. With a `dtype` of integers the mean and the variance are quotients of
+    integers, and the result is a float that can have NaN.
 
     Raises:
+        TypeError: `dtype` is bool.
         ValueError: both `ddof` and `correction` are given.
     """
     no_out("var", out)
@@ -165,21 +190,32 @@ def var(
     x = as_array("var", a)
     result, working = var_types(x, chosen_dtype("var", dtype))
     axes = reduction_axes("var", axis, x.ndim)
-    x = convert(x, working)
+    x, whole = convert(x, working), not is_inexact(working)
     if mean is None:
         deviation = squared_distance(sub(x, center_of(x, axes, where)))
     else:
         center = convert(as_array("var", mean), working)
         deviation = squared_distance(subtract(x, center))
     total = fold(reduce_sum_p, masked("var", deviation, where, 0), axes, keepdims)
-    count: Any = extent(x, axes) - less
+    count: Any = extent(x, axes) - (int(less) if whole else less)
     if where is not None:
         mask = convert(stretched(as_mask("var", where, x.shape), x.shape), total.dtype)
         count = subtract(fold(reduce_sum_p, mask, axes, keepdims), less)
+    if whole:
+        return weak_quotient(total, count)
+    if where is not None:
         count = select(gt(count, 0), count, constant_of(np.nan, total.dtype))
     elif count <= 0:
         count = np.nan
     return convert(divide(total, count), result)
+
+
+def weak_quotient(total: Array, count: ArrayLike) -> Array:
+    """A quotient of integers as weak floats, NaN where the divisor is not positive."""
+    divisor = stretched(convert(as_array("var", count), total.dtype), total.shape)
+    real = default_dtype("inexact", STATE.enable_x64)
+    found = convert(div(total, divisor), real, True)
+    return select(gt(divisor, 0), found, full_like(found, np.nan))
 
 
 def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
@@ -198,7 +234,7 @@ def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
 
 def center_of(x: Array, axes: Shape, where: Where) -> Array:
     """The mean, broadcast to the shape of `x` so that it can be subtracted."""
-    found = mean(x, axes, where=where)
+    found = mean(x, axes, None if is_inexact(x.dtype) else x.dtype, where=where)
     return spread(found, x.shape, axes) if len(axes) < x.ndim else found
 
 
@@ -219,9 +255,15 @@ def std(
     mean: ArrayLike | None = None,
     correction: int | float | None = None,
 ) -> Array:
-    """The square root of `var`."""
+    """The square root of `var`.
+
+    Raises:
+        ValueError: `dtype` is neither float nor complex.
+    """
     no_out("std", out)
-    x = as_array("std", a)
+    x, chosen = as_array("std", a), chosen_dtype("std", dtype)
+    if chosen is not None and not is_inexact(chosen):
+        raise ValueError(f"std: dtype must be a float or complex dtype, not {chosen}")
     found = var(
         x,
         axis,

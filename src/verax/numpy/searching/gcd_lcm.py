@@ -21,6 +21,7 @@ from verax.numpy.elementwise.comparison import equal, not_equal
 from verax.numpy.reducing.reductions import any
 from verax.numpy.searching.where_nonzero import where
 from verax.ops.elementwise.arith import div, rem
+from verax.ops.elementwise.convert import convert
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
 
@@ -40,7 +41,11 @@ def integers(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
 
 
 def filled_to(x: Array, shape: tuple[int, ...]) -> Array:
-    return x if x.shape == shape else broadcast_in_dim(x, shape, ())
+    """`x` in a shape; weak only if that has no dimensions, as in JAX."""
+    if not shape:
+        return x
+    wide = x if x.shape == shape else broadcast_in_dim(x, shape, ())
+    return convert(wide, wide.dtype)
 
 
 @remembered

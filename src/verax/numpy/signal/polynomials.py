@@ -104,31 +104,37 @@ def without_zeros(name: str, x: Array) -> Array:
 # --------------------------------------------------------------------------- sums
 
 
-def aligned(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Array, Array]:
-    """The coefficients of two polynomials, equally many of both."""
-    x, y = coefficients(name, *promote(name, a1, a2))
-    size = max(x.shape[0], y.shape[0])
-    return in_front(x, size - x.shape[0]), in_front(y, size - y.shape[0])
-
-
 @remembered
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
+    Of arrays with more dimensions, whose rows are coefficients, the shorter one is
+    broadcast to as many last rows of the longer one.
+
     Raises:
-        ValueError: an operand is a scalar.
+        ValueError: an operand is a scalar, or does not broadcast to those rows.
     """
-    return add(*aligned("polyadd", a1, a2))
+    return sum_of(*coefficients("polyadd", *promote("polyadd", a1, a2)))
 
 
 @remembered
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials.
+    """The difference of two polynomials, with the shapes of `polyadd`.
 
     Raises:
-        ValueError: an operand is a scalar.
+        ValueError: an operand is a scalar, or does not broadcast.
     """
-    return subtract(*aligned("polysub", a1, a2))
+    x, y = coefficients("polysub", *promote("polysub", a1, a2))
+    return sum_of(x, negative(y))
+
+
+def sum_of(x: Array, y: Array) -> Array:
+    """The longer of two arrays, the first if both are, with the other at its end."""
+    long, short = (x, y) if len(y) <= len(x) else (y, x)
+    if not len(short):
+        return long
+    front, end = long[: -len(short)], long[-len(short) :]
+    return concatenate([front, add(end, broadcast_to(short, end.shape))])
 
 
 # ----------------------------------------------------------------- products, quotients

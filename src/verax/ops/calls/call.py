@@ -14,9 +14,11 @@ from typing import Any, Self
 from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Atom, Jaxpr, Params
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params
 from verax.ir.records import QUIET, ReprMixin
 from verax.rules.programs.calling import Rebind, pull, push, spread_batch
+from verax.rules.rows.bodies import thread_call
+from verax.rules.rows.builder import Builder, rebuilt
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.masks import Mask, chosen, knowns, merged, unknowns
 from verax.rules.rows.row import (
@@ -183,6 +185,7 @@ def call_row[P: NamedCall](
         lower=lower,
         split=split,
         dce=dce,
+        thread=lambda through, p, values: thread_call(through, values, rebinding(p)),
         draw=draw,
         compiled=compiled,
         spelled=spelled,
@@ -218,6 +221,33 @@ jit_p = call_row(
 def call(name: str, jaxpr: Jaxpr, *args: object) -> tuple[Array, ...]:
     """The results of `jaxpr` on `args`, as one equation under a trace."""
     return jit_p.bind(CallParams(name, jaxpr), *args)
+
+
+def called(eqn: Eqn) -> Jaxpr | None:
+    """The jaxpr that an equation stands for: that of `jit`, else None.
+
+    A call that tells the compiler something says more than its equations.
+    """
+    params = eqn.params
+    if eqn.primitive is jit_p and isinstance(params, CallParams):
+        return None if params.metadata else params.jaxpr
+    return None
+
+
+def inline(jaxpr: Jaxpr, body_of: Callable[[Eqn], Jaxpr | None] = called) -> Jaxpr:
+    """The program with their equations instead of calls, at any depth.
+
+    Contract: inputs, output types, values and effects are kept. `body_of` gives the
+    program that an equation stands for, or None.
+    """
+
+    def write(builder: Builder, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom]:
+        body = body_of(eqn)
+        if body is None:
+            return builder.copy(eqn, ins)
+        return builder.inline(inline(body, body_of), ins)
+
+    return rebuilt(jaxpr, write, "inline")
 
 
 ROWS = (jit_p,)

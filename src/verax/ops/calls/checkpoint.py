@@ -19,12 +19,12 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex64, float32, float64
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
 from verax.ir.records import ReprMixin
-from verax.ops.calls.call import CallParams, NamedCall, call_row, jit_p
+from verax.ops.calls.call import NamedCall, call_row, inline
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.arith import mul
 from verax.rules.families.annotations import annotation
 from verax.rules.families.elementwise import SHAPES
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.masks import chosen, knowns, live, merged, unknowns
 from verax.rules.rows.row import (
@@ -39,7 +39,6 @@ from verax.rules.rows.row import (
     as_typed,
     unsplit,
 )
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
@@ -105,22 +104,6 @@ def checkpoint_typing(
     return p.jaxpr.out_avals
 
 
-def flattened(jaxpr: Jaxpr) -> Jaxpr:
-    """The equations of calls instead of the calls, so that a policy sees them."""
-    if not any(eqn.primitive is jit_p for eqn in jaxpr.eqns):
-        return jaxpr
-    builder = Builder("inline")
-    env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
-    for eqn in jaxpr.eqns:
-        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
-        if isinstance(eqn.params, CallParams) and not eqn.params.metadata:
-            env += builder.inline(flattened(eqn.params.jaxpr), ins)
-        else:
-            env += builder.copy(eqn, ins)
-    outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
-    return builder.close(outs)[0]
-
-
 def params_of(params: Params) -> dict[str, Any]:
     """The params of an equation as keyword arguments of a policy."""
     names = [a.name for a in fields(type(params))]
@@ -175,7 +158,8 @@ def split_checkpoint(
 ) -> Split:
     """The known results now; the rest later, from operands and saved values."""
     flat = p.policy is not None or p.jaxpr.effects
-    body = flattened(p.jaxpr) if flat else p.jaxpr
+    # A policy sees the equations of calls.
+    body = inline(p.jaxpr) if flat else p.jaxpr
     first, second, waiting = engine.split(body, unknowns(args))
     count = len(waiting) - sum(waiting)
     silent = silenced(first)

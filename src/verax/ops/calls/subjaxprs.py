@@ -24,19 +24,30 @@ from verax.ir.walk import map_subjaxprs
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.bodies import (
+    Parts,
+    Role,
+    Through,
+    Types,
+    Values,
+    flat,
+    grouped,
+    plain,
+    types_of,
+)
+from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.masks import (
     Mask,
     arrays_of,
     chosen,
     filled,
+    fixpoint,
     knowns,
     merged,
     others,
     unknowns,
 )
 from verax.rules.rows.row import Axis, Engine, Known, Split, same_kind
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
@@ -237,3 +248,128 @@ def waiting(
         return bind(*merged(unknown, operands, residuals))
 
     return Split((None,) * count, tuple(knowns(args)), finish)
+
+
+def width_of(values: Iterable[Sequence[object]]) -> int:
+    """How many parts a value has that is touched."""
+    return max([1, *map(len, values)])
+
+
+def elements(types: Types, dimensions: int = 1) -> Types:
+    """The types without so many dimensions in front."""
+    return tuple([None if t is None else element(t, dimensions) for t in types])
+
+
+def element(aval: ShapedArray, dimensions: int) -> ShapedArray:
+    for _ in range(dimensions):
+        aval = aval.element()
+    return aval
+
+
+def flags_of(values: Values, flags: Sequence[bool]) -> list[bool]:
+    """The flags of operands for their parts: one with parts is not marked."""
+    return [
+        flag and plain(parts)
+        for parts, flag in zip(values, flags, strict=True)
+        for _ in flat([parts])
+    ]
+
+
+def carried(
+    through: Through,
+    carry: Values,
+    width: int,
+    stepped: Callable[[Sequence[Types]], Iterable[Types]],
+) -> list[Parts]:
+    """The carries at the start, filled where a step gives them parts.
+
+    `stepped` maps the types of carries to those that a step makes of them.
+    """
+
+    def filled(mask: Mask) -> list[Parts]:
+        return [
+            through.fill(parts, width) if flag else parts
+            for parts, flag in zip(carry, mask, strict=True)
+        ]
+
+    def step(mask: Mask) -> list[bool]:
+        types = [types_of(parts) for parts in filled(mask)]
+        return [not plain(outs) for outs in stepped(types)]
+
+    return filled(fixpoint(tuple([not plain(c) for c in carry]), step))
+
+
+def thread_loop(
+    through: Through,
+    consts: Values,
+    carry: Values,
+    bind: Callable[[Jaxpr, Sequence[object], Sequence[object]], Sequence[Array]],
+) -> Values:
+    """The `thread` rule of a loop whose only program maps carries to carries.
+
+    The program takes the constants, then the carries, and runs any number of times.
+    `bind(jaxpr, constants, carries)` is the loop with another program, whose state goes
+    with the carries.
+    """
+    fixed = list(map(types_of, consts))
+
+    def stepped(types: Sequence[Types]) -> Sequence[Types]:
+        return through.outputs(0, (*fixed, *types))
+
+    start = carried(through, carry, width_of([*consts, *carry]), stepped)
+    due = list(map(types_of, start))
+    state = through.enter(Role.STEP)
+    jaxpr = through.program(0, Role.STEP, (*fixed, *due), due)
+    outs = bind(jaxpr, flat(consts), [*flat(start), *state])
+    count = len(flat(due))
+    through.leave(Role.STEP, outs[count:])
+    return grouped(due, outs[:count])
+
+
+def common_types(
+    through: Through, results: Sequence[Sequence[Types]], width: int
+) -> list[Types]:
+    """The types of the parts of each result that several programs agree on."""
+    due: list[Types] = []
+    for each in zip(*results, strict=True):
+        full = [t for t in each if len(t) == width and None not in t]
+        if all(map(plain, each)):
+            due.append(each[0])
+        elif full:
+            due.append(full[0])
+        else:
+            due.append(filled_types(through, max(each, key=len), width))
+    return due
+
+
+def filled_types(through: Through, some: Types, width: int) -> Types:
+    """The types of all parts of a result that has some of them."""
+    made: list[Types] = []
+
+    def body(*xs: Array) -> list[Array]:
+        parts = through.fill(grouped([some], xs)[0], width)
+        made.append(types_of(parts))
+        return flat([parts])
+
+    program(flat([some]), body)
+    return made[0]
+
+
+def with_state_carried(jaxpr: Jaxpr, before: int, carries: int, states: int) -> Jaxpr:
+    """A step that takes and returns its state after its carries, and not at the end.
+
+    `before` inputs and `carries` come before the rows.
+    """
+    if not states:
+        return jaxpr
+    end = before + carries
+    avals = jaxpr.in_avals
+    rows = len(avals) - states
+
+    def step(*ins: Array) -> Sequence[Array]:
+        middle = end + states
+        outs = inlined(jaxpr, [*ins[:end], *ins[middle:], *ins[end:middle]])
+        own = len(outs) - states
+        return [*outs[:carries], *outs[own:], *outs[carries:own]]
+
+    return program([*avals[:end], *avals[rows:], *avals[end:rows]], step)

@@ -18,7 +18,6 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    canonical,
     float32,
     float64,
     int32,
@@ -62,18 +61,19 @@ from verax.ops.contraction.precision import (
 )
 from verax.ops.structure.reshard import retyped, sharded
 from verax.rules.families.bilinear import bilinear
+from verax.rules.families.subbyte import SMALL, in_bytes, whole_bytes
+from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import contraction
 from verax.rules.rows.emitter import Emitter, Operand, converted, ints
 from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Sample
 from verax.rules.rows.type_shardings import common_mesh, connected, is_open
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import AxisError, ShapeError, as_axes
-from verax.rules.values.state import STATE
+from verax.rules.values.state import asked_dtype
 from verax.rules.values.typed import ShardingTypeError
 
 
@@ -338,7 +338,9 @@ def lower_dot(
     }
     if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
         return lower_algorithm(e, precision, operands, outs[0], attributes)
-    return e.op("stablehlo.dot_general", operands, outs, (), **attributes)
+    if e.platform == "cpu" and outs[0].dtype not in SMALL:
+        operands = [whole_bytes(e, x) for x in operands]
+    return in_bytes(e, "stablehlo.dot_general", operands, outs, **attributes)
 
 
 def lower_algorithm(
@@ -496,9 +498,7 @@ def dot_general(
                 f"contracting={contracted[i]} and batch={batch[i]}"
             )
     preferred = (
-        None
-        if preferred_element_type is None
-        else canonical(preferred_element_type, STATE.enable_x64)
+        None if preferred_element_type is None else asked_dtype(preferred_element_type)
     )
     params = DotParams((contracted, batch), precision_of(precision), preferred)
     return dot_general_p.call(params, lhs, rhs)

@@ -25,11 +25,14 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.callbacks import for_all_parts
 from verax.ops.calls.subjaxprs import (
     batched_results,
+    common_types,
+    elements,
     forced_batch,
     forced_jvp,
     forced_split,
     inlined,
     waiting,
+    width_of,
     with_inputs,
 )
 from verax.ops.control.batch_sequentially import one_by_one
@@ -50,6 +53,16 @@ from verax.ops.control.cond_params import (
 from verax.ops.control.cond_residuals import Slots
 from verax.ops.elementwise.select import select_n
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
+from verax.rules.rows.bodies import (
+    Role,
+    Through,
+    Values,
+    flat,
+    grouped,
+    plain,
+    types_of,
+)
+from verax.rules.rows.builder import program
 from verax.rules.rows.masks import (
     Mask,
     arrays_of,
@@ -69,6 +82,7 @@ from verax.rules.rows.row import (
     Engine,
     Known,
     Linear,
+    MissingRule,
     Row,
     Rows,
     Sample,
@@ -77,15 +91,15 @@ from verax.rules.rows.row import (
     Zero,
     as_typed,
 )
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
+from verax.rules.values.typed import ShardingTypeError
 
 
 def bind_like(
     p: CondParams,
     branches: Sequence[Jaxpr],
     index: Array,
-    operands: Sequence[Array],
+    operands: Sequence[object],
     mapped: Sequence[bool],
 ) -> tuple[Array, ...]:
     """Other branches under the same index; if batched, with these operands mapped."""
@@ -112,12 +126,31 @@ def jvp_cond(
     return results, filled(mask, outs[len(mask) :], [x.aval for x in results])
 
 
+def check_varies_as(index: Array, x: Linear) -> None:
+    """Raise unless a cotangent can be summed over the devices that take a branch.
+
+    Inside of a branch that only some of them take, they cannot meet.
+
+    Raises:
+        ShardingTypeError: the operand is the same on all devices, the choice is not.
+    """
+    if extra := tuple(sorted(index.aval.vma - x.aval.vma)):
+        raise ShardingTypeError(
+            f"a choice (cond, switch, or a loop of bounded steps) that differs between "
+            f"devices along {extra} is differentiated in {x.aval}, which they all have "
+            f"alike: cast it before, by verax.lax.pcast(..., {extra}, to='varying')"
+        )
+
+
 def transpose_cond(
     engine: Engine, p: CondParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     index, *operands = args
     if isinstance(index, Linear):
         raise TypeError("cond is not linear in its index")
+    for x in operands:
+        if isinstance(x, Linear):
+            check_varies_as(index, x)
     linear, nonzero = unknowns(operands), nonzeros(cts)
     avals = p.in_avals
     due = cotangents(chosen(linear, avals))
@@ -344,6 +377,42 @@ platform_index_p: Row[PlatformIndexParams] = Row(
     draw=draw_platform_index,
     domains=(),
 )
+
+
+def thread_cond(through: Through, p: CondParams, values: Values) -> Values:
+    """A choice between branches on all parts; its index is plain."""
+    index, *operands = values
+    if not plain(index):
+        raise MissingRule("the index of a cond must be a plain value, but it has parts")
+    lanes = p.lanes if isinstance(p, CondLanesParams) else ()
+    mapped = mapped_operands(p)
+    types = [
+        elements(types_of(x), len(lanes)) if flag else types_of(x)
+        for x, flag in zip(operands, mapped, strict=True)
+    ]
+    numbers = range(len(p.branches))
+    results = [through.outputs(number, types) for number in numbers]
+    width = max(width_of(operands), *map(width_of, results))
+    due = common_types(through, results, width)
+    branches = [through.program(i, Role.BRANCH, types, due) for i in numbers]
+    state = through.enter(Role.BRANCH)
+    flags = [
+        flag
+        for parts, flag in zip(operands, mapped, strict=True)
+        for _ in flat([parts])
+    ]
+    outs = bind_like(
+        p,
+        branches,
+        flat([index])[0],
+        [*flat(operands), *state],
+        [*flags, *[False] * len(state)],
+    )
+    count = len(flat(due))
+    through.leave(Role.BRANCH, outs[count:], lanes)
+    return grouped(due, outs[:count])
+
+
 cond_p: Row[CondParams] = Row(
     "cond",
     CondParams,
@@ -355,6 +424,7 @@ cond_p: Row[CondParams] = Row(
     lower=lower_cond,
     split=split_cond,
     dce=dce_cond,
+    thread=thread_cond,
     compiled=True,
     multiple_results=True,
     sharding=as_typed,
@@ -370,6 +440,7 @@ cond_lanes_p: Row[CondLanesParams] = Row(
     lower=lower_lanes,
     split=split_cond,
     dce=dce_cond,  # type: ignore[arg-type]  # a batch stays a batch
+    thread=thread_cond,
     compiled=True,
     multiple_results=True,
     sharding=as_typed,

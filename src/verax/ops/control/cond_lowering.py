@@ -29,9 +29,9 @@ from verax.ops.reductions.argminmax import argmax
 from verax.ops.reductions.reduce import reduce_max
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import broadcast_in_dim, reshape
+from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand, Region, compared
 from verax.rules.rows.row import Engine, NDArray
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.subjaxprs import Halves, blank, inlined, positions
-from verax.rules.rows.writing import program
+from verax.rules.rows.builder import program
 from verax.rules.values.array import Array
 
 type Plan = list[tuple[bool, int]]

@@ -32,7 +32,7 @@ from verax.ops.control.scan_params import ScanParams, cut
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import lt
 from verax.ops.elementwise.convert import convert
-from verax.rules.rows.writing import program
+from verax.rules.rows.builder import program
 from verax.rules.values.array import Array
 
 COUNTER = ShapedArray((), int32)

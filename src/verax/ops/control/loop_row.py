@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from verax.ir.jaxpr import Params
 from verax.ops.control.scan_partial_eval import Bind
+from verax.rules.rows.bodies import Through, Values
 from verax.rules.rows.row import (
     Axis,
     DceRule,
@@ -36,6 +37,7 @@ type LoopBatch[P] = Callable[
     [Engine, Bind, P, int, Sequence[Array], Sequence[Axis]],
     tuple[Sequence[Array], Sequence[Axis]],
 ]
+type LoopThread[P] = Callable[[Through, Bind, P, Values], Values]
 type LoopSplit[P] = Callable[[Engine, Bind, P, Sequence[Known]], Split]
 
 
@@ -51,6 +53,7 @@ def loop_row[P: Params](
     lower: LowerRule[P],
     split: LoopSplit[P],
     dce: DceRule[P],
+    thread: LoopThread[P],
 ) -> Row[P]:
     """A compiled row; the rules that write loops get `bind` after the engine."""
 
@@ -70,6 +73,7 @@ def loop_row[P: Params](
         lower=lower,
         split=lambda engine, p, args: split(engine, bind, p, args),
         dce=dce,
+        thread=lambda through, p, values: thread(through, bind, p, values),
         compiled=True,
         multiple_results=True,
         sharding=as_typed,

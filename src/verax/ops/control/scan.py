@@ -17,12 +17,17 @@ from verax.ir.dtypes import stored_dtype
 from verax.ir.meshes import terms_of
 from verax.ops.calls.subjaxprs import (
     batched_results,
+    carried,
+    elements,
+    flags_of,
     forced_batch,
     forced_jvp,
     inlined,
     same_types,
     stored_shape,
+    width_of,
     with_inputs,
+    with_state_carried,
 )
 from verax.ops.control.loop_row import LoopSplit, LoopTranspose, loop_row
 from verax.ops.control.scan_lowering import lower_scan
@@ -30,6 +35,16 @@ from verax.ops.control.scan_params import ScanParams, cut, in_order, in_turns
 from verax.ops.control.scan_partial_eval import Bind, split_scan
 from verax.ops.control.scan_transpose import transpose_scan
 from verax.ops.structure.shape import at_front, move_axis
+from verax.rules.rows.bodies import (
+    Role,
+    Through,
+    Types,
+    Values,
+    flat,
+    grouped,
+    types_of,
+)
+from verax.rules.rows.builder import program
 from verax.rules.rows.masks import (
     Mask,
     arrays_of,
@@ -40,7 +55,6 @@ from verax.rules.rows.masks import (
     nonzeros,
 )
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Tangent
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.typed import ShardingTypeError
 
@@ -214,6 +228,36 @@ def dce_scan[P: ScanParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask, 
     return params, kept, (*mask, *ys)
 
 
+def thread_scan(through: Through, bind: Bind, p: ScanParams, values: Values) -> Values:
+    """A loop over the rows of all parts; a carry has all of its parts or is plain."""
+    consts, carry, xs = p.parts(values)
+    fixed = list(map(types_of, consts))
+    rows = [elements(types_of(x)) for x in xs]
+
+    def results(types: Sequence[Types]) -> tuple[list[Types], list[Types]]:
+        return p.results(through.outputs(0, (*fixed, *types, *rows)))
+
+    start = carried(through, carry, width_of(values), lambda types: results(types)[0])
+    due = list(map(types_of, start))
+    ys = results(due)[1]
+    state = through.enter(Role.STEP)
+    jaxpr = through.program(0, Role.STEP, (*fixed, *due, *rows), [*due, *ys])
+    counts = len(flat(fixed)), len(flat(due)), len(state)
+    end = sum(counts[:2])
+    flags = flags_of([*consts, *start, *xs], p.linear)
+    params = evolve(
+        p,
+        jaxpr=with_state_carried(jaxpr, *counts),
+        linear=(*flags[:end], *[False] * len(state), *flags[end:]),
+        num_carry=counts[1] + counts[2],
+        num_consts=counts[0],
+    )
+    outs = bind(params, *flat(consts), *flat(start), *state, *flat(xs))
+    moved, last, stacks = cut((counts[1], counts[2], len(flat(ys))), outs)
+    through.leave(Role.STEP, last)
+    return grouped([*due, *ys], [*moved, *stacks])
+
+
 def scanning[P: ScanParams](
     name: str,
     kind: type[P],
@@ -232,6 +276,7 @@ def scanning[P: ScanParams](
         lower=lower_scan,
         split=split,
         dce=dce_scan,
+        thread=thread_scan,
     )
 
 

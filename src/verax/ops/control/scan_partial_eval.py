@@ -16,6 +16,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import Halves, forced_split, inlined, positions
 from verax.ops.control.scan_params import ScanParams, cut
+from verax.rules.rows.builder import program
 from verax.rules.rows.masks import (
     Mask,
     chosen,
@@ -26,7 +27,6 @@ from verax.rules.rows.masks import (
     unknowns,
 )
 from verax.rules.rows.row import Engine, Known, Split
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 type Bind = Callable[..., tuple[Array, ...]]

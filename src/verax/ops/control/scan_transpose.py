@@ -18,6 +18,7 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.scan_params import ScanParams, cut
 from verax.ops.control.scan_partial_eval import Bind, carried, in_parts
+from verax.rules.rows.builder import program
 from verax.rules.rows.masks import (
     Mask,
     arrays_of,
@@ -34,7 +35,6 @@ from verax.rules.rows.masks import (
     unknowns,
 )
 from verax.rules.rows.row import Engine, Known, Linear, Tangent
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

@@ -13,17 +13,20 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, int32
+from verax.ir.dtypes import int32
 from verax.ir.effects import CHECKS
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.callbacks import for_all_parts, silenced
 from verax.ops.calls.subjaxprs import (
     batched_results,
+    carried,
+    flags_of,
     forced_batch,
     forced_jvp,
     inlined,
     waiting,
+    width_of,
     with_inputs,
 )
 from verax.ops.control.batch_sequentially import one_by_one
@@ -43,6 +46,15 @@ from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_or
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, broadcast_in_dim
+from verax.rules.rows.bodies import (
+    Role,
+    Through,
+    Values,
+    flat,
+    grouped,
+    types_of,
+)
+from verax.rules.rows.builder import program
 from verax.rules.rows.masks import (
     Mask,
     arrays_of,
@@ -68,7 +80,6 @@ from verax.rules.rows.row import (
     Split,
     Tangent,
 )
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 
@@ -242,7 +253,7 @@ def lanes_body(
     ended is not checked.
     """
     consts, carry = cut((p.body_nconsts, len(mask)), p.body_jaxpr.in_avals)
-    on = ShapedArray((), bool_)
+    on = p.cond_jaxpr.out_avals[0]
     if p.reversible or p.body_jaxpr.effects or STATE.checking:
 
         def chosen_step(on: Array, *xs: Array) -> Sequence[object]:
@@ -266,7 +277,7 @@ def lanes_body(
         pairs = zip(inlined(body, xs), xs[len(consts) :], mask, strict=True)
         return [keep(on, new, old) if flag else new for new, old, flag in pairs]
 
-    return program([on.with_shape((size,)), *body.in_avals], step)
+    return program([on.stacked(size, 0), *body.in_avals], step)
 
 
 def chosen_outputs(jaxpr: Jaxpr, mask: Mask) -> Jaxpr:
@@ -369,6 +380,60 @@ def dce_while[P: WhileParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask
     return params.with_linear(tuple(chosen(kept, flags))), kept, mask
 
 
+def thread_while(
+    through: Through, bind: Bind, p: WhileParams, values: Values
+) -> Values:
+    """A loop on all parts; the predicate is plain, and may change the state.
+
+    If it does, what it says is one more carry, so that it runs as often as before.
+    """
+    consts, fixed, carry = p.parts(values)
+    inner = list(map(types_of, fixed))
+    start = carried(
+        through,
+        carry,
+        width_of(values),
+        lambda types: through.outputs(0, (*inner, *types)),
+    )
+    due = list(map(types_of, start))
+    before = list(map(types_of, consts))
+    step = through.program(0, Role.STEP, (*inner, *due), due)
+    go_type = p.cond_jaxpr.out_avals[0]
+    test = through.program(1, Role.TEST, (*before, *due), [(go_type,)])
+    state = through.enter(Role.STEP)
+    c, b, n = len(flat(before)), len(flat(inner)), len(flat(due))
+    operands = [*flat(consts), *flat(fixed), *flat(start), *state]
+    own = flags_of([*consts, *fixed, *start], linear_flags(p, len(values)))
+    flags = [*own, *[False] * len(state)]
+    asked = through.tells(1)
+    if asked:
+
+        def body(*ins: Array) -> Sequence[object]:
+            outs = inlined(step, [*ins[c : c + b], *ins[c + b + 1 :]])
+            go, *told = inlined(test, [*ins[:c], *outs])
+            return [go, *outs[:n], *told]
+
+        told = inlined(test, [*operands[:c], *operands[c + b :]])
+        moving = (go_type, *step.in_avals[b:])
+        params = evolve(
+            p,
+            body_jaxpr=program([*test.in_avals[:c], *step.in_avals[:b], *moving], body),
+            body_nconsts=c + b,
+            cond_jaxpr=program(moving, lambda go, *rest: [go]),
+            cond_nconsts=0,
+        )
+        operands = [*operands[: c + b], told[0], *flat(start), *told[1:]]
+        flags = [*flags[: c + b], False, *flags[c + b :]]
+    else:
+        params = evolve(
+            p, body_jaxpr=step, body_nconsts=b, cond_jaxpr=test, cond_nconsts=c
+        )
+    outs = bind(params.with_linear(tuple(flags)), *operands)
+    outs = outs[1:] if asked else outs
+    through.leave(Role.STEP, outs[n:])
+    return grouped(due, outs[:n])
+
+
 def looping[P: WhileParams](
     name: str,
     kind: type[P],
@@ -387,6 +452,7 @@ def looping[P: WhileParams](
         lower=lower_while,
         split=split,
         dce=dce_while,
+        thread=thread_while,
     )
 
 

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, DTypeLike, canonical, numpy_dtype
+from verax.ir.dtypes import DType, DTypeLike, numpy_dtype
 from verax.ir.meshes import says_nothing
 from verax.ops.contraction.dot import dot_general
 from verax.ops.contraction.precision import (
@@ -32,7 +32,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import as_integers, as_sizes
-from verax.rules.values.state import STATE
+from verax.rules.values.state import asked_dtype
 from verax.rules.values.typed import shown
 
 NAME = "conv_general_dilated"
@@ -45,7 +45,7 @@ CHANNELS_LAST = {
 
 
 def preferred_dtype(preferred: DTypeLike | None) -> DType | None:
-    return None if preferred is None else canonical(preferred, STATE.enable_x64)
+    return None if preferred is None else asked_dtype(preferred)
 
 
 def per_dimension(argument: str, values: object, count: int) -> Shape:

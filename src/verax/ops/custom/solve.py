@@ -19,6 +19,7 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.calls.subjaxprs import batched_results, forced_batch, inlined, same_types
 from verax.ops.elementwise.arith import neg, sub
 from verax.ops.structure.shape import at_front
+from verax.rules.rows.builder import program
 from verax.rules.rows.masks import (
     Mask,
     arrays_of,
@@ -40,7 +41,6 @@ from verax.rules.rows.row import (
     Zero,
     as_typed,
 )
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

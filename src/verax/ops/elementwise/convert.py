@@ -18,7 +18,6 @@ from verax.ir.dtypes import (
     DType,
     DTypeLike,
     as_dtype,
-    canonical,
     is_bool,
     is_complex,
     is_float,
@@ -41,7 +40,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, FLOAT, KEY, kind_name
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
-from verax.rules.values.state import STATE
+from verax.rules.values.state import asked_dtype
 
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
@@ -80,6 +79,8 @@ def evaluate_convert(p: ConvertParams, x: NDArray) -> NDArray:
         x = x.real
     if is_integer(dtype) and is_float(x.dtype):
         return saturate(xla_semantics.wide(x), dtype)
+    if is_integer(x.dtype) and x.dtype.kind == "V":
+        x = x.astype(np.int8)  # ml_dtypes has no casts between its own integers
     return x.astype(dtype)  # integers of four bits wrap round, like all others
 
 
@@ -315,7 +316,7 @@ def convert_element_type(operand: object, new_dtype: DTypeLike) -> Array:
     >>> convert_element_type(x, np.uint8)
     Array([255,   0,   0], dtype=uint8)
     """
-    dtype = canonical(new_dtype, STATE.enable_x64)
+    dtype = asked_dtype(new_dtype)
     if type(operand) is int and not -(2**31) <= operand < 2**31:
         operand = converted_int(operand, dtype)
     return convert(operand, dtype)
@@ -343,7 +344,7 @@ def bitcast_convert_type(operand: object, new_dtype: DTypeLike) -> Array:
     >>> bitcast_convert_type(np.float32(1), np.uint8)
     Array([  0,   0, 128,  63], dtype=uint8)
     """
-    dtype = canonical(as_dtype(new_dtype), STATE.enable_x64)
+    dtype = asked_dtype(as_dtype(new_dtype))
     return bitcast_convert_type_p.call(BitcastParams(dtype), operand)
 
 

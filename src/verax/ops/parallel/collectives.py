@@ -16,9 +16,11 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_bool
 from verax.ir.jaxpr import Params
+from verax.ir.meshes import Axes
 from verax.ir.records import QUIET
 from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.convert import convert
+from verax.ops.indexing.dynamic_slice import dynamic_slice_in_dim
 from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers
 from verax.ops.parallel.between_devices import (
@@ -34,6 +36,7 @@ from verax.ops.parallel.between_devices import (
     unbound,
 )
 from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.structure.casts import cast, retyped_along, state_along
 from verax.ops.structure.create import iota
 from verax.ops.structure.shape import at_front, batched_at, move_axis, reshape
 from verax.rules.families.linear import linear, one_linear
@@ -47,6 +50,7 @@ from verax.rules.rows.row import (
     Tangent,
     TypeRule,
     Zero,
+    as_typed,
 )
 from verax.rules.values.array import Array
 
@@ -74,10 +78,14 @@ class CollectiveParams(Params):
 
 @frozen(cache_hash=True, repr=False)
 class GatherAxisParams(CollectiveParams):
-    """`dimension` is new and runs over the elements, or grows by them if `tiled`."""
+    """`dimension` is new and runs over the elements, or grows by them if `tiled`.
+
+    Inside `shard_map`, the result is in the state `to` along the axes; see `casts`.
+    """
 
     dimension: int
     tiled: bool
+    to: str = field(default="varying", kw_only=True, metadata=QUIET)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -155,7 +163,7 @@ def collective[P: CollectiveParams](
     name: str,
     params: type[P],
     typing: TypeRule[P],
-    transpose: Callable[[P, Array], Array],
+    transpose: Callable[[P, Array, ShapedArray], Array],
     batch: BatchRule[P],
     lower: LowerAmong[P],
     shift: Callable[[P], P] | None = None,
@@ -184,12 +192,13 @@ def collective[P: CollectiveParams](
         params,
         typing=typing,
         evaluate=unmapped_values,
-        transpose=one_linear(lambda p, ct, x: transpose(p, ct)),
+        transpose=one_linear(transpose),
         batch=batch_any,
         lower=lambda e, p, xs, outs: lower(
             e, p, xs[0], meeting(e, p.axes, p.groups), outs[0]
         ),
         draw=None,
+        sharding=as_typed,
     )
     return row
 
@@ -201,6 +210,44 @@ def same_type(
     p: CollectiveParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     return tuple(avals)
+
+
+def in_state(aval: ShapedArray, axes: Axes, state: str) -> Axes:
+    """The axes along which the type says that values are in a state."""
+    return tuple([axis for axis in axes if state_along(aval, axis) == state])
+
+
+def psum_typing(
+    p: CollectiveParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    """What varied, or was a term, is the same for all; within groups it varies still.
+
+    Raises:
+        ValueError: cotangents of the operand are terms themselves.
+    """
+    (x,) = avals
+    if reduced := in_state(x, p.axes, "reduced"):
+        raise ValueError(
+            f"psum cannot accept what is reduced, but got {x} along {reduced[0]!r}: "
+            "take it to 'varying' first (pcast)"
+        )
+    known = (*in_state(x, p.axes, "varying"), *in_state(x, p.axes, "unreduced"))
+    return (retyped_along(x, known, "invarying") if known and not p.groups else x,)
+
+
+def transpose_psum(p: CollectiveParams, ct: Array, x: ShapedArray) -> Array:
+    """What all have, as the cotangent of each; of what types do not track, the sum."""
+    if p.groups or x.explicit is None:
+        return psum_p.call(p, ct)
+    sizes = dict(zip(p.axes, p.sizes, strict=True))
+    for state, dual in (("varying", "varying"), ("unreduced", "reduced")):
+        axes = in_state(x, p.axes, state)
+        ct = cast(ct, axes, x.explicit.mesh, dual)
+        for axis in axes:
+            del sizes[axis]
+    if not sizes:
+        return ct
+    return psum_p.call(CollectiveParams(tuple(sizes), tuple(sizes.values())), ct)
 
 
 def batch_psum(
@@ -228,8 +275,8 @@ def batch_psum(
 psum_p: Row[CollectiveParams] = collective(
     "psum",
     CollectiveParams,
-    same_type,
-    lambda p, ct: psum_p.call(p, ct),
+    psum_typing,
+    transpose_psum,
     batch_psum,
     lambda e, p, x, groups, out: all_reduce(e, x, groups),
 )
@@ -249,7 +296,27 @@ def gather_axis_typing(
     p: GatherAxisParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     (x,) = avals
-    return (x.with_shape(gathered_shape(p, x.shape)),)
+    if p.tiled:
+        full = x.with_shape(gathered_shape(p, x.shape)).with_explicit(x.explicit)
+    else:
+        full = x.stacked(p.sizes[0], p.dimension)
+    known = in_state(x, p.axes, "varying")
+    return (retyped_along(full, known, p.to) if p.to != "varying" and known else full,)
+
+
+def transpose_all_gather(p: GatherAxisParams, ct: Array, x: ShapedArray) -> Array:
+    """The sum of the cotangents, of which each keeps its share.
+
+    Of what all devices have alike, the share is that of the one cotangent.
+    """
+    if p.to != "invarying" or not in_state(x, p.axes, "varying"):
+        return reduce_scatter_p.call(evolve(p, to="varying"), ct)
+    assert x.explicit is not None
+    index = axis_index_p.call(CollectiveParams(p.axes, p.sizes))
+    place, same = (cast(y, p.axes, x.explicit.mesh) for y in (index, ct))
+    size = x.shape[p.dimension] if p.tiled else 1
+    own = dynamic_slice_in_dim(same, mul(place, INT32.type(size)), size, p.dimension)
+    return own if p.tiled else reshape(own, x.shape)
 
 
 def batch_all_gather(
@@ -286,7 +353,7 @@ all_gather_p: Row[GatherAxisParams] = collective(
     "all_gather",
     GatherAxisParams,
     gather_axis_typing,
-    lambda p, ct: reduce_scatter_p.call(p, ct),
+    transpose_all_gather,
     batch_all_gather,
     lambda e, p, x, groups, out: all_gather(e, x, groups, p.dimension, out),
     shifted,
@@ -302,9 +369,18 @@ def reduce_scatter_typing(
     (x,) = avals
     d, shape = p.dimension, x.shape
     if p.tiled:
-        kept: tuple[int, ...] = (shape[d] // p.sizes[0],)
-        return (x.with_shape((*shape[:d], *kept, *shape[d + 1 :])),)
-    return (x.with_shape((*shape[:d], *shape[d + 1 :])),)
+        own = (*shape[:d], shape[d] // p.sizes[0], *shape[d + 1 :])
+        part = x.with_shape(own).with_explicit(x.explicit)
+    else:
+        part = x.element(d)
+    terms = in_state(x, p.axes, "unreduced")
+    return (retyped_along(part, terms, "varying") if terms else part,)
+
+
+def transpose_reduce_scatter(p: GatherAxisParams, ct: Array, x: ShapedArray) -> Array:
+    """All shares; of terms of a sum they are the same, and reduced."""
+    terms = in_state(x, p.axes, "unreduced")
+    return all_gather_p.call(evolve(p, to="reduced" if terms else "varying"), ct)
 
 
 def batch_reduce_scatter(
@@ -323,7 +399,7 @@ reduce_scatter_p: Row[GatherAxisParams] = collective(
     "reduce_scatter",
     GatherAxisParams,
     reduce_scatter_typing,
-    lambda p, ct: all_gather_p.call(p, ct),
+    transpose_reduce_scatter,
     batch_reduce_scatter,
     lambda e, p, x, groups, out: reduce_scatter(e, x, groups, p.dimension, out),
     shifted,
@@ -337,9 +413,7 @@ def exchange_typing(
     p: ExchangeParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     (x,) = avals
-    shape = [n for i, n in enumerate(x.shape) if i != p.split]
-    shape.insert(p.joined, p.sizes[0])
-    return (x.with_shape(shape),)
+    return (x.element(p.split).stacked(p.sizes[0], p.joined),)
 
 
 def batch_exchange(
@@ -363,7 +437,7 @@ all_to_all_p: Row[ExchangeParams] = collective(
     "all_to_all",
     ExchangeParams,
     exchange_typing,
-    lambda p, ct: all_to_all_p.call(evolve(p, split=p.joined, joined=p.split), ct),
+    lambda p, ct, x: all_to_all_p.call(evolve(p, split=p.joined, joined=p.split), ct),
     batch_exchange,
     lambda e, p, x, groups, out: all_to_all(e, x, groups, p.split, p.joined, out),
     exchange_shifted,
@@ -397,7 +471,7 @@ ppermute_p: Row[PermuteParams] = collective(
     "ppermute",
     PermuteParams,
     same_type,
-    lambda p, ct: ppermute_p.call(backwards(p), ct),
+    lambda p, ct, x: ppermute_p.call(backwards(p), ct),
     batch_ppermute,
     lambda e, p, x, groups, out: permuted(e, x, groups, p.pairs),
 )

@@ -64,8 +64,8 @@ def batch_constraint(
             )
         if any(name in (split or ()) for split in p.layout.splits):
             raise ValueError(
-                f"vmap has spmd_axis_name={name!r}, but a sharding constraint inside "
-                "uses that axis already; an axis cannot be used twice"
+                f"vmap spmd_axis_name cannot appear in specs of shard_map or sharding "
+                f"constraints inside, which use {name!r} already: no axis splits twice"
             )
     ndim = x.ndim - 1
     splits: list[Split] = [*p.layout.splits, *[()] * (ndim - len(p.layout.splits))]

@@ -34,11 +34,11 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import zero_jvp
+from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.row import Axis, NDArray, Row, Sample, TypeRule
 from verax.rules.rows.type_shardings import connected, stacked_along
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.axes import without
 from verax.rules.values.memo import pure

@@ -32,10 +32,10 @@ from verax.ops.structure.reshard import sharded
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, move_axis, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import zero_jvp
+from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Sample
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure

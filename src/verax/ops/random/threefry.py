@@ -36,11 +36,11 @@ from verax.ops.structure.shape import broadcast, broadcast_in_dim, expand_dims, 
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.elementwise import batch_elementwise, common_shape
 from verax.rules.families.linear import zero_jvp
+from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.row import Row, Rows, Sample
 from verax.rules.rows.type_shardings import axis_by_axis
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure

@@ -16,7 +16,6 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    canonical,
     is_float,
     is_integer,
     numpy_dtype,
@@ -40,7 +39,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ORDERED
 from verax.rules.values.shape_samples import draw_shape
 from verax.rules.values.sizes import AxisError, as_axis, surely_less
-from verax.rules.values.state import STATE
+from verax.rules.values.state import asked_dtype
 
 
 @frozen(eq=False, repr=False)
@@ -168,7 +167,7 @@ def arg(
             f"{row.name}: axis {axis} must not be negative; for the array of dimension "
             f"{rank}, write {place}"
         )
-    dtype = numpy_dtype(canonical(index_dtype, STATE.enable_x64))
+    dtype = numpy_dtype(asked_dtype(index_dtype))
     return row.call(ArgParams((place,), dtype), operand)
 
 

@@ -18,7 +18,6 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
-    canonical,
     float0,
     is_complex,
     is_extended,
@@ -36,7 +35,7 @@ from verax.rules.values.constants import aval_of, typed_scalar
 from verax.rules.values.kinds import NUMBER
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import as_axis, as_integers, as_sizes
-from verax.rules.values.state import STATE
+from verax.rules.values.state import asked_dtype
 
 RESHARD: Final = LazyModule("verax.ops.structure.reshard")
 
@@ -97,7 +96,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     Raises:
         TypeError: `dtype` holds no numbers.
     """
-    found = canonical(dtype, STATE.enable_x64)
+    found = asked_dtype(dtype)
     return iota_p.call(iota_params(found, as_sizes("iota", "size", (size,)), 0))
 
 
@@ -112,7 +111,7 @@ def broadcasted_iota(
     """
     sizes = as_sizes("iota", "shape", shape)
     (place,) = as_integers("iota", "dimension", (dimension,))
-    found = canonical(dtype, STATE.enable_x64)
+    found = asked_dtype(dtype)
     return iota_p.call(IotaParams(found, sizes, as_axis("iota", place, len(sizes))))
 
 
@@ -156,7 +155,7 @@ def full(
     check_scalar("full", aval)
     value = fill_value
     if dtype is not None:
-        value = filling(fill_value, canonical(dtype, STATE.enable_x64), False)
+        value = filling(fill_value, asked_dtype(dtype), False)
     return broadcast(value, as_sizes("full", "shape", shape))
 
 

@@ -21,6 +21,7 @@ from verax.ops.structure.shape import (
 )
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import linear, one_batched, one_linear
+from verax.rules.families.subbyte import in_bytes
 from verax.rules.rows.emitter import i64, i64s
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Rows, Sample, Tangent
 from verax.rules.values.array import Array
@@ -109,8 +110,8 @@ concatenate_p = linear(
     evaluate=lambda p, *xs: np.concatenate(xs, axis=p.dimension),
     transpose=transpose_concatenate,
     batch=batch_concatenate,
-    lower=lambda e, p, xs, outs: e.op(
-        "stablehlo.concatenate", xs, outs, dimension=i64(p.dimension)
+    lower=lambda e, p, xs, outs: in_bytes(
+        e, "stablehlo.concatenate", xs, outs, dimension=i64(p.dimension)
     ),
     draw=draw_concatenate,
     sharding=SPLITS.in_place,

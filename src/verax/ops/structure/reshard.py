@@ -26,16 +26,22 @@ from verax.ir.meshes import (
     UnreducedKind,
     explicit_of,
     explicit_on,
+    manual_only,
+    mapped_as,
     mesh_type,
     opened,
+    terms_along,
     terms_of,
+    terms_together,
     with_dim,
 )
+from verax.ops.structure.casts import as_manual
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.families.linear import linear, one_linear
+from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand, constrained
 from verax.rules.rows.row import Axis, Engine, Row, Sample, as_typed, is_split
-from verax.rules.rows.writing import program
+from verax.rules.rows.type_shardings import mesh_text
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -59,7 +65,35 @@ def reshard_typing(
         raise TypeError(
             f"reshard splits {len(p.explicit.splits)} dimensions, but {x} has {x.ndim}"
         )
-    return (x.with_explicit(p.explicit),)
+    return (x.with_explicit(beside_manual(p.explicit, x.explicit)),)
+
+
+def beside_manual(due: Explicit | None, known: Explicit | None) -> Explicit | None:
+    """What `due` says of explicit axes with what `known` says of those of `shard_map`.
+
+    Raises:
+        ShardingTypeError: they are of different meshes.
+    """
+    own = None if known is None else manual_only(known)
+    if own is None or due is None:
+        return own or due
+    if (due.mesh.names, due.mesh.sizes) != (own.mesh.names, own.mesh.sizes):
+        raise ShardingTypeError(
+            f"reshard takes a value on {mesh_text(own.mesh)} to {mesh_text(due.mesh)}"
+        )
+    mesh = mapped_as(due.mesh, own.mesh)
+    rest = terms_along(due.terms, mesh.of_type(AxisType.Explicit))
+    terms = terms_together(mesh, rest, own.terms)
+    return explicit_on(mesh, due.splits, evolve(terms, open=due.terms.open))
+
+
+def explicit_only(explicit: Explicit | None) -> Explicit | None:
+    """What is left of a type that says nothing of the axes of `shard_map`."""
+    if explicit is None or not (known := explicit.mesh.of_type(AxisType.Manual)):
+        return explicit
+    rest = [a for a in explicit.mesh.names if a not in known]
+    terms = terms_along(explicit.terms, rest)
+    return explicit_on(explicit.mesh, explicit.splits, terms)
 
 
 def check_kinds(before: Explicit | None, after: Explicit | None) -> None:
@@ -154,18 +188,31 @@ reshard_p: Row[ReshardParams] = linear(
 def retyped(x: Array, explicit: Explicit | None, mesh: MeshType | None = None) -> Array:
     """`x` split as `explicit` says.
 
-    Where that is None, whole on every device of `mesh`, or as the compiler likes.
+    Where that is None, whole on every device of `mesh`, or as the compiler likes. Along
+    the axes of an enclosing `shard_map` it varies as before, or as `explicit` says.
     """
-    if explicit is None and mesh is not None:
+    before = aval_of(x).explicit  # zero tangents of integers are NumPy's
+    if explicit is not None and before != explicit:
+        x = as_manual(x, explicit)
+        before = aval_of(x).explicit
+    due = explicit_only(explicit)
+    if due is None and mesh is not None:
         return reshard_p.call(ReshardParams(None, mesh), x)
-    if aval_of(x).explicit == explicit:  # zero tangents of integers are NumPy's
+    if explicit_only(before) == due:
         return x
-    return reshard_p.call(ReshardParams(explicit), x)
+    return reshard_p.call(ReshardParams(due), x)
 
 
 def split_by(x: Array, place: TypeSharding) -> Array:
     """`x` split by the explicit axes of a sharding, or whole along them."""
-    return retyped(x, explicit_of(place, x.ndim), mesh_type(place))
+    due = explicit_of(place, x.ndim) if names_axes(place) else None
+    return retyped(x, due, mesh_type(place))
+
+
+def names_axes(place: TypeSharding) -> bool:
+    """Whether a sharding names an axis; that of a whole value is for any shape."""
+    spec = place.spec
+    return any(spec) or bool(spec.unreduced or spec.reduced)
 
 
 def replaced(x: Any, by: Callable[[Array], object]) -> Any:
@@ -187,6 +234,15 @@ def no_explicit_axes(name: str, place: object) -> ValueError:
     )
 
 
+def check_unnamed(name: str, place: TypeSharding) -> None:
+    """Raise ValueError if a sharding over a mesh without explicit axes names an axis.
+
+    The sharding of a type names none where the compiler decides.
+    """
+    if names_axes(place):
+        raise no_explicit_axes(name, place)
+
+
 def sharded(
     name: str,
     out_sharding: object,
@@ -197,7 +253,8 @@ def sharded(
     """`function` on arguments, its result split as `out_sharding` says.
 
     In between the compiler decides. Outside of traces it is one program. Where the
-    result is unreduced, types decide, and the sums that it needs are not made.
+    result is unreduced, types decide, and the sums that it needs are not made; it is a
+    program then, too, since an array cannot hold that sums are to be left.
 
     Raises:
         ValueError: the sharding is not over a mesh, or none of its axes is explicit.
@@ -206,7 +263,8 @@ def sharded(
     """
     place = TypeShardings.resolved(name, out_sharding)
     if AxisType.Explicit not in place.mesh.axis_types:
-        raise no_explicit_axes(name, place)
+        check_unnamed(name, place)
+        return function(*args, **options)
     operands: list[Array] = []
     replaced(args, operands.append)
     typed = bool(place.spec.unreduced) and is_split([x.aval for x in operands])
@@ -221,7 +279,7 @@ def sharded(
             check_summed(name, found.aval, place)
         return (split_by(found, place),)
 
-    if not STATE.interpreter.immediate:
+    if not STATE.interpreter.immediate and not typed:
         return body(*operands)[0]
     jaxpr = program([x.aval for x in operands], body, name)
     return cast(Array, TypeShardings.called(name, jaxpr, *operands)[0])

@@ -36,6 +36,7 @@ from verax.ops.structure.shape import (
     transpose,
 )
 from verax.ops.structure.slicing import index_in_dim, slice_in_dim
+from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand, i64s
 from verax.rules.rows.masks import dense, filled, nonzeros
 from verax.rules.rows.row import (
@@ -50,7 +51,6 @@ from verax.rules.rows.row import (
     Zero,
 )
 from verax.rules.rows.type_shardings import connected
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
 from verax.rules.values.shape_samples import draw_shape

@@ -29,6 +29,7 @@ from verax.ops.windows.params import WindowParams, check_windows, draw_window_pa
 from verax.ops.windows.reduce_window import read_flat, winners
 from verax.rules.families.linear import linear
 from verax.rules.families.reducer import wide
+from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import (
     Axis,
@@ -43,7 +44,6 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import NUMBER, ORDERED

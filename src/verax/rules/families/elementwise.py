@@ -22,6 +22,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, is_complex
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ir.records import ReprMixin
+from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import Costly, narrow_floats
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import (
@@ -41,7 +42,6 @@ from verax.rules.rows.row import (
     TypeRule,
     Zero,
 )
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANY_FLOAT, Kind
 from verax.rules.values.lazy import LazyModule

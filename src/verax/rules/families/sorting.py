@@ -29,6 +29,7 @@ from verax.ir.dtypes import (
     uint64,
 )
 from verax.ir.limits import iinfo
+from verax.rules.families.subbyte import SMALL, whole_bytes
 from verax.rules.rows.emitter import (
     Emitter,
     Operand,
@@ -114,6 +115,11 @@ def lower_sort(
     keys: int,
 ) -> tuple[Operand, ...]:
     """The operands sorted by the first `keys` of them along `dimension`."""
+    if any(x.aval.dtype in SMALL for x in operands):
+        wide = [whole_bytes(e, x) for x in operands]
+        found = lower_sort(e, wide, dimension, stable, keys)
+        pairs = zip(found, operands, strict=True)
+        return tuple([converted(e, y, x.aval.dtype) for y, x in pairs])
     key = operands[0]
     dtype = key.aval.dtype
     if keys > 1 or is_complex(dtype):

@@ -25,7 +25,7 @@ from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import ReprMixin
 from verax.rules.programs.calling import pull, push, spread_batch
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.infer import infer
 from verax.rules.rows.masks import merged
@@ -36,9 +36,9 @@ from verax.rules.rows.row import (
     MissingRule,
     NDArray,
     Row,
+    RuleTable,
     Tangent,
 )
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure
 from verax.rules.values.state import STATE, widths_of
@@ -196,7 +196,16 @@ def by_composition(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
     ) -> tuple[Sequence[Array], Sequence[Axis]]:
         each = [element(x.aval, axis) for x, axis in zip(xs, axes, strict=True)]
         jaxpr = asked(program_of, p, row, p, tuple(each))
-        return spread_batch(engine, jaxpr, written, size, xs, axes)
+        outs, out_axes = spread_batch(engine, jaxpr, written, size, xs, axes)
+        due = asked(infer, p, row, p, *each)
+        # Weakness is what the type rule says, as where the row itself is bound.
+        typed = [
+            x
+            if x.weak_type == a.weak_type
+            else engine.core.convert(x, a.dtype, a.weak_type)
+            for x, a in zip(outs, due, strict=True)
+        ]
+        return typed, out_axes
 
     def lower(
         e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
@@ -299,3 +308,8 @@ def composite[P: Params](
         **{"typing": typing, "composition": composition, **columns},
     )
     return row
+
+
+standard = RuleTable(complete=completed)
+"""The table that takes every primitive as its row says: a table is what is changed
+about the rows, and a row travels with its primitive, so this one is empty."""

@@ -9,8 +9,8 @@ the regions of one `stablehlo.while`::
 from collections.abc import Callable, Sequence
 
 from verax.ir.jaxpr import Jaxpr
+from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 
 

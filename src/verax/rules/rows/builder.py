@@ -13,7 +13,7 @@ living builder that is used here becomes an input of the program under construct
 `Builder.capture` makes that input; `leaks` has the errors for tracers that have none.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, ClassVar, NoReturn
@@ -24,6 +24,7 @@ from pyrsistent import pvector
 from verax.ir.atoms import RESULTS
 from verax.ir.avals import AbstractRef, ShapedArray, SymbolicSize, is_reference
 from verax.ir.jaxpr import (
+    UNKNOWN_SOURCE,
     Atom,
     Eqn,
     Jaxpr,
@@ -38,7 +39,7 @@ from verax.ir.jaxpr import (
     results_like,
     variable,
 )
-from verax.rules.rows.infer import infer
+from verax.rules.rows.infer import Uneven, infer
 from verax.rules.rows.leaks import abstract, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
@@ -48,6 +49,7 @@ from verax.rules.values.conversions import (
 )
 from verax.rules.values.memo import Unshared
 from verax.rules.values.source import user_source
+from verax.rules.values.state import interpreting
 from verax.rules.values.typed import NotAnArray
 
 # Equations up to which a jaxpr counts as a template, which is written many times.
@@ -149,6 +151,7 @@ class Builder(Scope):
 
     immediate: ClassVar[bool] = False
     reference: ClassVar[Callable[..., Any]] = no_reference
+    evened: ClassVar[Callable[..., Sequence[object]]] = no_reference
 
     def __init__(
         self,
@@ -250,10 +253,15 @@ class Builder(Scope):
         )
         row: Any = primitive  # what is bound has rules
         types = [a.aval for a in atoms]
+        avals: tuple[ShapedArray, ...] | None
         try:
             avals = infer(row, params, *types)
         except Unshared as found:
             avals = found.result
+        except Uneven:
+            avals = None
+        if avals is None:  # here, so that errors are not raised while handling another
+            return self.bind(primitive, params, self.evened(self, args))
         outs = results(self.count, avals)
         self.count += len(outs)
         source = self.source or user_source(3)
@@ -368,3 +376,33 @@ def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
         eqns.append(equation(eqn.primitive, eqn.params, ins, outs, eqn.source))
     outvars = tuple([numbers[a.index] if type(a) is Var else a for a in jaxpr.outvars])
     return Jaxpr((), invars, pvector(eqns), outvars)
+
+
+type Write = Callable[[Builder, Eqn, tuple[Atom, ...]], Sequence[Atom]]
+
+
+def rebuilt(jaxpr: Jaxpr, write: Write, purpose: str) -> Jaxpr:
+    """The program with what `write` puts in the place of each equation.
+
+    `write(builder, eqn, operands)` returns what stands for the results from there on;
+    `builder.copy(eqn, operands)` keeps an equation.
+    """
+    builder = Builder(purpose)
+    env: list[Atom] = [builder.input(aval).atom for aval in jaxpr.in_avals]
+    for eqn in jaxpr.eqns:
+        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+        env += write(builder, eqn, ins)
+    outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+    return builder.close(outs)[0]
+
+
+def program(
+    avals: Iterable[ShapedArray],
+    body: Callable[..., Sequence[object]],
+    purpose: str = "a rule",
+) -> Jaxpr:
+    """The jaxpr of `body` on inputs of these types; `purpose` names it in messages."""
+    builder = Builder(purpose, source=UNKNOWN_SOURCE)
+    inputs = [builder.input(aval) for aval in avals]
+    with interpreting(builder):
+        return builder.finish(body(*inputs))[0]

@@ -38,6 +38,13 @@ def infer(
     return tuple(row.typing(params, avals))
 
 
+class Uneven(Exception):
+    """Some operands vary along axes of `shard_map` along which others do not.
+
+    Who binds makes them vary alike and binds again; see `Builder.bind`.
+    """
+
+
 def infer_split(
     row: Row[Any], params: Params, avals: Sequence[ShapedArray]
 ) -> tuple[ShapedArray, ...]:
@@ -46,10 +53,18 @@ def infer_split(
     Raises:
         ShardingTypeError: how they split the results is ambiguous, or the row does not
             say it.
+        ValueError: they are over different meshes.
+        Uneven: the operands do not vary along the same axes.
     """
     if row.sharding is as_typed:
         return tuple(row.typing(params, avals))
+    SPLITS.common_mesh(avals)
+    if SPLITS.is_uneven(avals):
+        raise Uneven(row.name)
     outs = tuple(row.typing(params, stripped(avals)))
+    if SPLITS.varies_only(avals):
+        free: tuple[ShapedArray, ...] = SPLITS.varying_like(avals, outs)
+        return free
     if row.sharding is None:
         raise ShardingTypeError(
             f"{row.name} does not say how explicit mesh axes split its results, but "
@@ -67,7 +82,8 @@ def infer_split(
         return found
     except ShardingTypeError as error:
         text = str(error)
-        name = "" if text.startswith(row.name) else f"{row.name}: "
+        joint = " " if text.startswith("got ") else ": "
+        name = "" if text.startswith(row.name) else f"{row.name}{joint}"
         raise ShardingTypeError(f"{name}{text}") from None
 
 

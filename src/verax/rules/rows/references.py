@@ -9,6 +9,7 @@ and written as a whole::
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, ClassVar, Never
 
 from attrs import frozen
@@ -17,6 +18,7 @@ from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.effects import MAKE, READ, WRITE, Effect, RefEffect
 from verax.ir.jaxpr import Atom, Params, Source
 from verax.rules.rows.builder import Builder, Staged
+from verax.rules.rows.infer import Uneven
 from verax.rules.rows.row import Engine, MissingRule, NDArray, Row, TypeRule, as_typed
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -87,10 +89,18 @@ def reference(avals: Sequence[ShapedArray]) -> AbstractRef:
 
 
 def set_typing(p: SetRefParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
-    inner = reference(avals).inner_aval
-    if avals[1] is not inner:
-        raise TypeError(f"a reference to {inner} cannot hold {avals[1]}")
-    return ()
+    inner, value = reference(avals).inner_aval, avals[1]
+    if value is inner:
+        return ()
+    if value.with_explicit(inner.explicit) is not inner:
+        raise TypeError(f"a reference to {inner} cannot hold {value}")
+    if extra := sorted(value.vma - inner.vma):
+        raise TypeError(
+            f"a reference to {inner}, which all devices have alike, cannot hold {value}"
+            f": combine the values first (psum), or make the reference of one that "
+            f"varies (verax.lax.pcast(..., {tuple(extra)}, to='varying'))"
+        )
+    raise Uneven("set")
 
 
 def new_typing(p: NewRefParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -212,11 +222,12 @@ class ConcreteRef(BoundRef):
     """A reference outside of traces: it holds an array.
 
     Arrays never change, so what it holds may be shared with whoever read it; `shared`
-    says so, for the memory must not be reused then.
+    says so, for the memory must not be reused then. Once the address was asked for,
+    nothing is shared any more: the values stay `pinned` where they are.
     """
 
     __module__ = "verax"
-    __slots__ = ("__weakref__", "kind", "made", "shared", "value")
+    __slots__ = ("__weakref__", "kind", "made", "pinned", "shared", "value")
 
     value: Any
 
@@ -224,6 +235,7 @@ class ConcreteRef(BoundRef):
         self.aval = AbstractRef(value.aval)
         self.value = value
         self.shared = True
+        self.pinned = False
         self.kind = kind
         self.made = made
         self.ended = None
@@ -249,9 +261,14 @@ class ConcreteRef(BoundRef):
         return self.value.format
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the values on their device, as long as nobody writes."""
+        """The address of the values on their device, where they stay from now on."""
+        self.value, self.shared, self.pinned = self.unshared(), False, True
         pointer: int = self.value.unsafe_buffer_pointer()
         return pointer
+
+    def unshared(self) -> Any:
+        """What it holds, in memory that nobody else uses."""
+        return copy(self.value) if self.shared else self.value
 
     def __repr__(self) -> str:
         text = repr(self.value)

@@ -23,8 +23,17 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.consts import close
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Params, Primitive
-from verax.ir.meshes import Explicit, MeshType, Splits, Terms
+from verax.ir.meshes import (
+    Axes,
+    AxisType,
+    Explicit,
+    MeshType,
+    Splits,
+    Terms,
+    explicit_on,
+)
 from verax.ir.records import ReprMixin
+from verax.rules.rows.bodies import ThreadRule
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, by_platform
 from verax.rules.values.array import Array
@@ -72,6 +81,7 @@ class CoreOps(Protocol):
     def reshard(
         self, x: Array, explicit: Explicit | None, mesh: MeshType | None = None
     ) -> Array: ...
+    def sum_over(self, x: Array, axes: Axes, sizes: Shape) -> Array: ...
     def map_elements(
         self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], stacks: Sequence[Array]
     ) -> Sequence[Array]: ...
@@ -188,15 +198,18 @@ def same_kind(aval: ShapedArray) -> ShapedArray:
 
 
 def unsplit(aval: ShapedArray) -> ShapedArray:
-    """The type that says no more of explicit axes than over which it is to be summed.
+    """The type that says no more of mesh axes than what a program must know.
 
-    What splits a value changes no result; a program cannot take terms for it.
+    What splits a value changes no result; but a program cannot take terms for it, nor
+    what differs for what is the same on all devices.
     """
     explicit = aval.explicit
-    if explicit is None or not explicit.terms.unreduced:
-        return aval.with_explicit(None)
-    terms = Terms(explicit.terms.unreduced, (), explicit.terms.kind)
-    return aval.with_explicit(Explicit(explicit.mesh, ((),) * aval.ndim, terms))
+    if explicit is None:
+        return aval
+    own, known = explicit.terms, explicit.mesh.of_type(AxisType.Manual)
+    reduced = tuple([axis for axis in own.reduced if axis in known])
+    terms = Terms(own.unreduced, reduced, own.kind, varying=own.varying)
+    return aval.with_explicit(explicit_on(explicit.mesh, ((),) * aval.ndim, terms))
 
 
 def stripped(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
@@ -252,14 +265,15 @@ class Row[P: Params](Primitive):
     else the transformation that needs it raises an error which names primitive, column,
     the user's line and what to write. `lower_on` has the rules for platforms on which
     the row lowers differently; `lower` is for the others. `composition(params,
-    *operands)` says a row in terms of other primitives. Eager calls run in NumPy; those
-    that are `costly` there and all of `compiled` rows run as compiled programs. Where
-    `spelled(params)` gives a jaxpr, its equations run instead, one by one: the row is
-    only a name for them. Rows that are `hosted` are for the host wherever the operands
-    are: eager calls evaluate them there. They raise exceptions, or call functions of
-    the user's, who sees there what he sees around the call: his context variables, and
-    what NumPy does about floating-point errors. A row whose results are not always one
-    array says `multiple_results`.
+    *operands)` says a row in terms of other primitives. `thread` is for rows that hold
+    programs: it takes transformations through them (`rules.rows.bodies`). Eager calls
+    run in NumPy; those that are `costly` there and all of `compiled` rows run as
+    compiled programs. Where `spelled(params)` gives a jaxpr, its equations run instead,
+    one by one: the row is only a name for them. Rows that are `hosted` are for the host
+    wherever the operands are: eager calls evaluate them there. They raise exceptions,
+    or call functions of the user's, who sees there what he sees around the call: his
+    context variables, and what NumPy does about floating-point errors. A row whose
+    results are not always one array says `multiple_results`.
     """
 
     __module__ = "verax.extend"
@@ -277,6 +291,7 @@ class Row[P: Params](Primitive):
     terms: TermRule[P] | None = None
     split: SplitRule[P] | None = None
     dce: DceRule[P] | None = None
+    thread: ThreadRule[P] | None = None
     draw: Callable[[Random], Sample[P]] | None = None
     domains: tuple[Domain, ...] = (REALS,)
     costly: Costly | None = None

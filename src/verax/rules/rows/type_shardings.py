@@ -15,12 +15,15 @@ from verax.ir.dtypes import is_inexact
 from verax.ir.meshes import (
     NO_TERMS,
     Axes,
+    AxisType,
     MeshType,
     Splits,
     Terms,
     UnreducedKind,
     explicit_on,
+    meeting_meshes,
     terms_of,
+    varying_axes,
 )
 from verax.rules.rows.row import ShardingRule, TermRule
 from verax.rules.values.typed import ShardingTypeError
@@ -33,20 +36,79 @@ def common_mesh(avals: Iterable[ShapedArray]) -> MeshType | None:
     """The mesh of all types that explicit axes split.
 
     Raises:
-        ShardingTypeError: there are several.
+        ValueError: there are several.
     """
     found = None
     for aval in avals:
         if aval.explicit is None:
             continue
         mesh = aval.explicit.mesh
-        if found is not None and mesh != found:
-            raise ShardingTypeError(
-                f"got operands on different meshes: {mesh_text(found)} and "
-                f"{mesh_text(mesh)}; move one with verax.sharding.reshard"
+        both = mesh if found is None else meeting_meshes(found, mesh)
+        if found is not None and both is None:
+            raise ValueError(
+                f"Mesh for all inputs should be equal. Got one mesh: {mesh_text(found)}"
+                f" and another mesh: {mesh_text(mesh)}. Move one with "
+                "verax.sharding.reshard"
             )
-        found = mesh
+        found = both
     return found
+
+
+def is_uneven(avals: Sequence[ShapedArray]) -> bool:
+    """Whether values differ along axes of `shard_map` as others do not.
+
+    They vary along them, or are reduced. What is a term of a sum is told apart later.
+    """
+    first, *others = [terms_of(aval.explicit) for aval in avals]
+    if any([terms.varying != first.varying for terms in others]):
+        return True
+    if all([terms.reduced == first.reduced for terms in others]):
+        return False
+    mesh = common_mesh(avals)
+    manual = () if mesh is None else mesh.of_type(AxisType.Manual)
+    for axis in manual:
+        # A factor of a term is reduced where the term is not: see `product_terms`.
+        known = [terms for terms in (first, *others) if axis not in terms.unreduced]
+        if len({axis in terms.reduced for terms in known}) > 1:
+            return True
+    return False
+
+
+def check_variation(given: ShapedArray, due: ShapedArray) -> None:
+    """Raise unless a derivative varies only along the axes that its value does.
+
+    Raises:
+        ShardingTypeError: a rule has made it differ between devices along another.
+    """
+    extra = set(varying_axes(given.explicit)).difference(varying_axes(due.explicit))
+    if extra:
+        raise ShardingTypeError(
+            f"the rule of a derivative gives {given} where {due} is due: it varies "
+            f"along the mesh axis {min(extra)!r}, along which the value is the same on "
+            "all devices; combine it first (psum)"
+        )
+
+
+def varies_only(avals: Iterable[ShapedArray]) -> bool:
+    """Whether types say no more than along which axes values vary."""
+    return not any(
+        [
+            any(a.explicit.splits) or a.explicit.terms.sums
+            for a in avals
+            if a.explicit is not None
+        ]
+    )
+
+
+def varying_like(
+    avals: Sequence[ShapedArray], outs: Iterable[ShapedArray]
+) -> tuple[ShapedArray, ...]:
+    """Types of results that vary along the axes along which the operands do."""
+    mesh, varying = common_mesh(avals), varying_axes(avals[0].explicit)
+    terms = Terms(varying=varying)
+    return tuple(
+        [out.with_explicit(explicit_on(mesh, ((),) * out.ndim, terms)) for out in outs]
+    )
 
 
 def has_terms(avals: Iterable[ShapedArray]) -> bool:
@@ -55,11 +117,15 @@ def has_terms(avals: Iterable[ShapedArray]) -> bool:
 
 
 def terms_by[P](rule: TermRule[P] | None, p: P, avals: Sequence[ShapedArray]) -> Terms:
-    """The terms of results by the rule of a row; open if an operand is."""
+    """The terms of results by the rule of a row; open if an operand is.
+
+    The operands vary along the same axes, and so do the results.
+    """
     found = (rule or whole_terms)(p, avals)
+    varying = varying_axes(avals[0].explicit)
     if any(map(is_open, avals)):
-        return evolve(found, open=True)
-    return found
+        return evolve(found, open=True, varying=varying)
+    return evolve(found, varying=varying) if varying else found
 
 
 def is_open(aval: ShapedArray) -> bool:

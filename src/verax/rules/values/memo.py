@@ -19,15 +19,30 @@ above floor 0: the architecture test forbids `functools.lru_cache` there.
 
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeGuard, cast
 from weakref import WeakKeyDictionary
 
+from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.memos.holding import holds
-from verax.rules.values.state import NEUTRAL, current_context, current_mode, entered
+from verax.rules.values.state import (
+    NEUTRAL,
+    UNCHANGED,
+    current_context,
+    current_mode,
+    entered,
+)
 
 HEAVY: Final = 1 << 24
 """Bytes of constants that the results of one memo may hold together."""
+
+
+PROGRAMS: Final = 1 << 11
+"""How many entries about programs one memo may keep.
+
+A loop may write others without an end, each with its own numbers in it.
+"""
 
 
 KEPT: Final = 1 << 10
@@ -90,12 +105,12 @@ def memo[**P, R](
                 "@pure for a function that does not read the configuration"
             )
 
-        def run(*args: Any, **named: Any) -> R:
+        def enter(*args: Any, **named: Any) -> AbstractContextManager[None]:
             if args[0] != current():
                 raise AssertionError(f"{function!r} was asked with another context")
-            return cast(Callable[..., R], function)(*args, **named)
+            return UNCHANGED
 
-        return bounded(function, run, size, typed, holder=holder)
+        return bounded(function, enter, size, typed, holder=holder)
 
     return decorate
 
@@ -116,20 +131,17 @@ def pure[**P, R](
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        def run(*args: Any, **named: Any) -> R:
-            if current_context() is NEUTRAL:
-                return cast(Callable[..., R], function)(*args, **named)
-            with entered(NEUTRAL):
-                return cast(Callable[..., R], function)(*args, **named)
+        def enter(*args: Any, **named: Any) -> AbstractContextManager[None]:
+            return entered(NEUTRAL)
 
-        return bounded(function, run, size, typed, lasting, holder, keep)
+        return bounded(function, enter, size, typed, lasting, holder, keep)
 
     return decorate
 
 
 def bounded[**P, R](
     function: Callable[P, R],
-    run: Callable[..., R],
+    enter: Callable[..., AbstractContextManager[None]],
     size: int,
     typed: bool,
     lasting: tuple[type, ...] = (),
@@ -138,15 +150,17 @@ def bounded[**P, R](
 ) -> Callable[P, R]:
     """The memo itself: `size` entries, of which those used last stay.
 
-    All are dropped when the constants in its results become heavy.
+    The function runs within what `enter` makes of its arguments. All entries are
+    dropped when the constants in the results become heavy, or the programs many.
     """
-    weight = [0]
+    weight, programs = [0], [0]
     names: tuple[str, ...] = () if holder is None else function.__code__.co_varnames
     place = None if holder is None else names.index(holder)
 
     def once(*args: Any, **named: Any) -> R:
         try:
-            return run(*args, **named)
+            with enter(*args, **named):
+                return cast(Callable[..., R], function)(*args, **named)
         except Unshared as error:  # of another memo: nobody is to take it for ours
             raise TransientKey(f"{function!r} did not expect {error!r}") from error
 
@@ -160,8 +174,9 @@ def bounded[**P, R](
             raise Unshared(kept_with(args[place], kept, *args))
         found = once(*args, **named)
         weight[0] += weight_of(found)
-        if weight[0] > HEAVY:
-            weight[0] = 0
+        programs[0] += any(map(has_program, args))
+        if weight[0] > HEAVY or programs[0] > PROGRAMS:
+            weight[0] = programs[0] = 0
             kept.cache_clear()
         return found
 
@@ -217,6 +232,13 @@ def weight_of(result: object) -> int:
     parts = result if isinstance(result, tuple) else (result,)
     uses = [use for part in parts for use in getattr(part, "used_consts", ())]
     return sum([use.size for use in uses])
+
+
+def has_program(x: object) -> bool:
+    """Whether an argument is a program, or params that hold one."""
+    if isinstance(x, Params):
+        return any(True for _ in x.subjaxprs())
+    return isinstance(x, Jaxpr)
 
 
 def recall[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> R:

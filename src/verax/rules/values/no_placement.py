@@ -28,7 +28,11 @@ class Located:
     @property
     def sharding(self) -> Any:
         """Where the values live, a `verax.sharding.Sharding`."""
-        self.nowhere("sharding")
+        raise AttributeError(
+            "The 'sharding' attribute is not available on a traced array, since only a "
+            "compiled program has devices. To query sharding information on tracers, "
+            "use `verax.typeof(x)`"
+        )
 
     @property
     def device(self) -> Any:

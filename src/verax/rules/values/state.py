@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from attrs import frozen
 
-from verax.ir.dtypes import DType, canonical
+from verax.ir.dtypes import DType, DTypeLike, canonical
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.rules.guards.blocks import block
@@ -106,6 +106,7 @@ TRACED: Final = (
     ("check_tracer_leaks", "config.check_tracer_leaks"),
     ("mesh", "the mesh of the enclosing block"),
     ("axes", "the enclosing named axes"),
+    ("tracked", "the axes along which types say that values vary"),
     ("forked", "whether the process was forked"),
     ("compile_effort", "config.compile_effort"),
     ("calls", "config.calls"),
@@ -160,6 +161,7 @@ class State(threading.local):
     `default_device` is where arrays go without a requested placement, None for the
     first device; `meshes` are those of the enclosing `with` blocks, `mesh` holds the
     last; `axes` are the named axes of the enclosing transformations, with their sizes;
+    `tracked` those of them, of `shard_map`, along which types say that values vary;
     `fetching` says that the user has asked for values on the host; `forked` says that
     the devices belong to the process from which this one was forked, `joined` that
     other processes run the same program, `accelerated` that the devices have memory of
@@ -208,6 +210,7 @@ class State(threading.local):
     no_tracing: bool = False
     no_execution: bool = False
     captured_constants_warn_bytes: int = 2_000_000_000
+    traceback_filtering: str = "auto"
     transfer_guard_host_to_device: str | None = None
     transfer_guard_device_to_device: str | None = None
     transfer_guard_device_to_host: str | None = None
@@ -218,6 +221,7 @@ class State(threading.local):
     meshes: tuple[Any, ...] = ()
     mesh: tuple[Any, ...] = ()
     axes: tuple[tuple[str, int], ...] = ()
+    tracked: tuple[str, ...] = ()
     forked: bool = False
     joined: bool = False
     accelerated: bool = False
@@ -367,6 +371,29 @@ def widths_of(
 
 
 UNCHANGED: Final = nullcontext()
+
+
+def asked_dtype(dtype: DTypeLike) -> DType:
+    """The dtype that a caller asks for by name: in 32 bits while x64 is off.
+
+    Where `explicit_x64_dtypes` is "allow" it keeps its 64 bits, but the classes `int`,
+    `float` and `complex` mean the default width all the same.
+
+    Raises:
+        TypeError: there is no such dtype.
+
+    >>> print(asked_dtype("float64"), asked_dtype(int))
+    float32 int32
+    """
+    x64 = STATE.enable_x64
+    if not x64 and STATE.explicit_x64_dtypes == "allow" and not is_python(dtype):
+        return canonical(dtype, True)
+    return canonical(dtype, x64)
+
+
+def is_python(dtype: object) -> bool:
+    """Whether this is one of Python's classes, to which dtypes of NumPy are equal."""
+    return isinstance(dtype, type) and dtype in (bool, int, float, complex)
 
 
 @block

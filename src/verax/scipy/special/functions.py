@@ -13,6 +13,7 @@ import operator
 from typing import Final
 
 from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import is_integer
 from verax.ir.limits import finfo
 from verax.nn import reductions
 from verax.numpy.arguments.arguments import ArrayLike, Axis, constant_of
@@ -35,6 +36,7 @@ from verax.ops.special.erf_gamma import erfc as complement, lgamma
 from verax.ops.structure.create import iota
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 from verax.scipy.special.arguments import in_wide, inexact, polynomial, reals, row
 
 # Terms of a series in r² for |r| up to 1/3.
@@ -91,7 +93,14 @@ def digamma(x: ArrayLike) -> Array:
 
 @remembered
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The n-th derivative of `digamma` at x."""
+    """The n-th derivative of `digamma` at x.
+
+    Raises:
+        ValueError: n is not an integer.
+    """
+    kind = aval_of(n).dtype
+    if not is_integer(kind):
+        raise ValueError(f"polygamma: n must be an integer, not one of {kind}")
     return row("polygamma", erf_gamma.polygamma, n, x)
 
 
@@ -122,10 +131,10 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n! = Γ(n + 1) as a float; 0 for negative n.
 
     Raises:
-        ValueError: `exact` is requested; arrays cannot hold integers of any size.
+        NotImplementedError: `exact` is requested; arrays cannot hold such integers.
     """
     if exact:
-        raise ValueError(
+        raise NotImplementedError(
             "factorial: exact=True is not available, since it needs integers of any "
             "size"
         )

@@ -1,26 +1,20 @@
 """Floor 3: checks in the jaxprs that an equation holds: calls, loops and choices.
 
 One idea: such an equation is written again with checked jaxprs, whose error comes out
-as more results; a loop carries the error of its first step that has one::
+beside the results; a loop carries the error of its first step that has one::
 
-    outs, failure = with_bodies(eqn.params, args, checked)
+    outs, failure = with_bodies(eqn, args, checked)
 """
 
 from collections.abc import Callable, Sequence
 
-from attrs import evolve
+from attrs import define, evolve
 
-from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.avals import Shape
+from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ops.calls.call import CallParams, jit_p
 from verax.ops.calls.check import first_failure, unchecked
-from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
 from verax.ops.calls.subjaxprs import blank, inlined
-from verax.ops.control.cond import bind_like
-from verax.ops.control.cond_params import CondLanesParams, CondParams, mapped_operands
-from verax.ops.control.scan import scan_p
-from verax.ops.control.scan_params import ScanParams
-from verax.ops.control.while_ import while_p
-from verax.ops.control.while_params import WhileParams, linear_flags
 from verax.ops.custom.jvp import CustomJvpParams
 from verax.ops.custom.solve import (
     CustomLinearSolveParams,
@@ -31,7 +25,8 @@ from verax.ops.custom.solve import (
 from verax.ops.custom.vjp import CustomVjpParams
 from verax.ops.custom.vmap import CustomVmapParams
 from verax.rules.programs.failures import PASSED, Kind
-from verax.rules.rows.writing import program
+from verax.rules.rows.bodies import OfWholeValues, Role, Types, flat, thread_of, whole
+from verax.rules.rows.builder import program
 from verax.rules.values.array import Array
 from verax.transforms.checks.custom import checked_jvp, checked_vjp
 from verax.transforms.checks.errors import (
@@ -48,52 +43,40 @@ from verax.transforms.checks.errors import (
 type Check = Callable[[Jaxpr], Checked]
 type Written = tuple[Sequence[Array], Failure]
 
-CALLS = (
-    CallParams,
-    CheckpointParams,
-    CustomJvpParams,
-    CustomVjpParams,
-    CustomVmapParams,
-)
+CUSTOM = (CustomJvpParams, CustomVjpParams, CustomVmapParams)
 SOLVES = (CustomLinearSolveParams, CustomRootParams)
 
 
-def bodies_of(p: Params) -> tuple[Jaxpr, ...]:
+def bodies_of(eqn: Eqn) -> tuple[Jaxpr, ...]:
     """The jaxprs of an equation in which there are checks, in the order of numbers.
 
     An equation of another kind, whose jaxprs run in any order or not at all, is checked
     as one without any.
     """
-    if isinstance(p, (*CALLS, ScanParams)):
+    p = eqn.params
+    if thread_of(eqn.primitive) is not None:
+        return tuple(p.subjaxprs())
+    if isinstance(p, CUSTOM):
         return (p.jaxpr,)
-    if isinstance(p, SOLVES):
-        return (p.solve,)
-    if isinstance(p, WhileParams):
-        return (p.cond_jaxpr, p.body_jaxpr)
-    return p.branches if isinstance(p, CondParams) else ()
+    return (p.solve,) if isinstance(p, SOLVES) else ()
 
 
-def with_bodies(p: Params, args: Sequence[Array], check: Check) -> Written:
+def with_bodies(eqn: Eqn, args: Sequence[Array], check: Check) -> Written:
     """An equation that `bodies_of` knows, with checks inside."""
-    if isinstance(p, ScanParams):
-        return checked_scan(p, args, check)
-    if isinstance(p, WhileParams):
-        return checked_while(p, args, check)
-    if isinstance(p, CondParams):
-        return checked_cond(p, args, check)
+    p, thread = eqn.params, thread_of(eqn.primitive)
+    if thread is not None:
+        jaxprs = tuple(p.subjaxprs())
+        through = Checking(jaxprs, tuple(map(check, jaxprs)))
+        return flat(thread(through, p, whole(args))), through.failure
     if isinstance(p, SOLVES):
         return checked_solve(p, args, check)
-    assert isinstance(p, CALLS), "bodies_of knows the equation"
+    assert isinstance(p, CUSTOM), "bodies_of knows the equation"
     body = check(p.jaxpr)
     outs: Sequence[Array]
-    if isinstance(p, CheckpointParams):
-        outs = checkpoint_p.bind(evolve(p, jaxpr=body.jaxpr), *args)
-    elif isinstance(p, CustomJvpParams):
+    if isinstance(p, CustomJvpParams):
         outs = checked_jvp(p, body, args)
     elif isinstance(p, CustomVjpParams):
         outs = checked_vjp(p, body, args)
-    elif isinstance(p, CallParams):
-        outs = jit_p.bind(evolve(p, jaxpr=body.jaxpr), *args)
     else:  # a batch of what checks itself is checked, so the user's rule is not asked
         outs = jit_p.bind(CallParams(p.name, body.jaxpr), *args)
     return body.parted(outs)
@@ -117,104 +100,61 @@ def checked_solve(
     return body.parted(linear_solve_p.bind(solve, *args))
 
 
-def initial(body: Sequence[Checked]) -> list[object]:
-    """What a loop carries before its first step: no error."""
-    return [PASSED, *[blank(aval) for aval in error_avals(all_kinds(body))[1:]]]
+@define(eq=False, repr=False)
+class Checking(OfWholeValues):
+    """The programs of one equation with their checks, and the error that they end with.
 
-
-def checked_scan(p: ScanParams, args: Sequence[Array], check: Check) -> Written:
-    consts, carry, xs = p.parts(args)
-    step = check(p.jaxpr)
-    state = initial((step,))
-    fixed, moving, rows = p.parts(p.jaxpr.in_avals)
-    end = len(fixed) + len(moving)
-
-    def body(*ins: Array) -> Sequence[object]:
-        before = from_flat(step.kinds, ins[end : end + len(state)])
-        inner = [*ins[:end], *ins[end + len(state) :]]
-        outs, found = step.parted(inlined(step.jaxpr, inner))
-        after, ys = p.results(outs)
-        return [*after, *kept(before, found).flat(step.kinds), *ys]
-
-    avals = (*fixed, *moving, *step.error_avals, *rows)
-    operands = (*consts, *carry, *state, *xs)
-    linear = p.linear[:end]
-    params = evolve(
-        p,
-        jaxpr=program(avals, body),
-        linear=(*linear, *[False] * len(state), *p.linear[end:]),
-        num_carry=len(carry) + len(state),
-    )
-    outs = scan_p.bind(params, *operands)
-    first, last = len(carry), len(carry) + len(state)
-    return [*outs[:first], *outs[last:]], from_flat(step.kinds, outs[first:last])
-
-
-def checked_while(p: WhileParams, args: Sequence[Array], check: Check) -> Written:
-    """A loop with one more carry: what the predicate said, which is asked once a step.
-
-    So what is checked in the predicate is checked as often as it runs.
+    The state of a call or a branch is its error, with which it does not begin.
     """
-    cond_consts, body_consts, carry = p.parts(args)
-    test, step = check(p.cond_jaxpr), check(p.body_jaxpr)
-    kinds = all_kinds((test, step))
-    c, b, n = len(cond_consts), len(body_consts), len(carry)
 
-    def tested(before: Failure, xs: Sequence[object]) -> tuple[Array, Failure]:
-        (go,), found = test.parted(inlined(test.jaxpr, xs))
-        return go, kept(before, found) if test.count else before
+    bodies: tuple[Checked, ...]
+    failure: Failure = NOTHING
 
-    def body(*ins: Array) -> Sequence[object]:
-        before = from_flat(kinds, ins[c + b + 1 + n :])
-        outs, found = step.parted(
-            inlined(step.jaxpr, [*ins[c : c + b], *ins[c + b + 1 : c + b + 1 + n]])
-        )
-        found = kept(before, shifted(found, test.count)) if step.count else before
-        go, found = tested(found, [*ins[:c], *outs])
-        return [go, *outs, *found.flat(kinds)]
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of values that errors show."""
+        return all_kinds(self.bodies)
 
-    start = from_flat(kinds, initial((test, step)))
-    go, found = tested(start, [*cond_consts, *carry])
-    fixed, inner = p.cond_jaxpr.in_avals[:c], p.body_jaxpr.in_avals
-    moving = (*test.jaxpr.out_avals[:1], *inner[b:], *error_avals(kinds))
-    flags = linear_flags(p, c + b + n)
-    more = [False] * (len(moving) - 1 - n)
-    params = evolve(
-        p,
-        body_jaxpr=program([*fixed, *inner[:b], *moving], body),
-        body_nconsts=c + b,
-        cond_jaxpr=program(moving, lambda go, *rest: [go]),
-        cond_nconsts=0,
-    ).with_linear((*flags[: c + b], False, *flags[c + b :], *more))
-    operands = (*cond_consts, *body_consts, go, *carry, *found.flat(kinds))
-    outs = while_p.bind(params, *operands)
-    return outs[1 : 1 + n], from_flat(kinds, outs[1 + n :])
+    def enter(self, role: Role) -> Sequence[object]:
+        if role is not Role.STEP:
+            return ()
+        return [PASSED, *[blank(aval) for aval in error_avals(self.kinds)[1:]]]
 
+    def tells(self, number: int) -> bool:
+        return self.bodies[number].count > 0
 
-def checked_cond(p: CondParams, args: Sequence[Array], check: Check) -> Written:
-    """A choice between checked branches; of several batch elements the first counts."""
-    index, *operands = args
-    written = [check(branch) for branch in p.branches]
-    kinds = all_kinds(written)
-    branches, base = [], 0
-    for branch in written:
-        branches.append(numbered(branch, base, kinds))
-        base += branch.count
-    outs = bind_like(p, branches, index, operands, mapped_operands(p))
-    count = len(p.out_avals)
-    error: Sequence[object] = outs[count:]
-    if isinstance(p, CondLanesParams):
-        if 0 in p.lanes:
-            return outs[:count], NOTHING
-        error = first_failure(outs[count], outs[count + 1 :])
-    return outs[:count], from_flat(kinds, error)
+    def program(
+        self,
+        number: int,
+        role: Role,
+        types: Sequence[Types],
+        due: Sequence[Types | None],
+    ) -> Jaxpr:
+        body, kinds = self.bodies[number], self.kinds
+        base = sum([other.count for other in self.bodies[:number]])
+        avals, own = body.jaxpr.in_avals, len(body.jaxpr.invars)
 
+        def once(*ins: Array) -> tuple[list[Array], Failure]:
+            outs, found = body.parted(inlined(body.jaxpr, ins))
+            return outs, shifted(found, base)
 
-def numbered(branch: Checked, base: int, kinds: Sequence[Kind]) -> Jaxpr:
-    """A checked branch with the numbers and the kinds that all branches share."""
+        def ending(*ins: Array) -> Sequence[object]:
+            outs, found = once(*ins)
+            return [*outs, *found.flat(kinds)]
 
-    def body(*ins: Array) -> Sequence[object]:
-        outs, found = branch.parted(inlined(branch.jaxpr, ins))
-        return [*outs, *shifted(found, base).flat(kinds)]
+        def again(*ins: Array) -> Sequence[object]:
+            outs, found = once(*ins[:own])
+            if not body.count:
+                return outs if role is Role.TEST else [*outs, *ins[own:]]
+            return [*outs, *kept(from_flat(kinds, ins[own:]), found).flat(kinds)]
 
-    return program(branch.jaxpr.in_avals, body)
+        if role in (Role.CALL, Role.BRANCH):
+            return program(avals, ending)
+        return program((*avals, *error_avals(kinds)), again)
+
+    def leave(self, role: Role, state: Sequence[Array], lanes: Shape = ()) -> None:
+        if 0 in lanes:
+            return
+        error: Sequence[object] = first_failure(state[0], state[1:]) if lanes else state
+        found = from_flat(self.kinds, error)
+        self.failure = found if self.failure is NOTHING else kept(self.failure, found)

@@ -21,8 +21,8 @@ from verax.ops.calls.subjaxprs import inlined
 from verax.ops.custom import jvp, vjp
 from verax.ops.elementwise.select import stop_gradient
 from verax.rules.programs.failures import PASSED
+from verax.rules.rows.builder import program
 from verax.rules.rows.masks import Mask, chosen
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.transforms.checks.errors import Checked, Failure
 

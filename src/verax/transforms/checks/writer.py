@@ -71,7 +71,7 @@ def sites_of(
                 if wanted(p.sites, errors):
                     yield from [site.at(source) for site in p.sites]
                 continue
-            bodies = bodies_of(p)
+            bodies = bodies_of(eqn)
             if bodies:
                 for body in bodies:
                     yield from sites_of(body, errors, source)
@@ -155,12 +155,12 @@ class Writer:
                 self.take(p, ins)
                 self.seal()
                 return
-            bodies = bodies_of(p)
+            bodies = bodies_of(eqn)
             inner = [checked(body, self.errors) for body in bodies]
             count = sum([body.count for body in inner])
             if count or (bodies and CHECK in p.effects):
                 args = builder.tracers(ins)
-                outs, found = with_bodies(p, args, lambda b: checked(b, self.errors))
+                outs, found = with_bodies(eqn, args, lambda b: checked(b, self.errors))
                 self.env += [builder.atom(x) for x in outs]
                 self.add(found, count)
                 return

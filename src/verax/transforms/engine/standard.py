@@ -8,7 +8,7 @@ rows, and a research table makes another::
 """
 
 from verax.ops.core import CORE
-from verax.ops.standard import standard
+from verax.rules.programs.derived import standard
 from verax.transforms.engine.engine import StandardEngine
 
 STANDARD = StandardEngine(standard, CORE)

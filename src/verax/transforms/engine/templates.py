@@ -11,13 +11,15 @@ Params that hold captured arrays or closures keep their templates themselves
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Final, Protocol
 
 from verax.ir.atoms import Atom
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
 from verax.ir.meshes import Axes, MeshType, explicit_on, terms_of
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.infer import infer
 from verax.rules.rows.masks import Mask, nonzeros
 from verax.rules.rows.row import (
@@ -32,12 +34,16 @@ from verax.rules.rows.row import (
     is_split,
     missing,
 )
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, memo, pure, recall
 from verax.rules.values.source import user_source
-from verax.rules.values.state import Context, current_context, interpreting
+from verax.rules.values.state import (
+    Context,
+    current_context,
+    interpreting,
+    widths_of,
+)
 from verax.rules.values.typed import ShardingTypeError
 
 TEMPLATES = 1 << 14
@@ -68,6 +74,17 @@ def located(error: MissingRule, eqn: Eqn) -> MissingRule:
     return type(error)(f"{error}; met at {eqn.source}")
 
 
+def writing(
+    avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> AbstractContextManager[None]:
+    """The block in which the rule for an equation of these types runs.
+
+    Whether dtypes have 64 bits there, the types of the equation say, not this thread:
+    the 2.0 in a rule beside a weak f32 is of 32 bits, as it was in the program.
+    """
+    return widths_of([aval.dtype for aval in (*avals, *outs)])
+
+
 @memo(TEMPLATES, holder="params")
 def jvp_template(
     context: Context,
@@ -92,12 +109,12 @@ def jvp_template(
     ]
     due = asked(infer, params, row, params, *avals)
     rule = row.jvp
-    with interpreting(builder):
+    with interpreting(builder), writing(avals, due):
         (outs, out_tangents), mesh = freely(
             engine,
             builder,
             row,
-            lambda xs, ts: rule(engine, params, xs, ts),
+            partial(rule, engine, params),
             primals,
             tangents,
         )
@@ -164,12 +181,12 @@ def transpose_template(
         for aval, active in zip(out_avals, nonzero, strict=True)
     ]
     rule = row.transpose
-    with interpreting(builder):
+    with interpreting(builder), writing(avals, out_avals):
         found, mesh = freely(
             engine,
             builder,
             row,
-            lambda cts, args: rule(engine, params, cts, args),
+            partial(rule, engine, params),
             cts,
             args,
         )
@@ -202,12 +219,13 @@ def batch_template(
     builder = Builder("a batch rule", source=UNKNOWN_SOURCE)
     args = [builder.input(aval) for aval in avals]
     rule = row.batch
-    with interpreting(builder):
+    due = asked(infer, params, row, params, *map(element, avals, axes))
+    with interpreting(builder), writing(avals, due):
         (outs, out_axes), _ = freely(
             engine,
             builder,
             row,
-            lambda xs, axes: rule(engine, params, size, xs, axes),
+            partial(rule, engine, params, size),
             args,
             axes,
         )
@@ -250,7 +268,7 @@ def freely(
 def without_axes(engine: Engine, x: object) -> Any:
     """An operand of a rule, of which its type says not how it is split."""
     if isinstance(x, Zero | Linear):
-        return type(x)(x.aval.with_explicit(None))
+        return type(x)(x.aval.whole())
     return engine.core.reshard(x, None) if isinstance(x, Array) else x
 
 
@@ -260,7 +278,9 @@ def split_as(
     """A value split as a type says; whole on `mesh`, if there is one and it is not."""
     if mesh is None and x.aval.explicit == aval.explicit:
         return x
-    return engine.core.reshard(x, aval.explicit, mesh)
+    found = engine.core.reshard(x, aval.explicit, mesh)
+    SPLITS.check_variation(found.aval, aval)
+    return found
 
 
 def split_as_stack(
@@ -316,7 +336,10 @@ def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr
 
     def cast(x: Array) -> Sequence[Array]:
         same = engine.core.convert(x, due.dtype, due.weak_type)
-        return (engine.core.reshard(same, due.explicit),)
+        found = engine.core.reshard(same, due.explicit)
+        if found.aval.explicit is not None:
+            SPLITS.check_variation(found.aval, due)
+        return (found,)
 
     return program((given,), cast)
 

@@ -16,6 +16,7 @@ from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Axis, Engine, MissingRule
 from verax.rules.values.memo import Unshared
 from verax.rules.values.state import Context, current_context
+from verax.transforms.engine.manual import without_axis
 from verax.transforms.engine.templates import (
     Writer,
     Written,
@@ -34,6 +35,9 @@ def batch(
     same for all elements where that is None. The returned axes say the same of the
     outputs.
     """
+    mapped = engine.axis
+    if mapped is not None and mapped.of_parts:
+        jaxpr = without_axis(jaxpr, mapped.spmd[0])
     builder = Builder("vmap")
     ins = [builder.input(x).atom for x in stacked(engine, jaxpr, size, axes)]
     outs, out_axes = batch_into(engine, builder, jaxpr, size, axes, ins)

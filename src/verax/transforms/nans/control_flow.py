@@ -1,42 +1,34 @@
 """Floor 3: flags in the jaxprs that an equation holds: calls, loops and choices.
 
 One idea: each such equation is written again with the flagged jaxprs, whose code comes
-out as more results; a loop keeps the first code in its carries, with the iteration::
+out beside the results; a loop keeps the first code in its carries, with the iteration::
 
     outs, (site, iteration, *steps) = flagged_bodies(eqn, args, flag)
 
-An equation of another kind, which has jaxprs that it may run in any order or not at
-all, is one site like an equation without any.
+An equation whose row does not say how to go through its jaxprs may run them in any
+order or not at all, and is one site like an equation without any.
 """
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from attrs import define
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32, is_inexact
 from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.walk import count_eqns, walk
-from verax.ops.calls.call import CallParams, jit_p
-from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
+from verax.ops.calls.call import CallParams, NamedCall, jit_p
 from verax.ops.calls.subjaxprs import inlined
-from verax.ops.control.cond import bind_like
-from verax.ops.control.cond_params import CondLanesParams, CondParams, mapped_operands
-from verax.ops.control.scan import scan_p
-from verax.ops.control.scan_params import ScanParams
-from verax.ops.control.while_ import while_p
-from verax.ops.control.while_params import WhileParams
-from verax.ops.custom.jvp import CustomJvpParams
-from verax.ops.custom.linear_call import LinearCallParams
-from verax.ops.custom.vjp import CustomVjpParams
-from verax.ops.custom.vmap import CustomVmapParams
+from verax.ops.control.cond_params import CondLanesParams, CondParams
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_min, reduce_sum
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import broadcast_in_dim, reshape
-from verax.rules.rows.writing import program
+from verax.rules.rows.bodies import OfWholeValues, Role, Types, flat, thread_of, whole
+from verax.rules.rows.builder import program
 from verax.rules.values.array import Array
 
 type Code = Sequence[object]
@@ -47,14 +39,6 @@ type Written = tuple[Sequence[Array], Code]
 NONE = np.int32(2**31 - 1)
 """The number of no equation: it is greater than every other."""
 NUMBER = ShapedArray((), int32)
-CALLS = (
-    CallParams,
-    CheckpointParams,
-    CustomJvpParams,
-    CustomVjpParams,
-    CustomVmapParams,
-    LinearCallParams,
-)
 
 
 def flagged_bodies(eqn: Eqn, args: Sequence[Array], flag: Flag) -> Written | None:
@@ -62,17 +46,33 @@ def flagged_bodies(eqn: Eqn, args: Sequence[Array], flag: Flag) -> Written | Non
 
     The number in the code counts the equations of all its jaxprs, in order.
     """
+    p, thread = eqn.params, thread_of(eqn.primitive)
+    if not is_open(eqn):
+        return None
+    if thread is not None:
+        jaxprs = tuple(p.subjaxprs())
+        through = Flagging(jaxprs, tuple(map(flag, jaxprs)), has_steps(eqn))
+        return flat(thread(through, p, whole(args))), through.code
+    assert isinstance(p, NamedCall), "is_open knows the equation"
+    # The function itself: rules are applied before flags are.
+    outs = jit_p.bind(CallParams(p.name, flag(p.jaxpr)), *args)
+    count = len(p.jaxpr.outvars)
+    return outs[:count], outs[count:]
+
+
+def is_open(eqn: Eqn) -> bool:
+    """Whether there are flags inside an equation."""
     p = eqn.params
-    if isinstance(p, CALLS):
-        return flagged_call(p, args, flag) if has_sites(p.jaxpr) else None
-    if isinstance(p, ScanParams):
-        return flagged_scan(p, args, flag) if has_sites(p.jaxpr) else None
-    if isinstance(p, WhileParams):
-        both = (p.body_jaxpr, p.cond_jaxpr)
-        return flagged_while(p, args, flag) if any(map(has_sites, both)) else None
-    if isinstance(p, CondParams):
-        return flagged_cond(p, args, flag) if any(map(has_sites, p.branches)) else None
-    return None
+    if thread_of(eqn.primitive) is not None:
+        return any(map(has_sites, p.subjaxprs()))
+    return isinstance(p, NamedCall) and has_sites(p.jaxpr)
+
+
+def has_steps(eqn: Eqn) -> bool:
+    """Whether the code of an equation has the number of a step, or of an element."""
+    p = eqn.params
+    one = isinstance(p, NamedCall | CondParams) and not isinstance(p, CondLanesParams)
+    return thread_of(eqn.primitive) is not None and not one
 
 
 def has_sites(jaxpr: Jaxpr) -> bool:
@@ -80,55 +80,73 @@ def has_sites(jaxpr: Jaxpr) -> bool:
     return any(is_inexact(v.aval.dtype) for _, eqn in walk(jaxpr) for v in eqn.outvars)
 
 
-def flagged_call(
-    p: CallParams
-    | CheckpointParams
-    | CustomJvpParams
-    | CustomVjpParams
-    | CustomVmapParams
-    | LinearCallParams,
-    args: Sequence[Array],
-    flag: Flag,
-) -> Written:
-    """The function itself: rules are applied before flags are."""
-    count, jaxpr = len(p.jaxpr.outvars), flag(p.jaxpr)
-    if isinstance(p, CheckpointParams):
-        params = CheckpointParams(
-            p.name, p.differentiated, p.prevent_cse, p.policy, jaxpr
-        )
-        outs = checkpoint_p.bind(params, *args)
-    else:
-        outs = jit_p.bind(CallParams(p.name, jaxpr), *args)
-    return outs[:count], outs[count:]
+@define(eq=False, repr=False)
+class Flagging(OfWholeValues):
+    """The programs of one equation with their flags, and the code that they end with.
+
+    The state of a call or a branch is its code, with which it does not begin.
+    """
+
+    flagged: tuple[Jaxpr, ...]
+    steps: bool
+    code: Code = ()
+
+    @property
+    def depth(self) -> int:
+        """How many numbers a code has inside."""
+        both = zip(self.jaxprs, self.flagged, strict=True)
+        return max([len(f.outvars) - len(jaxpr.outvars) for jaxpr, f in both])
+
+    def enter(self, role: Role) -> Sequence[object]:
+        return first_state(self.depth) if role is Role.STEP else ()
+
+    def tells(self, number: int) -> bool:
+        return has_sites(self.jaxprs[number])
+
+    def program(
+        self,
+        number: int,
+        role: Role,
+        types: Sequence[Types],
+        due: Sequence[Types | None],
+    ) -> Jaxpr:
+        jaxpr, flagged = self.jaxprs[number], self.flagged[number]
+        base = sum(map(count_eqns, self.jaxprs[:number]))
+        count, own = len(jaxpr.outvars), len(jaxpr.invars)
+        depth, tells = self.depth, self.tells(number)
+
+        def once(*ins: Array) -> Sequence[object]:
+            outs = inlined(flagged, ins)
+            return [*outs[:count], *numbered(outs[count:], base, depth)]
+
+        def again(*ins: Array) -> Sequence[object]:
+            if role is Role.TEST and not tells:
+                return inlined(jaxpr, ins[:own])
+            outs = once(*ins[:own])
+            state = kept(ins[own:], outs[count:])
+            return [*outs[:count], *(state if role is Role.TEST else counted(state))]
+
+        if role in (Role.CALL, Role.BRANCH):
+            return program(jaxpr.in_avals, once)
+        states = len(first_state(depth))
+        return program((*jaxpr.in_avals, *[NUMBER] * states), again)
+
+    def leave(self, role: Role, state: Sequence[Array], lanes: Shape = ()) -> None:
+        code: Code = state
+        if role is Role.STEP:
+            code = code_of(state)
+        elif lanes:
+            code = first_lane(state)
+        elif self.steps:
+            code = [state[0], np.int32(0), *state[1:]]
+        self.code = earliest(self.code, code) if self.code else code
 
 
-def flagged_scan(p: ScanParams, args: Sequence[Array], flag: Flag) -> Written:
-    consts, carry, xs = p.parts(args)
-    jaxpr, count = flag(p.jaxpr), len(p.jaxpr.outvars)
-    state = first_state(len(jaxpr.outvars) - count)
-    fixed, moving, rows = p.parts(p.jaxpr.in_avals)
-    end = len(fixed) + len(moving)
-
-    def body(*ins: Array) -> Sequence[object]:
-        before = ins[end : end + len(state)]
-        outs = inlined(jaxpr, [*ins[:end], *ins[end + len(state) :]])
-        after, ys = p.results(outs[:count])
-        return [*after, *next_state(before, outs[count:]), *ys]
-
-    avals = (*fixed, *moving, *[NUMBER] * len(state), *rows)
-    operands = (*consts, *carry, *state, *xs)
-    params = ScanParams(
-        program(avals, body),
-        p.length,
-        (False,) * len(operands),
-        len(carry) + len(state),
-        len(consts),
-        p.reverse,
-        p.unroll,
-    )
-    outs = scan_p.bind(params, *operands)
-    last = len(carry) + len(state)
-    return [*outs[: len(carry)], *outs[last:]], code_of(outs[len(carry) : last])
+def numbered(code: Code, base: int, depth: int) -> list[object]:
+    """A code of `depth` numbers, counted from `base`."""
+    site, *steps = code
+    shifted = select(eq(site, NONE), NONE, add(site, np.int32(base))) if base else site
+    return [shifted, *steps, *[np.int32(0)] * (depth - 1 - len(steps))]
 
 
 def first_state(depth: int) -> list[object]:
@@ -136,12 +154,18 @@ def first_state(depth: int) -> list[object]:
     return [np.int32(0), np.int32(0), NONE, *[np.int32(0)] * (depth - 1)]
 
 
-def next_state(before: Sequence[Array], found: Sequence[object]) -> list[object]:
-    """The state after a step in which `found` was found."""
-    count, when, *code = before
-    fresh = eq(code[0], NONE)
-    kept = [select(fresh, x, y) for x, y in zip(found, code, strict=True)]
-    return [add(count, np.int32(1)), select(fresh, count, when), *kept]
+def kept(before: Sequence[Array], code: Code) -> list[object]:
+    """The state after `code` was found: what it was, if there was a code already."""
+    count, when, *old = before
+    fresh = eq(old[0], NONE)
+    codes = [select(fresh, x, y) for x, y in zip(code, old, strict=True)]
+    return [count, select(fresh, count, when), *codes]
+
+
+def counted(state: Sequence[object]) -> list[object]:
+    """The state at the end of a step."""
+    count, *rest = state
+    return [add(count, np.int32(1)), *rest]
 
 
 def code_of(state: Sequence[object]) -> list[object]:
@@ -150,72 +174,10 @@ def code_of(state: Sequence[object]) -> list[object]:
     return [site, when, *steps]
 
 
-def flagged_while(p: WhileParams, args: Sequence[Array], flag: Flag) -> Written:
-    """The predicate is flagged inside the body, and once more after the last step."""
-    cond_consts, body_consts, carry = p.parts(args)
-    step, test = flag(p.body_jaxpr), flag(p.cond_jaxpr)
-    look = has_sites(p.cond_jaxpr) and not p.cond_jaxpr.effects
-    depth = max(len(step.outvars) - len(carry), len(test.outvars) - 1)
-    state = first_state(depth)
-    c, b, n = len(cond_consts), len(body_consts), len(carry)
-
-    def tested(*xs: object) -> list[object]:
-        found = inlined(test, xs)[1:] if look else [NONE]
-        base = np.int32(count_eqns(p.body_jaxpr))
-        shifted = select(eq(found[0], NONE), NONE, add(found[0], base))
-        return [shifted, *found[1:], *[np.int32(0)] * (depth - len(found))]
-
-    def more(*ins: Array) -> Sequence[object]:
-        return inlined(p.cond_jaxpr, ins[: c + n])
-
-    def body(*ins: Array) -> Sequence[object]:
-        own, now = ins[c : c + b], ins[c + b : c + b + n]
-        outs = inlined(step, [*own, *now])
-        found = [*outs[n:], *[np.int32(0)] * (depth - len(outs) + n)]
-        both = earliest(tested(*ins[:c], *now), found)
-        return [*outs[:n], *next_state(ins[c + b + n :], both)]
-
-    more_avals = [*p.cond_jaxpr.in_avals, *[NUMBER] * len(state)]
-    first = p.cond_jaxpr.in_avals[:c]
-    body_avals = [*first, *p.body_jaxpr.in_avals, *[NUMBER] * len(state)]
-    params = WhileParams(program(body_avals, body), c + b, program(more_avals, more), c)
-    operands = (*cond_consts, *cond_consts, *body_consts, *carry, *state)
-    outs = while_p.bind(params, *operands)
-    after = next_state(outs[n:], tested(*cond_consts, *outs[:n]))
-    return outs[:n], code_of(after)
-
-
-def earliest(first: Sequence[object], second: Sequence[object]) -> list[object]:
+def earliest(first: Code, second: Code) -> list[object]:
     """The first code, or if there is none the second, of what runs later."""
     none = eq(first[0], NONE)
-    return [select(none, x, y) for x, y in zip(second, first, strict=True)]
-
-
-def flagged_cond(p: CondParams, args: Sequence[Array], flag: Flag) -> Written:
-    index, *operands = args
-    count = len(p.out_avals)
-    written = [flag(branch) for branch in p.branches]
-    depth = max(len(branch.outvars) for branch in written) - count
-    branches, base = [], 0
-    for branch, jaxpr in zip(p.branches, written, strict=True):
-        branches.append(numbered(jaxpr, count, base, depth))
-        base += count_eqns(branch)
-    outs = bind_like(p, branches, index, operands, mapped_operands(p))
-    code = outs[count:]
-    return outs[:count], first_lane(code) if isinstance(p, CondLanesParams) else code
-
-
-def numbered(jaxpr: Jaxpr, count: int, base: int, depth: int) -> Jaxpr:
-    """A flagged branch with `depth` numbers as its code, counted from `base`."""
-
-    def body(*ins: Array) -> Sequence[object]:
-        outs = inlined(jaxpr, ins)
-        site, *steps = outs[count:]
-        shifted = select(eq(site, NONE), NONE, add(site, np.int32(base)))
-        rest = [np.int32(0)] * (depth - 1 - len(steps))
-        return [*outs[:count], shifted, *steps, *rest]
-
-    return program(jaxpr.in_avals, body)
+    return [select(none, y, x) for x, y in zip(first, second, strict=True)]
 
 
 def first_lane(code: Sequence[Array]) -> list[object]:

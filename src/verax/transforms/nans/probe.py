@@ -15,6 +15,7 @@ from verax.ir.effects import SHOWN
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Var
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Path, walk
+from verax.ops.calls.call import NamedCall
 from verax.ops.calls.callbacks import silenced
 from verax.ops.control.cond_params import CondLanesParams, CondParams
 from verax.ops.control.scan import scan_p
@@ -27,6 +28,7 @@ from verax.rules.rows.row import Engine
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.dce import dce
+from verax.transforms.nans.control_flow import has_steps
 
 PREDICATE = 1
 
@@ -59,8 +61,8 @@ def place_of(jaxpr: Jaxpr, site: int, steps: Sequence[int]) -> Place:
     levels, rest = [], path
     while len(rest) > 1:
         around = jaxpr.eqns[rest[0]]
-        counted = isinstance(around.params, ScanParams | WhileParams | CondLanesParams)
-        levels.append(Level(around, rest[1], next(numbers) if counted else None))
+        step = next(numbers) if has_steps(around) else None
+        levels.append(Level(around, rest[1], step))
         jaxpr = tuple(around.params.subjaxprs())[rest[1]]
         rest = rest[2:]
     return Place(path, eqn, tuple(levels))
@@ -80,6 +82,8 @@ def describe(level: Level) -> str:
         return f"branch {level.which} of cond for batch element {', '.join(lane)}"
     if isinstance(p, CondParams):
         return f"branch {level.which} of cond"
+    if step is not None:
+        return f"program {level.which} of {level.eqn.primitive.name} in step {step}"
     name = getattr(p, "name", "")
     return f"{level.eqn.primitive.name} of {name}" if name else str(level.eqn.primitive)
 
@@ -168,3 +172,9 @@ def element_of(x: Array, p: CondLanesParams, lane: int) -> Array:
 def repeatable(jaxpr: Jaxpr) -> bool:
     """Whether a program may run again: it has no effects but to show values."""
     return jaxpr.effects <= SHOWN
+
+
+def is_reachable(place: Place) -> bool:
+    """Whether `probe` can get to each of the steps around a place."""
+    known = NamedCall | ScanParams | WhileParams | CondParams
+    return all([isinstance(level.eqn.params, known) for level in place.levels])

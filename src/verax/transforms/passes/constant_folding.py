@@ -10,6 +10,8 @@ The values are those of the reference interpreter, bit for bit. A compiled progr
 have rounded the last place of a transcendental function otherwise.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from verax.ir.avals import ShapedArray
@@ -22,13 +24,12 @@ from verax.ir.jaxpr import (
     Literal,
     Params,
     Primitive,
-    Var,
     array_literal,
     scalar_literal,
 )
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.checkpoint import name_p, optimization_barrier_p
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import Builder, rebuilt
 from verax.rules.rows.row import Engine
 from verax.rules.values.memo import pure, recall
 from verax.transforms.engine.evaluate import as_typed, literal_value
@@ -54,14 +55,12 @@ def folded(engine: Engine, jaxpr: Jaxpr, limit: int) -> Jaxpr:
     operand or a result of more than `limit` elements stay, and so do those that hold
     jaxprs, which may run for long; they are folded inside.
     """
-    builder = Builder("fold")
-    env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
-    for eqn in jaxpr.eqns:
-        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
-        found = constants(engine, eqn, ins, limit)
-        env += found or builder.copy(within(engine, eqn, limit), ins)
-    outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
-    return builder.close(outs)[0]
+
+    def write(builder: Builder, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom]:
+        known = constants(engine, eqn, ins, limit)
+        return known or builder.copy(within(engine, eqn, limit), ins)
+
+    return rebuilt(jaxpr, write, "fold")
 
 
 def within(engine: Engine, eqn: Eqn, limit: int) -> Eqn:

@@ -7,9 +7,11 @@ results is all it takes; equations with effects are never joined::
     { lambda ; a. let b = sin a; c = add b b in (c,) }
 """
 
-from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Params, Primitive, Var
+from collections.abc import Sequence
+
+from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Params, Primitive
 from verax.ir.walk import map_subjaxprs
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import Builder, rebuilt
 
 type Key = tuple[Primitive, Params, tuple[Atom, ...]]
 
@@ -19,21 +21,17 @@ def cse(jaxpr: Jaxpr) -> Jaxpr:
 
     Contract: inputs, output types, values and effects are kept.
     """
-    builder = Builder("cse")
-    env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
-    seen: dict[Key, list[Atom]] = {}
-    for eqn in jaxpr.eqns:
+    seen: dict[Key, Sequence[Atom]] = {}
+
+    def write(builder: Builder, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom]:
         params = eqn.params
         if params is not NO_PARAMS:
             params = map_subjaxprs(params, cse)
-        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
         key = (eqn.primitive, params, ins)
         pure = params is NO_PARAMS or not eqn.effects
-        found = seen.get(key) if pure else None
-        if found is None:
+        if not pure or key not in seen:
             slim = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
-            found = list(builder.copy(slim, ins))
-            seen[key] = found
-        env += found
-    outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
-    return builder.close(outs)[0]
+            seen[key] = builder.copy(slim, ins)
+        return seen[key]
+
+    return rebuilt(jaxpr, write, "cse")

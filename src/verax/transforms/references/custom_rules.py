@@ -24,8 +24,8 @@ from verax.ops.custom.jvp import CustomJvpParams, JvpRule
 from verax.ops.custom.vjp import CustomVjpParams, VjpRule
 from verax.ops.custom.vmap import CustomVmapParams, VmapRule
 from verax.ops.elementwise.arith import add
+from verax.rules.rows.builder import program
 from verax.rules.rows.masks import Mask, chosen
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.transforms.references.discharge import (
     Discharged,

@@ -12,12 +12,24 @@ from typing import Any, Final
 
 from attrs import define, frozen
 
-from verax.ir.avals import AbstractRef, is_reference
+from verax.ir.avals import AbstractRef, Shape, is_reference
+from verax.ir.effects import WRITE, RefEffect
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
 from verax.ir.records import ReprMixin
-from verax.rules.rows.builder import Builder
+from verax.ops.calls.subjaxprs import inlined
+from verax.rules.rows.bodies import (
+    OfWholeValues,
+    Parts,
+    Role,
+    Types,
+    flat,
+    plain,
+    thread_of,
+)
+from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.references import freeze_p, get_ref_p, new_ref_p, set_ref_p
+from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 
 PROGRAMS: Final = 1 << 10
@@ -106,17 +118,20 @@ class Writer(ReprMixin):
         if len(plain) == len(operands):
             return self.builder.copy(eqn, tuple(plain))
         rule = TOUCH.get(eqn.primitive) or self.rules.get(eqn.primitive)
+        if rule is None and thread_of(eqn.primitive):
+            rule = pass_through
         if rule is None:
-            raise NotImplementedError(
-                f"{eqn.primitive.name} takes a mutable reference, at {eqn.source}; "
-                "read it before, and write what comes out after"
-            )
+            raise not_taken(eqn)
         source, self.builder.source = self.builder.source, eqn.source
         try:
             with interpreting(self.builder):
                 return rule(self, eqn, operands)
         finally:
             self.builder.source = source
+
+    def tracer(self, atom: Atom) -> Array:
+        """A value as rules take it."""
+        return self.builder.tracers((atom,))[0]
 
     def bind(self, eqn: Eqn, params: Params, operands: Sequence[Atom]) -> list[Atom]:
         """The results of the primitive with other params, on other operands."""
@@ -158,6 +173,115 @@ TOUCH: Final[Mapping[Any, Rule]] = {
     set_ref_p: write_slot,
     freeze_p: end_slot,
 }
+
+
+def not_taken(eqn: Eqn) -> NotImplementedError:
+    """The error of an equation that cannot be given a reference."""
+    return NotImplementedError(
+        f"{eqn.primitive.name} takes a mutable reference, at {eqn.source}; read it "
+        "before, and write what comes out after"
+    )
+
+
+def pass_through(
+    writer: Writer, eqn: Eqn, operands: Sequence[Operand]
+) -> Sequence[Atom]:
+    """An equation with programs, which take and give what references hold.
+
+    One that they only read is its value; one that they write goes through them as
+    state, and is a value without parts: as many are absent as say which it is.
+    """
+    thread = thread_of(eqn.primitive)
+    assert thread is not None
+    numbers = sorted(
+        {
+            effect.index
+            for effect in eqn.effects
+            if isinstance(effect, RefEffect) and effect.name == WRITE
+            if effect.index is not None
+        }
+    )
+    places: dict[int, int] = {}
+    moved: list[Slot] = []
+    for i in numbers:
+        slot = operands[i]
+        if isinstance(slot, Slot) and id(slot) not in places:
+            places[id(slot)] = len(moved)
+            moved.append(slot)
+    values = [
+        absent(places[id(x)])
+        if id(x) in places
+        else (writer.tracer(x.read(eqn) if isinstance(x, Slot) else x),)
+        for x in operands
+    ]
+    jaxprs = tuple(eqn.params.subjaxprs())
+    through = Discharging(jaxprs, writer, eqn, tuple(moved))
+    outs = thread(through, eqn.params, values)
+    return [writer.builder.atom(x) for x in flat(outs)]
+
+
+def absent(number: int) -> Parts:
+    """The parts of the reference that is the state of this number."""
+    return (None,) * (number + 2)
+
+
+@define(eq=False, repr=False)
+class Discharging(OfWholeValues):
+    """The programs of one equation, with what the references `moved` hold as state."""
+
+    writer: Writer
+    eqn: Eqn
+    moved: tuple[Slot, ...]
+
+    def enter(self, role: Role) -> Sequence[object]:
+        return [self.writer.tracer(slot.read(self.eqn)) for slot in self.moved]
+
+    def program(
+        self,
+        number: int,
+        role: Role,
+        types: Sequence[Types],
+        due: Sequence[Types | None],
+    ) -> Jaxpr:
+        jaxpr = self.jaxprs[number]
+        places = [None if plain(parts) else len(parts) - 2 for parts in types]
+        marks = [
+            is_reference(v) and (i is not None or not is_reference_type(parts))
+            for v, i, parts in zip(jaxpr.invars, places, types, strict=True)
+        ]
+        inner = discharge(jaxpr, tuple(marks), self.writer.rules, self.writer.final)
+        if role is Role.TEST and inner.written:
+            raise ValueError(
+                f"the predicate of a while loop, at {self.eqn.source}, writes to a "
+                "mutable reference; it may only read: write in the body"
+            )
+        count = len(jaxpr.outvars)
+
+        def body(*ins: Array) -> Sequence[object]:
+            own, state = iter(ins), [*ins[len(ins) - len(self.moved) :]]
+            full = [next(own) if i is None else state[i] for i in places]
+            outs = inlined(inner.jaxpr, full)
+            for i, last in zip(inner.written, outs[count:], strict=True):
+                place = places[i]
+                assert place is not None, "the effects say what is written"
+                state[place] = last
+            return outs[:count] if role is Role.TEST else [*outs[:count], *state]
+
+        avals = inner.jaxpr.in_avals
+        own = [a for a, i in zip(avals, places, strict=True) if i is None]
+        held = [slot.read(self.eqn).aval.strong() for slot in self.moved]
+        return program([*own, *held], body)
+
+    def leave(self, role: Role, state: Sequence[Array], lanes: Shape = ()) -> None:
+        if lanes and self.moved:
+            raise not_taken(self.eqn)
+        for slot, last in zip(self.moved, state, strict=True):
+            slot.write(self.writer.builder.atom(last))
+
+
+def is_reference_type(parts: Types) -> bool:
+    """Whether a value is a reference that stays one."""
+    return isinstance(parts[0], AbstractRef)
 
 
 def values_of(eqn: Eqn, operands: Sequence[Operand]) -> list[Atom]:

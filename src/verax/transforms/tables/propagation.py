@@ -19,11 +19,23 @@ from typing import Any, ClassVar
 from attrs import evolve, field, frozen
 from pyrsistent import PMap, pmap
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import Shape
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Params, Primitive, Var
 from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import inlined
-from verax.rules.rows.builder import Builder
+from verax.ops.elementwise.convert import convert
+from verax.rules.rows.bodies import (
+    Parts,
+    Role,
+    Types,
+    Values,
+    flat,
+    grouped,
+    plain,
+    thread_of,
+    types_of,
+)
+from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.row import MissingRule
 from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, recall
@@ -33,10 +45,6 @@ from verax.transforms.passes.cse import cse
 
 PROGRAMS = 1 << 12
 
-type Parts = tuple[Array | None, ...]
-"""What stands for one value; None is a part that is known to be zero or absent. A value
-that the transformation does not touch is its own single part: `(x,)`."""
-type Types = tuple[ShapedArray | None, ...]
 type Rule[P: Params] = Callable[["Propagation", P, Sequence[Parts]], Sequence[Parts]]
 """The parts of the results from params and the parts of the operands. The first
 argument is the transformation itself, for rules of primitives that hold jaxprs."""
@@ -76,7 +84,8 @@ class Propagation(ReprMixin):
     Attributes:
         name: what messages and the origin of equations say.
         rules: the table from primitives to rules; `|` joins more.
-        otherwise: the rule for a primitive that the table lacks, or None.
+        otherwise: the rule for a primitive that the table lacks, or None. Rows that
+            say how to go through their programs need none.
         fill: `(parts, width)` to all of the `width` parts as arrays, where a loop needs
             that: in its carry.
     """
@@ -104,6 +113,8 @@ class Propagation(ReprMixin):
             MissingRule: the table has none, and there is no other way.
         """
         found = self.rules.get(primitive) or self.otherwise(primitive)
+        if found is None and thread_of(primitive):
+            found = follow(primitive)
         if found is None:
             raise MissingRule(
                 f"the primitive {primitive.name} has no rule in the table "
@@ -133,25 +144,79 @@ class Propagation(ReprMixin):
         return grouped(types, inlined(program, flat(values)))
 
 
-def plain(parts: Sequence[object]) -> bool:
-    """Whether a value is untouched."""
-    return len(parts) == 1
+@frozen(eq=False, repr=False)
+class Following(ReprMixin):
+    """A table of one's own, going through the programs of an equation."""
+
+    walk: Propagation
+    jaxprs: tuple[Jaxpr, ...]
+
+    def outputs(self, number: int, types: Sequence[Types]) -> Sequence[Types]:
+        return self.walk.program(self.jaxprs[number], types)[1]
+
+    def fill(self, parts: Parts, width: int) -> Parts:
+        return self.walk.fill(parts, width)
+
+    def enter(self, role: Role) -> Sequence[object]:
+        return ()
+
+    def program(
+        self,
+        number: int,
+        role: Role,
+        types: Sequence[Types],
+        due: Sequence[Types | None],
+    ) -> Jaxpr:
+        walk, jaxpr = self.walk, self.jaxprs[number]
+
+        def body(*xs: Array) -> list[Array]:
+            outs = walk(jaxpr, grouped(types, xs))
+            return flat(
+                [
+                    parts if t is None else as_due(walk, parts, t)
+                    for parts, t in zip(outs, due, strict=True)
+                ]
+            )
+
+        return program(flat(types), body)
+
+    def tells(self, number: int) -> bool:
+        return False
+
+    def leave(self, role: Role, state: Sequence[Array], lanes: Shape = ()) -> None:
+        """There is no state."""
 
 
-def types_of(parts: Parts) -> Types:
-    """The types of the parts."""
-    return tuple([None if x is None else x.aval for x in parts])
+def follow(primitive: Primitive) -> Rule[Any]:
+    """The rule of a row for any table: what its programs do to the parts.
+
+    Raises:
+        ValueError: the row does not say how to go through its programs.
+    """
+    thread = thread_of(primitive)
+    if thread is None:
+        raise ValueError(
+            f"the row {primitive.name} does not say how to go through its programs; "
+            "give it thread=..."
+        )
+
+    def rule(walk: Propagation, p: Params, values: Values) -> Values:
+        return thread(Following(walk, tuple(p.subjaxprs())), p, values)
+
+    return rule
 
 
-def flat[T](values: Iterable[tuple[T | None, ...]]) -> list[T]:
-    """All parts that are there, in order."""
-    return [x for parts in values for x in parts if x is not None]
-
-
-def grouped[T](types: Iterable[Types], xs: Iterable[T]) -> list[tuple[T | None, ...]]:
-    """The inverse of `flat`."""
-    rest = iter(xs)
-    return [tuple([None if t is None else next(rest) for t in ts]) for ts in types]
+def as_due(walk: Propagation, parts: Parts, due: Types) -> Parts:
+    """The parts in the types that a carry or a common result has."""
+    if len(due) == 1 and not plain(parts):
+        raise MissingRule("a value with parts stands where a plain value is required")
+    full = parts if len(due) == 1 else walk.fill(parts, len(due))
+    return tuple(
+        [
+            None if x is None or t is None else convert(x, t.dtype, t.weak_type)
+            for x, t in zip(full, due, strict=True)
+        ]
+    )
 
 
 @memo(PROGRAMS)

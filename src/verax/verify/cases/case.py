@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen, has
 
+from verax.api.custom.snapshots import Snapshot
 from verax.ir.avals import ShapedArray
 from verax.ir.consts import used_consts
 from verax.ir.dtypes import is_complex, is_inexact, numpy_dtype, real_dtype
@@ -31,6 +32,7 @@ from verax.verify.cases.naming import import_lines
 from verax.verify.cases.tolerance import Difference
 
 REVERSE_ONLY = "custom_vjp_call"
+FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, partial, Snapshot)
 
 
 class Skipped(Exception):
@@ -291,7 +293,7 @@ def holds_functions(jaxpr: Jaxpr) -> bool:
 
 def is_function(value: object, depth: int = 3) -> bool:
     """Whether a value of params is a function, or a record or tuple that holds one."""
-    if isinstance(value, FunctionType | BuiltinFunctionType | MethodType | partial):
+    if isinstance(value, FUNCTIONS):
         return True
     if isinstance(value, Jaxpr) or depth == 0:
         return False

@@ -16,10 +16,12 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     bool_,
+    complex64,
     complex128,
     float32,
     float64,
     int32,
+    int64,
     is_bool,
     is_inexact,
     numpy_dtype,
@@ -51,6 +53,8 @@ CONSTANT = 0.05
 """How often an operand is an array or a number that the program holds."""
 USUAL = 1e15
 """Numbers of programs are seldom larger."""
+WEAK = frozenset({int32, int64, float32, float64, complex64, complex128})
+"""The dtypes of Python numbers: what programs compute with weak values is of these."""
 LARGEST = 64
 """Programs stay small: no value has more elements."""
 
@@ -324,7 +328,7 @@ def weakened(row: Row[Any], sample: Sample[Any], random: Random) -> Sample[Any]:
     avals = tuple(
         [
             a.with_dtype(a.dtype, True)
-            if not is_bool(a.dtype) and random.random() < 0.6
+            if not is_bool(a.dtype) and random.random() < 0.6 and a.dtype in WEAK
             else a
             for a in sample.avals
         ]

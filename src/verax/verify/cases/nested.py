@@ -49,8 +49,8 @@ from verax.ops.custom.vmap import CustomVmapParams, custom_vmap_call_p
 from verax.ops.elementwise.arith import add_p
 from verax.ops.elementwise.bits import and_p
 from verax.ops.elementwise.compare import lt_p
-from verax.ops.standard import standard
 from verax.rules.programs.batched import batch_to
+from verax.rules.programs.derived import standard
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import REALS, Domain, MissingRule, Row, Sample

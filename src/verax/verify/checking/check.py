@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from verax.ir.jaxpr import Primitive
 from verax.ops.core import CORE
-from verax.ops.standard import standard
 from verax.ops.table import PRIMITIVES
-from verax.rules.programs.derived import derived_columns
+from verax.rules.programs.derived import derived_columns, standard
 from verax.rules.rows.row import Row, RuleTable, Sample
 from verax.rules.values.typed import shown
 from verax.transforms.engine.engine import StandardEngine
+from verax.verify.cases.edges import edge_cases
 from verax.verify.cases.nested import DRAWS
 from verax.verify.checking.report import BROKEN, SILENT, Finding, Report
-from verax.verify.checking.search import search
+from verax.verify.checking.search import at_edges, search
 from verax.verify.checking.standard import ENGINE, runner
 from verax.verify.laws import EVERY, LAWS, Law, compiled
 from verax.verify.strategies import cases as cases_of
@@ -193,6 +193,20 @@ def check_law(
     reason = law.applies(engine.rules[row], bool(samples))
     if reason is not None:
         return Finding(row.name, law.name, SILENT, skips=((reason, 0),))
+    known = check_edges(law, row, engine, samples)
+    if known.verdict == BROKEN:
+        return known
     given = st.sampled_from(samples) if samples else None
     source = cases_of(row, depth=law.depth, wide=law.wide, tied=law.tied, given=given)
-    return search(law, row.name, engine, source, cases, seed=seed)
+    return search(law, row.name, engine, source, cases, seed=seed).after(known)
+
+
+def check_edges(
+    law: Law,
+    row: Row[Any],
+    engine: StandardEngine,
+    samples: Sequence[Sample[Any]] = (),
+) -> Finding:
+    """What one law says about a row at the edges of its domain, if it asks for them."""
+    cases = edge_cases(row, law.wide, samples) if law.edges else ()
+    return at_edges(law, row.name, engine, cases)

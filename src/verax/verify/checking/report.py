@@ -9,11 +9,12 @@ raises only when it is asked to::
 """
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TextIO
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from verax.ir.records import ReprMixin
 from verax.verify.cases.case import Case, Evidence
@@ -59,6 +60,18 @@ class Finding(ReprMixin):
         for reason, count in self.skips:
             text += f"; {count} skipped: {reason}"
         return f"{text}\n{self.evidence}" if self.evidence else text
+
+    def after(self, known: "Finding") -> "Finding":
+        """It, with the cases of the same law that were tried before and not broken."""
+        counts = Counter(dict(known.skips)) + Counter(dict(self.skips))
+        tried = known.tried + self.tried
+        verdict = self.verdict if known.verdict == VACUOUS else known.verdict
+        return evolve(
+            self,
+            tried=tried,
+            skips=tuple(counts.items()),
+            verdict=BROKEN if self.verdict == BROKEN else verdict,
+        )
 
     @property
     def case(self) -> Case | None:

@@ -13,7 +13,7 @@ from verax.backend.programs.program import Program
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.memos.memo import Recent
 from verax.ops.core import CORE
-from verax.ops.standard import standard
+from verax.rules.programs.derived import standard
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.checking.compile_bounds import held

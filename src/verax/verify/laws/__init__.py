@@ -28,6 +28,7 @@ from verax.verify.laws import (
     invariance,
     loops,
     promises,
+    threads,
 )
 from verax.verify.laws.invariance import Runner
 
@@ -39,7 +40,8 @@ class Law(ReprMixin):
     `wide` asks for cases in double precision at smooth points, or at points of special
     interest if it is `tied`; `depth` for so many values per operand, `columns` for rows
     that have these rules. `rows_only` laws say nothing about programs. `cost` says how
-    many cheap cases one case of this law is worth.
+    many cheap cases one case of this law is worth. `edges` asks for the calls of
+    `cases.edges`, too, whatever is drawn.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Law(ReprMixin):
     cost: int = 1
     tied: bool = False
     rows_only: bool = False
+    edges: bool = False
 
     def __call__(self, engine: StandardEngine, case: Case) -> None:
         """Try the law on one case.
@@ -84,9 +87,8 @@ class Law(ReprMixin):
 
 def compiled(run: Runner) -> Law:
     """The law that running with `run` is evaluating."""
-    return Law(
-        "compiled", invariance.compiled_is_evaluate(run), columns=("lower",), cost=4
-    )
+    check = invariance.compiled_is_evaluate(run)
+    return Law("compiled", check, columns=("lower",), cost=4, edges=True)
 
 
 EVERY = (
@@ -107,6 +109,7 @@ EVERY = (
         columns=("jvp", "evaluate"),
         cost=4,
         rows_only=True,
+        edges=True,
     ),
     Law("mask", derivatives.mask_is_honest, wide=True, columns=("jvp",)),
     Law("linear", duality.transpose_is_dual, wide=True, columns=("jvp",)),
@@ -120,6 +123,7 @@ EVERY = (
     Law("cse", invariance.cse_keeps_values),
     Law("inline", invariance.inline_undoes_call),
     Law("outline", invariance.outline_keeps_values),
+    Law("thread", threads.threading_keeps_values, columns=("thread",)),
     Law("retrace", invariance.retracing_is_equal, cost=2),
     Law("text", invariance.text_is_program, cost=2),
     Law("missing", invariance.missing_rules_say_so, cost=4, rows_only=True),

@@ -19,7 +19,7 @@ from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.case import Case, broken, types_text
-from verax.verify.cases.tolerance import ULPS, difference, sensitivity
+from verax.verify.cases.tolerance import ULPS, difference, own_errors, sensitivity
 
 SLACK = 16.0
 """How often the measured effect of rounding errors may be exceeded: few runs see less
@@ -28,10 +28,14 @@ than the worst, and a sum of n terms may be taken in any order."""
 
 @frozen(repr=False)
 class Run(ReprMixin):
-    """A program and arguments at which its rounding errors are measured."""
+    """A program and arguments at which its rounding errors are measured.
+
+    With `reference`, the error that the interpreter itself makes counts, too.
+    """
 
     jaxpr: Jaxpr
     args: tuple[NDArray, ...]
+    reference: bool = False
 
 
 def agree(
@@ -72,7 +76,11 @@ def agree(
 def measured(engine: StandardEngine, case: Case, run: Run) -> list[NDArray]:
     """The effect of rounding errors; in the call of one row, jumps are due exactly."""
     single = len(case.jaxpr.eqns) == 1
-    return sensitivity(engine, run.jaxpr, run.args, jumps=not single)
+    spread = sensitivity(engine, run.jaxpr, run.args, jumps=not single)
+    if not (single and run.reference):
+        return spread
+    own = own_errors(engine, run.jaxpr, run.args)
+    return [s + e for s, e in zip(spread, own, strict=True)]
 
 
 def well_formed(law: str, case: Case, what: str, jaxpr: Jaxpr) -> None:

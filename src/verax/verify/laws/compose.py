@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
+from verax.ops.calls.call import inline
 from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
 from verax.ops.special.erf_gamma import NoDerivative
 from verax.rules.rows.builder import Builder
@@ -23,7 +24,6 @@ from verax.rules.rows.row import NDArray, Sample
 from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.passes.cse import cse
-from verax.transforms.passes.inline import inline
 from verax.verify.cases.case import Case, Skipped, broken, traced
 from verax.verify.cases.precision import double_precision, is_double
 from verax.verify.laws import LAWS

@@ -7,6 +7,7 @@ nothing that can be seen::
     parse(print(jaxpr)) == jaxpr,    hash(trace(f)) == hash(trace(f))
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from types import MappingProxyType
 
@@ -27,7 +28,7 @@ from verax.ir.forms.parser import parse_jaxpr
 from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.text.printer import print_jaxpr
 from verax.ir.walk import walk
-from verax.ops.calls.call import CallParams, jit_p
+from verax.ops.calls.call import CallParams, inline, jit_p
 from verax.ops.elementwise.arith import div_p, rem_p
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import MissingRule, NDArray, Sample
@@ -35,7 +36,6 @@ from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.engine.evaluate import evaluate_eqn, read
 from verax.transforms.passes.cse import cse
-from verax.transforms.passes.inline import inline
 from verax.transforms.passes.outline import Limits, outline
 from verax.verify.cases.case import (
     Case,
@@ -184,7 +184,7 @@ def compiled_is_evaluate(run: Runner) -> Callable[[StandardEngine, Case], None]:
             "compiled differs from evaluate",
             got,
             want,
-            Run(jaxpr, case.values),
+            Run(jaxpr, case.values, reference=True),
             COMPILED_ULPS,
         )
 
@@ -281,6 +281,12 @@ def text_is_program(engine: StandardEngine, case: Case) -> None:
     if holds_functions(case.jaxpr) or "custom_vmap_call" in primitives(case.jaxpr):
         raise Skipped("the program holds Python functions, which have no text")
     for program in [case.jaxpr, *derived(engine, case)]:
+        for name in shared_names(program):
+            what = (
+                f"two primitives of a derived program are called {name!r}, which its "
+                "text cannot tell apart: give yours a name of its own"
+            )
+            raise broken("text", case, what, after=program)
         text = print_jaxpr(program)
         back = parse_jaxpr(text, primitives(program), constants_of(program))
         if back != program:
@@ -291,6 +297,12 @@ def text_is_program(engine: StandardEngine, case: Case) -> None:
                 got=print_jaxpr(back),
                 want=text,
             )
+
+
+def shared_names(jaxpr: Jaxpr) -> list[str]:
+    """The names that several primitives of a program have."""
+    used = Counter([p.name for p in {eqn.primitive for _, eqn in walk(jaxpr)}])
+    return [name for name, count in used.items() if count > 1]
 
 
 def derived(engine: StandardEngine, case: Case) -> list[Jaxpr]:

@@ -26,9 +26,8 @@ from verax.ops.indexing.dynamic_slice import dynamic_slice, dynamic_update_slice
 from verax.ops.structure.create import zeros
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.slicing import slice
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import Builder, program, rebuilt
 from verax.rules.rows.row import NDArray
-from verax.rules.rows.writing import program
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.engine import StandardEngine
@@ -119,24 +118,15 @@ def start_of(i: Array, x: Array) -> list[object]:
 
 def written_as(jaxpr: Jaxpr, loop: Loop) -> Jaxpr:
     """The program with another way to loop instead of its scans."""
-    builder = Builder("a law")
-    env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
-    with interpreting(builder):
-        for eqn in jaxpr.eqns:
-            env += written(builder, eqn, env, loop)
-    outs = [env[a.index] if hasattr(a, "index") else a for a in jaxpr.outvars]
-    return builder.close(outs)[0]
 
-
-def written(
-    builder: Builder, eqn: Eqn, env: Sequence[Atom], loop: Loop
-) -> Sequence[Atom]:
-    """What the results of an equation are."""
-    ins = tuple([env[a.index] if hasattr(a, "index") else a for a in eqn.invars])
-    if eqn.primitive is scan_p and isinstance(eqn.params, ScanParams):
-        outs = loop(eqn.params, builder.tracers(ins))
+    def write(builder: Builder, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom]:
+        if eqn.primitive is not scan_p or not isinstance(eqn.params, ScanParams):
+            return builder.copy(eqn, ins)
+        with interpreting(builder):
+            outs = loop(eqn.params, builder.tracers(ins))
         return [builder.atom(x) for x in outs]
-    return builder.copy(eqn, ins)
+
+    return rebuilt(jaxpr, write, "a law")
 
 
 def loops_agree(engine: StandardEngine, case: Case) -> None:

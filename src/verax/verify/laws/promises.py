@@ -15,12 +15,12 @@ from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Eqn
 from verax.ir.records import ReprMixin
+from verax.ops.calls.call import inline
 from verax.ops.indexing.gather_impl import CLIP, FILL, GatherParams, evaluate_gather
 from verax.ops.indexing.scatter_impl import ScatterParams, reading
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.engine.evaluate import evaluate_eqn, read
-from verax.transforms.passes.inline import inline
 from verax.verify.cases.case import Case, Skipped, broken, reverse_only
 from verax.verify.laws.agreement import Run
 from verax.verify.laws.batching import gathered, random_axes

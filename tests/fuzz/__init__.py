@@ -1,0 +1,1 @@
+"""Random nested programs, under chains of transformations, with jax beside them."""

@@ -1,0 +1,26 @@
+"""A few of the programs of `make fuzz`, in verax alone, and that they can fail."""
+
+import pytest
+
+from tests.fuzz.comparing import contradictions, differences
+from tests.fuzz.programs import flat_source, source
+from tests.fuzz.running import results, space_of
+
+SEEDS = (0, 2, 8)
+NAMES = space_of("verax")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_program_has_one_value_and_one_gradient(seed: int) -> None:
+    own = results(NAMES, source(seed, late=False).text)
+    assert contradictions(own) == []
+    late = results(NAMES, source(seed, late=True).text)
+    assert differences(late, own) == []
+
+
+def test_what_differs_is_seen() -> None:
+    own = results(NAMES, flat_source(1, late=False).text)
+    other = results(NAMES, flat_source(2, late=False).text)
+    assert len(differences(other, own)) == len(own)
+    assert contradictions(own | {"jit": [3.0]})
+    assert contradictions(own | {"hvp": "TypeError: no"}) == ["hvp: TypeError: no"]

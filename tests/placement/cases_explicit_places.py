@@ -1,0 +1,93 @@
+"""Explicit mesh axes: where programs run, and what they say of it; eight devices."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.experimental.serialize_executable import deserialize_and_load, serialize
+from verax.sharding import AxisType, NamedSharding, PartitionSpec as P, reshard
+
+MESH = verax.make_mesh((2, 4), ("x", "y"))
+VALUES = np.arange(64, dtype=np.float32).reshape(8, 8) / 8
+
+
+def split(*spec: Any) -> verax.Array:
+    place = NamedSharding(MESH, P(*spec))
+    found: verax.Array = verax.device_put(VALUES, place)
+    return found
+
+
+def test_results_lie_on_the_meshes_of_their_types() -> None:
+    x = split("x")
+    line = verax.make_mesh((8,), ("z",))
+    turned = NamedSharding(verax.make_mesh((4, 2), ("x", "y")), P("y", None))
+    over = NamedSharding(line, P("z", None))
+
+    def both(x: Any) -> Any:
+        return x * 2, verax.device_put(x * 2, over) + 1
+
+    near, far = verax.jit(both)(x)
+    assert near.sharding == NamedSharding(MESH, P("x", None))
+    assert far.sharding == over
+    for place in (over, turned):
+        for found in (
+            reshard(x, place),
+            verax.jit(lambda x, p=place: reshard(x, p))(x),
+        ):
+            assert found.sharding == place
+            for part in found.addressable_shards:
+                assert np.array_equal(part.data, VALUES[part.index])
+    ct = verax.jit(verax.grad(lambda x: (reshard(x, over) ** 2).sum()))(x)
+    assert ct.sharding == NamedSharding(MESH, P("x", None))
+    assert np.array_equal(ct, 2 * VALUES)
+    few = NamedSharding(verax.make_mesh((2,), ("x",)), P("x"))
+    with pytest.raises(ValueError, match="incompatible devices for jitted comp"):
+        verax.jit(lambda x: verax.device_put(x, few))(x)
+
+
+def test_compiled_programs_take_what_is_not_committed() -> None:
+    x = split("x")
+    compiled = verax.jit(lambda x: x * 2).lower(x).compile()
+    data = serialize(compiled)
+    for program in (compiled, deserialize_and_load(*data)):
+        for given in (x, VALUES, vnp.asarray(VALUES)):
+            found = program(given)
+            assert found.sharding == NamedSharding(MESH, P("x", None))
+            assert np.array_equal(found, VALUES * 2)
+        with pytest.raises(ValueError, match="input shardings that disagree"):
+            program(split("y"))
+
+
+def test_types_of_whole_values_are_over_the_mesh_in_force() -> None:
+    x = verax.device_put(VALUES, NamedSharding(MESH, P()))
+    assert verax.typeof(x).sharding.mesh.axis_names == ()
+    with verax.set_mesh(MESH):
+        found = verax.typeof(x).sharding
+        assert found == NamedSharding(MESH.abstract_mesh, P(None, None))
+        whole = vnp.zeros((8, 8), out_sharding=found)
+        assert whole.sharding.is_fully_replicated
+    auto = MESH.update(axis_types=(AxisType.Auto,) * 2)
+    with verax.set_mesh(auto):
+        assert verax.typeof(x).sharding.mesh == auto.abstract_mesh
+        said = verax.typeof(x).sharding
+        assert vnp.zeros((8, 8), out_sharding=said).tolist() == [[0.0] * 8] * 8
+        assert vnp.dot(x, x, out_sharding=said).shape == (8, 8)
+    with pytest.raises(AttributeError, match="typeof"):
+        verax.jit(lambda x: x.sharding)(x)
+
+
+def test_constraints_are_for_the_axes_of_the_compiler() -> None:
+    x, place = split("x"), NamedSharding(MESH, P("x"))
+    for run in (lambda f: f, verax.jit):
+        with pytest.raises(ValueError, match="can only refer to Auto axes"):
+            run(lambda x: lax.with_sharding_constraint(x, place))(x)
+        kept = run(lambda x: lax.with_sharding_constraint(x, place.update(spec=P())))(x)
+        assert verax.typeof(kept) is verax.typeof(x)
+        with verax.set_mesh(MESH):
+            assert run(lambda x: lax.with_sharding_constraint(x, P("x")))(x) is not None
+            with pytest.raises(AssertionError, match="acts as an assert"):
+                run(lambda x: lax.with_sharding_constraint(x, P()))(x)
