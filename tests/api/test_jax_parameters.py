@@ -69,7 +69,7 @@ def test_shardings_of_results_of_segment_functions_need_a_mesh() -> None:
     ids = vnp.array([0, 1])
     assert verax.ops.segment_sum(vnp.ones(2), ids, out_sharding=None).shape == (2,)
     with pytest.raises(
-        ValueError, match=r"segment_max got P\('x'\), which needs a mesh"
+        ValueError, match=r"segment_max got P\('x',\), which needs a mesh"
     ):
         verax.ops.segment_max(vnp.ones(2), ids, out_sharding=P("x"))
 
@@ -222,5 +222,5 @@ def test_shardings_of_results_of_updates_need_a_mesh() -> None:
     x = vnp.ones(2)
     assert x.at[0].get(out_sharding=None) == 1
     for call in (x.at[0].get, lambda **kw: x.at[0].set(2.0, **kw)):
-        with pytest.raises(ValueError, match=r"got P\('x'\), which needs a mesh"):
+        with pytest.raises(ValueError, match=r"got P\('x',\), which needs a mesh"):
             call(out_sharding=P("x"))

@@ -21,13 +21,24 @@ from verax.api.autodiff.jvp_vjp import vjp
 from verax.api.config.config import override
 from verax.api.custom.vjp import custom_vjp
 from verax.api.export.format import FRAME, pack, unpack
+from verax.api.export.places import (
+    AnyMesh,
+    Shardings,
+    fitting_layouts,
+    layouts_of,
+    on_first_devices,
+    read_layout,
+    several_devices,
+    shardings_on,
+    write_layout,
+)
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import PjitFunction
 from verax.api.stages.platforms import checked_platforms
 from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import EAGER, ENGINE, apply
 from verax.api.tracing.argument_names import describe_arguments
-from verax.api.tracing.structs import ShapeDtypeStruct
+from verax.api.tracing.structs import struct_of
 from verax.api.trees.pytrees import keystr
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend import pytrees
@@ -40,17 +51,19 @@ from verax.backend.lowering.stablehlo_io import (
     signature,
     to_portable,
 )
+from verax.backend.programs.placed_program import spread_of
+from verax.backend.programs.placement import Placement
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin, Unchanging
-from verax.ir.text.printer import aval_text
-from verax.ir.text.words import aval_of_word
+from verax.ir.text.words import OVER, aval_of_word, filed_text
 from verax.ops.calls.call_exported import (
     ExportedModule,
     ExportedParams,
+    Layouts,
     call_exported_p,
 )
 from verax.ops.symbols.expression import SymbolicDim
@@ -58,6 +71,7 @@ from verax.ops.symbols.parse import parsed_shape
 from verax.ops.symbols.scope import SymbolicScope
 from verax.ops.symbols.solve import Plan, solved, solving_plan
 from verax.rules.rows.leaks import leaked
+from verax.rules.rows.row import same_kind
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE, interpreting
 from verax.rules.values.typed import SHOWN, shown
@@ -120,7 +134,8 @@ class Exported(Unchanging, ReprMixin):
     names, and holds the arrays that the function captured. Floating leaves have
     cotangents; integer ones have none. A module for several platforms that does not do
     the same on each takes the number of its platform before everything else:
-    `uses_global_constants` says so.
+    `uses_global_constants` says so. A function for several devices runs on any mesh of
+    as many: `in_shardings_jax(mesh)` says where to put its arguments.
     """
 
     __module__ = "verax.export"
@@ -136,6 +151,8 @@ class Exported(Unchanging, ReprMixin):
     module_kept_var_idx: tuple[int, ...]
     nr_devices: int = 1
     uses_global_constants: bool = False
+    in_layouts: Layouts = field(default=(), repr=False)
+    out_layouts: Layouts = field(default=(), repr=False)
     get_vjp: Callable[[], "Exported"] | None = field(default=None, repr=False)
 
     @property
@@ -155,21 +172,31 @@ class Exported(Unchanging, ReprMixin):
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
-        """Where the arguments lie: anywhere, since the program is for one device."""
+        """XLA's shardings of the arguments: none, see `in_shardings_jax`."""
         return (None,) * len(self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple[None, ...]:
-        """Where the results lie; see `in_shardings_hlo`."""
+        """XLA's shardings of the results: none, see `out_shardings_jax`."""
         return (None,) * len(self.out_avals)
 
-    def in_shardings_jax(self, mesh: object = None) -> tuple[None, ...]:
-        """`in_shardings_hlo`; there is nothing to put on a mesh."""
-        return self.in_shardings_hlo
+    def in_shardings_jax(self, mesh: AnyMesh | None = None) -> Shardings:
+        """Where the arguments are to lie on a mesh; None where nothing was said.
 
-    def out_shardings_jax(self, mesh: object = None) -> tuple[None, ...]:
-        """`out_shardings_hlo`; there is nothing to put on a mesh."""
-        return self.out_shardings_hlo
+        Without a mesh it is one of Auto axes that has no devices.
+
+        Raises:
+            ValueError: the mesh has other axes than that of the export.
+        """
+        return shardings_on(mesh, self.in_layouts, len(self.in_avals))
+
+    def out_shardings_jax(self, mesh: AnyMesh | None = None) -> Shardings:
+        """Where the results lie on a mesh; None where the compiler decides.
+
+        Raises:
+            ValueError: the mesh has other axes than that of the export.
+        """
+        return shardings_on(mesh, self.out_layouts, len(self.out_avals))
 
     def mlir_module(self) -> str:
         """The StableHLO module as text."""
@@ -308,9 +335,16 @@ class Exported(Unchanging, ReprMixin):
         return write_exported(self, vjp_order)
 
     def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
-        """The module on NumPy arrays: how the interpreter evaluates a call."""
+        """The module on NumPy arrays: how the interpreter evaluates a call.
+
+        Raises:
+            ValueError: it is for more devices than there are.
+        """
         with interpreting(EAGER):
             params = params_of(self, tuple(map(aval_of, arrays)))
+            if self.nr_devices > 1:
+                kept = [self.in_layouts[i] for i in self.module_kept_var_idx]
+                arrays = on_first_devices(arrays, kept, self.nr_devices)
             return [x.stored() for x in call_exported_p.bind(params, *arrays)]
 
 
@@ -322,7 +356,7 @@ def arrow(ins: Sequence[str], outs: Sequence[str]) -> str:
 def fits(aval: ShapedArray, due: ShapedArray) -> bool:
     """Whether an argument may have this type; sizes that are symbols are solved for."""
     if not due.symbolic:
-        return aval.strong() is due.strong()
+        return same_kind(aval) is same_kind(due)
     return aval.dtype == due.dtype and aval.ndim == due.ndim
 
 
@@ -331,6 +365,9 @@ def params_of(exported: Exported, avals: tuple[ShapedArray, ...]) -> ExportedPar
     kept = exported.module_kept_var_idx
     ins, outs = tuple([exported.in_avals[i] for i in kept]), exported.out_avals
     text = exported.text
+    lie: tuple[Layouts, Layouts] = (), ()
+    if exported.nr_devices > 1:
+        lie = tuple([exported.in_layouts[i] for i in kept]), exported.out_layouts
     declared = None
     if any([aval.symbolic for aval in exported.in_avals]):
         env = exported.sizes_for(avals)
@@ -351,6 +388,8 @@ def params_of(exported: Exported, avals: tuple[ShapedArray, ...]) -> ExportedPar
         takes_platform=exported.uses_global_constants,
         unchecked=DisabledSafetyCheck.platform() in exported.disabled_safety_checks,
         declared=declared,
+        num_devices=exported.nr_devices,
+        lie=lie,
     )
     return ExportedParams(module, ins, outs)
 
@@ -417,8 +456,8 @@ def export[**P, R](
 
     Raises:
         ValueError: `fun_jit` is not a jitted function; the program calls functions of
-            this process, or what a later jaxlib may lack, or runs on several devices;
-            an unknown platform.
+            this process, or what a later jaxlib may lack; it runs on several devices
+            and has symbolic sizes; an unknown platform.
         MissingRule: a primitive has no lowering for one of the platforms.
 
     >>> import verax, verax.numpy as vnp
@@ -448,17 +487,20 @@ def exported_program(
 ) -> Exported:
     """The exported form of a traced function."""
     jaxpr, name = stage.traced.jaxpr, stage.fun_name
-    if stage.placement is not None and len(stage.placement.devices) > 1:
+    placement = several_devices(stage.placement)
+    symbolic = any([a.symbolic for a in jaxpr.in_avals])
+    if symbolic and placement is not None:
         raise ValueError(
-            f"{name} runs on {len(stage.placement.devices)} devices; only programs for "
-            "one device can be exported"
+            f"{name} has symbolic sizes and runs on {len(placement.devices)} devices: "
+            "export it for sizes that are numbers, or for one device"
         )
     module = lower(
         ENGINE,
         jaxpr,
         name,
         platforms=platforms,
-        keep_unused=stage.keep_unused or any([a.symbolic for a in jaxpr.in_avals]),
+        keep_unused=stage.keep_unused or symbolic,
+        spread=None if placement is None else spread_of(placement),
         inline_constants=True,
     )
     x64 = STATE.enable_x64
@@ -468,6 +510,7 @@ def exported_program(
             "cannot be exported: remove them"
         )
     check_targets(name, module.text, checks)
+    in_layouts, out_layouts = layouts_of(placement)
     return Exported(
         fun_name=name,
         in_tree=stage.in_tree,
@@ -476,10 +519,13 @@ def exported_program(
         out_avals=jaxpr.out_avals,
         platforms=platforms,
         disabled_safety_checks=checks,
-        mlir_module_serialized=to_portable(module.text),
+        mlir_module_serialized=to_portable(module.text, mixed=placement is not None),
         module_kept_var_idx=tuple([i for i, k in enumerate(module.kept) if k]),
+        nr_devices=1 if placement is None else len(placement.devices),
         uses_global_constants=module.takes_platform,
-        get_vjp=lambda: exported_vjp(jaxpr, name, platforms, checks, x64),
+        in_layouts=in_layouts,
+        out_layouts=out_layouts,
+        get_vjp=lambda: exported_vjp(jaxpr, name, platforms, checks, x64, placement),
     )
 
 
@@ -507,8 +553,12 @@ def exported_vjp(
     platforms: tuple[str, ...],
     checks: tuple[DisabledSafetyCheck, ...],
     x64: bool,
+    placement: Placement | None,
 ) -> Exported:
-    """The derivative of a program, exported: leaves and cotangents to cotangents."""
+    """The derivative of a program, exported: leaves and cotangents to cotangents.
+
+    These lie as the leaves and results do.
+    """
     ins, outs = jaxpr.in_avals, jaxpr.out_avals
     moving = [i for i, aval in enumerate(ins) if is_inexact(aval.dtype)]
 
@@ -525,13 +575,18 @@ def exported_vjp(
         return tuple(pull(cts))
 
     pull_back.__name__ = f"{name}_vjp"
-    cotangents = [aval.strong() for aval in outs if is_inexact(aval.dtype)]
-    structs = [
-        ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type)
-        for aval in (*ins, *cotangents)
-    ]
+    in_places = (None,) * len(ins) if placement is None else placement.ins
+    out_places = (None,) * len(outs) if placement is None else placement.outs
+    leaves = zip(ins, in_places, strict=True)
+    results = zip(outs, out_places, strict=True)
+    cotangents = [(a.strong(), s) for a, s in results if is_inexact(a.dtype)]
+    structs = [struct_of(aval, place) for aval, place in (*leaves, *cotangents)]
+    due = tuple([in_places[i] for i in moving])
+    # Leaves that the module does not need still say on which devices it runs.
+    keep = placement is not None
+    pull = jit(pull_back, keep_unused=keep, out_shardings=due if any(due) else None)
     with override("enable_x64", x64):
-        return exported_program(jit(pull_back).trace(*structs), platforms, checks)
+        return exported_program(pull.trace(*structs), platforms, checks)
 
 
 def constraints_of(avals: Sequence[ShapedArray]) -> tuple[str, ...]:
@@ -546,7 +601,7 @@ def constraints_of(avals: Sequence[ShapedArray]) -> tuple[str, ...]:
 def read_aval(word: str, scope: SymbolicScope) -> ShapedArray:
     """The type that prints as `word`, with its symbols in `scope`."""
     name, _, sizes = word.partition("[")
-    if not any([c.isalpha() for c in sizes]):
+    if OVER in word or not any([c.isalpha() for c in sizes]):
         return aval_of_word(word)
     shape: Any = parsed_shape(sizes.rstrip("]"), scope)
     return aval_of_word(f"{name}[]").with_shape(shape)
@@ -567,13 +622,15 @@ def described(exported: Exported) -> dict[str, Any]:
     return {
         "fun_name": exported.fun_name,
         "in_tree": write_tree(exported.in_tree),
-        "in_avals": [aval_text(aval) for aval in exported.in_avals],
+        "in_avals": list(map(filed_text, exported.in_avals)),
         "out_tree": write_tree(exported.out_tree),
-        "out_avals": [aval_text(aval) for aval in exported.out_avals],
+        "out_avals": list(map(filed_text, exported.out_avals)),
         "platforms": list(exported.platforms),
         "checks": [[c.kind, c.target] for c in exported.disabled_safety_checks],
         "kept": list(exported.module_kept_var_idx),
         "nr_devices": exported.nr_devices,
+        "in_layouts": list(map(write_layout, exported.in_layouts)),
+        "out_layouts": list(map(write_layout, exported.out_layouts)),
         "calling_convention": exported.calling_convention_version,
         "constraints": list(constraints_of(exported.in_avals)),
     }
@@ -609,14 +666,15 @@ def checked(exported: Exported) -> Exported:
         ValueError: they do not.
     """
     ins, outs = len(exported.in_avals), len(exported.out_avals)
-    kept = exported.module_kept_var_idx
+    kept, count = exported.module_kept_var_idx, exported.nr_devices
     fits = (
         isinstance(exported.fun_name, str)
         and all([isinstance(p, str) for p in exported.platforms])
         and (exported.in_tree.num_leaves, exported.out_tree.num_leaves) == (ins, outs)
         and all([type(i) is int and 0 <= i < ins for i in kept])
         and list(kept) == sorted(set(kept))
-        and exported.nr_devices == 1
+        and fitting_layouts(exported.in_layouts, exported.in_avals, count)
+        and fitting_layouts(exported.out_layouts, exported.out_avals, count)
     )
     if not fits:
         raise ValueError(
@@ -651,5 +709,7 @@ def read_exported(
         module_kept_var_idx=tuple(description["kept"]),
         nr_devices=description["nr_devices"],
         uses_global_constants=version == CALLING_CONVENTIONS[1],
+        in_layouts=tuple(map(read_layout, description.get("in_layouts", ()))),
+        out_layouts=tuple(map(read_layout, description.get("out_layouts", ()))),
         get_vjp=None if derivative is None else lambda: derivative,
     )

@@ -171,6 +171,11 @@ class Recorder(FunctionText):
             env += rule(self, eqn.params, [read(a) for a in eqn.invars], outs)
         return tuple([read(a) for a in jaxpr.outvars])
 
+    @property
+    def num_devices(self) -> int:
+        """Raise, since it depends on the module."""
+        raise NeedsModule
+
     def refuse(self, *args: Any, **options: Any) -> NoReturn:
         """Raise, since this needs more than the equation."""
         raise NeedsModule

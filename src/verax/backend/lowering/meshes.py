@@ -9,6 +9,7 @@ declare none::
 from math import prod
 
 import numpy as np
+from attrs import evolve
 
 from verax.backend.lowering.mlir_text import stored_shape
 from verax.ir.avals import ShapedArray
@@ -64,6 +65,13 @@ class Meshes:
         ndim = len(stored_shape(aval))
         terms = layout.terms if aval.size else NO_TERMS  # XLA drops constraints of none
         return layout_text(symbol, layout.splits, ndim, terms)
+
+    def numbered(self, layout: Layout | None) -> Layout | None:
+        """The layout, whose devices are positions in this program, over its devices."""
+        if layout is None:
+            return None
+        devices = tuple([self.order[place] for place in layout.mesh.devices])
+        return evolve(layout, mesh=evolve(layout.mesh, devices=devices))
 
     def typed_layout(self, mesh: MeshType, aval: ShapedArray) -> str | None:
         """See `Emitter.typed_layout`."""

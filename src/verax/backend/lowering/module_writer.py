@@ -306,6 +306,23 @@ class Module:
         )
 
 
+def laid_out(
+    writer: "Writer", values: Sequence[Operand], layouts: Sequence[Layout | None]
+) -> tuple[Operand, ...]:
+    """The values, brought to where layouts over positions of devices say."""
+    if not any(layouts):
+        return tuple(values)
+    meshes, placed = writer.module.meshes, list(values)
+    for i, (x, layout) in enumerate(zip(values, layouts, strict=True)):
+        here = meshes.numbered(layout)
+        text = None if here is None else meshes.layout(here, x.aval)
+        if text is not None:
+            (placed[i],) = writer.op(
+                "sdy.sharding_constraint", (x,), (x.aval,), sharding=text
+            )
+    return tuple(placed)
+
+
 class Writer(FunctionText):
     """Writes the operations of one function; the `Emitter` that rows speak to."""
 
@@ -315,6 +332,7 @@ class Writer(FunctionText):
         # See `Emitter`: what is said of meshes.
         self.layout, self.meeting = module.meshes.layout, module.meshes.meeting
         self.typed_layout = module.meshes.typed_layout
+        self.num_devices = max(1, len(module.meshes.order))
         self.constants: dict[bytes | Identity, Operand] = {}
         self.token = self.first_token = Operand("", TOKEN)
         self.choosing = False
@@ -405,11 +423,18 @@ class Writer(FunctionText):
         return tuple(found)
 
     def embed(
-        self, text: str, operands: Sequence[Operand], results: Sequence[ShapedArray]
+        self,
+        text: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        ins: Sequence[Layout | None] = (),
+        outs: Sequence[Layout | None] = (),
     ) -> tuple[Operand, ...]:
         """See `Emitter.embed`."""
         callee = f"@{self.module.copy(text)}"
-        return self.op("func.call", operands, results, callee=callee)
+        operands = laid_out(self, operands, ins)
+        values = self.op("func.call", operands, results, callee=callee)
+        return laid_out(self, values, outs)
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
         """See `Emitter.inline`."""

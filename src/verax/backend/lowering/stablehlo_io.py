@@ -56,11 +56,14 @@ TARGETS: Final = re.compile(
 MAIN: Final = re.compile(r"func\.func public @main(\(.*)\{$", re.M)
 TYPES: Final = re.compile(r"tensor<(?:[^<>]|<[^<>]*>)*>|!stablehlo\.token")
 QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
-FUNCTIONS: Final = re.compile(r"^  func\.func (?:public |private )?(@\S+?)\(", re.M)
+DECLARED: Final = re.compile(
+    r"^  (?:func\.func (?:public |private )?(@\S+?)\(|sdy\.mesh (@\S+) =)", re.M
+)
+"""What a module declares: its functions, and the meshes that its shardings name."""
 
 
-def to_portable(text: str) -> bytes:
-    """The module as StableHLO's portable artifact.
+def to_portable(text: str, mixed: bool = False) -> bytes:
+    """The module as StableHLO's portable artifact; `mixed` as for `portable`.
 
     It is written in the version that jaxlib had twelve weeks before, or later, so that
     a somewhat older jaxlib reads it as well; newer ones do for five years.
@@ -69,7 +72,7 @@ def to_portable(text: str) -> bytes:
         ValueError: the module holds what that version of StableHLO cannot express.
     """
     requirement = loaded(STABLEHLO, "StablehloCompatibilityRequirement").WEEK_12
-    return portable(text, version_for(requirement))
+    return portable(text, version_for(requirement), mixed)
 
 
 def portable(module: object, version: str, mixed: bool = False) -> bytes:
@@ -150,6 +153,8 @@ def signature(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def renamed(text: str, fresh: Callable[[str], str]) -> tuple[str, str]:
     """The functions of a module under names from `fresh`, all private, and `main`'s.
 
+    Its meshes are renamed likewise.
+
     >>> text = "module @f {\\n  func.func public @main() {\\n    return\\n  }\\n}\\n"
     >>> functions, main = renamed(text, lambda name: name + "_1")
     >>> functions.split("\\n")[0], main
@@ -157,7 +162,8 @@ def renamed(text: str, fresh: Callable[[str], str]) -> tuple[str, str]:
     """
     body = text[text.index("{\n", text.index("module")) + 2 : text.rindex("}")]
     names = {
-        old: f"@{fresh(old.strip('@' + chr(34)))}" for old in FUNCTIONS.findall(body)
+        function or mesh: f"@{fresh(function.strip('@' + chr(34)) or 'called_mesh')}"
+        for function, mesh in DECLARED.findall(body)
     }
 
     def replaced(match: re.Match[str]) -> str:

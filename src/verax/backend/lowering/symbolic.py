@@ -24,6 +24,7 @@ from verax.backend.lowering.module_writer import Kind, Module, Writer
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import as_dtype, bool_, int32, numpy_dtype
 from verax.ir.jaxpr import Eqn
+from verax.ir.meshes import Layout
 from verax.ops.symbols.expression import FLOORDIV, MAX, MOD, Size, SymbolicDim, Term
 from verax.ops.symbols.parse import parsed_shape
 from verax.ops.symbols.solve import Plan, is_symbolic, solving_plan
@@ -161,11 +162,16 @@ class SymbolicWriter(Writer):
         )
 
     def embed(
-        self, text: str, operands: Sequence[Operand], results: Sequence[ShapedArray]
+        self,
+        text: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        ins: Sequence[Layout | None] = (),
+        outs: Sequence[Layout | None] = (),
     ) -> tuple[Operand, ...]:
         """See `Emitter.embed`; refined for the sizes of each call, so copied for it."""
         self.module.copied.pop(text, None)
-        return super().embed(text, operands, results)
+        return super().embed(text, operands, results, ins, outs)
 
     def plain(
         self,

@@ -15,10 +15,12 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Params
+from verax.ir.meshes import Layout
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Engine, MissingRule, Row
+from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, same_kind
 
 type Types = tuple[ShapedArray, ...]
+type Layouts = tuple[Layout | None, ...]
 type Run = Callable[..., Sequence[np.ndarray]]
 
 
@@ -28,13 +30,16 @@ class ExportedModule:
     It is for `platforms`; where it `takes_platform`, its first argument is the number
     of the one that it runs on. If it is `unchecked` it may run on others, too.
     Where sizes are symbols, the module has the `declared` types, of arguments and of
-    results, and the equation says more of them. It is not a record, so that printed
-    jaxprs show the name and not the text.
+    results, and the equation says more of them. A module for several devices says how
+    arguments and results lie over them, by their position: `lie`. It is not a record,
+    so that printed jaxprs show the name and not the text.
     """
 
     __slots__ = (
         "__name__",
         "declared",
+        "lie",
+        "num_devices",
         "platforms",
         "run",
         "takes_platform",
@@ -53,6 +58,8 @@ class ExportedModule:
         takes_platform: bool,
         unchecked: bool,
         declared: "tuple[Types, Types] | None" = None,
+        num_devices: int = 1,
+        lie: "tuple[Layouts, Layouts]" = ((), ()),
     ) -> None:
         self.__name__ = name
         self.text = text
@@ -61,6 +68,8 @@ class ExportedModule:
         self.takes_platform = takes_platform
         self.unchecked = unchecked
         self.declared = declared
+        self.num_devices = num_devices
+        self.lie = lie
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -71,6 +80,8 @@ class ExportedModule:
             self.takes_platform,
             self.unchecked,
             self.declared,
+            self.num_devices,
+            self.lie,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -78,6 +89,19 @@ class ExportedModule:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    def check_devices(self, count: int) -> None:
+        """Raise ValueError unless a program over `count` devices may call the module.
+
+        One for a single device may be called by any.
+        """
+        if self.num_devices not in (1, count):
+            raise ValueError(
+                f"Function {self.__name__} was exported for {self.num_devices} devices "
+                f"and is called in a context with {count} devices, which is not "
+                "allowed: put its arguments on a mesh of as many devices with "
+                "verax.device_put, where in_shardings_jax(mesh) says"
+            )
 
     def number_of(self, platform: str) -> int:
         """The number of a platform among those of the module.
@@ -109,7 +133,7 @@ class ExportedParams(Params):
 def typing_exported(
     p: ExportedParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
-    if [a.strong() for a in avals] != [a.strong() for a in p.ins]:
+    if list(map(same_kind, avals)) != list(map(same_kind, p.ins)):
         raise TypeError(
             f"the exported function {p.module.__name__} takes {p.ins}, "
             f"not {tuple(avals)}"
@@ -128,12 +152,15 @@ def no_derivative(engine: Engine, p: ExportedParams, *operands: object) -> NoRet
 def lower_exported(
     e: Emitter, p: ExportedParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
+    p.module.check_devices(e.num_devices)
     number = p.module.number_of(e.platform)
     ins, results = (p.ins, outs) if p.module.declared is None else p.module.declared
     xs = [in_type(e, x, aval) for x, aval in zip(xs, ins, strict=True)]
+    from_layouts, to_layouts = p.module.lie
     if p.module.takes_platform:
         xs = [e.constant(number, ShapedArray((), int32)), *xs]
-    found = e.embed(p.module.text, xs, results)
+        from_layouts = (None, *from_layouts) if from_layouts else ()
+    found = e.embed(p.module.text, xs, results, from_layouts, to_layouts)
     return [in_type(e, x, aval) for x, aval in zip(found, outs, strict=True)]
 
 
@@ -152,6 +179,7 @@ call_exported_p: Row[ExportedParams] = Row(
     jvp=no_derivative,
     transpose=no_derivative,
     lower=lower_exported,
+    sharding=as_typed,
     compiled=True,
     multiple_results=True,
 )

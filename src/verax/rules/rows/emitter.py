@@ -120,6 +120,11 @@ class Emitter(Protocol):
     """Writes operations in order; every method returns the operands it made."""
 
     @property
+    def num_devices(self) -> int:
+        """How many devices the program is for."""
+        ...
+
+    @property
     def platform(self) -> str:
         """The platform that the operations are for: "cpu", "cuda", "rocm" or "tpu".
 
@@ -207,9 +212,18 @@ class Emitter(Protocol):
         ...
 
     def embed(
-        self, text: str, operands: Sequence[Operand], results: Sequence[ShapedArray]
+        self,
+        text: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        ins: Sequence[Layout | None] = (),
+        outs: Sequence[Layout | None] = (),
     ) -> tuple[Operand, ...]:
-        """A call of `main` of another module, whose functions are copied once."""
+        """A call of `main` of another module, whose functions are copied once.
+
+        The module may be for as many devices as this one: `ins` and `outs` then say how
+        operands and results lie, over devices by their position in the program.
+        """
         ...
 
     def inline(self, jaxpr: Jaxpr, operands: Sequence[Operand]) -> tuple[Operand, ...]:
