@@ -43,8 +43,8 @@ from verax.rules.programs.failures import (
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
+from verax.rules.rows.traits import traits_of
 from verax.rules.values.state import interpreting
-from verax.transforms.checks.automatic import MOVING
 from verax.transforms.checks.bodies import bodies_of
 from verax.transforms.checks.writer import checked, sites_of
 from verax.transforms.engine.evaluate import evaluate_eqn
@@ -115,7 +115,7 @@ def failure_at(
     outside = index_outside(eqn, given)
     if outside is not None:
         return OOBError, name, outside
-    if name in MOVING or name in ("gather", "dynamic_slice", "dynamic_update_slice"):
+    if name == "gather" or not traits_of(eqn.primitive).makes_nans:
         return None
     pairs = zip(eqn.outvars, outs, strict=True)
     if any(is_inexact(v.aval.dtype) and np.any(np.isnan(x)) for v, x in pairs):

@@ -27,6 +27,7 @@ __getattr__, __dir__ = facade(
         "verax.rules.programs.derived": "composite standard",
         "verax.rules.rows.bodies": "Parts Role Through Types Values thread_call",
         "verax.rules.rows.row": "Domain MissingRule Row RuleTable Sample Zero",
+        "verax.rules.rows.traits": "Flops Traits Work no_flops traits_of",
         "verax.transforms.engine.standard": "STANDARD",
         "verax.transforms.tables.control": "CONTROL INSIDE",
         "verax.transforms.tables.propagation": "Propagation Rule",

@@ -27,14 +27,19 @@ from verax.rules.rows.row import (
     Domain as Domain, MissingRule as MissingRule, Row as Row, RuleTable as RuleTable,
     Sample as Sample, Zero as Zero,
 )
+from verax.rules.rows.traits import (
+    Flops as Flops, Traits as Traits, Work as Work, no_flops as no_flops,
+    traits_of as traits_of,
+)
 from verax.transforms.engine.standard import STANDARD as STANDARD
 from verax.transforms.tables.control import CONTROL as CONTROL, INSIDE as INSIDE
 from verax.transforms.tables.propagation import Propagation as Propagation, Rule as Rule
 __all__ = [
-    "CONTROL", "INSIDE", "NO_PARAMS", "PRIMITIVES", "STANDARD", "Domain", "MissingRule",
-    "NoParams", "Opened", "Params", "Parts", "Propagation", "Role", "Row", "Rule",
-    "RuleTable", "Sample", "Through", "Types", "Values", "Zero", "backend", "chlo",
-    "composed", "composite", "core", "elementwise", "inlined", "mlir", "opened",
-    "parametric", "propagate", "random", "run", "stablehlo", "standard", "thread_call",
-    "thread_loop", "with_passes", "with_rules",
+    "CONTROL", "INSIDE", "NO_PARAMS", "PRIMITIVES", "STANDARD", "Domain", "Flops",
+    "MissingRule", "NoParams", "Opened", "Params", "Parts", "Propagation", "Role",
+    "Row", "Rule", "RuleTable", "Sample", "Through", "Traits", "Types", "Values",
+    "Work", "Zero", "backend", "chlo", "composed", "composite", "core", "elementwise",
+    "inlined", "mlir", "no_flops", "opened", "parametric", "propagate", "random", "run",
+    "stablehlo", "standard", "thread_call", "thread_loop", "traits_of", "with_passes",
+    "with_rules",
 ]

@@ -8,7 +8,7 @@ transpose, so its derivative is itself and its adjoint the same kind of transfor
 """
 
 from collections.abc import Sequence
-from math import prod
+from math import log2, prod
 from random import Random
 
 import numpy as np
@@ -47,6 +47,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.traits import Avals, Traits, Work
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
@@ -184,6 +185,12 @@ def draw_fft(random: Random) -> Sample[FftParams]:
     return Sample(FftParams(kind, lengths), (aval,))
 
 
+def fft_flops(p: FftParams, ins: Avals, outs: Avals) -> float:
+    """`5 n log2 n` operations for each transform of size n."""
+    size = max(ins[0].size, outs[0].size)
+    return 5.0 * size * log2(max(2, prod(p.fft_lengths)))
+
+
 fft_p: Row[FftParams] = linear(
     "fft",
     FftParams,
@@ -196,6 +203,7 @@ fft_p: Row[FftParams] = linear(
     # Transforms of numbers of very different size lose the small ones.
     domains=(Domain(-8, 8),),
     sharding=same_places(lambda p, x: range(x.ndim - len(p.fft_lengths))),
+    traits=Traits(Work.BLOCK, fft_flops),
 )
 
 

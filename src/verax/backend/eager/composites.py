@@ -42,6 +42,7 @@ from verax.ops.calls.call import inline
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.eager_costs import LARGE
 from verax.rules.rows.row import Engine, EvaluateRule, NDArray
+from verax.rules.rows.traits import traits_of
 from verax.rules.values.memo import TransientKey, asked, memo
 from verax.rules.values.state import STATE, State, current_mode, interpreting
 from verax.transforms.engine.evaluate import as_typed, literal_value
@@ -57,17 +58,8 @@ type Step = tuple[EvaluateRule[Any], Params, tuple[int, ...], DType | None, Aval
 
 # Arguments of these classes take few values, and equal ones mean the same.
 PLAIN = frozenset((bool, int, str, type(None)))
-# What runs as a compiled program wherever it stands.
-LOOPS = frozenset(("while", "bounded_while", "scan"))
 # Larger integers are more probably values than axes or counts.
 MOST = 64
-# What NumPy does so much better than XLA on the CPU that joining gains nothing.
-QUICK_IN_NUMPY = frozenset(
-    (
-        *("sort", "argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"),
-        *("cumlogsumexp", "reduce_and", "reduce_or", "scatter", "scatter_add"),
-    )
-)
 
 
 def remembered[**P, R](
@@ -166,7 +158,7 @@ def recipe(
         return program()
     build = builder_of(tree)
     # A loop is a compiled program anyhow, so all that is around it becomes part of it.
-    loops = any([eqn.primitive.name in LOOPS for eqn in jaxpr.eqns])
+    loops = any([traits_of(eqn.primitive).loop for eqn in jaxpr.eqns])
     steps = Later(program) if loops else computing(engine, jaxpr, build)
     one_go = None if at_once is None else at_once(*args, **kwargs)
     if one_go is None or steps is None:
@@ -204,7 +196,8 @@ def joined_pays(jaxpr: Jaxpr) -> bool:
 def is_joined(eqn: Eqn) -> bool:
     """Whether an equation may be part of a program of all."""
     inner = any(True for _ in eqn.params.subjaxprs())
-    return not inner and not eqn.effects and eqn.primitive.name not in QUICK_IN_NUMPY
+    quick = traits_of(eqn.primitive).quick_in_numpy
+    return not inner and not eqn.effects and not quick
 
 
 def computing(engine: Engine, jaxpr: Jaxpr, build: Build) -> Compute | None:

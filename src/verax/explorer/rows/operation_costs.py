@@ -17,7 +17,6 @@ from typing import Final
 
 from attrs import frozen
 
-from verax.explorer.rows.equation_costs import named
 from verax.explorer.rows.row import EQUATION, HEAD, Row
 from verax.ir.records import ReprMixin
 
@@ -117,6 +116,11 @@ def numbers(pattern: re.Pattern[str], text: str) -> list[int]:
     found = pattern.search(text)
     listed = "" if found is None else next(filter(None, found.groups()), "")
     return [int(word) for word in DIGITS.findall(listed)]
+
+
+def named[T](count: T, names: str) -> dict[str, T]:
+    """One rule for several operations."""
+    return dict.fromkeys(names.split(), count)
 
 
 def nothing(op: Operation) -> float:

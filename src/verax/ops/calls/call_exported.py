@@ -18,6 +18,7 @@ from verax.ir.jaxpr import Params
 from verax.ir.meshes import Layout
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, same_kind
+from verax.rules.rows.traits import Traits
 
 type Types = tuple[ShapedArray, ...]
 type Layouts = tuple[Layout | None, ...]
@@ -182,6 +183,7 @@ call_exported_p: Row[ExportedParams] = Row(
     sharding=as_typed,
     compiled=True,
     multiple_results=True,
+    traits=Traits(makes_nans=False),
 )
 
 ROWS = (call_exported_p,)

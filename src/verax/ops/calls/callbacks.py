@@ -40,6 +40,7 @@ from verax.rules.rows.row import (
     TransposeRule,
     Zero,
 )
+from verax.rules.rows.traits import Traits, unknown_flops
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -314,6 +315,7 @@ def callback_row(
         ),
         lower_on=dict.fromkeys(HOSTING, lower_callback),
         hosted=True,
+        traits=Traits(flops=unknown_flops, makes_nans=False),
         multiple_results=True,
         sharding=SPLITS.whole_results,
     )

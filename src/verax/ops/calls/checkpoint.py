@@ -39,6 +39,7 @@ from verax.rules.rows.row import (
     as_typed,
     unsplit,
 )
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
@@ -287,6 +288,7 @@ optimization_barrier_p: Row[NoBarrierParams] = Row(
     draw=lambda random: Sample(BARRIER, drawn_avals(random, random.randint(0, 3))),
     multiple_results=True,
     sharding=as_typed,
+    traits=Traits(flops=no_flops, makes_nans=False, marker=True, view=True),
 )
 
 

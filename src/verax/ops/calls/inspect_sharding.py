@@ -15,6 +15,7 @@ from verax.ir.jaxpr import Params
 from verax.ops.structure.shape import move_axis
 from verax.rules.rows.emitter import Emitter, Operand, Viewer
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent
+from verax.rules.rows.traits import Traits
 from verax.rules.values.array import Array
 
 
@@ -88,5 +89,6 @@ inspect_sharding_p: Row[InspectParams] = Row(
     lower=lower_inspect,
     multiple_results=True,
     sharding=lambda p, avals, outs: (),
+    traits=Traits(makes_nans=False),
 )
 ROWS = (inspect_sharding_p,)

@@ -13,6 +13,7 @@ from attrs import frozen
 from verax.ir.effects import DEBUG, Effect
 from verax.ir.jaxpr import Params
 from verax.rules.rows.row import Engine, Row, Rows, Tangent
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
 
@@ -49,6 +50,7 @@ dce_sink_p: Row[SinkParams] = Row(
     lower=lambda e, p, xs, outs: (),
     multiple_results=True,
     sharding=whole_results,
+    traits=Traits(flops=no_flops, view=True),
 )
 
 ROWS: Rows = (dce_sink_p,)

@@ -66,6 +66,7 @@ from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import contraction
 from verax.rules.rows.emitter import Emitter, Operand, converted, ints
 from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Sample
+from verax.rules.rows.traits import Avals, Traits, Work
 from verax.rules.rows.type_shardings import common_mesh, connected, is_open
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside
@@ -440,6 +441,12 @@ def dot_splits(
     return connected(avals, labels, [result])
 
 
+def dot_flops(p: DotParams, ins: Avals, outs: Avals) -> float:
+    """Two operations for each multiplication."""
+    (contracted, _), _ = p.dimension_numbers
+    return float(2 * outs[0].size * prod([ins[0].shape[i] for i in contracted]))
+
+
 dot_general_p = bilinear(
     "dot_general",
     DotParams,
@@ -453,6 +460,7 @@ dot_general_p = bilinear(
     costly=contraction,
     sharding=dot_splits,
     terms=dot_terms,
+    traits=Traits(Work.BLOCK, dot_flops),
 )
 
 

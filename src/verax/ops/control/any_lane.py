@@ -15,6 +15,7 @@ from verax.ir.dtypes import bool_
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops.reductions.reduce import reduce_or
 from verax.rules.rows.row import Axis, Engine, Row, Rows
+from verax.rules.rows.traits import Traits, each_result
 from verax.rules.values.array import Array
 
 
@@ -45,6 +46,7 @@ any_lane_p: Row[NoParams] = Row(
     evaluate=lambda engine, p, xs: xs,
     batch=batch_any,
     lower=lambda e, p, xs, outs: xs,
+    traits=Traits(flops=each_result),
 )
 
 

@@ -91,6 +91,7 @@ from verax.rules.rows.row import (
     Zero,
     as_typed,
 )
+from verax.rules.rows.traits import Traits, Work, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.typed import ShardingTypeError
 
@@ -376,6 +377,7 @@ platform_index_p: Row[PlatformIndexParams] = Row(
     ),
     draw=draw_platform_index,
     domains=(),
+    traits=Traits(flops=no_flops),
 )
 
 
@@ -428,6 +430,7 @@ cond_p: Row[CondParams] = Row(
     compiled=True,
     multiple_results=True,
     sharding=as_typed,
+    traits=Traits(Work.BLOCK),
 )
 cond_lanes_p: Row[CondLanesParams] = Row(
     "cond_lanes",

@@ -24,6 +24,7 @@ from verax.rules.rows.row import (
     TypeRule,
     as_typed,
 )
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 
 type LoopJvp[P] = Callable[
@@ -74,6 +75,7 @@ def loop_row[P: Params](
         split=lambda engine, p, args: split(engine, bind, p, args),
         dce=dce,
         thread=lambda through, p, values: thread(through, bind, p, values),
+        traits=Traits(Work.BLOCK, loop=True),
         compiled=True,
         multiple_results=True,
         sharding=as_typed,

@@ -33,6 +33,7 @@ from verax.ops.windows.geometry import adjoint_padding, dilated
 from verax.rules.families.bilinear import jvp_bilinear, transpose_bilinear
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.row import Axis, Engine, Row, Rows
+from verax.rules.rows.traits import Avals, Traits, Work
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 
@@ -220,6 +221,13 @@ def conv_splits(
     return connected(avals, labels[:2], labels[2:])
 
 
+def conv_flops(p: ConvParams, ins: Avals, outs: Avals) -> float:
+    """Two operations for each multiplication, those with padding included."""
+    kernel = ins[1]
+    features = kernel.shape[p.dimension_numbers[1][0]]
+    return 2.0 * outs[0].size * kernel.size / features
+
+
 conv_general_dilated_p: Row[ConvParams] = Row(
     "conv_general_dilated",
     ConvParams,
@@ -238,6 +246,7 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     domains=(FINITE, FINITE),
     costly=large,
     sharding=conv_splits,
+    traits=Traits(Work.WHOLE, conv_flops),
 )
 
 

@@ -29,6 +29,7 @@ from verax.rules.rows.emitter import (
     layout_text,
 )
 from verax.rules.rows.row import Axis, Engine, ForeignDerivative, MissingRule, Row
+from verax.rules.rows.traits import Traits, unknown_flops
 from verax.rules.values.array import Array
 
 VECTORIZED = "legacy_vectorized"
@@ -181,4 +182,5 @@ ffi_call_p: Row[ForeignParams] = Row(
     lower=lower_foreign,
     compiled=True,
     multiple_results=True,
+    traits=Traits(flops=unknown_flops),
 )

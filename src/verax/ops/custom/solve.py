@@ -41,6 +41,7 @@ from verax.rules.rows.row import (
     Zero,
     as_typed,
 )
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 
 
@@ -289,6 +290,7 @@ linear_solve_p: Row[CustomLinearSolveParams] = Row(
     compiled=True,
     multiple_results=True,
     sharding=as_typed,
+    traits=Traits(Work.BLOCK),
 )
 custom_root_p: Row[CustomRootParams] = Row(
     "custom_root",

@@ -47,6 +47,7 @@ from verax.rules.rows.masks import (
     nonzeros,
 )
 from verax.rules.rows.row import Axis, Engine, Known, Row, Tangent, Zero, as_typed
+from verax.rules.rows.traits import Traits
 from verax.rules.values.array import Array
 
 
@@ -369,5 +370,6 @@ custom_vjp_linear_p: Row[CustomLinearParams] = Row(
     lower=lambda e, p, xs, outs: forward_mode(p.name),
     multiple_results=True,
     sharding=as_typed,
+    traits=Traits(makes_nans=False),
 )
 ROWS = (custom_vjp_call_p, custom_vjp_linear_p)

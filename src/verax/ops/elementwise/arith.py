@@ -39,6 +39,7 @@ from verax.rules.families.elementwise import (
 from verax.rules.rows.eager_costs import HUGE, huge, of
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Domain, Rows, Tangent, Zero
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import (
     ANYTHING,
@@ -62,6 +63,7 @@ neg_p = elementwise(
     lower=stablehlo("negate"),
     accepts=NUMBER,
     terms=SPLITS.linear_terms,
+    traits=Traits(Work.CHEAP, fma=True, makes_nans=False),
 )
 add_p = elementwise(
     "add",
@@ -72,6 +74,7 @@ add_p = elementwise(
     lower=stablehlo("add"),
     accepts=NUMBER,
     terms=SPLITS.linear_terms,
+    traits=Traits(Work.CHEAP, commutative=True),
 )
 sub_p = elementwise(
     "sub",
@@ -82,6 +85,7 @@ sub_p = elementwise(
     lower=stablehlo("subtract"),
     accepts=NUMBER,
     terms=SPLITS.linear_terms,
+    traits=Traits(Work.CHEAP),
 )
 mul_p = elementwise(
     "mul",
@@ -92,6 +96,7 @@ mul_p = elementwise(
     lower=stablehlo("multiply"),
     accepts=NUMBER,
     terms=SPLITS.product_terms,
+    traits=Traits(Work.CHEAP, commutative=True, fma=True),
 )
 div_p = elementwise(
     "div",
@@ -104,6 +109,7 @@ div_p = elementwise(
     terms=SPLITS.quotient_terms,
     domains=DIVISORS,
     costly=of(INTEGER, HUGE),
+    traits=Traits(Work.ROOT),
 )
 rem_p = elementwise(
     "rem",
@@ -117,6 +123,7 @@ rem_p = elementwise(
     accepts=REAL,
     domains=DIVISORS,
     costly=huge,
+    traits=Traits(Work.SLOW),
 )
 
 
@@ -157,6 +164,7 @@ max_p = elementwise(
     jvp=(lambda x, y, z, t: larger(x, y, t), lambda x, y, z, t: larger(y, x, t)),
     lower=lower_extreme("maximum", "GT"),
     accepts=ANYTHING,
+    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False),
 )
 min_p = elementwise(
     "min",
@@ -165,6 +173,7 @@ min_p = elementwise(
     jvp=(lambda x, y, z, t: larger(y, x, t), lambda x, y, z, t: larger(x, y, t)),
     lower=lower_extreme("minimum", "LT"),
     accepts=ANYTHING,
+    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False),
 )
 
 
@@ -204,6 +213,7 @@ abs_p = elementwise(
     accepts=SIGNED | FLOAT | COMPLEX,
     result=real_dtype,
     domains=Domain(special=(0.0,), kinks=(0.0,)),
+    traits=Traits(Work.CHEAP, makes_nans=False),
 )
 sign_p = elementwise(
     "sign",
@@ -213,6 +223,7 @@ sign_p = elementwise(
     accepts=NUMBER,
     domains=Domain(special=(0.0, -0.0), kinks=(0.0,)),
     costly=huge,
+    traits=Traits(Work.CHEAP, makes_nans=False),
 )
 nextafter_p = elementwise(
     "nextafter",
@@ -223,6 +234,7 @@ nextafter_p = elementwise(
     accepts=FLOAT,
     domains=Domain(smooth=False),
     costly=huge,
+    traits=Traits(makes_nans=False),
 )
 
 
@@ -299,6 +311,7 @@ integer_pow_p = parametric(
     params_of=draw_exponent,
     domains=Domain(-3, 3, special=(0.0, 1.0, -1.0)),
     costly=huge,
+    traits=Traits(Work.CHEAP, fma=True),
 )
 
 

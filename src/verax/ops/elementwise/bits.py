@@ -35,6 +35,7 @@ from verax.rules.families.elementwise import elementwise, stablehlo
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Domain, Rows
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import BITS, INTEGER
 from verax.rules.values.operands import alike
@@ -61,13 +62,36 @@ def lower_population_count(
     return e.op("stablehlo.bitcast_convert", counted, outs)
 
 
-not_p = elementwise("not", np.invert, lower=stablehlo("not"), accepts=BITS)
-and_p = elementwise(
-    "and", np.bitwise_and, operands=2, lower=stablehlo("and"), accepts=BITS
+not_p = elementwise(
+    "not",
+    np.invert,
+    lower=stablehlo("not"),
+    accepts=BITS,
+    traits=Traits(Work.CHEAP),
 )
-or_p = elementwise("or", np.bitwise_or, operands=2, lower=stablehlo("or"), accepts=BITS)
+and_p = elementwise(
+    "and",
+    np.bitwise_and,
+    operands=2,
+    lower=stablehlo("and"),
+    accepts=BITS,
+    traits=Traits(Work.CHEAP, commutative=True),
+)
+or_p = elementwise(
+    "or",
+    np.bitwise_or,
+    operands=2,
+    lower=stablehlo("or"),
+    accepts=BITS,
+    traits=Traits(Work.CHEAP, commutative=True),
+)
 xor_p = elementwise(
-    "xor", np.bitwise_xor, operands=2, lower=stablehlo("xor"), accepts=BITS
+    "xor",
+    np.bitwise_xor,
+    operands=2,
+    lower=stablehlo("xor"),
+    accepts=BITS,
+    traits=Traits(Work.CHEAP, commutative=True),
 )
 shift_left_p = elementwise(
     "shift_left",

@@ -18,6 +18,7 @@ from verax.ops.base.xla_semantics import total_order_key
 from verax.rules.families.elementwise import elementwise, stablehlo
 from verax.rules.rows.emitter import Emitter, Operand, compared, direction
 from verax.rules.rows.row import NDArray, Row, Rows
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, ORDERED, Kind
 from verax.rules.values.operands import alike
@@ -25,7 +26,9 @@ from verax.rules.values.operands import alike
 type Compare = Callable[[NDArray, NDArray], NDArray]
 
 
-def comparison(name: str, evaluate: Compare, accepts: Kind) -> Row[NoParams]:
+def comparison(
+    name: str, evaluate: Compare, accepts: Kind, commutative: bool = False
+) -> Row[NoParams]:
     """A row that compares in the direction that its name says."""
     return elementwise(
         name,
@@ -34,6 +37,7 @@ def comparison(name: str, evaluate: Compare, accepts: Kind) -> Row[NoParams]:
         accepts=accepts,
         result=lambda dtype: bool_,
         lower=stablehlo("compare", comparison_direction=direction(way(name))),
+        traits=Traits(Work.CHEAP, commutative=commutative),
     )
 
 
@@ -66,8 +70,8 @@ def total_order(name: str, evaluate: Compare) -> Row[NoParams]:
     )
 
 
-eq_p = comparison("eq", np.equal, ANYTHING)
-ne_p = comparison("ne", np.not_equal, ANYTHING)
+eq_p = comparison("eq", np.equal, ANYTHING, commutative=True)
+ne_p = comparison("ne", np.not_equal, ANYTHING, commutative=True)
 lt_p = comparison("lt", np.less, ORDERED)
 le_p = comparison("le", np.less_equal, ORDERED)
 gt_p = comparison("gt", np.greater, ORDERED)

@@ -20,6 +20,7 @@ from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import chlo, elementwise, stablehlo
 from verax.rules.rows.row import Rows
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import COMPLEX, FLOAT, Kind
@@ -44,6 +45,7 @@ real_p = elementwise(
     lower=stablehlo("real"),
     accepts=COMPLEX,
     result=real_dtype,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 imag_p = elementwise(
     "imag",
@@ -53,6 +55,7 @@ imag_p = elementwise(
     lower=stablehlo("imag"),
     accepts=COMPLEX,
     result=real_dtype,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 complex_p = elementwise(
     "complex",
@@ -63,6 +66,7 @@ complex_p = elementwise(
     lower=stablehlo("complex"),
     accepts=ComplexParts(FLOAT.names),
     result=complex_dtype,
+    traits=Traits(makes_nans=False),
 )
 conj_p = elementwise(
     "conj",
@@ -71,6 +75,7 @@ conj_p = elementwise(
     transpose=lambda ct, z: conj(ct),
     lower=chlo("conj"),
     accepts=COMPLEX,
+    traits=Traits(makes_nans=False),
 )
 
 

@@ -36,6 +36,7 @@ from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import conversion, huge
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Row, Rows, Sample, Zero
+from verax.rules.rows.traits import Traits, Work, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, FLOAT, KEY, kind_name
 from verax.rules.values.lazy import LazyModule
@@ -154,6 +155,7 @@ convert_element_type_p = parametric(
     terms=convert_terms,
     draw=draw_convert,
     costly=conversion,
+    traits=Traits(Work.CHEAP, fma=True, makes_nans=False),
 )
 
 
@@ -260,6 +262,7 @@ bitcast_convert_type_p: Row[BitcastParams] = Row(
     draw=draw_bitcast,
     domains=(Domain(smooth=False),),
     sharding=same_leading,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 
@@ -290,6 +293,7 @@ reduce_precision_p = parametric(
     ),
     domains=Domain(smooth=False),
     costly=huge,
+    traits=Traits(makes_nans=False),
 )
 
 

@@ -53,6 +53,7 @@ from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.eager_costs import huge, large
 from verax.rules.rows.emitter import Emitter, Operand, converted
 from verax.rules.rows.row import Domain, NDArray, Rows, Sample
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANY_FLOAT, FLOAT, INTEGER, NUMBER
@@ -129,6 +130,7 @@ exp_p = elementwise(
     lower=stablehlo("exponential"),
     domains=EXPONENTS,
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 exp2_p = elementwise(
     "exp2",
@@ -137,6 +139,7 @@ exp2_p = elementwise(
     lower=lower_exp2,
     domains=FINITE,
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 expm1_p = elementwise(
     "expm1",
@@ -145,6 +148,7 @@ expm1_p = elementwise(
     lower=amended(stablehlo("exponential_minus_one"), complex_expm1),
     domains=EXPONENTS,
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 log_p = elementwise(
     "log",
@@ -153,6 +157,7 @@ log_p = elementwise(
     lower=stablehlo("log"),
     domains=POSITIVE,
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 log2_p = elementwise(
     "log2",
@@ -169,6 +174,7 @@ log1p_p = elementwise(
     lower=stablehlo("log_plus_one"),
     domains=Domain(-0.99, 1e3, special=(0.0, -1.0, np.inf)),
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 sqrt_p = elementwise(
     "sqrt",
@@ -176,6 +182,7 @@ sqrt_p = elementwise(
     jvp=lambda x, y, t: mul(t, div(0.5, y)),
     lower=stablehlo("sqrt"),
     domains=POSITIVE,
+    traits=Traits(Work.ROOT),
 )
 rsqrt_p = elementwise(
     "rsqrt",
@@ -184,6 +191,7 @@ rsqrt_p = elementwise(
     lower=stablehlo("rsqrt"),
     domains=POSITIVE,
     costly=huge,
+    traits=Traits(Work.ROOT),
 )
 cbrt_p = elementwise(
     "cbrt",
@@ -192,6 +200,7 @@ cbrt_p = elementwise(
     lower=stablehlo("cbrt"),
     accepts=FLOAT,
     domains=Domain(kinks=(0.0,)),
+    traits=Traits(Work.SLOW),
 )
 square_p = elementwise(
     "square",
@@ -199,6 +208,7 @@ square_p = elementwise(
     jvp=lambda x, y, t: mul(t, mul(x, 2.0)),
     lower=lambda e, p, xs, outs: e.op("stablehlo.multiply", (*xs, *xs), outs),
     accepts=NUMBER,
+    traits=Traits(Work.CHEAP, fma=True),
 )
 # Its own row, for the product of 1 - x and 1 + x is accurate where x is near 1, but the
 # derivative of that product is not where x is near 0.
@@ -208,6 +218,7 @@ one_minus_square_p = elementwise(
     jvp=lambda x, y, t: mul(t, mul(x, -2.0)),
     lower=lower_one_minus_square,
     accepts=NUMBER,
+    traits=Traits(Work.CHEAP, fma=True),
 )
 logistic_p = elementwise(
     "logistic",
@@ -216,6 +227,7 @@ logistic_p = elementwise(
     lower=lower_logistic,
     domains=Domain(-30, 30, special=(-np.inf, np.inf)),
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 
 
@@ -307,6 +319,7 @@ pow_p = parametric(
     draw=draw_pow,
     domains=(BASES, Domain(-3, 3, special=(0.0, 1.0, 2.0))),
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 
 

@@ -19,6 +19,7 @@ from verax.ops.base import xla_semantics
 from verax.rules.families.elementwise import elementwise, parametric, stablehlo
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.row import Domain, NDArray, Rows
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 
@@ -62,10 +63,20 @@ def evaluate_round(p: RoundParams, x: NDArray) -> NDArray:
 
 
 floor_p = elementwise(
-    "floor", np.floor, lower=stablehlo("floor"), accepts=FLOAT, domains=HALVES
+    "floor",
+    np.floor,
+    lower=stablehlo("floor"),
+    accepts=FLOAT,
+    domains=HALVES,
+    traits=Traits(Work.CHEAP, makes_nans=False),
 )
 ceil_p = elementwise(
-    "ceil", np.ceil, lower=stablehlo("ceil"), accepts=FLOAT, domains=HALVES
+    "ceil",
+    np.ceil,
+    lower=stablehlo("ceil"),
+    accepts=FLOAT,
+    domains=HALVES,
+    traits=Traits(Work.CHEAP, makes_nans=False),
 )
 round_p = parametric(
     "round",
@@ -76,6 +87,7 @@ round_p = parametric(
     params_of=lambda random, dtype: RoundParams(random.choice(list(LOWERED))),
     domains=HALVES,
     costly=huge,
+    traits=Traits(Work.CHEAP, makes_nans=False),
 )
 is_finite_p = elementwise(
     "is_finite",
@@ -84,6 +96,7 @@ is_finite_p = elementwise(
     accepts=FLOAT,
     result=lambda dtype: bool_,
     domains=Domain(special=(np.inf, -np.inf, np.nan)),
+    traits=Traits(Work.CHEAP),
 )
 
 

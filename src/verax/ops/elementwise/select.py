@@ -45,6 +45,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.traits import Traits, Work, each_result, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, KEY, ORDERED
 from verax.rules.values.lazy import LazyModule
@@ -194,6 +195,7 @@ select_n_p: Row[NoParams] = Row(
     costly=huge,
     sharding=SPLITS.axis_by_axis,
     terms=partial(SPLITS.linear_terms, first=1),
+    traits=Traits(Work.CHEAP, each_result, elementwise=True, makes_nans=False),
 )
 
 # At a tie the bound takes the derivative, so that the three always add up to one.
@@ -239,6 +241,7 @@ clamp_p: Row[NoParams] = Row(
     domains=(Domain(-2, 0), Domain(-4, 4), Domain(0, 2)),
     costly=huge,
     sharding=SPLITS.axis_by_axis,
+    traits=Traits(Work.CHEAP, each_result, elementwise=True, makes_nans=False),
 )
 stop_gradient_p = elementwise(
     "stop_gradient",
@@ -246,6 +249,7 @@ stop_gradient_p = elementwise(
     lower=lambda e, p, xs, outs: xs,
     accepts=ANYTHING,
     domains=Domain(smooth=False),
+    traits=Traits(Work.CHEAP, no_flops, makes_nans=False, view=True),
 )
 copy_p = elementwise(
     "copy",
@@ -254,6 +258,7 @@ copy_p = elementwise(
     transpose=lambda ct, x: copy(ct),
     lower=lambda e, p, xs, outs: xs,
     accepts=ANYTHING | KEY,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 

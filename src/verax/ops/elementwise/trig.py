@@ -18,6 +18,7 @@ from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import amended, chlo, elementwise, stablehlo
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.row import Domain, Rows
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.operands import alike
 
@@ -31,6 +32,7 @@ sin_p = elementwise(
     jvp=lambda x, y, t: mul(t, cos(x)),
     lower=stablehlo("sine"),
     domains=MODERATE,
+    traits=Traits(Work.SLOW),
 )
 cos_p = elementwise(
     "cos",
@@ -38,6 +40,7 @@ cos_p = elementwise(
     jvp=lambda x, y, t: mul(t, neg(sin(x))),
     lower=stablehlo("cosine"),
     domains=MODERATE,
+    traits=Traits(Work.SLOW),
 )
 tan_p = elementwise(
     "tan",
@@ -45,6 +48,7 @@ tan_p = elementwise(
     jvp=lambda x, y, t: mul(t, add(square(y), 1.0)),
     lower=stablehlo("tan"),
     domains=Domain(-1.4, 1.4),
+    traits=Traits(Work.SLOW),
 )
 asin_p = elementwise(
     "asin",
@@ -85,6 +89,7 @@ atan2_p = elementwise(
     ),
     lower=stablehlo("atan2"),
     domains=MODERATE,
+    traits=Traits(Work.SLOW),
 )
 sinh_p = elementwise(
     "sinh",
@@ -93,6 +98,7 @@ sinh_p = elementwise(
     lower=chlo("sinh"),
     domains=MODERATE,
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 cosh_p = elementwise(
     "cosh",
@@ -101,6 +107,7 @@ cosh_p = elementwise(
     lower=chlo("cosh"),
     domains=MODERATE,
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 tanh_p = elementwise(
     "tanh",
@@ -109,6 +116,7 @@ tanh_p = elementwise(
     lower=amended(stablehlo("tanh"), complex_tanh),
     domains=MODERATE,
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 # 1 / cosh(asinh x) is 1 / sqrt(1 + x^2) without the square, which would overflow.
 asinh_p = elementwise(

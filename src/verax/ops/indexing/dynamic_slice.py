@@ -52,6 +52,7 @@ from verax.rules.rows.row import (
     Sample,
     Tangent,
 )
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
@@ -290,6 +291,7 @@ dynamic_slice_p = linear(
     draw=draw_dynamic_slice,
     operands=1,
     sharding=SPLITS.in_place,
+    traits=Traits(flops=no_flops, makes_nans=False, reads_part=True),
 )
 dynamic_update_slice_p = linear(
     "dynamic_update_slice",
@@ -302,6 +304,7 @@ dynamic_update_slice_p = linear(
     draw=draw_dynamic_update_slice,
     operands=2,
     sharding=SPLITS.in_place,
+    traits=Traits(flops=no_flops, makes_nans=False, writes_part=1),
 )
 
 

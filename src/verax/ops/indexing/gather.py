@@ -49,6 +49,7 @@ from verax.ops.structure.shape import move_axis
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.masks import dense
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Rows, Tangent, Zero
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -145,6 +146,7 @@ gather_p: Row[GatherParams] = Row(
     costly=huge,
     sharding=gather_splits,
     terms=gather_terms,
+    traits=Traits(flops=no_flops, reads_part=True),
 )
 
 

@@ -36,6 +36,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, KEY, NUMBER, ORDERED
 
@@ -151,6 +152,7 @@ scatter_p = scatter_family(
     accepts=ANYTHING | KEY,
     jvp=jvp_scatter,
     transpose=transpose_scatter,
+    traits=Traits(flops=no_flops, quick_in_numpy=True),
 )
 
 

@@ -52,6 +52,7 @@ from verax.rules.rows.row import (
     TermRule,
     TransposeRule,
 )
+from verax.rules.rows.traits import NO_TRAITS, Traits, Work, each_update
 from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import Kind
@@ -361,6 +362,7 @@ def scatter_family(
     transpose: TransposeRule[ScatterParams] | None = None,
     counts: Sequence[int] = (1, 2, 3),
     terms: TermRule[ScatterParams] | None = None,
+    traits: Traits = NO_TRAITS,
 ) -> Row[ScatterParams]:
     """A scatter whose update and element become one by `combine`, or by replacement.
 
@@ -378,6 +380,12 @@ def scatter_family(
         draw=lambda random: draw_scatter(random, accepts, counts),
         sharding=scatter_splits,
         terms=terms,
+        traits=evolve(
+            traits,
+            work=Work.STORED,
+            flops=traits.flops or each_update,
+            writes_part=2,
+        ),
     )
     return row
 

@@ -40,6 +40,7 @@ from verax.ops.structure.shape import broadcast_in_dim
 from verax.ops.structure.slicing import pad
 from verax.rules.families.lapack import (
     SOLVING,
+    cubic,
     info_type,
     matrix_row,
     or_nan,
@@ -50,6 +51,7 @@ from verax.rules.families.linear import Pushed, one_pushed, zero_jvp
 from verax.rules.programs.while_lowering import repeat
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import NDArray, Row, Rows, Zero
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
@@ -141,6 +143,7 @@ lu_pivots_to_permutation_p: Row[PermutationParams] = matrix_row(
     jvp=zero_jvp(lambda: lu_pivots_to_permutation_p),
     lower=lower_permutation,
     integers=True,
+    traits=Traits(flops=no_flops),
 )
 
 
@@ -240,6 +243,7 @@ lu_p: Row[NoParams] = matrix_row(
     jvp=one_pushed(jvp_lu),
     lower_on=dict.fromkeys(SOLVING, lower_lu),
     multiple_results=True,
+    traits=Traits(flops=cubic(2 / 3)),
 )
 
 

@@ -35,6 +35,7 @@ from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.families.lapack import (
     SOLVING,
     by_dtype,
+    cubic,
     hybrid,
     matrix_row,
     routine,
@@ -43,6 +44,7 @@ from verax.rules.families.lapack import (
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, i64s
 from verax.rules.rows.row import NDArray, Row, Rows, Zero
+from verax.rules.rows.traits import Traits
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less
@@ -89,6 +91,7 @@ geqrf_p: Row[NoParams] = matrix_row(
     evaluate=evaluate_geqrf,
     lower_on=dict.fromkeys(SOLVING, lambda e, p, xs, outs: reflectors(e, xs, outs)),
     multiple_results=True,
+    traits=Traits(flops=cubic(4 / 3)),
 )
 
 

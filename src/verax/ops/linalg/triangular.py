@@ -40,6 +40,7 @@ from verax.rules.families.lapack import (
     LETTERS,
     SOLVING,
     batch_stack,
+    cubic,
     info_type,
     letter,
     matrix_row,
@@ -64,6 +65,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.traits import Avals, Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
@@ -143,6 +145,7 @@ cholesky_p: Row[NoParams] = matrix_row(
     evaluate=evaluate_cholesky,
     jvp=one_pushed(jvp_cholesky),
     lower_on=dict.fromkeys(SOLVING, lower_cholesky),
+    traits=Traits(flops=cubic(1 / 3)),
 )
 
 
@@ -310,6 +313,11 @@ def draw_triangular(random: Random) -> Sample[TriangularParams]:
     return Sample(p, avals, (Domain(1, 2), Domain(-4, 4)))
 
 
+def substitution_flops(p: object, ins: Avals, outs: Avals) -> float:
+    """A multiplication and a sum for each element of the triangle and each column."""
+    return float(ins[0].shape[-1] * ins[1].size)
+
+
 triangular_solve_p: Row[TriangularParams] = evolve(
     matrix_row(
         "triangular_solve",
@@ -322,6 +330,7 @@ triangular_solve_p: Row[TriangularParams] = evolve(
         batch=batch_triangular,
         lower=lower_triangular_by_xla,
         lower_on={"cpu": lower_triangular},
+        traits=Traits(Work.BLOCK, substitution_flops),
     ),
     draw=draw_triangular,
 )

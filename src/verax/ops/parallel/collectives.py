@@ -52,6 +52,7 @@ from verax.rules.rows.row import (
     Zero,
     as_typed,
 )
+from verax.rules.rows.traits import NO_TRAITS, Traits, each_operand, no_flops
 from verax.rules.values.array import Array
 
 type Batched = tuple[Sequence[Array], Sequence[Axis]]
@@ -167,6 +168,7 @@ def collective[P: CollectiveParams](
     batch: BatchRule[P],
     lower: LowerAmong[P],
     shift: Callable[[P], P] | None = None,
+    traits: Traits = NO_TRAITS,
 ) -> Row[P]:
     """The row of a collective: linear, and meaningless outside the named axis.
 
@@ -199,6 +201,7 @@ def collective[P: CollectiveParams](
         ),
         draw=None,
         sharding=as_typed,
+        traits=traits,
     )
     return row
 
@@ -279,6 +282,7 @@ psum_p: Row[CollectiveParams] = collective(
     transpose_psum,
     batch_psum,
     lambda e, p, x, groups, out: all_reduce(e, x, groups),
+    traits=Traits(flops=each_operand),
 )
 
 
@@ -357,6 +361,7 @@ all_gather_p: Row[GatherAxisParams] = collective(
     batch_all_gather,
     lambda e, p, x, groups, out: all_gather(e, x, groups, p.dimension, out),
     shifted,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 
@@ -403,6 +408,7 @@ reduce_scatter_p: Row[GatherAxisParams] = collective(
     batch_reduce_scatter,
     lambda e, p, x, groups, out: reduce_scatter(e, x, groups, p.dimension, out),
     shifted,
+    traits=Traits(flops=each_operand),
 )
 
 
@@ -441,6 +447,7 @@ all_to_all_p: Row[ExchangeParams] = collective(
     batch_exchange,
     lambda e, p, x, groups, out: all_to_all(e, x, groups, p.split, p.joined, out),
     exchange_shifted,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 
@@ -474,6 +481,7 @@ ppermute_p: Row[PermuteParams] = collective(
     lambda p, ct, x: ppermute_p.call(backwards(p), ct),
     batch_ppermute,
     lambda e, p, x, groups, out: permuted(e, x, groups, p.pairs),
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 
@@ -511,6 +519,7 @@ axis_index_p: Row[CollectiveParams] = Row(
     jvp=jvp_axis_index,
     batch=batch_axis_index,
     lower=lambda e, p, xs, outs: own_index(e, meeting(e, p.axes, p.groups)),
+    traits=Traits(flops=no_flops),
 )
 
 ROWS: Rows = (

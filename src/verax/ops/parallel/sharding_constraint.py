@@ -19,6 +19,7 @@ from verax.rules.families.elementwise import SHAPES
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Axis, Engine, Row, Sample, as_typed
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 
 
@@ -108,6 +109,7 @@ sharding_constraint_p: Row[ShardingParams] = linear(
     draw=draw_constraint,
     compiled=True,
     sharding=as_typed,
+    traits=Traits(flops=no_flops, makes_nans=False, view=True),
 )
 
 

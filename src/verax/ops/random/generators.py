@@ -38,6 +38,7 @@ from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.row import Axis, NDArray, Row, Sample, TypeRule
+from verax.rules.rows.traits import NO_TRAITS, Traits
 from verax.rules.rows.type_shardings import connected, stacked_along
 from verax.rules.values.array import Array
 from verax.rules.values.axes import without
@@ -219,6 +220,7 @@ def on_words[P: Named](
     batch: Callable[[Row[P], P, int, Sequence[Array], Sequence[Axis]], Batched],
     draw: Callable[[Random], Sample[P]],
     on_host: Callable[[P, Sequence[NDArray]], NDArray] | None = None,
+    traits: Traits = NO_TRAITS,
 ) -> Row[P]:
     """A row that means `compute(params, stored operands)`.
 
@@ -252,6 +254,7 @@ def on_words[P: Named](
             )
         ),
         jvp=zero_jvp(lambda: row),
+        traits=traits,
         batch=lambda engine, p, size, xs, axes: batch(row, p, size, xs, axes),
         lower=lower,
         draw=draw,

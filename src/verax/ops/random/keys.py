@@ -38,6 +38,7 @@ from verax.ops.reductions.reduce import reduce_and
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.families.elementwise import common_shape
 from verax.rules.rows.row import Axis, Rows, Sample
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import INTEGER
@@ -154,6 +155,7 @@ random_wrap_p = on_words(
     lambda p, xs: from_words(xs[0], p.impl),
     batch_first,
     draw_words,
+    traits=Traits(flops=no_flops, view=True),
 )
 random_unwrap_p = on_words(
     "random_unwrap",
@@ -162,6 +164,7 @@ random_unwrap_p = on_words(
     lambda p, xs: to_words(xs[0], p.impl),
     batch_in_place,
     draw_unwrap,
+    traits=Traits(flops=no_flops, view=True),
 )
 random_split_p = on_words(
     "random_split",
@@ -195,6 +198,7 @@ random_bits_p = on_words(
     batch_first,
     draw_bits,
     lambda p, xs: threefry_host.random_bits(xs[0], p.bit_width, p.shape),
+    traits=Traits(makes_nans=False),
 )
 
 

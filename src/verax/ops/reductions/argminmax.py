@@ -32,6 +32,7 @@ from verax.rules.rows.emitter import (
     i64,
 )
 from verax.rules.rows.row import NDArray, Row, Rows, Sample
+from verax.rules.rows.traits import Traits, each_operand
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
@@ -67,6 +68,7 @@ def arg_extreme(
         lower=lambda e, p, xs, outs: lower_arg(e, p, xs[0], outs, operation, identity),
         draw=draw_arg,
         domains=(EXTREMES,),
+        traits=Traits(flops=each_operand, quick_in_numpy=True),
         sharding=lambda p, avals, outs: connected(
             avals,
             [range(avals[0].ndim)],

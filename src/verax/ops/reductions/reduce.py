@@ -36,6 +36,7 @@ from verax.rules.families.reducer import (
 from verax.rules.rows.eager_costs import HUGE, reading
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Engine, JvpRule, Known, LowerRule, Row, Tangent, Zero
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.axes import kept
 from verax.rules.values.constants import aval_of
@@ -168,6 +169,7 @@ reduce_sum_p: Row[ReduceParams] = reducer(
     jvp=jvp_of_linear(lambda: reduce_sum_p),
     transpose=transpose_sum,
     kind=UnreducedKind.sum,
+    traits=Traits(Work.LIGHT),
 )
 reduce_prod_p = reducer(
     "reduce_prod",
@@ -187,6 +189,7 @@ reduce_max_p: Row[ReduceParams] = reducer(
     jvp=jvp_extreme(lambda: reduce_max_p),
     domain=EXTREMES,
     kind=UnreducedKind.max,
+    traits=Traits(Work.LIGHT, makes_nans=False),
 )
 reduce_min_p: Row[ReduceParams] = reducer(
     "reduce_min",
@@ -197,6 +200,7 @@ reduce_min_p: Row[ReduceParams] = reducer(
     jvp=jvp_extreme(lambda: reduce_min_p),
     domain=EXTREMES,
     kind=UnreducedKind.min,
+    traits=Traits(Work.LIGHT, makes_nans=False),
 )
 reduce_and_p = reducer(
     "reduce_and",
@@ -205,6 +209,7 @@ reduce_and_p = reducer(
     ones,
     accepts=BITS,
     across=is_bool,
+    traits=Traits(quick_in_numpy=True),
 )
 reduce_or_p = reducer(
     "reduce_or",
@@ -213,6 +218,7 @@ reduce_or_p = reducer(
     lambda dtype: 0,
     accepts=BITS,
     across=is_bool,
+    traits=Traits(quick_in_numpy=True),
 )
 reduce_xor_p = reducer(
     "reduce_xor",

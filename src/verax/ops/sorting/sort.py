@@ -8,6 +8,7 @@ tangents are gathered by it::
 """
 
 from collections.abc import Sequence
+from math import log2
 from random import Random
 from typing import Any
 
@@ -45,6 +46,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside
@@ -179,6 +181,11 @@ def draw_sort(random: Random) -> Sample[SortParams]:
     return Sample(params, avals, tuple(ties))
 
 
+def comparisons(x: ShapedArray, dimension: int) -> float:
+    """The operations of a sort: `n log2 n` for each row."""
+    return float(x.size * log2(max(2, x.shape[dimension])))
+
+
 sort_p: Row[SortParams] = Row(
     "sort",
     SortParams,
@@ -193,6 +200,12 @@ sort_p: Row[SortParams] = Row(
     sharding=same_places(lambda p, x: [i for i in range(x.ndim) if i != p.dimension]),
     domains=(EXTREMES,),
     multiple_results=True,
+    traits=Traits(
+        Work.STORED,
+        lambda p, ins, outs: comparisons(ins[0], p.dimension),
+        makes_nans=False,
+        quick_in_numpy=True,
+    ),
 )
 
 
@@ -293,6 +306,9 @@ top_k_p: Row[TopKParams] = Row(
     domains=(EXTREMES,),
     costly=reading(ANYTHING, SMALL),
     multiple_results=True,
+    traits=Traits(
+        Work.STORED, lambda p, ins, outs: comparisons(ins[0], -1), makes_nans=False
+    ),
 )
 
 

@@ -29,6 +29,7 @@ from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Domain, Rows
+from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 from verax.rules.values.lazy import LazyModule
@@ -84,6 +85,7 @@ erf_p = elementwise(
     accepts=FLOAT,
     domains=Domain(-5, 5, special=(0.0, np.inf, -np.inf)),
     costly=large,
+    traits=Traits(Work.SLOW),
 )
 erfc_p = elementwise(
     "erfc",

@@ -30,6 +30,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.structure.shape import broadcast
 from verax.rules.rows.emitter import i64
 from verax.rules.rows.row import Row, Rows, Sample
+from verax.rules.rows.traits import Traits, Work, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, typed_scalar
 from verax.rules.values.kinds import NUMBER
@@ -87,6 +88,7 @@ iota_p: Row[IotaParams] = Row(
     ),
     draw=draw_iota,
     domains=(),
+    traits=Traits(Work.CHEAP, no_flops, makes_nans=False),
 )
 
 

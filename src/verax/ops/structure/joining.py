@@ -24,6 +24,7 @@ from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.families.subbyte import in_bytes
 from verax.rules.rows.emitter import i64, i64s
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Rows, Sample, Tangent
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
@@ -115,6 +116,7 @@ concatenate_p = linear(
     ),
     draw=draw_concatenate,
     sharding=SPLITS.in_place,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 
@@ -161,6 +163,7 @@ rev_p = linear(
     ),
     draw=draw_rev,
     sharding=SPLITS.in_place,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 

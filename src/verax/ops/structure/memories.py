@@ -18,6 +18,7 @@ from verax.rules.families.elementwise import SHAPES
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Row, Sample, as_typed
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 
 DEVICE = "device"
@@ -68,6 +69,7 @@ device_put_p: Row[MemoryParams] = linear(
     lower=lower_memory,
     draw=draw_memory,
     sharding=as_typed,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 

@@ -41,6 +41,7 @@ from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand, constrained
 from verax.rules.rows.row import Axis, Engine, Row, Sample, as_typed, is_split
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.rows.type_shardings import mesh_text
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -182,6 +183,7 @@ reshard_p: Row[ReshardParams] = linear(
     draw=draw_reshard,
     compiled=True,
     sharding=as_typed,
+    traits=Traits(flops=no_flops, makes_nans=False),
 )
 
 

@@ -21,6 +21,7 @@ from verax.rules.families.elementwise import moving
 from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
 from verax.rules.rows.row import Axis, Engine, Known, Rows, Sample, Tangent
+from verax.rules.rows.traits import Traits, Work, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING
@@ -98,6 +99,7 @@ transpose_p = linear(
     sharding=lambda p, avals, outs: SPLITS.connected(
         avals, [range(avals[0].ndim)], [p.permutation]
     ),
+    traits=Traits(Work.CHEAP, no_flops, makes_nans=False),
 )
 
 
@@ -240,6 +242,7 @@ broadcast_in_dim_p = linear(
     ),
     draw=draw_broadcast_in_dim,
     sharding=broadcast_splits,
+    traits=Traits(Work.CHEAP, no_flops, makes_nans=False),
 )
 
 
@@ -292,6 +295,7 @@ reshape_p = linear(
     lower=lambda e, p, xs, outs: e.op("stablehlo.reshape", xs, outs),
     draw=draw_reshape,
     sharding=SPLITS.reshaped,
+    traits=Traits(Work.CHEAP, no_flops, makes_nans=False, view=True),
 )
 
 
@@ -345,6 +349,7 @@ squeeze_p = linear(
         [range(avals[0].ndim)],
         [[i for i in range(avals[0].ndim) if i not in p.dimensions]],
     ),
+    traits=Traits(Work.CHEAP, no_flops, makes_nans=False, view=True),
 )
 
 

@@ -24,6 +24,7 @@ from verax.ops.structure.shape import at_front, broadcast_in_dim, draw_aval, squ
 from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Rows, Sample, Tangent
+from verax.rules.rows.traits import Traits, Work, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.lazy import LazyModule
@@ -150,6 +151,7 @@ slice_p = linear(
     ),
     draw=draw_slice,
     sharding=slice_splits,
+    traits=Traits(Work.LIGHT, no_flops, makes_nans=False, reads_part=True),
 )
 
 
@@ -304,6 +306,7 @@ pad_p = linear(
     ),
     draw=draw_pad,
     sharding=pad_splits,
+    traits=Traits(flops=no_flops),
 )
 
 

@@ -16,6 +16,7 @@ from verax.ir.dtypes import DType, canonical, int64
 from verax.ir.jaxpr import Params
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Engine, Row
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 
@@ -50,6 +51,7 @@ dim_as_value_p: Row[DimParams] = Row(
     lower=lower_dim,
     # A device knows it no more than NumPy: nothing is compiled to say so.
     hosted=True,
+    traits=Traits(flops=no_flops),
 )
 
 

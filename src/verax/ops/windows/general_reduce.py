@@ -50,6 +50,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.traits import Traits, each_operand
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, kept, without
@@ -431,6 +432,7 @@ reduce_p: Row[FoldParams] = Row(
     draw=draw_fold,
     sharding=fold_splits,
     multiple_results=True,
+    traits=Traits(flops=each_operand),
 )
 
 ROWS: Rows = (reduce_p,)

@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, int32
@@ -64,6 +64,7 @@ from verax.rules.rows.row import (
     Tangent,
     TransposeRule,
 )
+from verax.rules.rows.traits import NO_TRAITS, Avals, Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.constants import typed_scalar
 from verax.rules.values.kinds import ANYTHING, NUMBER, ORDERED, Kind
@@ -88,6 +89,11 @@ def window_typing(
     return (x.with_shape(check_windows(name, p, x)),)
 
 
+def window_flops(p: WindowParams, ins: Avals, outs: Avals) -> float:
+    """One operation for each element of each window."""
+    return float(outs[0].size * prod(p.window_dimensions))
+
+
 def monoid_row(
     name: str,
     ufunc: np.ufunc,
@@ -97,6 +103,7 @@ def monoid_row(
     accepts: Kind,
     jvp: JvpRule[WindowParams],
     transpose: TransposeRule[WindowParams] | None = None,
+    traits: Traits = NO_TRAITS,
 ) -> Row[WindowParams]:
     """A row that folds each window by `ufunc`; padding is its identity."""
 
@@ -132,6 +139,7 @@ def monoid_row(
         lower=lower,
         draw=lambda random: draw_windows(random, accepts),
         costly=reading(ANYTHING, SMALL),
+        traits=evolve(traits, work=Work.STORED, flops=window_flops),
         sharding=lambda p, avals, outs: outside_windows(p, avals, outs, folded=False),
     )
     return row
@@ -242,6 +250,7 @@ reduce_window_max_p: Row[WindowParams] = monoid_row(
     lowest,
     accepts=ORDERED,
     jvp=jvp_window_extreme(lambda: reduce_window_max_p, True),
+    traits=Traits(makes_nans=False),
 )
 reduce_window_min_p: Row[WindowParams] = monoid_row(
     "reduce_window_min",
@@ -250,6 +259,7 @@ reduce_window_min_p: Row[WindowParams] = monoid_row(
     highest,
     accepts=ORDERED,
     jvp=jvp_window_extreme(lambda: reduce_window_min_p, False),
+    traits=Traits(makes_nans=False),
 )
 
 
@@ -351,6 +361,7 @@ reduce_window_p: Row[FoldWindowParams] = Row(
     draw=draw_fold_window,
     sharding=outside_windows,
     multiple_results=True,
+    traits=Traits(Work.STORED, window_flops),
 )
 
 ROWS: Rows = (

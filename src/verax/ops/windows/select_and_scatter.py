@@ -44,6 +44,7 @@ from verax.rules.rows.row import (
     Tangent,
     Zero,
 )
+from verax.rules.rows.traits import Avals, Traits
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import NUMBER, ORDERED
@@ -193,6 +194,11 @@ def draw_scatter(random: Random) -> Sample[SelectParams]:
     )
 
 
+def spread_flops(p: SelectParams, ins: Avals, outs: Avals) -> float:
+    """One operation for each element of the window of each cotangent."""
+    return float(ins[0].size * prod(p.window_dimensions))
+
+
 select_and_scatter_add_p: Row[SelectParams] = linear(
     "select_and_scatter_add",
     SelectParams,
@@ -203,6 +209,7 @@ select_and_scatter_add_p: Row[SelectParams] = linear(
     lower=lower_scatter,
     draw=draw_scatter,
     operands=1,
+    traits=Traits(flops=spread_flops, makes_nans=False),
 )
 
 

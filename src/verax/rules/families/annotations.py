@@ -11,6 +11,7 @@ from random import Random
 
 from verax.ir.jaxpr import Params
 from verax.rules.rows.row import LowerRule, Row, Sample, as_typed
+from verax.rules.rows.traits import Traits, no_flops
 
 
 def annotation[P: Params](
@@ -32,5 +33,6 @@ def annotation[P: Params](
         lower=lower,
         draw=draw,
         sharding=as_typed,
+        traits=Traits(flops=no_flops, makes_nans=False, marker=True, view=True),
     )
     return row

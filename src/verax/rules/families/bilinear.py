@@ -29,6 +29,7 @@ from verax.rules.rows.row import (
     TypeRule,
     Zero,
 )
+from verax.rules.rows.traits import NO_TRAITS, Traits
 from verax.rules.values.array import Array
 from verax.rules.values.typed import NotLinear
 
@@ -48,6 +49,7 @@ def bilinear[P: Params](
     draw: Callable[[Random], Sample[P]],
     domains: Sequence[Domain] = (REALS, REALS),
     compiled: bool = False,
+    traits: Traits = NO_TRAITS,
     costly: Costly | None = None,
     sharding: ShardingRule[P] | None = None,
     terms: TermRule[P] | None = None,
@@ -72,6 +74,7 @@ def bilinear[P: Params](
         draw=draw,
         domains=tuple(domains),
         compiled=compiled,
+        traits=traits,
         costly=costly,
         sharding=sharding,
         terms=terms,

@@ -38,6 +38,7 @@ from verax.rules.rows.row import (
     Sample,
     TransposeRule,
 )
+from verax.rules.rows.traits import Traits, Work, each_operand
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside
@@ -99,6 +100,7 @@ def running(
         lower=lambda e, p, xs, outs: (lower_scan(e, p, xs[0], step),),
         draw=lambda random: draw_scan(random, accepts),
         domains=(domain,),
+        traits=Traits(Work.STORED, each_operand, quick_in_numpy=True),
         sharding=same_places(lambda p, x: [i for i in range(x.ndim) if i != p.axis]),
     )
     return row

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, is_complex
@@ -42,6 +42,7 @@ from verax.rules.rows.row import (
     TypeRule,
     Zero,
 )
+from verax.rules.rows.traits import NO_TRAITS, Traits, each_result
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANY_FLOAT, Kind
 from verax.rules.values.lazy import LazyModule
@@ -69,6 +70,7 @@ def elementwise(
     domains: Domain | Sequence[Domain] = REALS,
     costly: Costly | None = narrow_floats,
     terms: TermRule[NoParams] | None = None,
+    traits: Traits = NO_TRAITS,
 ) -> Row[NoParams]:
     """A row without params from functions of the operands alone.
 
@@ -79,7 +81,8 @@ def elementwise(
     a linear operand itself arrives as `Linear`. `lower` comes from `stablehlo`, `chlo`
     or `composed`, and so do the rules of `lower_on`, for platforms that lower
     differently. `accepts` are the dtypes; `result` maps the dtype, else it is kept.
-    `terms` is the column of rows that are linear.
+    `terms` is the column of rows that are linear. The family adds to `traits` that
+    the row is elementwise, and one operation for each element if `flops` says nothing.
     """
     kept = result or (lambda dtype: dtype)
     return parametric(
@@ -98,6 +101,7 @@ def elementwise(
         params_of=lambda random, dtype: NO_PARAMS,
         column=lambda engine, p, xs: (evaluate(*xs),),
         terms=terms,
+        traits=traits,
     )
 
 
@@ -132,6 +136,7 @@ def parametric[P: Params](
     costly: Costly | None = narrow_floats,
     column: EvaluateRule[P] | None = None,
     terms: TermRule[P] | None = None,
+    traits: Traits = NO_TRAITS,
 ) -> Row[P]:
     """`elementwise` for a row with params: each function takes them first.
 
@@ -165,6 +170,7 @@ def parametric[P: Params](
         costly=costly,
         sharding=SPLITS.axis_by_axis,
         terms=terms,
+        traits=evolve(traits, elementwise=True, flops=traits.flops or each_result),
     )
     return row
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import (
@@ -48,6 +49,7 @@ from verax.rules.rows.row import (
     TransposeRule,
     TypeRule,
 )
+from verax.rules.rows.traits import NO_TRAITS, Avals, Flops, Traits, Work
 from verax.rules.rows.type_shardings import leading
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked
@@ -81,6 +83,7 @@ def matrix_row[P: Params](
     batch: BatchRule[P] | None = None,
     integers: bool = False,
     multiple_results: bool = False,
+    traits: Traits = NO_TRAITS,
 ) -> Row[P]:
     """A row on operands whose last `ranks[i]` dimensions are one matrix or vector.
 
@@ -109,9 +112,20 @@ def matrix_row[P: Params](
         lower=None if lower is None else stacked(lower),
         lower_on={name: stacked(rule) for name, rule in lower_on.items()},
         multiple_results=multiple_results,
+        traits=evolve(traits, work=traits.work or Work.STORED),
         sharding=leading(lambda x: ranks[0]),
     )
     return row
+
+
+def cubic(factor: float) -> Flops:
+    """A factorisation of m x n matrices: `factor m n min(m, n)` operations."""
+
+    def count(p: object, ins: Avals, outs: Avals) -> float:
+        *_, m, n = ins[0].shape
+        return factor * ins[0].size * min(m, n)
+
+    return count
 
 
 def aval_like(x: NDArray) -> ShapedArray:

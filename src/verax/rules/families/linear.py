@@ -31,6 +31,7 @@ from verax.rules.rows.row import (
     TypeRule,
     Zero,
 )
+from verax.rules.rows.traits import NO_TRAITS, Traits
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -54,6 +55,7 @@ def linear[P: Params](
     operands: int | None = None,
     domains: Sequence[Domain] = (REALS,),
     compiled: bool = False,
+    traits: Traits = NO_TRAITS,
     sharding: ShardingRule[P] | None = None,
 ) -> Row[P]:
     """A row of one result that is linear in its first `operands` operands together.
@@ -74,6 +76,7 @@ def linear[P: Params](
         draw=draw,
         domains=tuple(domains),
         compiled=compiled,
+        traits=traits,
         sharding=sharding,
         terms=partial(SPLITS.linear_terms, count=operands),
     )

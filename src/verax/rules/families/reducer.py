@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, numpy_dtype
@@ -33,6 +33,7 @@ from verax.rules.rows.row import (
     Sample,
     TransposeRule,
 )
+from verax.rules.rows.traits import NO_TRAITS, Traits, each_operand
 from verax.rules.values.array import Array
 from verax.rules.values.axes import beside, without
 from verax.rules.values.kinds import Kind
@@ -71,6 +72,7 @@ def reducer(
     costly: Costly | None = None,
     across: Callable[[DType], bool] = lambda dtype: True,
     kind: UnreducedKind | None = None,
+    traits: Traits = NO_TRAITS,
 ) -> Row[ReduceParams]:
     """A row that folds an operand over some of its dimensions.
 
@@ -93,6 +95,7 @@ def reducer(
         draw=lambda random: draw_reduce(random, accepts),
         domains=(domain,),
         costly=costly,
+        traits=evolve(traits, flops=each_operand),
         sharding=lambda p, avals, outs: split_elsewhere(p, avals, outs, across),
         terms=kind and (lambda p, avals: SPLITS.summed_terms(p, avals, p.axes, kind)),
     )

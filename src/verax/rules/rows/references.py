@@ -20,6 +20,7 @@ from verax.ir.jaxpr import Atom, Params, Source
 from verax.rules.rows.builder import Builder, Staged
 from verax.rules.rows.infer import Uneven
 from verax.rules.rows.row import Engine, MissingRule, NDArray, Row, TypeRule, as_typed
+from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.reference import Ref
@@ -160,6 +161,7 @@ def touching_row[P: RefParams](
         batch=undischarged,
         lower=undischarged,
         sharding=as_typed,
+        traits=Traits(flops=no_flops),
     )
 
 

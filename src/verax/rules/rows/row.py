@@ -36,6 +36,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.bodies import ThreadRule
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, by_platform
+from verax.rules.rows.traits import NO_TRAITS, Traits
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE, Interpreter, interpreting
@@ -266,14 +267,15 @@ class Row[P: Params](Primitive):
     the user's line and what to write. `lower_on` has the rules for platforms on which
     the row lowers differently; `lower` is for the others. `composition(params,
     *operands)` says a row in terms of other primitives. `thread` is for rows that hold
-    programs: it takes transformations through them (`rules.rows.bodies`). Eager calls
-    run in NumPy; those that are `costly` there and all of `compiled` rows run as
-    compiled programs. Where `spelled(params)` gives a jaxpr, its equations run instead,
-    one by one: the row is only a name for them. Rows that are `hosted` are for the host
-    wherever the operands are: eager calls evaluate them there. They raise exceptions,
-    or call functions of the user's, who sees there what he sees around the call: his
-    context variables, and what NumPy does about floating-point errors. A row whose
-    results are not always one array says `multiple_results`.
+    programs: it takes transformations through them (`rules.rows.bodies`). `traits` are
+    facts that passes ask for: what it moves, costs and stores (`rules.rows.traits`).
+    Eager calls run in NumPy; those that are `costly` there and all of `compiled` rows
+    run as compiled programs. Where `spelled(params)` gives a jaxpr, its equations run
+    instead, one by one: the row is only a name for them. Rows that are `hosted` are for
+    the host wherever the operands are: eager calls evaluate them there. They raise
+    exceptions, or call functions of the user's, who sees there what he sees around the
+    call: his context variables, and what NumPy does about floating-point errors. A row
+    whose results are not always one array says `multiple_results`.
     """
 
     __module__ = "verax.extend"
@@ -295,6 +297,7 @@ class Row[P: Params](Primitive):
     draw: Callable[[Random], Sample[P]] | None = None
     domains: tuple[Domain, ...] = (REALS,)
     costly: Costly | None = None
+    traits: Traits = NO_TRAITS
     compiled: bool = False
     spelled: Callable[[P], Jaxpr | None] | None = None
     hosted: bool = False

@@ -38,6 +38,7 @@ from verax.rules.programs.failures import (
     OOBError,
     Site,
 )
+from verax.rules.rows.traits import traits_of
 from verax.rules.values.array import Array
 from verax.transforms.engine.evaluate import literal_value
 from verax.transforms.nans.flags import Kind as Wanted, bad_elements
@@ -196,96 +197,10 @@ CHECKS: Final[Mapping[str, tuple[Check, ...]]] = MappingProxyType(
     }
 )
 """The checks of primitives by name, in order."""
-MOVING: Final = frozenset(
-    [
-        "abs",
-        "all_gather",
-        "all_to_all",
-        "bitcast_convert_type",
-        "broadcast_in_dim",
-        "call_exported",
-        "ceil",
-        "clamp",
-        "complex",
-        "concatenate",
-        "conj",
-        "convert_element_type",
-        "copy",
-        "custom_vjp_linear",
-        "debug_callback",
-        "floor",
-        "imag",
-        "inspect_sharding",
-        "io_callback",
-        "max",
-        "min",
-        "name",
-        "neg",
-        "nextafter",
-        "optimization_barrier",
-        "ppermute",
-        "pure_callback",
-        "random_bits",
-        "real",
-        "reduce_max",
-        "reduce_min",
-        "reduce_precision",
-        "reduce_window_max",
-        "reduce_window_min",
-        "reshape",
-        "rev",
-        "round",
-        "select_and_scatter_add",
-        "select_n",
-        "sharding_constraint",
-        "sign",
-        "slice",
-        "sort",
-        "squeeze",
-        "stop_gradient",
-        "top_k",
-        "transpose",
-        "xla_metadata_value",
-    ]
-)
-"""What makes no NaN of other values: it moves or picks them, or they are the host's."""
-
-
-HEAVY: Final = frozenset(
-    [
-        "cholesky",
-        "conv_general_dilated",
-        "cumlogsumexp",
-        "cummax",
-        "cummin",
-        "cumprod",
-        "cumsum",
-        "dot_general",
-        "eig",
-        "eigh",
-        "fft",
-        "householder_product",
-        "lu",
-        "qr",
-        "reduce_window",
-        "reduce_window_sum",
-        "scatter",
-        "scatter-add",
-        "scatter-max",
-        "scatter-min",
-        "scatter-mul",
-        "scatter-sub",
-        "sort",
-        "svd",
-        "top_k",
-        "triangular_solve",
-    ]
-)
-"""What XLA does not compute a second time as a part of something else."""
 
 
 def checks_of(eqn: Eqn, errors: frozenset[Category]) -> list[Check]:
     """The checks of an equation in these categories, in order."""
-    name = eqn.primitive.name
-    found = CHECKS.get(name, () if name in MOVING else (NAN,))
-    return [c for c in found if c.category in errors and c.applies(eqn)]
+    otherwise = (NAN,) if traits_of(eqn.primitive).makes_nans else ()
+    checks = CHECKS.get(eqn.primitive.name, otherwise)
+    return [c for c in checks if c.category in errors and c.applies(eqn)]

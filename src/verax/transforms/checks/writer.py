@@ -33,10 +33,11 @@ from verax.rules.programs.failures import (
     kinds_of,
 )
 from verax.rules.rows.builder import Builder
+from verax.rules.rows.traits import traits_of
 from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, recall
 from verax.rules.values.state import Context, current_context, interpreting
-from verax.transforms.checks.automatic import HEAVY, Check, checks_of
+from verax.transforms.checks.automatic import Check, checks_of
 from verax.transforms.checks.bodies import bodies_of, with_bodies
 from verax.transforms.checks.errors import (
     NOTHING,
@@ -166,11 +167,12 @@ class Writer:
                 return
         made = builder.copy(eqn, ins)
         self.env += made
-        if eqn.primitive.name in HEAVY:
+        if bodies:
+            return
+        if traits_of(eqn.primitive).stored:
             self.settle()
-        if not bodies:
-            for check in checks_of(eqn, self.errors):
-                self.test(check, eqn, ins, made)
+        for check in checks_of(eqn, self.errors):
+            self.test(check, eqn, ins, made)
 
     def add(self, found: Failure, count: int) -> None:
         """Take over an error, whose numbers are `count` many."""

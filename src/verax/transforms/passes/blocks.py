@@ -36,8 +36,9 @@ from verax.ir.jaxpr import (
     variable,
 )
 from verax.ir.records import ReprMixin
+from verax.rules.rows.traits import Work, traits_of
 from verax.transforms.passes.repeats import Ints, Repeat, Repeats
-from verax.transforms.passes.streams import CHEAP, LIGHT, ROOTS, streams
+from verax.transforms.passes.streams import streams
 
 type Passed = tuple[int, ...]
 """What takes one place in a run: the number of an atom for each of the runs."""
@@ -105,7 +106,7 @@ class Part(ReprMixin):
     @cached_property
     def light(self) -> Marks:
         """Which equations take little time."""
-        return np.array([eqn.primitive.name in LIGHT for eqn in self.eqns], bool)
+        return np.array([traits_of(eqn.primitive).light for eqn in self.eqns], bool)
 
     def operands(self, eqns: Ints) -> list[Passed]:
         """For each operand of equations of one kind, what takes its place."""
@@ -122,9 +123,9 @@ class Part(ReprMixin):
 
 def is_cheap(eqn: Eqn, small: int) -> bool:
     """Whether values are computed again; those of up to `small` elements take more."""
-    name = eqn.primitive.name
-    if name not in ROOTS:
-        return name in CHEAP
+    work = traits_of(eqn.primitive).work
+    if work is not Work.ROOT:
+        return work is Work.CHEAP
     aval = eqn.outvars[0].aval
     return not aval.symbolic and aval.size <= small
 

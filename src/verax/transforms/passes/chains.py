@@ -18,6 +18,8 @@ from typing import Final
 from verax.ir.avals import Shape
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var, equation
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
+from verax.ops.structure.shape import broadcast_in_dim_p
+from verax.rules.rows.traits import Work, traits_of
 from verax.rules.values.memo import pure, recall
 from verax.transforms.engine.dce import variables
 from verax.transforms.passes.outline import with_eqns, with_kept_calls, with_subjaxprs
@@ -36,74 +38,6 @@ LEAST: Final = 1024
 """Elements from which a loop takes longer than what it costs to begin another."""
 ALIVE: Final = 2
 """So many values at most are stored between two loops."""
-
-SLOW: Final = frozenset(
-    [
-        "atan2",
-        "cbrt",
-        "cos",
-        "cosh",
-        "erf",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log1p",
-        "logistic",
-        "pow",
-        "rem",
-        "sin",
-        "sinh",
-        "tan",
-        "tanh",
-    ]
-)
-"""Operations of dozens of instructions."""
-
-ELEMENTWISE: Final = SLOW | frozenset(
-    [
-        "abs",
-        "add",
-        "and",
-        "ceil",
-        "clamp",
-        "convert_element_type",
-        "div",
-        "eq",
-        "floor",
-        "ge",
-        "gt",
-        "integer_pow",
-        "is_finite",
-        "le",
-        "lt",
-        "max",
-        "min",
-        "mul",
-        "ne",
-        "neg",
-        "not",
-        "one_minus_square",
-        "or",
-        "round",
-        "rsqrt",
-        "select_n",
-        "sign",
-        "sqrt",
-        "square",
-        "sub",
-        "xor",
-    ]
-)
-"""What XLA writes into one loop."""
-
-JOINED: Final = frozenset(
-    ["convert_element_type", "integer_pow", "mul", "neg", "one_minus_square", "square"]
-)
-"""What LLVM may join with a sum that follows."""
-
-ASIDE: Final = ELEMENTWISE | {"broadcast_in_dim"}
-"""What may stand among the operations of a chain, on single values."""
 
 type Run = tuple[int, int]
 
@@ -177,12 +111,13 @@ def long_runs(shapes: Sequence[Shape | None]) -> Iterator[Run]:
 
 def shape_of(eqn: Eqn) -> Shape | None:
     """The shape of the loop that an equation is part of; none, or () for one value."""
-    name, aval = eqn.primitive.name, eqn.outvars[0].aval if eqn.outvars else None
-    if aval is None or name not in ASIDE:
+    primitive, aval = eqn.primitive, eqn.outvars[0].aval if eqn.outvars else None
+    spreads = primitive is broadcast_in_dim_p
+    if aval is None or not (spreads or traits_of(primitive).fuses):
         return None
     if aval.size == 1:
         return ()
-    if name == "broadcast_in_dim":
+    if spreads:
         return () if eqn.invars[0].aval.size == 1 else None
     return aval.shape if aval.size >= LEAST else None
 
@@ -205,7 +140,7 @@ class Parts:
     def write(self, found: list[Eqn]) -> int:
         """Add the equations to `found`; how many variables there are then."""
         left = sum(self.chained)
-        slow = sum([eqn.primitive.name in SLOW for eqn in self.eqns])
+        slow = sum([traits_of(eqn.primitive).work is Work.SLOW for eqn in self.eqns])
         length = LONG if slow * SHARE >= left else SHORT
         alive: dict[int, Eqn] = {}
         count, last = 0, self.last
@@ -225,7 +160,7 @@ class Parts:
 
     def may_end(self, alive: Mapping[int, Eqn]) -> bool:
         """Whether a loop may end where these equations have made what is needed."""
-        joined = [eqn.primitive.name in JOINED for eqn in alive.values()]
+        joined = [traits_of(eqn.primitive).fma for eqn in alive.values()]
         return 0 < len(joined) <= ALIVE and not any(joined)
 
     def barrier(self, makers: Sequence[Eqn]) -> Eqn:

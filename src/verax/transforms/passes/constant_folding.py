@@ -28,7 +28,6 @@ from verax.ir.jaxpr import (
     scalar_literal,
 )
 from verax.ir.walk import map_subjaxprs
-from verax.ops.calls.checkpoint import name_p, optimization_barrier_p
 from verax.rules.rows.builder import Builder, rebuilt
 from verax.rules.rows.row import Engine
 from verax.rules.values.memo import pure, recall
@@ -86,13 +85,9 @@ def constants(
     ):
         return ()
     row = engine.rules[eqn.primitive]
-    if row.evaluate is None or row.hosted or eqn.primitive in KEPT:
+    if row.evaluate is None or row.hosted or row.traits.marker:
         return ()
     return computed(engine, eqn.primitive, eqn.params, literals, types)
-
-
-KEPT: frozenset[Primitive] = frozenset({optimization_barrier_p, name_p})
-"""Equations that are there to be seen, by the compiler or by a policy."""
 
 
 def small(aval: ShapedArray, limit: int) -> bool:

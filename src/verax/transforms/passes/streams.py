@@ -9,97 +9,22 @@ function, its operands and results are stored, and that ends::
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
-
-CHEAP: Final = frozenset(
-    [
-        "abs",
-        "add",
-        "and",
-        "broadcast_in_dim",
-        "convert_element_type",
-        "eq",
-        "expand_dims",
-        "ge",
-        "gt",
-        "integer_pow",
-        "iota",
-        "le",
-        "lt",
-        "max",
-        "min",
-        "mul",
-        "ne",
-        "neg",
-        "not",
-        "one_minus_square",
-        "or",
-        "reshape",
-        "select_n",
-        "sign",
-        "square",
-        "squeeze",
-        "sub",
-        "transpose",
-        "xor",
-    ]
-)
-"""What XLA computes again rather than keep it in memory."""
-
-ROOTS: Final = frozenset(["div", "rsqrt", "sqrt"])
-"""What is computed again for small arrays, such as the deviations of rows."""
-
-LIGHT: Final = (
-    CHEAP
-    | ROOTS
-    | {
-        "erf",
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "logistic",
-        "pow",
-        "reduce_max",
-        "reduce_min",
-        "reduce_sum",
-        "slice",
-        "stop_gradient",
-        "tanh",
-    }
-)
-"""What takes little of the time of a block."""
-
-STORES: Final = frozenset(
-    [
-        "cond",
-        "custom_linear_solve",
-        "dot_general",
-        "fft",
-        "ragged_dot_general",
-        "scan",
-        "triangular_solve",
-        "while",
-    ]
-)
-"""What blocks are made around; what is elementwise else is a few loops for XLA."""
-
-INLINED: Final = frozenset(("conv_general_dilated",))
-"""What XLA does best in one function: programs of convolutions take linear time."""
+from verax.rules.rows.traits import Work, traits_of
 
 
 def may_stream(eqns: Sequence[Eqn]) -> bool:
     """Whether there may be several blocks in a program, at a glance."""
-    return sum([eqn.primitive.name in STORES for eqn in eqns]) > 1
+    return sum([traits_of(eqn.primitive).work is Work.BLOCK for eqn in eqns]) > 1
 
 
 def flows(jaxpr: Jaxpr, number: int) -> set[int]:
     """The outputs to which an input flows through cheap equations alone."""
     reached = {number}
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name in CHEAP and reads(eqn.invars, reached):
+        cheap = traits_of(eqn.primitive).work is Work.CHEAP
+        if cheap and reads(eqn.invars, reached):
             reached.update([v.index for v in eqn.outvars])
     return {i for i, atom in enumerate(jaxpr.outvars) if reads((atom,), reached)}
 
@@ -116,8 +41,8 @@ def streams(
 
     `ins` and `outs` are the operands and the results of the calls.
     """
-    names = {eqn.primitive.name for eqn in jaxpr.eqns}
-    if names & INLINED or not names & STORES:
+    works = {traits_of(eqn.primitive).work for eqn in jaxpr.eqns}
+    if Work.WHOLE in works or Work.BLOCK not in works:
         return False
     made = {v.index: i for results in outs for i, v in enumerate(results)}
     for number in range(len(jaxpr.invars)):

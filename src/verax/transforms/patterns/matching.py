@@ -12,16 +12,13 @@ that were found, and must be there to the last param.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 from attrs import frozen
 
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Primitive, Var
 from verax.ir.records import ReprMixin
-from verax.ops.elementwise.arith import add_p, max_p, min_p, mul_p
-from verax.ops.elementwise.bits import and_p, or_p, xor_p
-from verax.ops.elementwise.compare import eq_p, ne_p
+from verax.rules.rows.traits import traits_of
 from verax.rules.values.memo import kept_with
 from verax.rules.values.state import current_context
 from verax.transforms.engine.evaluate import literal_value
@@ -32,10 +29,6 @@ from verax.transforms.patterns.rewrite_rules import (
     retraced,
     skeletons_of,
     sources,
-)
-
-COMMUTATIVE: Final[frozenset[Primitive]] = frozenset(
-    {add_p, mul_p, max_p, min_p, and_p, or_p, xor_p, eq_p, ne_p}
 )
 
 type Bound = Mapping[int, Atom]
@@ -197,7 +190,7 @@ class Unifier(ReprMixin):
         results = zip(wanted.outvars, eqn.outvars, strict=True)
         more = {**bound, **{ours.index: theirs for ours, theirs in results}}
         yield from self.operands(wanted.invars, eqn.invars, more)
-        if eqn.primitive in COMMUTATIVE:
+        if traits_of(eqn.primitive).commutative:
             yield from self.operands(wanted.invars, eqn.invars[::-1], more)
 
     def operands(
