@@ -24,7 +24,6 @@ from verax.backend.lowering.module_writer import Kind, Module, Writer
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import as_dtype, bool_, int32, numpy_dtype
 from verax.ir.jaxpr import Eqn
-from verax.ir.meshes import Layout
 from verax.ops.symbols.expression import FLOORDIV, MAX, MOD, Size, SymbolicDim, Term
 from verax.ops.symbols.parse import parsed_shape
 from verax.ops.symbols.solve import Plan, is_symbolic, solving_plan
@@ -63,6 +62,11 @@ class SymbolicModule(Module):
         sizes = [] if public else list(writer.values.items())
         marks = [(x, f'jax.global_constant = "{name}"') for name, x in sizes]
         return [*super().parameters(writer, public=public), *marks]
+
+    def copy(self, text: str) -> str:
+        """See `Module.copy`: refined for the sizes of each call, so copied for it."""
+        self.copied.pop(text, None)
+        return super().copy(text)
 
     def passed(self, writer: Writer, symbol: str) -> list[Operand]:
         """See `Module.passed`."""
@@ -160,18 +164,6 @@ class SymbolicWriter(Writer):
             has_side_effect="true",
             error_message=f'"{escaped(message)}"',
         )
-
-    def embed(
-        self,
-        text: str,
-        operands: Sequence[Operand],
-        results: Sequence[ShapedArray],
-        ins: Sequence[Layout | None] = (),
-        outs: Sequence[Layout | None] = (),
-    ) -> tuple[Operand, ...]:
-        """See `Emitter.embed`; refined for the sizes of each call, so copied for it."""
-        self.module.copied.pop(text, None)
-        return super().embed(text, operands, results, ins, outs)
 
     def plain(
         self,
