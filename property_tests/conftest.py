@@ -4,6 +4,7 @@ draws are made from.
 
 from property_tests import accelerated
 from property_tests.profiles import (
+    hear_interrupts,
     keep_no_programs,
     load_modules,
     load_profile,
@@ -11,6 +12,7 @@ from property_tests.profiles import (
 )
 
 load_profile()
+hear_interrupts()
 keep_no_programs()
 show_all_frames()
 load_modules()

@@ -8,6 +8,7 @@ The environment variable HYPOTHESIS_PROFILE names the one to use; without it, de
 import importlib
 import os
 import pkgutil
+import signal
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -75,3 +76,13 @@ def show_all_frames() -> None:
     """
     os.environ.setdefault("VERAX_TRACEBACK_FILTERING", "off")
     verax.config.update("traceback_filtering", "off")
+
+
+def hear_interrupts() -> None:
+    """Let SIGINT arrive in this process and in those that tests start.
+
+    A shell starts jobs in the background with that signal ignored, and what they start
+    inherits it, so that tests of Ctrl-C would wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

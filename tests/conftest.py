@@ -1,11 +1,17 @@
-"""What every example test shares: the Hypothesis profile, no programs on disk, and
-tracebacks with all frames.
+"""What every example test shares: the Hypothesis profile, no programs on disk,
+tracebacks with all frames, and Ctrl-C.
 """
 
 from property_tests import accelerated
-from property_tests.profiles import keep_no_programs, load_profile, show_all_frames
+from property_tests.profiles import (
+    hear_interrupts,
+    keep_no_programs,
+    load_profile,
+    show_all_frames,
+)
 
 load_profile()
+hear_interrupts()
 keep_no_programs()
 show_all_frames()
 

@@ -83,7 +83,10 @@ def test_a_signal_ends_all(number: signal.Signals, tmp_path: Path) -> None:
         assert launcher.stdout is not None
         started = [int(launcher.stdout.readline().split()[1]) for _ in range(2)]
         launcher.send_signal(number)
-        _, errors = launcher.communicate(timeout=SECONDS)
+        try:
+            _, errors = launcher.communicate(timeout=SECONDS)
+        finally:
+            launcher.kill()
     assert launcher.returncode == 128 + number
     assert "Traceback" not in errors
     for process in started:
