@@ -540,7 +540,7 @@ def test_loops_and_choices() -> None:
     def f(x: Any) -> Any:
         y, ys = lax.scan(lambda c, _: (vnp.sin(c), c.sum(1)), x, None, 3)
         z = lax.fori_loop(0, 2, lambda _, c: c * 2, y)
-        found = lax.cond(z.sum() > 0, lambda z: z + 1, lambda z: -z, z)
+        found = lax.cond(z.sum() > -1, lambda z: z + 1, lambda z: -z, z)
         return verax.checkpoint(vnp.cos)(found), ys
 
     found, rows = verax.jit(f)(x)
