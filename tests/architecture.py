@@ -28,6 +28,7 @@ from tests.parsed import (
     functions,
     imports,
 )
+from tests.primitive_lists import check_primitive_lists
 
 FLOORS = {"ir": 0, "rules": 1, "ops": 2, "transforms": 3, "backend": 4, "api": 5}
 FRONTENDS = 6
@@ -347,6 +348,7 @@ CHECKS: tuple[Check, ...] = (
     check_any,
     check_memos,
     check_reprs,
+    check_primitive_lists,
     check_sizes,
     check_docstrings,
 )

@@ -28,6 +28,7 @@ from tests.architecture import (
 from tests.layout import ORDER, PACKAGE_FILES
 from tests.module_state import check_module_state
 from tests.parsed import Module, Violation
+from tests.primitive_lists import check_primitive_lists
 
 SOURCE = Path(__file__).parent.parent / "src" / "verax"
 
@@ -75,6 +76,54 @@ ALLOWED: dict[str, str] = {
     ),
     "class-methods src/verax/rules/values/array.py Array": (
         "NumPy's arrays have that many methods; each is one line"
+    ),
+    "primitives src/verax/experimental/jet/closed_forms.py CLOSED": (
+        "a transformation's table of rules: the series of each function"
+    ),
+    "primitives src/verax/experimental/sparse/rules.py RULES": (
+        "a transformation's table of rules: what becomes of sparse operands"
+    ),
+    "primitives src/verax/transforms/checks/automatic.py CHECKS": (
+        "a transformation's table of rules: which operands are checked, and how"
+    ),
+    "primitives src/verax/transforms/passes/key_reuse.py KNOWN": (
+        "an analysis's table of rules: which operands are keys that are used up"
+    ),
+    "primitives src/verax/transforms/passes/key_reuse.py SPECIAL": (
+        "an analysis's table of rules: signatures that depend on params"
+    ),
+    "primitives src/verax/transforms/references/discharge.py TOUCH": (
+        "a transformation's table of rules: what becomes of reads and writes"
+    ),
+    "primitives src/verax/transforms/references/remembered.py CUSTOM": (
+        "a transformation's table of rules: functions with rules of the user's own"
+    ),
+    "primitives src/verax/transforms/tables/control.py CONTROL": (
+        "a public table of rules, to which users add their own"
+    ),
+    "primitives src/verax/transforms/tables/control.py INSIDE": (
+        "a public table of rules, to which users add their own"
+    ),
+    "primitives src/verax/lax/reducing.py MONOIDS": (
+        "from the function that lax.reduce is given to the row that does it"
+    ),
+    "primitives src/verax/lax/reducing.py WINDOWS": (
+        "from the function that lax.reduce_window is given to the row that does it"
+    ),
+    "primitives src/verax/numpy/arguments/elementwise_call.py LOGICAL": (
+        "from a row to the one that means the same for booleans"
+    ),
+    "primitives src/verax/rewrites/guards.py has_maximum": (
+        "the pattern that one rule looks for, as those of rules are"
+    ),
+    "primitives src/verax/rewrites/guards.py bounded": (
+        "the pattern that one rule looks for, as those of rules are"
+    ),
+    "primitives src/verax/explorer/rows/operation_costs.py PICKED": (
+        "names of StableHLO and HLO, some of which primitives share"
+    ),
+    "primitives src/verax/random/many.py FACTORS": (
+        "methods that an argument chooses, under NumPy's names"
     ),
 }
 
@@ -367,6 +416,50 @@ def test_repr_made_by_attrs_is_found(mark: str) -> None:
     assert messages(check_reprs, planted(api__jit=own)) == []
     shared = "@frozen(repr=False)\nclass Place(ReprMixin):\n    line: int\n"
     assert messages(check_reprs, planted(api__jit=shared)) == []
+
+
+ROWS = """
+sin_p = elementwise("sin", np.sin)
+cos_p: Row[NoParams] = evolve(elementwise("cos", np.cos), costly=large)
+exp_p = elementwise("exp", np.exp, lower=stablehlo("exponential"))
+"""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'CHEAP = frozenset(["sin", "cos", "exp"])',
+        'def is_cheap(name):\n    return name in ("sin", "cos", "exp", "more")',
+        'CHEAP: Final = "sin cos exp"',
+        'FLOPS = {"sin": 20, "cos": 20, "exp": 10}',
+        "CHEAP = {sin_p, trig.cos_p}",
+        "FLOPS = {sin_p: 20, cos_p: 20}",
+    ],
+)
+def test_list_of_primitives_is_found(source: str) -> None:
+    modules = planted(ops__trig=ROWS, transforms__passes__streams=source)
+    (violation,) = check_primitive_lists(modules)
+    assert violation.symbol in ("CHEAP", "FLOPS", "is_cheap")
+    for home in ("ops__more", "jax__views", "verify__laws"):
+        assert (
+            messages(check_primitive_lists, planted(ops__trig=ROWS, **{home: source}))
+            == []
+        )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'WORDS = ("sin", "cos")',
+        'FUNCTIONS = "sin cos exp sum mean std var"',
+        "def pair(x):\n    return sin_p, x",
+        "POINTERS = (ctypes.c_void_p, ctypes.c_char_p)",
+        "is_sine = eqn.primitive is sin_p",
+    ],
+)
+def test_few_primitives_are_no_list(source: str) -> None:
+    modules = planted(ops__trig=ROWS, transforms__passes__streams=source)
+    assert messages(check_primitive_lists, modules) == []
 
 
 def test_sizes_at_the_limit_pass_and_beyond_it_are_found() -> None:

@@ -753,3 +753,12 @@ def test_programs_are_typed_and_keep_their_values(
     for found in (verax.jit(f)(*args), f(*args)):
         assert str(found.aval) == wanted
         assert np.allclose(found, plain, atol=1e-4)
+
+
+def test_spmd_axis_name_may_say_what_types_say() -> None:
+    x = split("x", "y")
+    mapped = verax.vmap(vnp.sin, spmd_axis_name="x")
+    assert str(verax.jit(mapped)(x).aval) == "f32[8@x,8@y]"
+    other = verax.vmap(vnp.sin, spmd_axis_name="y")
+    with pytest.raises(ValueError, match="Only one of spmd_axis_name"):
+        other(x)

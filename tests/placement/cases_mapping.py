@@ -235,3 +235,25 @@ def test_references_in_shard_map() -> None:
     f = verax.shard_map(body, mesh=mesh, in_specs=(P(), P("i")), out_specs=P("i"))
     with pytest.raises(TypeError, match="which all devices have alike, cannot hold"):
         f(verax.new_ref(vnp.zeros(2)), x)
+
+
+AUTO = verax.make_mesh((8,), ("m",), axis_types=(AxisType.Auto,))
+
+
+@pytest.mark.parametrize("staged", [verax.jit, lambda f: f])
+def test_derivatives_of_linear_maps_lie_on_the_mesh(staged: Any) -> None:
+    f = staged(
+        verax.shard_map(lambda x: 2 * x, mesh=AUTO, in_specs=P("m"), out_specs=P("m"))
+    )
+    x = np.arange(8, dtype=np.float32)
+    gradient = verax.grad(lambda x: f(x).sum())(x)
+    assert gradient.sharding == NamedSharding(AUTO, P("m"))
+    assert verax.linearize(f, x)[1](x).sharding == NamedSharding(AUTO, P("m"))
+    assert np.array_equal(gradient, np.full(8, 2.0))
+
+
+def test_derivatives_of_constraints_lie_on_the_mesh() -> None:
+    place = NamedSharding(AUTO, P("m"))
+    f = lambda x: (lax.with_sharding_constraint(x, place) * 3).sum()  # noqa: E731
+    assert verax.grad(f)(np.ones(8, np.float32)).sharding == place
+    assert verax.grad(verax.jit(f))(np.ones(8, np.float32)).sharding == place

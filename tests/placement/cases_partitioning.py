@@ -448,3 +448,10 @@ def test_a_batch_of_foreign_calls_stays_where_it_is() -> None:
                 NamedSharding(MESH, P("x")), found.ndim
             )
         assert "all-gather" not in f.lower(x).compile().as_text()
+
+
+def test_the_devices_of_a_map_compute_the_function_itself() -> None:
+    f = by_parts(vnp.sin, vnp.cos, "... i -> ... i")
+    mapped = verax.shard_map(f, mesh=MESH, in_specs=P("x", "y"), out_specs=P("x", "y"))
+    for run in (mapped, verax.jit(mapped)):
+        np.testing.assert_allclose(run(VALUES), np.sin(VALUES), atol=1e-6)

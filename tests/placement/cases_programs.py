@@ -209,8 +209,6 @@ def test_constraints_outside_a_trace_move_arrays() -> None:
     assert out.sharding == sharded("x")
     with pytest.raises(ValueError, match="not a multiple"):
         with_sharding_constraint(np.ones(3), sharded("x"))
-    with pytest.raises(ValueError, match="not a multiple"):
-        verax.jit(lambda x: with_sharding_constraint(x, sharded("x")))(np.ones(3))
 
 
 def test_shardings_of_a_jit_inside_a_jit_are_constraints() -> None:
@@ -231,6 +229,20 @@ def test_captured_arrays_keep_their_sharding() -> None:
     out = f(1.0)
     assert out.sharding == sharded("x", "y")
     np.testing.assert_allclose(out, VALUES + 1)
+
+
+def test_constraints_that_do_not_split_evenly() -> None:
+    place = NamedSharding(MESH, P(("x", "y")))
+
+    def f(x: Any) -> Any:
+        return vnp.cumsum(vnp.sin(with_sharding_constraint(x, place)))
+
+    x = np.arange(7, dtype=np.float32)
+    assert np.allclose(verax.jit(f)(x), np.cumsum(np.sin(x)), atol=1e-5)
+    gradient = verax.jit(verax.grad(lambda x: f(x)[-1]))(x)
+    assert np.allclose(gradient, np.cos(x), atol=1e-5)
+    with pytest.raises(ValueError, match="cannot be split evenly"):
+        with_sharding_constraint(x, place)
 
 
 def test_outputs_that_cannot_be_split_evenly_are_whole() -> None:

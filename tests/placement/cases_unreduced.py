@@ -361,3 +361,19 @@ def test_gradients_of_stacked_layers_are_unreduced() -> None:
         found = verax.jit(verax.grad(loss))(ws, x)
         assert str(found.aval) == "f32[2,4,4]{U:x}"
         assert np.allclose(np.asarray(found), plain, rtol=1e-4)
+
+
+def test_only_explicit_axes_are_unreduced_outside_of_a_map() -> None:
+    mesh = verax.make_mesh((2,), ("m",), (AxisType.Auto,))
+    for spec in (P(unreduced={"m"}), P(reduced={"m"})):
+        f = verax.shard_map(
+            lambda x: x, mesh=mesh, in_specs=P("m"), out_specs=spec, check_vma=False
+        )
+        with pytest.raises(ValueError, match="all of type `Explicit`"):
+            f(np.arange(4.0))
+
+
+def test_what_is_not_linear_has_no_rule_for_terms() -> None:
+    x = lying(P(unreduced={"x"}))
+    with verax.set_mesh(MESH), pytest.raises(NotImplementedError, match="rule for sin"):
+        vnp.sin(x)

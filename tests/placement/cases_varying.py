@@ -595,3 +595,107 @@ def test_loops_of_users_say_themselves_what_varies() -> None:
 
     with pytest.raises(TypeError, match="pcast"):
         over(body, P("m"), P("m"))(vnp.arange(4.0))
+
+
+# ---------------------------------------------------------------- rules and structs
+
+
+def summed_in_rules(collective: Callable[[Any], Any]) -> Any:
+    """A function without collectives, with one in both of its rules."""
+    f = verax.custom_vjp(vnp.tan)
+    f.defvjp(
+        lambda x: (collective(x), x),
+        lambda x, ct: (vnp.cos(x) * collective(ct),),
+    )
+    return f
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, verax.checkpoint, verax.jit])
+@pytest.mark.parametrize("check", [True, False])
+def test_collectives_of_rules_alone_where_no_operand_varies(
+    wrapped: Callable[..., Any], check: bool
+) -> None:
+    f = wrapped(summed_in_rules(lambda x: lax.pmean(x, "m")))
+    g = over(lambda x: f(x) ** 2, P(), P(), check_vma=check)
+    x = vnp.arange(4.0)
+    near(verax.grad(lambda x: g(x).sum())(x), 2 * x * vnp.cos(x))
+    near(g(x), vnp.tan(x) ** 2)
+
+
+def test_collectives_of_rules_alone_under_vmap() -> None:
+    f = summed_in_rules(lambda x: lax.psum(x, "i") / 5)
+    x, z = vnp.arange(3.0), vnp.arange(5.0)
+
+    def loss(x: Any) -> Any:
+        return vnp.sum(verax.vmap(lambda z: f(x) * z, axis_name="i")(z))
+
+    near(verax.grad(loss)(x), 10 * vnp.cos(x))
+
+
+def test_the_identity_whose_cotangents_are_summed() -> None:
+    f: Any = verax.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, ct: (lax.psum(ct, "m"),))
+    g = over(lambda x, w: f(x) * w, (P(), P("m")), P("m"), check_vma=False)
+    w = vnp.arange(8.0)
+    near(verax.grad(lambda x: g(x, w).sum())(vnp.ones(1)), [N * w.sum()])
+
+
+def test_a_forward_rule_with_a_collective_alone() -> None:
+    f: Any = verax.custom_jvp(lambda x: x * 2)
+    f.defjvp(lambda xs, ts: (xs[0] * 2, 2 * lax.pmean(ts[0], "m")))
+    x = vnp.arange(3.0)
+    near(verax.jvp(over(f, P(), P()), (x,), (x,)), (2 * x, 2 * x))
+
+
+def test_structs_say_what_varies() -> None:
+    def body(w: Any, x: Any) -> Any:
+        found = verax.eval_shape(lambda w, x: (w * x).sum(), w, x)
+        assert found.manual_axis_type == ManualAxisType(varying={"m"})
+        assert verax.eval_shape(lambda w: w, w).manual_axis_type is None
+        assert verax.eval_shape(lambda y: y * 2, found).manual_axis_type
+        like = verax.ShapeDtypeStruct.like(x)
+        assert like.manual_axis_type == ManualAxisType(varying={"m"})
+        for one in (lax.full_like(found, 1), vnp.ones_like(found)):
+            assert verax.typeof(one).vma == {"m"}
+        _, pull = verax.vjp(lambda x: (w * x).sum(), x)
+        return pull(lax.full_like(found, 1))[0]
+
+    near(over(body, (P(), P("m")), P("m"))(2.0, vnp.arange(8.0)), np.full(8, 2.0))
+    assert verax.eval_shape(lambda x: x, vnp.ones(2)).manual_axis_type is None
+
+
+def test_jacobians_inside() -> None:
+    def body(w: Any, x: Any) -> Any:
+        f = lambda x: vnp.sin(x @ w).sum(-1)  # noqa: E731
+        return verax.jacrev(f)(x), verax.jacfwd(f)(x)
+
+    w, x = vnp.arange(6.0).reshape(3, 2), X[:4]
+    with verax.enable_checks(True):
+        backward, forward = over(body, (P(), P("m")), P("m"))(w, x)
+    near(backward, forward)
+    near(backward[:, 0], verax.vmap(verax.grad(lambda x: vnp.sin(x @ w).sum()))(x))
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_map_along_an_explicit_axis_inside_another(checks: bool) -> None:
+    mesh = verax.make_mesh((2, 2, 2), ("x", "y", "z"))
+    values = vnp.arange(32.0).reshape(4, 8)
+
+    def outer(x: Any) -> Any:
+        factor = vnp.sin(verax.sharding.reshard(x, P(None, None)))[0, :1]
+
+        def loss(x: Any) -> Any:
+            inner = verax.smap(
+                lambda b: b * b * factor, in_axes=0, out_axes=0, axis_name="y"
+            )
+            return lax.psum(verax.sharding.reshard(inner(x), P()).sum(), "x")
+
+        return verax.grad(loss)(x)
+
+    with verax.set_mesh(mesh), verax.enable_checks(checks):
+        x = verax.device_put(values, P("x", "y"))
+        f = verax.smap(outer, out_axes=0, axis_name="x")
+        found, again = f(x), verax.jit(f)(x)
+    factors = vnp.repeat(vnp.sin(values[::2, :1]), 2, axis=0)
+    near(found, 2 * values * factors)
+    near(again, found)

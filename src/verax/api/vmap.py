@@ -223,7 +223,7 @@ def engine_of(
     known = engine.axis or BatchAxis(None)
     if not found or not found[0]:
         return engine
-    if known.spmd:
+    if known.spmd and known.spmd != found[0]:
         raise ValueError(
             "Only one of spmd_axis_name or arrays sharded on explicit axes can be "
             f"passed to vmap, but got spmd_axis_name={known.spmd} and mapped "

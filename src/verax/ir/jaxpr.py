@@ -186,6 +186,11 @@ class Params(Record):
         """The axes that collectives name, those in the jaxprs inside."""
         return NO_AXES.union(*(inner.named_axes for inner in self.subjaxprs()))
 
+    @property
+    def rule_axes(self) -> frozenset[str]:
+        """The axes that rules may name which are traced once they are needed."""
+        return NO_AXES.union(*(inner.rule_axes for inner in self.subjaxprs()))
+
 
 @frozen(eq=False, repr=False)
 class NoParams(Params):
@@ -616,6 +621,13 @@ class Jaxpr(ProgramMembers):
         """Every axis that a collective names, those in nested jaxprs included."""
         return NO_AXES.union(
             *(e.params.named_axes for e in self.eqns if e.params is not NO_PARAMS)
+        )
+
+    @cached_property
+    def rule_axes(self) -> frozenset[str]:
+        """Every axis that a rule inside may name which is not traced yet."""
+        return NO_AXES.union(
+            *(e.params.rule_axes for e in self.eqns if e.params is not NO_PARAMS)
         )
 
     @cached_property

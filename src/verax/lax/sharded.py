@@ -10,6 +10,7 @@ from typing import Any
 
 from verax.api.parallel.device_put import with_sharding_constraint
 from verax.api.sharding_args import as_place
+from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.ir.dtypes import DTypeLike
 from verax.ir.meshes import says_nothing
 from verax.numpy.creation.creation import made
@@ -143,7 +144,8 @@ def full_like(
     Raises:
         TypeError: the value has dimensions, or does not fit the dtype.
     """
-    args = x, fill_value, dtype, shape
+    like = struct_aval(x) if isinstance(x, ShapeDtypeStruct) else x
+    args = like, fill_value, dtype, shape
     found = laid_out("full_like", sharding, create.full_like, *args)
     return as_split(found, x, None) if says_nothing(sharding) else found
 

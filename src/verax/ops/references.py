@@ -5,6 +5,7 @@ They stand a floor below, since references are made of them::
     get_ref a        set_ref a b        new_ref b        freeze a
 """
 
-from verax.rules.rows.references import TOUCHING as ROWS
+from verax.rules.rows.references import freeze_p, get_ref_p, new_ref_p, set_ref_p
+from verax.rules.rows.row import Rows
 
-__all__ = ["ROWS"]
+ROWS: Rows = (get_ref_p, set_ref_p, new_ref_p, freeze_p)

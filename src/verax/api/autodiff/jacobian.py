@@ -19,6 +19,7 @@ from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float
 from verax.ops.elementwise import arith, compare, convert
 from verax.ops.structure import create, shape
+from verax.ops.structure.casts import varying
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.typed import check_callable
@@ -131,7 +132,10 @@ def check_jacobian_output(
 
 
 def basis(leaves: Sequence[Any]) -> tuple[list[Array], int]:
-    """The standard basis of all leaves together, stacked by leaf, and its size."""
+    """The standard basis of all leaves together, stacked by leaf, and its size.
+
+    It varies along the axes of an enclosing `shard_map` along which the leaf does.
+    """
     avals = [aval_of(leaf) for leaf in leaves]
     total = sum(aval.size for aval in avals)
     vectors, offset = [], 0
@@ -141,6 +145,8 @@ def basis(leaves: Sequence[Any]) -> tuple[list[Array], int]:
         own = arith.add(create.broadcasted_iota("int32", sizes, 1), offset)
         due = aval.tangent()
         eye = convert.convert(compare.eq(place, own), due.dtype, due.weak_type)
+        if due.explicit is not None:
+            eye = varying(eye, due.vma, due.explicit.mesh)
         vectors.append(shape.reshape(eye, (total, *aval.shape)))
         offset += aval.size
     return vectors, total

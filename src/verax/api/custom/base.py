@@ -167,6 +167,11 @@ class UserRules(CallRules):
         return super().transient or holds(self.held) or holds(self.positions)
 
     @property
+    def named_axes(self) -> frozenset[str]:
+        """The axes around the call, which the rules may name."""
+        return self.context.axis_names
+
+    @property
     def active(self) -> Mask:
         """The arguments that can have tangents."""
         return tuple([is_inexact(aval.dtype) for aval in self.avals])

@@ -51,6 +51,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
+from verax.ops.custom.base import Remade
 from verax.ops.custom.jvp import (
     CustomJvpParams,
     JvpRule,
@@ -295,7 +296,7 @@ def traced_rule(
 
 
 @frozen(cache_hash=True, repr=False)
-class Shifted(ReprMixin):
+class Shifted(Remade, ReprMixin):
     """A rule that captures nothing, of a function that does."""
 
     rule: JvpRule

@@ -57,6 +57,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
+from verax.ops.custom.base import Remade
 from verax.ops.custom.vjp import (
     CustomVjpParams,
     TracedVjp,
@@ -312,7 +313,7 @@ def traced_backward(rule: UserVjp, nonzero: Mask, given: Mask) -> tuple[Jaxpr, M
 
 
 @frozen(cache_hash=True, repr=False)
-class Shifted(ReprMixin):
+class Shifted(Remade, ReprMixin):
     """Rules that capture nothing, of a function that does."""
 
     rule: VjpRule

@@ -38,6 +38,7 @@ from verax.backend.placement.sharding import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    check_rank,
     is_local,
 )
 from verax.backend.runtime.client import Device
@@ -525,7 +526,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     In a trace this is an equation, which derivatives and `vmap` keep; outside the
     arrays are moved. The axes that it names are `Auto`; but if all axes of the mesh in
-    force are explicit, it asserts what types say already.
+    force are explicit, it asserts what types say already. In a trace the parts need not
+    be of one size.
 
     Raises:
         AssertionError: explicit axes split a leaf otherwise; see `sharding.reshard`.
@@ -545,7 +547,10 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     arrays = [as_array(leaf) for leaf in leaves]
     for array, place in zip(arrays, places, strict=True):
         if place is not None:
-            check_place(place, array, f"{what}: an array")
+            if is_tracing():  # the compiler pads what it cannot split evenly
+                check_rank(place, array.shape, f"{what}: an array {array.aval}")
+            else:
+                check_place(place, array, f"{what}: an array")
             check_explicit(place, array)
     free = tuple([None if p is None or is_said(p) else p for p in places])
     if is_tracing():

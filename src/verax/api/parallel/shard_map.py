@@ -294,9 +294,14 @@ def mapped_axes(mesh: Mesh, names: frozenset[str]) -> tuple[str, ...]:
 
 
 def as_layouts(
-    what: str, mesh: Mesh, axes: Sequence[str], specs: Any, tree: Any
+    what: str, mesh: Mesh, outer: Mesh, axes: Sequence[str], specs: Any, tree: Any
 ) -> list[Parts]:
-    """One spec for each leaf, on the mesh; None is for what nothing splits."""
+    """One spec for each leaf, on the mesh; None is for what nothing splits.
+
+    Raises:
+        ValueError: a value is to be unreduced or reduced along an axis of which types
+            do not speak outside.
+    """
     found = []
     for spec in place_entries(f"shard_map {what}", specs, tree):
         if spec is not None and not isinstance(spec, PartitionSpec):
@@ -304,6 +309,13 @@ def as_layouts(
                 f"shard_map {what} must be made of PartitionSpecs, not {shown(spec)}"
             )
         given = PartitionSpec() if spec is None else spec
+        for kind in ("unreduced", "reduced"):
+            if not getattr(given, kind) <= set(outer.explicit_axes):
+                raise ValueError(
+                    f"{kind} axes in {what} can only be used when the mesh passed to "
+                    "shard_map contains axis names all of type `Explicit`, or these "
+                    f"are: types do not speak of others. Got {given} on {outer}"
+                )
         found.append(layout_of(what, mesh, axes, given))
     return found
 
@@ -357,7 +369,9 @@ class Mapped(ReprMixin):
             traced = trace(self.f, tree, local, "shard_map", describe=describe)
         count = len(traced.jaxpr.outvars)
         outs = traced.out_tree.unflatten(range(count))
-        results = as_layouts("out_specs", self.mesh, self.axes, self.out_specs, outs)
+        results = as_layouts(
+            "out_specs", self.mesh, self.outer, self.axes, self.out_specs, outs
+        )
         program = on_values(traced, leaves, describe)
         out_avals = program.jaxpr.out_avals
         # What references hold at the end lies as what they held before.
@@ -377,7 +391,11 @@ class Mapped(ReprMixin):
         none: tuple[tuple[str, ...], ...] = ((),) * len(program.captured)
         uses = (*none, *[s.axes(a.ndim) for s, a in zip(layouts, avals, strict=True)])
         jaxpr, varying = over_mesh(program.jaxpr, self.mesh, self.axes, uses)
-        found = apply(jaxpr, [*program.captured, *parts])
+        operands = [
+            retyped(as_array(x), v.aval.explicit)
+            for x, v in zip([*program.captured, *parts], jaxpr.invars, strict=True)
+        ]
+        found = apply(jaxpr, operands)
         wholes = [
             self.assembled(x, spread, axes, aval.shape)
             for x, spread, axes, aval in zip(
@@ -469,7 +487,9 @@ class Mapped(ReprMixin):
         """
         specs = tuple(self.in_specs) if type(self.in_specs) is list else self.in_specs
         if not isinstance(specs, Infer):
-            found = as_layouts("in_specs", self.mesh, self.axes, specs, args)
+            found = as_layouts(
+                "in_specs", self.mesh, self.outer, self.axes, specs, args
+            )
         elif set(self.axes) <= set(self.outer.explicit_axes):
             found = [
                 layout_of("in_specs", self.mesh, self.axes, self.spec_of(aval))

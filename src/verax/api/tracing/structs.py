@@ -21,7 +21,7 @@ from verax.backend.placement.sharding import Sharding
 from verax.backend.programs.placement import committed_place
 from verax.ir.avals import AbstractRef, ShapedArray, is_reference
 from verax.ir.dtypes import DType, as_dtype
-from verax.ir.meshes import says_nothing
+from verax.ir.meshes import ManualAxisType, says_nothing
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -63,12 +63,12 @@ def sharding_of(place: Sharding | Format | None) -> Sharding | None:
     return None if says_nothing(found) else found
 
 
-def only_default(struct: object, attribute: "Attribute[Any]", value: object) -> None:
-    """Raise ValueError unless the field has the one value that it has in verax."""
-    if value is not attribute.default:
-        raise ValueError(
-            f"a ShapeDtypeStruct in verax has {attribute.name}={attribute.default}, "
-            f"not {value!r}"
+def check_manual(struct: object, attribute: "Attribute[Any]", value: object) -> None:
+    """Raise TypeError unless the field is a `ManualAxisType` or None."""
+    if not isinstance(value, ManualAxisType | None):
+        raise TypeError(
+            f"the {attribute.name} of a ShapeDtypeStruct must be a "
+            f"verax.sharding.ManualAxisType or None, not {value!r}"
         )
 
 
@@ -86,8 +86,8 @@ def indivisible[T](cls: type[T]) -> type[T]:
 class ShapeDtypeStruct:
     """A shape and a dtype, standing for an array in `eval_shape` and `lower`.
 
-    With `is_ref` it stands for a mutable reference. It has no varying mesh axes:
-    `manual_axis_type` is None.
+    With `is_ref` it stands for a mutable reference. Inside `shard_map`,
+    `manual_axis_type` says along which axes the array varies; None says nothing.
 
     >>> import numpy as np
     >>> ShapeDtypeStruct((2, 3), np.float32).update(dtype=np.int8)
@@ -100,12 +100,16 @@ class ShapeDtypeStruct:
     dtype: Any = field(converter=needed_dtype)
     weak_type: bool = False
     sharding: Sharding | None = field(default=None, kw_only=True, converter=sharding_of)
-    manual_axis_type: None = field(default=None, kw_only=True, validator=only_default)
+    manual_axis_type: ManualAxisType | None = field(
+        default=None, kw_only=True, validator=check_manual
+    )
     is_ref: bool = field(default=False, kw_only=True)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         rest = "" if self.sharding is None else f", sharding={self.sharding}"
+        if self.manual_axis_type is not None:
+            rest += f", manual_axis_type={self.manual_axis_type}"
         rest += ", is_ref=True" if self.is_ref else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{weak}{rest})"
 
@@ -147,6 +151,7 @@ class ShapeDtypeStruct:
             aval.dtype,
             aval.weak_type,
             sharding=place if isinstance(place, Sharding) else None,
+            manual_axis_type=said_of(aval),
         )
 
     def update(self, **changes: Any) -> "ShapeDtypeStruct":
@@ -184,7 +189,19 @@ def struct_of(aval: ShapedArray, place: Sharding | None = None) -> ShapeDtypeStr
     """The struct of a type, which says how explicit mesh axes split it."""
     if place is None and aval.explicit is not None:
         place = cast(Sharding, aval.sharding)
-    return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=place)
+    return ShapeDtypeStruct(
+        aval.shape,
+        aval.dtype,
+        aval.weak_type,
+        sharding=place,
+        manual_axis_type=said_of(aval),
+    )
+
+
+def said_of(aval: ShapedArray) -> ManualAxisType | None:
+    """What a type says of the axes of an enclosing `shard_map`, if anything."""
+    found = aval.manual_axis_type
+    return None if found.empty else found
 
 
 def out_info(traced: Traced) -> Any:
@@ -206,6 +223,8 @@ def struct_aval(x: object) -> ShapedArray:
             aval = aval.with_explicit(x.explicit)
         elif x.sharding is not None and x.sharding.explicit:
             aval = aval.update(sharding=x.sharding)
+        if isinstance(x, ShapeDtypeStruct) and x.manual_axis_type is not None:
+            aval = aval.update_manual_axis_type(x.manual_axis_type)
         ref = x.is_ref if isinstance(x, ShapeDtypeStruct) else type(x) is AbstractRef
         return AbstractRef(aval) if ref else aval
     try:

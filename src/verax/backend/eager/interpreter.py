@@ -21,7 +21,7 @@ from attrs import frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, from_buffer, from_host
 from verax.backend.arrays.placed import put
-from verax.backend.programs.placement import common_place, result_place
+from verax.backend.programs.placement import common_place, meshes_in, result_place
 from verax.backend.runtime.client import Device
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import NARROWED, stored_dtype
@@ -187,10 +187,15 @@ def without_numpy(
     if row.hosted:
         return on_host(engine, row, params, args, outs)
     args = [constant(x) if isinstance(x, Literal) else x for x in args]
-    if is_split(outs):
+    if says_where(params, outs):
         return tuple(run_alone(engine, row, params, avals, args))
     run = asked(alone, params, engine, row, params, avals, STATE.forked)
     return tuple(run(args))
+
+
+def says_where(params: Params, outs: Sequence[ShapedArray]) -> bool:
+    """Whether an operation says itself on which devices its results lie."""
+    return is_split(outs) or bool(meshes_in(params))
 
 
 type Bind = Callable[[Primitive, Params, Sequence[object]], tuple[Array, ...]]
@@ -311,7 +316,7 @@ def launch(
         return None
     avals = [x if isinstance(x, ShapedArray) else array_aval(*x) for x in known]
     _, outs, row, body = asked(planned, params, engine, primitive, params, *avals)
-    if body is not None or row.hosted or is_split(outs):
+    if body is not None or row.hosted or says_where(params, outs):
         return None
     seen = [x if isinstance(x, ShapedArray) else x[:2] for x in known]
     run: Callable[[Sequence[object]], Any] = launched(

@@ -350,11 +350,7 @@ class NamedSharding(Sharding):
         return (*found, *[1] * (ndim - len(found)))
 
     def check(self, shape: Shape, what: Words = "an array") -> None:
-        if len(self.splits) > len(shape):
-            raise ValueError(
-                f"{self.spec} has {len(self.splits)} entries, but {said(what)} of "
-                f"shape {shape} has {len(shape)} dimensions"
-            )
+        check_rank(self, shape, what)
         for i, split in enumerate(self.splits):
             count = prod([self.mesh.shape[name] for name in split or ()])
             if shape[i] % count:
@@ -407,6 +403,15 @@ def check_memory_kind(kind: object, device: Device) -> None:
             f"Could not find memory addressable by device {device.device_kind}. Device "
             f"{device.device_kind} can address the following memory kinds: "
             f"{', '.join(known)}. Got memory kind: {kind}"
+        )
+
+
+def check_rank(place: Sharding, shape: Shape, what: Words = "an array") -> None:
+    """Raise ValueError unless an array of this shape has enough dimensions."""
+    if isinstance(place, NamedSharding) and len(place.splits) > len(shape):
+        raise ValueError(
+            f"{place.spec} has {len(place.splits)} entries, but {said(what)} of "
+            f"shape {shape} has {len(shape)} dimensions"
         )
 
 

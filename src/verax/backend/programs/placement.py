@@ -34,7 +34,7 @@ from verax.backend.placement.sharding import (
 from verax.backend.runtime.client import Device, default_client, local_devices
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.consts import Slot
-from verax.ir.jaxpr import Jaxpr, Literal
+from verax.ir.jaxpr import Jaxpr, Literal, Params
 from verax.ir.meshes import MeshAxes, MeshType, says_nothing, terms_of
 from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
@@ -127,10 +127,7 @@ def facts(jaxpr: Jaxpr) -> Facts:
     meshes = []
     typed = [v.aval.explicit for v in jaxpr.invars if v.aval.explicit is not None]
     for _, eqn in walk(jaxpr):
-        if isinstance(eqn.params, ShardingParams):
-            meshes.append(eqn.params.layout.mesh)
-        elif isinstance(eqn.params, CallbackParams) and eqn.params.mesh is not None:
-            meshes.append(eqn.params.mesh)
+        meshes += own_meshes(eqn.params)
         for var in eqn.outvars:
             if var.aval.explicit is not None:
                 typed.append(var.aval.explicit)
@@ -141,6 +138,21 @@ def facts(jaxpr: Jaxpr) -> Facts:
     ]
     named = dict.fromkeys([explicit.mesh for explicit in typed])
     return tuple(dict.fromkeys(meshes)), tuple(consts), tuple(named)
+
+
+def own_meshes(params: Params) -> list[MeshAxes]:
+    """The mesh over which an operation itself is, if it names one."""
+    if isinstance(params, ShardingParams):
+        return [params.layout.mesh]
+    if isinstance(params, CallbackParams) and params.mesh is not None:
+        return [params.mesh]
+    return []
+
+
+def meshes_in(params: Params) -> list[MeshAxes]:
+    """The meshes that an operation, or the programs inside it, name."""
+    inside = [recall(facts, jaxpr, jaxpr)[0] for jaxpr in params.subjaxprs()]
+    return [*own_meshes(params), *[mesh for found in inside for mesh in found]]
 
 
 def mesh_of(axes: MeshAxes) -> Mesh:

@@ -60,6 +60,7 @@ from verax.ops.custom.vjp import custom_vjp_call_p
 from verax.ops.table import PRIMITIVES
 from verax.rules.programs.derived import composite
 from verax.rules.rows.row import Row
+from verax.rules.rows.traits import traits_of
 from verax.rules.values.array import Array
 
 type Evaluate = Callable[..., list[Any]]
@@ -89,16 +90,18 @@ class Rules(ReprMixin):
         return evolve(self, rules=self.rules.update(more))
 
     def rule(self, primitive: Primitive) -> Rule:
-        """The rule of a primitive.
+        """The rule of a primitive; that of an elementwise one may follow from its row.
 
         Raises:
             NotImplementedError: there is none.
         """
-        found = self.rules.get(primitive)
-        if found is not None:
-            return found
-        name = primitive.name
-        if name in DENSE:
+        rule = self.rules.get(primitive)
+        if rule is not None:
+            return rule
+        name, traits = primitive.name, traits_of(primitive)
+        if isinstance(primitive, Row) and (traits.additive or traits.keeps_zero):
+            return on_data(primitive, linear=traits.additive)
+        if traits.keeps_zero is False:
             raise NotImplementedError(
                 f"sparse rule for {name} is not implemented because it would result in "
                 "dense output. If this is your intent, use sparse.todense() to convert "
@@ -392,46 +395,8 @@ def todense_rule(evaluate: Evaluate, params: Params, x: Any) -> list[Any]:
     return [x.todense()]
 
 
-ADDITIVE: Final = (
-    "convert_element_type copy imag neg real reduce_precision stop_gradient name"
-)
-ZERO_TO_ZERO: Final = (
-    "abs asin asinh atan atanh bessel_i1e cbrt ceil conj erf erf_inv expm1 floor "
-    "log1p round sign sin sinh sqrt square tan tanh"
-)
-DENSE: Final = frozenset(
-    [
-        "acos",
-        "acosh",
-        "bessel_i0e",
-        "cos",
-        "cosh",
-        "digamma",
-        "erfc",
-        "exp",
-        "exp2",
-        "lgamma",
-        "log",
-        "log2",
-        "logistic",
-        "not",
-        "rsqrt",
-        "is_finite",
-    ]
-)
-"""Functions that do not map zero to zero."""
-
-
 RULES: Final = Rules(
     {
-        **{
-            PRIMITIVES[name]: on_data(PRIMITIVES[name], linear=True)
-            for name in ADDITIVE.split()
-        },
-        **{
-            PRIMITIVES[name]: on_data(PRIMITIVES[name], linear=False)
-            for name in ZERO_TO_ZERO.split()
-        },
         PRIMITIVES["add"]: add_rule,
         PRIMITIVES["sub"]: sub_rule,
         PRIMITIVES["mul"]: mul_rule,

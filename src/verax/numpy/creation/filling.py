@@ -8,6 +8,7 @@ scalar and a broadcast::
 
 import numpy as np
 
+from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.arrays.placed import at_home, fresh, put
 from verax.ir.avals import Shape, ShapedArray
@@ -259,9 +260,11 @@ def as_split(x: Array, a: object, place: Placement) -> Array:
     """
     if place is not None:
         return x
-    if not isinstance(a, Array):
+    if not isinstance(a, Array | ShapeDtypeStruct):
         return at_home(x)
-    alike, explicit = x.shape == a.shape, a.aval.explicit
+    alike, explicit = x.shape == a.shape, struct_aval(a).explicit
+    if isinstance(a, ShapeDtypeStruct) and isinstance(x, ConcreteArray):
+        return at_home(x)
     if isinstance(a, ConcreteArray) and isinstance(x, ConcreteArray):
         split = explicit is not None and alike
         fits = alike or (explicit is None and a.sharding.is_fully_replicated)

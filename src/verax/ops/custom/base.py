@@ -8,6 +8,7 @@ user's rule, and the other columns are those of the function::
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Protocol
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
@@ -36,6 +37,25 @@ from verax.rules.values.array import Array
 
 SHORT = 2
 """Equations up to which a function is lowered in place and not as a function."""
+
+
+class NamesAxes(Protocol):
+    """A rule, and the axes that its program may name once it is traced."""
+
+    @property
+    def named_axes(self) -> frozenset[str]: ...
+
+
+class Remade:
+    """A rule that is made of another, `rule`: it names no other axes."""
+
+    __slots__ = ()
+    rule: NamesAxes
+
+    @property
+    def named_axes(self) -> frozenset[str]:
+        """The axes that the rule may name."""
+        return self.rule.named_axes
 
 
 def custom_row[P: NamedCall](

@@ -19,7 +19,12 @@ from verax.ir.jaxpr import Aside, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall, jit_p, rule_call
 from verax.ops.core import CORE
-from verax.ops.custom.base import custom_row, derivative_in_captured, with_captured
+from verax.ops.custom.base import (
+    Remade,
+    custom_row,
+    derivative_in_captured,
+    with_captured,
+)
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.trig import cos, sin
 from verax.rules.families.elementwise import SHAPES
@@ -35,6 +40,11 @@ class JvpRule(Protocol):
     """A user's rule as a value: equal rules give equal jaxprs."""
 
     def __hash__(self) -> int: ...
+    @property
+    def named_axes(self) -> frozenset[str]:
+        """The axes that the rule may name."""
+        ...
+
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """(captured, operands, nonzero tangents) to (results, nonzero tangents).
 
@@ -61,6 +71,11 @@ class TracedJvp(Aside):
     nonzero: Mask
     out_nonzero: Mask
 
+    @property
+    def named_axes(self) -> frozenset[str]:
+        """See `JvpRule.named_axes`."""
+        return self.jaxpr.named_axes
+
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """See `JvpRule.pushed`: tangents that are zero are written as zeros."""
         if nonzero == self.nonzero:
@@ -70,7 +85,7 @@ class TracedJvp(Aside):
 
 
 @frozen(cache_hash=True, repr=False)
-class BatchedJvp(ReprMixin):
+class BatchedJvp(Remade, ReprMixin):
     """A rule over `size` elements; tangents are batched as what they belong to."""
 
     engine: Engine = field(repr=False)
@@ -90,7 +105,7 @@ class BatchedJvp(ReprMixin):
 
 
 @frozen(cache_hash=True, repr=False)
-class PrunedJvp(ReprMixin):
+class PrunedJvp(Remade, ReprMixin):
     """A rule of which only the results that `used` marks are requested."""
 
     engine: Engine = field(repr=False)
@@ -112,6 +127,10 @@ class CustomJvpParams(NamedCall):
     captured: int
     jaxpr: Jaxpr
     rule: TracedJvp | JvpRule
+
+    @property
+    def rule_axes(self) -> frozenset[str]:
+        return self.rule.named_axes | super().rule_axes
 
 
 def settled(rule: JvpRule, base: JvpRule) -> JvpRule:

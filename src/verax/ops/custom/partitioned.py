@@ -12,7 +12,7 @@ from attrs import frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.calls.call import NamedCall
+from verax.ops.calls.call import NamedCall, jit_p, rule_call
 from verax.ops.custom.base import custom_row, lower_body
 from verax.rules.rows.emitter import Emitter, Operand, Partitioner
 from verax.rules.rows.row import (
@@ -94,13 +94,21 @@ def transpose_refused(
     )
 
 
-def batch_refused(
+def batch_partitioned(
     engine: Engine,
     p: PartitioningParams,
     size: int,
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """Inside `shard_map` the function, which each device computes for itself.
+
+    Raises:
+        MissingRule: the elements are not those of devices.
+    """
+    if engine.axis is not None and engine.axis.of_parts:
+        jaxpr, out_axes = engine.batch(p.jaxpr, size, tuple(axes))
+        return jit_p.bind(rule_call(p.name, jaxpr), *args), out_axes
     raise refused(
         p,
         "vmap",
@@ -114,7 +122,7 @@ custom_partitioning_p: Row[PartitioningParams] = custom_row(
     PartitioningParams,
     jvp=jvp_refused,
     transpose=transpose_refused,
-    batch=batch_refused,
+    batch=batch_partitioned,
     lower=lower_partitioned,
 )
 ROWS: Rows = (custom_partitioning_p,)

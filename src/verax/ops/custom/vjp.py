@@ -21,6 +21,7 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall, jit_p, rule_call
 from verax.ops.calls.subjaxprs import positions
 from verax.ops.custom.base import (
+    Remade,
     custom_row,
     derivative_in_captured,
     known_residuals,
@@ -56,6 +57,11 @@ class VjpRule(Protocol):
     """A user's pair of rules as a value: equal rules give equal jaxprs."""
 
     def __hash__(self) -> int: ...
+    @property
+    def named_axes(self) -> frozenset[str]:
+        """The axes that the rule may name."""
+        ...
+
     def forward(self, nonzero: Mask) -> Jaxpr:
         """(captured, operands) to (results, residuals)."""
         ...
@@ -81,6 +87,11 @@ class TracedVjp(Aside):
     active: Mask
     out_nonzero: Mask
 
+    @property
+    def named_axes(self) -> frozenset[str]:
+        """See `VjpRule.named_axes`."""
+        return self.first.named_axes | self.second.named_axes
+
     def forward(self, nonzero: Mask) -> Jaxpr:
         """See `VjpRule.forward`."""
         return self.first
@@ -94,7 +105,7 @@ class TracedVjp(Aside):
 
 
 @frozen(cache_hash=True, repr=False)
-class BatchedVjp(ReprMixin):
+class BatchedVjp(Remade, ReprMixin):
     """Rules over `size` elements; cotangents of what is not batched are summed."""
 
     engine: Engine = field(repr=False)
@@ -127,7 +138,7 @@ class BatchedVjp(ReprMixin):
 
 
 @frozen(cache_hash=True, repr=False)
-class PrunedVjp(ReprMixin):
+class PrunedVjp(Remade, ReprMixin):
     """Rules of a function of which only the results that `used` marks are used."""
 
     engine: Engine = field(repr=False)
@@ -149,7 +160,7 @@ class PrunedVjp(ReprMixin):
 
 
 @frozen(cache_hash=True, repr=False)
-class BatchedLinear(ReprMixin):
+class BatchedLinear(Remade, ReprMixin):
     """The backward rule of a derivative that is batched after it was taken.
 
     Results are batched in front, residuals and tangents as they are given.
@@ -189,6 +200,10 @@ class CustomVjpParams(NamedCall):
         refs = [i for i, v in enumerate(self.jaxpr.invars) if is_reference(v)]
         return self.jaxpr.effects.union([RefEffect(HOLD, index=i) for i in refs])
 
+    @property
+    def rule_axes(self) -> frozenset[str]:
+        return self.rule.named_axes | super().rule_axes
+
 
 @frozen(eq=False, repr=False)
 class CustomLinearParams(Params):
@@ -208,6 +223,10 @@ class CustomLinearParams(Params):
     active: Mask
     out_avals: tuple[ShapedArray, ...]
     rule: TracedVjp | VjpRule
+
+    @property
+    def rule_axes(self) -> frozenset[str]:
+        return self.rule.named_axes
 
 
 def settled(

@@ -63,7 +63,7 @@ neg_p = elementwise(
     lower=stablehlo("negate"),
     accepts=NUMBER,
     terms=SPLITS.linear_terms,
-    traits=Traits(Work.CHEAP, fma=True, makes_nans=False),
+    traits=Traits(Work.CHEAP, fma=True, makes_nans=False, additive=True),
 )
 add_p = elementwise(
     "add",
@@ -213,7 +213,7 @@ abs_p = elementwise(
     accepts=SIGNED | FLOAT | COMPLEX,
     result=real_dtype,
     domains=Domain(special=(0.0,), kinks=(0.0,)),
-    traits=Traits(Work.CHEAP, makes_nans=False),
+    traits=Traits(Work.CHEAP, makes_nans=False, keeps_zero=True),
 )
 sign_p = elementwise(
     "sign",
@@ -223,7 +223,7 @@ sign_p = elementwise(
     accepts=NUMBER,
     domains=Domain(special=(0.0, -0.0), kinks=(0.0,)),
     costly=huge,
-    traits=Traits(Work.CHEAP, makes_nans=False),
+    traits=Traits(Work.CHEAP, makes_nans=False, keeps_zero=True),
 )
 nextafter_p = elementwise(
     "nextafter",

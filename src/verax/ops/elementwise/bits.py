@@ -67,7 +67,7 @@ not_p = elementwise(
     np.invert,
     lower=stablehlo("not"),
     accepts=BITS,
-    traits=Traits(Work.CHEAP),
+    traits=Traits(Work.CHEAP, keeps_zero=False),
 )
 and_p = elementwise(
     "and",

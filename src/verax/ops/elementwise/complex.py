@@ -45,7 +45,7 @@ real_p = elementwise(
     lower=stablehlo("real"),
     accepts=COMPLEX,
     result=real_dtype,
-    traits=Traits(flops=no_flops, makes_nans=False),
+    traits=Traits(flops=no_flops, makes_nans=False, additive=True),
 )
 imag_p = elementwise(
     "imag",
@@ -55,7 +55,7 @@ imag_p = elementwise(
     lower=stablehlo("imag"),
     accepts=COMPLEX,
     result=real_dtype,
-    traits=Traits(flops=no_flops, makes_nans=False),
+    traits=Traits(flops=no_flops, makes_nans=False, additive=True),
 )
 complex_p = elementwise(
     "complex",
@@ -75,7 +75,7 @@ conj_p = elementwise(
     transpose=lambda ct, z: conj(ct),
     lower=chlo("conj"),
     accepts=COMPLEX,
-    traits=Traits(makes_nans=False),
+    traits=Traits(makes_nans=False, keeps_zero=True),
 )
 
 

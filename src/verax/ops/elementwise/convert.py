@@ -155,7 +155,7 @@ convert_element_type_p = parametric(
     terms=convert_terms,
     draw=draw_convert,
     costly=conversion,
-    traits=Traits(Work.CHEAP, fma=True, makes_nans=False),
+    traits=Traits(Work.CHEAP, fma=True, makes_nans=False, additive=True),
 )
 
 
@@ -293,7 +293,7 @@ reduce_precision_p = parametric(
     ),
     domains=Domain(smooth=False),
     costly=huge,
-    traits=Traits(makes_nans=False),
+    traits=Traits(makes_nans=False, additive=True),
 )
 
 

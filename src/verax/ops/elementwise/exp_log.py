@@ -130,7 +130,7 @@ exp_p = elementwise(
     lower=stablehlo("exponential"),
     domains=EXPONENTS,
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=False),
 )
 exp2_p = elementwise(
     "exp2",
@@ -139,7 +139,7 @@ exp2_p = elementwise(
     lower=lower_exp2,
     domains=FINITE,
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=False),
 )
 expm1_p = elementwise(
     "expm1",
@@ -148,7 +148,7 @@ expm1_p = elementwise(
     lower=amended(stablehlo("exponential_minus_one"), complex_expm1),
     domains=EXPONENTS,
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=True),
 )
 log_p = elementwise(
     "log",
@@ -157,7 +157,7 @@ log_p = elementwise(
     lower=stablehlo("log"),
     domains=POSITIVE,
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=False),
 )
 log2_p = elementwise(
     "log2",
@@ -166,6 +166,7 @@ log2_p = elementwise(
     lower=lower_log2,
     domains=Domain(1e-3, 1e3, special=(1.0,)),
     costly=large,
+    traits=Traits(keeps_zero=False),
 )
 log1p_p = elementwise(
     "log1p",
@@ -174,7 +175,7 @@ log1p_p = elementwise(
     lower=stablehlo("log_plus_one"),
     domains=Domain(-0.99, 1e3, special=(0.0, -1.0, np.inf)),
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=True),
 )
 sqrt_p = elementwise(
     "sqrt",
@@ -182,7 +183,7 @@ sqrt_p = elementwise(
     jvp=lambda x, y, t: mul(t, div(0.5, y)),
     lower=stablehlo("sqrt"),
     domains=POSITIVE,
-    traits=Traits(Work.ROOT),
+    traits=Traits(Work.ROOT, keeps_zero=True),
 )
 rsqrt_p = elementwise(
     "rsqrt",
@@ -191,7 +192,7 @@ rsqrt_p = elementwise(
     lower=stablehlo("rsqrt"),
     domains=POSITIVE,
     costly=huge,
-    traits=Traits(Work.ROOT),
+    traits=Traits(Work.ROOT, keeps_zero=False),
 )
 cbrt_p = elementwise(
     "cbrt",
@@ -200,7 +201,7 @@ cbrt_p = elementwise(
     lower=stablehlo("cbrt"),
     accepts=FLOAT,
     domains=Domain(kinks=(0.0,)),
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=True),
 )
 square_p = elementwise(
     "square",
@@ -208,7 +209,7 @@ square_p = elementwise(
     jvp=lambda x, y, t: mul(t, mul(x, 2.0)),
     lower=lambda e, p, xs, outs: e.op("stablehlo.multiply", (*xs, *xs), outs),
     accepts=NUMBER,
-    traits=Traits(Work.CHEAP, fma=True),
+    traits=Traits(Work.CHEAP, fma=True, keeps_zero=True),
 )
 # Its own row, for the product of 1 - x and 1 + x is accurate where x is near 1, but the
 # derivative of that product is not where x is near 0.
@@ -227,7 +228,7 @@ logistic_p = elementwise(
     lower=lower_logistic,
     domains=Domain(-30, 30, special=(-np.inf, np.inf)),
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=False),
 )
 
 

@@ -68,7 +68,7 @@ floor_p = elementwise(
     lower=stablehlo("floor"),
     accepts=FLOAT,
     domains=HALVES,
-    traits=Traits(Work.CHEAP, makes_nans=False),
+    traits=Traits(Work.CHEAP, makes_nans=False, keeps_zero=True),
 )
 ceil_p = elementwise(
     "ceil",
@@ -76,7 +76,7 @@ ceil_p = elementwise(
     lower=stablehlo("ceil"),
     accepts=FLOAT,
     domains=HALVES,
-    traits=Traits(Work.CHEAP, makes_nans=False),
+    traits=Traits(Work.CHEAP, makes_nans=False, keeps_zero=True),
 )
 round_p = parametric(
     "round",
@@ -87,7 +87,7 @@ round_p = parametric(
     params_of=lambda random, dtype: RoundParams(random.choice(list(LOWERED))),
     domains=HALVES,
     costly=huge,
-    traits=Traits(Work.CHEAP, makes_nans=False),
+    traits=Traits(Work.CHEAP, makes_nans=False, keeps_zero=True),
 )
 is_finite_p = elementwise(
     "is_finite",
@@ -96,7 +96,7 @@ is_finite_p = elementwise(
     accepts=FLOAT,
     result=lambda dtype: bool_,
     domains=Domain(special=(np.inf, -np.inf, np.nan)),
-    traits=Traits(Work.CHEAP),
+    traits=Traits(Work.CHEAP, keeps_zero=False),
 )
 
 

@@ -249,7 +249,7 @@ stop_gradient_p = elementwise(
     lower=lambda e, p, xs, outs: xs,
     accepts=ANYTHING,
     domains=Domain(smooth=False),
-    traits=Traits(Work.CHEAP, no_flops, makes_nans=False, view=True),
+    traits=Traits(Work.CHEAP, no_flops, makes_nans=False, view=True, additive=True),
 )
 copy_p = elementwise(
     "copy",
@@ -258,7 +258,7 @@ copy_p = elementwise(
     transpose=lambda ct, x: copy(ct),
     lower=lambda e, p, xs, outs: xs,
     accepts=ANYTHING | KEY,
-    traits=Traits(flops=no_flops, makes_nans=False),
+    traits=Traits(flops=no_flops, makes_nans=False, additive=True),
 )
 
 

@@ -32,7 +32,7 @@ sin_p = elementwise(
     jvp=lambda x, y, t: mul(t, cos(x)),
     lower=stablehlo("sine"),
     domains=MODERATE,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=True),
 )
 cos_p = elementwise(
     "cos",
@@ -40,7 +40,7 @@ cos_p = elementwise(
     jvp=lambda x, y, t: mul(t, neg(sin(x))),
     lower=stablehlo("cosine"),
     domains=MODERATE,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=False),
 )
 tan_p = elementwise(
     "tan",
@@ -48,7 +48,7 @@ tan_p = elementwise(
     jvp=lambda x, y, t: mul(t, add(square(y), 1.0)),
     lower=stablehlo("tan"),
     domains=Domain(-1.4, 1.4),
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=True),
 )
 asin_p = elementwise(
     "asin",
@@ -56,6 +56,7 @@ asin_p = elementwise(
     jvp=lambda x, y, t: mul(t, rsqrt(one_minus_square(x))),
     lower=chlo("asin"),
     domains=UNIT,
+    traits=Traits(keeps_zero=True),
 )
 acos_p = elementwise(
     "acos",
@@ -63,6 +64,7 @@ acos_p = elementwise(
     jvp=lambda x, y, t: mul(t, neg(rsqrt(one_minus_square(x)))),
     lower=chlo("acos"),
     domains=UNIT,
+    traits=Traits(keeps_zero=False),
 )
 
 
@@ -78,6 +80,7 @@ atan_p = elementwise(
     lower=chlo("atan"),
     domains=MODERATE,
     costly=large,
+    traits=Traits(keeps_zero=True),
 )
 atan2_p = elementwise(
     "atan2",
@@ -98,7 +101,7 @@ sinh_p = elementwise(
     lower=chlo("sinh"),
     domains=MODERATE,
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=True),
 )
 cosh_p = elementwise(
     "cosh",
@@ -107,7 +110,7 @@ cosh_p = elementwise(
     lower=chlo("cosh"),
     domains=MODERATE,
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=False),
 )
 tanh_p = elementwise(
     "tanh",
@@ -116,7 +119,7 @@ tanh_p = elementwise(
     lower=amended(stablehlo("tanh"), complex_tanh),
     domains=MODERATE,
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=True),
 )
 # 1 / cosh(asinh x) is 1 / sqrt(1 + x^2) without the square, which would overflow.
 asinh_p = elementwise(
@@ -126,6 +129,7 @@ asinh_p = elementwise(
     lower=chlo("asinh"),
     domains=Domain(-100, 100, special=(0.0,)),
     costly=large,
+    traits=Traits(keeps_zero=True),
 )
 acosh_p = elementwise(
     "acosh",
@@ -134,6 +138,7 @@ acosh_p = elementwise(
     lower=chlo("acosh"),
     domains=Domain(1.01, 100, special=(1.0,)),
     costly=large,
+    traits=Traits(keeps_zero=False),
 )
 atanh_p = elementwise(
     "atanh",
@@ -142,6 +147,7 @@ atanh_p = elementwise(
     lower=chlo("atanh"),
     domains=UNIT,
     costly=large,
+    traits=Traits(keeps_zero=True),
 )
 
 

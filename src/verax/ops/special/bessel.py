@@ -36,6 +36,7 @@ from verax.rules.families.elementwise import elementwise
 from verax.rules.programs.while_lowering import lowered
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Domain, Rows
+from verax.rules.rows.traits import Traits
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import FLOAT
 from verax.rules.values.lazy import LazyModule
@@ -134,6 +135,7 @@ bessel_i0e_p = elementwise(
     lower=in_two_parts(special.i0e, False),
     accepts=FLOAT,
     domains=BESSEL,
+    traits=Traits(keeps_zero=False),
 )
 bessel_i1e_p = elementwise(
     "bessel_i1e",
@@ -142,6 +144,7 @@ bessel_i1e_p = elementwise(
     lower=in_two_parts(special.i1e, True),
     accepts=FLOAT,
     domains=BESSEL,
+    traits=Traits(keeps_zero=True),
 )
 
 

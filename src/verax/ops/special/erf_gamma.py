@@ -85,7 +85,7 @@ erf_p = elementwise(
     accepts=FLOAT,
     domains=Domain(-5, 5, special=(0.0, np.inf, -np.inf)),
     costly=large,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.SLOW, keeps_zero=True),
 )
 erfc_p = elementwise(
     "erfc",
@@ -95,6 +95,7 @@ erfc_p = elementwise(
     accepts=FLOAT,
     domains=Domain(-5, 5, special=(0.0, np.inf, -np.inf)),
     costly=large,
+    traits=Traits(keeps_zero=False),
 )
 erf_inv_p = elementwise(
     "erf_inv",
@@ -104,6 +105,7 @@ erf_inv_p = elementwise(
     accepts=FLOAT,
     domains=Domain(-0.95, 0.95, special=(0.0, 1.0, -1.0)),
     costly=large,
+    traits=Traits(keeps_zero=True),
 )
 lgamma_p = elementwise(
     "lgamma",
@@ -113,6 +115,7 @@ lgamma_p = elementwise(
     accepts=FLOAT,
     domains=Domain(0.05, 30, special=(1.0, 2.0, np.inf, -np.inf)),
     costly=large,
+    traits=Traits(keeps_zero=False),
 )
 digamma_p = elementwise(
     "digamma",
@@ -122,6 +125,7 @@ digamma_p = elementwise(
     accepts=FLOAT,
     domains=GAMMA,
     costly=large,
+    traits=Traits(keeps_zero=False),
 )
 polygamma_p = elementwise(
     "polygamma",

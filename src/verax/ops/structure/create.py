@@ -167,12 +167,12 @@ def full_like(
     dtype: DTypeLike | None = None,
     shape: int | Sequence[int] | None = None,
 ) -> Array:
-    """`full` in the shape and dtype of `x`, unless they are given.
+    """`full` in the shape and dtype of `x`, or of a type, unless they are given.
 
     Raises:
         TypeError: the value has dimensions, or does not fit the dtype.
     """
-    aval = aval_of(x)
+    aval = x if isinstance(x, ShapedArray) else aval_of(x)
     sizes = aval.shape if shape is None else as_sizes("full_like", "shape", shape)
     if dtype is not None:
         return full(sizes, fill_value, dtype)

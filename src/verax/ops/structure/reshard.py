@@ -51,7 +51,10 @@ from verax.rules.values.typed import ShardingTypeError
 
 @frozen(cache_hash=True, repr=False)
 class ReshardParams(Params):
-    """What the type of the result says; or the mesh on which the result is whole."""
+    """What the type of the result says; or the mesh on which the result is whole.
+
+    Inside `shard_map`, a type may say that a whole value varies: over that mesh.
+    """
 
     explicit: Explicit | None = None
     mesh: MeshType | None = None
@@ -66,7 +69,10 @@ def reshard_typing(
         raise TypeError(
             f"reshard splits {len(p.explicit.splits)} dimensions, but {x} has {x.ndim}"
         )
-    return (x.with_explicit(beside_manual(p.explicit, x.explicit)),)
+    due = beside_manual(p.explicit, x.explicit)
+    if p.mesh is not None and p.explicit is None and due is not None:
+        due = evolve(due, mesh=mesh_beside(p.mesh, due.mesh))
+    return (x.with_explicit(due),)
 
 
 def beside_manual(due: Explicit | None, known: Explicit | None) -> Explicit | None:
@@ -78,14 +84,23 @@ def beside_manual(due: Explicit | None, known: Explicit | None) -> Explicit | No
     own = None if known is None else manual_only(known)
     if own is None or due is None:
         return own or due
-    if (due.mesh.names, due.mesh.sizes) != (own.mesh.names, own.mesh.sizes):
-        raise ShardingTypeError(
-            f"reshard takes a value on {mesh_text(own.mesh)} to {mesh_text(due.mesh)}"
-        )
-    mesh = mapped_as(due.mesh, own.mesh)
+    mesh = mesh_beside(due.mesh, own.mesh)
     rest = terms_along(due.terms, mesh.of_type(AxisType.Explicit))
     terms = terms_together(mesh, rest, own.terms)
     return explicit_on(mesh, due.splits, evolve(terms, open=due.terms.open))
+
+
+def mesh_beside(mesh: MeshType, own: MeshType) -> MeshType:
+    """`mesh` as values know it whose types speak of the axes of `shard_map` of `own`.
+
+    Raises:
+        ShardingTypeError: they are different meshes.
+    """
+    if (mesh.names, mesh.sizes) != (own.names, own.sizes):
+        raise ShardingTypeError(
+            f"reshard takes a value on {mesh_text(own)} to {mesh_text(mesh)}"
+        )
+    return mapped_as(mesh, own)
 
 
 def explicit_only(explicit: Explicit | None) -> Explicit | None:
@@ -200,9 +215,13 @@ def retyped(x: Array, explicit: Explicit | None, mesh: MeshType | None = None) -
     due = explicit_only(explicit)
     if due is None and mesh is not None:
         return reshard_p.call(ReshardParams(None, mesh), x)
-    if explicit_only(before) == due:
+    if explicit_only(before) != due:
+        return reshard_p.call(ReshardParams(due), x)
+    if before is None or explicit is None or before.mesh == explicit.mesh:
         return x
-    return reshard_p.call(ReshardParams(due), x)
+    if mesh_beside(explicit.mesh, before.mesh) == before.mesh:
+        return x
+    return reshard_p.call(ReshardParams(due, explicit.mesh), x)
 
 
 def split_by(x: Array, place: TypeSharding) -> Array:

@@ -33,6 +33,8 @@ def annotation[P: Params](
         lower=lower,
         draw=draw,
         sharding=as_typed,
-        traits=Traits(flops=no_flops, makes_nans=False, marker=True, view=True),
+        traits=Traits(
+            flops=no_flops, makes_nans=False, additive=True, marker=True, view=True
+        ),
     )
     return row

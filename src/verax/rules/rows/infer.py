@@ -14,7 +14,7 @@ from verax.ir.meshes import NO_TERMS
 from verax.rules.rows.row import Row, as_typed, is_split, stripped
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, pure
-from verax.rules.values.typed import ShardingTypeError
+from verax.rules.values.typed import ShardingTypeError, UnsummedError
 
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
@@ -80,6 +80,10 @@ def infer_split(
             row.name, avals, outs, splits, terms
         )
         return found
+    except UnsummedError as error:
+        raise UnsummedError(
+            f"unreduced rule for {row.name} is not implemented: {error}"
+        ) from None
     except ShardingTypeError as error:
         text = str(error)
         joint = " " if text.startswith("got ") else ": "

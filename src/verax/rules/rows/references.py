@@ -183,7 +183,6 @@ freeze_p = touching_row(
 )
 GET, SET = GetRefParams(), SetRefParams()
 NEW, FREEZE = NewRefParams(), FreezeParams()
-TOUCHING = (get_ref_p, set_ref_p, new_ref_p, freeze_p)
 
 
 class BoundRef(Ref):

@@ -67,6 +67,8 @@ class Traits(ReprMixin):
         commutative: two operands may change places.
         fma: the compiler may join it with a sum that follows, with one rounding.
         makes_nans: a result may be NaN where no operand is.
+        additive: f(x + y) is f(x) + f(y), element by element, of its only operand.
+        keeps_zero: f(0) is 0, for its only operand; None if nothing is said.
         marker: it is there to be seen, so that nothing may compute it in advance.
         loop: its programs run any number of times.
         quick_in_numpy: NumPy is so good at it that compiling it gains nothing.
@@ -83,6 +85,8 @@ class Traits(ReprMixin):
     commutative: bool = False
     fma: bool = False
     makes_nans: bool = True
+    additive: bool = False
+    keeps_zero: bool | None = None
     marker: bool = False
     loop: bool = False
     quick_in_numpy: bool = False

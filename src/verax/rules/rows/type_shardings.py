@@ -26,7 +26,7 @@ from verax.ir.meshes import (
     varying_axes,
 )
 from verax.rules.rows.row import ShardingRule, TermRule
-from verax.rules.values.typed import ShardingTypeError
+from verax.rules.values.typed import ShardingTypeError, UnsummedError
 
 type Labels = Sequence[Hashable | None]
 """What goes together, one label for each dimension; None for one that stays whole."""
@@ -193,7 +193,7 @@ def whole_terms(p: object, avals: Sequence[ShapedArray]) -> Terms:
         ShardingTypeError: one is not.
     """
     if any(map(is_unreduced, avals)):
-        raise ShardingTypeError(
+        raise UnsummedError(
             f"the operands cannot be unreduced, but got {', '.join(map(str, avals))}: "
             "their sum over the mesh axes must be made first, by "
             "verax.sharding.reshard"

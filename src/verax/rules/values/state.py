@@ -10,7 +10,7 @@ are one mechanism::
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Protocol
@@ -92,6 +92,12 @@ class Context(ReprMixin):
     def enable_x64(self) -> bool:
         """Whether dtypes may have 64 bits."""
         return bool(self.values[0])
+
+    @cached_property
+    def axis_names(self) -> frozenset[str]:
+        """The names of the axes of enclosing transformations."""
+        axes: Any = self.values[NAMES.index("axes")]
+        return frozenset([name for name, _ in axes])
 
 
 TRACED: Final = (

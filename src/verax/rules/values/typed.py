@@ -88,3 +88,7 @@ class ShardingTypeError(TypeError):
     """How explicit mesh axes split operands leaves open how they split a result."""
 
     __module__ = "verax.errors"
+
+
+class UnsummedError(ShardingTypeError, NotImplementedError):
+    """An operand is unreduced, of an operation that is not linear."""

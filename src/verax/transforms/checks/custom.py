@@ -19,6 +19,7 @@ from verax.ops.calls.callbacks import silenced
 from verax.ops.calls.check import unchecked
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.custom import jvp, vjp
+from verax.ops.custom.base import Remade
 from verax.ops.elementwise.select import stop_gradient
 from verax.rules.programs.failures import PASSED
 from verax.rules.rows.builder import program
@@ -28,7 +29,7 @@ from verax.transforms.checks.errors import Checked, Failure
 
 
 @frozen(cache_hash=True, repr=False)
-class CheckedJvp(ReprMixin):
+class CheckedJvp(Remade, ReprMixin):
     """A rule for a function that also returns its error, which has no tangent.
 
     `error` is the program of the error alone, for `count` results of the function.
@@ -46,7 +47,7 @@ class CheckedJvp(ReprMixin):
 
 
 @frozen(cache_hash=True, repr=False)
-class CheckedVjp(ReprMixin):
+class CheckedVjp(Remade, ReprMixin):
     """Rules for a function that also returns its error, whose cotangents are dropped.
 
     `error` is the program of the error alone, for `count` results of the function.

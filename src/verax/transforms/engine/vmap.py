@@ -88,9 +88,14 @@ def batch_into[V: Written](
 
 
 def meets(engine: Engine, eqn: Eqn) -> bool:
-    """Whether a collective in the equation names the dimension that is added."""
+    """Whether a collective in the equation names the dimension that is added.
+
+    A rule of the user's own may, whose program is not known yet.
+    """
     axis = engine.axis
-    return axis is not None and axis.name in eqn.params.named_axes
+    if axis is None:
+        return False
+    return axis.name in eqn.params.named_axes or axis.name in eqn.params.rule_axes
 
 
 def batch_eqn[V: Written](

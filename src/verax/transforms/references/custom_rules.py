@@ -20,6 +20,7 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.custom import jvp, vjp
+from verax.ops.custom.base import Remade
 from verax.ops.custom.jvp import CustomJvpParams, JvpRule
 from verax.ops.custom.vjp import CustomVjpParams, VjpRule
 from verax.ops.custom.vmap import CustomVmapParams, VmapRule
@@ -85,7 +86,7 @@ class Written(ReprMixin):
 
 
 @frozen(cache_hash=True, repr=False)
-class DischargedJvp(ReprMixin):
+class DischargedJvp(Remade, ReprMixin):
     """A forward-mode rule on values."""
 
     rule: JvpRule
@@ -104,7 +105,7 @@ class DischargedJvp(ReprMixin):
 
 
 @frozen(cache_hash=True, repr=False)
-class DischargedVjp(ReprMixin):
+class DischargedVjp(Remade, ReprMixin):
     """Reverse-mode rules on values."""
 
     rule: VjpRule
