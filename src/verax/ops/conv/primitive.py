@@ -225,7 +225,7 @@ def conv_flops(p: ConvParams, ins: Avals, outs: Avals) -> float:
     """Two operations for each multiplication, those with padding included."""
     kernel = ins[1]
     features = kernel.shape[p.dimension_numbers[1][0]]
-    return 2.0 * outs[0].size * kernel.size / features
+    return 2.0 * outs[0].size * kernel.size / max(1, features)
 
 
 conv_general_dilated_p: Row[ConvParams] = Row(

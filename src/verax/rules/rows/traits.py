@@ -1,4 +1,4 @@
-"""Floor 1: what a primitive is like: facts that passes ask for and no rule tells.
+"""Floor 1: traits: facts about a primitive that passes ask for and no rule states.
 
 A row states them in its column `traits`, and a family fills in what holds for all of
 its members, so that no pass keeps a list of names::
@@ -6,14 +6,14 @@ its members, so that no pass keeps a list of names::
     sin_p = elementwise("sin", np.sin, ..., traits=Traits(Work.SLOW))
     traits_of(eqn.primitive).work is Work.SLOW
 
-A primitive without traits is treated as one of which nothing is known.
+Of a primitive without traits nothing is assumed.
 """
 
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Primitive
@@ -26,7 +26,7 @@ depends on more than these."""
 
 
 class Work(Enum):
-    """How much a compiler makes of one equation, the least first.
+    """The effort that a compiler makes for one equation, the least first.
 
     CHEAP: it is computed again wherever it is read, rather than stored.
     ROOT: so are small arrays of it, such as the deviations of rows.
@@ -51,22 +51,22 @@ class Work(Enum):
     WHOLE = "whole"
 
 
-# Enumerations compare by identity, which is quicker than their hashes.
 LIGHT: Final = (Work.CHEAP, Work.ROOT, Work.LIGHT, Work.SLOW)
 STORED: Final = (Work.STORED, Work.BLOCK, Work.WHOLE)
 
 
 @frozen(repr=False)
 class Traits(ReprMixin):
-    """What passes know of a primitive beside its rules.
+    """Facts about a primitive, beside its rules. The law `traits` checks some of them.
 
     Attributes:
-        work: how much a compiler makes of it.
+        work: the effort that a compiler makes for it.
         flops: counts the operations of one run; None to guess them from the types.
         elementwise: each element of a result depends on one of each operand.
-        commutative: two operands may change places.
+        commutative: its two operands may change places, unless one is NaN.
         fma: the compiler may join it with a sum that follows, with one rounding.
-        makes_nans: a result may be NaN where no operand is.
+        makes_nans: it computes, so that a NaN in a result may be its own doing. What
+            moves, picks or converts elements, or asks the host for them, makes none.
         additive: f(x + y) is f(x) + f(y), element by element, of its only operand.
         keeps_zero: f(0) is 0, for its only operand; None if nothing is said.
         marker: it is there to be seen, so that nothing may compute it in advance.
@@ -75,6 +75,13 @@ class Traits(ReprMixin):
         view: it moves no byte.
         reads_part: it reads no more of its first operand than it returns.
         writes_part: the number of the operand that it writes into a part of its first.
+        light: `work` is LIGHT or less, or SLOW.
+        stored: `work` is STORED or more.
+        fuses: a compiler writes it into one loop with others of its shape.
+
+    >>> traits = Traits(Work.SLOW, elementwise=True)
+    >>> traits.light, traits.stored, traits.fuses
+    (True, False, True)
     """
 
     __module__ = "verax.extend"
@@ -93,19 +100,23 @@ class Traits(ReprMixin):
     view: bool = False
     reads_part: bool = False
     writes_part: int | None = None
+    # Passes ask for these of each equation, so they are computed once.
+    light: bool = field(init=False, eq=False)
+    stored: bool = field(init=False, eq=False)
+    fuses: bool = field(init=False, eq=False)
 
-    @property
-    def light(self) -> bool:
+    @light.default
+    def takes_little_time(self) -> bool:
         """Whether it takes little of the time of a program."""
         return self.work in LIGHT
 
-    @property
-    def stored(self) -> bool:
+    @stored.default
+    def is_stored(self) -> bool:
         """Whether compilers store its results and do not compute them twice."""
         return self.work in STORED
 
-    @property
-    def fuses(self) -> bool:
+    @fuses.default
+    def joins_loops(self) -> bool:
         """Whether a compiler writes it into one loop with others of its shape."""
         return self.elementwise and self.work is not None
 
@@ -114,13 +125,22 @@ NO_TRAITS: Final = Traits()
 
 
 def traits_of(primitive: Primitive) -> Traits:
-    """The traits that the row of a primitive states."""
+    """The traits that the row of a primitive states.
+
+    >>> from verax.ops.elementwise.arith import add_p, sub_p
+    >>> traits_of(add_p).commutative, traits_of(sub_p).commutative
+    (True, False)
+    """
     traits: Traits = getattr(primitive, "traits", NO_TRAITS)
     return traits
 
 
 def no_flops(p: object, ins: Avals, outs: Avals) -> float:
-    """No operation: data is moved, or only seen in another way."""
+    """No operation: data is moved, or only seen in another way.
+
+    >>> Traits(flops=no_flops, makes_nans=False).flops(None, (), ())
+    0.0
+    """
     return 0.0
 
 

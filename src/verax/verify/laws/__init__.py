@@ -29,6 +29,7 @@ from verax.verify.laws import (
     loops,
     promises,
     threads,
+    traits,
 )
 from verax.verify.laws.invariance import Runner
 
@@ -124,6 +125,7 @@ EVERY = (
     Law("inline", invariance.inline_undoes_call),
     Law("outline", invariance.outline_keeps_values),
     Law("thread", threads.threading_keeps_values, columns=("thread",)),
+    Law("traits", traits.traits_are_true, rows_only=True),
     Law("retrace", invariance.retracing_is_equal, cost=2),
     Law("text", invariance.text_is_program, cost=2),
     Law("missing", invariance.missing_rules_say_so, cost=4, rows_only=True),
