@@ -69,6 +69,7 @@ ORDER = {
     "transforms": (
         "engine",
         "passes patterns nans references",
+        "pipeline",
         "tables",
         "checks",
         "public",

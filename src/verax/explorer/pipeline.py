@@ -8,13 +8,13 @@ before it is lowered, then the module and the compiled program::
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from attrs import evolve, field, frozen
 
 from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import ENGINE
-from verax.backend.lowering.live_body import body_for_cpu, body_of
 from verax.backend.lowering.lower import is_tunable, lower
 from verax.backend.lowering.result import Lowered
 from verax.backend.programs.placed_program import Uneven, spread_of
@@ -36,8 +36,8 @@ from verax.explorer.rows.stablehlo import Locations, module_rows
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.values.state import changing
-from verax.transforms.engine.dce import dce
 from verax.transforms.passes.outline import with_eqns
+from verax.transforms.pipeline import COMPILE, Pass, Target, body_of
 
 MAIN: Final = "@main"
 
@@ -148,11 +148,14 @@ class Pipeline(ProgramStages):
         recording, stage = self.recording, self.stage
         jaxpr = stage.traced.jaxpr
         record = self.whole = recording.whole(jaxpr)
-        record = self.passed("dce", record, without_dead_code)
         spread = None if stage.placement is None else spread_of(stage.placement)
-        if is_tunable((platform_of(stage.placement),), spread, jaxpr):
-            calls = stage.options.configured().calls or "auto"
-            record = self.passed("outline", record, lambda p: for_one_cpu(p, calls))
+        one_cpu = is_tunable((platform_of(stage.placement),), spread, jaxpr)
+        calls = stage.options.configured().calls or "auto"
+        target = Target(one_cpu, calls)
+        for one in COMPILE:
+            if one.wanted(target):
+                make = partial(after_pass, one, target)
+                record = self.passed(one.name, record, make)
         return record
 
     def passed(
@@ -237,17 +240,9 @@ def main_arguments(rows: Sequence[Row]) -> list[int]:
     return [i for i in inputs if rows[i].inside in heads]
 
 
-def without_dead_code(jaxpr: Jaxpr) -> Jaxpr:
-    """The program without what nothing needs; it takes the same inputs."""
-    everything = (True,) * len(jaxpr.outvars)
-    return dce(ENGINE, jaxpr, everything, keep=len(jaxpr.invars))[0]
-
-
-def for_one_cpu(jaxpr: Jaxpr, calls: str) -> Jaxpr:
-    """The program as XLA gets it for one CPU."""
-    body = body_for_cpu(body_of(jaxpr), calls)
-    eqns = [eqn for eqn in body.eqns if eqn is not None]
-    return with_eqns(jaxpr, eqns)
+def after_pass(one: Pass, target: Target, jaxpr: Jaxpr) -> Jaxpr:
+    """What a pass makes of a program, with the same inputs."""
+    return with_eqns(jaxpr, one.run(ENGINE, body_of(jaxpr), target).live_eqns)
 
 
 def compiled(lowered: Lowered, stage: Traced) -> Program:

@@ -8,12 +8,13 @@ run or write what the transformation made, inside a trace or outside::
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, cast
 
 from attrs import frozen
 
-from verax.api.tracing.apply import apply
+from verax.api.tracing.apply import apply, observed
 from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import wraps
@@ -87,8 +88,9 @@ def with_passes[**P, R](
 ) -> Callable[P, R]:
     """`fun`, whose program goes through passes of your own before it is run.
 
-    Under `jit` they run once for each trace, before the passes of the library. What
-    comes out is checked: it must be well formed and have the types of the program.
+    Under `jit` they run once for each trace, before the passes of the library, which
+    are `verax.transforms.COMPILE`; the explorer shows each as a stage. What comes out
+    is checked: it must be well formed and have the types of the program.
 
     Args:
         passes: functions from a program to one that computes the same, in their order,
@@ -115,15 +117,28 @@ def with_passes[**P, R](
         program = opened(fun, args, kwargs, purpose="with_passes")
         jaxpr = program.jaxpr
         for one in passes:
-            jaxpr = after_pass(one, jaxpr)
+            make = partial(seen_pass, one)
+            jaxpr, _ = observed(pass_name(one), jaxpr, make)
         return cast(R, program.rebuild(run(jaxpr, program.operands)))
 
     return passed
 
 
+def pass_name(one: Callable[..., object]) -> str:
+    """The name of a pass, for messages and as a stage of the explorer."""
+    return str(getattr(one, "__name__", repr(one)))
+
+
+def seen_pass(
+    one: Callable[[ClosedJaxpr], AnyJaxpr], jaxpr: Jaxpr
+) -> tuple[Jaxpr, None]:
+    """`after_pass`, for `observed`."""
+    return after_pass(one, jaxpr), None
+
+
 def after_pass(one: Callable[[ClosedJaxpr], AnyJaxpr], jaxpr: Jaxpr) -> Jaxpr:
     """What a pass makes of a program, if it may stand in its place."""
-    name = getattr(one, "__name__", repr(one))
+    name = pass_name(one)
     made = one(hoist(jaxpr))
     if not isinstance(made, Jaxpr | ClosedJaxpr):
         raise TypeError(

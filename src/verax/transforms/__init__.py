@@ -15,6 +15,7 @@ __getattr__, __dir__ = facade(
     {
         ".engine.engine": "StandardEngine",
         ".engine.standard": "STANDARD",
+        ".pipeline": "COMPILE Pass",
         ".public": (
             "check cse dce evaluate fold hoist inline jvp outline transpose vmap"
         ),

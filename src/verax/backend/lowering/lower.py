@@ -15,16 +15,9 @@ from typing import Final
 
 from verax.backend.lowering.callback_calls import HostCalls
 from verax.backend.lowering.equation_templates import Platforms
-from verax.backend.lowering.live_body import (
-    Body,
-    body_for_cpu,
-    body_of,
-    is_small,
-    live_body,
-)
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.module_writer import Module
-from verax.backend.lowering.result import Lowered, Seconds, Spread
+from verax.backend.lowering.result import Lowered, Seconds, Spread, is_small
 from verax.backend.lowering.source_locations import Locate, LocatedModule
 from verax.backend.runtime.metrics import RECORDER, stage
 from verax.ir.jaxpr import Jaxpr, Literal
@@ -32,6 +25,7 @@ from verax.ir.meshes import MeshAxes
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.state import NEUTRAL, entered, widths_of
+from verax.transforms.pipeline import Body, Target, body_of, passed
 
 # Few programs have symbolic sizes.
 symbolic_module: Final = LazyFunction(
@@ -105,12 +99,9 @@ def lowered_here(
 ) -> Lowered:
     """`lower`, under the default configuration."""
     started = perf_counter()
-    if keep_unused:
-        body, kept = body_of(jaxpr), (True,) * len(jaxpr.invars)
-    else:
-        body, kept = live_body(engine, jaxpr)
-    if calls is not None and is_tunable(platforms, spread, jaxpr):
-        body = body_for_cpu(body, calls)
+    one_cpu = calls is not None and is_tunable(platforms, spread, jaxpr)
+    body = passed(engine, jaxpr, Target(one_cpu, calls or "inline", keep_unused))
+    kept = body.kept
     rewritten = perf_counter()
     meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)
     symbolic = any([aval.symbolic for aval in body.in_avals])

@@ -34,7 +34,6 @@ from verax.backend.lowering.equation_templates import (
     only,
 )
 from verax.backend.lowering.function_writer import FunctionText, Summed
-from verax.backend.lowering.live_body import Body, body_of
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.mlir_text import mlir_type, symbol
 from verax.backend.lowering.result import (
@@ -66,6 +65,7 @@ from verax.rules.values.memo import recall
 from verax.transforms.engine.dce import variables
 from verax.transforms.engine.evaluate import literal_value
 from verax.transforms.engine.templates import Avals, types
+from verax.transforms.pipeline import Body, body_of
 
 # Lines of text from which an equation that occurs again becomes a function.
 LARGE = 4
@@ -241,14 +241,14 @@ class Module:
         if public and not consts:
             writer.constants = {c.key: written_constant(c) for c in body.consts}
         env: Env = [""] * body.size
-        for var in body.inputs:
+        for var in body.invars:
             inputs.append(writer.name(var.aval))
             env[var.index] = inputs[-1].name
         self.begin(writer, inputs[len(consts) :], public=public)
         far = None if self.platforms == ("cpu",) else memories
         if far is not None:
-            given = [writer.operand(env[v.index], v.aval) for v in body.inputs]
-            for var, x in zip(body.inputs, fetched(writer, given, far), strict=True):
+            given = [writer.operand(env[v.index], v.aval) for v in body.invars]
+            for var, x in zip(body.invars, fetched(writer, given, far), strict=True):
                 env[var.index] = x.name
         ordered = is_ordered(body.effects)
         if ordered:

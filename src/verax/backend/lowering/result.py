@@ -6,7 +6,7 @@ Both are values, so that a module can be looked at, kept and compared::
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,12 +14,16 @@ from attrs import field, frozen
 
 from verax.backend.lowering.callback_calls import NO_CALLS, HostCalls
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Literal, Params
+from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Literal, Params
 from verax.ir.meshes import BaseMesh, Layout
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import Operand
 from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.pipeline import Body
 
+# Elements up to which the code of an array operation is as fast unrolled as not: it is
+# dwarfed by the call of the operation.
+SMALL: Final = 2048
 OPERATION: Final = re.compile(r"(?<![#!\w])(?:stablehlo|chlo)\.")
 
 
@@ -123,3 +127,21 @@ def inner_constants(params: Params) -> tuple[Literal, ...]:
 def written_constant(literal: Literal) -> Operand:
     """An array constant that the module holds, written where it is first used."""
     return Operand("", literal.aval, np.asarray(literal_value(literal)))
+
+
+def is_small(body: Body) -> bool:
+    """Whether no array of the program is large, those of jaxprs inside included.
+
+    Loops do not count: an array that is computed often may still be small.
+    """
+    avals = {v.aval for v in body.invars} | {c.aval for c in body.consts}
+    seen: set[Jaxpr] = set()
+    waiting: list[Iterable[Eqn]] = [body.live_eqns]
+    while waiting:
+        for eqn in waiting.pop():
+            avals.update([v.aval for v in eqn.outvars])
+            if eqn.params is not NO_PARAMS:
+                inner = [j for j in eqn.params.subjaxprs() if j not in seen]
+                seen.update(inner)
+                waiting += [j.eqns for j in inner]
+    return max([aval.size for aval in avals], default=0) <= SMALL

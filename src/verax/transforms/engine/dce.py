@@ -6,6 +6,9 @@ One idea: mark backwards, write forwards::
     { lambda ; a. let b = cos a in (b,) }
 """
 
+from collections.abc import Iterable, Sequence
+from itertools import compress
+
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Var
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask
@@ -20,10 +23,11 @@ def dce(
     Contract: values of those outputs and all effects are kept. The last `keep` inputs
     stay even if nothing uses them; `None` keeps only what is used.
     """
-    kept, wanted = live(engine, jaxpr, used)
+    ends = compress(jaxpr.outvars, used)
+    kept, wanted = live(engine, jaxpr.eqns, ends, variables(jaxpr))
     count = len(jaxpr.invars)
     first_kept = count if keep is None else count - keep
-    needed = tuple([flag or i >= first_kept for i, flag in enumerate(wanted)])
+    needed = tuple([flag or i >= first_kept for i, flag in enumerate(wanted[:count])])
     if all(needed) and all(used) and None not in kept and unchanged(jaxpr, kept):
         return jaxpr, needed
     builder = Builder("dce")
@@ -51,18 +55,20 @@ def variables(jaxpr: Jaxpr) -> int:
     return len(jaxpr.invars) + sum([len(eqn.outvars) for eqn in jaxpr.eqns])
 
 
-def live(engine: Engine, jaxpr: Jaxpr, used: Mask) -> tuple[list[Eqn | None], Mask]:
+def live(
+    engine: Engine, eqns: Sequence[Eqn], ends: Iterable[Atom], size: int
+) -> tuple[list[Eqn | None], list[bool]]:
     """What `dce` keeps, without writing it again.
 
-    For each equation itself, a slimmer one or None, and for each input whether
-    something reads it.
+    For each equation itself, a slimmer one or None, and for each of `size` variables,
+    inputs first, whether something reads it or it is one of `ends`.
     """
-    wanted = [False] * variables(jaxpr)
-    for atom, flag in zip(jaxpr.outvars, used, strict=True):
-        if flag and type(atom) is Var:
+    wanted = [False] * size
+    for atom in ends:
+        if type(atom) is Var:
             wanted[atom.index] = True
     kept: list[Eqn | None] = []
-    for eqn in reversed(jaxpr.eqns):
+    for eqn in reversed(eqns):
         plain = eqn.params is NO_PARAMS
         if plain and len(eqn.outvars) == 1:
             slim = eqn if wanted[eqn.outvars[0].index] else None
@@ -75,7 +81,7 @@ def live(engine: Engine, jaxpr: Jaxpr, used: Mask) -> tuple[list[Eqn | None], Ma
                 if type(atom) is Var:
                     wanted[atom.index] = True
         kept.append(slim)
-    return kept[::-1], tuple(wanted[: len(jaxpr.invars)])
+    return kept[::-1], wanted
 
 
 def slimmed(engine: Engine, eqn: Eqn, used: Mask) -> Eqn:

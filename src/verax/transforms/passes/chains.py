@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from verax.ir.avals import Shape
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var, equation
+from verax.ir.jaxpr import Eqn, Jaxpr, Var, equation
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.structure.shape import broadcast_in_dim_p
 from verax.rules.rows.traits import Work, traits_of
 from verax.rules.values.memo import pure, recall
 from verax.transforms.engine.dce import variables
-from verax.transforms.passes.outline import with_eqns, with_kept_calls, with_subjaxprs
+from verax.transforms.passes.outline import with_eqns, with_subjaxprs
 
 SHORT: Final = 64
 """So many operations make a loop: a few rounds fit into a processor's window."""
@@ -57,17 +57,9 @@ def split_once(jaxpr: Jaxpr) -> Jaxpr:
     return with_eqns(jaxpr, split(inside, variables(jaxpr))[0])
 
 
-def for_one_cpu(
-    eqns: Sequence[Eqn], outvars: Sequence[Atom], calls: str, size: int
-) -> tuple[Sequence[Eqn], int]:
-    """The equations as XLA gets them, and how many variables there are.
-
-    Blocks that repeat are functions as the option `calls` says, long chains are split,
-    and so are those of jaxprs inside.
-    """
-    if calls == "inline":
-        return split(with_subjaxprs(eqns, split_chains), size)
-    return split(*with_kept_calls(eqns, outvars, calls, split_chains, size))
+def split_everywhere(eqns: Sequence[Eqn], size: int) -> tuple[Sequence[Eqn], int]:
+    """`split`, in jaxprs inside as well."""
+    return split(with_subjaxprs(eqns, split_chains), size)
 
 
 def split(eqns: Sequence[Eqn], size: int) -> tuple[Sequence[Eqn], int]:

@@ -122,17 +122,16 @@ def with_kept_calls(
     eqns: Sequence[Eqn],
     outvars: Sequence[Atom],
     calls: str,
-    then: Callable[[Jaxpr], Jaxpr],
     size: int,
 ) -> tuple[list[Eqn], int]:
-    """The equations as XLA gets them, with the option `calls` "auto" or "keep".
+    """The equations with calls for what repeats, by the option `calls`: auto or keep.
 
-    Jaxprs that they hold are outlined, and rewritten by `then`. There are `size`
-    variables; the second result is how many there are then.
+    Jaxprs that they hold are outlined, too. There are `size` variables; the second
+    result is how many there are then.
     """
     limits = PAYING if calls == "auto" else EVERYTHING
     with paused():
-        nested = with_subjaxprs(eqns, lambda inner: then(outline(inner, limits)))
+        nested = with_subjaxprs(eqns, lambda inner: outline(inner, limits))
         return outlined_eqns(nested, outvars, limits, size)
 
 
