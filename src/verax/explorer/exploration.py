@@ -50,7 +50,7 @@ FRAME = (
 
 @frozen(eq=False, repr=False)
 class Exploration(ReprMixin):
-    """What `verax.explore` found: a document, and the page that shows it."""
+    """The result of `verax.explore`: a document, and the page that shows it."""
 
     __module__ = "verax.explorer"
 
@@ -86,7 +86,7 @@ class Exploration(ReprMixin):
         return path
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The page as a notebook shows it."""
         page = self.html.replace("&", "&amp;").replace('"', "&quot;")
         title = self.title.replace("&", "&amp;").replace('"', "&quot;")
         return FRAME.format(page, title)

@@ -241,7 +241,7 @@ def main_arguments(rows: Sequence[Row]) -> list[int]:
 
 
 def after_pass(one: Pass, target: Target, jaxpr: Jaxpr) -> Jaxpr:
-    """What a pass makes of a program, with the same inputs."""
+    """The program that a pass makes of another, with the same inputs."""
     return with_eqns(jaxpr, one.run(ENGINE, body_of(jaxpr), target).live_eqns)
 
 

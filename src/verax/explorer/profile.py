@@ -75,7 +75,7 @@ def profiled(
 
 
 def runner(program: Program, leaves: Sequence[object]) -> Callable[[], None]:
-    """What runs a program once on these arguments, which it may use up."""
+    """A function that runs a program once on these arguments, which it may use up."""
     used = program.lowered.donated
     # A donated argument comes from the host, so that each run has its own.
     args: list[Any] = [

@@ -152,7 +152,7 @@ class Recording:
     def rewrite[E](
         self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, E]]
     ) -> tuple[Jaxpr, E]:
-        """What `make` makes of a program, which is recorded before and after."""
+        """The result of `make` on a program, which is recorded before and after."""
         before = self.before(jaxpr)
         started = time.perf_counter()
         made, found = make(before.marked)

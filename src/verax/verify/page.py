@@ -37,7 +37,7 @@ to each other; random programs in `property_tests/` test them.
 
 
 def cell(row: Row[Any], column: str) -> str:
-    """What the table says about a column of a row."""
+    """The cell of the table for a column of a row."""
     if column == "lower" and row.lower_on:
         names = list(row.lower_on)
         return ", ".join(["yes", *names] if row.lower else names)

@@ -168,7 +168,7 @@ def floats(dtype: DType, domain: Domain) -> Strategy[float]:
 
 
 def special_points(dtype: DType, domain: Domain) -> list[float]:
-    """What floats of the dtype have that numbers have not, and where functions turn."""
+    """The special floats of the dtype, and the points where functions turn."""
     limits = finfo(dtype)
     largest = float(limits.max)
     found = [-0.0, np.inf, -np.inf, largest, -largest]

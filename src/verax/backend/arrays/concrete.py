@@ -49,7 +49,7 @@ FIRST_OF_USERS = 256
 
 
 class OnDevices(Array):
-    """What an array says about its place.
+    """The facts about its place that an array states.
 
     `kind` is what compiled programs are looked up by. It is the array's type, the very
     object `aval`, unless the array has a place of its own: what is plain takes the
@@ -380,7 +380,7 @@ def of_kind(
 
 
 def kind_at(aval: ShapedArray, place: Sharding, committed: bool) -> Placed:
-    """What is said of an array with a place of its own, the type included."""
+    """The kind of an array with a place of its own, the type included."""
     if place.explicit or aval.explicit is not None:
         aval = typed_at(aval, place)
     return Placed(aval, place, committed)

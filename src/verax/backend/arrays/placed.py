@@ -104,7 +104,7 @@ def wrapper(
 def result_kind(
     aval: ShapedArray, place: Sharding, committed: bool
 ) -> ShapedArray | Placed:
-    """What an array says about its place that lies as `place` says."""
+    """The kind of an array that lies as `place` says."""
     if is_plain(place, committed):
         return aval.with_explicit(None)
     return kind_at(aval, place, committed)

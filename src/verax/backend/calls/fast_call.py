@@ -59,7 +59,7 @@ REAL_SCALARS: frozenset[type] = frozenset([d.type for d in FLOATING]) | {float}
 
 
 def kind_of(x: Any) -> object:
-    """What a call needs to know of an argument; None if that takes longer to find out.
+    """The kind of an argument, for a call; None if that takes longer to find out.
 
     Of None it needs to know nothing else: it has no values.
     """
@@ -80,7 +80,7 @@ def caller(
     kinds: Sequence[object],
     places: Places = None,
 ) -> PreparedCall:
-    """What a call with leaves of these kinds does, all looked up beforehand.
+    """Returns the call for leaves of these kinds, with everything looked up beforehand.
 
     The leaf number i is the argument at `places[i]` of those that the call is given;
     without `places` the arguments are the leaves.
@@ -177,7 +177,7 @@ def shares(program: Program, transfers: Sequence[Transfer]) -> bool:
 
 
 def finishing(out_tree: PyTreeDef, kinds: Sequence[ShapedArray | Placed]) -> Finish:
-    """What makes the result of a program from its outputs, in one frame."""
+    """The function that makes a program's result from its outputs, in one frame."""
     build = builder_of(out_tree)
     avals = [kind.aval if isinstance(kind, Placed) else kind for kind in kinds]
 
@@ -194,7 +194,7 @@ def finishing(out_tree: PyTreeDef, kinds: Sequence[ShapedArray | Placed]) -> Fin
 
 
 def builder_of(out_tree: PyTreeDef) -> Build:
-    """What makes the result of its leaves: `unflatten`, or something shorter."""
+    """The function that makes a result of its leaves: `unflatten`, or less."""
     if out_tree == LEAF:
         return FIRST
     for build in (tuple, list):

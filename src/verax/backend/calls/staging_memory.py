@@ -165,7 +165,7 @@ class Pool:
             self.spare.append(ins)
 
     def followed(self, after: After | None) -> After:
-        """What to do after a run: keep the slots, and what else there is to do."""
+        """The work after a run: keeping the slots, and what else there is to do."""
         if after is None:
             return self.put_back
 

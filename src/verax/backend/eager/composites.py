@@ -120,7 +120,7 @@ def recipe(
     *args: Any,
     **kwargs: Any,
 ) -> Compute | None:
-    """What `function` computes of arrays whose types stand among its arguments.
+    """The program of `function` for arrays whose types stand among its arguments.
 
     None to ask it each time: an argument is none of which there are few; or the call
     fails, so that the function itself says why; or this thread places or checks what
@@ -168,7 +168,7 @@ def recipe(
 
 @frozen(repr=False)
 class Later(ReprMixin):
-    """What is compiled when it is first called."""
+    """A function that is compiled when it is first called."""
 
     make: Callable[[], Compute]
 
@@ -230,7 +230,7 @@ def computing(engine: Engine, jaxpr: Jaxpr, build: Build) -> Compute | None:
 
 
 def atom_key(atom: Atom) -> object:
-    """What an atom is found by: literals of equal values are not the same."""
+    """The key by which an atom is found: literals of equal values are not the same."""
     return atom if type(atom) is Var else id(atom)
 
 

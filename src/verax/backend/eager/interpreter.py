@@ -288,7 +288,7 @@ type HostKind = tuple[tuple[int, ...], np.dtype[Any], bool]
 
 
 def host_kind(x: object) -> HostKind | None:
-    """What a program must know of an operand that is not a plain array of ours.
+    """The kind of an operand, for a program, that is not a plain array of ours.
 
     None of what is not an array of NumPy's either.
     """

@@ -35,7 +35,7 @@ type Kinds = tuple[Kind, ...]
 
 
 def kinds_of(nans: bool, infs: bool) -> Kinds:
-    """What is looked for."""
+    """The kinds of values to look for."""
     return (Kind.NAN,) * nans + (Kind.INFINITY,) * infs
 
 

@@ -47,7 +47,7 @@ type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
 
 @frozen(cache_hash=True, repr=False)
 class PartitionCall(ReprMixin):
-    """What XLA asks while it compiles a module: a rule for calls over a mesh.
+    """The question of XLA while it compiles a module: a rule for calls over a mesh.
 
     What the rule gives is lowered for `platform`, under the rows of `engine`. A view of
     a value is asked for each value, and has its `place` among the calls; without a mesh
@@ -119,7 +119,7 @@ def partition_attributes(
 
 
 class Ordering(Protocol):
-    """What writes operations, and holds the token after the last ordered effect."""
+    """A writer of operations that holds the token after the last ordered effect."""
 
     token: Operand
 

@@ -124,7 +124,7 @@ class Recorder(FunctionText):
         return f"{MARK}f{self.count - 1}{MARK}"
 
     def constant_of(self, x: Operand) -> Needed:
-        """What the constant `x` is: an operand, or a value that the rule knows."""
+        """The constant `x`: an operand, or a value that the rule knows."""
         for place, value in enumerate(self.unknown):
             if value is not None and value is x.value:
                 return Needed(x.aval, place)

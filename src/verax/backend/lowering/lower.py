@@ -202,7 +202,7 @@ def attributes(
 
 
 def donations(body: Body, donated: Sequence[bool], fixed: bool) -> list[str]:
-    """What says of each argument that its memory may be reused.
+    """The attributes of arguments whose memory may be reused.
 
     If `fixed`, it is for the first result of that shape and dtype which no argument
     before it has; otherwise XLA chooses a result, of another shape too.

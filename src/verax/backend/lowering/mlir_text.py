@@ -190,7 +190,7 @@ def escaped(text: str) -> str:
 
 
 def frontend(attributes: Iterable[tuple[str, str]]) -> str:
-    """What an operation tells the compiler, as one attribute.
+    """The attribute that tells the compiler these keys and values.
 
     >>> frontend([("a", "1"), ("a b", 'say "hi"')])
     '{a = "1", "a b" = "say \\\\"hi\\\\""}'

@@ -124,7 +124,7 @@ class Module:
         return symbol(name, self.taken)
 
     def writer(self) -> "Writer":
-        """What writes the operations of one more function."""
+        """A writer of the operations of one more function."""
         return Writer(self)
 
     def begin(
@@ -135,11 +135,11 @@ class Module:
     def parameters(
         self, writer: "Writer", *, public: bool
     ) -> list[tuple[Operand, str]]:
-        """What a function takes before its arguments, with attributes."""
+        """The parameters of a function before its arguments, with attributes."""
         return [(PLATFORM, OF_PLATFORM)] if writer.choosing else []
 
     def passed(self, writer: "Writer", symbol: str) -> list[Operand]:
-        """What a call of a function of the module passes before its arguments."""
+        """The operands that a call of a function passes before its arguments."""
         if symbol not in self.choosing:
             return []
         writer.choosing = True
@@ -554,7 +554,7 @@ class Writer(FunctionText):
         return [x.name or x for x in results]
 
     def literal(self, atom: Atom) -> Value:
-        """What stands for a literal: the array that is an argument, or the scalar."""
+        """The operand for a literal: the array that is an argument, or the scalar."""
         assert isinstance(atom, Literal)
         if not atom.aval.shape:
             return atom
@@ -666,7 +666,7 @@ def lowered(
     *,
     ordered: bool = False,
 ) -> Sequence[Operand]:
-    """What the rule of a row writes, or a choice of what it writes by platform."""
+    """The operands that the rule of a row writes, or a choice of them by platform."""
     module = writer.module
     if len(module.platforms) == 1:
         return row.lowering(module.platforms[0])(writer, params, operands, outs)
@@ -691,7 +691,7 @@ def choice(
     outs: Sequence[ShapedArray],
     ordered: bool,
 ) -> tuple[Operand, ...]:
-    """What a rule writes for each platform, of which the module runs one."""
+    """A choice by platform of what a rule writes for each."""
     module = writer.module
 
     def on(platform: str) -> Region:

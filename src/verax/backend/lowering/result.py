@@ -29,7 +29,7 @@ OPERATION: Final = re.compile(r"(?<![#!\w])(?:stablehlo|chlo)\.")
 
 @frozen(repr=False)
 class Seconds(ReprMixin):
-    """What making a module took: rewriting the program, and writing the text."""
+    """The time a module took to make: rewriting the program, and writing the text."""
 
     rewrite: float = 0.0
     write: float = 0.0

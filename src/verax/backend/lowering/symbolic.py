@@ -124,7 +124,7 @@ class SymbolicWriter(Writer):
             )
 
     def check_sizes(self, arguments: Sequence[Operand]) -> None:
-        """What must hold of the sizes and has not been used to find the variables."""
+        """Writes checks of what the sizes must satisfy beyond giving the variables."""
         plan = self.module.plan
         used = {(step.argument, step.axis) for step in plan.steps}
         for one in plan.equations:

@@ -27,7 +27,7 @@ __all__ = ["AbstractDevice", "AbstractMesh", "abstract_mesh_of"]
 
 
 class AbstractDevice:
-    """What kind of devices a mesh is for.
+    """The kind of devices that a mesh is for.
 
     >>> AbstractDevice("cpu", None, "cpu")
     AbstractDevice(device_kind=cpu, num_cores=None, platform=cpu)
@@ -60,7 +60,7 @@ class AbstractDevice:
         return hash(self.key())
 
     def text(self) -> str:
-        """What is printed of it, in the text of a mesh too."""
+        """The text of it, in the text of a mesh too."""
         return (
             f"device_kind={self.device_kind}, num_cores={self.num_cores}, "
             f"platform={self.platform}"
@@ -201,7 +201,7 @@ def rebuilt(
     types: AxisTypes,
     device: AbstractDevice | None,
 ) -> AbstractMesh:
-    """What a pickled abstract mesh is read with."""
+    """Makes the abstract mesh of a pickle."""
     return AbstractMesh(sizes, names, types, abstract_device=device)
 
 

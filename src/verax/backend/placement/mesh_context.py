@@ -190,7 +190,7 @@ def in_force() -> MeshType:
 
 
 def unsaid(ndim: int) -> NamedSharding:
-    """What the type of an array with `ndim` dimensions says of where it lies.
+    """The sharding of the type of an array with `ndim` dimensions that says nothing.
 
     That is nothing: no axis of the mesh in force splits a dimension.
 

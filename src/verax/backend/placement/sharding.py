@@ -55,7 +55,7 @@ PINNED_HOST: Final = "pinned_host"
 
 
 def own_kind(kind: str | None) -> str | None:
-    """What kinds of memory are compared by: None is the device's own."""
+    """The kind of memory, for comparisons: None is the device's own."""
     return None if kind == DEVICE else kind
 
 
@@ -75,7 +75,7 @@ class Tiling(ReprMixin):
 
 
 def said(what: Words) -> str:
-    """What a message calls something; it may be worked out for the message alone."""
+    """The name of something in a message, worked out for the message alone."""
     return what if isinstance(what, str) else what()
 
 
@@ -492,7 +492,7 @@ def check_present(sharding: Sharding) -> None:
 
 @pure(CACHE)
 def runtime_sharding(sharding: Sharding, ndim: int) -> _jax.Sharding:
-    """What jaxlib needs of a sharding of arrays with `ndim` dimensions.
+    """The sharding of arrays with `ndim` dimensions as jaxlib takes it.
 
     The tiles match the devices by construction: the runtime aborts where they do not.
 

@@ -198,7 +198,7 @@ def await_listener(settings: Settings) -> None:
 
 
 def lost(*status: object) -> None:
-    """What jaxlib calls when the service reports an error."""
+    """Handles an error that the service reports to jaxlib."""
     CLUSTER.fail(f"the coordination service reports an error: {status}")
 
 

@@ -49,7 +49,7 @@ def connection() -> Connection:
 def ask[T](
     request: Request[T], seconds: float | None = None, awaited: Iterable[int] = ()
 ) -> T:
-    """What the coordination service answers; None for the time means no limit.
+    """The answer of the coordination service; None for the time means no limit.
 
     It answers only after something that the processes `awaited` do.
 
@@ -127,7 +127,7 @@ def departure_key(number: int) -> str:
 
 
 def departed(text: str) -> Departure:
-    """What `announce_departure` wrote.
+    """The message that `announce_departure` wrote.
 
     >>> departed("[1, [[[0, 1], 7]]]").runs
     {(0, 1): 7}

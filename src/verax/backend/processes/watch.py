@@ -98,7 +98,7 @@ WATCHERS: Final = (
 
 
 def told(text: str, settings: Settings) -> str:
-    """What happened, from jaxlib's message.
+    """The event that jaxlib's message tells of.
 
     >>> told("Task 2 heartbeat timeout. ...", Settings("a:1", "a:1", 4, 0))
     'Process 2 of 4 has not answered for 100 s: it died, was stopped, or hangs.'
@@ -127,7 +127,7 @@ def explain() -> None:
 
 
 def guessed(settings: Settings) -> str:
-    """What happened, if jaxlib does not say it."""
+    """A guess at what happened, if jaxlib does not say it."""
     if refused(settings.coordinator) is None:
         return (
             "The coordination service reports that another of the "
@@ -137,7 +137,7 @@ def guessed(settings: Settings) -> str:
 
 
 def lost_coordinator(settings: Settings) -> str:
-    """What it means that the service does not answer."""
+    """The message for a service that does not answer."""
     return (
         f"Process 0 of {settings.count}, the coordinator at {settings.coordinator}, "
         "cannot be reached: it died, or the network failed."

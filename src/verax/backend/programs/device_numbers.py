@@ -44,7 +44,7 @@ class SavedPlaces(ReprMixin):
         return number if place.kind is None else {"at": number, "memory": place.kind}
 
     def read(self, data: Any) -> Sharding | None:
-        """What `write` wrote, over these devices."""
+        """The sharding that `write` wrote, over these devices."""
         if data is None:
             return None
         if isinstance(data, int):
@@ -88,7 +88,7 @@ class SavedPlaces(ReprMixin):
         }
 
     def read_placement(self, data: Any) -> Placement:
-        """What `write_placement` wrote, for a program with a placement."""
+        """The placement that `write_placement` wrote, for a program that has one."""
         return Placement(
             self.devices,
             tuple([self.read(place) for place in data["ins"]]),

@@ -39,7 +39,7 @@ compare_programs = LazyModule("verax.backend.processes.comparison").compare_prog
 
 
 def spread_of(placement: Placement) -> Spread | None:
-    """What the module says of the placement; nothing for a single device.
+    """The placement as a module states it; nothing for a single device.
 
     There it says which arrays lie in other memory than the device's, if any do.
     """
@@ -140,7 +140,7 @@ def compile_placed(
 
 
 def refuse_two_bits(lowered: Lowered, count: int) -> None:
-    """What XLA would do wrong on CPUs, wherever it moves what is spread."""
+    """Raises for what XLA would do wrong on CPUs, wherever it moves what is spread."""
     if "i2>" in lowered.text:
         raise CompileError(
             f"{lowered.name} has integers of two bits on {count} CPU devices, between "

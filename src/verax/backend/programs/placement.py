@@ -101,7 +101,7 @@ def placed_of(x: object) -> Placed | None:
 
 @frozen(repr=False)
 class Claim(ReprMixin):
-    """What is committed to devices, and its name in messages."""
+    """A claim of something on devices, and its name in messages."""
 
     sharding: Sharding
     named: str | int
@@ -353,7 +353,7 @@ def check_inputs(
 
 
 def leaf_name(text: Describe, i: int) -> str:
-    """What messages call leaf `i`."""
+    """The name of leaf `i` in messages."""
     return text()[i]
 
 

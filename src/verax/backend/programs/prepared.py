@@ -37,7 +37,7 @@ type Finish = Callable[[list[Buffer]], Any]
 
 @frozen(eq=False, repr=False)
 class PreparedCall(ReprMixin):
-    """What a call of a program does, in pieces.
+    """A call of a program, in pieces.
 
     `fetch` makes the buffers that the program takes from the arguments of a call; None
     where these are arrays, taken as they are: those at `places`, or all. `after` is
@@ -103,7 +103,7 @@ def prepared(
 def arrays_of(
     outs: Sequence[Buffer], kinds: Sequence[ShapedArray | Placed]
 ) -> list[ConcreteArray]:
-    """What a program returned, as arrays of these kinds."""
+    """The results of a program, as arrays of these kinds."""
     made: list[ConcreteArray] = []
     for buffer, kind in zip(outs, kinds, strict=True):
         x = ConcreteArray()
@@ -140,7 +140,7 @@ def donation_to(lowered: Lowered) -> str:
 
 
 def ending(lowered: Lowered, places: Sequence[int] | None = None) -> After | None:
-    """What ends the arguments whose memory the program may have taken, if any are.
+    """The function that ends arguments whose memory the program may have taken, if any.
 
     The copies in NumPy's memory are forgotten as well.
     """

@@ -150,7 +150,7 @@ class Program(ReprMixin):
 
     @cached_property
     def out_kinds(self) -> tuple[ShapedArray | Placed, ...]:
-        """What the arrays of the outputs say about their places."""
+        """The kinds of the arrays of the outputs, with their places."""
         if self.placement is None:
             return self.out_avals
         committed = self.placement.committed
@@ -251,7 +251,7 @@ def weight_of(made: Made) -> int:
 
 
 def loosened(made: Made, gone: Callable[[object], object]) -> Callable[[], Made | None]:
-    """What makes `made` again as long as a function holds its executable."""
+    """The function that makes `made` again while a function holds its executable."""
     jaxpr, executable = made.jaxpr, ref(made.program.executable, gone)
     fields = {a.name: getattr(made.program, a.name) for a in attrs.fields(Program)}
     del fields["executable"]
@@ -306,7 +306,7 @@ def slots_of(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Literal, ...]]:
 
 
 def made_of(recipe: Recipe) -> Made | None:
-    """What was made of a recipe, if anything is known."""
+    """The program that was made of a recipe, if one is known."""
     found = None if recipe.jaxpr.transient else MADE.find(recipe)
     if found is None:
         found = cast(Made | None, recipe.jaxpr.kept.get(without_jaxpr(recipe)))
@@ -458,7 +458,7 @@ def pending(
     donated: tuple[bool, ...] = (),
     placement: Placement | None = None,
 ) -> "Pending":
-    """What `compiled` makes, to be made now or by a thread."""
+    """The recipe of what `compiled` makes, to be made now or by a thread."""
     check_not_forked()
     recipe, literals = recipe_of(
         engine, jaxpr, options, keep_unused, donated, placement

@@ -91,7 +91,7 @@ def saved(program: Program) -> tuple[dict[str, Any], list[bytes]]:
 
 
 def machine(devices: Sequence[Device]) -> dict[str, Any]:
-    """What the code of a program for these devices depends on."""
+    """The facts about a machine on which the code for these devices depends."""
     client = devices[0].client
     return {
         "jaxlib": jaxlib.version.__version__,
@@ -210,7 +210,7 @@ def loaded(
 def module_of(
     description: dict[str, Any], text: str, constants: tuple[Literal, ...]
 ) -> Lowered:
-    """What is known of the module of a saved program."""
+    """The module of a saved program, as far as it is known."""
     return Lowered(
         text,
         constants,

@@ -58,7 +58,7 @@ class Job[T]:
         return self.ended.wait(timeout)
 
     def result(self, timeout: float | None = None) -> T:
-        """What the work returned; raises what it raised.
+        """Returns what the work returned; raises what it raised.
 
         Raises:
             TimeoutError: it did not end within `timeout` seconds.

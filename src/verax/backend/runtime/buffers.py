@@ -68,7 +68,7 @@ DELETED: Final = (
 
 
 class AvalLike(Protocol):
-    """What jaxlib reads of a type: any record with these three attributes will do."""
+    """A type as jaxlib reads it: any record with these three attributes will do."""
 
     @property
     def shape(self) -> tuple[int, ...]:

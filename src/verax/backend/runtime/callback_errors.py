@@ -24,7 +24,7 @@ KEPT = 16
 
 
 class FailedCallback(Exception):
-    """What XLA gets to see: the number under which the true exception is kept."""
+    """The error that XLA sees, with the number under which the true one is kept."""
 
 
 @locked
@@ -71,7 +71,7 @@ class Failures:
         return again
 
     def revealed(self, error: Exception) -> BaseException:
-        """What to raise for an error of the runtime: what is behind it, or its text."""
+        """The exception to raise for an error of the runtime: its cause or its text."""
         found = self.behind(error)
         if found is None:
             if State.joined:

@@ -289,7 +289,7 @@ class Cluster:
         seconds: float | None = None,
         awaited: Iterable[int] = (),
     ) -> T:
-        """What `work()` returns, in a thread of its own, where it may wait for others.
+        """Returns what `work()` returns, in a thread that may wait for others.
 
         `awaited` are the numbers of those for which it waits.
 

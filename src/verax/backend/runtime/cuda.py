@@ -166,7 +166,7 @@ def driver_is_there() -> bool:
 
 
 def failure(error: Exception) -> RuntimeError:
-    """What a failed start means, and what to do."""
+    """The meaning of a failed start, and what to do."""
     words = trimmed(str(error))
     for pattern, advice in ADVICE:
         if pattern.search(str(error)):

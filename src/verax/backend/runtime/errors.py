@@ -58,7 +58,7 @@ def trimmed(message: str) -> str:
 
 
 def explained(message: str) -> str:
-    """What went wrong in a run, with sizes in common units.
+    """An explanation of what went wrong in a run, with sizes in common units.
 
     >>> explained("RESOURCE_EXHAUSTED: Out of memory allocating 3221225472 bytes.")
     'Out of memory: a single piece of 3221225472 bytes (3.0 GiB) could not be

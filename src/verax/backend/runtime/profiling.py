@@ -32,7 +32,7 @@ ProfileEvent = _profile_data.ProfileEvent
 
 
 class ProfileOptions(_profiler.ProfileOptions):
-    """What a recording looks at; an unknown option is an `AttributeError`.
+    """Options of a recording; an unknown one is an `AttributeError`.
 
     Attributes:
         python_tracer_level: 1 records every call of a Python function, 0 does not.
@@ -86,7 +86,7 @@ class ProfileSession:
 
     @property
     def profile_data(self) -> ProfileData | None:
-        """What it has recorded, once it has stopped."""
+        """The data that it has recorded, once it has stopped."""
         return self.data
 
     def start(self) -> Self:
@@ -286,7 +286,7 @@ def for_perfetto(folder: str, link: bool, trace: bool) -> None:
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """What holds device memory now: a compressed profile, for the program `pprof`.
+    """A compressed profile of what holds device memory now, for the program `pprof`.
 
     It counts the buffers and programs of a backend by where they were made.
 

@@ -45,7 +45,7 @@ class Stage(ReprMixin):
     began: float = field(factory=perf_counter)
 
     def line(self) -> str:
-        """What is shown of it now."""
+        """The line that is shown of it now."""
         return f"verax: {self.program}: {self.name} {self.seconds:.1f} s"
 
     @property

@@ -122,7 +122,7 @@ class Entry(ReprMixin):
 
 
 def opened(direct: bool, mode: int = 0o600) -> Opener:
-    """What opens files, new ones for their owner alone; `direct`: not through a link.
+    """The opener of files, new ones for their owner alone; `direct`: no links.
 
     It does not wait, as opening a pipe would for somebody who writes to it.
     """

@@ -42,7 +42,7 @@ DUMPS: Final = "xla_dump"
 
 
 def cpuinfo() -> Iterator[str]:
-    """What the system tells of the first processor, line by line."""
+    """The system's account of the first processor, line by line."""
     with suppress(OSError), Path("/proc/cpuinfo").open() as lines:
         for line in takewhile(str.strip, lines):
             yield line.rstrip("\n")

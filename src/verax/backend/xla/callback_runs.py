@@ -34,7 +34,7 @@ LONGEST_QUEUE = 32
 
 
 class Token(Protocol):
-    """What tells when a run has ended."""
+    """A token that tells when a run has ended."""
 
     def block_until_ready(self) -> None: ...
 
@@ -50,7 +50,7 @@ INSIDE: Final = Depth()
 
 @frozen(repr=False)
 class Trampoline(ReprMixin):
-    """What XLA calls: the function of the host, with everything it may do caught.
+    """The function that XLA calls: that of the host, with everything it may do caught.
 
     jaxlib never gives back what it was told to call, so the function itself belongs to
     the executable, and to the runs of it that are under way. In a program over several
@@ -83,7 +83,7 @@ class Trampoline(ReprMixin):
 def trampolines(
     calls: HostCalls, failed: list[BaseException] | None
 ) -> list[Trampoline]:
-    """What to give to XLA for the functions of a module, in their order."""
+    """The functions to give to XLA for those of a module, in their order."""
     return [
         Trampoline(weakref.ref(call), ordered, failed)
         for call, ordered in calls.functions

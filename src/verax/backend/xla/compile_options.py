@@ -84,7 +84,7 @@ def as_overrides(pairs: Iterable[tuple[str, OptionValue]]) -> Overrides:
 
 
 def typed_overrides(overrides: Overrides) -> object:
-    """What options are compared by: XLA tells True and 1 apart."""
+    """The options as they are compared: XLA tells True and 1 apart."""
     return overrides and tuple(
         [(type(value), name, value) for name, value in overrides]
     )

@@ -356,7 +356,7 @@ def compile_text(
 def loading(
     client: _jax.Client, devices: _jax.DeviceList, options: _jax.CompileOptions
 ) -> Load:
-    """What makes a program of the bytes of one."""
+    """The function that makes a program of its bytes."""
     return lambda data: client.deserialize_executable(data, devices, options)
 
 

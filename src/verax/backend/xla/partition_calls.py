@@ -174,7 +174,7 @@ def partition(
     hlo: HloSharding,
     config: bytes,
 ) -> Parted:
-    """What XLA asks for a call whose operands and result would lie so."""
+    """Answers XLA's question about a call whose operands and result would lie so."""
     module, number = TABLE.find(config)
     try:
         ins = list(zip(shapes, hlos, strict=True))

@@ -76,7 +76,7 @@ class Computation(ReprMixin):
     instructions: list[Instruction] = field(factory=list)
 
     def root(self) -> str:
-        """What makes the result, behind other views of it."""
+        """The instruction that makes the result, behind other views of it."""
         named = {one.name: one for one in self.instructions}
         found = next(one for one in self.instructions if one.root)
         while found.opcode in SAME_BYTES and found.operands[0] in named:
@@ -149,7 +149,7 @@ def split_type(text: str) -> tuple[str, str]:
 
 
 def split_operands(text: str) -> tuple[str, str]:
-    """What stands before the parenthesis that closes, and what follows it."""
+    """The text before the parenthesis that closes, and the text that follows it."""
     end = closing(f"({text}") - 1
     return text[:end], text[end + 1 :]
 
@@ -180,7 +180,7 @@ def whole(found: Sequence[Array]) -> Array:
 
 
 class Traffic:
-    """What a fused computation reads and writes: all else stays in registers."""
+    """The bytes that a fused computation moves: all else stays in registers."""
 
     def __init__(self, body: Computation) -> None:
         self.named = {one.name: one for one in body.instructions}

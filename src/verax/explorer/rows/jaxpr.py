@@ -29,7 +29,7 @@ class RowPrinter(Printer):
     """Prints equations whose programs stand in rows of their own."""
 
     def program(self, program: Program) -> Layout:
-        """What stands for a program inside."""
+        """The reference to a program inside."""
         return "{…}"
 
 
@@ -174,7 +174,7 @@ class Table:
 
 
 def right_of(printer: Printer, eqn: Eqn) -> str:
-    """What is printed after the name of the primitive."""
+    """The text after the name of the primitive."""
     params = printer.params(eqn.params)
     ins = " ".join([printer.atom(a) for a in eqn.invars])
     if not params:

@@ -107,7 +107,7 @@ class Memory:
         return Peak(most, row, tuple(found[:HOLDERS]))
 
     def holders(self, number: int) -> Iterator[int]:
-        """What is alive at a row, in its own program and in those around it."""
+        """The values alive at a row, in its own program and in those around it."""
         rows, first = self.rows, True
         while number >= 0:
             for other in self.scopes.get(rows[number].inside, ()):

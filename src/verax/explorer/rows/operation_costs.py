@@ -48,7 +48,7 @@ class Array(ReprMixin):
 
     @property
     def bytes(self) -> int:
-        """What it takes in memory."""
+        """The bytes that it takes in memory."""
         return self.size * self.width
 
 

@@ -113,7 +113,7 @@ INSIDE = 3
 
 @frozen(eq=False, repr=False)
 class Values(ReprMixin):
-    """What a program under construction can use: tracers, and domains of its inputs."""
+    """The values that a growing program can use: tracers, with their domains."""
 
     builder: Builder
     wide: bool

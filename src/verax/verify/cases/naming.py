@@ -49,7 +49,7 @@ def find(value: object) -> Place | None:
 
 
 def described(value: object) -> str:
-    """What a value is called, without the place in memory that its repr may show."""
+    """The description of a value, without the place in memory that it may show."""
     return str(getattr(value, "__qualname__", None) or repr(value))
 
 

@@ -90,7 +90,7 @@ class Body(Protocol):
 
 
 class Nest(Protocol):
-    """What grows bodies: one after the other, from the steps of a program."""
+    """A nest of bodies, which grow one after the other from the steps of a program."""
 
     @property
     def wide(self) -> bool: ...

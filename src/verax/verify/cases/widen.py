@@ -113,7 +113,7 @@ def wide_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def wide_atom(atom: Atom, env: Sequence[Atom]) -> Atom:
-    """What stands for an operand: a wide variable, or a wide constant."""
+    """The atom for an operand: a wide variable, or a wide constant."""
     if not isinstance(atom, Literal):
         return env[atom.index]
     aval = wide_aval(atom.aval)

@@ -119,7 +119,7 @@ def check_primitive(
     derived: str = "use",
     seed: int | None = None,
 ) -> Report:
-    """What the laws say about a primitive: one finding for each law.
+    """Checks a primitive by the laws: one finding for each law.
 
     Args:
         primitive: a row, or the name of one of the library.
@@ -189,7 +189,7 @@ def check_law(
     samples: Sequence[Sample[Any]] = (),
     seed: int | None = None,
 ) -> Finding:
-    """What one law says about a row."""
+    """The finding of one law on a row."""
     reason = law.applies(engine.rules[row], bool(samples))
     if reason is not None:
         return Finding(row.name, law.name, SILENT, skips=((reason, 0),))
@@ -207,6 +207,6 @@ def check_edges(
     engine: StandardEngine,
     samples: Sequence[Sample[Any]] = (),
 ) -> Finding:
-    """What one law says about a row at the edges of its domain, if it asks for them."""
+    """The finding of one law at the edges of a row's domain, if it asks for them."""
     cases = edge_cases(row, law.wide, samples) if law.edges else ()
     return at_edges(law, row.name, engine, cases)

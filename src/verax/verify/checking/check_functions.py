@@ -63,7 +63,7 @@ def check_function(
     chains: Iterable[Sequence[str]] = CHAINS,
     seed: int | None = None,
 ) -> Report:
-    """What the laws say about a function: one finding for each law.
+    """Checks a function by the laws: one finding for each law.
 
     The function is called, compiled and traced; its program is evaluated, compiled,
     differentiated (held to differences in double precision), transposed, batched (held

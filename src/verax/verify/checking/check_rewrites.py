@@ -63,7 +63,7 @@ type Reference = Callable[
 
 
 class RewriteRule(Protocol):
-    """What `check_rewrite` needs of a rule; `verax.rewrites.Rewrite` has all of it.
+    """A rule as `check_rewrite` needs it; `verax.rewrites.Rewrite` is one.
 
     `ulps` is how far results may differ, `domain` the interval in which that holds,
     `samples()` gives types of the variables.
@@ -114,7 +114,7 @@ def check_rewrite(
     cases: int = CASES,
     seed: int | None = None,
 ) -> Report:
-    """What the laws say about a rewrite rule: both sides are the same program.
+    """Checks a rewrite rule by the laws: both sides are the same program.
 
     Two laws: `types` (shape, dtype and weak type of the results agree) and `values`
     (they agree at special points of the rule's domain, within its `ulps`). A rule made
@@ -189,7 +189,7 @@ def rewrite_laws(rule: RewriteRule, sides_of: Mapping[Jaxpr, Sides]) -> tuple[La
 def truth(
     engine: StandardEngine, sides: Sides, args: Sequence[NDArray]
 ) -> list[NDArray]:
-    """What the pattern gives, computed in double precision where that exists."""
+    """The value of the pattern, computed in double precision where that exists."""
     if sides.exact is None:
         return engine.evaluate(sides.pattern, args)
     wide = [
@@ -258,7 +258,7 @@ def replaced(
     pattern: Jaxpr,
     avals: Sequence[ShapedArray],
 ) -> Jaxpr | None:
-    """What the rule makes of its pattern, None if its guard forbids that."""
+    """The replacement that a rule makes of its pattern; None if its guard objects."""
     if isinstance(rule, Rewrite):
         try:
             after = rewritten(engine, pattern, [rule])
@@ -296,7 +296,7 @@ def check_transformation(
     ulps: float = ULPS,
     seed: int | None = None,
 ) -> Report:
-    """What the laws say about a rewrite of whole programs, or about a table of rules.
+    """Checks a rewrite of whole programs, or a table of rules, by the laws.
 
     A function from jaxprs to jaxprs is tried on random programs: what it makes is well
     typed (`typed`), computes what it should (`values`), keeps effects (`effects`), and
@@ -335,7 +335,7 @@ type Change = Callable[[Jaxpr], Jaxpr]
 def transformation_laws(
     change: Change, title: str, reference: Reference | None, ulps: float
 ) -> tuple[Law, ...]:
-    """What a transformation of programs is held to; see `check_transformation`."""
+    """The laws of a transformation of programs; see `check_transformation`."""
 
     def typed(engine: StandardEngine, case: Case) -> None:
         after, before = change(case.jaxpr), case.jaxpr

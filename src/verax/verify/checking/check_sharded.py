@@ -86,7 +86,7 @@ class Sharded(ReprMixin):
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """What messages call the leaves of the arguments."""
+        """The names of the leaves of the arguments, for messages."""
         return describe_arguments(self.function.fun, self.function.tree)()
 
     def unflatten(self, leaves: Iterable[Any]) -> tuple[Any, ...]:
@@ -266,7 +266,7 @@ def part_of(
 
 
 def reason(mesh: Mesh, got: NDArray, want: NDArray) -> str:
-    """What a common factor of all elements says about axes of the mesh, if one does.
+    """The axes of the mesh that a common factor of all elements points to, if it does.
 
     >>> from verax import make_mesh
     >>> reason(make_mesh((1,), ("m",)), np.ones(2), np.zeros(2))
@@ -453,7 +453,7 @@ def sharded_of(
 def searched(
     sharded: Sharded, name: str, known: Mapping[str, Law], cases: int, seed: int | None
 ) -> Finding:
-    """What the law of that name says about drawn calls."""
+    """The finding of the law of that name on drawn calls."""
     if name not in known:
         raise ValueError(
             f"there is no law {name!r} here; the laws are {', '.join(known)}"
@@ -476,7 +476,7 @@ def check_sharded(
     laws: Iterable[str] | None = None,
     seed: int | None = None,
 ) -> Report:
-    """What a program over a mesh gives, held to one device: a finding for each law.
+    """Checks a program over a mesh against one device: a finding for each law.
 
     `jit` and `vjp of jit`: the function, compiled for arguments that are split over the
     mesh, has the value and the cotangents that it has on one device. With `local`,

@@ -109,7 +109,7 @@ def check_size(asked: int, hlo: str) -> None:
 
 
 def in_time[T](compile: Callable[[], T], seconds: float = SECONDS) -> T:
-    """What `compile` gives, under the configuration of this thread.
+    """Returns what `compile` gives, under the configuration of this thread.
 
     Raises:
         CompilesTooLong: it takes longer than `seconds`. It goes on beside, as XLA

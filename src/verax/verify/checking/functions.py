@@ -79,7 +79,7 @@ class Function(ReprMixin):
 
     @cached_property
     def kept(self) -> dict[object, object]:
-        """What memos keep with the function."""
+        """The results that memos keep with the function."""
         return {}
 
     @property

@@ -38,7 +38,7 @@ STYLES: Mapping[str, str] = MappingProxyType(
 
 @frozen(repr=False)
 class Finding(ReprMixin):
-    """What trying a law on a subject has shown.
+    """The outcome of trying a law on a subject.
 
     `verdict` is `holds`, `broken`, `vacuous` (all cases were skipped) or `does not
     apply`; `skips` counts cases that said nothing, by reason; `proof` is the smallest

@@ -33,7 +33,7 @@ LEAST = 3
 def at_edges(
     law: Law, subject: str, engine: StandardEngine, cases: Iterable[Case]
 ) -> Finding:
-    """What `law` says about cases that are listed, not drawn.
+    """The finding of `law` on cases that are listed, not drawn.
 
     An element that breaks it alone is shown alone.
     """
@@ -86,7 +86,7 @@ def search(
     after: Sequence[str] = (),
     seed: int | None = None,
 ) -> Finding:
-    """What `law` says about the cases that `source` draws.
+    """The finding of `law` on the cases that `source` draws.
 
     `after` names transformations (see `compose.LINKS`) that come before the law, in
     order. With a `seed`, the same cases are drawn each time.

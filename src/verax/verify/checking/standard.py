@@ -26,7 +26,7 @@ ENGINE = StandardEngine(standard, CORE)
 
 
 def runner(engine: StandardEngine) -> Runner:
-    """What runs programs compiled, under the rules of `engine`; compiling must end."""
+    """A runner of compiled programs under the rules of `engine`; it stops in time."""
     programs = Recent[Jaxpr, Program](FEW)
 
     def run(jaxpr: Jaxpr, args: Sequence[NDArray]) -> Sequence[NDArray]:

@@ -95,7 +95,7 @@ def hold_dual(
 
 
 def effect(engine: StandardEngine, run: Run, weights: Sequence[NDArray]) -> float:
-    """What rounding errors within a program do to its product with weights."""
+    """The effect of rounding errors within a program on its product with weights."""
     spread = sensitivity(engine, run.jaxpr, run.args, jumps=True)
     pairs = zip(spread, weights, strict=True)
     return SLACK * sum(float(np.nansum(s * np.abs(w))) for s, w in pairs)

@@ -43,7 +43,7 @@ decide."""
 
 
 class Compared:
-    """What comparisons ask of a number, and of NumPy's beside it."""
+    """A number as comparisons ask of it, and NumPy's beside it."""
 
     __slots__ = ("value",)
     __hash__ = None  # type: ignore[assignment]  # numbers that compare as NumPy's do

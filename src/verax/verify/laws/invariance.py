@@ -306,7 +306,7 @@ def shared_names(jaxpr: Jaxpr) -> list[str]:
 
 
 def derived(engine: StandardEngine, case: Case) -> list[Jaxpr]:
-    """What the transformations make of the program, where its rows have the rules."""
+    """The derived programs, where the rows of the program have the rules."""
     jaxpr, found = case.jaxpr, []
     active = case.active
     if any(active) and differentiable(engine, jaxpr) and not reverse_only(jaxpr):

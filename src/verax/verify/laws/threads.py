@@ -127,5 +127,5 @@ class Carrying(OfWholeValues):
 
 
 def first(x: Array, lanes: Shape) -> Array:
-    """What one element of a batch has; they all have the same."""
+    """The first element of a batch; all are the same."""
     return reduce_min(x, range(len(lanes))) if lanes else x

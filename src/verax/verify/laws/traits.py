@@ -48,7 +48,7 @@ def traits_are_true(engine: StandardEngine, case: Case) -> None:
 
 
 def misplaced(eqn: Eqn, traits: Traits) -> str | None:
-    """What the traits say wrongly of the types of a call; None if they fit."""
+    """The first trait that is wrong of the types of a call; None if all fit."""
     ins, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
     if traits.elementwise:
         shape = np.broadcast_shapes(*[aval.shape for aval in ins])
