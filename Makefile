@@ -26,6 +26,9 @@ ARGS ?=
 # Where github.com/data-apis/array-api-tests is, cloned with --recurse-submodules.
 ARRAY_API_TESTS ?= ../array-api-tests
 
+# Modules are compiled once: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Tests and figures leave no compiled programs in the user's home and read none there.
 NOTHING_KEPT := VERAX_ENABLE_COMPILATION_CACHE=$${VERAX_ENABLE_COMPILATION_CACHE:-0}
 # Two test workers on two cores: more threads inside NumPy only get in the way. Pages
