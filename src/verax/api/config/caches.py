@@ -20,7 +20,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import CLASS_OF_MEMOS, ByFunction, is_memo
 
 KEEPERS = (PjitFunction, Home, CLASS_OF_MEMOS, Recent, ByFunction)
-"""The classes of what `clear_caches` clears; of memos they are not all the library's."""
+"""The classes of what `clear_caches` clears; memos of others are of one, too."""
 
 
 def typeof(x: object) -> ShapedArray:
