@@ -35,6 +35,8 @@ def test_on_eight_devices(path: Path, request: pytest.FixtureRequest) -> None:
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--doctest-glob=*.md"]
     if path in CASES and request.config.getoption(OPTION):
         options.append(OPTION)
+    if chosen := request.config.getoption("-m"):
+        options += ["-m", chosen]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(path)],
         cwd=ROOT,
