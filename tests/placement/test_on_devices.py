@@ -30,6 +30,8 @@ def test_on_eight_devices(path: Path, request: pytest.FixtureRequest) -> None:
     environment = {
         **os.environ,
         "VERAX_NUM_CPU_DEVICES": "8",
+        # Most of the time goes into compiling programs that run once.
+        "VERAX_COMPILE_EFFORT": "fast",
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
     }
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--doctest-glob=*.md"]
