@@ -26,6 +26,9 @@ ARGS ?=
 # Where github.com/data-apis/array-api-tests is, cloned with --recurse-submodules.
 ARRAY_API_TESTS ?= ../array-api-tests
 
+# Modules are compiled once: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Tests and figures leave no compiled programs in the user's home and read none there.
 NOTHING_KEPT := VERAX_ENABLE_COMPILATION_CACHE=$${VERAX_ENABLE_COMPILATION_CACHE:-0}
 # Two test workers on two cores: more threads inside NumPy only get in the way. Pages
@@ -42,6 +45,7 @@ DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 ANY_JAXLIB := --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/docs \
 	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/soak --ignore=tests/typing \
 	--ignore=tests/test_architecture.py --ignore=tests/test_mutants.py
+QUICK := -m "not slow"
 EXAMPLES := transformer neural_ode random_walks
 CHECKED := src tests property_tests docs typings
 
@@ -55,8 +59,15 @@ define make_venv
 	@touch $(1)/.ready
 endef
 
-.PHONY: help setup demo examples test test-oldest test-jax array-api array-api-suite \
-  check format stubs mutants soak fuzz gpu bench ecosystem ecosystem-quick docs \
+# $(call run_tests,which of the examples)
+define run_tests
+	$(TEST_ENV) $(BIN)/python $(PYTEST) tests $(1) $(ARGS)
+	$(TEST_ENV) $(BIN)/python $(PYTEST) $(DOCTESTS)
+	$(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(ARGS)
+endef
+
+.PHONY: help setup demo examples test test-all test-oldest test-jax array-api \
+  array-api-suite check format stubs mutants soak fuzz gpu bench ecosystem ecosystem-quick docs \
   clean
 
 help: ## list the targets
@@ -74,13 +85,16 @@ examples: $(VENV)/.ready ## run the gallery, and draw its pictures again (a minu
 	  -m docs.examples.data_parallel_picture --out docs/pictures/data_parallel.svg
 	TF_CPP_MIN_LOG_LEVEL=1 $(BIN)/python -m docs.examples.digits --picture docs/digits.svg
 
-test: $(VENV)/.ready ## examples, doctests and laws (profile ci)
-	$(TEST_ENV) $(BIN)/python $(PYTEST) tests $(ARGS)
-	$(TEST_ENV) $(BIN)/python $(PYTEST) $(DOCTESTS)
-	$(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(ARGS)
+test: $(VENV)/.ready ## examples, doctests and laws (profile ci), but for slow tests
+	$(call run_tests,$(QUICK))
 
+test-all: $(VENV)/.ready ## the same, and the tests that are marked slow
+	$(call run_tests,)
+
+# Of the slow ones those about what jaxlib itself does.
 test-oldest: $(OLDEST)/.ready ## the examples again, with the oldest jaxlib allowed
-	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) tests $(ANY_JAXLIB) $(ARGS)
+	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) tests $(ANY_JAXLIB) \
+	  -m "not slow or slow(jaxlib=True)" $(ARGS)
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process
 	$(TEST_ENV) $(BENCH)/bin/python -m pytest -q -m jax tests $(ARGS)

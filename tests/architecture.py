@@ -163,14 +163,14 @@ def check_late_imports(modules: Sequence[Module]) -> Iterator[Violation]:
     """No import inside a function, and none by calling the import machinery."""
     for module in modules:
         late: set[int] = set()
-        for function in functions(module.tree):
+        for function in functions(module):
             for node in ast.walk(function):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     late.add(node.lineno)
         for line in sorted(late):
             yield module.violation(line, "late", "", "imports inside a function")
         for name in ("__import__", "import_module"):
-            for line in mentions(module.tree, name):
+            for line in mentions(module, name):
                 message = "imports by calling the import machinery"
                 yield module.violation(line, "late", name, message)
 
@@ -178,7 +178,7 @@ def check_late_imports(modules: Sequence[Module]) -> Iterator[Violation]:
 def check_type_checking(modules: Sequence[Module]) -> Iterator[Violation]:
     """No import that only the type checker sees."""
     for module in modules:
-        for line in mentions(module.tree, "TYPE_CHECKING"):
+        for line in mentions(module, "TYPE_CHECKING"):
             message = "hides an import behind TYPE_CHECKING"
             yield module.violation(line, "type-checking", "", message)
 
@@ -188,7 +188,7 @@ def check_any(modules: Sequence[Module]) -> Iterator[Violation]:
     for module in modules:
         if folder(module.name) != "ir":
             continue
-        for line in mentions(module.tree, "Any"):
+        for line in mentions(module, "Any"):
             yield module.violation(line, "any", "", "says Any in ir/")
 
 
@@ -204,7 +204,7 @@ def check_memos(modules: Sequence[Module]) -> Iterator[Violation]:
     for module in modules:
         if folder(module.name) == "ir" or module.name in MEMO_HOMES:
             continue
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             match node:
                 case ast.ImportFrom(module="functools", names=names, lineno=line):
                     bare = [a.name for a in names if a.name in BARE_MEMOS]
@@ -227,7 +227,7 @@ def check_memos(modules: Sequence[Module]) -> Iterator[Violation]:
 def check_reprs(modules: Sequence[Module]) -> Iterator[Violation]:
     """Attrs classes share their text: attrs would compile one at each import."""
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef) and compiles_repr(node):
                 message = f"{node.name} has a repr of its own: repr=False, ReprMixin"
                 yield module.violation(node.lineno, "reprs", node.name, message)
@@ -246,10 +246,10 @@ def compiles_repr(node: ast.ClassDef) -> bool:
     return False
 
 
-def mentions(tree: ast.AST, name: str) -> list[int]:
+def mentions(module: Module, name: str) -> list[int]:
     """The lines on which a name is read, reached as an attribute, or imported."""
     lines = set()
-    for node in ast.walk(tree):
+    for node in module.nodes:
         match node:
             case (
                 ast.Name(id=found, lineno=line)
@@ -266,7 +266,7 @@ def check_sizes(modules: Sequence[Module]) -> Iterator[Violation]:
         if module.lines > FILE_LINES:
             message = f"is {module.lines} lines long, more than {FILE_LINES}"
             yield module.violation(1, "file-lines", "", message)
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, FUNCTIONS):
                 yield from long_function(module, node)
             elif isinstance(node, ast.ClassDef):

@@ -102,7 +102,7 @@ def resolve(here: str, name: str, aliases: Mapping[str, str]) -> tuple[str, str]
 
 def rebound_globals(module: Module) -> Iterator[Violation]:
     """Functions that say `global`."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Global):
             for name in node.names:
                 message = f"rebinds {name}, a module-level name"
@@ -183,13 +183,13 @@ def local_names(function: FunctionNode | ast.Lambda) -> frozenset[str]:
             *filter(None, (arguments.vararg, arguments.kwarg)),
         )
     }
+    shared: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
-    for node in ast.walk(function):
-        if isinstance(node, ast.Global):
-            names.difference_update(node.names)
-    return frozenset(names)
+        elif isinstance(node, ast.Global):
+            shared.update(node.names)
+    return frozenset(names - shared)
 
 
 @frozen

@@ -44,6 +44,8 @@ class Module:
     tree: ast.Module = field(repr=False)
     lines: int
     is_package: bool
+    nodes: tuple[ast.AST, ...] = field(repr=False, eq=False)
+    """All nodes of the tree: each check looks through them."""
 
     @classmethod
     def parse(
@@ -51,7 +53,8 @@ class Module:
     ) -> Self:
         path = path or name.replace(".", "/") + ".py"
         tree = ast.parse(source, filename=path)
-        return cls(name, path, tree, len(source.splitlines()), is_package)
+        lines = len(source.splitlines())
+        return cls(name, path, tree, lines, is_package, tuple(ast.walk(tree)))
 
     def violation(self, line: int, rule: str, symbol: str, message: str) -> Violation:
         return Violation(self.path, line, rule, symbol, message)
@@ -76,12 +79,13 @@ def imports(module: Module) -> Iterator[Import]:
 
     What is loaded later counts: it is an import as any other to all rules but time.
     """
-    for node in ast.walk(module.tree):
-        match node:
-            case ast.Call(func=ast.Name(called), args=[ast.Constant(str(base)), *_]):
-                if called in LAZY:
-                    yield Import(node.lineno, base, "", base)
-        if isinstance(node, ast.Import):
+    for node in module.nodes:
+        if isinstance(node, ast.Call):
+            match node:
+                case ast.Call(ast.Name(called), [ast.Constant(str(base)), *_]):
+                    if called in LAZY:
+                        yield Import(node.lineno, base, "", base)
+        elif isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name
                 yield Import(node.lineno, alias.name, "", bound)
@@ -102,8 +106,8 @@ def absolute_base(module: Module, node: ast.ImportFrom) -> str:
     return ".".join([*stem, node.module] if node.module else stem)
 
 
-def functions(tree: ast.AST) -> Iterator[FunctionNode]:
-    """Every function below a node, nested ones and methods included."""
-    for node in ast.walk(tree):
+def functions(module: Module) -> Iterator[FunctionNode]:
+    """Every function of a module, nested ones and methods included."""
+    for node in module.nodes:
         if isinstance(node, FUNCTIONS):
             yield node

@@ -124,7 +124,16 @@ def test_a_dying_worker_costs_one_case(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["a"] == found["c"] == {"cpu": 1.0, "wall": 1.0}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+SLOW = ("deep", "memory")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(c, marks=[pytest.mark.slow] if c.group in SLOW else [], id=c.name)
+        for c in CASES
+    ],
+)
 def test_every_case_runs(case: Case, ns: Namespace) -> None:
     if case.group in ("startup", "second_run"):
         pytest.skip("new processes: test_the_command_compares_two_sides runs two")
@@ -136,11 +145,13 @@ def test_every_case_runs(case: Case, ns: Namespace) -> None:
     block(work.call() if isinstance(work, Looped) else work.prepare()())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", second_run.SCRIPTS)
 def test_scripts_take_their_first_step(name: str, ns: Namespace) -> None:
     assert math.isfinite(second_run.SCRIPTS[name](ns, 1))
 
 
+@pytest.mark.slow
 def test_the_command_compares_two_sides(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     chosen = ["--only", "^(eager/add|startup/import|second_run/mlp)$", "--rounds", "1"]

@@ -10,6 +10,8 @@ from base64 import b64decode
 from importlib.resources import files
 from pathlib import Path
 
+import pytest
+
 from tests.browser.documents import small
 from verax.explorer.page import MODULES, asset, joined, render
 
@@ -65,6 +67,7 @@ def test_the_layout_library_comes_with_its_licence() -> None:
     assert asset("vendor/dagre.min.js").startswith(('"use strict";', "/*"))
 
 
+@pytest.mark.slow
 def test_without_playwright_modules_are_skipped_with_a_reason(tmp_path: Path) -> None:
     package = tmp_path / "playwright"
     package.mkdir()

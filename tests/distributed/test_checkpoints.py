@@ -9,7 +9,9 @@ from tests.distributed.groups import failures
 from verax.experimental import checkpoint
 
 
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize(
+    "count", [2, pytest.param(4, marks=pytest.mark.slow(jaxlib=True))]
+)
 def test_checkpoints_of_several_processes(count: int, tmp_path: Path) -> None:
     assert failures("tests.distributed.checks_checkpoints", count, tmp_path) == {}
     # The number of processes may be another one when they are read.

@@ -146,6 +146,7 @@ CALLBACKS = """
 """
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_a_callback_that_fails_in_one_process(tmp_path: Path) -> None:
     """Each process is called with its parts; the others learn why one ended."""
     address = f"127.0.0.1:{free_port()}"
@@ -187,6 +188,7 @@ PAIRS = """
 """
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_every_process_that_ends_is_known(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     text = textwrap.dedent(PAIRS)
@@ -197,6 +199,7 @@ def test_every_process_that_ends_is_known(tmp_path: Path) -> None:
     assert found in ended[0].output
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("first", [(0,), (1,), (1, 2)], ids=str)
 def test_one_that_ends_first_waits_for_the_others(
     first: tuple[int, ...], tmp_path: Path
@@ -233,6 +236,7 @@ def test_one_that_ends_first_waits_for_the_others(
         assert "ProcessFailed" not in ended.output
 
 
+@pytest.mark.slow(jaxlib=True)
 @pytest.mark.parametrize("wait", ["float", "id"], ids=["in step", "ahead"])
 def test_one_that_hangs(wait: str, tmp_path: Path) -> None:
     """It is ended with the group; the others have raised long before.
@@ -247,6 +251,7 @@ def test_one_that_hangs(wait: str, tmp_path: Path) -> None:
         assert "Process 1 of 3 has not answered for 4 s" in reason(process)[1]
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_one_that_is_started_twice_later(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     own = [

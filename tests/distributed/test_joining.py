@@ -36,6 +36,7 @@ def test_a_coordinator_that_cannot_be_reached(tmp_path: Path) -> None:
     assert "refused" in ended.output
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_processes_that_do_not_all_come_and_one_that_is_there_twice(
     tmp_path: Path,
 ) -> None:

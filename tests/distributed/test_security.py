@@ -73,6 +73,7 @@ def files(folder: Path, name: str, authority: str = "authority") -> str:
     )
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_processes_with_certificates_join_and_others_do_not(tmp_path: Path) -> None:
     make_authority(tmp_path, "authority")
     make_authority(tmp_path, "stranger")

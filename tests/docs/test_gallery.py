@@ -34,6 +34,7 @@ def strings(picture: Path) -> list[str]:
     return [element.text or "" for element in root.iter(f"{SVG}text")]
 
 
+@pytest.mark.slow
 def test_the_transformer_learns(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "transformer.svg"
     run = transformer.main(["--steps", "20", "--out", str(picture)])
@@ -49,6 +50,7 @@ def test_the_transformer_learns(tmp_path: Path) -> None:
     assert transformer.load().decode(run.letters[: transformer.COLUMNS]) in shown
 
 
+@pytest.mark.slow
 def test_the_neural_ode_learns_in_less_memory(tmp_path: Path) -> None:
     picture = tmp_path / "neural_ode.svg"
     run = neural_ode.main(["--steps", "50", "--out", str(picture)])
@@ -58,6 +60,7 @@ def test_the_neural_ode_learns_in_less_memory(tmp_path: Path) -> None:
     assert "checkpoints='sqrt'" in strings(picture)
 
 
+@pytest.mark.slow
 def test_the_random_walks_agree(tmp_path: Path) -> None:
     picture = tmp_path / "random_walks.svg"
     runs = random_walks.main(["--steps", "1000", "--out", str(picture)])
@@ -140,6 +143,7 @@ def test_the_pictures_are_those_of_the_makefile() -> None:
         assert "prefers-color-scheme: dark" in path.read_text()
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_divided_batch(tmp_path: Path) -> None:
     picture = tmp_path / "data_parallel.svg"
     losses = data_parallel_picture.main(["--out", str(picture)])

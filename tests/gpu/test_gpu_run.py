@@ -29,6 +29,7 @@ def test_without_a_gpu_it_says_so(
     assert capsys.readouterr().out.startswith("this machine has no NVIDIA GPU")
 
 
+@pytest.mark.slow
 def test_a_run_writes_a_report(tmp_path: Path) -> None:
     report = tmp_path / "report.md"
     options = ["--platform", "cpu", "--seconds", "1", "--report", str(report)]
@@ -53,6 +54,7 @@ def test_what_fails_is_in_report_and_status(
     assert line in report.read_text().splitlines()
 
 
+@pytest.mark.slow
 def test_a_part_that_dies_or_hangs() -> None:
     lines, problem = command.output_of("tests.gpu.nothing", [], "cpu", 60)
     assert not lines
@@ -63,6 +65,7 @@ def test_a_part_that_dies_or_hangs() -> None:
     assert "[1]" in lines
 
 
+@pytest.mark.slow
 def test_what_a_part_has_started_ends_with_it(tmp_path: Path) -> None:
     """Else it would hold the GPU, and the pipe that the run waits for."""
     late = tmp_path / "late"
@@ -119,6 +122,7 @@ def test_a_benchmark_without_jax_or_with_one_that_does_not_run(
     assert (row.verdict, row.found) == (FAIL, "no end in 3 s")
 
 
+@pytest.mark.slow
 def test_a_run_with_two_devices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +156,7 @@ def test_the_page_gets_the_tables_of_a_report(tmp_path: Path) -> None:
     assert placed((ROOT / "docs" / "gpu.md").read_text(), report.read_text())
 
 
+@pytest.mark.slow
 def test_models_have_gradients_and_steps() -> None:
     ns = load("verax")
     for name, model in MODELS.items():

@@ -41,7 +41,6 @@ WITHOUT = {
     "platform_index": "takes no operands",
     "axis_index": "takes no operands",
     "any_lane": "is for predicates of batches, which loops make",
-    "call_exported": "calls a program that was made for other shardings",
     "rng_bit_generator": "takes the state of a generator as a whole",
     "select_and_scatter_add": "is made by derivatives, where the compiler decides",
 }

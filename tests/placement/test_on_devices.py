@@ -1,7 +1,7 @@
 """Runs what needs eight devices: a client has one number of them for all its life.
 
-Each file of cases is a run of pytest in a process of its own, so that no other test
-sees eight devices and none depends on the worker it runs in.
+Cases run by pytest in processes of their own, so that no other test sees eight devices
+and none depends on the worker it runs in. Files that take seconds share a process.
 """
 
 import os
@@ -22,26 +22,47 @@ PAGES = [
     Path("docs/explicit-sharding.md"),
 ]
 LAWS = [Path("property_tests/test_checkpoints.py")]
-FILES = [*CASES, *PAGES, *LAWS]
+LONG = {"cases_explicit", "cases_explicit_rows", "cases_held", "cases_varying"}
+SHORT = [path for path in CASES if path.stem not in LONG]
+TOGETHER = 5
+GROUPS = [
+    *[[path] for path in CASES if path.stem in LONG],
+    *[SHORT[i : i + TOGETHER] for i in range(0, len(SHORT), TOGETHER)],
+    [*PAGES, *LAWS],
+]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_on_eight_devices(path: Path, request: pytest.FixtureRequest) -> None:
+def names(paths: list[Path]) -> str:
+    return "+".join([path.stem for path in paths])
+
+
+def test_every_file_is_in_one_group() -> None:
+    assert sorted(path for group in GROUPS for path in group) == sorted(
+        [*CASES, *PAGES, *LAWS]
+    )
+
+
+@pytest.mark.parametrize("paths", GROUPS, ids=names)
+def test_on_eight_devices(paths: list[Path], request: pytest.FixtureRequest) -> None:
     environment = {
         **os.environ,
         "VERAX_NUM_CPU_DEVICES": "8",
+        # Most of the time goes into compiling programs that run once.
+        "VERAX_COMPILE_EFFORT": "fast",
         "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
     }
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--doctest-glob=*.md"]
-    if path in CASES and request.config.getoption(OPTION):
+    if paths[0] in CASES and request.config.getoption(OPTION):
         options.append(OPTION)
+    if chosen := request.config.getoption("-m"):
+        options += ["-m", chosen]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, str(path)],
+        [sys.executable, "-m", "pytest", *options, *map(str, paths)],
         cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"

@@ -91,6 +91,7 @@ def test_a_lock_that_another_thread_holds_is_free_in_the_child(
         assert in_child(work)
 
 
+@pytest.mark.slow
 def test_children_make_types_and_traces_beside_a_thread_that_does() -> None:
     stop = threading.Event()
 

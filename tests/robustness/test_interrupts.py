@@ -159,6 +159,7 @@ def test_an_interrupt_leaves_nothing_behind(name: str) -> None:
     assert text(elsewhere(work)) == due
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKS)
 def test_so_it_is_where_all_is_done_for_the_first_time(name: str) -> None:
     work = WORKS[name]

@@ -8,6 +8,7 @@ from tests.soak import work
 from tests.soak.harness import Reading, Report, soak
 
 
+@pytest.mark.slow
 def test_a_tiny_soak() -> None:
     report = soak(0, 1, pieces_per_round=6)
     assert report.readings[-1].pieces == 18

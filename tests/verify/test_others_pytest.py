@@ -129,6 +129,7 @@ def test_projects_without_verax_run_as_before(python: Path, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "1")])
 def test_projects_that_use_jax_run_with_verax(
     workers: tuple[str, ...], python: Path, tmp_path: Path

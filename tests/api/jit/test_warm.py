@@ -396,6 +396,7 @@ print("leaving")
 """
 
 
+@pytest.mark.slow
 def test_a_process_may_exit_while_it_compiles() -> None:
     for _ in range(3):
         assert ran(LEAVING) == "leaving\n"
@@ -422,6 +423,7 @@ atexit.register(told)
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_exits_drops_what_waits() -> None:
     dropped = "the work was not begun before the process ended"
     assert ran(DROPPED) == f"1 {[True] * 5}\n{['None', *[dropped] * 4]}\n"

@@ -313,6 +313,7 @@ def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         process.communicate(timeout=60)
 
 
+@pytest.mark.slow
 def test_eight_processes_write_read_and_evict(
     folder: Folder, started: Callable[..., subprocess.Popen[str]]
 ) -> None:
@@ -330,6 +331,7 @@ def test_eight_processes_write_read_and_evict(
     assert sum(-(-path.stat().st_size // PAGE) for path in left) <= 24
 
 
+@pytest.mark.slow
 def test_killed_while_writing(
     folder: Folder, started: Callable[..., subprocess.Popen[str]]
 ) -> None:

@@ -53,6 +53,7 @@ def run(arguments: list[str], **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_programs_of_many_kinds_compute_the_same_bits_from_disk(tmp_path: Path) -> None:
     def told() -> dict[str, list[str]]:
         said: dict[str, list[str]] = json.loads(
@@ -73,6 +74,7 @@ def test_programs_of_many_kinds_compute_the_same_bits_from_disk(tmp_path: Path) 
     assert len(list(tmp_path.glob("*.verax"))) == len(first)
 
 
+@pytest.mark.slow(jaxlib=True)
 def test_the_second_run_reads_what_the_first_has_compiled(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "caches")}
     folder = tmp_path / "caches" / "verax"

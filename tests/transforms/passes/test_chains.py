@@ -27,19 +27,19 @@ X = np.linspace(0.1, 0.9, SIZE, dtype=np.float32)
 BARRIER = "optimization_barrier"
 
 
-def arithmetic(x: Any, count: int = 400) -> Any:
+def arithmetic(x: Any, count: int = 160) -> Any:
     for i in range(count):
         x = vnp.maximum(x - 0.3, x * x) if i % 2 else x * 1.01 + 0.5
     return x
 
 
-def slow(x: Any, count: int = 1000) -> Any:
+def slow(x: Any, count: int = 640) -> Any:
     for i in range(count // 4):
         x = vnp.sin(x) * x + vnp.cos(x + i)
     return x
 
 
-def pair(x: Any, count: int = 400) -> Any:
+def pair(x: Any, count: int = 300) -> Any:
     y = x + 1
     for _ in range(count // 3):
         x, y = vnp.minimum(x * y, y - 0.25), vnp.abs(x)

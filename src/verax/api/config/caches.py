@@ -17,7 +17,10 @@ from verax.backend.runtime.client import check_backend
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.memos.memo import Recent
 from verax.rules.values.constants import aval_of
-from verax.rules.values.memo import ByFunction, is_memo
+from verax.rules.values.memo import CLASS_OF_MEMOS, ByFunction, is_memo
+
+KEEPERS = (PjitFunction, Home, CLASS_OF_MEMOS, Recent, ByFunction)
+"""The classes of what `clear_caches` clears; memos of others are of one, too."""
 
 
 def typeof(x: object) -> ShapedArray:
@@ -55,11 +58,15 @@ def clear_caches() -> None:
     This goes through the objects of the process, as `live_arrays` does. The memory of
     what nobody else holds goes back to the system, where it takes memory back.
     """
-    for found in gc.get_objects():
+    every = gc.get_objects()
+    # Most objects are of few classes, none of which is one that keeps anything.
+    kinds = {kind for kind in {*map(type, every)} if issubclass(kind, KEEPERS)}
+    for found in [x for x in every if type(x) in kinds]:
         if isinstance(found, PjitFunction | Home):
             found.clear_cache()
         elif is_memo(found) or isinstance(found, Recent | ByFunction):
             found.cache_clear()
+    del every, found
     gc.collect()
     give_back()
 

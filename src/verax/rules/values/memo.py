@@ -50,6 +50,7 @@ KEPT: Final = 1 << 10
 
 
 MISSING: Final = object()
+CLASS_OF_MEMOS: Final = functools._lru_cache_wrapper
 HOLDER: Final = "the holder"
 """What stands for a holder in what is kept with it."""
 CURRENT: Final[Mapping[str, Callable[[], object]]] = MappingProxyType(
@@ -224,7 +225,7 @@ class Memo(Protocol):
 
 def is_memo(x: object) -> TypeGuard[Memo]:
     """Whether `memo` or `pure` made an object."""
-    return isinstance(x, functools._lru_cache_wrapper) and hasattr(x, "once")
+    return isinstance(x, CLASS_OF_MEMOS) and hasattr(x, "once")
 
 
 def weight_of(result: object) -> int:
