@@ -20,13 +20,12 @@ from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array
 
 
-def laid_out(
-    name: str, sharding: object, function: Callable[..., Array], *args: Any
-) -> Array:
+def laid_out(sharding: object, function: Callable[..., Array], *args: Any) -> Array:
     """`function(*args)`, split by explicit mesh axes or constrained to a place.
 
     A new array goes where new arrays go.
     """
+    name = function.__name__
     if says_nothing(sharding):
         return made(name, function(*args), None)
     place = as_place(name, sharding)
@@ -47,7 +46,7 @@ def broadcast(
     >>> broadcast(1.0, (2, 3)).shape
     (2, 3)
     """
-    return laid_out("broadcast", out_sharding, shapes.broadcast, operand, sizes)
+    return laid_out(out_sharding, shapes.broadcast, operand, sizes)
 
 
 def broadcast_in_dim(
@@ -64,8 +63,8 @@ def broadcast_in_dim(
     Raises:
         TypeError: the dimensions do not increase, or a size is neither 1 nor kept.
     """
-    args = operand, shape, broadcast_dimensions
-    return laid_out("broadcast_in_dim", out_sharding, shapes.broadcast_in_dim, *args)
+    dims = broadcast_dimensions
+    return laid_out(out_sharding, shapes.broadcast_in_dim, operand, shape, dims)
 
 
 def broadcasted_iota(
@@ -86,8 +85,7 @@ def broadcasted_iota(
     >>> broadcasted_iota("int32", (2, 3), 1).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
-    args = dtype, shape, dimension
-    return laid_out("broadcasted_iota", out_sharding, create.broadcasted_iota, *args)
+    return laid_out(out_sharding, create.broadcasted_iota, dtype, shape, dimension)
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
@@ -106,7 +104,7 @@ def empty(
 
     The result is constrained to `out_sharding`; see `broadcast`.
     """
-    return laid_out("empty", out_sharding, create.empty, shape, dtype)
+    return laid_out(out_sharding, create.empty, shape, dtype)
 
 
 def full(
@@ -127,7 +125,7 @@ def full(
     >>> full(3, 1.5).tolist()
     [1.5, 1.5, 1.5]
     """
-    return laid_out("full", sharding, create.full, shape, fill_value, dtype)
+    return laid_out(sharding, create.full, shape, fill_value, dtype)
 
 
 def full_like(
@@ -145,8 +143,7 @@ def full_like(
         TypeError: the value has dimensions, or does not fit the dtype.
     """
     like = struct_aval(x) if isinstance(x, ShapeDtypeStruct) else x
-    args = like, fill_value, dtype, shape
-    found = laid_out("full_like", sharding, create.full_like, *args)
+    found = laid_out(sharding, create.full_like, like, fill_value, dtype, shape)
     return as_split(found, x, None) if says_nothing(sharding) else found
 
 
@@ -164,5 +161,4 @@ def reshape(
     Raises:
         TypeError: the number of elements would change.
     """
-    args = operand, new_sizes, dimensions
-    return laid_out("reshape", out_sharding, shapes.reshape, *args)
+    return laid_out(out_sharding, shapes.reshape, operand, new_sizes, dimensions)

@@ -11,7 +11,6 @@ from typing import Any
 
 from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import DTypeLike, bool_, is_bool
-from verax.ir.meshes import says_nothing
 from verax.nn.operand import inexact
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -30,7 +29,7 @@ from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import rsqrt
 from verax.ops.structure.create import broadcasted_iota
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import as_size
 
@@ -101,10 +100,8 @@ def one_hot(
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "one_hot", out_sharding, one_hot, x, num_classes, dtype=dtype, axis=axis
-        )
+    if out_sharding is not None:
+        return call_sharded(one_hot, locals())
     places = asarray(x)
     count = as_size(num_classes)
     result = chosen_dtype("one_hot", dtype) or default_float()

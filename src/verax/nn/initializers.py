@@ -24,7 +24,6 @@ from verax.ir.dtypes import (
     is_inexact,
     real_dtype,
 )
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
@@ -42,7 +41,7 @@ from verax.ops.elementwise.complex import complex as complex_of
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log, sqrt
 from verax.ops.elementwise.trig import cos, sin
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.random.keys import split
 from verax.random.normals import (
     normal as normal_samples,
@@ -119,8 +118,8 @@ def zeros(
     out_sharding: object = None,
 ) -> Array:
     """Zeros; the key is not used."""
-    if not says_nothing(out_sharding):
-        return sharded("zeros", out_sharding, zeros, key, shape, dtype)
+    if out_sharding is not None:
+        return call_sharded(zeros, locals())
     return full(shape, 0, chosen_dtype("zeros", dtype) or weight_dtype(None))
 
 
@@ -131,8 +130,8 @@ def ones(
     out_sharding: object = None,
 ) -> Array:
     """Ones; the key is not used."""
-    if not says_nothing(out_sharding):
-        return sharded("ones", out_sharding, ones, key, shape, dtype)
+    if out_sharding is not None:
+        return call_sharded(ones, locals())
     return full(shape, 1, chosen_dtype("ones", dtype) or weight_dtype(None))
 
 
@@ -151,8 +150,8 @@ def initializer(draw: Draw, default: DTypeLike | None) -> Initializer:
         dtype: DTypeLike | None = default,
         out_sharding: object = None,
     ) -> Array:
-        if not says_nothing(out_sharding):
-            return sharded("initializer", out_sharding, init, key, shape, dtype)
+        if out_sharding is not None:
+            return call_sharded(init, locals(), "initializer")
         return draw(key, as_shape("initializer", shape), weight_dtype(dtype))
 
     return init
@@ -175,8 +174,8 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
         dtype: DTypeLike | None = dtype,
         out_sharding: object = None,
     ) -> Array:
-        if not says_nothing(out_sharding):
-            return sharded("initializer", out_sharding, init, key, shape, dtype)
+        if out_sharding is not None:
+            return call_sharded(init, locals(), "initializer")
         found = chosen_dtype("constant", dtype) or default_float()
         return full(as_shape("initializer", shape), value, found)
 

@@ -14,7 +14,6 @@ import numpy as np
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, float32
 from verax.ir.limits import finfo
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import ArrayLike, constant_of, stretched_together
 from verax.numpy.elementwise.arithmetic import multiply, power, true_divide
 from verax.ops.elementwise import arith
@@ -33,7 +32,7 @@ from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt
 from verax.ops.elementwise.select import select
 from verax.ops.elementwise.trig import tan
 from verax.ops.random.keys import random_bits
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.random.compiled import compiled
 from verax.random.keys import pieces
 from verax.random.raw_bits import from_uniform, scaled, unit
@@ -169,9 +168,9 @@ def gumbel(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or there is no such mode.
     """
-    if not says_nothing(out_sharding):
-        return sharded("gumbel", out_sharding, gumbel, key, shape, dtype, mode)
-    typed, found, sizes = asked("gumbel", key, shape, dtype, out_sharding)
+    if out_sharding is not None:
+        return call_sharded(gumbel, locals())
+    typed, found, sizes = asked("gumbel", key, shape, dtype)
     return draw_gumbel(typed, sizes, found, mode)
 
 
@@ -264,7 +263,7 @@ def weibull_min(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
-    typed, found, sizes = asked("weibull_min", key, shape, dtype, None)
+    typed, found, sizes = asked("weibull_min", key, shape, dtype)
     return compiled(weibull_of, unit(typed, sizes, found), scale, concentration)
 
 

@@ -19,7 +19,6 @@ from verax.ir.dtypes import (
     is_inexact,
 )
 from verax.ir.limits import finfo
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -39,7 +38,7 @@ from verax.ops.elementwise.rounding import floor
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.argminmax import argmax
 from verax.ops.sorting.sort import top_k
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import move_axis, reshape, transpose
 from verax.random.compiled import compiled
 from verax.random.continuous import draw_gumbel
@@ -71,8 +70,8 @@ def bernoulli(
     >>> verax.random.bernoulli(verax.random.key(0), 0.5, (3,))
     Array([False, False,  True], dtype=bool)
     """
-    if not says_nothing(out_sharding):
-        return sharded("bernoulli", out_sharding, bernoulli, key, p, shape, mode)
+    if out_sharding is not None:
+        return call_sharded(bernoulli, locals())
     if mode not in ("low", "high"):
         raise ValueError(f"bernoulli: mode must be 'low' or 'high', not {mode!r}")
     typed = one_key("bernoulli", key)
@@ -113,11 +112,9 @@ def rademacher(
     Raises:
         TypeError: `key` is not a key, or `dtype` holds no numbers.
     """
-    if not says_nothing(out_sharding):
-        return sharded("rademacher", out_sharding, rademacher, key, shape, dtype)
-    typed, found, sizes = asked(
-        "rademacher", key, shape, dtype, out_sharding, kind=signed_dtype
-    )
+    if out_sharding is not None:
+        return call_sharded(rademacher, locals())
+    typed, found, sizes = asked("rademacher", key, shape, dtype, kind=signed_dtype)
     heads = bernoulli(typed, 0.5, sizes)
     two, one = (2.0, 1.0) if is_inexact(found) else (2, 1)
     return sub(mul(convert(heads, found), two), one)
@@ -139,7 +136,7 @@ def double_sided_maxwell(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
-    typed, found, front = asked("double_sided_maxwell", key, shape, dtype, None)
+    typed, found, front = asked("double_sided_maxwell", key, shape, dtype)
     own = broadcast_shapes_of(
         "double_sided_maxwell", [aval_of(loc).shape, aval_of(scale).shape]
     )
@@ -170,11 +167,9 @@ def geometric(
         TypeError: `key` is not a key, or `dtype` is not an integer dtype.
         ValueError: `p` does not fit `shape`.
     """
-    if not says_nothing(out_sharding):
-        return sharded("geometric", out_sharding, geometric, key, p, shape, dtype)
-    typed, found, sizes = asked(
-        "geometric", key, shape, dtype, out_sharding, p, kind=integer_dtype
-    )
+    if out_sharding is not None:
+        return call_sharded(geometric, locals())
+    typed, found, sizes = asked("geometric", key, shape, dtype, p, kind=integer_dtype)
     float_type = inexact_dtype(aval_of(p).dtype)
     u = unit(typed, sizes, float_type)
     return convert(compiled(trials, u, parameter(p, float_type, sizes)), found)
@@ -205,18 +200,8 @@ def categorical(
         TypeError: `key` is not a key.
         ValueError: `logits` do not fit `shape`, or there are not enough categories.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "categorical",
-            out_sharding,
-            categorical,
-            key,
-            logits,
-            axis,
-            shape,
-            replace,
-            mode,
-        )
+    if out_sharding is not None:
+        return call_sharded(categorical, locals())
     typed = one_key("categorical", key)
     x = as_array("categorical", logits, 1)
     place = canonical_axis("categorical", axis, x.ndim)

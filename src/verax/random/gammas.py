@@ -18,7 +18,6 @@ from verax.api.vmap import vmap
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, float32, numpy_dtype
 from verax.ir.limits import finfo
-from verax.ir.meshes import says_nothing
 from verax.lax.looping import while_loop
 from verax.lax.shaping import polynomial
 from verax.numpy.arguments.arguments import ArrayLike, constant_of, spread, stretched
@@ -33,7 +32,7 @@ from verax.ops.random.keys import random_split
 from verax.ops.reductions.reduce import reduce_max, reduce_sum
 from verax.ops.special.incomplete_gamma import random_gamma_grad
 from verax.ops.structure.create import full, iota
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape
 from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
@@ -208,10 +207,6 @@ def gamma(
     >>> verax.random.gamma(verax.random.key(0), 2.0, (2,)).shape
     (2,)
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "gamma", out_sharding, gamma, key, a, shape, dtype, method=method
-        )
     check_method("gamma", method)
     call = key, shape, dtype, out_sharding, a
     return from_key(gamma_of, "gamma", *call, method=method, log_space=False)
@@ -233,10 +228,6 @@ def loggamma(
         ValueError: `dtype` is not floating, `a` does not fit `shape`, or there is no
             such method.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "loggamma", out_sharding, loggamma, key, a, shape, dtype, method=method
-        )
     check_method("loggamma", method)
     call = key, shape, dtype, out_sharding, a
     return from_key(gamma_of, "loggamma", *call, method=method, log_space=True)
@@ -384,8 +375,8 @@ def dirichlet(
         ValueError: `dtype` is not floating, or `alpha` does not fit `shape` or has no
             dimension.
     """
-    if not says_nothing(out_sharding):
-        return sharded("dirichlet", out_sharding, dirichlet, key, alpha, shape, dtype)
+    if out_sharding is not None:
+        return call_sharded(dirichlet, locals())
     given = aval_of(alpha).shape
     if not given:
         raise ValueError(
@@ -393,7 +384,7 @@ def dirichlet(
             "of the concentrations"
         )
     rest = np.empty(given[:-1], np.bool_)
-    typed, found, sizes = asked("dirichlet", key, shape, dtype, out_sharding, rest)
+    typed, found, sizes = asked("dirichlet", key, shape, dtype, rest)
     return compiled(dirichlet_of, typed, alpha, shape=(*sizes, given[-1]), dtype=found)
 
 

@@ -21,7 +21,6 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.limits import iinfo
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -37,7 +36,7 @@ from verax.ops.elementwise.compare import gt, le
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.random.keys import random_bits, random_split
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.random.compiled import drawn
 from verax.random.keys import pieces
 from verax.random.raw_bits import WORDS
@@ -66,13 +65,11 @@ def randint(
     >>> verax.random.randint(verax.random.key(0), (3,), 0, 10)
     Array([9, 0, 2], dtype=int32)
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "randint", out_sharding, randint, key, shape, minval, maxval, dtype
-        )
+    if out_sharding is not None:
+        return call_sharded(randint, locals())
     shape, bounded = as_shape("randint", shape), (minval, maxval)
     typed, found, sizes = asked(
-        "randint", key, shape, dtype, out_sharding, *bounded, kind=integer_dtype
+        "randint", key, shape, dtype, *bounded, kind=integer_dtype
     )
     sampled = int32 if iinfo(found).bits < 32 else found
     if is_known(minval) and is_known(maxval):

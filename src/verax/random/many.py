@@ -12,7 +12,6 @@ from typing import Any
 
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_shape,
@@ -27,7 +26,7 @@ from verax.numpy.shaping.rearranging import diagonal
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import sign
 from verax.ops.elementwise.exp_log import sqrt
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import reshape
 from verax.random.compiled import compiled
 from verax.random.continuous import exponential_of
@@ -64,18 +63,8 @@ def multivariate_normal(
         ValueError: `dtype` is not floating, there is no such method, or shapes do not
             fit.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "multivariate_normal",
-            out_sharding,
-            multivariate_normal,
-            key,
-            mean,
-            cov,
-            shape,
-            dtype,
-            method,
-        )
+    if out_sharding is not None:
+        return call_sharded(multivariate_normal, locals())
     if method not in FACTORS:
         raise ValueError(
             f"multivariate_normal: method must be one of {', '.join(FACTORS)}, not "
@@ -153,13 +142,11 @@ def orthogonal(
         TypeError: `key` is not a key, or `n` or `m` is not an integer.
         ValueError: `dtype` is neither floating nor complex.
     """
-    if not says_nothing(out_sharding):
-        return sharded("orthogonal", out_sharding, orthogonal, key, n, shape, dtype, m)
+    if out_sharding is not None:
+        return call_sharded(orthogonal, locals())
     rows = index_of("orthogonal", "n", n)
     columns = rows if m is None else index_of("orthogonal", "m", m)
-    typed, found, sizes = asked(
-        "orthogonal", key, shape, dtype, out_sharding, kind=inexact_dtype
-    )
+    typed, found, sizes = asked("orthogonal", key, shape, dtype, kind=inexact_dtype)
     return compiled(orthogonal_of, typed, shape=(*sizes, rows, columns), dtype=found)
 
 
@@ -219,11 +206,11 @@ def ball(
         TypeError: `key` is not a key, `d` not an integer, or `p` not an array.
         ValueError: `dtype` is not floating.
     """
-    if not says_nothing(out_sharding):
-        return sharded("ball", out_sharding, ball, key, d, p, shape, dtype)
+    if out_sharding is not None:
+        return call_sharded(ball, locals())
     check_arraylike("ball", p)
     count = index_of("ball", "d", d)
-    typed, found, sizes = asked("ball", key, shape, dtype, out_sharding)
+    typed, found, sizes = asked("ball", key, shape, dtype)
     return compiled(ball_of, typed, p, shape=(*sizes, count), dtype=found)
 
 

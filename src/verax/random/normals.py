@@ -21,7 +21,6 @@ from verax.ir.dtypes import (
     numpy_dtype,
     real_dtype,
 )
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     constant_of,
@@ -35,7 +34,7 @@ from verax.ops.elementwise.exp_log import exp, log, sqrt
 from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.special.erf_gamma import erf, erf_inv
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.random.compiled import compiled, drawn
 from verax.random.keys import several
 from verax.random.raw_bits import from_uniform, scaled, unit
@@ -89,11 +88,9 @@ def normal(
         TypeError: `key` is not a key.
         ValueError: `dtype` is neither floating nor complex, or `key` is several keys.
     """
-    if not says_nothing(out_sharding):
-        return sharded("normal", out_sharding, normal, key, shape, dtype)
-    typed, found, sizes = asked(
-        "normal", key, shape, dtype, out_sharding, kind=inexact_dtype
-    )
+    if out_sharding is not None:
+        return call_sharded(normal, locals())
+    typed, found, sizes = asked("normal", key, shape, dtype, kind=inexact_dtype)
     return draw_normal(typed, sizes, found)
 
 
@@ -140,10 +137,10 @@ def lognormal(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not inexact, or `sigma` does not fit `shape`.
     """
-    if not says_nothing(out_sharding):
-        return sharded("lognormal", out_sharding, lognormal, key, sigma, shape, dtype)
+    if out_sharding is not None:
+        return call_sharded(lognormal, locals())
     typed, found, sizes = asked(
-        "lognormal", key, shape, dtype, out_sharding, sigma, kind=inexact_dtype
+        "lognormal", key, shape, dtype, sigma, kind=inexact_dtype
     )
     scale = parameter(sigma, found, sizes)
     if is_complex(found):
@@ -183,9 +180,9 @@ def maxwell(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
-    if not says_nothing(out_sharding):
-        return sharded("maxwell", out_sharding, maxwell, key, shape, dtype)
-    typed, found, sizes = asked("maxwell", key, shape, dtype, out_sharding)
+    if out_sharding is not None:
+        return call_sharded(maxwell, locals())
+    typed, found, sizes = asked("maxwell", key, shape, dtype)
     return draw_maxwell(typed, sizes, found)
 
 
@@ -228,9 +225,9 @@ def wald(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `mean` does not fit `shape`.
     """
-    if not says_nothing(out_sharding):
-        return sharded("wald", out_sharding, wald, key, mean, shape, dtype)
-    typed, found, sizes = asked("wald", key, shape, dtype, out_sharding, mean)
+    if out_sharding is not None:
+        return call_sharded(wald, locals())
+    typed, found, sizes = asked("wald", key, shape, dtype, mean)
     first, second = several(typed, 2)
     u = symmetric(first, sizes, found)
     v = unit(second, sizes, found)

@@ -24,7 +24,6 @@ from verax.ir.dtypes import (
     uint64,
 )
 from verax.ir.limits import finfo
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_shape,
@@ -36,7 +35,7 @@ from verax.ops.elementwise.arith import add, mul, sub
 from verax.ops.elementwise.bits import bitwise_or, shift_right_logical
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
 from verax.ops.random.keys import random_bits
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.random.compiled import compiled, drawn
 from verax.random.samplers import Sizes, asked, parameter
 from verax.rules.values.array import Array
@@ -77,11 +76,9 @@ def bits(
     >>> verax.random.bits(verax.random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
     """
-    if not says_nothing(out_sharding):
-        return sharded("bits", out_sharding, bits, key, shape, dtype)
-    typed, found, sizes = asked(
-        "bits", key, shape, dtype, out_sharding, kind=unsigned_dtype
-    )
+    if out_sharding is not None:
+        return call_sharded(bits, locals())
+    typed, found, sizes = asked("bits", key, shape, dtype, kind=unsigned_dtype)
     return random_bits(typed, found.itemsize * 8, sizes)
 
 
@@ -148,14 +145,10 @@ def uniform(
     >>> verax.random.uniform(verax.random.key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "uniform", out_sharding, uniform, key, shape, dtype, minval, maxval
-        )
+    if out_sharding is not None:
+        return call_sharded(uniform, locals())
     shape = as_shape("uniform", shape)
-    typed, found, sizes = asked(
-        "uniform", key, shape, dtype, out_sharding, minval, maxval
-    )
+    typed, found, sizes = asked("uniform", key, shape, dtype, minval, maxval)
     low, high = (parameter(x, found, sizes) for x in (minval, maxval))
     samples = unit(typed, sizes, found)
     if is_constant(low) and is_constant(high) and low == 0 and high == 1:
@@ -173,19 +166,8 @@ def from_uniform(
     *parameters: Any,
 ) -> Array:
     """The sampler `name`, a formula of uniform samples in [0, 1) and the parameters."""
-    if not says_nothing(out_sharding):
-        return sharded(
-            name,
-            out_sharding,
-            from_uniform,
-            formula,
-            name,
-            key,
-            shape,
-            dtype,
-            None,
-            *parameters,
-        )
-    typed, found, sizes = asked(name, key, shape, dtype, out_sharding, *parameters)
+    if out_sharding is not None:
+        return call_sharded(from_uniform, locals(), name)
+    typed, found, sizes = asked(name, key, shape, dtype, *parameters)
     operands = [parameter(x, found, sizes) for x in parameters]
     return compiled(formula, unit(typed, sizes, found), *operands)

@@ -3,7 +3,7 @@
 One idea: every sampler is called with a key, a shape and a dtype, which one function
 checks; what is left to say is how samples follow from them::
 
-    typed, found, sizes = asked("t", key, shape, dtype, out_sharding, df)
+    typed, found, sizes = asked("t", key, shape, dtype, df)
     from_key(t_of, "t", key, shape, dtype, out_sharding, df)  # t_of(typed, df, ...)
 """
 
@@ -21,7 +21,6 @@ from verax.ir.dtypes import (
     is_integer,
     numpy_dtype,
 )
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_shape,
@@ -33,11 +32,10 @@ from verax.numpy.arguments.arguments import (
     stretched,
 )
 from verax.ops.elementwise.convert import convert
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.random.compiled import compiled
 from verax.random.keys import one_key
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 
 type Sizes = int | Sequence[int]
@@ -108,7 +106,6 @@ def asked(
     key: ArrayLike,
     shape: Sizes | None,
     dtype: DTypeLike | None,
-    out_sharding: object,
     *parameters: Any,
     kind: Kind = float_dtype,
 ) -> tuple[Array, DType, Shape]:
@@ -116,10 +113,9 @@ def asked(
 
     Raises:
         TypeError: `key` is not a key.
-        ValueError: `dtype` is of another kind, the parameters do not fit `shape`, `key`
-            is several keys, or a sharding is requested.
+        ValueError: `dtype` is of another kind, the parameters do not fit `shape`, or
+            `key` is several keys.
     """
-    unsharded(name, out_sharding)
     typed = one_key(name, key)
     return typed, kind(name, dtype), result_shape(name, shape, *parameters)
 
@@ -145,22 +141,7 @@ def from_key(
     **static: Any,
 ) -> Array:
     """The sampler `name`, for which `draw` splits the key and takes the parameters."""
-    if not says_nothing(out_sharding):
-        return sharded(
-            name,
-            out_sharding,
-            from_key,
-            draw,
-            name,
-            key,
-            shape,
-            dtype,
-            None,
-            *parameters,
-            kind=kind,
-            **static,
-        )
-    typed, found, sizes = asked(
-        name, key, shape, dtype, out_sharding, *parameters, kind=kind
-    )
+    if out_sharding is not None:
+        return call_sharded(from_key, locals(), name)
+    typed, found, sizes = asked(name, key, shape, dtype, *parameters, kind=kind)
     return compiled(draw, typed, *parameters, shape=sizes, dtype=found, **static)

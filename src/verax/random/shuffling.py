@@ -16,7 +16,6 @@ import numpy as np
 
 from verax.ir.avals import Shape, SymbolicSize
 from verax.ir.dtypes import is_integer
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -34,7 +33,7 @@ from verax.ops.random.keys import random_bits
 from verax.ops.reductions.cumulative import cumsum
 from verax.ops.sorting.sort import sort_key_val, top_k
 from verax.ops.structure.create import full, iota
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import expand_dims, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.random.compiled import drawn
@@ -120,10 +119,8 @@ def permutation(
         TypeError: `key` is not a key, or `x` is a number but not an integer.
         ValueError: there is no such dimension.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "permutation", out_sharding, permutation, key, x, axis, independent
-        )
+    if out_sharding is not None:
+        return call_sharded(permutation, locals())
     typed = one_key("permutation", key)
     if not aval_of(x).shape:
         canonical_axis("permutation", axis, 1)

@@ -19,7 +19,6 @@ from verax.backend.arrays.concrete import ConcreteArray, from_host
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_bool, is_extended, is_signed, is_unsigned
 from verax.ir.limits import iinfo
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.numpy.indexing.host import hosted_read, hosted_update, is_eager
 from verax.numpy.indexing.parse import (
@@ -38,7 +37,7 @@ from verax.ops.indexing.dynamic_slice import DynamicSliceParams, dynamic_slice_p
 from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherScatterMode
 from verax.ops.structure.create import full, zeros
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import expand_dims
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
@@ -196,11 +195,6 @@ class Updates:
         return f"{self.array!r}.at"
 
 
-def got(x: Array, index: Index, **options: Any) -> Array:
-    """`x.at[index].get(**options)`."""
-    return Update(x, index).get(**options)
-
-
 class Update(NamedTuple):
     """`x.at[index]`: the updates out of place of a part of an array.
 
@@ -222,19 +216,8 @@ class Update(NamedTuple):
         out_sharding: object = None,
     ) -> Array:
         """`x[index]`; with mode "fill", out of bounds is `fill_value`."""
-        if not says_nothing(out_sharding):
-            return sharded(
-                "x.at[index].get",
-                out_sharding,
-                got,
-                self.array,
-                self.index,
-                indices_are_sorted=indices_are_sorted,
-                unique_indices=unique_indices,
-                mode=mode,
-                fill_value=fill_value,
-                wrap_negative_indices=wrap_negative_indices,
-            )
+        if out_sharding is not None:
+            return call_sharded(Update.get, locals(), "x.at[index].get")
         chosen = PROMISE if mode is None else GatherScatterMode.from_any(mode)
         promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)
         if fill_value is not None:

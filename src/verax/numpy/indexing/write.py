@@ -18,7 +18,6 @@ from attrs import frozen
 from verax.ir.avals import Shape
 from verax.ir.dtypes import int32, is_extended, is_integer, numpy_dtype
 from verax.ir.limits import iinfo
-from verax.ir.meshes import says_nothing
 from verax.ir.promotion import join
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
@@ -56,7 +55,7 @@ from verax.ops.indexing.scatter import (
     scatter_sub,
 )
 from verax.ops.structure.create import filling
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape, squeeze
 from verax.ops.structure.slicing import pad, padded
 from verax.rules.values.array import Array
@@ -113,20 +112,8 @@ def update(
         IndexError, TypeError: the index is invalid.
         ValueError: `values` does not broadcast to the shape of the part.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "x.at[index]",
-            out_sharding,
-            update,
-            x,
-            index,
-            values,
-            how,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative_indices=wrap_negative_indices,
-        )
+    if out_sharding is not None:
+        return call_sharded(update, locals(), "x.at[index]")
     promises = Promises(indices_are_sorted, unique_indices, wrap_negative_indices)
     chosen = GatherScatterMode.from_any(mode)
     aval = x.aval

@@ -17,7 +17,6 @@ from attrs import frozen
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, is_bool
-from verax.ir.meshes import says_nothing
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
     as_array,
@@ -34,7 +33,7 @@ from verax.numpy.shaping.shapes import squeeze, transpose
 from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise.convert import convert
 from verax.ops.reductions.reduce import reduce_or, reduce_sum
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
@@ -337,19 +336,8 @@ def einsum(
     >>> vnp.einsum("ij,j->i", vnp.ones((2, 3)), vnp.arange(3.0))
     Array([3., 3.], dtype=float32)
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "einsum",
-            out_sharding,
-            einsum,
-            subscripts,
-            *operands,
-            out=out,
-            optimize=optimize,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-            _dot_general=_dot_general,
-        )
+    if out_sharding is not None:
+        return call_sharded(einsum, locals())
     no_out("einsum", out)
     arrays: Sequence[Any] = operands
     if not isinstance(subscripts, str):

@@ -15,7 +15,6 @@ from attrs import frozen
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, is_complex
-from verax.ir.meshes import says_nothing
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -41,7 +40,7 @@ from verax.ops.contraction.dot import DotParams, dot_general_p
 from verax.ops.contraction.precision import precision_of
 from verax.ops.elementwise.complex import conj
 from verax.ops.elementwise.convert import convert
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import ShapeError, is_index
@@ -190,16 +189,8 @@ def matmul(
         TypeError: the sizes that meet differ.
         ValueError: an operand has no dimensions.
     """
-    if out_sharding is not None and not says_nothing(out_sharding):
-        return sharded(
-            "matmul",
-            out_sharding,
-            matmul,
-            a,
-            b,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
+    if out_sharding is not None:
+        return call_sharded(matmul, locals())
     x, y, preferred = operands("matmul", a, b, preferred_element_type)
     plan = matmul_plan(x.aval.shape, y.aval.shape)
     if plan.left:
@@ -250,16 +241,8 @@ def dot(
     Raises:
         TypeError: the sizes that meet differ.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "dot",
-            out_sharding,
-            dot,
-            a,
-            b,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
+    if out_sharding is not None:
+        return call_sharded(dot, locals())
     x, y, preferred = operands("dot", a, b, preferred_element_type)
     if not x.ndim or not y.ndim:
         product = multiply(x, y)
@@ -367,17 +350,8 @@ def tensordot(
     Raises:
         TypeError: the sizes that meet differ, or there are not enough dimensions.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "tensordot",
-            out_sharding,
-            tensordot,
-            a,
-            b,
-            axes,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
+    if out_sharding is not None:
+        return call_sharded(tensordot, locals())
     x, y, preferred = operands("tensordot", a, b, preferred_element_type)
     left, right = contracted_axes(x.aval, y.aval, axes)
     check_sizes("tensordot", x, y, left, right)

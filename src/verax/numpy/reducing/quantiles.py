@@ -13,7 +13,6 @@ import numpy as np
 from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.avals import Shape
 from verax.ir.dtypes import is_complex
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
@@ -46,7 +45,7 @@ from verax.ops.reductions import cumulative
 from verax.ops.reductions.reduce import reduce_or, reduce_sum
 from verax.ops.sorting.sort import sort
 from verax.ops.structure.create import full_like
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
@@ -115,20 +114,8 @@ def percentile(
     out_sharding: object = None,
 ) -> Array:
     """`quantile` with `q` in percent."""
-    if not says_nothing(out_sharding):
-        return sharded(
-            "percentile",
-            out_sharding,
-            percentile,
-            a,
-            q,
-            axis,
-            out,
-            overwrite_input,
-            method,
-            keepdims,
-            weights=weights,
-        )
+    if out_sharding is not None:
+        return call_sharded(percentile, locals())
     share = hundredth("percentile", q)
     return parts("percentile", a, share, axis, out, method, keepdims, weights, False)
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.ir.dtypes import bool_, inexact_dtype, is_integer
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -33,7 +32,7 @@ from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_max, reduce_min
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.axes import unsharded
@@ -59,10 +58,8 @@ def bincount(
         ValueError: `x` is not a vector.
         AbstractValueError: `x` is traced and `length` is not given.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "bincount", out_sharding, bincount, x, weights, minlength, length=length
-        )
+    if out_sharding is not None:
+        return call_sharded(bincount, locals())
     given = as_array("bincount", x)
     if given.dtype == bool_:
         given = convert(given, default_integer())

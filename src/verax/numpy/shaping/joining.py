@@ -17,7 +17,6 @@ from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DTypeLike
 from verax.ir.memos.memo import memoised
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -40,7 +39,7 @@ from verax.numpy.shaping.shapes import (
 )
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.joining import ConcatenateParams, concatenate_p
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError, as_size, one_or_more
@@ -359,16 +358,8 @@ def repeat(
     Raises:
         ValueError: the numbers of repeats and parts differ.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "repeat",
-            out_sharding,
-            repeat,
-            a,
-            repeats,
-            axis,
-            total_repeat_length=total_repeat_length,
-        )
+    if out_sharding is not None:
+        return call_sharded(repeat, locals())
     x = as_array("repeat", a)
     if axis is None:
         x, axis = ravel(x), 0

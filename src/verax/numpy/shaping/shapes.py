@@ -16,7 +16,6 @@ import numpy as np
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
 from verax.ir.memos.memo import memoised
-from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
@@ -30,7 +29,7 @@ from verax.numpy.arguments.arguments import (
     stretched,
 )
 from verax.numpy.creation.creation import asarray
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import (
     BroadcastInDimParams,
     ReshapeParams,
@@ -180,8 +179,8 @@ def reshape(
         TypeError: the number of elements would change.
         ValueError: the order is neither C nor F.
     """
-    if not says_nothing(out_sharding):
-        return sharded("reshape", out_sharding, reshape, a, shape, order, copy=copy)
+    if out_sharding is not None:
+        return call_sharded(reshape, locals())
     x = a if isinstance(a, Array) else as_array("reshape", a)
     own = x.aval.shape
     sizes = completed(own, target_shape(shape))
@@ -397,8 +396,8 @@ def broadcast_to(
     Raises:
         ValueError: it does not broadcast to that shape.
     """
-    if not says_nothing(out_sharding):
-        return sharded("broadcast_to", out_sharding, broadcast_to, array, shape)
+    if out_sharding is not None:
+        return call_sharded(broadcast_to, locals())
     x = as_array("broadcast_to", array)
     sizes = as_shape("broadcast_to", shape)
     own = x.shape

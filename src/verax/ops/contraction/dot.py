@@ -37,7 +37,6 @@ from verax.ir.meshes import (
     axes_text,
     closed,
     opened,
-    says_nothing,
     terms_of,
 )
 from verax.ir.records import ReprMixin
@@ -59,7 +58,7 @@ from verax.ops.contraction.precision import (
     precision_of,
     storage,
 )
-from verax.ops.structure.reshard import retyped, sharded
+from verax.ops.structure.reshard import call_sharded, retyped
 from verax.rules.families.bilinear import bilinear
 from verax.rules.families.subbyte import SMALL, in_bytes, whole_bytes
 from verax.rules.rows.builder import program
@@ -483,17 +482,8 @@ def dot_general(
         TypeError: sizes do not match, or the preferred dtype is too narrow.
         ValueError: a dimension is out of range or named twice.
     """
-    if not says_nothing(out_sharding):
-        options = precision, preferred_element_type
-        return sharded(
-            "dot_general",
-            out_sharding,
-            dot_general,
-            lhs,
-            rhs,
-            dimension_numbers,
-            *options,
-        )
+    if out_sharding is not None:
+        return call_sharded(dot_general, locals())
     x, y = aval_of(lhs), aval_of(rhs)
     contracted, batch = (
         (dims_of(left, x), dims_of(right, y)) for left, right in dimension_numbers

@@ -15,7 +15,6 @@ import numpy as np
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DTypeLike, int32, is_integer
-from verax.ir.meshes import says_nothing
 from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise.arith import sub
 from verax.ops.elementwise.bits import bitwise_and
@@ -25,7 +24,7 @@ from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_slice_in_dim
 from verax.ops.reductions.cumulative import cumsum
 from verax.ops.structure.create import broadcasted_iota
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, move_axis
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -54,9 +53,8 @@ def ragged_dot(
     >>> ragged_dot(np.ones((3, 1)), y, np.array([1, 2])).ravel()
     Array([ 1., 10., 10.], dtype=float32)
     """
-    if not says_nothing(out_sharding):
-        args = lhs, rhs, group_sizes, precision, preferred_element_type, group_offset
-        return sharded("ragged_dot", out_sharding, ragged_dot, *args)
+    if out_sharding is not None:
+        return call_sharded(ragged_dot, locals())
     x, y, sizes = aval_of(lhs), aval_of(rhs), aval_of(group_sizes)
     fits = x.ndim == 2 and y.ndim == 3 and sizes.ndim == 1
     if not fits or x.shape[1] != y.shape[1] or not is_integer(sizes.dtype):
@@ -210,19 +208,8 @@ def ragged_dot_general(
     Raises:
         TypeError: shapes or dtypes do not match.
     """
-    if not says_nothing(out_sharding):
-        return sharded(
-            "ragged_dot_general",
-            out_sharding,
-            ragged_dot_general,
-            lhs,
-            rhs,
-            group_sizes,
-            ragged_dot_dimension_numbers,
-            precision,
-            preferred_element_type,
-            group_offset,
-        )
+    if out_sharding is not None:
+        return call_sharded(ragged_dot_general, locals())
     numbers = RaggedDotDimensionNumbers(*ragged_dot_dimension_numbers)
     x, sizes = aval_of(lhs), aval_of(group_sizes)
     groups = tuple(numbers.rhs_group_dimensions)

@@ -13,7 +13,6 @@ import numpy as np
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, DTypeLike, numpy_dtype
-from verax.ir.meshes import says_nothing
 from verax.ops.contraction.dot import dot_general
 from verax.ops.contraction.precision import (
     DotAlgorithm,
@@ -25,7 +24,7 @@ from verax.ops.conv.dimensions import ConvDimensionNumbers, conv_dimension_numbe
 from verax.ops.conv.impl import ConvParams
 from verax.ops.conv.primitive import conv_general_dilated_p
 from verax.ops.structure.joining import rev
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import inverse, transpose
 from verax.ops.windows.geometry import Pads, as_pads, dilated
 from verax.rules.values.array import Array
@@ -96,10 +95,8 @@ def conv_general_dilated(
     >>> conv_general_dilated(x, np.ones((1, 1, 3), np.float32), (2,), "SAME")
     Array([[[1., 6., 7.]]], dtype=float32)
     """
-    if not says_nothing(out_sharding):
-        where = window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers
-        how = feature_group_count, batch_group_count, precision, preferred_element_type
-        return sharded(NAME, out_sharding, conv_general_dilated, lhs, rhs, *where, *how)
+    if out_sharding is not None:
+        return call_sharded(conv_general_dilated, locals())
     lhs, rhs = alike(lhs, rhs)
     x, k = aval_of(lhs), aval_of(rhs)
     dims = conv_dimension_numbers(x.shape, k.shape, dimension_numbers)

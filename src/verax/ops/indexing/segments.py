@@ -13,7 +13,6 @@ from typing import Final, Protocol
 import numpy as np
 
 from verax.ir.dtypes import DType, int32, is_integer
-from verax.ir.meshes import says_nothing
 from verax.ops.elementwise.arith import div
 from verax.ops.elementwise.convert import convert_element_type
 from verax.ops.indexing.gather import Mode, scatter_add
@@ -22,7 +21,7 @@ from verax.ops.indexing.scatter import scatter_max, scatter_min, scatter_mul
 from verax.ops.reductions.reduce import reduce_max, reduce_min, reduce_prod, reduce_sum
 from verax.ops.structure.create import full, iota
 from verax.ops.structure.joining import concatenate
-from verax.ops.structure.reshard import sharded
+from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.families.reducer import highest, lowest
 from verax.rules.values.array import Array
@@ -141,19 +140,8 @@ def segment_function(
         mode: Mode = None,
         out_sharding: object = None,
     ) -> Array:
-        if not says_nothing(out_sharding):
-            return sharded(
-                name,
-                out_sharding,
-                segment,
-                data,
-                segment_ids,
-                num_segments,
-                indices_are_sorted,
-                unique_indices,
-                bucket_size,
-                mode,
-            )
+        if out_sharding is not None:
+            return call_sharded(segment, locals())
         checked(name, data, segment_ids)
         count = segments_of(name, segment_ids, num_segments)
         aval, depth = aval_of(data), len(aval_of(segment_ids).shape)

@@ -258,17 +258,17 @@ def rng_bit_generator(
     name = "three_fry" if three_fry else "philox"
     params = GeneratorParams(sizes, as_dtype(dtype), name)
     aval = aval_of(key)
+    wide = aval.dtype == uint64 and aval.shape[-1:] == (2,)
+    if wide:
+        words = bitcast_convert_type_p.call(BitcastParams(uint32), key)
+        key = reshape(words, (*aval.shape[:-1], 4))
+    state, bits = rng_bit_generator_p.bind(params, key)
+    if wide:
+        pairs = reshape(state, (*aval.shape, 2))
+        state = bitcast_convert_type_p.call(BitcastParams(uint64), pairs)
     if not says_nothing(out_sharding):
-        state, bits = rng_bit_generator(key, shape, dtype, algorithm)
-        return state, sharded("rng_bit_generator", out_sharding, lambda x: x, bits)
-    if aval.dtype != uint64 or aval.shape[-1:] != (2,):
-        state, bits = rng_bit_generator_p.bind(params, key)
-        return state, bits
-    words = bitcast_convert_type_p.call(BitcastParams(uint32), key)
-    flat = reshape(words, (*aval.shape[:-1], 4))
-    state, bits = rng_bit_generator_p.bind(params, flat)
-    pairs = reshape(state, (*aval.shape, 2))
-    return bitcast_convert_type_p.call(BitcastParams(uint64), pairs), bits
+        bits = sharded("rng_bit_generator", out_sharding, lambda x: x, bits)
+    return state, bits
 
 
 ROWS: Rows = (rng_bit_generator_p,)

@@ -13,7 +13,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, is_bool, is_complex, is_float, real_dtype
 from verax.ir.limits import bit_width, iinfo
-from verax.ir.meshes import UnreducedKind, says_nothing
+from verax.ir.meshes import UnreducedKind
 from verax.ops.elementwise.arith import add, div, mul
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
@@ -44,7 +44,9 @@ from verax.rules.values.kinds import ANYTHING, BITS, FLOAT, NUMBER
 from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.sizes import as_axes
 
-sharded: Callable[..., Array] = LazyFunction("verax.ops.structure.reshard", "sharded")
+call_sharded: Callable[..., Array] = LazyFunction(
+    "verax.ops.structure.reshard", "call_sharded"
+)
 
 
 def transpose_sum(
@@ -247,8 +249,8 @@ def reduce_sum(
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is boolean.
     """
-    if not says_nothing(out_sharding):
-        return sharded("reduce_sum", out_sharding, reduce_sum, operand, axes)
+    if out_sharding is not None:
+        return call_sharded(reduce_sum, locals())
     return reduce(reduce_sum_p, operand, axes)
 
 
@@ -261,8 +263,8 @@ def reduce_prod(
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is boolean.
     """
-    if not says_nothing(out_sharding):
-        return sharded("reduce_prod", out_sharding, reduce_prod, operand, axes)
+    if out_sharding is not None:
+        return call_sharded(reduce_prod, locals())
     return reduce(reduce_prod_p, operand, axes)
 
 
@@ -277,8 +279,8 @@ def reduce_max(
     Raises:
         ValueError: an axis is out of range or named twice.
     """
-    if not says_nothing(out_sharding):
-        return sharded("reduce_max", out_sharding, reduce_max, operand, axes)
+    if out_sharding is not None:
+        return call_sharded(reduce_max, locals())
     return reduce(reduce_max_p, operand, axes)
 
 
@@ -290,8 +292,8 @@ def reduce_min(
     Raises:
         ValueError: an axis is out of range or named twice.
     """
-    if not says_nothing(out_sharding):
-        return sharded("reduce_min", out_sharding, reduce_min, operand, axes)
+    if out_sharding is not None:
+        return call_sharded(reduce_min, locals())
     return reduce(reduce_min_p, operand, axes)
 
 
