@@ -77,33 +77,41 @@ def reason(ended: Ended) -> tuple[float, str]:
     return float(seconds), text
 
 
+KILL = "os.kill(os.getpid(), signal.SIGKILL)"
+TERMINATE = "os.kill(os.getpid(), signal.SIGTERM)"
+RAISE = "raise ValueError('a bad batch')"
+AGAIN = pytest.mark.slow(jaxlib=True)
+
+
 @pytest.mark.parametrize(
     ("deed", "culprit", "message"),
     [
-        ("os.kill(os.getpid(), signal.SIGKILL)", 2, "Process 2 of 3 has not answered"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 0, "Process 0 of 3, the coordinator"),
-        ("os.kill(os.getpid(), signal.SIGTERM)", 1, "Process 1 of 3 has not answered"),
-        (
-            "raise ValueError('a bad batch')",
-            1,
-            "process 1 ended with ValueError: a bad",
+        pytest.param(KILL, 2, "Process 2 of 3 has not answered", id="killed"),
+        pytest.param(
+            *(KILL, 0, "Process 0 of 3, the coordinator"),
+            id="coordinator killed",
+            marks=AGAIN,
         ),
-        (
-            "raise ValueError('a bad batch')",
-            0,
-            "process 0 ended with ValueError: a bad",
+        pytest.param(
+            *(TERMINATE, 1, "Process 1 of 3 has not answered"),
+            id="terminated",
+            marks=AGAIN,
         ),
-        ("sys.exit(3)", 2, "Process 2 came to its end after program 1 over"),
-        ("sys.exit()", 0, "Process 0 came to its end after program 1 over"),
-    ],
-    ids=[
-        "killed",
-        "coordinator killed",
-        "terminated",
-        "raised",
-        "coordinator raised",
-        "left",
-        "coordinator left",
+        pytest.param(RAISE, 1, "process 1 ended with ValueError: a bad", id="raised"),
+        pytest.param(
+            *(RAISE, 0, "process 0 ended with ValueError: a bad"),
+            id="coordinator raised",
+            marks=AGAIN,
+        ),
+        pytest.param(
+            *("sys.exit(3)", 2, "Process 2 came to its end after program 1 over"),
+            id="left",
+            marks=AGAIN,
+        ),
+        pytest.param(
+            *("sys.exit()", 0, "Process 0 came to its end after program 1 over"),
+            id="coordinator left",
+        ),
     ],
 )
 def test_others_raise(deed: str, culprit: int, message: str, tmp_path: Path) -> None:

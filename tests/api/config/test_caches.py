@@ -26,6 +26,20 @@ def test_live_arrays() -> None:
     assert all(found is not x for found in verax.live_arrays())
 
 
+def test_classes_that_compare_in_their_own_way_are_no_obstacle() -> None:
+    class Meta(type):
+        def __eq__(cls, other: object) -> bool:
+            raise NotImplementedError
+
+    class Odd(metaclass=Meta):
+        pass
+
+    odd = Odd()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(type(odd))
+    verax.clear_caches()
+
+
 def test_clear_caches() -> None:
     traces: list[int] = []
 

@@ -59,14 +59,15 @@ def clear_caches() -> None:
     what nobody else holds goes back to the system, where it takes memory back.
     """
     every = gc.get_objects()
-    # Most objects are of few classes, none of which is one that keeps anything.
-    kinds = {kind for kind in {*map(type, every)} if issubclass(kind, KEEPERS)}
-    for found in [x for x in every if type(x) in kinds]:
+    # Objects are many, their classes few; these need not be hashable.
+    classes = {id(kind): kind for kind in map(type, every)}
+    keepers = {key for key, kind in classes.items() if issubclass(kind, KEEPERS)}
+    for found in [x for x in every if id(type(x)) in keepers]:
         if isinstance(found, PjitFunction | Home):
             found.clear_cache()
         elif is_memo(found) or isinstance(found, Recent | ByFunction):
             found.cache_clear()
-    del every, found
+    del every, classes
     gc.collect()
     give_back()
 
