@@ -322,8 +322,7 @@ class Builder(Scope):
         env: list[Atom] = list(atoms)
         count, write = self.count, self.eqns.append
         for eqn in jaxpr.eqns:
-            # As `read` does, whose call would cost 2 % here.
-            ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+            ins = tuple(read(eqn.invars, env))
             outs = results_like(count, eqn.outvars)
             count += len(outs)
             env += outs
@@ -373,22 +372,14 @@ class Builder(Scope):
 
 def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
     """`jaxpr` with its inputs in the order `inputs` and canonical numbers."""
-    invars = tuple([variable(i, var.aval) for i, var in enumerate(inputs)])
+    builder = Builder("renumber")
     # By the old index; inputs and results have been numbered as they came.
-    numbers: dict[int, Var] = {
-        old.index: new for old, new in zip(inputs, invars, strict=True)
-    }
-    count = len(invars)
-    eqns = []
+    env = {var.index: builder.input_atom(var.aval) for var in inputs}
     for eqn in jaxpr.eqns:
-        ins = tuple(read(eqn.invars, numbers))
-        outs = results_like(count, eqn.outvars)
+        outs = builder.copy(eqn, read(eqn.invars, env))
         for old, new in zip(eqn.outvars, outs, strict=True):
-            numbers[old.index] = new
-        count += len(outs)
-        eqns.append(equation(eqn.primitive, eqn.params, ins, outs, eqn.source))
-    outvars = tuple(read(jaxpr.outvars, numbers))
-    return Jaxpr((), invars, pvector(eqns), outvars)
+            env[old.index] = new
+    return builder.close(read(jaxpr.outvars, env))[0]
 
 
 type Write = Callable[[Builder, Eqn, tuple[Atom, ...]], Sequence[Atom]]
