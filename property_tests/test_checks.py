@@ -17,13 +17,12 @@ from property_tests.test_nan_finding import (
     evolve_inside,
     few,
     same_bits,
-    value_of,
 )
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, is_float, is_inexact
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Var
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr
 from verax.ir.reports.check import check_jaxpr
-from verax.ir.walk import Path
+from verax.ir.walk import Path, interpret, read
 from verax.ops.calls.check import CheckParams, check_p
 from verax.ops.elementwise.compare import lt
 from verax.ops.elementwise.convert import convert
@@ -47,7 +46,7 @@ from verax.rules.rows.traits import traits_of
 from verax.rules.values.state import interpreting
 from verax.transforms.checks.bodies import bodies_of
 from verax.transforms.checks.writer import checked, sites_of
-from verax.transforms.engine.evaluate import evaluate_eqn
+from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
 from verax.transforms.engine.standard import STANDARD
 from verax.verify.cases.case import Case
 from verax.verify.random_programs import programs
@@ -79,18 +78,17 @@ class Watcher:
         return getattr(STANDARD, name)
 
     def evaluate(self, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDArray]:
-        env: list[NDArray] = list(args)
-        for eqn in jaxpr.eqns:
-            given = [value_of(a, env) for a in eqn.invars]
-            if isinstance(eqn.params, CheckParams):
-                self.note(planted_failure(eqn.params, given))
-                continue
-            inside = bool(bodies_of(eqn))
-            outs = evaluate_eqn(self if inside else STANDARD, eqn, env)
-            env += outs
-            if not inside:
-                self.note(failure_at(eqn, given, outs))
-        return [value_of(a, env) for a in jaxpr.outvars]
+        return interpret(jaxpr, args, self.results, literal_value)
+
+    def results(self, eqn: Eqn, given: list[NDArray]) -> list[NDArray]:
+        if isinstance(eqn.params, CheckParams):
+            self.note(planted_failure(eqn.params, given))
+            return []
+        inside = bool(bodies_of(eqn))
+        outs = evaluate_eqn(self if inside else STANDARD, eqn, given)
+        if not inside:
+            self.note(failure_at(eqn, given, outs))
+        return outs
 
     def note(self, found: Seen | None) -> None:
         if found is not None and not self.seen:
@@ -171,9 +169,9 @@ def paths(jaxpr: Jaxpr, path: Path = ()) -> Iterator[Path]:
 def with_checks(jaxpr: Jaxpr, path: Path, number: int) -> Jaxpr:
     """The program with a check of the results of the equation at `path`."""
     builder = Builder("a law", source=UNKNOWN_SOURCE)
-    env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
+    env = builder.input_atoms(jaxpr.in_avals)
     for place, eqn in enumerate(jaxpr.eqns):
-        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+        ins = read(eqn.invars, env)
         here = place == path[0]
         if here and len(path) > 1:
             change = lambda inner: with_checks(inner, path[2:], number)  # noqa: E731
@@ -183,8 +181,7 @@ def with_checks(jaxpr: Jaxpr, path: Path, number: int) -> Jaxpr:
             with interpreting(builder):
                 plant(builder, outs, number)
         env += outs
-    outvars = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
-    return builder.close(outvars)[0]
+    return builder.close(read(jaxpr.outvars, env))[0]
 
 
 def plant(builder: Builder, outs: Sequence[Atom], number: int) -> None:

@@ -16,7 +16,7 @@ from verax.backend.eager.nan_search import Search, search
 from verax.ir.dtypes import is_float, is_inexact
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.ir.reports.check import check_jaxpr
-from verax.ir.walk import Path, walk
+from verax.ir.walk import Path, interpret, read, walk
 from verax.ops.control.cond import cond_lanes_p
 from verax.ops.elementwise.arith import div, sub
 from verax.ops.table import ROWS
@@ -55,24 +55,21 @@ class Watcher:
         return getattr(STANDARD, name)
 
     def evaluate(self, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDArray]:
-        env: list[NDArray] = list(args)
-        for eqn in jaxpr.eqns:
-            inside = transparent(eqn)
-            engine: Any = self if inside else STANDARD
-            outs = evaluate_eqn(engine, eqn, env)
-            given = [(a, value_of(a, env)) for a in eqn.invars]
-            env += outs
-            if not self.seen and not inside and self.made(eqn, given, outs):
-                self.seen.append((eqn, [value for _, value in given]))
-        return [value_of(a, env) for a in jaxpr.outvars]
+        return interpret(jaxpr, args, self.results, literal_value)
 
-    def made(
-        self, eqn: Eqn, given: Sequence[tuple[Atom, NDArray]], outs: Sequence[NDArray]
-    ) -> bool:
+    def results(self, eqn: Eqn, given: list[NDArray]) -> list[NDArray]:
+        inside = transparent(eqn)
+        engine: Any = self if inside else STANDARD
+        outs = evaluate_eqn(engine, eqn, given)
+        if not self.seen and not inside and self.made(eqn, given, outs):
+            self.seen.append((eqn, given))
+        return outs
+
+    def made(self, eqn: Eqn, given: Sequence[NDArray], outs: Sequence[NDArray]) -> bool:
         """Whether a result is bad and no operand is."""
         clean = not any(
             is_inexact(a.aval.dtype) and is_bad_value(value, self.kind)
-            for a, value in given
+            for a, value in zip(eqn.invars, given, strict=True)
             if type(a) is Var or self.kind is not Kind.NAN
         )
         pairs = zip(eqn.outvars, outs, strict=True)
@@ -88,10 +85,6 @@ def transparent(eqn: Eqn) -> bool:
     return is_open(eqn)
 
 
-def value_of(atom: Atom, env: Sequence[NDArray]) -> NDArray:
-    return env[atom.index] if type(atom) is Var else literal_value(atom)
-
-
 def same_bits(x: NDArray, y: NDArray) -> bool:
     return x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
 
@@ -99,9 +92,9 @@ def same_bits(x: NDArray, y: NDArray) -> bool:
 def planted(jaxpr: Jaxpr, path: Path) -> Jaxpr:
     """The program with 0 / 0 after the equation at `path`, in place of its result."""
     builder = Builder("a law")
-    env: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
+    env = builder.input_atoms(jaxpr.in_avals)
     for number, eqn in enumerate(jaxpr.eqns):
-        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+        ins = read(eqn.invars, env)
         here = number == path[0]
         if here and len(path) > 1:
             eqn = evolve_inside(eqn, path[1], lambda inner: planted(inner, path[2:]))
@@ -114,8 +107,7 @@ def planted(jaxpr: Jaxpr, path: Path) -> Jaxpr:
                         zero = sub(x, x)
                         outs[i] = builder.atom(div(zero, zero))
         env += outs
-    outvars = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
-    return builder.close(outvars)[0]
+    return builder.close(read(jaxpr.outvars, env))[0]
 
 
 def evolve_inside(eqn: Eqn, which: int, change: Callable[[Jaxpr], Jaxpr]) -> Eqn:

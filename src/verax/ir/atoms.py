@@ -8,7 +8,7 @@ it sees equations and jaxprs only by their shape::
     scalar_literal(np.float32(3), ShapedArray((), float32))    # 3.0:f32[]
 """
 
-from typing import ClassVar
+from typing import ClassVar, final
 
 import numpy as np
 from attrs import define, field, frozen
@@ -29,6 +29,7 @@ class VarFields:
     aval: ShapedArray
 
 
+@final
 @frozen(repr=False)
 class Var(VarFields):
     """A variable: its index in the jaxpr, and its type."""
@@ -128,6 +129,7 @@ class Identity(ReprMixin):
         return id(self.held)
 
 
+@final
 @frozen(repr=False)
 class Literal:
     """A constant operand: scalars are compared by their bits, arrays by identity.

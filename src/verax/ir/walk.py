@@ -4,19 +4,64 @@ One idea: params say which jaxprs they hold, so nothing here knows any primitive
 every function returns a new value::
 
     [eqn.primitive.name for path, eqn in walk(jaxpr)]
+    outs = interpret(jaxpr, values, results_of_eqn)
+
+Whoever gives values to the variables of a jaxpr keeps them in an environment (`Env`).
+`read` takes atoms from it, and `interpret` goes through all equations.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from attrs import evolve, fields
 from pyrsistent import pvector
 
-from verax.ir.atoms import Atom, Var
+from verax.ir.atoms import Atom, Literal, Var
 from verax.ir.jaxpr import NO_PARAMS, Aside, Eqn, Jaxpr, Params
 
 type Path = tuple[int, ...]
 """Where an equation stands: its number; before that, for each jaxpr around it, the
 number of the equation and which of that equation's jaxprs it is."""
+
+type Env[T] = Sequence[T] | Mapping[int, T]
+"""What stands for variables, by their numbers: the inputs, then the results."""
+
+
+def read[T](atoms: Iterable[Atom], env: Env[T]) -> list[T | Literal]:
+    """The values of atoms; a literal stands for itself."""
+    return [env[a.index] if type(a) is Var else a for a in atoms]
+
+
+def read_as[T](
+    atoms: Iterable[Atom], env: Env[T], literal: Callable[[Literal], T]
+) -> list[T]:
+    """The values of atoms; `literal` gives the value of a literal."""
+    return [env[a.index] if type(a) is Var else literal(a) for a in atoms]
+
+
+def itself(literal: Literal) -> Literal:
+    """The value of a literal where values are atoms."""
+    return literal
+
+
+def beside[T](atoms: Iterable[Atom], env: Env[T]) -> list[T | None]:
+    """What stands beside variables, such as tangents; literals have nothing there."""
+    return [env[a.index] if type(a) is Var else None for a in atoms]
+
+
+def interpret[T](
+    jaxpr: Jaxpr,
+    values: Iterable[T],
+    results: Callable[[Eqn, list[T]], Iterable[T]],
+    literal: Callable[[Literal], T],
+) -> list[T]:
+    """The outputs of `jaxpr` on `values`; `results` computes equation by equation.
+
+    A value may be anything: an array, an atom of another program, several of them.
+    """
+    env = list(values)
+    for eqn in jaxpr.eqns:
+        env += results(eqn, read_as(eqn.invars, env, literal))
+    return read_as(jaxpr.outvars, env, literal)
 
 
 def walk(jaxpr: Jaxpr, path: Path = ()) -> Iterator[tuple[Path, Eqn]]:
@@ -63,8 +108,8 @@ def defined_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
 def read_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
     """Every variable that equations or outputs read, once, by first use."""
     reads = [atom for eqn in jaxpr.eqns for atom in eqn.invars]
-    found = [atom for atom in (*reads, *jaxpr.outvars) if type(atom) is Var]
-    return tuple(dict.fromkeys(found))
+    variables = [atom for atom in (*reads, *jaxpr.outvars) if type(atom) is Var]
+    return tuple(dict.fromkeys(variables))
 
 
 def free_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
@@ -82,8 +127,8 @@ def unused_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
 def substitute(jaxpr: Jaxpr, atoms: Mapping[Var, Atom]) -> Jaxpr:
     """`jaxpr` with every use of the variables replaced; their definitions stay."""
 
-    def replaced(found: tuple[Atom, ...]) -> tuple[Atom, ...]:
-        return tuple([atoms.get(a, a) if type(a) is Var else a for a in found])
+    def replaced(old: tuple[Atom, ...]) -> tuple[Atom, ...]:
+        return tuple([atoms.get(a, a) if type(a) is Var else a for a in old])
 
     eqns = [
         Eqn(e.primitive, e.params, replaced(e.invars), e.outvars, e.source)

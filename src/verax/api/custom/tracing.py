@@ -21,11 +21,11 @@ from verax.api.tracing.trace import Opened, leaf_avals, trace
 from verax.backend import pytrees
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, float0, is_inexact
-from verax.ir.jaxpr import Atom, Jaxpr
+from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.structure.create import zeros
 from verax.rules.programs.batched import on_inputs
-from verax.rules.rows.builder import Builder, Staged
+from verax.rules.rows.builder import Staged
 from verax.rules.rows.references import operand_aval
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -162,11 +162,11 @@ def with_captured(
     jaxpr: Jaxpr, inner: Sequence[object], captured: Sequence[object]
 ) -> Jaxpr:
     """A jaxpr whose first inputs stand for `inner`, with inputs for all `captured`."""
-    builder = Builder("captured")
-    heads = {identity(x): builder.input(operand_aval(x)).atom for x in captured}
-    rest = [builder.input(v.aval).atom for v in jaxpr.invars[len(inner) :]]
-    atoms: list[Atom] = [heads[identity(x)] for x in inner]
-    return builder.close(builder.inline(jaxpr, [*atoms, *rest]))[0]
+    numbers = {identity(x): i for i, x in enumerate(captured)}
+    avals = [*map(operand_aval, captured), *jaxpr.in_avals[len(inner) :]]
+    places = [numbers[identity(x)] for x in inner]
+    places += range(len(captured), len(avals))
+    return on_inputs(jaxpr, avals, places, ENGINE.core)
 
 
 def after_captured(jaxpr: Jaxpr, captured: Sequence[ShapedArray]) -> Jaxpr:

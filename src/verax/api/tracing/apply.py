@@ -16,7 +16,8 @@ from verax.backend.arrays.placed import fresh
 from verax.backend.eager.interpreter import eager_interpreter
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Source, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Source
+from verax.ir.walk import interpret
 from verax.rules.rows.builder import Builder, Scope
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -46,8 +47,7 @@ def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
     """The outputs of `jaxpr` on arguments of its input types."""
     builder = current_builder()
     if builder is not None:
-        atoms = builder.inline(jaxpr, [builder.atom(x) for x in args])
-        return builder.tracers(atoms)
+        return builder.call(jaxpr, args)
     return bound(jaxpr, args)
 
 
@@ -56,15 +56,16 @@ def bound(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
 
     So the arguments may be of other types than the inputs, if the equations take them.
     """
-    env: list[object] = list(args)
-    interpreter = STATE.interpreter
-    for eqn in jaxpr.eqns:
-        operands = [read(a, env) for a in eqn.invars]
-        try:
-            env += interpreter.bind(eqn.primitive, eqn.params, operands)
-        except ElementError as error:
-            raise error.at(eqn) from None
-    return [as_array(read(a, env)) for a in jaxpr.outvars]
+    outs = interpret(jaxpr, args, bound_eqn, literal_array)
+    return [as_array(x) for x in outs]
+
+
+def bound_eqn(eqn: Eqn, operands: Sequence[object]) -> Sequence[Array]:
+    """The results of `eqn`, bound on these operands."""
+    try:
+        return STATE.interpreter.bind(eqn.primitive, eqn.params, operands)
+    except ElementError as error:
+        raise error.at(eqn) from None
 
 
 class Computing:
@@ -74,16 +75,13 @@ class Computing:
     stand for themselves until an operation, or `as_arrays`, makes arrays of them.
     """
 
-    def copy(self, eqn: Eqn, values: tuple[Value, ...], /) -> Sequence[Value]:
+    def copy(self, eqn: Eqn, values: Sequence[Value], /) -> Sequence[Array]:
         """The results of `eqn` on these operands."""
-        try:
-            return STATE.interpreter.bind(eqn.primitive, eqn.params, as_arrays(values))
-        except ElementError as error:
-            raise error.at(eqn) from None
+        return bound_eqn(eqn, as_arrays(values))
 
     def inline(
         self, jaxpr: Jaxpr, values: Sequence[Value], source: Source | None = None, /
-    ) -> Sequence[Value]:
+    ) -> Sequence[Array]:
         """The outputs of `jaxpr`; errors say `source` instead of its own lines."""
         script = jaxpr.script
         env: list[Any] = [*as_arrays(script.literals), *as_arrays(values)]
@@ -164,13 +162,8 @@ def rewritten[E](
     return builder.tracers(outs), found
 
 
-def read(atom: Var | Literal, env: Sequence[object]) -> object:
-    """The value of an atom; literals keep their type, weakness included."""
-    return env[atom.index] if type(atom) is Var else literal_array(atom)
-
-
-def literal_array(literal: Var | Literal) -> Array:
-    assert isinstance(literal, Literal)
+def literal_array(literal: Literal) -> Array:
+    """The value of a literal, which keeps its type, weakness included."""
     if isinstance(literal.value, Array):
         return literal.value
     return as_typed_array(literal.value, literal.aval)

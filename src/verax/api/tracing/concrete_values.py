@@ -20,8 +20,8 @@ from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
 from verax.ir.effects import SHOWN
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
-from verax.ir.walk import map_subjaxprs
+from verax.ir.jaxpr import Eqn, Jaxpr, Literal, Var
+from verax.ir.walk import map_subjaxprs, read_as
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.select import stop_gradient_p
 from verax.rules.rows.builder import Builder, Tracer
@@ -58,7 +58,7 @@ class Oracle:
             self.done += 1
         if isinstance(tracer.atom, Var) and tracer.atom.index not in self.env:
             raise self.refused(tracer, wanted, refusal)
-        return self.read(tracer.atom)
+        return read_as([tracer.atom], self.env, literal_value)[0]
 
     def evaluate(self, eqn: Eqn) -> None:
         """The results of one equation, unless its operands have no values.
@@ -75,7 +75,8 @@ class Oracle:
             if not eqn.outvars:
                 return
             eqn = eqn.replace(params=map_subjaxprs(eqn.params, silenced, aside=False))
-        outs = evaluate_eqn(ENGINE, eqn, self.env)
+        operands = read_as(eqn.invars, self.env, literal_value)
+        outs = evaluate_eqn(ENGINE, eqn, operands)
         for var, out in zip(eqn.outvars, outs, strict=True):
             self.env[var.index] = out
 
@@ -118,9 +119,6 @@ class Oracle:
             if outer
             else after_effect(tracer, refusal)
         )
-
-    def read(self, atom: Atom) -> np.ndarray:
-        return self.env[atom.index] if isinstance(atom, Var) else literal_value(atom)
 
 
 class Flow:
@@ -214,8 +212,7 @@ def values_of(jaxpr: Jaxpr, operands: Sequence[object]) -> Iterator[list[Tracer]
     builder = Builder("values", enclosing_scope())
     builder.oracle = oracle_for(builder, operands)
     try:
-        atoms = [builder.input(aval).atom for aval in jaxpr.in_avals]
-        yield builder.tracers(builder.inline(jaxpr, atoms))
+        yield builder.call(jaxpr, map(builder.input, jaxpr.in_avals))
     finally:
         builder.alive = False
         builder.oracle = None  # it knows the builder: a cycle for the collector

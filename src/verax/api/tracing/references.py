@@ -173,12 +173,12 @@ def with_constants(jaxpr: Jaxpr) -> Jaxpr:
         return jaxpr
     builder = Builder("discharge")
     atoms: list[Atom] = [
-        builder.input(var.aval).atom if flag else array_literal(value, var.aval)
+        builder.input_atom(var.aval) if flag else array_literal(value, var.aval)
         for var, value, flag in zip(
             inner.constvars, closed.consts, references_in(inner.constvars), strict=True
         )
     ]
-    atoms += [builder.input(aval).atom for aval in inner.in_avals]
+    atoms += builder.input_atoms(inner.in_avals)
     whole = Jaxpr((), (*inner.constvars, *inner.invars), inner.eqns, inner.outvars)
     return builder.close(builder.inline(whole, atoms))[0]
 

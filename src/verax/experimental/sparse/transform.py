@@ -12,12 +12,12 @@ Tables are values: `sparsify(f, rules=RULES | {cos_p: my_rule})` adds to one.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from attrs import evolve
+from attrs import define, evolve
 
 from verax import numpy as vnp
-from verax.api.tracing.apply import as_array, literal_array
+from verax.api.tracing.apply import as_array, bound_eqn, literal_array
 from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import shared_trace
 from verax.api.tracing.wrapping import wraps
@@ -30,7 +30,9 @@ from verax.experimental.sparse.layouts import (
 )
 from verax.experimental.sparse.rules import RULES, Rules, broadcast_rule
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Atom, Jaxpr, Literal, Var
+from verax.ir.jaxpr import Eqn, Jaxpr
+from verax.ir.records import ReprMixin
+from verax.ir.walk import interpret
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.constants import aval_of
@@ -111,7 +113,8 @@ def as_value(x: Any) -> Any:
     return x if isinstance(x, JAXSparse) else as_array(x)
 
 
-class Spread(NamedTuple):
+@define(eq=False, repr=False)
+class Spread(ReprMixin):
     """A value that is broadcast where somebody reads it.
 
     A product with a sparse array reads a few elements of what is broadcast, and need
@@ -120,14 +123,17 @@ class Spread(NamedTuple):
 
     source: Any
     params: Any
+    made: Any = None
 
     def whole(self, rules: Rules) -> Any:
-        """The value as it is."""
-        if isinstance(self.source, JAXSparse):
-            [out] = broadcast_rule(partial(evaluate, rules), self.params, self.source)
-        else:
-            [out] = STATE.interpreter.bind(SPREAD, self.params, [self.source])
-        return out
+        """The value as it is, which is made once."""
+        if self.made is None and isinstance(self.source, JAXSparse):
+            [self.made] = broadcast_rule(
+                partial(evaluate, rules), self.params, self.source
+            )
+        elif self.made is None:
+            [self.made] = STATE.interpreter.bind(SPREAD, self.params, [self.source])
+        return self.made
 
     def narrow(self) -> Any:
         """The value with sizes of 1 where it is the same for all elements."""
@@ -142,30 +148,23 @@ class Spread(NamedTuple):
 
 def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     """The outputs of a program on values that are arrays or sparse arrays."""
-    env: list[Any] = list(values)
 
-    def read(a: Atom) -> Any:
-        if type(a) is not Var:
-            return literal_array(a)
-        found = env[a.index]
-        if isinstance(found, Spread):
-            found = env[a.index] = found.whole(rules)
-        return found
+    def whole(x: Any) -> Any:
+        return x.whole(rules) if isinstance(x, Spread) else x
 
-    for eqn in jaxpr.eqns:
+    def results(eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
         if eqn.primitive is SPREAD:
-            env.append(Spread(read(eqn.invars[0]), eqn.params))
-            continue
-        if eqn.primitive in NARROW:
-            ins = narrowed([env[a.index] if type(a) is Var else a for a in eqn.invars])
-            ins = ins or [read(a) for a in eqn.invars]
-        else:
-            ins = [read(a) for a in eqn.invars]
-        if any([isinstance(x, JAXSparse) for x in ins]):
-            env += rules.rule(eqn.primitive)(partial(evaluate, rules), eqn.params, *ins)
-        else:
-            env += STATE.interpreter.bind(eqn.primitive, eqn.params, ins)
-    return [read(a) for a in jaxpr.outvars]
+            return [Spread(whole(operands[0]), eqn.params)]
+        ins = narrowed(operands) if eqn.primitive in NARROW else None
+        ins = ins or list(map(whole, operands))
+        if not any(map(is_sparse, ins)):
+            return bound_eqn(eqn, ins)
+        outs: Sequence[Any] = rules.rule(eqn.primitive)(
+            partial(evaluate, rules), eqn.params, *ins
+        )
+        return outs
+
+    return list(map(whole, interpret(jaxpr, values, results, literal_array)))
 
 
 def narrowed(values: Sequence[Any]) -> list[Any] | None:
@@ -173,14 +172,7 @@ def narrowed(values: Sequence[Any]) -> list[Any] | None:
     sources = [x.source if isinstance(x, Spread) else x for x in values]
     if not any([isinstance(x, JAXSparse) for x in sources]):
         return None
-    return [
-        x.narrow()
-        if isinstance(x, Spread)
-        else literal_array(x)
-        if isinstance(x, Literal)
-        else x
-        for x in values
-    ]
+    return [x.narrow() if isinstance(x, Spread) else x for x in values]
 
 
 OPERATIONS: Final = {

@@ -244,7 +244,7 @@ class Printer:
         """What stands for a value that has no text; no parser takes it."""
         return f"<{nickname(value)}>"
 
-    def atom(self, atom: Atom) -> str:
+    def atom(self, atom: object) -> str:
         """An operand: a name, a scalar with its type, or the name of a constant."""
         if type(atom) is Var:
             return letters(atom.index)

@@ -17,8 +17,9 @@ from attrs import evolve, fields, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex64, float32, float64
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
+from verax.ir.jaxpr import Eqn, Jaxpr, Params, Var
 from verax.ir.records import ReprMixin
+from verax.ir.walk import read
 from verax.ops.calls.call import NamedCall, call_row, inline
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.arith import mul
@@ -131,10 +132,10 @@ def recomputing(
     `first` gives `count` results, then the residuals that `second` takes first.
     """
     builder = Builder("checkpoint")
-    env: list[Atom] = [builder.input(v.aval).atom for v in first.invars]
+    env = builder.input_atoms(first.in_avals)
     waiting = {v: builder.input(v.aval) for v in saved}
     kept = len(first.outvars) - count
-    later = [builder.input(v.aval).atom for v in second.invars[kept:]]
+    later = builder.input_atoms(second.in_avals[kept:])
     with interpreting(builder):
         given = {
             v: builder.atom(
@@ -148,9 +149,8 @@ def recomputing(
         if all([v in given for v in eqn.outvars]):
             env += [given[v] for v in eqn.outvars]
             continue
-        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
-        env += builder.copy(eqn, ins)
-    residuals = [env[a.index] if type(a) is Var else a for a in first.outvars[count:]]
+        env += builder.copy(eqn, read(eqn.invars, env))
+    residuals = read(first.outvars[count:], env)
     return builder.close(builder.inline(second, [*residuals, *later]))[0]
 
 

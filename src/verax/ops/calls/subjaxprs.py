@@ -72,13 +72,12 @@ def inlined(jaxpr: Jaxpr, args: Sequence[object]) -> list[Array]:
     """
     builder = STATE.interpreter
     assert isinstance(builder, Builder)
-    ins = [builder.atom(x) for x in args]
-    for i, var in enumerate(jaxpr.invars):
-        if ins[i].aval.weak_type != var.aval.weak_type:
-            (operand,) = builder.tracers(ins[i : i + 1])
-            ins[i] = builder.atom(convert(operand, var.aval.dtype, var.aval.weak_type))
-    atoms = builder.inline(jaxpr, ins)
-    return list(builder.tracers(atoms))
+    operands = builder.tracers([builder.atom(x) for x in args])
+    typed = [
+        x if x.weak_type == a.weak_type else convert(x, a.dtype, a.weak_type)
+        for x, a in zip(operands, jaxpr.in_avals, strict=True)
+    ]
+    return list(builder.call(jaxpr, typed))
 
 
 def same_types(xs: Iterable[ShapedArray], ys: Iterable[ShapedArray]) -> bool:

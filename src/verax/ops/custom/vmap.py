@@ -12,7 +12,7 @@ from typing import Protocol
 from attrs import evolve, field, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Atom, Jaxpr
+from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall, jit_p, rule_call, split_call
 from verax.ops.calls.callbacks import silenced
@@ -76,7 +76,7 @@ class PushedVmap(ReprMixin):
         builder = Builder("vmap")
         with interpreting(builder):
             operands = self.stack(builder, size, in_batched, (*stacked, *moving))
-            outs = builder.tracers(builder.inline(pushed, operands))
+            outs = builder.call(pushed, operands)
             rest = iter(outs[len(mask) :])
             # Only what is asked for: integers have tangents that no program holds.
             tangents = [next(rest) if has else None for has in found]
@@ -90,7 +90,7 @@ class PushedVmap(ReprMixin):
 
     def stack(
         self, builder: Builder, size: int, given: Mask, wanted: Mask
-    ) -> list[Atom]:
+    ) -> list[Array]:
         """Inputs stacked as `given` says, as operands stacked as `wanted` says."""
         moving = [a.tangent() for a in chosen(self.nonzero, self.avals)]
         inputs = [
@@ -98,11 +98,10 @@ class PushedVmap(ReprMixin):
             for a, has in zip((*self.avals, *moving), given, strict=True)
         ]
         core = self.engine.core
-        moved = [
+        return [
             with_batch_axis(core, x, 0 if has else None, 0 if due else None, size)
             for x, has, due in zip(inputs, given, wanted, strict=True)
         ]
-        return [builder.atom(x) for x in moved]
 
 
 @frozen(cache_hash=True, repr=False)

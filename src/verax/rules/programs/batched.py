@@ -11,11 +11,10 @@ from enum import Enum
 from typing import Final
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr
-from verax.rules.rows.builder import Builder
+from verax.ir.jaxpr import Jaxpr
+from verax.rules.rows.builder import program, write_here
 from verax.rules.rows.row import Axis, CoreOps, Engine
 from verax.rules.values.array import Array
-from verax.rules.values.state import interpreting
 
 
 class Summed(Enum):
@@ -43,15 +42,15 @@ def batch_to(
     batched, found = engine.batch(jaxpr, size, tuple(axes))
     if tuple(found) == tuple(wanted):
         return batched
-    builder = Builder("vmap", source=UNKNOWN_SOURCE)
-    inputs = [builder.input(v.aval).atom for v in batched.invars]
-    outs = builder.tracers(builder.inline(batched, inputs))
-    with interpreting(builder):
-        moved = [
+
+    def moved(*xs: Array) -> Sequence[Array]:
+        outs = write_here(batched, *xs)
+        return [
             with_batch_axis(engine.core, x, source, target, size)
             for x, source, target in zip(outs, found, wanted, strict=True)
         ]
-    return builder.finish(moved)[0]
+
+    return program(batched.in_avals, moved, "vmap")
 
 
 def with_batch_axis(
@@ -109,10 +108,8 @@ def with_outputs(engine: Engine, jaxpr: Jaxpr, used: Sequence[bool]) -> Jaxpr:
     if all(used):
         return jaxpr
     slim, needed = engine.dce(jaxpr, tuple(used))
-    builder = Builder("dce")
-    inputs = [builder.input(v.aval).atom for v in jaxpr.invars]
-    kept = [x for x, flag in zip(inputs, needed, strict=True) if flag]
-    return builder.close(builder.inline(slim, kept))[0]
+    places = [i for i, flag in enumerate(needed) if flag]
+    return on_inputs(slim, jaxpr.in_avals, places, engine.core)
 
 
 def on_inputs(
@@ -125,11 +122,10 @@ def on_inputs(
 
     Input i of `jaxpr` is the new input `places[i]`, or zero where that is None.
     """
-    builder = Builder("zeros", source=UNKNOWN_SOURCE)
-    inputs = [builder.input(aval).atom for aval in avals]
-    with interpreting(builder):
-        atoms = [
-            builder.atom(core.zeros(var.aval)) if place is None else inputs[place]
-            for var, place in zip(jaxpr.invars, places, strict=True)
-        ]
-    return builder.close(builder.inline(jaxpr, atoms))[0]
+
+    def body(*xs: Array) -> Sequence[Array]:
+        pairs = zip(jaxpr.in_avals, places, strict=True)
+        ins = [core.zeros(a) if place is None else xs[place] for a, place in pairs]
+        return write_here(jaxpr, *ins)
+
+    return program(avals, body, "zeros")

@@ -25,7 +25,7 @@ from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import ReprMixin
 from verax.rules.programs.calling import pull, push, spread_batch
-from verax.rules.rows.builder import Builder, program
+from verax.rules.rows.builder import program, write_here
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.infer import infer
 from verax.rules.rows.masks import merged
@@ -41,7 +41,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure
-from verax.rules.values.state import STATE, widths_of
+from verax.rules.values.state import widths_of
 
 PROGRAMS = 1 << 12
 COMPOSED: Mapping[str, str] = MappingProxyType(
@@ -184,19 +184,20 @@ def by_composition(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
     def jvp(
         engine: Engine, p: Params, xs: Sequence[Array], ts: Sequence[Tangent]
     ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-        return push(engine, asked(program_of, p, row, p, types(xs)), written, xs, ts)
+        return push(engine, asked(program_of, p, row, p, types(xs)), write_here, xs, ts)
 
     def transpose(
         engine: Engine, p: Params, cts: Sequence[Tangent], xs: Sequence[Known]
     ) -> Sequence[Tangent | None]:
-        return pull(engine, asked(program_of, p, row, p, types(xs)), written, cts, xs)
+        jaxpr = asked(program_of, p, row, p, types(xs))
+        return pull(engine, jaxpr, write_here, cts, xs)
 
     def batch(
         engine: Engine, p: Params, size: int, xs: Sequence[Array], axes: Sequence[Axis]
     ) -> tuple[Sequence[Array], Sequence[Axis]]:
         each = [element(x.aval, axis) for x, axis in zip(xs, axes, strict=True)]
         jaxpr = asked(program_of, p, row, p, tuple(each))
-        outs, out_axes = spread_batch(engine, jaxpr, written, size, xs, axes)
+        outs, out_axes = spread_batch(engine, jaxpr, write_here, size, xs, axes)
         due = asked(infer, p, row, p, *each)
         # Weakness is what the type rule says, as where the row itself is bound.
         typed = [
@@ -230,14 +231,6 @@ def element(aval: ShapedArray, axis: Axis) -> ShapedArray:
     if axis is None:
         return aval
     return aval.element(axis)
-
-
-def written(jaxpr: Jaxpr, *args: object) -> list[Array]:
-    """The results of `jaxpr`, whose equations go into the program being built."""
-    builder = STATE.interpreter
-    assert isinstance(builder, Builder)
-    atoms = builder.inline(jaxpr, [builder.atom(x) for x in args])
-    return list(builder.tracers(atoms))
 
 
 @pure(PROGRAMS)

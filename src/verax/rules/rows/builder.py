@@ -39,6 +39,7 @@ from verax.ir.jaxpr import (
     results_like,
     variable,
 )
+from verax.ir.walk import read
 from verax.rules.rows.infer import Uneven, infer
 from verax.rules.rows.leaks import abstract, leaked
 from verax.rules.values.array import Array
@@ -49,7 +50,7 @@ from verax.rules.values.conversions import (
 )
 from verax.rules.values.memo import Unshared
 from verax.rules.values.source import user_source
-from verax.rules.values.state import interpreting
+from verax.rules.values.state import STATE, interpreting
 from verax.rules.values.typed import NotAnArray
 
 # Equations up to which a jaxpr counts as a template, which is written many times.
@@ -188,13 +189,23 @@ class Builder(Scope):
 
     def input(self, aval: ShapedArray) -> Any:
         """A new input of type `aval`: a tracer, or a reference."""
+        var = self.input_atom(aval)
+        if type(aval) is AbstractRef:
+            return self.reference(self, var)
+        return Tracer(self, var)
+
+    def input_atom(self, aval: ShapedArray) -> Var:
+        """The atom of a new input of type `aval`."""
+        if type(aval) is AbstractRef:
+            self.refs = True
         var = variable(self.count, aval)
         self.count += 1
         self.inputs.append(var)
-        if type(aval) is AbstractRef:
-            self.refs = True
-            return self.reference(self, var)
-        return Tracer(self, var)
+        return var
+
+    def input_atoms(self, avals: Iterable[ShapedArray]) -> list[Atom]:
+        """The atoms of new inputs of these types."""
+        return [self.input_atom(aval) for aval in avals]
 
     def atom(self, x: object) -> Atom:
         """What stands for operand `x` in this program.
@@ -225,8 +236,6 @@ class Builder(Scope):
 
     def capture(self, x: Staged) -> Var:
         """The input that stands for `x`, a tracer of a trace around this one."""
-        if type(x.aval) is AbstractRef:
-            self.refs = True
         key = (id(x.builder), x.atom)
         if key in self.captured:
             return self.captured[key][1]
@@ -235,9 +244,7 @@ class Builder(Scope):
             around = around.outer
         if around is None or not x.builder.alive:
             raise leaked(x)
-        inner = variable(self.count, x.aval)
-        self.count += 1
-        self.inputs.append(inner)
+        inner = self.input_atom(x.aval)
         self.captured[key] = (x, inner)
         return inner
 
@@ -268,12 +275,17 @@ class Builder(Scope):
         self.eqns.append(equation(primitive, params, atoms, outs, source))
         return tuple([Tracer(self, var) for var in outs])
 
-    def copy(self, eqn: Eqn, atoms: tuple[Atom, ...]) -> tuple[Var, ...]:
+    def copy(self, eqn: Eqn, atoms: Sequence[Atom]) -> tuple[Var, ...]:
         """Write an equation again on other operands of the same types."""
         outs = results_like(self.count, eqn.outvars)
         self.count += len(outs)
-        self.eqns.append(equation(eqn.primitive, eqn.params, atoms, outs, eqn.source))
+        ins = tuple(atoms)
+        self.eqns.append(equation(eqn.primitive, eqn.params, ins, outs, eqn.source))
         return outs
+
+    def call(self, jaxpr: Jaxpr, args: Iterable[object]) -> list[Tracer]:
+        """The results of `jaxpr` on any operands; its equations are written here."""
+        return self.tracers(self.inline(jaxpr, [self.atom(x) for x in args]))
 
     def inline(
         self,
@@ -310,14 +322,14 @@ class Builder(Scope):
         env: list[Atom] = list(atoms)
         count, write = self.count, self.eqns.append
         for eqn in jaxpr.eqns:
-            ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
+            ins = tuple(read(eqn.invars, env))
             outs = results_like(count, eqn.outvars)
             count += len(outs)
             env += outs
             place = source or eqn.source
             write(equation(eqn.primitive, eqn.params, ins, outs, place))
         self.count = count
-        return [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
+        return read(jaxpr.outvars, env)
 
     @contextmanager
     def undone_on_error(self) -> Iterator[None]:
@@ -360,40 +372,43 @@ class Builder(Scope):
 
 def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:
     """`jaxpr` with its inputs in the order `inputs` and canonical numbers."""
-    invars = tuple([variable(i, var.aval) for i, var in enumerate(inputs)])
+    builder = Builder("renumber")
     # By the old index; inputs and results have been numbered as they came.
-    numbers: dict[int, Var] = {
-        old.index: new for old, new in zip(inputs, invars, strict=True)
-    }
-    count = len(invars)
-    eqns = []
+    env = {var.index: builder.input_atom(var.aval) for var in inputs}
     for eqn in jaxpr.eqns:
-        ins = tuple([numbers[a.index] if type(a) is Var else a for a in eqn.invars])
-        outs = results_like(count, eqn.outvars)
+        outs = builder.copy(eqn, read(eqn.invars, env))
         for old, new in zip(eqn.outvars, outs, strict=True):
-            numbers[old.index] = new
-        count += len(outs)
-        eqns.append(equation(eqn.primitive, eqn.params, ins, outs, eqn.source))
-    outvars = tuple([numbers[a.index] if type(a) is Var else a for a in jaxpr.outvars])
-    return Jaxpr((), invars, pvector(eqns), outvars)
+            env[old.index] = new
+    return builder.close(read(jaxpr.outvars, env))[0]
 
 
 type Write = Callable[[Builder, Eqn, tuple[Atom, ...]], Sequence[Atom]]
 
 
-def rebuilt(jaxpr: Jaxpr, write: Write, purpose: str) -> Jaxpr:
+def rebuilt(
+    jaxpr: Jaxpr,
+    write: Write,
+    purpose: str,
+    avals: Iterable[ShapedArray] | None = None,
+) -> Jaxpr:
     """The program with what `write` puts in the place of each equation.
 
     `write(builder, eqn, operands)` returns what stands for the results from there on;
-    `builder.copy(eqn, operands)` keeps an equation.
+    `builder.copy(eqn, operands)` keeps an equation. `avals` are the types of the
+    inputs, if they become others.
     """
     builder = Builder(purpose)
-    env: list[Atom] = [builder.input(aval).atom for aval in jaxpr.in_avals]
+    env = builder.input_atoms(jaxpr.in_avals if avals is None else avals)
     for eqn in jaxpr.eqns:
-        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
-        env += write(builder, eqn, ins)
-    outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
-    return builder.close(outs)[0]
+        env += write(builder, eqn, tuple(read(eqn.invars, env)))
+    return builder.close(read(jaxpr.outvars, env))[0]
+
+
+def write_here(jaxpr: Jaxpr, *args: object) -> list[Tracer]:
+    """The results of `jaxpr`, whose equations go into the program being built."""
+    builder = STATE.interpreter
+    assert isinstance(builder, Builder)
+    return builder.call(jaxpr, args)
 
 
 def program(

@@ -18,6 +18,7 @@ import numpy as np
 from verax.ir.avals import Shape
 from verax.ir.effects import CHECK
 from verax.ir.jaxpr import NO_PARAMS, UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Source, Var
+from verax.ir.walk import read
 from verax.ops.calls.check import CheckParams
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.elementwise.arith import min
@@ -107,7 +108,7 @@ def written(
         writer.builder.source = UNKNOWN_SOURCE
         writer.settle()
         kinds = tuple(writer.kinds)
-        outs = [writer.read(a) for a in jaxpr.outvars]
+        outs = read(jaxpr.outvars, writer.env)
         error = list(map(writer.builder.atom, writer.failure.flat(kinds)))
     return writer.builder.close([*outs, *error])[0], kinds, writer.number
 
@@ -131,7 +132,7 @@ class Writer:
     def __init__(self, jaxpr: Jaxpr, errors: Errors) -> None:
         self.errors = errors
         self.builder = Builder("checkify", source=UNKNOWN_SOURCE)
-        self.env: list[Atom] = [self.builder.input(v.aval).atom for v in jaxpr.invars]
+        self.env = self.builder.input_atoms(jaxpr.in_avals)
         self.failure = NOTHING
         self.pending: dict[Shape, Array] = {}
         self.kinds: dict[Kind, None] = {}
@@ -141,15 +142,12 @@ class Writer:
         self.place = 0
         self.sealed = len(self.env)
 
-    def read(self, atom: Atom) -> Atom:
-        return self.env[atom.index] if type(atom) is Var else atom
-
     def write(self, eqn: Eqn) -> None:
         """Write an equation, and the checks of it or of the jaxprs inside it."""
         self.place += 1
         builder, p = self.builder, eqn.params
         builder.source = eqn.source
-        ins = tuple([self.read(a) for a in eqn.invars])
+        ins = read(eqn.invars, self.env)
         bodies: Sequence[Jaxpr] = ()
         if p is not NO_PARAMS:
             if isinstance(p, CheckParams):

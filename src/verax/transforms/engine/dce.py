@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Var
+from verax.ir.walk import read
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.masks import Mask, chosen
 from verax.rules.rows.row import Engine
 
 
@@ -32,16 +33,12 @@ def dce(
         return jaxpr, needed
     builder = Builder("dce")
     env: list[Atom | None] = [
-        builder.input(v.aval).atom if flag else None
+        builder.input_atom(v.aval) if flag else None
         for v, flag in zip(jaxpr.invars, needed, strict=True)
     ]
     for eqn, slim in zip(jaxpr.eqns, kept, strict=True):
         write(builder, eqn, slim, env)
-    outs = [
-        env[a.index] if type(a) is Var else a
-        for a, flag in zip(jaxpr.outvars, used, strict=True)
-        if flag
-    ]
+    outs = read(chosen(used, jaxpr.outvars), env)
     return builder.close([a for a in outs if a is not None])[0], needed
 
 
@@ -90,8 +87,8 @@ def slimmed(engine: Engine, eqn: Eqn, used: Mask) -> Eqn:
     if rule is None or all(used):
         return eqn
     params, needed, outs = rule(engine, eqn.params, used)
-    ins = tuple([a for a, flag in zip(eqn.invars, needed, strict=True) if flag])
-    results = tuple([v for v, flag in zip(eqn.outvars, outs, strict=True) if flag])
+    ins = tuple(chosen(needed, eqn.invars))
+    results = tuple(chosen(outs, eqn.outvars))
     return Eqn(eqn.primitive, params, ins, results, eqn.source)
 
 
@@ -100,10 +97,9 @@ def write(builder: Builder, eqn: Eqn, slim: Eqn | None, env: list[Atom | None]) 
     if slim is None:
         env += [None] * len(eqn.outvars)
         return
-    ins = tuple([env[a.index] if type(a) is Var else a for a in slim.invars])
-    outs = builder.copy(slim, ins)  # type: ignore[arg-type]  # what is read is kept
+    outs = builder.copy(slim, read(slim.invars, env))  # type: ignore[arg-type]  # what is read is kept
     if len(outs) == len(eqn.outvars):
         env += outs
         return
-    found = dict(zip(slim.outvars, outs, strict=True))
-    env += [found.get(v) for v in eqn.outvars]
+    atoms = dict(zip(slim.outvars, outs, strict=True))
+    env += [atoms.get(v) for v in eqn.outvars]

@@ -6,18 +6,17 @@ other way of running it is held to this one::
     (y,) = evaluate(engine, jaxpr, (np.float32(0.5),))
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.dtypes import stored_dtype
-from verax.ir.jaxpr import Eqn, Jaxpr, Literal, Var
+from verax.ir.jaxpr import Eqn, Jaxpr, Literal
+from verax.ir.walk import interpret
 from verax.rules.rows.row import Engine, NDArray, missing
 from verax.rules.values.array import Array
-
-type Env = Sequence[NDArray] | Mapping[int, NDArray]
-"""Values by the number of their variable."""
 
 
 def evaluate(engine: Engine, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDArray]:
@@ -30,13 +29,10 @@ def evaluate(engine: Engine, jaxpr: Jaxpr, args: Sequence[NDArray]) -> list[NDAr
         MissingRule: a primitive has no evaluate rule.
     """
     check_arguments(jaxpr, args)
-    env = list(args)
-    for eqn in jaxpr.eqns:
-        env += evaluate_eqn(engine, eqn, env)
-    return [read(a, env) for a in jaxpr.outvars]
+    return interpret(jaxpr, args, partial(evaluate_eqn, engine), literal_value)
 
 
-def evaluate_eqn(engine: Engine, eqn: Eqn, env: Env) -> list[NDArray]:
+def evaluate_eqn(engine: Engine, eqn: Eqn, operands: list[NDArray]) -> list[NDArray]:
     """The results of one equation, in the dtypes that its variables promise.
 
     Floating-point errors are ignored; what the user's functions do is up to them.
@@ -46,7 +42,6 @@ def evaluate_eqn(engine: Engine, eqn: Eqn, env: Env) -> list[NDArray]:
         raise missing(
             row, "evaluate", f"give its row evaluate=...; met at {eqn.source}"
         )
-    operands = [read(a, env) for a in eqn.invars]
     if row.hosted or next(eqn.params.subjaxprs(), None) is not None:
         outs = row.evaluate(engine, eqn.params, operands)
     else:
@@ -55,13 +50,8 @@ def evaluate_eqn(engine: Engine, eqn: Eqn, env: Env) -> list[NDArray]:
     return [as_typed(out, var.aval) for out, var in zip(outs, eqn.outvars, strict=True)]
 
 
-def read(atom: Var | Literal, env: Env) -> NDArray:
-    return env[atom.index] if type(atom) is Var else literal_value(atom)
-
-
-def literal_value(literal: Var | Literal) -> NDArray:
+def literal_value(literal: Literal) -> NDArray:
     """The NumPy value of a literal in the dtype of its type."""
-    assert isinstance(literal, Literal)
     return as_typed(literal.value, literal.aval)
 
 

@@ -9,7 +9,8 @@ One idea: beside every variable stands its tangent, or nothing where it is zero:
 from collections.abc import Sequence
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Eqn, Jaxpr, Var
+from verax.ir.jaxpr import Eqn, Jaxpr, Literal
+from verax.ir.walk import beside, read
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule
@@ -34,9 +35,9 @@ def jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Mask]:
     the primal program are kept.
     """
     builder = Builder("jvp")
-    ins = [builder.input(aval).atom for aval in pushed_types(jaxpr, nonzero)]
-    outs, mask = jvp_into(engine, builder, jaxpr, nonzero, ins)
-    return builder.close(outs)[0], mask
+    ins = builder.input_atoms(pushed_types(jaxpr, nonzero))
+    pushed = jvp_into(engine, builder, jaxpr, nonzero, ins)
+    return builder.close(pushed[0])[0], pushed[1]
 
 
 def pushed_types(jaxpr: Jaxpr, nonzero: tuple[bool, ...]) -> list[ShapedArray]:
@@ -51,7 +52,7 @@ def jvp_into[V: Written](
     jaxpr: Jaxpr,
     nonzero: tuple[bool, ...],
     ins: Sequence[V],
-) -> tuple[list[V], tuple[bool, ...]]:
+) -> tuple[list[V | Literal], tuple[bool, ...]]:
     """`jvp`, written, or run, by `writer` on what has the types `pushed_types`."""
     count = len(jaxpr.invars)
     context = current_context()
@@ -59,17 +60,14 @@ def jvp_into[V: Written](
     tangents: list[V | None] = [next(given) if active else None for active in nonzero]
     for eqn in jaxpr.eqns:
         jvp_eqn(context, engine, writer, eqn, primals, tangents)
-    outs: list[V] = [
-        primals[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
-        for a in jaxpr.outvars
-    ]
-    pushed = [tangents[a.index] if type(a) is Var else None for a in jaxpr.outvars]
+    pushed = beside(jaxpr.outvars, tangents)
     live = [
         coerce(engine, writer, t, a.aval.tangent())
         for t, a in zip(pushed, jaxpr.outvars, strict=True)
         if t is not None
     ]
-    return [*outs, *live], tuple(t is not None for t in pushed)
+    outs = [*read(jaxpr.outvars, primals), *live]
+    return outs, tuple([t is not None for t in pushed])
 
 
 def jvp_eqn[V: Written](
@@ -81,10 +79,8 @@ def jvp_eqn[V: Written](
     tangents: list[V | None],
 ) -> None:
     """Write one equation and its tangent, if any operand has one."""
-    ins: tuple[V, ...] = tuple(
-        [primals[a.index] if type(a) is Var else a for a in eqn.invars]  # type: ignore[misc]  # a literal stands for itself
-    )
-    ts = [tangents[a.index] if type(a) is Var else None for a in eqn.invars]
+    ins = read(eqn.invars, primals)
+    ts = beside(eqn.invars, tangents)
     live = [t for t in ts if t is not None]
     if not live:
         primals += writer.copy(eqn, ins)

@@ -14,7 +14,6 @@ from attrs import frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import (
-    UNKNOWN_SOURCE,
     Atom,
     Eqn,
     Jaxpr,
@@ -25,9 +24,11 @@ from verax.ir.jaxpr import (
     Var,
 )
 from verax.ir.records import ReprMixin
-from verax.rules.rows.builder import Builder
-from verax.rules.rows.masks import Mask
+from verax.ir.walk import beside, read
+from verax.rules.rows.builder import Builder, program, write_here
+from verax.rules.rows.masks import Mask, merged
 from verax.rules.rows.row import Engine, MissingRule
+from verax.rules.values.array import Array
 from verax.rules.values.memo import Unshared, memo, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.partial_eval import split
@@ -83,14 +84,14 @@ def with_constant_tangents(
 
     They follow the `count` results among the outputs of `forward` already.
     """
-    known = iter(forward.outvars[count:])
-    builder = Builder("linearize", source=UNKNOWN_SOURCE)
-    constants = [next(known) for flag in waiting if not flag]
-    inputs = [builder.input(a.aval).atom for a in constants]
-    atoms = [builder.input(v.aval).atom for v in tangent.invars]
-    outs, extra = iter(builder.inline(tangent, atoms)), iter(inputs)
-    results = [next(outs) if flag else next(extra) for flag in waiting]
-    return builder.close(results)[0]
+    constants = len(waiting) - sum(waiting)
+    avals = forward.out_avals[count : count + constants]
+
+    def body(*xs: Array) -> Sequence[Array]:
+        outs = write_here(tangent, *xs[constants:])
+        return merged(waiting, outs, xs[:constants])
+
+    return program((*avals, *tangent.in_avals), body, "linearize")
 
 
 class Step[V: Written](NamedTuple):
@@ -161,10 +162,8 @@ class Tape[V: Written]:
         """Write one equation forward, and keep its linear part as a step."""
         primals, tangents = self.primals, self.tangents
         invars = eqn.invars
-        ins: tuple[V, ...] = tuple(
-            [primals[a.index] if type(a) is Var else a for a in invars]  # type: ignore[misc]  # a literal stands for itself
-        )
-        ts = [tangents[a.index] if type(a) is Var else None for a in invars]
+        ins = read(invars, primals)
+        ts = beside(invars, tangents)
         live = tuple([t for t in ts if t is not None])
         if not live:
             primals += self.forward.copy(eqn, ins)
@@ -215,7 +214,7 @@ def linearize(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Jaxpr
     tangents. Residuals that nothing uses are not stored.
     """
     forward = Builder("linearize")
-    ins = [forward.input(v.aval).atom for v in jaxpr.invars]
+    ins = forward.input_atoms(jaxpr.in_avals)
     outs, steps, mask = linearize_into(engine, forward, jaxpr, nonzero, ins)
     saved = steps.saved
     second = tangent_program(engine, steps)
@@ -224,7 +223,7 @@ def linearize(engine: Engine, jaxpr: Jaxpr, nonzero: Mask) -> tuple[Jaxpr, Jaxpr
 
 def linearize_into[V: Written](
     engine: Engine, forward: Writer[V], jaxpr: Jaxpr, nonzero: Mask, ins: Sequence[V]
-) -> tuple[list[V], Steps[V], Mask]:
+) -> tuple[list[V | Literal], Steps[V], Mask]:
     """`linearize` on `ins`, whose first program is written, or run, by `forward`.
 
     Returns the outputs there, the derivative, and the mask.
@@ -232,12 +231,7 @@ def linearize_into[V: Written](
     tape = Tape(engine, forward, ins, nonzero)
     for eqn in jaxpr.eqns:
         tape.write(eqn)
-    primals, tangents = tape.primals, tape.tangents
-    outs: list[V] = [
-        primals[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
-        for a in jaxpr.outvars
-    ]
-    wanted = [tangents[a.index] if type(a) is Var else None for a in jaxpr.outvars]
+    wanted = beside(jaxpr.outvars, tape.tangents)
     avals = [
         v.aval.tangent() for v, flag in zip(jaxpr.invars, nonzero, strict=True) if flag
     ]
@@ -247,16 +241,17 @@ def linearize_into[V: Written](
         if t is not None
     ]
     steps = Steps(tape.live_steps(wanted), avals, pairs, tape.count)
+    outs = read(jaxpr.outvars, tape.primals)
     return outs, steps, tuple([t is not None for t in wanted])
 
 
 def tangent_program[V: Written](engine: Engine, derivative: Steps[V]) -> Jaxpr:
     """The linear steps as a program of the residuals, then the tangents that go in."""
     builder = Builder("linearize")
-    stored = {identity_of(x): builder.input(x.aval).atom for x in derivative.saved}
+    stored = {identity_of(x): builder.input_atom(x.aval) for x in derivative.saved}
     env: list[Atom | None] = [None] * derivative.count
     for i, aval in enumerate(derivative.avals):
-        env[i] = builder.input(aval).atom
+        env[i] = builder.input_atom(aval)
     for step in derivative.steps:
         ins: list[Atom] = [
             x if isinstance(x, Literal) else stored[identity_of(x)] for x in step.saved

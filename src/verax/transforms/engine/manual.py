@@ -8,11 +8,13 @@ dimension like others, and its types are those of all arrays again::
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
 """
 
+from collections.abc import Sequence
+
 from attrs import evolve, fields
 
 from verax.ir.atoms import Atom
 from verax.ir.avals import AbstractRef, ShapedArray
-from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Params, Var, equation, results
+from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params, results
 from verax.ir.meshes import (
     AxisType,
     Explicit,
@@ -21,7 +23,7 @@ from verax.ir.meshes import (
     terms_along,
 )
 from verax.ir.walk import map_subjaxprs
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import Builder, rebuilt
 from verax.rules.values.memo import pure, recall
 
 
@@ -33,28 +35,16 @@ def without_axis(jaxpr: Jaxpr, name: str) -> Jaxpr:
 @pure(1 << 12)
 def untracked(jaxpr: Jaxpr, name: str) -> Jaxpr:
     """`without_axis`, remembered."""
-    builder = Builder("shard_map")
-    env: list[Atom] = [
-        builder.input(plain_type(v.aval, name)).atom for v in jaxpr.invars
-    ]
-    for eqn in jaxpr.eqns:
-        ins = tuple([plain_atom(a, env) for a in eqn.invars])
+
+    def write(builder: Builder, eqn: Eqn, ins: tuple[Atom, ...]) -> Sequence[Atom]:
         params = plain_params(eqn.params, name)
         if params is None:
-            env += ins
-            continue
-        outs = results(
-            builder.count, tuple([plain_type(v.aval, name) for v in eqn.outvars])
-        )
-        builder.count += len(outs)
-        env += outs
-        builder.eqns.append(equation(eqn.primitive, params, ins, outs, eqn.source))
-    return builder.close([plain_atom(a, env) for a in jaxpr.outvars])[0]
+            return ins
+        outs = results(0, tuple([plain_type(v.aval, name) for v in eqn.outvars]))
+        return builder.copy(Eqn(eqn.primitive, params, ins, outs, eqn.source), ins)
 
-
-def plain_atom(atom: Atom, env: list[Atom]) -> Atom:
-    """What stands for an atom in the program of `env`."""
-    return env[atom.index] if type(atom) is Var else atom
+    avals = [plain_type(aval, name) for aval in jaxpr.in_avals]
+    return rebuilt(jaxpr, write, "shard_map", avals)
 
 
 def plain_type(aval: ShapedArray, name: str) -> ShapedArray:

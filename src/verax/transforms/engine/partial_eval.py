@@ -9,12 +9,17 @@ a program may be written in both::
 """
 
 from collections.abc import Sequence
+from functools import partial
 
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from verax.ir.walk import interpret
 from verax.rules.rows.builder import Builder, Tracer, renumber
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, Known, Linear
 from verax.rules.values.state import interpreting
+
+type Marked = tuple[bool, Atom]
+"""An atom of one of the two programs: of the second one, if it is marked."""
 
 
 class Residuals:
@@ -30,7 +35,7 @@ class Residuals:
             return atom
         found = self.table.get(atom)
         if found is None:
-            found = self.table[atom] = self.later.input(atom.aval).atom
+            found = self.table[atom] = self.later.input_atom(atom.aval)
         return found
 
     def close(self, outvars: Sequence[Atom], own: Sequence[Atom]) -> Jaxpr:
@@ -49,13 +54,13 @@ def split(engine: Engine, jaxpr: Jaxpr, unknown: Mask) -> tuple[Jaxpr, Jaxpr, Ma
     """
     known, later = Builder("split"), Builder("split")
     residuals = Residuals(later)
-    env: list[tuple[bool, Atom]] = []
-    for var, flag in zip(jaxpr.invars, unknown, strict=True):
-        env.append((flag, (later if flag else known).input(var.aval).atom))
-    own = [atom for flag, atom in env if flag]
-    for eqn in jaxpr.eqns:
-        env += split_eqn(engine, eqn, known, residuals, env)
-    outs = [env[a.index] if type(a) is Var else (False, a) for a in jaxpr.outvars]
+    inputs: list[Marked] = [
+        (flag, (later if flag else known).input_atom(aval))
+        for aval, flag in zip(jaxpr.in_avals, unknown, strict=True)
+    ]
+    own = [atom for flag, atom in inputs if flag]
+    write = partial(split_eqn, engine, known, residuals)
+    outs = interpret(jaxpr, inputs, write, known_literal)
     second = residuals.close([a for flag, a in outs if flag], own)
     first, _ = known.close(
         [*[a for flag, a in outs if not flag], *residuals.table.keys()]
@@ -63,20 +68,23 @@ def split(engine: Engine, jaxpr: Jaxpr, unknown: Mask) -> tuple[Jaxpr, Jaxpr, Ma
     return first, second, tuple(flag for flag, _ in outs)
 
 
+def known_literal(literal: Literal) -> Marked:
+    return False, literal
+
+
 def split_eqn(
     engine: Engine,
-    eqn: Eqn,
     known: Builder,
     residuals: Residuals,
-    env: Sequence[tuple[bool, Atom]],
-) -> list[tuple[bool, Atom]]:
+    eqn: Eqn,
+    ins: Sequence[Marked],
+) -> list[Marked]:
     """Write one equation in the program where it belongs, or in both."""
-    ins = [env[a.index] if type(a) is Var else (False, a) for a in eqn.invars]
     if not any(flag for flag, _ in ins):
-        return [(False, a) for a in known.copy(eqn, tuple([a for _, a in ins]))]
+        return [(False, a) for a in known.copy(eqn, [a for _, a in ins])]
     row = engine.rules[eqn.primitive]
     if row.split is None:
-        operands = tuple([a if flag else residuals.of(a) for flag, a in ins])
+        operands = [a if flag else residuals.of(a) for flag, a in ins]
         return [(True, a) for a in residuals.later.copy(eqn, operands)]
     args: list[Known] = [
         Linear(a.aval) if flag else Tracer(known, a) for flag, a in ins

@@ -35,8 +35,8 @@ def backward_template(
     """
     builder = Builder("transpose", source=UNKNOWN_SOURCE)
     count = len(tangent.invars)
-    known = [builder.input(v.aval).atom for v in tangent.invars[:saved]]
-    given = [None if aval is None else builder.input(aval).atom for aval in cts]
+    known = builder.input_atoms(tangent.in_avals[:saved])
+    given = [None if aval is None else builder.input_atom(aval) for aval in cts]
     env = [*known, *[None] * (count - saved)]
     found = backwards(engine, builder, tangent, env, given)[saved:count]
     jaxpr, _ = builder.close([ct for ct in found if ct is not None])

@@ -17,7 +17,15 @@ from typing import Any, Final, Protocol
 
 from verax.ir.atoms import Atom
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
+from verax.ir.jaxpr import (
+    UNKNOWN_SOURCE,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Params,
+    Primitive,
+    Source,
+)
 from verax.ir.meshes import Axes, MeshType, explicit_on, terms_of
 from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.infer import infer
@@ -58,12 +66,16 @@ type Written = Atom | Array
 class Writer[V](Protocol):
     """What `Builder` does with atoms, or another writer with values."""
 
-    def copy(self, eqn: Eqn, atoms: tuple[V, ...], /) -> Sequence[V]:
+    def copy(self, eqn: Eqn, atoms: Sequence[V | Literal], /) -> Sequence[V]:
         """The results of `eqn` on other operands of the same types."""
         ...
 
     def inline(
-        self, jaxpr: Jaxpr, atoms: Sequence[V], source: Source | None = None, /
+        self,
+        jaxpr: Jaxpr,
+        atoms: Sequence[V | Literal],
+        source: Source | None = None,
+        /,
     ) -> Sequence[V]:
         """The outputs of `jaxpr`, whose equations come from `source`."""
         ...

@@ -19,6 +19,7 @@ from verax.ir.jaxpr import (
     Source,
     Var,
 )
+from verax.ir.walk import read
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import Engine, MissingRule
@@ -48,7 +49,7 @@ def transpose(
         MissingRule: an equation on a linear operand has no transpose rule.
     """
     builder = Builder("transpose")
-    ins = [builder.input(aval).atom for aval in backward_types(jaxpr, linear, nonzero)]
+    ins = builder.input_atoms(backward_types(jaxpr, linear, nonzero))
     live, mask = transpose_into(engine, builder, jaxpr, linear, nonzero, ins)
     return builder.close(live)[0], mask
 
@@ -116,8 +117,8 @@ def backwards(
 
 def write_known(builder: Builder, eqn: Eqn, env: list[Atom | None]) -> bool:
     """Write an equation that has no linear operand; say whether it was one."""
-    ins = [env[a.index] if type(a) is Var else a for a in eqn.invars]
-    known = tuple([a for a in ins if a is not None])
+    ins = read(eqn.invars, env)
+    known = [a for a in ins if a is not None]
     if len(known) < len(ins):
         env += [None] * len(eqn.outvars)
         return False
@@ -181,7 +182,7 @@ def transpose_eqn(
         refuse_effects(eqn)
         if not is_asked(eqn, zeros):
             return
-    ins = [env[a.index] if type(a) is Var else a for a in invars]
+    ins = read(invars, env)
     others = [a for a in ins if a is not None]
     linear = tuple([a is None for a in ins])
     if len(live) == len(cts):

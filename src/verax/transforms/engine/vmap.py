@@ -10,8 +10,9 @@ dimension at a known place; an equation with no batched operand is copied as it 
 from collections.abc import Sequence
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Eqn, Jaxpr, Var
+from verax.ir.jaxpr import Eqn, Jaxpr, Literal
 from verax.ir.meshes import explicit_on
+from verax.ir.walk import beside, read
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Axis, Engine, MissingRule
 from verax.rules.values.memo import Unshared
@@ -39,9 +40,9 @@ def batch(
     if mapped is not None and mapped.of_parts:
         jaxpr = without_axis(jaxpr, mapped.spmd[0])
     builder = Builder("vmap")
-    ins = [builder.input(x).atom for x in stacked(engine, jaxpr, size, axes)]
-    outs, out_axes = batch_into(engine, builder, jaxpr, size, axes, ins)
-    return builder.close(outs)[0], out_axes
+    ins = builder.input_atoms(stacked(engine, jaxpr, size, axes))
+    batched = batch_into(engine, builder, jaxpr, size, axes, ins)
+    return builder.close(batched[0])[0], batched[1]
 
 
 def stacked(
@@ -73,18 +74,13 @@ def batch_into[V: Written](
     size: int,
     axes: Sequence[Axis],
     ins: Sequence[V],
-) -> tuple[list[V], tuple[Axis, ...]]:
+) -> tuple[list[V | Literal], tuple[Axis, ...]]:
     """`batch`, written, or run, by `writer` on what has the types `stacked`."""
     context = current_context()
     env, places = list(ins), list(axes)
     for eqn in jaxpr.eqns:
         batch_eqn(context, engine, writer, eqn, size, env, places)
-    outs: list[V] = [
-        env[a.index] if type(a) is Var else a  # type: ignore[misc]  # a literal stands for itself
-        for a in jaxpr.outvars
-    ]
-    out_axes = [places[a.index] if type(a) is Var else None for a in jaxpr.outvars]
-    return outs, tuple(out_axes)
+    return read(jaxpr.outvars, env), tuple(beside(jaxpr.outvars, places))
 
 
 def meets(engine: Engine, eqn: Eqn) -> bool:
@@ -108,10 +104,8 @@ def batch_eqn[V: Written](
     places: list[Axis],
 ) -> None:
     """Write one equation over all elements, or once if it is the same for all."""
-    ins: tuple[V, ...] = tuple(
-        [env[a.index] if type(a) is Var else a for a in eqn.invars]  # type: ignore[misc]  # a literal stands for itself
-    )
-    axes = tuple([places[a.index] if type(a) is Var else None for a in eqn.invars])
+    ins = read(eqn.invars, env)
+    axes = tuple(beside(eqn.invars, places))
     if axes.count(None) == len(axes) and not meets(engine, eqn):
         env += writer.copy(eqn, ins)
         places += [None] * len(eqn.outvars)

@@ -19,7 +19,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, is_complex, is_inexact
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Literal, Var
-from verax.ir.walk import count_eqns
+from verax.ir.walk import count_eqns, interpret, itself
 from verax.ops.elementwise.arith import add, min
 from verax.ops.elementwise.bits import bitwise_and, bitwise_not, bitwise_or
 from verax.ops.elementwise.compare import eq, lt, ne
@@ -91,46 +91,41 @@ def flagged(context: Context, jaxpr: Jaxpr, kind: Kind) -> Jaxpr:
     batch elements around it, from the outside in, the iteration or the element. There
     are as many of those as loops stand in each other; the rest of them mean nothing.
     """
-    writer = Writer(jaxpr, kind)
-    with interpreting(writer.builder):
-        for eqn in jaxpr.eqns:
-            writer.write(eqn)
-        writer.builder.source = UNKNOWN_SOURCE
-        outs = [writer.read(a) for a in jaxpr.outvars]
-        codes = [writer.builder.atom(x) for x in writer.code or (NONE,)]
-    return writer.builder.close([*outs, *codes])[0]
+    writer = Writer(kind)
+    builder = writer.builder
+    inputs = builder.input_atoms(jaxpr.in_avals)
+    with interpreting(builder):
+        outs = interpret(jaxpr, inputs, writer.write, itself)
+        builder.source = UNKNOWN_SOURCE
+        codes = [builder.atom(x) for x in writer.code or (NONE,)]
+    return builder.close([*outs, *codes])[0]
 
 
 class Writer:
-    """One jaxpr while it is written again: values, which are bad, and the code."""
+    """One jaxpr while it is written again: which values are bad, and the code."""
 
-    def __init__(self, jaxpr: Jaxpr, kind: Kind) -> None:
+    def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.builder = Builder("find_nans", source=UNKNOWN_SOURCE)
-        self.env: list[Atom] = [self.builder.input(v.aval).atom for v in jaxpr.invars]
         self.bad: dict[Atom, Array] = {}
         self.code: list[object] = []
         self.number = 0
 
-    def read(self, atom: Atom) -> Atom:
-        return self.env[atom.index] if type(atom) is Var else atom
-
-    def write(self, eqn: Eqn) -> None:
+    def write(self, eqn: Eqn, ins: Sequence[Atom]) -> Sequence[Atom]:
         """Write an equation, and its flag or those of the jaxprs inside it."""
         builder, number = self.builder, self.number
         builder.source = eqn.source
-        ins = tuple([self.read(a) for a in eqn.invars])
         self.number += 1 + sum(map(count_eqns, eqn.params.subjaxprs()))
         args = builder.tracers(ins)
         inside = flagged_bodies(eqn, args, lambda inner: flag(inner, self.kind))
         if inside is None:
             outs = builder.copy(eqn, ins)
-            self.env += outs
             self.mark(number, ins, outs)
-            return
+            return outs
         results, code = inside
-        self.env += [builder.atom(x) for x in results]
+        atoms = [builder.atom(x) for x in results]
         self.merge(number + 1, code)
+        return atoms
 
     def is_bad(self, atom: Atom) -> Array:
         """The flag of a value, which is worked out once."""

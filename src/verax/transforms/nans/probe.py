@@ -12,7 +12,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.effects import SHOWN
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Var
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Path, walk
 from verax.ops.calls.call import NamedCall
@@ -92,14 +92,14 @@ def probe(engine: Engine, jaxpr: Jaxpr, place: Place) -> Jaxpr:
     """The program whose outputs are the operands, then the results of an equation."""
     builder = Builder("find_nans", source=UNKNOWN_SOURCE)
     with interpreting(builder):
-        atoms: list[Atom] = [builder.input(v.aval).atom for v in jaxpr.invars]
+        atoms = builder.input_atoms(jaxpr.in_avals)
         path = place.path
         for level in place.levels:
             ins = before(builder, jaxpr, path[0], atoms)
             jaxpr, args = enter(level, builder.tracers(ins))
             atoms, path = [builder.atom(x) for x in args], path[2:]
         ins = before(builder, jaxpr, path[0], atoms)
-        outs = builder.copy(place.eqn, tuple(ins))
+        outs = builder.copy(place.eqn, ins)
         found, _ = builder.close([*ins, *outs])
     count = len(found.outvars)
     silent = silenced(found)
@@ -110,14 +110,8 @@ def before(
     builder: Builder, jaxpr: Jaxpr, number: int, atoms: Sequence[Atom]
 ) -> list[Atom]:
     """Write the equations before one; its operands."""
-    env = list(atoms)
-
-    def read(atom: Atom) -> Atom:
-        return env[atom.index] if type(atom) is Var else atom
-
-    for eqn in jaxpr.eqns[:number]:
-        env += builder.copy(eqn, tuple([read(a) for a in eqn.invars]))
-    return [read(a) for a in jaxpr.eqns[number].invars]
+    eqns, eqn = jaxpr.eqns[:number], jaxpr.eqns[number]
+    return builder.inline(Jaxpr((), jaxpr.invars, eqns, eqn.invars), atoms)
 
 
 def enter(level: Level, args: Sequence[Array]) -> tuple[Jaxpr, Sequence[object]]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Primitive, Var
-from verax.ir.walk import map_eqns, map_subjaxprs
+from verax.ir.walk import map_eqns, map_subjaxprs, read
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine
 from verax.rules.values.memo import kept_with
@@ -130,27 +130,24 @@ class Rewriter:
             here.setdefault(match.place, []).append(match)
         replaced = {var.index for match in chosen for var in match.results}
         builder = Builder("rewrite")
-        env: dict[int, Atom] = {
-            v.index: builder.input(v.aval).atom for v in jaxpr.invars
-        }
+        env = dict(enumerate(builder.input_atoms(jaxpr.in_avals)))
         for place, eqn in enumerate(jaxpr.eqns):
             for match in here.get(place, ()):
                 self.replace(builder, match, eqn, env)
             if all(v.index in replaced for v in eqn.outvars) and eqn.outvars:
                 continue
-            ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
-            for var, out in zip(eqn.outvars, builder.copy(eqn, ins), strict=True):
+            outs = builder.copy(eqn, read(eqn.invars, env))
+            for var, out in zip(eqn.outvars, outs, strict=True):
                 env.setdefault(var.index, out)
-        outs = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
-        result, _ = builder.close(outs)
-        used = (True,) * len(outs)
+        result, _ = builder.close(read(jaxpr.outvars, env))
+        used = (True,) * len(jaxpr.outvars)
         return dce(self.engine, result, used, keep=len(jaxpr.invars))[0]
 
     def replace(
         self, builder: Builder, match: Match, eqn: Eqn, env: dict[int, Atom]
     ) -> None:
         """Write a replacement; its results stand for those of the pattern."""
-        atoms = [env[a.index] if type(a) is Var else a for a in match.operands]
+        atoms = read(match.operands, env)
         # Scalars are shown to the rule as values; a captured array is an operand.
         args = tuple(
             [a if type(a) is Literal and not a.aval.shape else a.aval for a in atoms]

@@ -14,8 +14,9 @@ from attrs import define, frozen
 
 from verax.ir.avals import AbstractRef, Shape, is_reference
 from verax.ir.effects import WRITE, RefEffect
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params
 from verax.ir.records import ReprMixin
+from verax.ir.walk import interpret, itself
 from verax.ops.calls.subjaxprs import inlined
 from verax.rules.rows.bodies import (
     OfWholeValues,
@@ -79,11 +80,6 @@ type Operand = Atom | Slot
 type Rule = Callable[["Writer", Eqn, Sequence[Operand]], Sequence[Operand]]
 
 
-def read_all(env: Sequence[Operand], atoms: Sequence[Atom]) -> list[Operand]:
-    """What stands for atoms of a program that is written again."""
-    return [env[a.index] if isinstance(a, Var) else a for a in atoms]
-
-
 def references(jaxpr: Jaxpr) -> Mask:
     """Which inputs are references."""
     return tuple([is_reference(v) for v in jaxpr.invars])
@@ -103,10 +99,7 @@ class Writer(ReprMixin):
 
     def run(self, jaxpr: Jaxpr, ins: Sequence[Operand]) -> list[Operand]:
         """The outputs of a program, whose equations are written here."""
-        env: list[Operand] = list(ins)
-        for eqn in jaxpr.eqns:
-            env += self.write(eqn, read_all(env, eqn.invars))
-        return read_all(env, jaxpr.outvars)
+        return interpret(jaxpr, ins, self.write, itself)
 
     def write(self, eqn: Eqn, operands: Sequence[Operand]) -> Sequence[Operand]:
         """What the results of an equation are here."""
@@ -116,7 +109,7 @@ class Writer(ReprMixin):
             return [Slot(init, eqn.source)]
         plain = [x for x in operands if not isinstance(x, Slot)]
         if len(plain) == len(operands):
-            return self.builder.copy(eqn, tuple(plain))
+            return self.builder.copy(eqn, plain)
         rule = TOUCH.get(eqn.primitive) or self.rules.get(eqn.primitive)
         if rule is None and thread_of(eqn.primitive):
             rule = pass_through
@@ -316,9 +309,9 @@ def discharge(
     for var, flag in zip(jaxpr.invars, marks, strict=True):
         aval = var.aval
         if flag and isinstance(aval, AbstractRef):
-            ins.append(Slot(builder.input(aval.inner_aval).atom, "an input"))
+            ins.append(Slot(builder.input_atom(aval.inner_aval), "an input"))
         else:
-            ins.append(builder.input(aval).atom)
+            ins.append(builder.input_atom(aval))
     outs = Writer(builder, rules, final).run(jaxpr, ins)
     results: list[Atom] = []
     for x in outs:

@@ -14,14 +14,16 @@ functions. Rules run once per kind of equation (note 0002), so they must be pure
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from attrs import evolve, field, frozen
 from pyrsistent import PMap, pmap
 
 from verax.ir.avals import Shape
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Params, Primitive, Var
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Literal, Params, Primitive
 from verax.ir.records import ReprMixin
+from verax.ir.walk import interpret
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.elementwise.convert import convert
 from verax.rules.rows.bodies import (
@@ -225,10 +227,8 @@ def propagated(
 ) -> tuple[Jaxpr, tuple[Types, ...]]:
     """`Propagation.program`."""
     builder = Builder(table.name)
-    env: list[AtomParts] = grouped(types, [builder.input(t).atom for t in flat(types)])
-    for eqn in jaxpr.eqns:
-        env += written(table, builder, eqn, env)
-    outs = [env[a.index] if type(a) is Var else (a,) for a in jaxpr.outvars]
+    inputs: list[AtomParts] = grouped(types, builder.input_atoms(flat(types)))
+    outs = interpret(jaxpr, inputs, partial(written, table, builder), alone)
     return builder.close(flat(outs))[0], tuple(map(atom_types, outs))
 
 
@@ -236,13 +236,15 @@ def atom_types(parts: AtomParts) -> Types:
     return tuple([None if a is None else a.aval for a in parts])
 
 
+def alone(literal: Literal) -> AtomParts:
+    """The one part of a literal."""
+    return (literal,)
+
+
 def written(
-    table: Propagation, builder: Builder, eqn: Eqn, env: Sequence[AtomParts]
+    table: Propagation, builder: Builder, eqn: Eqn, ins: Sequence[AtomParts]
 ) -> list[AtomParts]:
     """Write one equation on parts, or as it is if nothing touches its operands."""
-    ins: list[AtomParts] = [
-        env[a.index] if type(a) is Var else (a,) for a in eqn.invars
-    ]
     present: list[Atom] = flat(ins)
     atoms = tuple(present)
     types = tuple(map(atom_types, ins))

@@ -51,7 +51,7 @@ from verax.ops.elementwise.bits import and_p
 from verax.ops.elementwise.compare import lt_p
 from verax.rules.programs.batched import batch_to
 from verax.rules.programs.derived import standard
-from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.builder import Builder, Tracer, program, write_here
 from verax.rules.rows.masks import Mask
 from verax.rules.rows.row import REALS, Domain, MissingRule, Row, Sample
 from verax.rules.values.array import Array
@@ -277,10 +277,12 @@ def on_more(
     grown: Grown, read: Sequence[ShapedArray], first: int, own: Sequence[ShapedArray]
 ) -> Jaxpr:
     """A branch that takes what all branches read; its own part starts at `first`."""
-    builder = Builder("a branch")
-    inputs = [builder.input(aval).atom for aval in (*read, *own)]
-    mine = inputs[first : first + len(grown.avals)]
-    return builder.close(builder.inline(grown.jaxpr, [*mine, *inputs[len(read) :]]))[0]
+    mine = slice(first, first + len(grown.avals))
+    return program(
+        (*read, *own),
+        lambda *xs: write_here(grown.jaxpr, *xs[mine], *xs[len(read) :]),
+        "a branch",
+    )
 
 
 def index_domain(count: int) -> Domain:
@@ -388,10 +390,10 @@ def pullback(jaxpr: Jaxpr, active: Mask) -> tuple[Jaxpr, Jaxpr, Mask, Mask]:
     back, live = ENGINE.transpose(tangent, linear, (True,) * sum(mask))
     # The rule is given cotangents of all inexact results; these need not all matter.
     builder = Builder("a pullback")
-    known = [builder.input(aval).atom for aval in back.in_avals[:saved]]
+    known = builder.input_atoms(back.in_avals[:saved])
     cts, inexact = [], tuple([is_inexact(aval.dtype) for aval in jaxpr.out_avals])
     for aval, due, given in zip(jaxpr.out_avals, mask, inexact, strict=True):
-        ct = builder.input(aval.tangent()).atom if given else None
+        ct = builder.input_atom(aval.tangent()) if given else None
         cts += [ct] if due and ct is not None else []
     back, _ = builder.close(builder.inline(back, [*known, *cts]))
     flags = iter(live)

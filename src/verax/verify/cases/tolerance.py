@@ -32,12 +32,13 @@ from verax.ir.dtypes import (
     numpy_dtype,
     real_dtype,
 )
-from verax.ir.jaxpr import Jaxpr
+from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.limits import finfo
 from verax.ir.records import ReprMixin
+from verax.ir.walk import interpret
 from verax.ops.calls.call import inline
 from verax.rules.rows.row import Engine, NDArray
-from verax.transforms.engine.evaluate import evaluate_eqn, read
+from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
 
 ULPS = 16.0
 """Special functions of NumPy and XLA have errors of up to about eight units each."""
@@ -153,17 +154,25 @@ def sensitivity(
     base = engine.evaluate(jaxpr, args)
     spread = [np.zeros(x.shape) for x in base]
     for run in range(runs):
-        random = np.random.default_rng(run)
-        env = [nudged(x, random) for x in args]
-        with np.errstate(all="ignore"):
-            for eqn in jaxpr.eqns:
-                env += [nudged(x, random) for x in evaluate_eqn(engine, eqn, env)]
-        outs = [read(a, env) for a in jaxpr.outvars]
+        outs = nudged_outputs(engine, jaxpr, args, np.random.default_rng(run))
         spread = [
             np.maximum(s, moved(x, y, jumps=jumps))
             for s, x, y in zip(spread, outs, base, strict=True)
         ]
     return spread
+
+
+def nudged_outputs(
+    engine: Engine, jaxpr: Jaxpr, args: Sequence[NDArray], random: np.random.Generator
+) -> list[NDArray]:
+    """The outputs of a program, with its operands and all results nudged."""
+
+    def results(eqn: Eqn, operands: list[NDArray]) -> list[NDArray]:
+        return [nudged(x, random) for x in evaluate_eqn(engine, eqn, operands)]
+
+    with np.errstate(all="ignore"):
+        inputs = [nudged(x, random) for x in args]
+        return interpret(jaxpr, inputs, results, literal_value)
 
 
 def own_errors(

@@ -16,6 +16,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex128, float64, is_complex, is_float
 from verax.ir.jaxpr import (
     Atom,
+    Eqn,
     Jaxpr,
     Literal,
     NoParams,
@@ -23,6 +24,7 @@ from verax.ir.jaxpr import (
     array_literal,
     scalar_literal,
 )
+from verax.ir.walk import interpret
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Row, Sample
@@ -104,18 +106,17 @@ def is_program(record: object, name: str) -> bool:
 def wide_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     """The program in double precision, equation by equation."""
     builder = Builder("a law")
-    env: list[Atom] = [builder.input(wide_aval(a)).atom for a in jaxpr.in_avals]
-    for eqn in jaxpr.eqns:
-        ins = [wide_atom(a, env) for a in eqn.invars]
+    inputs = builder.input_atoms(map(wide_aval, jaxpr.in_avals))
+
+    def write(eqn: Eqn, ins: Sequence[Atom]) -> list[Atom]:
         outs = builder.bind(eqn.primitive, wide_params(eqn.params), ins)
-        env += [builder.atom(x) for x in outs]
-    return builder.close([wide_atom(a, env) for a in jaxpr.outvars])[0]
+        return [builder.atom(x) for x in outs]
+
+    return builder.close(interpret(jaxpr, inputs, write, wide_literal))[0]
 
 
-def wide_atom(atom: Atom, env: Sequence[Atom]) -> Atom:
-    """The atom for an operand: a wide variable, or a wide constant."""
-    if not isinstance(atom, Literal):
-        return env[atom.index]
+def wide_literal(atom: Literal) -> Literal:
+    """The literal with a wide constant."""
     aval = wide_aval(atom.aval)
     if aval is atom.aval:
         return atom

@@ -84,8 +84,8 @@ def pulled(engine: StandardEngine, case: Case) -> Case:
     linear = (False,) * saved + (True,) * sum(active)
     back, _ = engine.transpose(tangent, linear, (True,) * sum(mask))
     builder = Builder("a law")
-    primals = [builder.input(v.aval).atom for v in forward.invars]
-    cts = [builder.input(v.aval).atom for v in back.invars[saved:]]
+    primals = builder.input_atoms(forward.in_avals)
+    cts = builder.input_atoms(back.in_avals[saved:])
     outs = builder.inline(forward, primals)
     grads = builder.inline(back, [*outs[count:], *cts])
     jaxpr, _ = builder.close([*outs[:count], *grads])

@@ -9,6 +9,7 @@ nothing that can be seen::
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -27,14 +28,15 @@ from verax.ir.dtypes import (
 from verax.ir.forms.parser import parse_jaxpr
 from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.text.printer import print_jaxpr
-from verax.ir.walk import walk
+from verax.ir.walk import interpret, walk
 from verax.ops.calls.call import CallParams, inline, jit_p
 from verax.ops.elementwise.arith import div_p, rem_p
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import program, write_here
 from verax.rules.rows.row import MissingRule, NDArray, Sample
+from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine
-from verax.transforms.engine.evaluate import evaluate_eqn, read
+from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
 from verax.transforms.passes.cse import cse
 from verax.transforms.passes.outline import Limits, outline
 from verax.verify.cases.case import (
@@ -93,11 +95,9 @@ def has_type(x: object, aval: ShapedArray) -> bool:
 def evaluate_is_typed(engine: StandardEngine, case: Case) -> None:
     """Every equation evaluates to its inferred types, and leaves its operands alone."""
     well_formed("typed", case, "the program", case.jaxpr)
-    env: list[NDArray] = list(case.values)
+    raw = partial(raw_results, engine, case)
     with np.errstate(all="ignore"):
-        for eqn in case.jaxpr.eqns:
-            env += raw_results(engine, case, eqn, env)
-    outs = [read(a, env) for a in case.jaxpr.outvars]
+        outs = interpret(case.jaxpr, case.values, raw, literal_value)
     for i, (x, aval) in enumerate(zip(outs, case.jaxpr.out_avals, strict=True)):
         if x.shape != aval.shape or x.dtype != stored_dtype(aval.dtype):
             raise broken(
@@ -110,13 +110,13 @@ def evaluate_is_typed(engine: StandardEngine, case: Case) -> None:
 
 
 def raw_results(
-    engine: StandardEngine, case: Case, eqn: Eqn, env: Sequence[NDArray]
+    engine: StandardEngine, case: Case, eqn: Eqn, operands: list[NDArray]
 ) -> list[NDArray]:
     """The results of one equation as its rule gives them, each of a type that fits."""
     row = engine.rules[eqn.primitive]
     if row.evaluate is None:
         raise Skipped(f"{row.name} has no evaluate rule")
-    found = row.evaluate(engine, eqn.params, [read(a, env) for a in eqn.invars])
+    found = row.evaluate(engine, eqn.params, operands)
     if len(found) != len(eqn.outvars):
         raise broken(
             "typed",
@@ -209,12 +209,12 @@ def without_subnormals(
     engine: StandardEngine, jaxpr: Jaxpr, values: Sequence[NDArray]
 ) -> list[NDArray]:
     """The results where every equation takes subnormals for zeros and makes none."""
-    jaxpr = inline(jaxpr)
-    env = [flushed(x) for x in values]
+
+    def results(eqn: Eqn, operands: list[NDArray]) -> list[NDArray]:
+        return [flushed(x) for x in evaluate_eqn(engine, eqn, operands)]
+
     with np.errstate(all="ignore"):
-        for eqn in jaxpr.eqns:
-            env += [flushed(x) for x in evaluate_eqn(engine, eqn, env)]
-    return [read(a, env) for a in jaxpr.outvars]
+        return interpret(inline(jaxpr), map(flushed, values), results, literal_value)
 
 
 def unlike(got: Sequence[NDArray], want: Sequence[NDArray]) -> bool:
@@ -261,9 +261,7 @@ def retracing_is_equal(engine: StandardEngine, case: Case) -> None:
 
 def again(jaxpr: Jaxpr) -> Jaxpr:
     """The same program, written again equation by equation."""
-    builder = Builder("a law")
-    atoms = [builder.input(v.aval).atom for v in jaxpr.invars]
-    return builder.close(builder.inline(jaxpr, atoms))[0]
+    return program(jaxpr.in_avals, partial(write_here, jaxpr), "a law")
 
 
 def differentiable(engine: StandardEngine, jaxpr: Jaxpr) -> bool:
@@ -280,16 +278,16 @@ def text_is_program(engine: StandardEngine, case: Case) -> None:
     """A program and those derived from it print as text that parses back to them."""
     if holds_functions(case.jaxpr) or "custom_vmap_call" in primitives(case.jaxpr):
         raise Skipped("the program holds Python functions, which have no text")
-    for program in [case.jaxpr, *derived(engine, case)]:
-        for name in shared_names(program):
+    for jaxpr in [case.jaxpr, *derived(engine, case)]:
+        for name in shared_names(jaxpr):
             what = (
                 f"two primitives of a derived program are called {name!r}, which its "
                 "text cannot tell apart: give yours a name of its own"
             )
-            raise broken("text", case, what, after=program)
-        text = print_jaxpr(program)
-        back = parse_jaxpr(text, primitives(program), constants_of(program))
-        if back != program:
+            raise broken("text", case, what, after=jaxpr)
+        text = print_jaxpr(jaxpr)
+        back = parse_jaxpr(text, primitives(jaxpr), constants_of(jaxpr))
+        if back != jaxpr:
             raise broken(
                 "text",
                 case,
@@ -360,10 +358,12 @@ def dce_keeps_values(engine: StandardEngine, case: Case) -> None:
 
 def with_dead_code(jaxpr: Jaxpr) -> Jaxpr:
     """The program twice in a row, with the outputs of both."""
-    builder = Builder("a law")
-    atoms = [builder.input(v.aval).atom for v in jaxpr.invars]
-    first = builder.inline(jaxpr, atoms)
-    return builder.close([*builder.inline(jaxpr, atoms), *first])[0]
+
+    def twice(*xs: Array) -> Sequence[Array]:
+        first = write_here(jaxpr, *xs)
+        return [*write_here(jaxpr, *xs), *first]
+
+    return program(jaxpr.in_avals, twice, "a law")
 
 
 def outline_keeps_values(engine: StandardEngine, case: Case) -> None:

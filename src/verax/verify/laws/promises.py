@@ -15,12 +15,13 @@ from attrs import evolve, frozen
 
 from verax.ir.jaxpr import Eqn
 from verax.ir.records import ReprMixin
+from verax.ir.walk import read_as
 from verax.ops.calls.call import inline
 from verax.ops.indexing.gather_impl import CLIP, FILL, GatherParams, evaluate_gather
 from verax.ops.indexing.scatter_impl import ScatterParams, reading
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
-from verax.transforms.engine.evaluate import evaluate_eqn, read
+from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
 from verax.verify.cases.case import Case, Skipped, broken, reverse_only
 from verax.verify.laws.agreement import Run
 from verax.verify.laws.batching import gathered, random_axes
@@ -126,11 +127,12 @@ def untrue(engine: StandardEngine, run: Run) -> str:
     jaxpr = inline(run.jaxpr)
     with np.errstate(all="ignore"):
         for eqn in jaxpr.eqns:
+            operands = read_as(eqn.invars, env, literal_value)
             if promises(eqn):
-                text = untrue_of(eqn, [read(a, env) for a in eqn.invars])
+                text = untrue_of(eqn, operands)
                 if text:
                     return text
-            env += evaluate_eqn(engine, eqn, env)
+            env += evaluate_eqn(engine, eqn, operands)
     return ""
 
 

@@ -13,8 +13,8 @@ from attrs import define
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float32, int32
-from verax.ir.jaxpr import Atom, Jaxpr, Var
-from verax.ir.walk import walk
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr
+from verax.ir.walk import interpret, itself, walk
 from verax.ops.calls.subjaxprs import inlined
 from verax.ops.reductions.reduce import reduce_min
 from verax.rules.rows.bodies import OfWholeValues, Role, Types, flat, thread_of, whole
@@ -73,22 +73,23 @@ def with_state(jaxpr: Jaxpr, told: bool) -> Jaxpr:
     With `told` predicates of loops say that they change it.
     """
     builder = Builder("thread")
-    env: list[Atom] = [builder.input(aval).atom for aval in jaxpr.in_avals]
+    inputs = builder.input_atoms(jaxpr.in_avals)
     state: list[Array] = [builder.input(aval) for aval in STATE]
-    for eqn in jaxpr.eqns:
+
+    def write(eqn: Eqn, ins: list[Atom]) -> Sequence[Atom]:
+        nonlocal state
         builder.source = eqn.source
-        ins = [env[a.index] if type(a) is Var else a for a in eqn.invars]
         thread = thread_of(eqn.primitive)
         if thread is None:
-            env += builder.copy(eqn, tuple(ins))
-            continue
+            return builder.copy(eqn, ins)
         through = Carrying(tuple(eqn.params.subjaxprs()), state, told)
         with interpreting(builder):
             outs = thread(through, eqn.params, whole(builder.tracers(ins)))
-        env += [builder.atom(x) for x in flat(outs)]
         state = through.state
-    outs_ = [env[a.index] if type(a) is Var else a for a in jaxpr.outvars]
-    return builder.close([*outs_, *map(builder.atom, state)])[0]
+        return [builder.atom(x) for x in flat(outs)]
+
+    outs = interpret(jaxpr, inputs, write, itself)
+    return builder.close([*outs, *map(builder.atom, state)])[0]
 
 
 @define(eq=False, repr=False)
