@@ -109,13 +109,13 @@ __getattr__, __dir__ = facade(
             "dynamic_update_index_in_dim dynamic_update_slice "
             "dynamic_update_slice_in_dim dynamic_update_slice_p"
         ),
-        "verax.ops.indexing.gather": "gather gather_p scatter_add scatter_add_p",
+        "verax.ops.indexing.gather": "gather gather_p scatter_add_p",
         "verax.ops.indexing.geometry": (
             "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers"
         ),
         "verax.ops.indexing.scatter": (
-            "scatter scatter_max scatter_max_p scatter_min scatter_min_p scatter_mul "
-            "scatter_mul_p scatter_p scatter_sub scatter_sub_p"
+            "scatter scatter_add scatter_max scatter_max_p scatter_min scatter_min_p "
+            "scatter_mul scatter_mul_p scatter_p scatter_sub scatter_sub_p"
         ),
         "verax.ops.random.rng_bit_generator": (
             "RandomAlgorithm rng_bit_generator rng_bit_generator_p"

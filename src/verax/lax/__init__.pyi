@@ -161,8 +161,7 @@ from verax.ops.indexing.dynamic_slice import (
     dynamic_update_slice_p as dynamic_update_slice_p,
 )
 from verax.ops.indexing.gather import (
-    gather as gather, gather_p as gather_p, scatter_add as scatter_add,
-    scatter_add_p as scatter_add_p,
+    gather as gather, gather_p as gather_p, scatter_add_p as scatter_add_p,
 )
 from verax.ops.indexing.geometry import (
     GatherDimensionNumbers as GatherDimensionNumbers,
@@ -170,10 +169,11 @@ from verax.ops.indexing.geometry import (
     ScatterDimensionNumbers as ScatterDimensionNumbers,
 )
 from verax.ops.indexing.scatter import (
-    scatter as scatter, scatter_max as scatter_max, scatter_max_p as scatter_max_p,
-    scatter_min as scatter_min, scatter_min_p as scatter_min_p,
-    scatter_mul as scatter_mul, scatter_mul_p as scatter_mul_p, scatter_p as scatter_p,
-    scatter_sub as scatter_sub, scatter_sub_p as scatter_sub_p,
+    scatter as scatter, scatter_add as scatter_add, scatter_max as scatter_max,
+    scatter_max_p as scatter_max_p, scatter_min as scatter_min,
+    scatter_min_p as scatter_min_p, scatter_mul as scatter_mul,
+    scatter_mul_p as scatter_mul_p, scatter_p as scatter_p, scatter_sub as scatter_sub,
+    scatter_sub_p as scatter_sub_p,
 )
 from verax.ops.random.rng_bit_generator import (
     RandomAlgorithm as RandomAlgorithm, rng_bit_generator as rng_bit_generator,

@@ -288,7 +288,7 @@ def test_gather_lowers_to_few_operations(mode: str, most: int) -> None:
 @pytest.mark.parametrize(("mode", "most"), [("drop", 2), ("clip", 5)])
 def test_scatter_lowers_to_few_operations(mode: str, most: int) -> None:
     jaxpr = trace(
-        lambda x, i, u: gather.scatter_add(x, i, u, WRITE_ROWS, mode=mode),
+        lambda x, i, u: scatter.scatter_add(x, i, u, WRITE_ROWS, mode=mode),
         ShapedArray((4, 5), float32),
         ShapedArray((3, 1), int32),
         ShapedArray((3, 5), float32),
@@ -450,7 +450,7 @@ def test_lanes_have_indices_of_four_bits(dtype: np.dtype[Any], mode: str) -> Non
 
     def one(x: Array, i: Array) -> Array:
         y = gather.gather(x, i, READ, (1,), mode=mode, fill_value=-1)
-        return gather.scatter_add(x, i, y, WRITE, mode=mode)
+        return scatter.scatter_add(x, i, y, WRITE, mode=mode)
 
     jaxpr = trace(one, ShapedArray((3,), float32), ShapedArray((1,), dtype))
     lanes, _ = ENGINE.batch(jaxpr, 20, (0, 0))
@@ -473,7 +473,7 @@ def test_indices_reach_as_far_as_their_dtype_does(
 
     def both(x: Array, i: Array) -> Array:
         y = gather.gather(x, i, READ, (1,), mode=mode, fill_value=-1)
-        z = gather.scatter_add(x, i, y, WRITE, mode=mode)
+        z = scatter.scatter_add(x, i, y, WRITE, mode=mode)
         return joining.concatenate((y, z), 0)
 
     read, written = [], x.copy()
@@ -495,7 +495,7 @@ def test_narrow_indices_are_widened_only_where_bounds_ask_for_it() -> None:
     sizes = {
         count: operations(
             trace(
-                lambda x, i, u: gather.scatter_add(x, i, u, WRITE),
+                lambda x, i, u: scatter.scatter_add(x, i, u, WRITE),
                 ShapedArray((count,), float32),
                 ShapedArray((3, 1), int8),
                 ShapedArray((3,), float32),
@@ -514,7 +514,7 @@ def test_promises_are_kept_under_their_names(promise: str) -> None:
     x = ShapedArray((3,), float32)
     for jaxpr in (
         trace(lambda x: gather.gather(x, index, READ, (1,), **given), x),
-        trace(lambda x: gather.scatter_add(x, index, ones, WRITE, **given), x),
+        trace(lambda x: scatter.scatter_add(x, index, ones, WRITE, **given), x),
         trace(lambda x: scatter.scatter(x, index, ones, WRITE, **given), x),
     ):
         p: Any = jaxpr.eqns[-1].params
@@ -532,7 +532,7 @@ def test_windows_may_come_before_the_indices() -> None:
     found = run(lambda x: gather.gather(x, index, read, (1, 3)), x)
     np.testing.assert_array_equal(found, x[[4, 0]].T)
     updates = np.arange(6, dtype=np.float32).reshape(3, 2)
-    found = run(lambda x, u: gather.scatter_add(x, index, u, write), x, updates)
+    found = run(lambda x, u: scatter.scatter_add(x, index, u, write), x, updates)
     want = x.copy()
     want[[4, 0]] += updates.T
     np.testing.assert_array_equal(found, want)

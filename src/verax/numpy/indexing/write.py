@@ -45,10 +45,10 @@ from verax.ops.indexing.dynamic_slice import (
     DynamicUpdateSliceParams,
     dynamic_update_slice_p,
 )
-from verax.ops.indexing.gather import scatter_add
 from verax.ops.indexing.geometry import GatherScatterMode, scattering
 from verax.ops.indexing.scatter import (
     scatter,
+    scatter_add,
     scatter_max,
     scatter_min,
     scatter_mul,

@@ -32,7 +32,6 @@ from verax.ops.indexing.gather_samples import draw_gather
 from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,
-    ScatterDimensionNumbers,
     index_labels,
     placed_labels,
     window_labels,
@@ -54,7 +53,6 @@ from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, NUMBER
-from verax.rules.values.operands import alike
 from verax.rules.values.sizes import as_sizes
 from verax.rules.values.typed import ShardingTypeError, shown
 
@@ -246,54 +244,6 @@ def gather(
         plain_fill(fill_value, operand) if chosen.value == FILL else None,
     )
     return gather_p.call(params, operand, start_indices)
-
-
-def scattered(
-    row: Row[ScatterParams],
-    operands: tuple[object, object, object],
-    dimension_numbers: ScatterDimensionNumbers,
-    promises: tuple[bool, bool],
-    mode: Mode,
-) -> Array:
-    """Call a row of the scatter family; promises are (sorted, unique)."""
-    operand, indices, updates = operands
-    params = ScatterParams(
-        dimension_numbers,
-        bool(promises[0]),
-        bool(promises[1]),
-        GatherScatterMode.from_any(mode).value,
-    )
-    operand, updates = alike(operand, updates)
-    return row.call(params, operand, indices, updates)
-
-
-def scatter_add(
-    operand: object,
-    scatter_indices: object,
-    updates: object,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Array:
-    """`operand` with windows of `updates` added at each index vector.
-
-    Windows not wholly inside are left out (mode "drop", the default) or moved inside
-    ("clip"). Semantics: StableHLO's scatter.
-
-    Raises:
-        TypeError: the dimension numbers or dtypes do not fit.
-        ValueError: there is no such mode.
-    """
-    promises = indices_are_sorted, unique_indices
-    return scattered(
-        scatter_add_p,
-        (operand, scatter_indices, updates),
-        dimension_numbers,
-        promises,
-        mode,
-    )
 
 
 ROWS: Rows = (gather_p, scatter_add_p)

@@ -1,14 +1,17 @@
-"""Floor 2: scatter, and scatter that subtracts, multiplies, takes the least or largest.
+"""Floor 2: scatter that replaces, subtracts, multiplies, takes the least or largest.
 
 One idea: where several updates meet one element, derivatives follow the value: to the
 last update, to all factors, or in equal shares to those that are the extreme::
 
     scatter(x, indices, updates, dims)        the last update stays
     scatter_max(x, indices, updates, dims)    ties share the cotangent
+
+The functions of all rows are here, that of `scatter_add_p` too.
 """
 
 from collections.abc import Sequence
 from math import prod
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -16,8 +19,8 @@ from verax.ir.dtypes import int32
 from verax.ops.elementwise.arith import div, mul, neg
 from verax.ops.elementwise.compare import eq, gt, lt
 from verax.ops.elementwise.select import select
-from verax.ops.indexing.gather import Mode, read_back, scatter_add_p, scattered
-from verax.ops.indexing.geometry import ScatterDimensionNumbers
+from verax.ops.indexing.gather import Mode, read_back, scatter_add_p
+from verax.ops.indexing.geometry import GatherScatterMode, ScatterDimensionNumbers
 from verax.ops.indexing.scatter_impl import (
     ScatterParams,
     scatter_family,
@@ -39,6 +42,7 @@ from verax.rules.rows.row import (
 from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.kinds import ANYTHING, KEY, NUMBER, ORDERED
+from verax.rules.values.operands import alike
 
 type Tangents = tuple[Sequence[Array], Sequence[Tangent]]
 
@@ -256,101 +260,87 @@ scatter_max_p = scatter_family(
 )
 
 
-def scatter(
-    operand: object,
-    scatter_indices: object,
-    updates: object,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Array:
+class Scatter(Protocol):
+    """The signature of all of them."""
+
+    def __call__(
+        self,
+        operand: object,
+        scatter_indices: object,
+        updates: object,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Array: ...
+
+
+def scatter_function(row: Row[ScatterParams], text: str) -> Scatter:
+    """The function that calls a row of the family, of its name."""
+
+    def scatter(
+        operand: object,
+        scatter_indices: object,
+        updates: object,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+    ) -> Array:
+        params = ScatterParams(
+            dimension_numbers,
+            bool(indices_are_sorted),
+            bool(unique_indices),
+            GatherScatterMode.from_any(mode).value,
+        )
+        operand, updates = alike(operand, updates)
+        return row.call(params, operand, scatter_indices, updates)
+
+    scatter.__name__ = scatter.__qualname__ = row.name.replace("-", "_")
+    scatter.__doc__ = text + COMMON
+    return scatter
+
+
+COMMON: Final = """
+
+    Windows not wholly inside are left out (mode "drop", the default) or moved inside
+    ("clip"). Semantics: StableHLO's scatter.
+
+    Raises:
+        TypeError: the dimension numbers or dtypes do not fit.
+        ValueError: there is no such mode.
+    """
+
+scatter: Final = scatter_function(
+    scatter_p,
     """`operand` with windows replaced by `updates` at each index vector.
 
-    The last of several updates of one element stays on CPU; elsewhere any may.
-    Arguments, modes and errors are those of `scatter_add`.
-    """
-    arrays = operand, scatter_indices, updates
-    promises = indices_are_sorted, unique_indices
-    return scattered(scatter_p, arrays, dimension_numbers, promises, mode)
-
-
-def scatter_sub(
-    operand: object,
-    scatter_indices: object,
-    updates: object,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Array:
-    """`operand` with windows of `updates` subtracted at each index vector.
-
-    Arguments, modes and errors are those of `scatter_add`.
-    """
-    arrays = operand, scatter_indices, updates
-    promises = indices_are_sorted, unique_indices
-    return scattered(scatter_sub_p, arrays, dimension_numbers, promises, mode)
-
-
-def scatter_mul(
-    operand: object,
-    scatter_indices: object,
-    updates: object,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Array:
+    The last of several updates of one element stays on CPU; elsewhere any may.""",
+)
+scatter_add: Final = scatter_function(
+    scatter_add_p,
+    "`operand` with windows of `updates` added at each index vector.",
+)
+scatter_sub: Final = scatter_function(
+    scatter_sub_p,
+    "`operand` with windows of `updates` subtracted at each index vector.",
+)
+scatter_mul: Final = scatter_function(
+    scatter_mul_p,
     """`operand` with windows multiplied by `updates` at each index vector.
 
-    It has a derivative in `updates` under `unique_indices=True`.
-    Arguments, modes and errors are those of `scatter_add`.
-    """
-    arrays = operand, scatter_indices, updates
-    promises = indices_are_sorted, unique_indices
-    return scattered(scatter_mul_p, arrays, dimension_numbers, promises, mode)
-
-
-def scatter_min(
-    operand: object,
-    scatter_indices: object,
-    updates: object,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Array:
-    """`operand` with windows replaced by the minimum of them and `updates`.
-
-    Arguments, modes and errors are those of `scatter_add`.
-    """
-    arrays = operand, scatter_indices, updates
-    promises = indices_are_sorted, unique_indices
-    return scattered(scatter_min_p, arrays, dimension_numbers, promises, mode)
-
-
-def scatter_max(
-    operand: object,
-    scatter_indices: object,
-    updates: object,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: Mode = None,
-) -> Array:
-    """`operand` with windows replaced by the maximum of them and `updates`.
-
-    Arguments, modes and errors are those of `scatter_add`.
-    """
-    arrays = operand, scatter_indices, updates
-    promises = indices_are_sorted, unique_indices
-    return scattered(scatter_max_p, arrays, dimension_numbers, promises, mode)
+    It has a derivative in `updates` under `unique_indices=True`.""",
+)
+scatter_min: Final = scatter_function(
+    scatter_min_p,
+    "`operand` with windows replaced by the minimum of them and `updates`.",
+)
+scatter_max: Final = scatter_function(
+    scatter_max_p,
+    "`operand` with windows replaced by the maximum of them and `updates`.",
+)
 
 
 ROWS: Rows = (

@@ -15,9 +15,14 @@ import numpy as np
 from verax.ir.dtypes import DType, int32, is_integer
 from verax.ops.elementwise.arith import div
 from verax.ops.elementwise.convert import convert_element_type
-from verax.ops.indexing.gather import Mode, scatter_add
+from verax.ops.indexing.gather import Mode
 from verax.ops.indexing.geometry import ScatterDimensionNumbers
-from verax.ops.indexing.scatter import scatter_max, scatter_min, scatter_mul
+from verax.ops.indexing.scatter import (
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+)
 from verax.ops.reductions.reduce import reduce_max, reduce_min, reduce_prod, reduce_sum
 from verax.ops.structure.create import full, iota
 from verax.ops.structure.joining import concatenate

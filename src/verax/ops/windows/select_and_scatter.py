@@ -20,8 +20,8 @@ from verax.ir.dtypes import is_bool
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.elementwise.compare import ge_p, le_p
 from verax.ops.elementwise.select import copy
-from verax.ops.indexing.gather import scatter_add
 from verax.ops.indexing.geometry import ScatterDimensionNumbers
+from verax.ops.indexing.scatter import scatter_add
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, reshape
 from verax.ops.windows.geometry import Pads, as_pads, windows_of
