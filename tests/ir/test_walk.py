@@ -35,13 +35,17 @@ from verax.ir.jaxpr import NO_PARAMS, ClosedJaxpr, Eqn, Jaxpr, Source
 from verax.ir.reports.check import check_jaxpr
 from verax.ir.reports.differences import diff
 from verax.ir.walk import (
+    beside,
     count_eqns,
     defined_variables,
     equation_at,
     free_variables,
+    interpret,
     map_eqns,
     map_jaxprs,
     map_subjaxprs,
+    read,
+    read_as,
     substitute,
     unused_variables,
     walk,
@@ -238,3 +242,28 @@ def test_difference_inside_of_a_branch() -> None:
     assert diff(left, right).startswith(
         "equation 0: jit: jaxpr: equation 0: cond: branches: jaxpr 1: equation 0: mul"
     )
+
+
+def test_interpret_computes_each_equation_on_values_of_its_operands() -> None:
+    jaxpr = example()
+    seen: list[tuple[str, list[str]]] = []
+
+    def results(eqn: Eqn, operands: list[str]) -> list[str]:
+        seen.append((eqn.primitive.name, operands))
+        return [f"{eqn.primitive.name}{i}" for i, _ in enumerate(eqn.outvars)]
+
+    names = [f"x{i}" for i, _ in enumerate(jaxpr.invars)]
+    outs = interpret(jaxpr, names, results, repr)
+    assert [name for name, _ in seen] == [e.primitive.name for e in jaxpr.eqns]
+    assert [len(operands) for _, operands in seen] == [
+        len(e.invars) for e in jaxpr.eqns
+    ]
+    assert len(outs) == len(jaxpr.outvars)
+
+
+def test_literals_stand_for_themselves_and_have_nothing_beside_them() -> None:
+    (x,), one = inputs(SCALAR), number(1.0)
+    assert read([x, one], ["first"]) == ["first", one]
+    assert read([x, one], {0: "first"}) == ["first", one]
+    assert read_as([x, one], ["first"], lambda a: str(a.value)) == ["first", "1.0"]
+    assert beside([x, one], ["tangent"]) == ["tangent", None]
