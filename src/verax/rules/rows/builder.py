@@ -322,7 +322,8 @@ class Builder(Scope):
         env: list[Atom] = list(atoms)
         count, write = self.count, self.eqns.append
         for eqn in jaxpr.eqns:
-            ins = tuple(read(eqn.invars, env))
+            # As `read` does, whose call makes this loop 15 % slower.
+            ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
             outs = results_like(count, eqn.outvars)
             count += len(outs)
             env += outs
