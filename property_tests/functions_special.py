@@ -5,6 +5,7 @@ from typing import Any, Final
 import numpy as np
 import scipy.special as sp
 
+import verax.numpy as vnp
 from property_tests.comparing import (
     COUNT,
     LINE,
@@ -43,6 +44,11 @@ def through_logarithm(value: Any, *logarithms: Any) -> Any:
         return value(*xs) * np.where(np.isfinite(sizes), sizes, 0.0)
 
     return scale
+
+
+def polygamma_of_whole(n: Any, x: Any) -> Any:
+    """`polygamma`, whose order must be an integer, for whole numbers of any dtype."""
+    return special.polygamma(vnp.asarray(n).astype(np.int32), x)
 
 
 def whole_pole(x: Any) -> Any:
@@ -146,7 +152,14 @@ POINTWISE: Final = (
     line("gamma", LINE, scale=GAMMA_SCALE),
     line("loggamma", LINE, ulps=4),
     line("digamma", LINE),
-    line("polygamma", COUNT, POSITIVE, ulps=64, known=(AT_INFINITY,)),
+    line(
+        "polygamma",
+        COUNT,
+        POSITIVE,
+        ours=polygamma_of_whole,
+        ulps=64,
+        known=(AT_INFINITY,),
+    ),
     line("zeta", Points(1, 30), POSITIVE, known=(AT_INFINITY,)),
     line("factorial", Points(-5, 40), scale=lambda x: GAMMA_SCALE(x + 1)),
     line("betaln", POSITIVE, POSITIVE, scale=beta_scale, known=(POLES_OF_BETA,)),
