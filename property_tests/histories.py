@@ -15,7 +15,7 @@ from verax.ops.special.erf_gamma import NoDerivative
 from verax.ops.table import ROWS
 from verax.transforms.passes.cse import cse
 from verax.verify.cases.growing import pool_of
-from verax.verify.checking.standard import ENGINE
+from verax.verify.checking.functions import ENGINE
 from verax.verify.laws.invariance import derived
 from verax.verify.random_programs import composable
 from verax.verify.seeded_programs import seed_case

@@ -22,10 +22,9 @@ from random import Random
 from attrs import frozen
 
 from verax.ops.table import ROWS
-from verax.verify.cases.case import LawBroken, Skipped
+from verax.verify.cases.case import LawBroken, Skipped, double_precision
 from verax.verify.cases.growing import Pool, Step, pool_of
-from verax.verify.cases.precision import double_precision
-from verax.verify.checking.standard import COMPILED, ENGINE
+from verax.verify.checking.functions import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
 from verax.verify.laws.compose import LINKS, chain
 from verax.verify.random_programs import composable

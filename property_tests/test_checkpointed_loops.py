@@ -26,8 +26,8 @@ from property_tests.test_control_flow import (
     unrolled,
 )
 from verax import lax
-from verax.lax.plans import blocks_of
-from verax.verify.cases.precision import double_precision
+from verax.lax.scanning import blocks_of
+from verax.verify.cases.case import double_precision
 
 
 def planned(reverse: bool, checkpoints: int | str) -> Function:

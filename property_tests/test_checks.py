@@ -29,7 +29,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_or
 from verax.ops.structure.shape import reshape
-from verax.rules.programs.failures import (
+from verax.rules.programs.host import (
     PASSED,
     Category,
     DivisionByZeroError,
@@ -46,8 +46,7 @@ from verax.rules.rows.traits import traits_of
 from verax.rules.values.state import interpreting
 from verax.transforms.checks.bodies import bodies_of
 from verax.transforms.checks.writer import checked, sites_of
-from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
-from verax.transforms.engine.standard import STANDARD
+from verax.transforms.engine.engine import STANDARD, evaluate_eqn, literal_value
 from verax.verify.cases.case import Case
 from verax.verify.random_programs import programs
 

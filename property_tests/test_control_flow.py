@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import Array, lax
-from verax.verify.cases.precision import double_precision
+from verax.verify.cases.case import double_precision
 
 type Function = Callable[..., Any]
 ALL = (0, 1, 2)

@@ -14,7 +14,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import count_eqns, walk
 from verax.rules.rows.infer import infer
-from verax.verify.checking.standard import ENGINE
+from verax.verify.checking.functions import ENGINE
 
 
 def inner_of(jaxpr: Jaxpr, name: str) -> list[Any]:

@@ -7,9 +7,8 @@ import verax.numpy as vnp
 from verax.ir.walk import count_eqns
 from verax.ops.table import ROWS
 from verax.rules.rows.row import MissingRule
-from verax.verify.cases.case import Case
-from verax.verify.cases.precision import double_precision, is_double
-from verax.verify.checking.standard import ENGINE
+from verax.verify.cases.case import Case, double_precision, is_double
+from verax.verify.checking.functions import ENGINE
 from verax.verify.random_programs import composable, programs
 
 # What the longest jvp, transpose and batch rules of one equation write, and a little

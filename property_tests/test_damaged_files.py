@@ -19,10 +19,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import export
-from verax.api.export import format
+from verax.api.export import export as format
 from verax.backend.programs import serialize
-from verax.backend.xla.cache_files import Entry
-from verax.backend.xla.cache_folder import CompilationCacheWarning, Folder
+from verax.backend.xla.cache_files import CompilationCacheWarning, Entry, Folder
 from verax.ir import dumps, from_json, loads, to_json
 from verax.ir.forms import saving
 from verax.ir.forms.frames import Frame

@@ -26,7 +26,7 @@ from verax.rules.programs.derived import BY_HOST, IN_TURN, derived_columns
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Row
 from verax.rules.values.state import STATE, interpreting, widths_of
-from verax.verify.cases.precision import double_precision
+from verax.verify.cases.case import double_precision
 from verax.verify.checking.check import check_primitive
 
 ROWS: Sequence[Row[Any]] = (

@@ -18,7 +18,7 @@ from verax.rules.rows.row import Engine, Known, Row, Tangent, Zero
 from verax.rules.values.array import Array
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.checking.check import check_law, check_row
-from verax.verify.checking.standard import ENGINE, runner
+from verax.verify.checking.functions import ENGINE, runner
 from verax.verify.laws import LAWS, Law, compiled
 
 

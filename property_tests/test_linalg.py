@@ -26,7 +26,7 @@ from verax.rules.rows.builder import Builder
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 from verax.verify.cases.case import Case, Skipped
-from verax.verify.checking.standard import COMPILED, ENGINE
+from verax.verify.checking.functions import COMPILED, ENGINE
 from verax.verify.laws import EVERY, Law
 
 type Draw = Callable[[np.random.Generator, bool], Sequence[np.ndarray]]

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from hypothesis import given, settings, strategies as st
 
 from verax.backend.eager.interpreter import as_array
-from verax.backend.eager.nan_search import Search, search
+from verax.backend.eager.nan_checks import Search, search
 from verax.ir.dtypes import is_float, is_inexact
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
 from verax.ir.reports.check import check_jaxpr
@@ -24,10 +24,8 @@ from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.rules.values.state import interpreting
-from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
-from verax.transforms.engine.standard import STANDARD
-from verax.transforms.nans.control_flow import NONE, is_open
-from verax.transforms.nans.flags import Kind, flag, is_bad_value
+from verax.transforms.engine.engine import STANDARD, evaluate_eqn, literal_value
+from verax.transforms.nans.flags import NONE, Kind, flag, is_bad_value, is_open
 from verax.transforms.nans.report import Finding
 from verax.verify.cases.case import Case
 from verax.verify.cases.nested import DRAWS

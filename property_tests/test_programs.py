@@ -11,10 +11,9 @@ from hypothesis import given, settings, strategies as st
 
 from verax.ops.control.scan import scan_p
 from verax.ops.table import ROWS
-from verax.verify.cases.case import Case, Skipped
+from verax.verify.cases.case import Case, Skipped, double_precision
 from verax.verify.cases.nested import DRAWS
-from verax.verify.cases.precision import double_precision
-from verax.verify.checking.standard import COMPILED, ENGINE
+from verax.verify.checking.functions import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
 from verax.verify.laws.compose import LINKS, chain
 from verax.verify.random_programs import composable, programs

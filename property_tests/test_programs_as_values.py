@@ -17,8 +17,7 @@ from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ops.table import ROWS
 from verax.rewrites import algebra, apply
 from verax.transforms import STANDARD
-from verax.verify.cases.case import Case, traced
-from verax.verify.cases.precision import double_precision
+from verax.verify.cases.case import Case, double_precision, traced
 from verax.verify.random_programs import composable, programs
 
 DRAWN = [row for row in ROWS if row.draw is not None]

@@ -19,7 +19,7 @@ from verax.ir.consts import close as close_program, hoist
 from verax.ir.forms.parser import parse_closed
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.references import Cell
-from verax.transforms.engine.standard import STANDARD
+from verax.transforms.engine.engine import STANDARD
 
 SIZE, COUNT = 3, 3
 DEEP = ("scan", "cond", "while", "jit", "own", "check")

@@ -26,9 +26,9 @@ from verax.rules.rows.row import Domain
 from verax.rules.values.state import interpreting
 from verax.transforms import STANDARD, check
 from verax.transforms.patterns.rewriting import rewritten
-from verax.verify.cases.precision import double_precision
+from verax.verify.cases.case import double_precision
 from verax.verify.checking.check_rewrites import check_rewrite
-from verax.verify.checking.standard import ENGINE, runner
+from verax.verify.checking.functions import ENGINE, runner
 from verax.verify.strategies import PLAIN, arrays, filled, special_points
 
 RULES = (*algebra(fast=True), *cheaper(fast=True), *stable())

@@ -17,8 +17,8 @@ from verax.verify.cases.case import Case, Skipped
 from verax.verify.cases.edges import edge_cases
 from verax.verify.cases.nested import DRAWS
 from verax.verify.checking.check import check_law
+from verax.verify.checking.functions import COMPILED, ENGINE
 from verax.verify.checking.search import at_edges
-from verax.verify.checking.standard import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
 
 SHARE = 0.4

@@ -19,7 +19,7 @@ from verax import random
 from verax.ops.random import generators
 from verax.rules.values.array import Array
 from verax.verify.cases.case import Case, LawBroken, Skipped
-from verax.verify.checking import standard
+from verax.verify.checking import functions as standard
 from verax.verify.checking.functions import function_of
 from verax.verify.laws import compiled
 

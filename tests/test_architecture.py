@@ -77,7 +77,7 @@ ALLOWED: dict[str, str] = {
     "class-methods src/verax/rules/values/array.py Array": (
         "NumPy's arrays have that many methods; each is one line"
     ),
-    "primitives src/verax/experimental/jet/closed_forms.py CLOSED": (
+    "primitives src/verax/experimental/jet/transform.py CLOSED": (
         "a transformation's table of rules: the series of each function"
     ),
     "primitives src/verax/experimental/sparse/rules.py RULES": (
@@ -95,13 +95,13 @@ ALLOWED: dict[str, str] = {
     "primitives src/verax/transforms/references/discharge.py TOUCH": (
         "a transformation's table of rules: what becomes of reads and writes"
     ),
-    "primitives src/verax/transforms/references/remembered.py CUSTOM": (
+    "primitives src/verax/transforms/references/discharge.py CUSTOM": (
         "a transformation's table of rules: functions with rules of the user's own"
     ),
-    "primitives src/verax/transforms/tables/control.py CONTROL": (
+    "primitives src/verax/transforms/tables/propagation.py CONTROL": (
         "a public table of rules, to which users add their own"
     ),
-    "primitives src/verax/transforms/tables/control.py INSIDE": (
+    "primitives src/verax/transforms/tables/propagation.py INSIDE": (
         "a public table of rules, to which users add their own"
     ),
     "primitives src/verax/lax/reducing.py MONOIDS": (
@@ -113,10 +113,10 @@ ALLOWED: dict[str, str] = {
     "primitives src/verax/numpy/arguments/elementwise_call.py LOGICAL": (
         "from a row to the one that means the same for booleans"
     ),
-    "primitives src/verax/rewrites/guards.py has_maximum": (
+    "primitives src/verax/rewrites/applying.py has_maximum": (
         "the pattern that one rule looks for, as those of rules are"
     ),
-    "primitives src/verax/rewrites/guards.py bounded": (
+    "primitives src/verax/rewrites/applying.py bounded": (
         "the pattern that one rule looks for, as those of rules are"
     ),
     "primitives src/verax/explorer/rows/operation_costs.py PICKED": (

@@ -26,12 +26,11 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact, stored_dtype
 from verax.ops.table import PRIMITIVES, ROWS
 from verax.rules.rows.row import Domain, NDArray, Row, Sample
-from verax.verify.cases.case import Case, Skipped, traced
+from verax.verify.cases.case import Case, Skipped, double_precision, traced
 from verax.verify.cases.growing import domains_of, drawn, random_steps, weakened
 from verax.verify.cases.nested import DRAWS
-from verax.verify.cases.precision import double_precision
 from verax.verify.cases.widen import widened
-from verax.verify.checking.standard import COMPILED, ENGINE
+from verax.verify.checking.functions import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
 from verax.verify.seeded_programs import random_array
 from verax.verify.strategies import (

@@ -29,10 +29,10 @@ __getattr__, __dir__ = facade(
         ".api.config.config": (
             "check_tracer_leaks checking_leaks=check_tracer_leaks config debug_infs "
             "debug_key_reuse debug_nans default_device default_matmul_precision "
-            "default_prng_impl disable_jit enable_checks enable_custom_prng enable_x64 "
-            "explain_cache_misses explicit_x64_dtypes legacy_prng_key log_compiles "
-            "make_user_context no_execution no_tracing numpy_dtype_promotion "
-            "numpy_rank_promotion transfer_guard "
+            "default_prng_impl disable_jit enable_checks enable_custom_prng "
+            "enable_x64 explain_cache_misses explicit_x64_dtypes legacy_prng_key "
+            "log_compiles make_user_context no_execution no_tracing "
+            "numpy_dtype_promotion numpy_rank_promotion transfer_guard "
             "transfer_guard_device_to_device transfer_guard_device_to_host "
             "transfer_guard_host_to_device"
         ),
@@ -42,20 +42,17 @@ __getattr__, __dir__ = facade(
             "softmax_custom_jvp thread_guard threefry_partitionable"
         ),
         ".api.custom.checkpoint": "checkpoint remat=checkpoint",
-        ".api.custom.gradient": "closure_convert custom_gradient",
+        ".api.custom.vjp": "closure_convert custom_gradient custom_vjp",
         ".api.custom.jvp": "custom_jvp",
-        ".api.custom.vjp": "custom_vjp",
         ".api.host.callbacks": "effects_barrier pure_callback",
         ".api.inspect.make_jaxpr": "eval_shape linear_transpose make_jaxpr",
-        ".api.inspect.named_scope": "ensure_compile_time_eval named_call named_scope",
-        ".api.inspect.purity": "ImpureFunction check_purity",
+        ".api.inspect.named_scope": ("ensure_compile_time_eval named_call named_scope"),
+        ".api.inspect.purity": "check_purity ImpureFunction",
         ".api.jit.decorator": "jit",
         ".api.parallel.device_put": (
-            "device_get device_put device_put_replicated device_put_sharded "
-            "make_array_from_callback make_array_from_single_device_arrays"
-        ),
-        ".api.parallel.devices": (
-            "block_until_ready copy_to_host_async devices local_devices "
+            "block_until_ready copy_to_host_async device_get device_put "
+            "device_put_replicated device_put_sharded devices local_devices "
+            "make_array_from_callback make_array_from_single_device_arrays "
             "print_environment_info"
         ),
         ".api.parallel.explicit": "reshard",
@@ -66,13 +63,13 @@ __getattr__, __dir__ = facade(
         ".api.tracing.structs": "ShapeDtypeStruct",
         ".api.vmap": "vmap",
         ".backend.arrays.concrete": "Shard",
-        ".backend.placement.mesh": "Mesh P=PartitionSpec make_mesh",
+        ".backend.placement.mesh": "make_mesh Mesh P=PartitionSpec",
         ".backend.placement.mesh_context": (
             "get_abstract_mesh get_mesh set_mesh use_abstract_mesh"
         ),
         ".backend.placement.sharding": "NamedSharding",
         ".backend.runtime.client": (
-            "Device default_backend device_count host_count=process_count "
+            "default_backend Device device_count host_count=process_count "
             "host_id=process_index host_ids=process_indices local_device_count "
             "process_count process_index process_indices"
         ),

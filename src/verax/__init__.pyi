@@ -51,11 +51,11 @@ from verax.api.config.unchanging import (
     threefry_partitionable as threefry_partitionable,
 )
 from verax.api.custom.checkpoint import checkpoint as checkpoint
-from verax.api.custom.gradient import (
+from verax.api.custom.vjp import (
     closure_convert as closure_convert, custom_gradient as custom_gradient,
+    custom_vjp as custom_vjp,
 )
 from verax.api.custom.jvp import custom_jvp as custom_jvp
-from verax.api.custom.vjp import custom_vjp as custom_vjp
 from verax.api.host.callbacks import (
     effects_barrier as effects_barrier, pure_callback as pure_callback,
 )
@@ -68,19 +68,17 @@ from verax.api.inspect.named_scope import (
     named_scope as named_scope,
 )
 from verax.api.inspect.purity import (
-    ImpureFunction as ImpureFunction, check_purity as check_purity,
+    check_purity as check_purity, ImpureFunction as ImpureFunction,
 )
 from verax.api.jit.decorator import jit as jit
 from verax.api.parallel.device_put import (
+    block_until_ready as block_until_ready, copy_to_host_async as copy_to_host_async,
     device_get as device_get, device_put as device_put,
     device_put_replicated as device_put_replicated,
-    device_put_sharded as device_put_sharded,
+    device_put_sharded as device_put_sharded, devices as devices,
+    local_devices as local_devices,
     make_array_from_callback as make_array_from_callback,
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
-)
-from verax.api.parallel.devices import (
-    block_until_ready as block_until_ready, copy_to_host_async as copy_to_host_async,
-    devices as devices, local_devices as local_devices,
     print_environment_info as print_environment_info,
 )
 from verax.api.parallel.explicit import reshard as reshard
@@ -96,7 +94,7 @@ from verax.api.tracing.structs import ShapeDtypeStruct as ShapeDtypeStruct
 from verax.api.vmap import vmap as vmap
 from verax.backend.arrays.concrete import Shard as Shard
 from verax.backend.placement.mesh import (
-    Mesh as Mesh, PartitionSpec, make_mesh as make_mesh,
+    make_mesh as make_mesh, Mesh as Mesh, PartitionSpec,
 )
 from verax.backend.placement.mesh_context import (
     get_abstract_mesh as get_abstract_mesh, get_mesh as get_mesh, set_mesh as set_mesh,
@@ -104,7 +102,7 @@ from verax.backend.placement.mesh_context import (
 )
 from verax.backend.placement.sharding import NamedSharding as NamedSharding
 from verax.backend.runtime.client import (
-    Device as Device, default_backend as default_backend, device_count as device_count,
+    default_backend as default_backend, Device as Device, device_count as device_count,
     process_count as process_count, process_index as process_index,
     process_indices as process_indices, local_device_count as local_device_count,
 )

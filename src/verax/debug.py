@@ -10,8 +10,8 @@ This module only gives names, which are JAX's; the work is done in `verax.api`.
 """
 
 from verax.api.explain.report import Explanation
-from verax.api.host.breakpoint import debug_breakpoint as breakpoint
-from verax.api.host.debug_print import (
+from verax.api.host.debugging import (
+    debug_breakpoint as breakpoint,
     debug_callback as callback,
     debug_log as log,
     debug_print as print,

@@ -45,6 +45,7 @@ from verax.rules.values.conversions import (
     AbstractValueError as AbstractValueError,
     ConcretizationTypeError as ConcretizationTypeError,
     JAXTypeError as JAXTypeError,
+    ShardingTypeError as ShardingTypeError,
     TracerArrayConversionError as TracerArrayConversionError,
     TracerBoolConversionError as TracerBoolConversionError,
     TracerIntegerConversionError as TracerIntegerConversionError,
@@ -54,7 +55,6 @@ from verax.rules.values.sizes import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     ShapeError as ShapeError,
 )
-from verax.rules.values.typed import ShardingTypeError as ShardingTypeError
 from verax.transforms.nans.report import NonFinite as NonFinite
 from verax.transforms.passes.key_reuse import KeyReuseError as KeyReuseError
 

@@ -27,7 +27,7 @@ from verax.numpy.arguments.arguments import (
     inexact_arrays,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.axes import without
+from verax.rules.values.sizes import without
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

@@ -10,7 +10,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.ir.effects import RefEffect
-from verax.transforms.engine.standard import STANDARD
+from verax.transforms.engine.engine import STANDARD
 
 
 def held(ref: verax.Ref) -> Any:

@@ -13,7 +13,7 @@ from verax.experimental import checkify
 from verax.experimental.checkify import Error, JaxRuntimeError, check, debug_check
 from verax.ir.effects import CHECKS
 from verax.ops.calls.callbacks import silenced
-from verax.rules.programs.failures import BatchedError, FailedCheckError
+from verax.rules.programs.host import BatchedError, FailedCheckError
 
 WRAPS: list[Callable[[Any], Any]] = [lambda f: f, verax.jit]
 both = pytest.mark.parametrize("wrap", WRAPS, ids=["eager", "jit"])

@@ -13,8 +13,8 @@ from verax.experimental import checkify, sparse
 from verax.explorer.rows.equation_costs import Costs
 from verax.extend import NO_PARAMS, NoParams, Row, Traits, Work, composed, elementwise
 from verax.ir.jaxpr import Jaxpr
+from verax.transforms.passes.blocks import flows
 from verax.transforms.passes.chains import LEAST, WORTH, split_chains
-from verax.transforms.passes.streams import flows
 
 TRAITS = Traits(Work.CHEAP, makes_nans=False, keeps_zero=True)
 shrink_p = elementwise(

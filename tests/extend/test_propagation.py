@@ -18,7 +18,7 @@ from verax.extend import (
     propagate,
 )
 from verax.ir.jaxpr import Primitive
-from verax.transforms.engine.standard import STANDARD
+from verax.transforms.engine.engine import STANDARD
 from verax.transforms.engine.templates import equation_jvp
 
 

@@ -20,7 +20,7 @@ from verax.ops.table import PRIMITIVES
 from verax.verify.cases.case import holds_functions, traced
 from verax.verify.cases.growing import domains_of
 from verax.verify.cases.tolerance import difference, exact, sensitivity
-from verax.verify.checking.standard import ENGINE, runner
+from verax.verify.checking.functions import ENGINE, runner
 from verax.verify.seeded_programs import random_array
 
 ULPS = 64.0

@@ -18,7 +18,7 @@ from tests.gpu.plugin_targets import golden_targets, main as print_targets
 from tests.gpu.result import FAIL, FIGURE, NOT_RUN, PASS, Row, checked, failed, figure
 from verax.ops.table import PRIMITIVES
 from verax.verify.cases.case import traced
-from verax.verify.checking.standard import ENGINE, runner
+from verax.verify.checking.functions import ENGINE, runner
 
 
 def test_without_a_gpu_it_says_so(

@@ -15,7 +15,7 @@ from verax.ir.forms.parser import parse_closed
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import walk
-from verax.lax.plans import blocks_of, even_blocks
+from verax.lax.scanning import blocks_of, even_blocks
 from verax.ops.control.any_lane import any_lane
 from verax.ops.control.scan_params import ScanParams
 from verax.ops.elementwise.trig import sin_p

@@ -20,7 +20,7 @@ from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import lt
 from verax.rules.rows.builder import program
 from verax.rules.rows.infer import infer
-from verax.verify.checking.standard import ENGINE
+from verax.verify.checking.functions import ENGINE
 
 INTEGER = ShapedArray((), int32)
 

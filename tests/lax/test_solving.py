@@ -14,7 +14,7 @@ from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import walk
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.infer import infer
-from verax.verify.cases.precision import double_precision
+from verax.verify.cases.case import double_precision
 
 RANDOM = np.random.default_rng(1)
 MATRIX = RANDOM.normal(size=(3, 3)) + 3.0 * np.eye(3)

@@ -9,7 +9,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.forms.parser import parse_jaxpr
 from verax.ops.table import PRIMITIVES
 from verax.verify.cases.case import Case
-from verax.verify.checking.standard import COMPILED, ENGINE
+from verax.verify.checking.functions import COMPILED, ENGINE
 from verax.verify.laws import LAWS
 
 

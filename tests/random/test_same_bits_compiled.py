@@ -8,7 +8,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import random
-from verax.random.compiled import PATIENCE
+from verax.random.samplers import PATIENCE
 from verax.rules.values.array import Array
 
 type Draw = Callable[[Array], Array]

@@ -10,7 +10,7 @@ from verax.ops.elementwise.trig import sin
 from verax.rules.programs.batched import SUM, Wanted, batch_to
 from verax.rules.rows.builder import program
 from verax.rules.rows.row import Axis
-from verax.verify.checking.standard import ENGINE
+from verax.verify.checking.functions import ENGINE
 
 SIZE, SHAPE = 5, (2, 3)
 ROWS = np.arange(SIZE * 6, dtype=np.float32).reshape(SIZE, *SHAPE)

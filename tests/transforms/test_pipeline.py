@@ -11,7 +11,7 @@ import verax.numpy as vnp
 from verax import lax
 from verax.api.tracing.apply import ENGINE
 from verax.transforms import COMPILE, STANDARD
-from verax.transforms.engine.evaluate import evaluate
+from verax.transforms.engine.engine import evaluate
 from verax.transforms.passes.outline import with_eqns
 from verax.transforms.pipeline import Target, body_of, passed
 from verax.transforms.public import opened

@@ -21,7 +21,7 @@ from verax.rules.rows.row import Engine, Row, Sample
 from verax.rules.values.kinds import FLOAT
 from verax.verify.cases.case import traced
 from verax.verify.cases.growing import weakened
-from verax.verify.checking.standard import ENGINE
+from verax.verify.checking.functions import ENGINE
 from verax.verify.laws.high_precision import Digits, precise
 
 mpmath = pytest.importorskip("mpmath")

@@ -21,7 +21,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Primitive, Var
 from verax.ir.walk import defined_variables
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import chosen, others
+from verax.rules.rows.infer import chosen, others
 from verax.transforms.engine.dce import dce
 from verax.transforms.passes.cse import cse
 

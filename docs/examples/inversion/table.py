@@ -31,7 +31,7 @@ from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.scan import scan_p
 from verax.ops.custom.jvp import custom_jvp_call_p
 from verax.ops.custom.vjp import custom_vjp_call_p
-from verax.rules.rows.masks import chosen
+from verax.rules.rows.infer import chosen
 
 
 def elementwise(solve: Callable[[Known, Array], Array]) -> Rule:

@@ -28,8 +28,8 @@ from verax.ir.avals import ShapedArray
 from verax.ir.records import ReprMixin
 from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import described, shown
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.typed import described, shown
 
 RESHARD: Final = LazyModule("verax.ops.structure.reshard")
 type Places = tuple[Sharding | None, ...]

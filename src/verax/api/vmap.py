@@ -32,8 +32,8 @@ from verax.rules.rows.row import Axis, BatchAxis, is_split
 from verax.rules.rows.type_shardings import common_mesh
 from verax.rules.values.array import Array
 from verax.rules.values.constants import PYTHON_SCALARS, is_operand
+from verax.rules.values.conversions import check_callable, described, shown
 from verax.rules.values.state import STATE, UNCHANGED, changing
-from verax.rules.values.typed import check_callable, described, shown
 from verax.transforms.engine.engine import StandardEngine, over_axis
 from verax.transforms.engine.templates import element
 from verax.transforms.engine.vmap import batch, batch_into, stack_type, stacked

@@ -19,14 +19,9 @@ from attrs import frozen
 
 from verax import numpy as vnp
 from verax.api.trees.classes import register_pytree_node_class
-from verax.api.trees.pytrees import (
-    tree_flatten,
-    tree_leaves,
-    tree_map,
-    tree_unflatten,
-)
+from verax.api.trees.pytrees import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from verax.ir.records import ReprMixin
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import shown
 
 __all__ = [
     "JoinPoint",

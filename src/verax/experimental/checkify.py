@@ -36,7 +36,7 @@ from verax.ops.calls.check import (
 )
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.rules.programs.failures import (
+from verax.rules.programs.host import (
     PASSED,
     BatchedError,
     Category,

@@ -25,8 +25,8 @@ from typing import Any, Final
 from verax.api.parallel.device_put import device_put
 from verax.api.tracing.wrapping import wraps
 from verax.experimental.xla_metadata import MetadataBlock, xla_metadata_call2
+from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import check_callable, shown
 
 __all__ = ["compute_on"]
 

@@ -18,8 +18,8 @@ from verax.ir.records import Unchanging
 from verax.ops.random.keys import impl_of, random_bits
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import shown
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import shown
 from verax.transforms.passes.key_reuse import (
     KeyReuseError,
     Ledger,

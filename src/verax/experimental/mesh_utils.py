@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.runtime.client import Device, devices as all_devices
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import shown
 
 __all__ = [
     "create_device_mesh",

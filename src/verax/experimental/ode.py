@@ -22,8 +22,7 @@ from attrs import frozen
 
 from verax import lax, numpy as vnp
 from verax.api.autodiff.jvp_vjp import vjp
-from verax.api.custom.gradient import closure_convert
-from verax.api.custom.vjp import custom_vjp
+from verax.api.custom.vjp import closure_convert, custom_vjp
 from verax.api.trees.pytrees import (
     tree_flatten,
     tree_leaves,

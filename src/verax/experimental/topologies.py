@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from verax.api.parallel.devices import devices
+from verax.api.parallel.device_put import devices
 from verax.backend.placement.mesh import Mesh
 from verax.backend.runtime.client import Device
 from verax.experimental.mesh_utils import create_device_mesh

@@ -19,15 +19,14 @@ from typing import Any, overload
 
 from verax.api.tracing.apply import is_tracing
 from verax.api.tracing.argument_names import describe_arguments
-from verax.api.tracing.compile_time import enclosing_scope
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import enclosing_scope, wraps
 from verax.api.trees.pytrees import tree_map
 from verax.backend import pytrees
 from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p
 from verax.ops.calls.metadata import marked, told
+from verax.rules.values.conversions import shown
 from verax.rules.values.state import STATE, changing
-from verax.rules.values.typed import shown
 
 __all__ = [
     "fuse_limit",

@@ -11,9 +11,9 @@ from typing import Final
 
 from attrs import frozen
 
+from verax.explorer.recording import Json, Sources
 from verax.explorer.rows.memory import Peak
 from verax.explorer.rows.row import EQUATION, HEAD, Row
-from verax.explorer.sources import Json, Sources
 from verax.ir.jaxpr import Source
 from verax.ir.records import ReprMixin
 

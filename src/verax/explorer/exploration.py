@@ -31,12 +31,11 @@ from verax.explorer.document import Document, ProfileNote, Stage, Story
 from verax.explorer.page import render
 from verax.explorer.pipeline import Pipeline
 from verax.explorer.profile import profiled
-from verax.explorer.recording import Recording
-from verax.explorer.sources import Json, sources_of
+from verax.explorer.recording import Json, Recording, sources_of
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
+from verax.rules.values.conversions import check_callable
 from verax.rules.values.lazy import LazyModule, loaded
-from verax.rules.values.typed import check_callable
 from verax.transforms.public import opened
 
 # Few functions take references.

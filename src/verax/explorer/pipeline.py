@@ -27,8 +27,7 @@ from verax.backend.programs.program import (
 from verax.explorer.document import Stage
 from verax.explorer.recording import Record, Recording
 from verax.explorer.rows.hlo import IN_MEMORY, hlo_rows
-from verax.explorer.rows.jaxpr import Table
-from verax.explorer.rows.linking import link, missing, places_of
+from verax.explorer.rows.jaxpr import Table, link, missing, places_of
 from verax.explorer.rows.memory import Peak, fill_live
 from verax.explorer.rows.operation_costs import fill_costs
 from verax.explorer.rows.row import HEAD, INPUT, Row

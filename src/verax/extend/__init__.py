@@ -25,12 +25,11 @@ __getattr__, __dir__ = facade(
             "chlo composed elementwise parametric stablehlo"
         ),
         "verax.rules.programs.derived": "composite standard",
-        "verax.rules.rows.bodies": "Parts Role Through Types Values thread_call",
+        "verax.rules.rows.bodies": "Parts Role thread_call Through Types Values",
         "verax.rules.rows.row": "Domain MissingRule Row RuleTable Sample Zero",
-        "verax.rules.rows.traits": "Flops Traits Work no_flops traits_of",
-        "verax.transforms.engine.standard": "STANDARD",
-        "verax.transforms.tables.control": "CONTROL INSIDE",
-        "verax.transforms.tables.propagation": "Propagation Rule",
+        "verax.rules.rows.traits": "Flops no_flops Traits traits_of Work",
+        "verax.transforms.engine.engine": "STANDARD",
+        "verax.transforms.tables.propagation": "CONTROL INSIDE Propagation Rule",
     },
     modules="backend core mlir random",
 )

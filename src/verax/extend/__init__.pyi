@@ -20,20 +20,21 @@ from verax.rules.families.elementwise import (
 )
 from verax.rules.programs.derived import composite as composite, standard as standard
 from verax.rules.rows.bodies import (
-    Parts as Parts, Role as Role, Through as Through, Types as Types, Values as Values,
-    thread_call as thread_call,
+    Parts as Parts, Role as Role, thread_call as thread_call, Through as Through,
+    Types as Types, Values as Values,
 )
 from verax.rules.rows.row import (
     Domain as Domain, MissingRule as MissingRule, Row as Row, RuleTable as RuleTable,
     Sample as Sample, Zero as Zero,
 )
 from verax.rules.rows.traits import (
-    Flops as Flops, Traits as Traits, Work as Work, no_flops as no_flops,
-    traits_of as traits_of,
+    Flops as Flops, no_flops as no_flops, Traits as Traits, traits_of as traits_of,
+    Work as Work,
 )
-from verax.transforms.engine.standard import STANDARD as STANDARD
-from verax.transforms.tables.control import CONTROL as CONTROL, INSIDE as INSIDE
-from verax.transforms.tables.propagation import Propagation as Propagation, Rule as Rule
+from verax.transforms.engine.engine import STANDARD as STANDARD
+from verax.transforms.tables.propagation import (
+    CONTROL as CONTROL, INSIDE as INSIDE, Propagation as Propagation, Rule as Rule,
+)
 __all__ = [
     "CONTROL", "INSIDE", "NO_PARAMS", "PRIMITIVES", "STANDARD", "Domain", "Flops",
     "MissingRule", "NoParams", "Opened", "Params", "Parts", "Propagation", "Role",

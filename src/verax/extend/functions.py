@@ -25,7 +25,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.bodies import flat, grouped
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.typed import check_callable, shown
+from verax.rules.values.conversions import check_callable, shown
 from verax.transforms.public import AnyJaxpr, check, hoist, opened as opened_program
 from verax.transforms.tables.propagation import Propagation
 

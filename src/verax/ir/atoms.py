@@ -14,7 +14,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.memos.holding import holds
+from verax.ir.memos.memo import holds
 from verax.ir.records import ReprMixin
 from verax.ir.scalars import scalar_text
 

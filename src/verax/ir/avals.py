@@ -26,7 +26,7 @@ from verax.ir.dtypes import (
     short_name,
     tangent_dtype,
 )
-from verax.ir.memos.locks import locked
+from verax.ir.memos.memo import locked
 from verax.ir.meshes import (
     Axes,
     AxisType,

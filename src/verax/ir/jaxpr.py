@@ -31,8 +31,7 @@ from verax.ir.atoms import (
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import MAKE, NO_EFFECTS as NO_EFFECTS, Effect as Effect, RefEffect
 from verax.ir.facade import module_named
-from verax.ir.memos.holding import holds, is_plain_type
-from verax.ir.memos.memo import memoised
+from verax.ir.memos.memo import holds, is_plain_type, memoised
 from verax.ir.records import Record, ReprMixin
 from verax.ir.text.printer import print_jaxpr
 

@@ -13,7 +13,7 @@ __getattr__, __dir__ = facade(
     __name__,
     {
         ".applying": (
-            "FftType composite dce_sink eq ne scatter_apply shape_as_value stage"
+            "composite dce_sink eq FftType ne scatter_apply shape_as_value stage"
         ),
         ".branching": "cond platform_dependent switch",
         ".conv_shapes": (
@@ -39,7 +39,7 @@ __getattr__, __dir__ = facade(
         ),
         ".solving": "custom_linear_solve custom_root",
         "verax.api.custom.checkpoint": "optimization_barrier",
-        "verax.api.custom.gradient": "stop_gradient",
+        "verax.api.custom.vjp": "stop_gradient",
         "verax.api.parallel.device_put": "with_sharding_constraint",
         "verax.ops.base.accuracy": "AccuracyMode Tolerance",
         "verax.ops.calls.checkpoint": "optimization_barrier_p",
@@ -51,24 +51,24 @@ __getattr__, __dir__ = facade(
         "verax.ops.contraction.ragged_dot": (
             "ragged_dot ragged_dot_general RaggedDotDimensionNumbers"
         ),
-        "verax.ops.control.checkpointed_loops": "bounded_while_p checkpointed_scan_p",
+        "verax.ops.control.checkpointed_loops": ("bounded_while_p checkpointed_scan_p"),
         "verax.ops.control.cond": "cond_p",
         "verax.ops.control.scan": "scan_p",
         "verax.ops.control.while_": "while_p",
         "verax.ops.conv.dimensions": (
-            "ConvGeneralDilatedDimensionNumbers ConvDimensionNumbers "
-            "conv_dimension_numbers"
+            "conv_dimension_numbers ConvDimensionNumbers "
+            "ConvGeneralDilatedDimensionNumbers"
         ),
         "verax.ops.conv.functions": (
             "conv conv_general_dilated conv_general_dilated_local "
             "conv_general_dilated_patches conv_transpose conv_with_general_padding"
         ),
         "verax.ops.conv.primitive": "conv_general_dilated_p",
-        "verax.ops.custom.solve": "linear_solve_p custom_root_p",
+        "verax.ops.custom.solve": "custom_root_p linear_solve_p",
         "verax.ops.elementwise.arith": (
             "abs abs_p add add_p div div_p integer_pow integer_pow_p max max_p min "
-            "min_p mul mul_p neg neg_p nextafter nextafter_p reciprocal rem rem_p sign "
-            "sign_p sub sub_p"
+            "min_p mul mul_p neg neg_p nextafter nextafter_p reciprocal rem rem_p "
+            "sign sign_p sub sub_p"
         ),
         "verax.ops.elementwise.bits": (
             "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p mulhi "
@@ -130,12 +130,13 @@ __getattr__, __dir__ = facade(
             "reduce_or reduce_or_p reduce_prod reduce_prod_p reduce_sum reduce_sum_p "
             "reduce_xor reduce_xor_p"
         ),
-        "verax.ops.sorting.approx_top_k": "approx_max_k approx_min_k",
-        "verax.ops.sorting.sort": "sort sort_key_val sort_p top_k top_k_p",
-        "verax.ops.special.bessel": "bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p",
+        "verax.ops.sorting.sort": (
+            "approx_max_k approx_min_k sort sort_key_val sort_p top_k top_k_p"
+        ),
+        "verax.ops.special.bessel": ("bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"),
         "verax.ops.special.erf_gamma": (
-            "digamma digamma_p erf erf_inv erf_inv_p erf_p erfc erfc_p lgamma lgamma_p "
-            "polygamma polygamma_p zeta zeta_p"
+            "digamma digamma_p erf erf_inv erf_inv_p erf_p erfc erfc_p lgamma "
+            "lgamma_p polygamma polygamma_p zeta zeta_p"
         ),
         "verax.ops.special.incomplete_beta": (
             "betainc regularized_incomplete_beta regularized_incomplete_beta_p"
@@ -154,7 +155,7 @@ __getattr__, __dir__ = facade(
             "index_in_dim pad pad_p slice slice_in_dim slice_p"
         ),
         "verax.ops.windows.general_reduce": "reduce_p",
-        "verax.ops.windows.geometry": "padtype_to_pads",
+        "verax.ops.windows.params": "padtype_to_pads",
         "verax.ops.windows.reduce_window": (
             "reduce_window_max_p reduce_window_min_p reduce_window_p "
             "reduce_window_sum_p"

@@ -3,7 +3,7 @@
 # isort: skip_file
 from verax.lax import linalg as linalg
 from verax.lax.applying import (
-    FftType as FftType, composite as composite, dce_sink as dce_sink, eq as eq,
+    composite as composite, dce_sink as dce_sink, eq as eq, FftType as FftType,
     ne as ne, scatter_apply as scatter_apply, shape_as_value as shape_as_value,
     stage as stage,
 )
@@ -49,7 +49,7 @@ from verax.lax.solving import (
     custom_linear_solve as custom_linear_solve, custom_root as custom_root,
 )
 from verax.api.custom.checkpoint import optimization_barrier as optimization_barrier
-from verax.api.custom.gradient import stop_gradient as stop_gradient
+from verax.api.custom.vjp import stop_gradient as stop_gradient
 from verax.api.parallel.device_put import (
     with_sharding_constraint as with_sharding_constraint,
 )
@@ -75,9 +75,9 @@ from verax.ops.control.cond import cond_p as cond_p
 from verax.ops.control.scan import scan_p as scan_p
 from verax.ops.control.while_ import while_p as while_p
 from verax.ops.conv.dimensions import (
-    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
-    ConvDimensionNumbers as ConvDimensionNumbers,
     conv_dimension_numbers as conv_dimension_numbers,
+    ConvDimensionNumbers as ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
 )
 from verax.ops.conv.functions import (
     conv as conv, conv_general_dilated as conv_general_dilated,
@@ -88,7 +88,7 @@ from verax.ops.conv.functions import (
 )
 from verax.ops.conv.primitive import conv_general_dilated_p as conv_general_dilated_p
 from verax.ops.custom.solve import (
-    linear_solve_p as linear_solve_p, custom_root_p as custom_root_p,
+    custom_root_p as custom_root_p, linear_solve_p as linear_solve_p,
 )
 from verax.ops.elementwise.arith import (
     abs as abs, abs_p as abs_p, add as add, add_p as add_p, div as div, div_p as div_p,
@@ -195,12 +195,9 @@ from verax.ops.reductions.reduce import (
     reduce_sum as reduce_sum, reduce_sum_p as reduce_sum_p, reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
 )
-from verax.ops.sorting.approx_top_k import (
-    approx_max_k as approx_max_k, approx_min_k as approx_min_k,
-)
 from verax.ops.sorting.sort import (
-    sort as sort, sort_key_val as sort_key_val, sort_p as sort_p, top_k as top_k,
-    top_k_p as top_k_p,
+    approx_max_k as approx_max_k, approx_min_k as approx_min_k, sort as sort,
+    sort_key_val as sort_key_val, sort_p as sort_p, top_k as top_k, top_k_p as top_k_p,
 )
 from verax.ops.special.bessel import (
     bessel_i0e as bessel_i0e, bessel_i0e_p as bessel_i0e_p, bessel_i1e as bessel_i1e,
@@ -238,7 +235,7 @@ from verax.ops.structure.slicing import (
     slice_in_dim as slice_in_dim, slice_p as slice_p,
 )
 from verax.ops.windows.general_reduce import reduce_p as reduce_p
-from verax.ops.windows.geometry import padtype_to_pads as padtype_to_pads
+from verax.ops.windows.params import padtype_to_pads as padtype_to_pads
 from verax.ops.windows.reduce_window import (
     reduce_window_max_p as reduce_window_max_p,
     reduce_window_min_p as reduce_window_min_p, reduce_window_p as reduce_window_p,

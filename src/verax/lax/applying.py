@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.host.debug_print import debug_callback
+from verax.api.host.debugging import debug_callback
 from verax.api.jit.decorator import jit
 from verax.backend import pytrees
 from verax.ir.dtypes import numpy_dtype
@@ -38,7 +38,7 @@ from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape
 from verax.rules.values.array import Array
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import shown
 
 
 class FftType(IntEnum):

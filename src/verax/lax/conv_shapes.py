@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from verax.ir.avals import Shape
 from verax.ops.conv.dimensions import named_dimensions
 from verax.ops.conv.functions import fractional_pads
-from verax.ops.windows.geometry import padtype_to_pads, strided
+from verax.ops.windows.params import padtype_to_pads, strided
 
 type Padding = str | Sequence[tuple[int, int]]
 type Permutations = tuple[Shape, Shape, Shape]

@@ -8,7 +8,7 @@ The one idea: the functions are those of the rows, as they are::
 
 # fmt: off
 # Several names to a line: this is a table to look things up in, by file.
-from verax.lax.polar import qdwh as qdwh
+from verax.lax.solving import qdwh as qdwh
 from verax.lax.updates import (
     EighImplementation as EighImplementation,
     EigImplementation as EigImplementation,

@@ -27,7 +27,7 @@ from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import bool_, is_float, is_integer
-from verax.lax.bodies import (
+from verax.lax.branching import (
     Body,
     as_operand,
     check_carry,
@@ -38,8 +38,7 @@ from verax.lax.bodies import (
     trace_body,
     with_carry_types,
 )
-from verax.lax.plans import Checkpoints, blocks_of
-from verax.lax.scanning import scan, scan_length, scanned
+from verax.lax.scanning import Checkpoints, blocks_of, scan, scan_length, scanned
 from verax.ops.control.checkpointed_loops import bounded_while_p
 from verax.ops.control.while_ import while_p
 from verax.ops.control.while_params import BoundedWhileParams, WhileParams
@@ -54,10 +53,14 @@ from verax.ops.structure.shape import broadcast, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.conversions import AbstractValueError
+from verax.rules.values.conversions import (
+    AbstractValueError,
+    check_callable,
+    described,
+    shown,
+)
 from verax.rules.values.sizes import as_axis, as_size, slice_count
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import check_callable, described, shown
 
 
 def while_loop(

@@ -44,9 +44,9 @@ from verax.ops.structure.casts import cast, check_cast, common_state, varying
 from verax.ops.structure.create import broadcasted_iota, full, iota
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import as_axis
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import shown
 
 type AxisName = str | Sequence[str]
 type IndexGroups = Sequence[Sequence[int]]

@@ -26,8 +26,7 @@ from verax.ops.elementwise import arith, bits
 from verax.ops.reductions import reduce as reductions
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.ops.windows.general_reduce import FoldParams, reduce_p
-from verax.ops.windows.geometry import as_pads, dilated, window_counts
-from verax.ops.windows.params import WindowParams
+from verax.ops.windows.params import WindowParams, as_pads, dilated, window_counts
 from verax.ops.windows.reduce_window import (
     FoldWindowParams,
     reduce_window_max_p,
@@ -45,11 +44,10 @@ from verax.rules.families.reducer import (
 from verax.rules.rows.builder import Tracer
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
 from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import adopt
-from verax.rules.values.sizes import ShapeError, as_axes, as_integers
-from verax.transforms.passes.constant_folding import fold
+from verax.rules.values.sizes import ShapeError, as_axes, as_integers, unsharded
+from verax.transforms.passes.cse import fold
 
 # Elements up to which an array is read while a computation is traced.
 READABLE = 1 << 30

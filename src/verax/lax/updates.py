@@ -11,11 +11,7 @@ from enum import Enum
 
 from verax.ir.dtypes import int32
 from verax.lax.scanning import scan
-from verax.numpy.arguments.arguments import (
-    ArrayLike,
-    inexact_arrays,
-    stretched,
-)
+from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays, stretched
 from verax.numpy.linalg.products import matmul
 from verax.numpy.ranges.grids import eye, tril, triu
 from verax.numpy.shaping.shapes import matrix_transpose

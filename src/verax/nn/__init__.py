@@ -17,8 +17,10 @@ __getattr__, __dir__ = facade(
         ),
         ".attention": "dot_product_attention",
         ".encoding": "one_hot standardize",
-        ".reductions": "log_softmax logmeanexp logsumexp softmax",
-        ".scaled": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
+        ".reductions": (
+            "get_scaled_dot_general_config log_softmax logmeanexp logsumexp "
+            "scaled_dot_general scaled_matmul softmax"
+        ),
     },
     modules="initializers",
 )

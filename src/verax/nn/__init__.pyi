@@ -14,12 +14,10 @@ from verax.nn.activations import (
 from verax.nn.attention import dot_product_attention as dot_product_attention
 from verax.nn.encoding import one_hot as one_hot, standardize as standardize
 from verax.nn.reductions import (
-    log_softmax as log_softmax, logmeanexp as logmeanexp, logsumexp as logsumexp,
-    softmax as softmax,
-)
-from verax.nn.scaled import (
     get_scaled_dot_general_config as get_scaled_dot_general_config,
+    log_softmax as log_softmax, logmeanexp as logmeanexp, logsumexp as logsumexp,
     scaled_dot_general as scaled_dot_general, scaled_matmul as scaled_matmul,
+    softmax as softmax,
 )
 __all__ = [
     "celu", "dot_product_attention", "elu", "gelu", "get_scaled_dot_general_config",

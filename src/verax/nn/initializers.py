@@ -33,7 +33,7 @@ from verax.numpy.arguments.arguments import (
     default_float,
     number_of,
 )
-from verax.numpy.creation.filling import full
+from verax.numpy.creation.creation import full
 from verax.numpy.elementwise.arithmetic import multiply
 from verax.numpy.shaping.shapes import moveaxis
 from verax.ops.elementwise.arith import mul, neg, sub
@@ -42,11 +42,11 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log, sqrt
 from verax.ops.elementwise.trig import cos, sin
 from verax.ops.structure.reshard import call_sharded
-from verax.random.keys import split
-from verax.random.normals import (
+from verax.random.continuous import (
     normal as normal_samples,
     truncated_normal as truncated_samples,
 )
+from verax.random.keys import split
 from verax.random.raw_bits import uniform as uniform_samples
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule

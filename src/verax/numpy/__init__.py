@@ -12,32 +12,32 @@ __getattr__, __dir__ = facade(
     {
         ".applying.padding": "pad",
         ".applying.ufuncs": (
-            "frompyfunc ufunc add subtract multiply negative maximum minimum logaddexp "
-            "logaddexp2 bitwise_and bitwise_or bitwise_xor logical_and logical_or "
-            "logical_xor"
+            "add bitwise_and bitwise_or bitwise_xor frompyfunc logaddexp logaddexp2 "
+            "logical_and logical_or logical_xor maximum minimum multiply negative "
+            "subtract ufunc"
         ),
         ".applying.vectorize_apply": "apply_along_axis apply_over_axes vectorize",
         ".creation.constants": "bool e euler_gamma inf nan newaxis pi",
-        ".creation.creation": "array asarray astype copy",
-        ".creation.dtypes": (
-            "bfloat16 bool_ can_cast cdouble character complex128 complex64 complex_ "
-            "complexfloating csingle double dtype finfo flexible float16 float32 "
-            "float4_e2m1fn float64 float8_e3m4 float8_e4m3 float8_e4m3b11fnuz "
-            "float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu "
-            "float_ floating generic iinfo inexact int16 int2 int32 int4 int64 int8 "
-            "int_ integer isdtype isscalar issubdtype ndarray number object_ "
-            "promote_types result_type signedinteger single uint uint16 uint2 uint32 "
-            "uint4 uint64 uint8 unsignedinteger"
+        ".creation.creation": (
+            "array asarray astype copy empty empty_like full full_like ones ones_like "
+            "zeros zeros_like"
         ),
-        ".creation.filling": (
-            "empty empty_like full full_like ones ones_like zeros zeros_like"
+        ".creation.dtypes": (
+            "__array_api_version__ __array_namespace_info__ bfloat16 bool_ can_cast "
+            "cdouble character complex128 complex64 complex_ complexfloating csingle "
+            "double dtype finfo flexible float16 float32 float4_e2m1fn float64 "
+            "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz "
+            "float8_e5m2 float8_e5m2fnuz float8_e8m0fnu float_ floating generic iinfo "
+            "inexact int16 int2 int32 int4 int64 int8 int_ integer isdtype isscalar "
+            "issubdtype ndarray number object_ promote_types result_type "
+            "signedinteger single uint uint16 uint2 uint32 uint4 uint64 uint8 "
+            "unsignedinteger"
         ),
         ".creation.io": (
             "array_repr array_str ComplexWarning from_dlpack frombuffer fromfile "
             "fromiter fromstring get_printoptions load printoptions save savez "
             "set_printoptions"
         ),
-        ".creation.namespace_info": "__array_api_version__ __array_namespace_info__",
         ".elementwise.arithmetic": (
             "abs absolute cbrt clip divide fabs float_power fmax fmin hypot positive "
             "pow power reciprocal sign sqrt square true_divide"
@@ -49,9 +49,9 @@ __getattr__, __dir__ = facade(
         ),
         ".elementwise.division": "divmod floor_divide fmod mod remainder",
         ".elementwise.float_parts": (
-            "angle conj conjugate copysign frexp heaviside imag iscomplex iscomplexobj "
-            "isfinite isinf isnan isneginf isposinf isreal isrealobj ldexp nan_to_num "
-            "nextafter real signbit spacing"
+            "angle conj conjugate copysign frexp heaviside imag iscomplex "
+            "iscomplexobj isfinite isinf isnan isneginf isposinf isreal isrealobj "
+            "ldexp nan_to_num nextafter real signbit spacing"
         ),
         ".elementwise.rounding": "around ceil fix floor modf rint round trunc",
         ".elementwise.transcendental": (
@@ -78,32 +78,31 @@ __getattr__, __dir__ = facade(
             "argmax argmin cumprod cumsum cumulative_prod cumulative_sum"
         ),
         ".reducing.closeness": "allclose array_equal array_equiv isclose",
-        ".reducing.nans": (
-            "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
-            "nanstd nansum nanvar"
+        ".reducing.statistics": (
+            "average mean nanargmax nanargmin nancumprod nancumsum nanmax nanmean "
+            "nanmin nanprod nanstd nansum nanvar std var"
         ),
         ".reducing.quantiles": (
             "median nanmedian nanpercentile nanquantile percentile quantile"
         ),
-        ".reducing.reductions": "all amax amin any count_nonzero max min prod ptp sum",
-        ".reducing.statistics": "average mean std var",
-        ".searching.gcd_lcm": "gcd lcm",
+        ".reducing.reductions": (
+            "all amax amin any count_nonzero max min prod ptp sum"
+        ),
+        ".searching.sets": (
+            "gcd intersect1d isin lcm setdiff1d setxor1d union1d unique unique_all "
+            "unique_counts unique_inverse unique_values"
+        ),
         ".searching.histograms": (
             "bincount histogram histogram2d histogram_bin_edges histogramdd"
         ),
         ".searching.insert_delete": "delete insert trim_zeros",
-        ".searching.select_piecewise": "choose piecewise select",
-        ".searching.sets": (
-            "intersect1d isin setdiff1d setxor1d union1d unique unique_all "
-            "unique_counts unique_inverse unique_values"
+        ".searching.where_nonzero": (
+            "argwhere choose compress extract flatnonzero nonzero piecewise place "
+            "ravel_multi_index select unravel_index where"
         ),
         ".searching.sorting": (
             "argpartition argsort digitize lexsort minmax partition searchsorted sort "
             "sort_complex top_k"
-        ),
-        ".searching.where_nonzero": (
-            "argwhere compress extract flatnonzero nonzero place ravel_multi_index "
-            "unravel_index where"
         ),
         ".shaping.bits": "byteswap packbits unpackbits view",
         ".shaping.joining": (
@@ -120,9 +119,9 @@ __getattr__, __dir__ = facade(
             "convolve correlate diff ediff1d gradient interp trapezoid unwrap"
         ),
         ".signal.polynomials": (
-            "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
+            "bartlett blackman hamming hanning kaiser poly polyadd polyder polydiv "
+            "polyfit polyint polymul polysub polyval roots"
         ),
-        ".signal.signal_windows": "bartlett blackman hamming hanning kaiser",
     },
     modules="fft linalg",
 )

@@ -4,11 +4,11 @@
 from verax.numpy import fft as fft, linalg as linalg
 from verax.numpy.applying.padding import pad as pad
 from verax.numpy.applying.ufuncs import (
-    frompyfunc as frompyfunc, ufunc as ufunc, add as add, subtract as subtract,
-    multiply as multiply, negative as negative, maximum as maximum, minimum as minimum,
-    logaddexp as logaddexp, logaddexp2 as logaddexp2, bitwise_and as bitwise_and,
-    bitwise_or as bitwise_or, bitwise_xor as bitwise_xor, logical_and as logical_and,
-    logical_or as logical_or, logical_xor as logical_xor,
+    add as add, bitwise_and as bitwise_and, bitwise_or as bitwise_or,
+    bitwise_xor as bitwise_xor, frompyfunc as frompyfunc, logaddexp as logaddexp,
+    logaddexp2 as logaddexp2, logical_and as logical_and, logical_or as logical_or,
+    logical_xor as logical_xor, maximum as maximum, minimum as minimum,
+    multiply as multiply, negative as negative, subtract as subtract, ufunc as ufunc,
 )
 from verax.numpy.applying.vectorize_apply import (
     apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes,
@@ -19,15 +19,19 @@ from verax.numpy.creation.constants import (
     newaxis as newaxis, pi as pi,
 )
 from verax.numpy.creation.creation import (
-    array as array, asarray as asarray, astype as astype, copy as copy,
+    array as array, asarray as asarray, astype as astype, copy as copy, empty as empty,
+    empty_like as empty_like, full as full, full_like as full_like, ones as ones,
+    ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
 )
 from verax.numpy.creation.dtypes import (
-    bfloat16 as bfloat16, bool_ as bool_, can_cast as can_cast, cdouble as cdouble,
-    character as character, complex128 as complex128, complex64 as complex64,
-    complex_ as complex_, complexfloating as complexfloating, csingle as csingle,
-    double as double, dtype as dtype, finfo as finfo, flexible as flexible,
-    float16 as float16, float32 as float32, float4_e2m1fn as float4_e2m1fn,
-    float64 as float64, float8_e3m4 as float8_e3m4, float8_e4m3 as float8_e4m3,
+    __array_api_version__ as __array_api_version__,
+    __array_namespace_info__ as __array_namespace_info__, bfloat16 as bfloat16,
+    bool_ as bool_, can_cast as can_cast, cdouble as cdouble, character as character,
+    complex128 as complex128, complex64 as complex64, complex_ as complex_,
+    complexfloating as complexfloating, csingle as csingle, double as double,
+    dtype as dtype, finfo as finfo, flexible as flexible, float16 as float16,
+    float32 as float32, float4_e2m1fn as float4_e2m1fn, float64 as float64,
+    float8_e3m4 as float8_e3m4, float8_e4m3 as float8_e4m3,
     float8_e4m3b11fnuz as float8_e4m3b11fnuz, float8_e4m3fn as float8_e4m3fn,
     float8_e4m3fnuz as float8_e4m3fnuz, float8_e5m2 as float8_e5m2,
     float8_e5m2fnuz as float8_e5m2fnuz, float8_e8m0fnu as float8_e8m0fnu,
@@ -40,20 +44,12 @@ from verax.numpy.creation.dtypes import (
     uint as uint, uint16 as uint16, uint2 as uint2, uint32 as uint32, uint4 as uint4,
     uint64 as uint64, uint8 as uint8, unsignedinteger as unsignedinteger,
 )
-from verax.numpy.creation.filling import (
-    empty as empty, empty_like as empty_like, full as full, full_like as full_like,
-    ones as ones, ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
-)
 from verax.numpy.creation.io import (
     array_repr as array_repr, array_str as array_str, ComplexWarning as ComplexWarning,
     from_dlpack as from_dlpack, frombuffer as frombuffer, fromfile as fromfile,
     fromiter as fromiter, fromstring as fromstring,
     get_printoptions as get_printoptions, load as load, printoptions as printoptions,
     save as save, savez as savez, set_printoptions as set_printoptions,
-)
-from verax.numpy.creation.namespace_info import (
-    __array_api_version__ as __array_api_version__,
-    __array_namespace_info__ as __array_namespace_info__,
 )
 from verax.numpy.elementwise.arithmetic import (
     abs as abs, absolute as absolute, cbrt as cbrt, clip as clip, divide as divide,
@@ -133,10 +129,11 @@ from verax.numpy.reducing.closeness import (
     allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
     isclose as isclose,
 )
-from verax.numpy.reducing.nans import (
-    nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod,
-    nancumsum as nancumsum, nanmax as nanmax, nanmean as nanmean, nanmin as nanmin,
-    nanprod as nanprod, nanstd as nanstd, nansum as nansum, nanvar as nanvar,
+from verax.numpy.reducing.statistics import (
+    average as average, mean as mean, nanargmax as nanargmax, nanargmin as nanargmin,
+    nancumprod as nancumprod, nancumsum as nancumsum, nanmax as nanmax,
+    nanmean as nanmean, nanmin as nanmin, nanprod as nanprod, nanstd as nanstd,
+    nansum as nansum, nanvar as nanvar, std as std, var as var,
 )
 from verax.numpy.reducing.quantiles import (
     median as median, nanmedian as nanmedian, nanpercentile as nanpercentile,
@@ -146,10 +143,12 @@ from verax.numpy.reducing.reductions import (
     all as all, amax as amax, amin as amin, any as any, count_nonzero as count_nonzero,
     max as max, min as min, prod as prod, ptp as ptp, sum as sum,
 )
-from verax.numpy.reducing.statistics import (
-    average as average, mean as mean, std as std, var as var,
+from verax.numpy.searching.sets import (
+    gcd as gcd, intersect1d as intersect1d, isin as isin, lcm as lcm,
+    setdiff1d as setdiff1d, setxor1d as setxor1d, union1d as union1d, unique as unique,
+    unique_all as unique_all, unique_counts as unique_counts,
+    unique_inverse as unique_inverse, unique_values as unique_values,
 )
-from verax.numpy.searching.gcd_lcm import gcd as gcd, lcm as lcm
 from verax.numpy.searching.histograms import (
     bincount as bincount, histogram as histogram, histogram2d as histogram2d,
     histogram_bin_edges as histogram_bin_edges, histogramdd as histogramdd,
@@ -157,26 +156,17 @@ from verax.numpy.searching.histograms import (
 from verax.numpy.searching.insert_delete import (
     delete as delete, insert as insert, trim_zeros as trim_zeros,
 )
-from verax.numpy.searching.select_piecewise import (
-    choose as choose, piecewise as piecewise, select as select,
-)
-from verax.numpy.searching.sets import (
-    intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d,
-    setxor1d as setxor1d, union1d as union1d, unique as unique,
-    unique_all as unique_all, unique_counts as unique_counts,
-    unique_inverse as unique_inverse, unique_values as unique_values,
+from verax.numpy.searching.where_nonzero import (
+    argwhere as argwhere, choose as choose, compress as compress, extract as extract,
+    flatnonzero as flatnonzero, nonzero as nonzero, piecewise as piecewise,
+    place as place, ravel_multi_index as ravel_multi_index, select as select,
+    unravel_index as unravel_index, where as where,
 )
 from verax.numpy.searching.sorting import (
     argpartition as argpartition, argsort as argsort, digitize as digitize,
     lexsort as lexsort, minmax as minmax, partition as partition,
     searchsorted as searchsorted, sort as sort, sort_complex as sort_complex,
     top_k as top_k,
-)
-from verax.numpy.searching.where_nonzero import (
-    argwhere as argwhere, compress as compress, extract as extract,
-    flatnonzero as flatnonzero, nonzero as nonzero, place as place,
-    ravel_multi_index as ravel_multi_index, unravel_index as unravel_index,
-    where as where,
 )
 from verax.numpy.shaping.bits import (
     byteswap as byteswap, packbits as packbits, unpackbits as unpackbits, view as view,
@@ -206,13 +196,10 @@ from verax.numpy.signal.differences import (
     gradient as gradient, interp as interp, trapezoid as trapezoid, unwrap as unwrap,
 )
 from verax.numpy.signal.polynomials import (
-    poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv,
-    polyfit as polyfit, polyint as polyint, polymul as polymul, polysub as polysub,
-    polyval as polyval, roots as roots,
-)
-from verax.numpy.signal.signal_windows import (
     bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning,
-    kaiser as kaiser,
+    kaiser as kaiser, poly as poly, polyadd as polyadd, polyder as polyder,
+    polydiv as polydiv, polyfit as polyfit, polyint as polyint, polymul as polymul,
+    polysub as polysub, polyval as polyval, roots as roots,
 )
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose",

@@ -20,8 +20,7 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     operand_aval,
 )
-from verax.numpy.creation.creation import asarray
-from verax.numpy.creation.filling import ones
+from verax.numpy.creation.creation import asarray, ones
 from verax.numpy.ranges.grids import axis_of, diag_indices, tril, triu
 from verax.numpy.ranges.ranges import arange
 from verax.numpy.searching.where_nonzero import nonzero

@@ -59,7 +59,7 @@ from verax.ops.structure import (
     shape,
     slicing,
 )
-from verax.ops.symbols import dim_as_value
+from verax.ops.symbols import expression as dim_as_value
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
 from verax.rules.rows.row import Row, Rows, names
 

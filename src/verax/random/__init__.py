@@ -13,19 +13,20 @@ __getattr__, __dir__ = facade(
     __name__,
     {
         ".continuous": (
-            "cauchy exponential gumbel laplace logistic pareto triangular weibull_min"
+            "cauchy exponential gumbel laplace logistic lognormal maxwell normal "
+            "pareto rayleigh triangular truncated_normal wald weibull_min"
         ),
         ".counts": "binomial multinomial poisson",
-        ".discrete": "bernoulli categorical double_sided_maxwell geometric rademacher",
+        ".discrete": (
+            "bernoulli categorical double_sided_maxwell geometric rademacher"
+        ),
         ".gammas": "beta chisquare dirichlet f gamma loggamma t",
-        ".integers": "randint",
+        ".raw_bits": "bits randint uniform",
         ".keys": (
-            "Key PRNGKey clone fold_in key key_data key_dtype key_impl split "
+            "clone fold_in Key key key_data key_dtype key_impl PRNGKey split "
             "wrap_key_data"
         ),
         ".many": "ball generalized_normal multivariate_normal orthogonal",
-        ".normals": "lognormal maxwell normal rayleigh truncated_normal wald",
-        ".raw_bits": "bits uniform",
         ".shuffling": "choice permutation",
     },
 )

@@ -3,8 +3,9 @@
 # isort: skip_file
 from verax.random.continuous import (
     cauchy as cauchy, exponential as exponential, gumbel as gumbel, laplace as laplace,
-    logistic as logistic, pareto as pareto, triangular as triangular,
-    weibull_min as weibull_min,
+    logistic as logistic, lognormal as lognormal, maxwell as maxwell, normal as normal,
+    pareto as pareto, rayleigh as rayleigh, triangular as triangular,
+    truncated_normal as truncated_normal, wald as wald, weibull_min as weibull_min,
 )
 from verax.random.counts import (
     binomial as binomial, multinomial as multinomial, poisson as poisson,
@@ -18,21 +19,16 @@ from verax.random.gammas import (
     beta as beta, chisquare as chisquare, dirichlet as dirichlet, f as f,
     gamma as gamma, loggamma as loggamma, t as t,
 )
-from verax.random.integers import randint as randint
+from verax.random.raw_bits import bits as bits, randint as randint, uniform as uniform
 from verax.random.keys import (
-    Key as Key, PRNGKey as PRNGKey, clone as clone, fold_in as fold_in, key as key,
-    key_data as key_data, key_dtype as key_dtype, key_impl as key_impl, split as split,
+    clone as clone, fold_in as fold_in, Key as Key, key as key, key_data as key_data,
+    key_dtype as key_dtype, key_impl as key_impl, PRNGKey as PRNGKey, split as split,
     wrap_key_data as wrap_key_data,
 )
 from verax.random.many import (
     ball as ball, generalized_normal as generalized_normal,
     multivariate_normal as multivariate_normal, orthogonal as orthogonal,
 )
-from verax.random.normals import (
-    lognormal as lognormal, maxwell as maxwell, normal as normal, rayleigh as rayleigh,
-    truncated_normal as truncated_normal, wald as wald,
-)
-from verax.random.raw_bits import bits as bits, uniform as uniform
 from verax.random.shuffling import choice as choice, permutation as permutation
 __all__ = [
     "Key", "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical",

@@ -40,12 +40,17 @@ from verax.ops.reductions.argminmax import argmax
 from verax.ops.sorting.sort import top_k
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import move_axis, reshape, transpose
-from verax.random.compiled import compiled
-from verax.random.continuous import draw_gumbel
+from verax.random.continuous import draw_gumbel, draw_maxwell
 from verax.random.keys import one_key, pieces, several
-from verax.random.normals import draw_maxwell
 from verax.random.raw_bits import unit
-from verax.random.samplers import Sizes, asked, integer_dtype, parameter, result_shape
+from verax.random.samplers import (
+    Sizes,
+    asked,
+    compiled,
+    integer_dtype,
+    parameter,
+    result_shape,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 

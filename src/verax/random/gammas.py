@@ -34,12 +34,10 @@ from verax.ops.special.incomplete_gamma import random_gamma_grad
 from verax.ops.structure.create import full, iota
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape
-from verax.random.compiled import compiled
-from verax.random.continuous import exponential_of
+from verax.random.continuous import draw_normal, exponential_of
 from verax.random.keys import several
-from verax.random.normals import draw_normal
 from verax.random.raw_bits import unit
-from verax.random.samplers import Sizes, asked, from_key, parameter
+from verax.random.samplers import Sizes, asked, compiled, from_key, parameter
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 

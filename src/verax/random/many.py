@@ -28,17 +28,21 @@ from verax.ops.elementwise.arith import sign
 from verax.ops.elementwise.exp_log import sqrt
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import reshape
-from verax.random.compiled import compiled
-from verax.random.continuous import exponential_of
+from verax.random.continuous import draw_normal, exponential_of
 from verax.random.discrete import rademacher
 from verax.random.gammas import gamma_of
 from verax.random.keys import one_key, several
-from verax.random.normals import draw_normal
 from verax.random.raw_bits import unit
-from verax.random.samplers import Sizes, asked, float_dtype, from_key, inexact_dtype
+from verax.random.samplers import (
+    Sizes,
+    asked,
+    compiled,
+    float_dtype,
+    from_key,
+    inexact_dtype,
+)
 from verax.rules.values.array import Array
-from verax.rules.values.conversions import AbstractValueError
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import AbstractValueError, shown
 
 FACTORS = ("cholesky", "eigh", "svd")
 

@@ -36,16 +36,15 @@ from verax.ops.structure.create import full, iota
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import expand_dims, reshape
 from verax.ops.structure.slicing import slice_in_dim
-from verax.random.compiled import drawn
 from verax.random.continuous import draw_gumbel
-from verax.random.integers import in_known_range
 from verax.random.keys import one_key, several
-from verax.random.raw_bits import unit
+from verax.random.raw_bits import in_known_range, unit
+from verax.random.samplers import drawn
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import as_sizes
-from verax.rules.values.typed import shown
 
 # Sorted by words of 32 bits; n elements need 3 log n bits for few ties.
 EXPONENT = 3

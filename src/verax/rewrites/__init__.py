@@ -15,14 +15,12 @@ from verax.ir.facade import facade
 __getattr__, __dir__ = facade(
     __name__,
     {
-        ".algebraic": "algebra",
-        ".applying": "apply",
-        ".cheap": "cheaper",
-        ".stabilising": "stable",
+        ".algebraic": "algebra stable",
+        ".applying": "apply cheaper",
         ".stepping": "RewriteTrace trace",
         "verax.transforms.patterns.steps": "Step",
         "verax.transforms.patterns.rewrite_rules": (
-            "Operand Rewrite RewriteError rewrite"
+            "Operand Rewrite rewrite RewriteError"
         ),
         "verax.transforms.patterns.rewriting": "RewriteLoop",
     },

@@ -1,15 +1,13 @@
 # What __init__.py shows, for type checkers: `python -m tests.stubs` writes this file.
 # fmt: off
 # isort: skip_file
-from verax.rewrites.algebraic import algebra as algebra
-from verax.rewrites.applying import apply as apply
-from verax.rewrites.cheap import cheaper as cheaper
-from verax.rewrites.stabilising import stable as stable
+from verax.rewrites.algebraic import algebra as algebra, stable as stable
+from verax.rewrites.applying import apply as apply, cheaper as cheaper
 from verax.rewrites.stepping import RewriteTrace as RewriteTrace, trace as trace
 from verax.transforms.patterns.steps import Step as Step
 from verax.transforms.patterns.rewrite_rules import (
-    Operand as Operand, Rewrite as Rewrite, RewriteError as RewriteError,
-    rewrite as rewrite,
+    Operand as Operand, Rewrite as Rewrite, rewrite as rewrite,
+    RewriteError as RewriteError,
 )
 from verax.transforms.patterns.rewriting import RewriteLoop as RewriteLoop
 __all__ = [

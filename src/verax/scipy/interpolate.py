@@ -17,11 +17,7 @@ from verax import numpy as vnp
 from verax.api.trees.classes import register_pytree_node_class
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments.arguments import (
-    ArrayLike,
-    as_array,
-    inexact_array,
-)
+from verax.numpy.arguments.arguments import ArrayLike, as_array, inexact_array
 from verax.rules.values.array import Array
 
 __all__ = ["RegularGridInterpolator"]

@@ -13,8 +13,7 @@ from verax.ir.facade import facade
 __getattr__, __dir__ = facade(
     __name__,
     {
-        ".engine.engine": "StandardEngine",
-        ".engine.standard": "STANDARD",
+        ".engine.engine": "STANDARD StandardEngine",
         ".pipeline": "COMPILE Pass",
         ".public": (
             "check cse dce evaluate fold hoist inline jvp outline transpose vmap"

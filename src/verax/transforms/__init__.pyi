@@ -1,8 +1,9 @@
 # What __init__.py shows, for type checkers: `python -m tests.stubs` writes this file.
 # fmt: off
 # isort: skip_file
-from verax.transforms.engine.engine import StandardEngine as StandardEngine
-from verax.transforms.engine.standard import STANDARD as STANDARD
+from verax.transforms.engine.engine import (
+    STANDARD as STANDARD, StandardEngine as StandardEngine,
+)
 from verax.transforms.pipeline import COMPILE as COMPILE, Pass as Pass
 from verax.transforms.public import (
     check as check, cse as cse, dce as dce, evaluate as evaluate, fold as fold,

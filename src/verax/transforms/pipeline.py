@@ -20,7 +20,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, consts_of
 from verax.ir.records import ReprMixin
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyModule
 from verax.transforms.engine.dce import live, variables

@@ -19,15 +19,12 @@ from verax.ir.consts import close, hoist as hoisted
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.reports.check import check_jaxpr
 from verax.ops.calls.call import inline as inline_rewrite
-from verax.rules.rows.infer import inferred
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.infer import Mask, inferred
 from verax.rules.rows.row import Axis, Engine, NDArray
 from verax.rules.values.lazy import LazyModule
 from verax.transforms.engine.dce import dce as dce_rewrite
-from verax.transforms.engine.evaluate import as_typed
-from verax.transforms.engine.standard import STANDARD
-from verax.transforms.passes.constant_folding import LIMIT, fold as fold_rewrite
-from verax.transforms.passes.cse import cse as cse_rewrite
+from verax.transforms.engine.engine import STANDARD, as_typed
+from verax.transforms.passes.cse import LIMIT, cse as cse_rewrite, fold as fold_rewrite
 
 type AnyJaxpr = Jaxpr | ClosedJaxpr
 # It knows every primitive with a jaxpr inside, and few programs are hoisted here.

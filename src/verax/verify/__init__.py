@@ -21,8 +21,7 @@ except ModuleNotFoundError as error:
 
 from verax.verify import laws, strategies
 from verax.verify.cases.case import Case, LawBroken, Skipped, read_case
-from verax.verify.checking.check import check_primitive, row_of
-from verax.verify.checking.check_functions import check_function
+from verax.verify.checking.check import check_function, check_primitive, row_of
 from verax.verify.checking.check_rewrites import check_rewrite, check_transformation
 from verax.verify.checking.check_sharded import check_sharded
 from verax.verify.checking.report import Finding, LawsBroken, Report

@@ -15,8 +15,8 @@ from verax.ops.table import ROWS
 from verax.rules.programs.derived import derived_columns
 from verax.rules.rows.row import Row, Sample
 from verax.verify.checking.check import check_law, laws_of
+from verax.verify.checking.functions import ENGINE
 from verax.verify.checking.report import BROKEN, SILENT, VACUOUS, Finding
-from verax.verify.checking.standard import ENGINE
 from verax.verify.laws import Law
 
 COLUMNS = ("evaluate", "jvp", "transpose", "batch", "lower", "split", "dce")

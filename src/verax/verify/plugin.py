@@ -22,8 +22,8 @@ import pytest
 
 from verax.verify.__main__ import WrongCall, subjects
 from verax.verify.checking.check import CASES, check_primitive, laws_of, row_of
+from verax.verify.checking.functions import ENGINE
 from verax.verify.checking.report import SILENT
-from verax.verify.checking.standard import ENGINE
 from verax.verify.laws import Law
 
 OPTION = "--verax-cases"

@@ -16,10 +16,9 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, renumber
 from verax.rules.rows.row import Domain, Row
-from verax.verify.cases.case import Case
+from verax.verify.cases.case import Case, double_precision
 from verax.verify.cases.growing import INSIDE, Pool, Step, Values, grow, pool_of
 from verax.verify.cases.nested import DRAWS
-from verax.verify.cases.precision import double_precision
 from verax.verify.strategies import SEEDS, stack
 
 STEPS = 12

@@ -47,7 +47,7 @@ from verax.ops.table import ROWS
 from verax.rules.rows.row import REALS, Domain, NDArray, Row, Sample
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
-from verax.verify.cases.case import Case, traced
+from verax.verify.cases.case import Case, double_precision, traced
 from verax.verify.cases.growing import (
     Pool,
     domains_of,
@@ -57,7 +57,6 @@ from verax.verify.cases.growing import (
     weakened,
 )
 from verax.verify.cases.nested import DRAWS
-from verax.verify.cases.precision import double_precision
 from verax.verify.cases.widen import widened
 
 type Strategy[T] = st.SearchStrategy[T]

@@ -16,7 +16,7 @@ from verax.api.tracing.apply import COMPUTING, apply, as_arrays
 from verax.rules.rows.leaks import LeakedTracer
 from verax.rules.rows.row import MissingRule
 from verax.transforms import STANDARD
-from verax.transforms.engine.jvp import jvp_into, pushed_types
+from verax.transforms.engine.derivatives import jvp_into, pushed_types
 from verax.transforms.engine.vmap import batch_into
 
 X = vnp.array([0.3, -1.2, 2.5])

@@ -16,8 +16,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import export, lax
-from verax.api.export.export import exported_vjp
-from verax.api.export.format import pack, unpack
+from verax.api.export.export import exported_vjp, pack, unpack
 from verax.api.tracing.apply import ENGINE
 from verax.export import DisabledSafetyCheck, Exported, deserialize
 from verax.rules.rows.row import MissingRule

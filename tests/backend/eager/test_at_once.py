@@ -10,15 +10,20 @@ import verax
 import verax.numpy as vnp
 from verax.backend.eager.composites import recipe
 from verax.ir.avals import ShapedArray
-from verax.numpy.arguments.host_ufuncs import Exactly, WhereFinite
+from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite
 from verax.numpy.elementwise.float_parts import copysign
 from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
 from verax.numpy.linalg.solving import det, inv, slogdet, solve
 from verax.numpy.ranges.ranges import spaced
 from verax.numpy.reducing.closeness import allclose, isclose
-from verax.numpy.reducing.host_quantiles import median_at_once, quantile_at_once
-from verax.numpy.reducing.quantiles import found_in, median, nanmedian
+from verax.numpy.reducing.quantiles import (
+    found_in,
+    median,
+    median_at_once,
+    nanmedian,
+    quantile_at_once,
+)
 from verax.numpy.searching.sorting import bisect, bisect_at_once, searchsorted
 from verax.numpy.signal.polynomials import polyval, polyval_at_once
 from verax.rules.values.state import State

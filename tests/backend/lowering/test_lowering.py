@@ -11,7 +11,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.api.tracing.apply import ENGINE
-from verax.backend.lowering.equation_templates import NeedsModule, equation_text
+from verax.backend.lowering.function_writer import NeedsModule, equation_text
 from verax.backend.lowering.lower import lower
 from verax.experimental import io_callback
 from verax.ir.avals import ShapedArray

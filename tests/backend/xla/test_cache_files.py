@@ -20,11 +20,13 @@ from verax.backend.xla.cache_files import (
     PAGE,
     SHARE,
     TOUCHED_SECONDS,
+    CompilationCacheWarning,
     Entry,
+    Folder,
     bound,
     evict,
+    log_once,
 )
-from verax.backend.xla.cache_folder import CompilationCacheWarning, Folder, log_once
 
 SOURCE = Path(verax.__file__).parents[1]
 KEY = "5" * 64
@@ -77,7 +79,7 @@ PIPES = """
 import os, stat, sys, warnings
 from pathlib import Path
 from verax.backend.xla.cache_files import METER, Entry, bound
-from verax.backend.xla.cache_folder import Folder
+from verax.backend.xla.cache_files import Folder
 warnings.simplefilter("ignore")
 path = Path(sys.argv[1])
 os.mkfifo(path / "pipe.verax")
@@ -266,7 +268,7 @@ WORKER = """
 import os, random, sys
 from pathlib import Path
 from verax.backend.xla.cache_files import Entry, bound
-from verax.backend.xla.cache_folder import Folder
+from verax.backend.xla.cache_files import Folder
 directory, seed, limit, rounds = sys.argv[1], *map(int, sys.argv[2:])
 folder, draw = Folder(Path(directory), private=True), random.Random(seed)
 def body(n):

@@ -13,8 +13,8 @@ import pytest
 
 import verax
 from verax.api.config.config import override
-from verax.backend.xla import cache_folder
-from verax.backend.xla.cache_folder import (
+from verax.backend.xla import cache_files as cache_folder
+from verax.backend.xla.cache_files import (
     Folder,
     chosen_folder,
     make_private,
@@ -211,7 +211,7 @@ def test_a_refusal_is_logged_once(
 def test_importing_looks_at_no_folder(tmp_path: Path) -> None:
     code = (
         "import sys, verax, verax.numpy; verax.config.compilation_cache_dir; "
-        "assert 'verax.backend.xla.cache_folder' not in sys.modules"
+        "assert 'verax.backend.xla.cache_files' not in sys.modules"
     )
     subprocess.run(
         [sys.executable, "-c", code],

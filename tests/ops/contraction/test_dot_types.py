@@ -27,7 +27,7 @@ from verax.ops.contraction.precision import (
 )
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.state import STATE
-from verax.verify.cases.precision import double_precision
+from verax.verify.cases.case import double_precision
 
 MATRICES = (((1,), (0,)), ((), ()))
 RISING = (

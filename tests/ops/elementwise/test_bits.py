@@ -13,7 +13,7 @@ from verax.ops.base import xla_semantics
 from verax.ops.elementwise import arith, bits, compare, rounding
 from verax.ops.elementwise.convert import reduce_precision
 from verax.rules.values.array import Array
-from verax.verify.cases.precision import double_precision
+from verax.verify.cases.case import double_precision
 
 F = np.float32
 

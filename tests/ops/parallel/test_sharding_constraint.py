@@ -11,7 +11,7 @@ from verax.ops.parallel.sharding_constraint import ShardingParams, sharding_cons
 from verax.rules.rows.builder import program
 from verax.rules.rows.row import BatchAxis
 from verax.transforms.engine.engine import over_axis
-from verax.verify.checking.standard import ENGINE
+from verax.verify.checking.functions import ENGINE
 
 MESH = MeshAxes(("x", "y"), (1, 1), (0,))
 SPLITS: tuple[Any, ...] = ((), (("x",),), (("x",), None), (None, (), ("x",)))

@@ -16,7 +16,7 @@ from verax.ops.windows.general_reduce import FoldParams, computation, reduce_p
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import infer
 from verax.rules.values.state import interpreting
-from verax.verify.checking.standard import ENGINE
+from verax.verify.checking.functions import ENGINE
 
 SCALAR = ShapedArray((), float32)
 EMPTY = np.zeros((0, 3), np.float32)

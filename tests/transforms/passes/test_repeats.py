@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from verax.transforms.passes.repeats import Repeat, Repeats, repeating
+from verax.transforms.passes.blocks import Repeat, Repeats, repeating
 
 
 def repeats_of(text: str, least: int) -> Repeats:

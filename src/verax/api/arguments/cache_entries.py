@@ -31,7 +31,7 @@ type Maker = Callable[..., Call]
 # Few programs look for NaN, or for keys that are used twice.
 KEYS = LazyModule("verax.backend.eager.key_checks")
 CHECKS = LazyModule("verax.backend.eager.nan_checks")
-SEARCH = LazyModule("verax.backend.eager.nan_search")
+SEARCH = LazyModule("verax.backend.eager.nan_checks")
 
 
 @frozen(eq=False, repr=False)

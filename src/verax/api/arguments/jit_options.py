@@ -17,8 +17,8 @@ from enum import Enum
 from verax.api.tracing.argument_names import function_name
 from verax.backend.xla.compile_options import OptionValue
 from verax.ir.avals import ShapedArray
+from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.source import LIBRARY
-from verax.rules.values.typed import check_callable, shown
 
 
 class Inline(Enum):

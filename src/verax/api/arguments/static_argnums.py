@@ -17,7 +17,7 @@ from verax.api.arguments.static_keys import typed
 from verax.api.tracing.argument_names import function_name
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.records import ReprMixin
-from verax.rules.values.typed import SHOWN, shown
+from verax.rules.values.conversions import SHOWN, shown
 
 type Numbers = int | Sequence[int] | None
 type Names = str | Iterable[str] | None

@@ -21,8 +21,8 @@ from verax.ir.dtypes import is_complex, is_float, is_inexact
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of, scalar_of
+from verax.rules.values.conversions import check_callable
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import check_callable
 
 type Argnums = int | Sequence[int]
 

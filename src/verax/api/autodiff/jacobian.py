@@ -22,7 +22,7 @@ from verax.ops.structure import create, shape
 from verax.ops.structure.casts import varying
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.typed import check_callable
+from verax.rules.values.conversions import check_callable
 
 
 def jacfwd[**P](

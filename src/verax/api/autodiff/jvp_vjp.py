@@ -35,8 +35,7 @@ from verax.api.tracing.argument_names import (
 )
 from verax.api.tracing.references import OnValues, on_values
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.trees.classes import register_pytree_node_class
-from verax.api.trees.kept_leaves import KeptLeaves, split_leaves
+from verax.api.trees.classes import KeptLeaves, register_pytree_node_class, split_leaves
 from verax.api.vmap import apply_batched
 from verax.backend import pytrees
 from verax.backend.pytrees import Partial, PyTreeDef
@@ -46,13 +45,12 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.structure import casts, create
 from verax.rules.rows.builder import Tracer
-from verax.rules.rows.masks import as_cotangent
+from verax.rules.rows.infer import as_cotangent
 from verax.rules.rows.references import BoundRef
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError
-from verax.rules.values.typed import shown
-from verax.transforms.engine.jvp import jvp as push_forward, jvp_into, pushed_types
-from verax.transforms.engine.transpose import transpose
+from verax.transforms.engine import derivatives
 
 
 @frozen(cache_hash=True, repr=False)
@@ -306,9 +304,11 @@ def pushed_forward(
         "jvp",
         at.jaxpr,
         [*at.captured, *at.leaves, *tangents],
-        lambda: pushed_types(at.jaxpr, mask),
-        lambda writer, values: jvp_into(ENGINE, writer, at.jaxpr, mask, values),
-        lambda program: push_forward(ENGINE, program, mask),
+        lambda: derivatives.pushed_types(at.jaxpr, mask),
+        lambda writer, values: derivatives.jvp_into(
+            ENGINE, writer, at.jaxpr, mask, values
+        ),
+        lambda program: derivatives.jvp(ENGINE, program, mask),
     )
 
 
@@ -682,7 +682,9 @@ class Pullback:
         count = len(residuals)
         linear = [i >= count for i in range(len(tangent.invars))]
         jaxpr, mask = observed(
-            "transpose", tangent, lambda p: transpose(ENGINE, p, tuple(linear), given)
+            "transpose",
+            tangent,
+            lambda p: derivatives.transpose(ENGINE, p, tuple(linear), given),
         )
         axes = (*[None] * len(residuals), *[0] * len(live))
         wanted = [0] * len(jaxpr.outvars)

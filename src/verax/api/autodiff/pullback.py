@@ -31,15 +31,17 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import MissingRule
 from verax.rules.values.state import current_context
-from verax.transforms.engine.linearize import (
+from verax.transforms.engine.derivatives import (
     Step,
     Steps,
+    backward_types,
     identity_of,
     linearize_into,
+    pull_back,
     tangent_program,
+    transpose,
+    transpose_into,
 )
-from verax.transforms.engine.pull_back import pull_back
-from verax.transforms.engine.transpose import backward_types, transpose, transpose_into
 from verax.transforms.public import hoist
 
 type Mask = tuple[bool, ...]

@@ -23,15 +23,16 @@ from verax.api.custom.arguments import (
     SortedArguments,
     deep_within,
     held_positions,
+    in_type,
     matching_leaves,
     orders_around,
     reads_tracers,
     rules_under_way,
     sort_arguments,
+    trace_body,
 )
 from verax.api.custom.home import Home, at_home, kept_in
 from verax.api.custom.snapshots import Snapshot, snapshot, snapshots_at
-from verax.api.custom.tracing import in_type, trace_body
 from verax.api.tracing.apply import current_builder, is_tracing
 from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.concrete_values import can_move
@@ -41,7 +42,7 @@ from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.memos.holding import holds
+from verax.ir.memos.memo import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array

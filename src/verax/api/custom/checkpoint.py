@@ -30,8 +30,8 @@ from verax.ops.calls.checkpoint import (
     named,
     optimization_barrier_p,
 )
+from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.reference import Ref
-from verax.rules.values.typed import check_callable, shown
 
 
 def checkpoint[**P, R](

@@ -16,9 +16,15 @@ from attrs import field, frozen
 from verax.api.custom.arguments import (
     Purpose,
     SortedArguments,
+    SymbolicZero,
+    after_captured,
     describe_type,
+    fits,
+    instantiate,
     leaf_type,
     matching_leaves,
+    union,
+    with_captured,
 )
 from verax.api.custom.base import (
     CustomRules,
@@ -34,14 +40,6 @@ from verax.api.custom.base import (
     waiting_rule,
 )
 from verax.api.custom.snapshots import Snapshot
-from verax.api.custom.tracing import (
-    SymbolicZero,
-    after_captured,
-    fits,
-    instantiate,
-    union,
-    with_captured,
-)
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.trace import Opened, Traced, trace

@@ -18,6 +18,7 @@ from verax.api.custom.arguments import (
     held_positions,
     matching_leaves,
     sort_arguments,
+    trace_body,
 )
 from verax.api.custom.base import CallRules, called, inner_rule
 from verax.api.custom.home import Home
@@ -28,7 +29,6 @@ from verax.api.custom.sharding_rules import (
     str_to_sdy_sharding_rule,
 )
 from verax.api.custom.snapshots import Snapshot, snapshot, snapshots_at
-from verax.api.custom.tracing import trace_body
 from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.api.tracing.trace import Traced, trace
@@ -45,8 +45,8 @@ from verax.ir.meshes import BaseMesh, TypeSharding
 from verax.ops.custom.partitioned import PartitioningParams, custom_partitioning_p
 from verax.rules.rows.emitter import Part
 from verax.rules.rows.leaks import UnexpectedTracerError, leaked
+from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.state import STATE, current_context, entered, interpreting
-from verax.rules.values.typed import check_callable, shown
 
 type Factors = str | SdyShardingRule | Callable[..., Any]
 

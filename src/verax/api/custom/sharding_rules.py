@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from verax.ir.avals import Shape
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import shown
 
 __all__ = [
     "BATCHING",

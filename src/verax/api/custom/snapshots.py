@@ -38,7 +38,7 @@ from verax.api.custom.home import Home
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import is_reference
-from verax.ir.memos.holding import holds
+from verax.ir.memos.memo import holds
 from verax.ir.records import Unchanging
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.memo import pure

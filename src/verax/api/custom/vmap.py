@@ -16,7 +16,9 @@ from attrs import field, frozen
 from verax.api.custom.arguments import (
     SortedArguments,
     describe_type,
+    fits,
     sort_arguments,
+    trace_body,
 )
 from verax.api.custom.base import (
     CallRules,
@@ -27,7 +29,6 @@ from verax.api.custom.base import (
 )
 from verax.api.custom.home import Home
 from verax.api.custom.snapshots import Snapshot, snapshots_at
-from verax.api.custom.tracing import fits, trace_body
 from verax.api.tracing.apply import ENGINE, is_tracing
 from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.trace import trace

@@ -25,9 +25,9 @@ from verax.api.explain.report import (
 from verax.api.tracing.argument_names import name_and_line
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.result import Lowered
-from verax.backend.programs.disk_lookup import stored
 from verax.backend.programs.placed_program import spread_of
 from verax.backend.programs.program import Made, Program, Recipe, made_of
+from verax.backend.programs.serialize import stored
 from verax.backend.xla.disk_cache import DiskAnswer
 from verax.backend.xla.executable import NOT_ASKED
 from verax.ir.records import ReprMixin

@@ -20,7 +20,6 @@ from attrs import field, frozen
 from verax.api.autodiff.jvp_vjp import vjp
 from verax.api.config.config import override
 from verax.api.custom.vjp import custom_vjp
-from verax.api.export.format import FRAME, pack, unpack
 from verax.api.export.places import (
     AnyMesh,
     Shardings,
@@ -57,9 +56,10 @@ from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32, is_inexact
+from verax.ir.forms.frames import Frame, crc32, cut
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin, Unchanging
-from verax.ir.text.words import OVER, aval_of_word, filed_text
+from verax.ir.text.tokens import OVER, aval_of_word, filed_text
 from verax.ops.calls.call_exported import (
     ExportedModule,
     ExportedParams,
@@ -73,8 +73,49 @@ from verax.ops.symbols.solve import Plan, solved, solving_plan
 from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import same_kind
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import SHOWN, shown
 from verax.rules.values.state import STATE, interpreting
-from verax.rules.values.typed import SHOWN, shown
+
+# -----------------------------------------------------------------------------
+# Exported functions as bytes.
+#
+# In a frame with a version and a checksum stand a list of JSON descriptions,
+# one for the function and one for each derivative, and then their modules::
+#
+#     pack([{"name": "f", ...}], [module]) -> bytes
+#     unpack(data) -> ([{...}], [module])
+#
+# Wrong bytes are found here, before anything else looks at them.
+
+
+FRAME: Final = Frame(
+    b"verax-export\n", 1, "exported function", "Exported.serialize()", crc32
+)
+
+
+def pack(descriptions: Sequence[dict[str, Any]], modules: Sequence[bytes]) -> bytes:
+    """The file of a function and its derivatives."""
+    sized: list[Any] = [
+        {**description, "size": len(module)}
+        for description, module in zip(descriptions, modules, strict=True)
+    ]
+    return FRAME.pack(sized, modules)
+
+
+def unpack(data: bytes | bytearray) -> tuple[list[dict[str, Any]], list[bytes]]:
+    """The descriptions and the modules.
+
+    Raises:
+        TypeError: `data` is not bytes.
+        ValueError: it is not an exported function, is damaged, or of another version.
+    """
+    if not isinstance(data, bytes | bytearray):
+        raise TypeError(f"deserialize takes bytes, not {type(data).__name__}")
+    found, rest = FRAME.unpack(bytes(data))
+    descriptions: Any = found
+    with FRAME.understanding():
+        return descriptions, cut(rest, [one["size"] for one in descriptions])
+
 
 # In the second, the module takes the number of its platform as its first argument.
 CALLING_CONVENTIONS = (1, 2)

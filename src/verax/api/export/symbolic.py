@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.api.tracing.structs import ShapeDtypeStruct
-from verax.api.trees.mismatch import first_difference
-from verax.api.trees.pytrees import broadcast_prefix
+from verax.api.trees.pytrees import broadcast_prefix, first_difference
 from verax.backend import pytrees
 from verax.ops.symbols.expression import Bounds, SymbolicDim
 from verax.ops.symbols.parse import parsed_shape

@@ -27,7 +27,7 @@ from verax.ir.dtypes import DType, as_dtype, canonical, stored_dtype
 from verax.ir.effects import IO, ORDERED_IO, Effect
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Source
-from verax.ir.memos.holding import holds
+from verax.ir.memos.memo import holds
 from verax.ir.meshes import MeshAxes
 from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import (
@@ -40,9 +40,9 @@ from verax.rules.programs.host import WrongStructure, called
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import described, shown
 from verax.rules.values.source import user_source
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import described, shown
 
 
 class Held:

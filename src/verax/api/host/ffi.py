@@ -32,8 +32,8 @@ from verax.ops.custom.foreign_call import (
 )
 from verax.ops.random.keys import random_unwrap, random_wrap
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError
-from verax.rules.values.typed import shown
 
 type FfiLayout = Sequence[int] | Layout | None
 type Side = tuple[Sequence[ShapedArray], Sequence[MinorToMajor]]

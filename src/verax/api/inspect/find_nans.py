@@ -19,10 +19,9 @@ from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import wraps
 from verax.backend import pytrees
-from verax.backend.eager.nan_search import Search, search
+from verax.backend.eager.nan_checks import Search, search
 from verax.rules.rows.leaks import leaked
-from verax.rules.values.conversions import ConcretizationTypeError
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import ConcretizationTypeError, shown
 from verax.transforms.nans.flags import Kind
 from verax.transforms.nans.report import Finding
 

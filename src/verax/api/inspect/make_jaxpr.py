@@ -26,7 +26,7 @@ from verax.ir.consts import hoist
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ops.hoisting import as_operands
 from verax.rules.guards.gc_pause import paused
-from verax.rules.values.typed import check_callable
+from verax.rules.values.conversions import check_callable
 
 type Numbers = int | tuple[int, ...] | list[int] | None
 

@@ -10,10 +10,9 @@ interpreter current that computes::
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from verax.api.tracing.compile_time import CompileTime
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import CompileTime, wraps
+from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.state import STATE, interpreting
-from verax.rules.values.typed import check_callable, shown
 
 
 def named_call[**P, R](

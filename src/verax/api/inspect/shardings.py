@@ -35,8 +35,8 @@ from verax.ops.calls.inspect_sharding import InspectParams, inspect_sharding_p
 from verax.rules.rows.builder import Tracer, program
 from verax.rules.rows.emitter import Part
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import check_callable, described
 from verax.rules.values.state import STATE, interpreting
-from verax.rules.values.typed import check_callable, described
 
 type Color = str | Sequence[float]
 type ColorMap = Callable[[float], Color]

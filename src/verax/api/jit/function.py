@@ -31,7 +31,6 @@ from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.apply import ENGINE, apply, is_tracing
 from verax.api.tracing.argument_names import callee_of, function_name, name_and_line
-from verax.api.tracing.compile_time import trace_around
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
     out_info,
@@ -44,7 +43,7 @@ from verax.api.tracing.trace import (
     shared_trace,
     trace,
 )
-from verax.api.tracing.wrapping import WrappedSignature, look_like
+from verax.api.tracing.wrapping import WrappedSignature, look_like, trace_around
 from verax.backend.calls.fast_call import Call, caller
 from verax.backend.programs.placement import Placement, placement_of
 from verax.backend.programs.program import Program, Recipe, compiled, made_of, recipe_of

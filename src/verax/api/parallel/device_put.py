@@ -6,6 +6,10 @@ comes from a prefix of the tree::
     device_put({"w": w, "b": b}, NamedSharding(mesh, P("x")))
 """
 
+import os
+import platform
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -23,14 +27,8 @@ from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.argument_names import describe_leaves
 from verax.api.tracing.trace import leaf_avals
 from verax.backend import pytrees
-from verax.backend.arrays.concrete import ConcreteArray, placed, unreadable
-from verax.backend.arrays.placed import (
-    buffer_at,
-    fresh,
-    is_plain,
-    joined,
-    put,
-)
+from verax.backend.arrays.concrete import ConcreteArray, block_all, placed, unreadable
+from verax.backend.arrays.placed import buffer_at, fresh, is_plain, joined, put
 from verax.backend.eager.guarded import is_guarded
 from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
 from verax.backend.placement.sharding import (
@@ -41,7 +39,13 @@ from verax.backend.placement.sharding import (
     check_rank,
     is_local,
 )
-from verax.backend.runtime.client import Device
+from verax.backend.runtime.client import (
+    Device,
+    default_client,
+    devices as client_devices,
+    local_devices as client_local_devices,
+    process_indices,
+)
 from verax.backend.runtime.transfers import check_transfer
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DTypeLike, as_dtype, canonical, is_extended, stored_dtype
@@ -50,8 +54,9 @@ from verax.ops.structure.memories import in_memory
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import described, shown
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, UNCHANGED, State, asked_dtype, changing
-from verax.rules.values.typed import described, shown
 
 
 def device_put(
@@ -558,3 +563,123 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     return tree.unflatten(
         [put_leaf(a, p, False, None) for a, p in zip(arrays, free, strict=True)]
     )
+
+
+# -----------------------------------------------------------------------------
+# Devices and waiting.
+#
+# A function on pytrees is a function on the leaves::
+#
+#     block_until_ready({"w": x, "b": y})
+
+
+# Imported when first called: it costs as much as sixty modules of ours.
+metadata = LazyModule("importlib.metadata")
+
+VARIABLES = ("VERAX_", "JAX_", "XLA_", "TF_CPP_")
+
+
+def block_until_ready(x: object) -> Any:
+    """Wait until every array in the tree is computed; returns the tree.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.block_until_ready(vnp.ones(2) + 1).tolist()
+    [2.0, 2.0]
+    """
+    block_all(pytrees.flatten(x)[0])
+    return x
+
+
+def copy_to_host_async(x: object) -> Any:
+    """Start the transfers of all arrays of the tree to the host; returns the tree.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.copy_to_host_async([vnp.ones(2), 3])
+    [Array([1., 1.], dtype=float32), 3]
+    """
+    for leaf in pytrees.flatten(x)[0]:
+        if isinstance(leaf, ConcreteArray):
+            leaf.copy_to_host_async()
+    return x
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices of the platform, the default one first."""
+    return client_devices(backend)
+
+
+def local_devices(
+    process_index: int | None = None,
+    backend: str | None = None,
+    host_id: int | None = None,
+) -> list[Device]:
+    """The devices of one process, which is this one unless `process_index` says which.
+
+    `host_id` is a former name of `process_index`, and warns.
+
+    Raises:
+        ValueError: there is no such process.
+
+    >>> import verax
+    >>> verax.local_devices() == verax.local_devices(verax.process_index())
+    True
+    """
+    if host_id is not None:
+        warnings.warn(
+            "local_devices: host_id is now called process_index",
+            UserWarning,
+            stacklevel=2,
+        )
+        process_index = host_id
+    if process_index is None:
+        return client_local_devices(backend)
+    if process_index not in process_indices(backend):
+        raise ValueError(
+            f"there is no process {process_index!r}; the processes are "
+            f"{process_indices(backend)}"
+        )
+    every = client_devices(backend)
+    return [device for device in every if device.process_index == process_index]
+
+
+def version_of(name: str) -> str:
+    """The version of an installed package."""
+    try:
+        found: str = metadata.version(name)
+        return found
+    except ModuleNotFoundError:  # PackageNotFoundError is one
+        return "not installed, run from its sources"
+
+
+def environment_info() -> str:
+    """Versions, devices and the relevant environment variables, for bug reports."""
+    options = [
+        f"{name}={value}"
+        for name, value in sorted(os.environ.items())
+        if name.startswith(VARIABLES)
+    ]
+    found = ", ".join(map(str, client_devices()))
+    lines = [
+        f"verax:   {version_of('verax')}",
+        f"jaxlib:  {version_of('jaxlib')}",
+        f"numpy:   {version_of('numpy')}",
+        f"python:  {sys.version}",
+        f"system:  {platform.platform()}",
+        f"devices: {found} ({default_client().platform_version.splitlines()[0]})",
+        *options,
+    ]
+    return "\n".join(lines)
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Print what a bug report should contain, or return it.
+
+    >>> import verax
+    >>> verax.print_environment_info(return_string=True).startswith("verax:")
+    True
+    """
+    text = environment_info()
+    if return_string:
+        return text
+    print(text)
+    return None

@@ -30,7 +30,7 @@ from verax.ir.meshes import (
 )
 from verax.ops.structure.reshard import no_explicit_axes, retyped, split_by
 from verax.rules.values.array import Array
-from verax.rules.values.typed import check_callable
+from verax.rules.values.conversions import check_callable
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

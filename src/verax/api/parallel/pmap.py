@@ -32,7 +32,7 @@ from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.rows.row import Axis
-from verax.rules.values.typed import check_callable
+from verax.rules.values.conversions import check_callable
 
 
 @frozen(eq=False, repr=False)

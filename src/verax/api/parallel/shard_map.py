@@ -17,8 +17,14 @@ from attrs import evolve, frozen
 
 from verax.api.jit.decorator import jit
 from verax.api.jit.function import PjitFunction
-from verax.api.parallel.parts import Parts, inside
-from verax.api.parallel.specs import Dealt, check_part, has_static, too_long
+from verax.api.parallel.specs import (
+    Dealt,
+    Parts,
+    check_part,
+    has_static,
+    inside,
+    too_long,
+)
 from verax.api.sharding_args import place_entries
 from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
 from verax.api.tracing.argument_names import describe_arguments, function_name
@@ -59,7 +65,7 @@ from verax.ops.structure.reshard import beside_manual, retyped
 from verax.rules.programs.batched import batch_to
 from verax.rules.rows.row import Axis, BatchAxis
 from verax.rules.values.array import Array
-from verax.rules.values.typed import check_callable, shown
+from verax.rules.values.conversions import check_callable, shown
 from verax.transforms.engine.engine import over_axis
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from verax.backend.runtime.client import ALIASES, default_client, platform_name
 from verax.rules.rows.emitter import PLATFORMS
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import shown
 
 
 def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from verax.backend.programs.serialize import (
 )
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.runtime.client import Device, check_backend, check_not_forked
-from verax.ir.text.words import aval_of_word, filed_text
+from verax.ir.text.tokens import aval_of_word, filed_text
 
 
 def written(interface: Interface, program: Program, *, trees: bool) -> bytes:

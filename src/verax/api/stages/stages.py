@@ -30,11 +30,7 @@ from verax.backend.lowering.result import Lowered as LoweredModule
 from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.programs.placed_program import spread_of
-from verax.backend.programs.placement import (
-    Placement,
-    committed_place,
-    relocated,
-)
+from verax.backend.programs.placement import Placement, committed_place, relocated
 from verax.backend.programs.program import Program, pending, platform_of
 from verax.backend.results import result_tree
 from verax.backend.runtime.client import (
@@ -56,7 +52,7 @@ from verax.rules.values.state import STATE, UNKEPT
 type OptionsByName = Mapping[str, OptionValue]
 # Few programs look for NaN.
 CHECKS = LazyModule("verax.backend.eager.nan_checks")
-SEARCH = LazyModule("verax.backend.eager.nan_search")
+SEARCH = LazyModule("verax.backend.eager.nan_checks")
 # Few programs are looked at or written to a file.
 as_operands = LazyModule("verax.ops.hoisting").as_operands
 written = LazyModule("verax.api.stages.serialization").written

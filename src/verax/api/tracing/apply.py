@@ -23,7 +23,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.source import ElementError
 from verax.rules.values.state import STATE, current_context
-from verax.transforms.engine.standard import STANDARD
+from verax.transforms.engine.engine import STANDARD
 from verax.transforms.engine.templates import Writer
 
 type Value = Array | Literal

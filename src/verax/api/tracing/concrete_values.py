@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from verax.api.tracing.apply import ENGINE
-from verax.api.tracing.compile_time import enclosing_scope
+from verax.api.tracing.wrapping import enclosing_scope
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
@@ -27,7 +27,7 @@ from verax.ops.elementwise.select import stop_gradient_p
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.leaks import abstract, roots
 from verax.rules.values.conversions import AbstractValueError, Refusal
-from verax.transforms.engine.evaluate import as_typed, evaluate_eqn, literal_value
+from verax.transforms.engine.engine import as_typed, evaluate_eqn, literal_value
 
 
 class Oracle:

@@ -37,8 +37,7 @@ from verax.rules.values.array import Array, Operators
 from verax.rules.values.reference import Ref
 from verax.rules.values.source import user_source
 from verax.transforms.public import AnyJaxpr, hoist, opened
-from verax.transforms.references.discharge import references
-from verax.transforms.references.remembered import discharged
+from verax.transforms.references.discharge import discharged, references
 
 
 def new_ref(

@@ -25,9 +25,9 @@ from verax.ir.meshes import ManualAxisType, says_nothing
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import NotAnArray
 from verax.rules.values.sizes import as_size
 from verax.rules.values.state import asked_dtype
-from verax.rules.values.typed import NotAnArray
 
 
 def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:

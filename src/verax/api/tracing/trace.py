@@ -17,8 +17,8 @@ from typing import Any, Final
 from attrs import frozen
 
 from verax.api.tracing.argument_names import Describe, function_name
-from verax.api.tracing.compile_time import enclosing_scope
 from verax.api.tracing.concrete_values import oracle_for
+from verax.api.tracing.wrapping import enclosing_scope
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef, tree_holds
@@ -32,17 +32,17 @@ from verax.rules.rows.builder import Builder, Staged, Tracer
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import SHOWN, shown
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import ByFunction
 from verax.rules.values.state import STATE, Context, current_context, interpreting
-from verax.rules.values.typed import SHOWN, shown
 
 # Few programs capture arrays within loops.
 as_operands = LazyModule("verax.ops.hoisting").as_operands
 # For what blocks of metadata say.
 METADATA = LazyModule("verax.ops.calls.metadata")
 # Few programs make references.
-STATEFUL = LazyModule("verax.transforms.references.remembered")
+STATEFUL = LazyModule("verax.transforms.references.discharge")
 REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 EMPTY: Mapping[int, object] = MappingProxyType({})
 SHARED = 256

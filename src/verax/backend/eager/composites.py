@@ -45,7 +45,7 @@ from verax.rules.rows.row import Engine, EvaluateRule, NDArray
 from verax.rules.rows.traits import traits_of
 from verax.rules.values.memo import TransientKey, asked, memo
 from verax.rules.values.state import STATE, State, current_mode, interpreting
-from verax.transforms.engine.evaluate import as_typed, literal_value
+from verax.transforms.engine.engine import as_typed, literal_value
 
 # What computes the arrays among the arguments of a call.
 type Compute = Callable[[Sequence[Any]], Any]

@@ -33,11 +33,11 @@ from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import Engine, Row, is_split, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
+from verax.rules.values.conversions import NotAnArray
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import Unshared, asked, pure
 from verax.rules.values.state import STATE, State
-from verax.rules.values.typed import NotAnArray
-from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.engine.engine import literal_value
 
 ALONE = LazyModule("verax.backend.eager.single_op")
 alone, run_alone, launched = ALONE.alone, ALONE.run_alone, ALONE.launched

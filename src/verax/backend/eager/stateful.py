@@ -31,8 +31,7 @@ from verax.rules.rows.row import Engine, Row
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure
 from verax.rules.values.source import user_source
-from verax.transforms.references.discharge import Discharged
-from verax.transforms.references.remembered import runnable
+from verax.transforms.references.discharge import Discharged, runnable
 
 
 def bind_stateful(

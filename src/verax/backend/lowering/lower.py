@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Final
 
 from verax.backend.lowering.callback_calls import HostCalls
-from verax.backend.lowering.equation_templates import Platforms
+from verax.backend.lowering.function_writer import Platforms
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.module_writer import Module
 from verax.backend.lowering.result import Lowered, Seconds, Spread, is_small

@@ -20,12 +20,14 @@ from verax.backend.lowering.callback_calls import (
     ordered_regions,
     partition_attributes,
 )
-from verax.backend.lowering.equation_templates import (
+from verax.backend.lowering.function_writer import (
     EquationText,
+    FunctionText,
     Needed,
     NeedsModule,
     Platforms,
     SeveralPlatforms,
+    Summed,
     call_text,
     common_rule,
     empty_text,
@@ -33,7 +35,6 @@ from verax.backend.lowering.equation_templates import (
     is_empty,
     only,
 )
-from verax.backend.lowering.function_writer import FunctionText, Summed
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.mlir_text import mlir_type, symbol
 from verax.backend.lowering.result import (
@@ -58,12 +59,12 @@ from verax.rules.rows.emitter import (
     View,
     constrained,
 )
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, is_split, stripped
 from verax.rules.rows.type_shardings import common_mesh
 from verax.rules.values.memo import recall
 from verax.transforms.engine.dce import variables
-from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.engine.engine import literal_value
 from verax.transforms.engine.templates import Avals, types
 from verax.transforms.pipeline import Body, body_of
 

@@ -18,7 +18,7 @@ from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Literal, Params
 from verax.ir.meshes import BaseMesh, Layout
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import Operand
-from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.engine.engine import literal_value
 from verax.transforms.pipeline import Body
 
 # Elements up to which the code of an array operation is as fast unrolled as not: it is

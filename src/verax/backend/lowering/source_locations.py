@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from verax.backend.lowering.equation_templates import EquationText, Platforms
+from verax.backend.lowering.function_writer import EquationText, Platforms
 from verax.backend.lowering.meshes import Meshes
 from verax.backend.lowering.mlir_text import escaped
 from verax.backend.lowering.module_writer import Env, Module, Writer

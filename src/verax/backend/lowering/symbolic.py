@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from verax.backend.lowering.equation_templates import EquationText, Platforms
+from verax.backend.lowering.function_writer import EquationText, Platforms
 from verax.backend.lowering.mlir_text import escaped, stored_shape
 from verax.backend.lowering.module_writer import Kind, Module, Writer
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
@@ -27,7 +27,7 @@ from verax.ops.symbols.expression import FLOORDIV, MAX, MOD, Size, SymbolicDim, 
 from verax.ops.symbols.parse import parsed_shape
 from verax.ops.symbols.solve import Plan, is_symbolic, solving_plan
 from verax.rules.rows.emitter import Operand, Region, compared, converted, i64s
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine
 from verax.transforms.pipeline import Body
 

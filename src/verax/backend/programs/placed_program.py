@@ -33,7 +33,7 @@ from verax.ir.jaxpr import Literal
 from verax.ir.meshes import Layout
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, State
-from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.engine.engine import literal_value
 
 compare_programs = LazyModule("verax.backend.processes.comparison").compare_programs
 

@@ -62,7 +62,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, changing, own_options
-from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.engine.engine import literal_value
 
 # Logging takes longer to import than most programs take to compile.
 log_stage = LazyModule("verax.backend.runtime.log").log_stage

@@ -28,18 +28,25 @@ from verax.backend.placement.sharding import (
     is_local,
     runtime_sharding,
 )
-from verax.backend.programs.device_numbers import SavedPlaces
-from verax.backend.programs.placement import Placement, Places
-from verax.backend.programs.program import Program
+from verax.backend.programs.placed_program import placed_options
+from verax.backend.programs.placement import Placement, Places, SavedPlaces
+from verax.backend.programs.program import Program, Recipe
 from verax.backend.runtime.buffers import Buffer
-from verax.backend.runtime.client import Device, check_not_forked, local_devices
+from verax.backend.runtime.client import (
+    Device,
+    check_not_forked,
+    default_client,
+    local_devices,
+)
 from verax.backend.xla.cache_key import processor
+from verax.backend.xla.compile_options import jaxlib_options
+from verax.backend.xla.disk_cache import DiskAnswer, entry_for
 from verax.backend.xla.executable import CompileOptions, Executable, load_serialized
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
 from verax.ir.forms.frames import Frame, cut
 from verax.ir.jaxpr import Literal, array_literal
-from verax.ir.text.words import aval_of_word, filed_text
+from verax.ir.text.tokens import aval_of_word, filed_text
 from verax.rules.values.lazy import LazyModule
 
 
@@ -314,3 +321,27 @@ def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:
     description: Any = found
     with FRAME.understanding():
         return description, cut(rest, description["sizes"])
+
+
+# -----------------------------------------------------------------------------
+# Whether the compilation cache on disk holds a program, and why not (floor 4).
+#
+# Nothing is read or compiled to answer; the name of the file follows from the
+# text of the program, and a file is there or not::
+#
+#     stored(recipe, lowered)     # DiskAnswer(True, "/tmp/cache/5e...verax")
+
+
+def stored(recipe: Recipe, lowered: Lowered) -> DiskAnswer:
+    """Whether the file of a program is there."""
+    client, devices = default_client(), local_devices()[:1]
+    options = recipe.options.settled(lowered.small)
+    if recipe.placement is not None:
+        devices = list(recipe.placement.devices)
+        client = devices[0].client
+        options = placed_options(options, recipe.placement)
+    how = jaxlib_options(devices, options)
+    entry = entry_for(client, lowered.text, devices, options, how, lowered.calls)
+    if isinstance(entry, DiskAnswer):
+        return entry
+    return DiskAnswer(entry.path.exists(), str(entry.path))

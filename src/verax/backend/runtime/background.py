@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, ClassVar, Final
 
 from verax.backend.runtime.client import check_not_forked
-from verax.ir.memos.locks import locked
+from verax.ir.memos.memo import locked
 
 type Work[T] = Callable[[], T]
 

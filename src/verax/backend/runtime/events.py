@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from verax.backend.runtime.metrics import RECORDER
-from verax.ir.memos.locks import locked
+from verax.ir.memos.memo import locked
 
 type Callback = Callable[..., object]
 

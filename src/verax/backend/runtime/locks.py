@@ -15,7 +15,7 @@ from threading import RLock
 from typing import ClassVar, Final
 from weakref import WeakValueDictionary
 
-from verax.ir.memos.locks import locked
+from verax.ir.memos.memo import locked
 from verax.rules.guards.blocks import block
 from verax.rules.values.state import STATE
 

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import ClassVar, Final
 
-from verax.ir.memos.locks import locked
+from verax.ir.memos.memo import locked
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, TextIO
 
 from attrs import field, frozen
 
-from verax.ir.memos.locks import locked
+from verax.ir.memos.memo import locked
 from verax.ir.records import ReprMixin
 from verax.rules.guards.blocks import block
 from verax.rules.values.lazy import LazyModule

@@ -18,8 +18,7 @@ from jaxlib import _jax
 
 from verax.backend.lowering.callback_calls import HostCalls
 from verax.backend.runtime.metrics import RECORDER
-from verax.backend.xla.cache_files import Entry, bound
-from verax.backend.xla.cache_folder import chosen_folder
+from verax.backend.xla.cache_files import Entry, bound, chosen_folder
 from verax.backend.xla.cache_key import DUMPS, compiler_flags, key_of
 from verax.backend.xla.compile_options import CompileOptions
 from verax.ir.records import ReprMixin

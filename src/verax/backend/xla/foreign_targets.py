@@ -15,7 +15,7 @@ import jaxlib
 from jaxlib import _jax, xla_client
 
 from verax.backend.runtime.cuda import register_batch_target
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import shown
 
 PLATFORMS: Final = {"cpu": "Host", "cuda": "CUDA", "gpu": "CUDA", "rocm": "ROCM"}
 """What XLA calls the platforms; others are named as they are."""

@@ -29,7 +29,7 @@ from verax.backend.runtime.client import Device
 from verax.backend.runtime.cuda import LOADED
 from verax.backend.runtime.errors import RuleFailed
 from verax.backend.xla.lapack import require_routines
-from verax.ir.memos.locks import locked
+from verax.ir.memos.memo import locked
 from verax.ir.meshes import TypeSharding
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import View

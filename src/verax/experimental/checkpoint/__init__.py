@@ -8,7 +8,7 @@ it, and what was written on one mesh is restored on another::
 """
 
 from verax.experimental.checkpoint.folder import Checkpoints as Checkpoints
-from verax.experimental.checkpoint.manifest import CheckpointError as CheckpointError
+from verax.experimental.checkpoint.leaves import CheckpointError as CheckpointError
 from verax.experimental.checkpoint.restoring import restore as restore
 from verax.experimental.checkpoint.saving import (
     Saving as Saving,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from verax.backend.runtime.client import process_index
-from verax.experimental.checkpoint.manifest import NAME, Json, saved_order
+from verax.experimental.checkpoint.leaves import NAME, Json, saved_order
 from verax.experimental.checkpoint.restoring import restore
 from verax.experimental.checkpoint.saving import Run, Saving, prepare
 

@@ -16,7 +16,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from verax.backend.runtime.client import process_count, process_index
-from verax.experimental.checkpoint.manifest import CheckpointError
+from verax.experimental.checkpoint.leaves import CheckpointError
 from verax.ir.records import ReprMixin
 from verax.rules.values.lazy import LazyModule
 

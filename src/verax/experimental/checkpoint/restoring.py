@@ -27,19 +27,17 @@ from verax.api.trees.serialization import read_tree
 from verax.backend import pytrees
 from verax.backend.placement.sharding import Sharding
 from verax.experimental.checkpoint.leaves import (
-    Index,
-    dtype_name,
-    named_dtype,
-    readable,
-    summed,
-    taken,
-)
-from verax.experimental.checkpoint.manifest import (
     CheckpointError,
+    Index,
     LeafRecord,
     Manifest,
     ShardRecord,
+    dtype_name,
+    named_dtype,
     read_manifest,
+    readable,
+    summed,
+    taken,
 )
 from verax.ir.dtypes import canonical
 from verax.ir.forms.frames import WRONG

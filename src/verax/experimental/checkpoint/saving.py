@@ -28,21 +28,19 @@ from verax.backend import pytrees
 from verax.backend.runtime.client import process_index
 from verax.experimental.checkpoint.group import Group
 from verax.experimental.checkpoint.leaves import (
-    Part,
-    describe,
-    file_name,
-    shard_records,
-    writable,
-)
-from verax.experimental.checkpoint.manifest import (
     NAME,
     VALUES,
     Json,
     Manifest,
+    Part,
     ShardRecord,
     check_covered,
+    describe,
+    file_name,
     read_manifest,
+    shard_records,
     sync_folder,
+    writable,
     write_whole,
 )
 from verax.experimental.checkpoint.progress import bar

@@ -6,9 +6,9 @@ derivatives cost 2^d times::
     y, (first, second) = jet(sin, (x,), ((1.0, 0.0),))
 """
 
-from verax.experimental.jet.closed_forms import TAYLOR as TAYLOR
-from verax.experimental.jet.series import DERIVED as DERIVED
 from verax.experimental.jet.transform import (
+    DERIVED as DERIVED,
+    TAYLOR as TAYLOR,
     ZeroSeries as ZeroSeries,
     ZeroTerm as ZeroTerm,
     fact as fact,

@@ -35,9 +35,9 @@ from verax.rules.rows.row import (
     Zero,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import NotLinear
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.shape_samples import draw_sizes
-from verax.rules.values.typed import NotLinear
 
 KERNELS = LazyModule("scipy.sparse._sparsetools")
 LARGE = 1 << 16

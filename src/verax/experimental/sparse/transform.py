@@ -36,8 +36,8 @@ from verax.ir.walk import interpret
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import check_callable
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import check_callable
 
 SPREAD: Final = PRIMITIVES["broadcast_in_dim"]
 NARROW: Final = (PRIMITIVES["mul"], PRIMITIVES["div"])

@@ -41,8 +41,7 @@ from verax.ir.jaxpr import (
 from verax.ir.library import Library
 from verax.ir.records import ReprMixin
 from verax.ir.reports.check import check_jaxpr
-from verax.ir.text.tokens import Cursor
-from verax.ir.text.words import aval_of_word
+from verax.ir.text.tokens import Cursor, aval_of_word
 
 FAILURES = (
     KeyError,

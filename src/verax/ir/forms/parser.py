@@ -27,8 +27,7 @@ from verax.ir.memos.memo import memoised
 from verax.ir.meshes import BaseMesh, mesh_known
 from verax.ir.records import ReprMixin
 from verax.ir.scalars import element, scalar_bytes
-from verax.ir.text.tokens import Cursor, Sizes
-from verax.ir.text.words import aval_of_word
+from verax.ir.text.tokens import Cursor, Sizes, aval_of_word
 
 
 def parse_jaxpr(

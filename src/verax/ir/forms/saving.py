@@ -36,7 +36,7 @@ from verax.ir.text.printer import (
     printed_fields,
     spoken_fields,
 )
-from verax.ir.text.words import plain
+from verax.ir.text.tokens import plain
 
 FORMAT: Final = "verax-jaxpr"
 FRAME: Final = Frame(b"verax-jaxpr\n", 1, "saved program", "verax.ir.dumps", crc32)

@@ -21,8 +21,7 @@ from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams, Params
 from verax.ir.memos.memo import memoised
 from verax.ir.scalars import element, scalar_bytes
 from verax.ir.text.printer import printed_fields
-from verax.ir.text.tokens import Cursor
-from verax.ir.text.words import CONSTANTS, dtype_of_word
+from verax.ir.text.tokens import CONSTANTS, Cursor, dtype_of_word
 
 type ProgramReader = Callable[[Cursor], Jaxpr]
 type Classes = Mapping[str, type]

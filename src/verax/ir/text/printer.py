@@ -20,7 +20,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.memos.memo import memoised
 from verax.ir.records import ReprMixin
 from verax.ir.scalars import scalar_text
-from verax.ir.text.words import bare, plain
+from verax.ir.text.tokens import bare, plain
 
 WIDTH = 80
 UNBREAKABLE = 1 << 40

@@ -1,6 +1,6 @@
 """`jax._src.checkify`: the exceptions, by the names that JAX has for them."""
 
-from verax.rules.programs.failures import (
+from verax.rules.programs.host import (
     BatchedError,
     DivisionByZeroError,
     FailedCheckError,

@@ -8,7 +8,7 @@ The registry is jaxlib's, which can be asked about a class, but not listed::
 from collections.abc import Callable
 from typing import Any
 
-from verax.api.trees.mismatch import first_difference
+from verax.api.trees.pytrees import first_difference
 from verax.backend.pytrees import is_node
 
 

@@ -31,9 +31,12 @@ from verax.ops.structure.create import iota
 from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
-from verax.rules.values.conversions import AbstractValueError, ConcretizationTypeError
+from verax.rules.values.conversions import (
+    AbstractValueError,
+    ConcretizationTypeError,
+    shown,
+)
 from verax.rules.values.sizes import as_size, surely_less
-from verax.rules.values.typed import shown
 
 type Pairs = tuple[tuple[Any, Any], ...]
 

@@ -35,7 +35,6 @@ from verax.ir.dtypes import (
 )
 from verax.ir.extended import NumpyDType
 from verax.ir.promotion import Typed, join, join_all
-from verax.numpy.arguments.constant_sharing import as_constant
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.shape import (
     BroadcastInDimParams,
@@ -43,13 +42,65 @@ from verax.ops.structure.shape import (
     broadcast_in_dim_p,
     reshape_p,
 )
+from verax.rules.rows.builder import Builder
 from verax.rules.values.array import Array
-from verax.rules.values.axes import kept
 from verax.rules.values.constants import aval_of, scalar_of
+from verax.rules.values.conversions import NotAnArray, shown as shown
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import ShapeError, as_axes, as_axis, as_sizes, is_index
+from verax.rules.values.sizes import (
+    ShapeError,
+    as_axes,
+    as_axis,
+    as_sizes,
+    is_index,
+    kept,
+)
 from verax.rules.values.state import STATE, asked_dtype, is_python
-from verax.rules.values.typed import NotAnArray, shown as shown
+
+# -----------------------------------------------------------------------------
+# One constant for one NumPy array, however often a trace converts it.
+#
+# A program knows array constants by identity, so an array that is copied or narrowed at
+# every use would become as many constants. A trace remembers what it made of which
+# array, and traces inside it ask the same memory::
+#
+#     as_constant(x, dtype)       # an array; under a trace the same one again
+
+
+def as_constant(x: np.ndarray | np.generic, dtype: DType) -> Array:
+    """A copy of `x` in `dtype`; under a trace, one for all uses of the array.
+
+    An array that has been written to since is copied again.
+    """
+    builder = STATE.interpreter
+    if not isinstance(builder, Builder):
+        return copied(x, dtype)
+    key = (id(x), dtype)
+    found = builder.converted.get(key)
+    if found is not None and unchanged(x, found[1]):
+        return found[1]
+    made = copied(x, dtype)
+    builder.converted[key] = (x, made)
+    return made
+
+
+def copied(x: np.ndarray | np.generic, dtype: DType) -> Array:
+    """A copy of `x` in `dtype`."""
+    wanted = numpy_dtype(dtype)
+    if x.dtype == wanted:
+        values = np.array(x, wanted, order="C")
+    else:
+        with np.errstate(all="ignore"):
+            values = np.array(x, wanted, order="C")
+    return fresh(values, ShapedArray(x.shape, dtype))
+
+
+def unchanged(x: np.ndarray | np.generic, made: Array) -> bool:
+    """Whether `made` still has the values of `x`, to the last bit."""
+    values = made.stored()
+    with np.errstate(all="ignore"):
+        return x.astype(values.dtype).tobytes() == values.tobytes()
+
 
 type Scalar = bool | int | float | complex
 type ArrayLike = Array | np.ndarray | np.generic | Scalar

@@ -20,8 +20,7 @@ from verax.numpy.arguments.arguments import (
     is_scalar,
     promote_numeric,
 )
-from verax.numpy.arguments.elementwise_call import unified
-from verax.numpy.arguments.host_ufuncs import Exactly, WhereFinite
+from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite, unified
 from verax.ops.elementwise.arith import abs, add, div, neg, rem, sign, sub
 from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import eq, gt, lt, ne

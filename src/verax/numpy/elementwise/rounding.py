@@ -29,7 +29,7 @@ from verax.numpy.arguments.arguments import (
     no_out,
     promote_inexact,
 )
-from verax.numpy.arguments.host_ufuncs import Exactly
+from verax.numpy.arguments.elementwise_call import Exactly
 from verax.numpy.elementwise.arithmetic import refuse_complex
 from verax.numpy.elementwise.division import floor_divide
 from verax.ops.elementwise.arith import abs_p, add, div, mul, sub

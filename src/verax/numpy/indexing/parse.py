@@ -22,10 +22,9 @@ from verax.numpy.creation.creation import as_values, leaves
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.conversions import AbstractValueError
+from verax.rules.values.conversions import AbstractValueError, shown
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import as_size
-from verax.rules.values.typed import shown
 
 # For functions that checkify traces.
 CHECK = LazyModule("verax.ops.calls.check")

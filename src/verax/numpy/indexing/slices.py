@@ -31,8 +31,8 @@ from verax.ops.indexing.dynamic_slice import (
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError
-from verax.rules.values.typed import shown
 
 
 def check_stride(struct: object, attribute: object, stride: int) -> None:

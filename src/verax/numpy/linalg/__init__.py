@@ -12,8 +12,7 @@ __getattr__, __dir__ = facade(
     __name__,
     {
         ".decompositions": "cholesky eig eigh eigvals eigvalsh qr svd svdvals",
-        ".diagonals": "diagonal trace",
-        ".matrix_products": "multi_dot",
+        ".matrix_products": "diagonal multi_dot trace",
         ".norms": "cond matrix_norm norm vector_norm",
         ".products": "matmul tensordot vecdot",
         ".solving": (

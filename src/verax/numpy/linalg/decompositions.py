@@ -10,10 +10,7 @@ names; the rest is a row of the table::
 from typing import NamedTuple
 
 from verax.backend.eager.composites import remembered
-from verax.numpy.arguments.arguments import (
-    ArrayLike,
-    inexact_arrays,
-)
+from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import abs as magnitude, neg
 from verax.ops.elementwise.compare import lt

@@ -1,4 +1,4 @@
-"""Floor 6: products made of others: outer, cross, Kronecker's, and of many matrices.
+"""Floor 6: products made of others, and the diagonals of matrices.
 
 One idea: what is a product of every element with every other is a broadcast, and a
 chain of matrices is multiplied in the order that costs least::
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
+from verax.ir.dtypes import DTypeLike
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -18,6 +19,7 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.numpy.elementwise.arithmetic import multiply, subtract
 from verax.numpy.linalg.products import Precision, matmul
+from verax.numpy.shaping import rearranging
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import expand_dims, moveaxis, ravel, reshape
 from verax.rules.values.array import Array
@@ -133,3 +135,31 @@ def best_order(sizes: Shape) -> dict[tuple[int, int], int]:
             )
             costs[i, j], cuts[i, j] = best
     return cuts
+
+
+# -----------------------------------------------------------------------------
+# The diagonals of matrices in the last two dimensions.
+#
+# `linalg` has stacks of matrices, so its diagonals are those of the last two
+# dimensions, where `numpy.diagonal` and `numpy.trace` take the first two by default::
+#
+#     linalg.diagonal(x, offset=1)    # of shape (..., n)
+#     linalg.trace(x)                 # of shape (...)
+
+
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """The diagonals of the matrices in the last two dimensions, `offset` to the right.
+
+    Raises:
+        ValueError: there are fewer than two dimensions.
+    """
+    return rearranging.diagonal(x, offset, -2, -1)
+
+
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """The sums of the diagonals of the matrices in the last two dimensions.
+
+    Raises:
+        ValueError: there are fewer than two dimensions.
+    """
+    return rearranging.trace(x, offset, -2, -1, dtype)

@@ -26,8 +26,7 @@ from verax.numpy.arguments.arguments import (
     default_float,
     default_integer,
 )
-from verax.numpy.creation.creation import Placement, made
-from verax.numpy.creation.filling import filled, typed_fill
+from verax.numpy.creation.creation import Placement, filled, made, typed_fill
 from verax.numpy.elementwise.arithmetic import power
 from verax.numpy.ranges.ranges import arange, linspace
 from verax.ops.elementwise.arith import add

@@ -39,8 +39,7 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     stretched,
 )
-from verax.numpy.creation.creation import Placement, made, place_of
-from verax.numpy.creation.filling import filled
+from verax.numpy.creation.creation import Placement, filled, made, place_of
 from verax.numpy.elementwise.arithmetic import power
 from verax.numpy.elementwise.transcendental import log10
 from verax.ops.base.xla_semantics import round_away

@@ -23,7 +23,7 @@ from verax.numpy.arguments.arguments import (
     no_out,
     spread,
 )
-from verax.numpy.creation.filling import filled
+from verax.numpy.creation.creation import filled
 from verax.numpy.reducing.reductions import widened
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq, ne

@@ -29,8 +29,7 @@ from verax.numpy.arguments.arguments import (
     promote_args,
     promote_inexact,
 )
-from verax.numpy.creation.creation import as_values
-from verax.numpy.creation.filling import filled
+from verax.numpy.creation.creation import as_values, filled
 from verax.numpy.elementwise.comparison import equal, logical_and, logical_or
 from verax.numpy.elementwise.float_parts import isfinite, isnan
 from verax.numpy.reducing.reductions import all

@@ -18,8 +18,7 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     promote_inexact,
 )
-from verax.numpy.creation.creation import asarray
-from verax.numpy.creation.filling import filled
+from verax.numpy.creation.creation import asarray, filled
 from verax.numpy.elementwise.arithmetic import subtract, true_divide
 from verax.numpy.indexing.getitem_and_at import at
 from verax.numpy.ranges.ranges import known, linspace
@@ -35,9 +34,8 @@ from verax.ops.reductions.reduce import reduce_max, reduce_min
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
-from verax.rules.values.axes import unsharded
-from verax.rules.values.sizes import as_size
-from verax.rules.values.typed import shown
+from verax.rules.values.conversions import shown
+from verax.rules.values.sizes import as_size, unsharded
 
 
 def bincount(

@@ -12,28 +12,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
-from verax.ir.dtypes import bool_, is_complex, is_inexact
+from verax.ir.dtypes import bool_, is_complex, is_inexact, is_integer
+from verax.lax.looping import while_loop
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     canonical_axis,
     constant_of,
     default_integer,
+    promote,
     promote_dtypes,
     stretched,
+    stretched_together,
     with_weak_type,
 )
-from verax.numpy.creation.filling import filled
-from verax.numpy.elementwise.comparison import equal, logical_not
+from verax.numpy.creation.creation import filled
+from verax.numpy.elementwise.arithmetic import abs, multiply
+from verax.numpy.elementwise.comparison import equal, logical_not, not_equal
+from verax.numpy.reducing.reductions import any
 from verax.numpy.searching.sorting import bisect
-from verax.ops.elementwise.arith import add, min as smaller, sub
-from verax.ops.elementwise.bits import (
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-)
+from verax.numpy.searching.where_nonzero import where
+from verax.ops.elementwise.arith import add, div, min as smaller, rem, sub
+from verax.ops.elementwise.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor
 from verax.ops.elementwise.compare import eq, le, lt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
@@ -448,3 +450,76 @@ def with_missing(
     sets = [convert(reduce_or(ne(part, part), (0,)), number.dtype) for part in (x, y)]
     groups = groups._replace(first=bitwise_or(groups.first, missing))
     return groups, select(missing, le(number, add(*sets)), keep)
+
+
+# -----------------------------------------------------------------------------
+# Greatest common divisors and least common multiples.
+#
+# Euclid's algorithm on all elements at once, until every remainder is 0::
+#
+#     gcd(12, x), lcm(x, y)
+
+
+def integers(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
+    """The absolute values, in one dtype and shape.
+
+    Raises:
+        TypeError: the operands are not integers.
+    """
+    pair = [as_array(name, x) for x in promote(name, x1, x2)]
+    if not is_integer(pair[0].dtype):
+        raise ValueError(f"{name} takes integers, not {pair[0].aval}")
+    x, y = stretched_together(name, [abs(x) for x in pair])
+    shape = x.shape or y.shape
+    return filled_to(x, shape), filled_to(y, shape)
+
+
+def filled_to(x: Array, shape: tuple[int, ...]) -> Array:
+    """`x` in a shape; weak only if that has no dimensions, as in JAX."""
+    if not shape:
+        return x
+    wide = x if x.shape == shape else broadcast_in_dim(x, shape, ())
+    return convert(wide, wide.dtype)
+
+
+@remembered
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The greatest common divisors of integers, by elements; gcd(x, 0) is |x|.
+
+    Raises:
+        TypeError: the operands are not integers.
+
+    >>> import verax.numpy as vnp
+    >>> int(vnp.gcd(12, -18))
+    6
+    """
+    return euclid(*integers("gcd", x1, x2))
+
+
+def euclid(x: Array, y: Array) -> Array:
+    """Pairs become (divisor, remainder) where there is a remainder."""
+
+    def unfinished(pair: Any) -> Array:
+        return any(not_equal(pair[1], 0))
+
+    def step(pair: Any) -> Any:
+        high, low = pair
+        done = equal(low, 0)
+        remainder = abs(rem(high, where(done, 1, low)))
+        return where(done, high, low), where(done, low, remainder)
+
+    found: Array = while_loop(unfinished, step, (x, y))[0]
+    return found
+
+
+@remembered
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The least common multiples of integers, by elements; 0 where one is 0.
+
+    Raises:
+        TypeError: the operands are not integers.
+    """
+    x, y = integers("lcm", x1, x2)
+    divisor = euclid(x, y)
+    divisor = where(equal(divisor, 0), 1, divisor)
+    return multiply(abs(x), div(abs(y), divisor))

@@ -32,7 +32,7 @@ from verax.numpy.arguments.arguments import (
     promote_dtypes,
     shown,
 )
-from verax.numpy.creation.filling import filled
+from verax.numpy.creation.creation import filled
 from verax.numpy.elementwise.comparison import bitwise_not
 from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.reducing.arg_and_cumulative import flat_or_along

@@ -42,8 +42,8 @@ from verax.ops.structure.joining import ConcatenateParams, concatenate_p
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError, as_size, one_or_more
-from verax.rules.values.typed import shown
 
 concatenate_params = memoised(ConcatenateParams)
 

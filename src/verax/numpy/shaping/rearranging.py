@@ -34,8 +34,7 @@ from verax.ops.structure.joining import rev
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
-from verax.rules.values.axes import kept
-from verax.rules.values.sizes import one_or_more
+from verax.rules.values.sizes import kept, one_or_more
 
 # ---------------------------------------------------------------------- reversals
 

@@ -41,8 +41,12 @@ from verax.ops.structure.shape import (
     transpose_p,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.axes import kept
-from verax.rules.values.conversions import AbstractValueError, integer_of
+from verax.rules.values.conversions import (
+    AbstractValueError,
+    NotAnArray,
+    integer_of,
+    shown,
+)
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import (
     AxisError,
@@ -50,9 +54,9 @@ from verax.rules.values.sizes import (
     ShapeError,
     as_size,
     is_index,
+    kept,
     one_or_more,
 )
-from verax.rules.values.typed import NotAnArray, shown
 
 type AxisLike = int | Sequence[int]
 

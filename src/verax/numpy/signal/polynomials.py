@@ -8,6 +8,7 @@ with columns of length one::
     polymul(p, q), polyder(p), polyint(p), polyfit(x, y, 2)
 """
 
+from collections.abc import Callable
 from math import factorial
 from typing import Any
 
@@ -30,6 +31,7 @@ from verax.numpy.arguments.arguments import (
     as_array,
     avals_of,
     broadcast_shapes_of,
+    default_float,
     inexact_array,
     inexact_arrays,
     promote,
@@ -37,7 +39,7 @@ from verax.numpy.arguments.arguments import (
     stretched,
     with_weak_type,
 )
-from verax.numpy.creation.filling import filled, zeros_like
+from verax.numpy.creation.creation import filled, zeros_like
 from verax.numpy.elementwise.arithmetic import (
     add,
     multiply,
@@ -49,6 +51,7 @@ from verax.numpy.elementwise.arithmetic import (
 )
 from verax.numpy.elementwise.comparison import equal, less
 from verax.numpy.elementwise.division import remainder
+from verax.numpy.elementwise.transcendental import i0
 from verax.numpy.linalg.decompositions import eigvals
 from verax.numpy.linalg.matrix_products import outer
 from verax.numpy.linalg.products import matmul
@@ -66,6 +69,7 @@ from verax.ops.structure.create import iota
 from verax.ops.structure.slicing import pad
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 
 EXACT = (float32, float64, complex64, complex128)
 """The dtypes in which NumPy computes as a program does, one operation after another."""
@@ -461,3 +465,62 @@ def spread(
         # One variance in a vector; none where the points lie on one polynomial.
         return multiply(base, reshape(variance, (1, variance.size)))
     return multiply(expand_dims(base, 2), reshape(variance, (1, 1, variance.size)))
+
+
+# -----------------------------------------------------------------------------
+# Window functions of a known size.
+#
+# A window depends on nothing but its size, so it is a constant, computed in
+# double precision; except that of Kaiser, which can be differentiated by its shape::
+#
+#     spectrum = fft.rfft(x * hanning(x.size))
+
+
+def window(name: str, function: Callable[[int], np.ndarray], size: int) -> Array:
+    """The window of `size` points as an array of the default float.
+
+    Raises:
+        ValueError: the size is negative.
+    """
+    count = int(size)
+    if count < 0:
+        raise ShapeError(f"{name}: the size must not be negative, but is {count}")
+    dtype = default_float()
+    return as_array(name, function(count).astype(dtype))
+
+
+def bartlett(M: int) -> Array:
+    """The triangle of `M` points that is 0 at both ends and 1 in the middle."""
+    return window("bartlett", np.bartlett, M)
+
+
+def blackman(M: int) -> Array:
+    """The window 0.42 - 0.5 cos(2 pi n / (M-1)) + 0.08 cos(4 pi n / (M-1))."""
+    return window("blackman", np.blackman, M)
+
+
+def hamming(M: int) -> Array:
+    """The window 0.54 - 0.46 cos(2 pi n / (M-1))."""
+    return window("hamming", np.hamming, M)
+
+
+def hanning(M: int) -> Array:
+    """The window 0.5 - 0.5 cos(2 pi n / (M-1))."""
+    return window("hanning", np.hanning, M)
+
+
+def kaiser(M: int, beta: ArrayLike) -> Array:
+    """The window I0(beta sqrt(1 - (2n / (M-1) - 1)²)) / I0(beta); see `i0`.
+
+    Raises:
+        ValueError: `beta` is not a scalar.
+    """
+    value = inexact_array("kaiser", beta)
+    if value.ndim:
+        raise ValueError(f"kaiser: beta must be a scalar, not {value.aval}")
+    line = window("kaiser", np.ones, M)
+    if line.size < 2:
+        return line
+    places = np.linspace(-1, 1, line.size)
+    arc = np.sqrt(1 - places**2).astype(numpy_dtype(value.dtype))
+    return true_divide(i0(multiply(value, arc)), i0(value))

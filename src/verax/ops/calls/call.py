@@ -20,7 +20,7 @@ from verax.rules.programs.calling import Rebind, pull, push, spread_batch
 from verax.rules.rows.bodies import thread_call
 from verax.rules.rows.builder import Builder, rebuilt
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.masks import Mask, chosen, knowns, merged, unknowns
+from verax.rules.rows.infer import Mask, chosen, knowns, merged, unknowns
 from verax.rules.rows.row import (
     Engine,
     Known,

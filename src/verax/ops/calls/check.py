@@ -22,17 +22,17 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import dropping
 from verax.ops.elementwise.compare import ne
 from verax.ops.structure.shape import at_front, reshape
-from verax.rules.programs.failures import (
+from verax.rules.programs.host import (
     INDEX,
     PASSED,
     Bounds,
+    CallbackError,
     JaxException,
     OOBError,
     Site,
     failure_of,
     kinds_of,
 )
-from verax.rules.programs.host import CallbackError
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Tangent
 from verax.rules.rows.type_shardings import whole_results

@@ -23,11 +23,10 @@ from verax.ir.walk import read
 from verax.ops.calls.call import NamedCall, call_row, inline
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.arith import mul
-from verax.rules.families.annotations import annotation
-from verax.rules.families.elementwise import SHAPES
+from verax.rules.families.elementwise import SHAPES, annotation
 from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.emitter import Emitter, Operand, apart
-from verax.rules.rows.masks import chosen, knowns, live, merged, unknowns
+from verax.rules.rows.infer import chosen, knowns, live, merged, unknowns
 from verax.rules.rows.row import (
     Engine,
     Known,

@@ -18,7 +18,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr, Params, equation
 from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p
 from verax.ops.calls.checkpoint import drawn_avals
-from verax.rules.families.annotations import annotation
+from verax.rules.families.elementwise import annotation
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Rows, Sample
 from verax.rules.values.array import Array

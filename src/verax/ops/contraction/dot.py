@@ -18,14 +18,21 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    bfloat16,
+    bool_,
+    complex64,
+    float16,
     float32,
     float64,
+    int8,
     int32,
     is_bool,
     is_complex,
     is_float,
+    is_integer,
     numpy_dtype,
     real_dtype,
+    uint8,
 )
 from verax.ir.jaxpr import Params
 from verax.ir.limits import finfo, iinfo
@@ -40,18 +47,12 @@ from verax.ir.meshes import (
     terms_of,
 )
 from verax.ir.records import ReprMixin
-from verax.ops.contraction.dot_chains import LONG_CHAIN, product
-from verax.ops.contraction.dot_samples import (
-    Numbers,
-    draw_dtypes,
-    draw_numbers,
-    draw_precision,
-)
 from verax.ops.contraction.precision import (
     Algorithm,
     DotAlgorithm,
     DotAlgorithmPreset,
     DotPrecision,
+    Precision,
     algorithm_attribute,
     mlir_name,
     precision_attribute,
@@ -60,6 +61,7 @@ from verax.ops.contraction.precision import (
 )
 from verax.ops.structure.reshard import call_sharded, retyped
 from verax.rules.families.bilinear import bilinear
+from verax.rules.families.chained_sums import total
 from verax.rules.families.subbyte import SMALL, in_bytes, whole_bytes
 from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import contraction
@@ -68,13 +70,120 @@ from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Sample
 from verax.rules.rows.traits import Avals, Traits, Work
 from verax.rules.rows.type_shardings import common_mesh, connected, is_open
 from verax.rules.values.array import Array
-from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import ShardingTypeError
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import AxisError, ShapeError, as_axes
+from verax.rules.values.shape_samples import draw_sizes
+from verax.rules.values.sizes import AxisError, ShapeError, as_axes, beside
 from verax.rules.values.state import asked_dtype
-from verax.rules.values.typed import ShardingTypeError
+
+# -----------------------------------------------------------------------------
+# Products with vectors whose contracted dimension is long, in NumPy.
+#
+# BLAS adds such products one after another, so they are made in blocks, whose
+# sums are added in short chains::
+#
+#     product(np.ones((1, 2**25), np.float32), np.ones((2**25, 1), np.float32))
+
+
+# Within a block BLAS adds one after another, or in a few lanes.
+BLOCK = 1024
+LONG_CHAIN = (2 * BLOCK,)
+
+
+def product(x: NDArray, y: NDArray) -> NDArray:
+    """`np.matmul` of stacked matrices, in blocks if one is a row or a column."""
+    n = x.shape[-1]
+    vectors = min(x.shape[-2], y.shape[-1]) == 1
+    if (n,) < LONG_CHAIN or not vectors or x.dtype.kind not in "fc":
+        return np.asarray(np.matmul(x, y))
+    lead, count = x.ndim - 2, n // BLOCK
+    end = count * BLOCK
+    rows = x[..., :end].reshape((*x.shape[:-1], count, BLOCK))
+    columns = y[..., :end, :].reshape((*y.shape[:-2], count, BLOCK, y.shape[-1]))
+    parts = np.matmul(np.moveaxis(rows, -2, lead), columns)
+    found = total(parts, (lead,))
+    if end < n:
+        found = found + np.matmul(x[..., end:], y[..., end:, :])
+    return found
+
+
+# -----------------------------------------------------------------------------
+# Contractions from which tests draw: their dimensions, their types.
+#
+# A dimension of an operand is batch, contracted or free, each has a size of its
+# own, and the types are all that go together::
+#
+#     draw_numbers(Random(0))    # dimension numbers, and the shapes of both operands
+
+
+type Pair = tuple[Shape, Shape]
+type Numbers = tuple[Pair, Pair]
+"""Contracted and batch dimensions, each of the left and of the right."""
+MIXED: Sequence[tuple[DType, DType]] = (
+    (float32, bfloat16),
+    (float16, float32),
+    (int8, int32),
+    (complex64, float32),
+    (uint8, float32),
+    (bool_, int32),
+)
+ALGORITHMS: Sequence[Algorithm] = (
+    DotAlgorithm(float32, float32, float32),
+    DotAlgorithmPreset.ANY_F8_ANY_F8_F32,
+    DotAlgorithmPreset.F16_F16_F32,
+    DotAlgorithmPreset.BF16_BF16_F32,
+    DotAlgorithmPreset.F32_F32_F32,
+    DotAlgorithmPreset.TF32_TF32_F32,
+    DotAlgorithmPreset.BF16_BF16_F32_X3,
+    DotAlgorithmPreset.F64_F64_F64,
+)
+"""Those whose sums have more digits than what is summed, or as many."""
+
+
+def draw_numbers(random: Random) -> tuple[Numbers, tuple[Shape, Shape]]:
+    """Up to two dimensions of each of the four sorts, in random order."""
+    sizes = draw_sizes(random, 8, (1, 2, 3, 4, 1, 2, 3, 5))
+    batch, contracted, *free = (
+        [sizes.pop() for _ in range(random.choice((0, 1, 1, 2)))] for _ in range(4)
+    )
+    places, shapes = [], []
+    for own in free:
+        pool = [*batch, *contracted, *own]
+        order = random.sample(range(len(pool)), len(pool))
+        shapes.append(tuple(pool[order.index(i)] for i in range(len(pool))))
+        places.append(order)
+    b, c = len(batch), len(batch) + len(contracted)
+    (left, right) = places
+    numbers = (
+        (tuple(left[b:c]), tuple(right[b:c])),
+        (tuple(left[:b]), tuple(right[:b])),
+    )
+    return numbers, (shapes[0], shapes[1])
+
+
+def draw_dtypes(random: Random) -> tuple[DType, DType]:
+    """Twice the same, mostly."""
+    if random.random() < 0.15:
+        x, y = random.choice(MIXED)
+        return random.choice(((x, y), (y, x)))
+    dtype = random.choice(ANYTHING.samples())
+    return dtype, dtype
+
+
+def draw_precision(
+    random: Random, x: DType, y: DType
+) -> tuple[DotPrecision, DType | None]:
+    """How exactly to multiply, and in what to sum up, where there is a choice."""
+    pair = Precision.HIGHEST, Precision.DEFAULT
+    precision = pair if random.random() < 0.2 else None
+    if x != y or is_bool(x) or not (is_float(x) or is_integer(x)):
+        return precision, None
+    if is_float(x) and x.itemsize <= 4 and random.random() < 0.25:
+        return random.choice(ALGORITHMS), None
+    small = x.itemsize < 4 and random.random() < 0.5
+    return precision, (float32 if is_float(x) else int32) if small else None
 
 
 @frozen(eq=False, repr=False)

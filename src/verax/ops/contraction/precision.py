@@ -22,8 +22,8 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.records import ReprMixin
+from verax.rules.values.conversions import shown
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import shown
 
 
 @unique

@@ -13,7 +13,7 @@ from verax.ops.control.scan import row_type, scan_p
 from verax.ops.control.scan_params import ScanParams
 from verax.ops.structure.shape import move_axis
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import merged, others
+from verax.rules.rows.infer import merged, others
 from verax.rules.rows.row import Axis
 from verax.rules.values.array import Array
 

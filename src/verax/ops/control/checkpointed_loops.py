@@ -26,7 +26,7 @@ from verax.ops.structure.shape import reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.programs.calling import pull
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import chosen, knowns, merged, unknowns
+from verax.rules.rows.infer import chosen, knowns, merged, unknowns
 from verax.rules.rows.row import Engine, Known, Row, Rows, Split, Tangent
 from verax.rules.values.array import Array
 

@@ -36,18 +36,16 @@ from verax.ops.calls.subjaxprs import (
     with_inputs,
 )
 from verax.ops.control.batch_sequentially import one_by_one
-from verax.ops.control.cond_lowering import (
-    evaluate_cond,
-    evaluate_lanes,
-    lower_cond,
-    lower_lanes,
-)
 from verax.ops.control.cond_params import (
     CondLanesParams,
     CondParams,
     PlatformIndexParams,
     choice_for,
     cond_typing,
+    evaluate_cond,
+    evaluate_lanes,
+    lower_cond,
+    lower_lanes,
     mapped_operands,
 )
 from verax.ops.control.cond_residuals import Slots
@@ -63,7 +61,7 @@ from verax.rules.rows.bodies import (
     types_of,
 )
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import (
+from verax.rules.rows.infer import (
     Mask,
     arrays_of,
     chosen,
@@ -93,7 +91,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.traits import Traits, Work, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.typed import ShardingTypeError
+from verax.rules.values.conversions import ShardingTypeError
 
 
 def bind_like(

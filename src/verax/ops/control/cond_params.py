@@ -1,4 +1,4 @@
-"""Floor 2: what a `cond` knows, and its type.
+"""Floor 2: the params of a `cond`, its type, and its text in StableHLO.
 
 One idea: a choice for each batch element holds the branches of one batch element, so
 that its rules are those of a single choice; only sizes and which operands differ are
@@ -8,18 +8,34 @@ kept beside::
 """
 
 from collections.abc import Sequence
+from math import prod
 
+import numpy as np
 from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import int32
-from verax.ir.effects import Effect
+from verax.ir.dtypes import int32, stored_dtype
+from verax.ir.effects import Effect, is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.meshes import explicit_on, terms_of
 from verax.ir.records import QUIET
-from verax.ops.calls.subjaxprs import same_types
-from verax.rules.rows.masks import Mask
-from verax.rules.rows.row import MissingRule
+from verax.ir.walk import walk
+from verax.ops.calls.subjaxprs import Batcher, forced_batch, same_types, stored_shape
+from verax.ops.control.while_params import WhileParams
+from verax.ops.elementwise.bits import bitwise_or
+from verax.ops.elementwise.compare import eq, ge, lt
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select
+from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
+from verax.ops.reductions.argminmax import argmax
+from verax.ops.reductions.reduce import reduce_max
+from verax.ops.structure.create import zeros
+from verax.ops.structure.shape import broadcast_in_dim, reshape
+from verax.rules.rows.builder import program
+from verax.rules.rows.emitter import Emitter, Operand, Region, compared
+from verax.rules.rows.infer import Mask
+from verax.rules.rows.row import Engine, MissingRule, NDArray
+from verax.rules.values.array import Array
 
 type Platforms = tuple[tuple[str, ...] | None, ...]
 """For each of some choices its platforms; None for all that are not named."""
@@ -138,3 +154,156 @@ def over_lanes(index: ShapedArray, aval: ShapedArray) -> ShapedArray:
     )
     terms = terms_of(aval.explicit)
     return found.with_explicit(explicit_on(known.mesh, (*front, *back), terms))
+
+
+# -----------------------------------------------------------------------------
+# `cond` computed: by the reference interpreter, and compiled.
+#
+# One index runs one branch; an index for each batch element runs all of them
+# over all batch elements, and each batch element keeps the results of its own. Loops in
+# a branch end when they have ended for the elements that take it::
+#
+#     %c = "stablehlo.case"(%index) ({ ... }, { ... })
+
+
+def branch_of(p: CondParams, index: NDArray) -> Jaxpr:
+    """The branch that an index means: outside of the range, the last, as in XLA."""
+    if p.platforms is not None:
+        return p.branches[choice_for(p.platforms, "cpu")]  # where NumPy runs
+    i = int(index)
+    return p.branches[i if 0 <= i < len(p.branches) else -1]
+
+
+def evaluate_cond(
+    engine: Engine, p: CondParams, xs: Sequence[NDArray]
+) -> Sequence[NDArray]:
+    return engine.evaluate(branch_of(p, xs[0]), xs[1:])
+
+
+def evaluate_lanes(
+    engine: Engine, p: CondLanesParams, xs: Sequence[NDArray]
+) -> Sequence[NDArray]:
+    index, *operands = xs
+    outs = [
+        np.zeros((*p.lanes, *stored_shape(a)), stored_dtype(a.dtype))
+        for a in p.out_avals
+    ]
+    for lane in np.ndindex(*p.lanes):
+        args = [
+            np.asarray(x[lane]) if flag else x
+            for x, flag in zip(operands, p.mapped, strict=True)
+        ]
+        found = engine.evaluate(branch_of(p, index[lane]), args)
+        for out, value in zip(outs, found, strict=True):
+            out[lane] = value
+    return outs
+
+
+def lower_cond(
+    e: Emitter, p: CondParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    index, *operands = xs
+    if p.platforms is not None:
+        return e.inline(p.branches[choice_for(p.platforms, e.platform)], operands)
+    if len(p.branches) == 1:
+        return e.inline(p.branches[0], operands)
+
+    def region(branch: Jaxpr) -> tuple[tuple[ShapedArray, ...], Region]:
+        return (), lambda _: e.inline(branch, operands)
+
+    regions = [region(b) for b in p.branches]
+    op = e.threaded if is_ordered(p.effects) else e.op
+    return op("stablehlo.case", (index,), outs, regions)
+
+
+def widened(batcher: Batcher, p: CondLanesParams, branch: Jaxpr) -> Jaxpr:
+    """A branch over all batch elements."""
+    axes = tuple([0 if flag else None for flag in p.mapped])
+    wanted = (True,) * len(branch.outvars)
+    for size in reversed(p.lanes):
+        branch = forced_batch(batcher, branch, size, axes, wanted)
+    return branch
+
+
+def lower_lanes(
+    e: Emitter, p: CondLanesParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """All branches, the results of which are chosen element by element."""
+    if 0 in p.lanes:
+        return e.inline(program([], lambda: [zeros(aval) for aval in outs]), ())
+    index, *operands = xs
+    *rest, last = [
+        branch_of_takers(e, p, i, xs, outs)
+        if has_while(branch)
+        else e.inline(widened(e, p, branch), operands)
+        for i, branch in enumerate(p.branches)
+    ]
+    found = list(last)
+    for i, branch in enumerate(rest):
+        here = compared(e, index, "EQ", e.constant(i, index.aval))
+        for k, aval in enumerate(outs):
+            if branch[k] is found[k]:
+                continue
+            shape = stored_shape(aval)
+            which = e.broadcast(here, shape, tuple(range(len(p.lanes))))
+            (found[k],) = e.op(
+                "stablehlo.select", (which, branch[k], found[k]), (aval,)
+            )
+    return found
+
+
+def has_while(branch: Jaxpr) -> bool:
+    """Whether it depends on values how long the branch runs, and if it ends at all."""
+    return any(isinstance(eqn.params, WhileParams) for _, eqn in walk(branch))
+
+
+def branch_of_takers(
+    e: Emitter,
+    p: CondLanesParams,
+    number: int,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """A branch whose loops need not end for the elements that do not take it.
+
+    Those elements run it on the operands of one that does, and it is skipped where no
+    element takes it.
+    """
+    avals = [x.aval for x in xs]
+    stand_in = program(avals, lambda *ys: operands_of_takers(p, number, *ys))
+    taken, *operands = e.inline(stand_in, xs)
+    nothing = program([], lambda: [zeros(aval) for aval in outs])
+    branch = widened(e, p, p.branches[number])
+    regions: list[tuple[tuple[ShapedArray, ...], Region]] = [
+        ((), lambda _: e.inline(nothing, ())),
+        ((), lambda _: e.inline(branch, operands)),
+    ]
+    return e.op("stablehlo.case", (taken,), outs, regions)
+
+
+def operands_of_takers(
+    p: CondLanesParams, number: int, index: Array, *operands: Array
+) -> list[Array]:
+    """1 if an element takes the branch, else 0; and its operands for those that do not.
+
+    As in `branch_of`, the last branch is also taken by indices out of range.
+    """
+    last, rank = len(p.branches) - 1, len(p.lanes)
+    if number < last:
+        here = eq(index, number)
+    else:
+        here = bitwise_or(lt(index, 0), ge(index, last))
+    count = prod(p.lanes)
+    flat = convert(reshape(here, (count,)), int32)
+    first = argmax(flat, 0, int32)
+    results = [reduce_max(flat, (0,))]
+    for x, flag in zip(operands, p.mapped, strict=True):
+        if not flag:
+            results.append(x)
+            continue
+        rows = reshape(x, (count, *x.shape[rank:]))
+        taker = dynamic_index_in_dim(rows, first, 0, keepdims=False)
+        which = broadcast_in_dim(here, x.shape, tuple(range(rank)))
+        other = broadcast_in_dim(taker, x.shape, tuple(range(rank, x.ndim)))
+        results.append(select(which, x, other))
+    return results

@@ -30,8 +30,13 @@ from verax.ops.calls.subjaxprs import (
     with_state_carried,
 )
 from verax.ops.control.loop_row import LoopSplit, LoopTranspose, loop_row
-from verax.ops.control.scan_lowering import lower_scan
-from verax.ops.control.scan_params import ScanParams, cut, in_order, in_turns
+from verax.ops.control.scan_params import (
+    ScanParams,
+    cut,
+    in_order,
+    in_turns,
+    lower_scan,
+)
 from verax.ops.control.scan_partial_eval import Bind, split_scan
 from verax.ops.control.scan_transpose import transpose_scan
 from verax.ops.structure.shape import at_front, move_axis
@@ -45,7 +50,7 @@ from verax.rules.rows.bodies import (
     types_of,
 )
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import (
+from verax.rules.rows.infer import (
     Mask,
     arrays_of,
     chosen,
@@ -56,7 +61,7 @@ from verax.rules.rows.masks import (
 )
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Tangent
 from verax.rules.values.array import Array
-from verax.rules.values.typed import ShardingTypeError
+from verax.rules.values.conversions import ShardingTypeError
 
 
 def row_type(x: ShapedArray) -> ShapedArray:

@@ -17,7 +17,7 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.subjaxprs import Halves, forced_split, inlined, positions
 from verax.ops.control.scan_params import ScanParams, cut
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import (
+from verax.rules.rows.infer import (
     Mask,
     chosen,
     fixpoint,

@@ -19,7 +19,7 @@ from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.scan_params import ScanParams, cut
 from verax.ops.control.scan_partial_eval import Bind, carried, in_parts
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import (
+from verax.rules.rows.infer import (
     Mask,
     arrays_of,
     chosen,

@@ -55,7 +55,7 @@ from verax.rules.rows.bodies import (
     types_of,
 )
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import (
+from verax.rules.rows.infer import (
     Mask,
     arrays_of,
     chosen,

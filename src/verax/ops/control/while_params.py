@@ -19,7 +19,7 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import QUIET
 from verax.ops.calls.subjaxprs import same_types
 from verax.rules.rows.emitter import Emitter, Operand, apart
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine, NDArray
 
 

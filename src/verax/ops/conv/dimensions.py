@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verax.ir.avals import Shape
+from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError
-from verax.rules.values.typed import shown
 
 
 class ConvDimensionNumbers(NamedTuple):

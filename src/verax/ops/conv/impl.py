@@ -20,7 +20,7 @@ from verax.ops.contraction.dot import rank_of, working_dtype
 from verax.ops.contraction.precision import DotPrecision, precision_attribute
 from verax.ops.conv.dimensions import ConvDimensionNumbers
 from verax.ops.structure.shape import inverse
-from verax.ops.windows.geometry import (
+from verax.ops.windows.params import (
     Geometry,
     Pads,
     pads_text,

@@ -29,7 +29,7 @@ from verax.ops.conv.impl import (
 from verax.ops.structure.create import zeros
 from verax.ops.structure.joining import rev
 from verax.ops.structure.shape import move_axis, reshape
-from verax.ops.windows.geometry import adjoint_padding, dilated
+from verax.ops.windows.params import adjoint_padding, dilated
 from verax.rules.families.bilinear import jvp_bilinear, transpose_bilinear
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.row import Axis, Engine, Row, Rows

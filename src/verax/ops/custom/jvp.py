@@ -30,7 +30,7 @@ from verax.ops.elementwise.trig import cos, sin
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.programs.batched import batch_to, on_inputs, result_axes, with_outputs
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import Mask, chosen, filled, live, nonzeros
+from verax.rules.rows.infer import Mask, chosen, filled, live, nonzeros
 from verax.rules.rows.row import Axis, Engine, Sample, Tangent
 from verax.rules.values.array import Array
 

@@ -23,7 +23,7 @@ from verax.ops.elementwise.trig import sin
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.programs.batched import batch_to, or_summed, somewhere
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import dense, for_unknowns, nonzeros
+from verax.rules.rows.infer import dense, for_unknowns, nonzeros
 from verax.rules.rows.row import Axis, Engine, Known, Sample, Tangent, Zero
 from verax.rules.values.array import Array
 

@@ -20,7 +20,7 @@ from verax.ops.calls.subjaxprs import batched_results, forced_batch, inlined, sa
 from verax.ops.elementwise.arith import neg, sub
 from verax.ops.structure.shape import at_front
 from verax.rules.rows.builder import program
-from verax.rules.rows.masks import (
+from verax.rules.rows.infer import (
     Mask,
     arrays_of,
     filled,

@@ -36,7 +36,7 @@ from verax.rules.programs.batched import (
     result_axes,
     with_outputs,
 )
-from verax.rules.rows.masks import (
+from verax.rules.rows.infer import (
     Mask,
     arrays_of,
     chosen,

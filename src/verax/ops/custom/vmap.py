@@ -21,7 +21,7 @@ from verax.ops.custom.base import called, custom_row
 from verax.rules.programs.batched import with_batch_axis, with_outputs
 from verax.rules.programs.calling import push
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.masks import Mask, chosen, knowns, nonzeros, unknowns
+from verax.rules.rows.infer import Mask, chosen, knowns, nonzeros, unknowns
 from verax.rules.rows.row import Axis, Engine, Known, Split, Tangent
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting

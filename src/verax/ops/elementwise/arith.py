@@ -41,6 +41,7 @@ from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Domain, Rows, Tangent, Zero
 from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import shown
 from verax.rules.values.kinds import (
     ANYTHING,
     COMPLEX,
@@ -51,7 +52,6 @@ from verax.rules.values.kinds import (
     SIGNED,
 )
 from verax.rules.values.operands import alike
-from verax.rules.values.typed import shown
 
 DIVISORS = (Domain(), Domain(special=(0.0, -1.0, 1.0)))
 

@@ -55,12 +55,12 @@ from verax.rules.rows.row import (
 from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import shown
 from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
 from verax.rules.values.shape_samples import draw_shape, draw_size
 from verax.rules.values.sizes import as_axis, as_integers, as_sizes, surely_less
-from verax.rules.values.typed import shown
 
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")

@@ -46,15 +46,15 @@ from verax.ops.indexing.scatter_impl import (
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import move_axis
 from verax.rules.rows.eager_costs import huge
-from verax.rules.rows.masks import dense
+from verax.rules.rows.infer import dense
 from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Rows, Tangent, Zero
 from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import ShardingTypeError, shown
 from verax.rules.values.kinds import ANYTHING, NUMBER
 from verax.rules.values.sizes import as_sizes
-from verax.rules.values.typed import ShardingTypeError, shown
 
 type Mode = str | GatherScatterMode | None
 

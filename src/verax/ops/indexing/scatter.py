@@ -28,7 +28,7 @@ from verax.ops.indexing.scatter_impl import (
 )
 from verax.ops.structure.create import full, iota, ones, zeros
 from verax.ops.structure.shape import broadcast_in_dim, reshape
-from verax.rules.rows.masks import dense, sum_of
+from verax.rules.rows.infer import dense, sum_of
 from verax.rules.rows.row import (
     Engine,
     JvpRule,

@@ -55,9 +55,9 @@ from verax.rules.rows.row import (
 from verax.rules.rows.traits import NO_TRAITS, Traits, Work, each_update
 from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import ShardingTypeError
 from verax.rules.values.kinds import Kind
 from verax.rules.values.sizes import surely_less
-from verax.rules.values.typed import ShardingTypeError
 
 # The updates of an element, on average, from which on they are combined in double.
 MANY = 1024

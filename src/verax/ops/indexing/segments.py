@@ -31,10 +31,7 @@ from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.families.reducer import highest, lowest
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.conversions import (
-    AbstractValueError,
-    ConcretizationTypeError,
-)
+from verax.rules.values.conversions import AbstractValueError, ConcretizationTypeError
 from verax.rules.values.sizes import as_size, surely_less
 
 COMMON: Final = """

@@ -10,7 +10,7 @@ from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers
 from verax.ops.structure.shape import expand_dims
 from verax.rules.values.array import Array
-from verax.rules.values.axes import kept
+from verax.rules.values.sizes import kept
 
 
 def take_along(x: Array, places: Array, axis: int) -> Array:

@@ -29,7 +29,7 @@ from verax.ir.meshes import Splits
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.complex import complex_p, imag_p, real_p
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p
-from verax.ops.random import rbg, threefry
+from verax.ops.random import rng_bit_generator as rbg, threefry
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.ops.structure.slicing import slice_in_dim
@@ -41,8 +41,8 @@ from verax.rules.rows.row import Axis, NDArray, Row, Sample, TypeRule
 from verax.rules.rows.traits import NO_TRAITS, Traits
 from verax.rules.rows.type_shardings import connected, stacked_along
 from verax.rules.values.array import Array
-from verax.rules.values.axes import without
 from verax.rules.values.memo import pure
+from verax.rules.values.sizes import without
 
 # Shapes of the words of a key that are dimensions of their own already.
 WHOLE = ((2,), (4,))

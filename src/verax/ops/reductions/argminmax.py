@@ -35,11 +35,17 @@ from verax.rules.rows.row import NDArray, Row, Rows, Sample
 from verax.rules.rows.traits import Traits, each_operand
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
-from verax.rules.values.axes import beside, kept, without
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ORDERED
 from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import AxisError, as_axis, surely_less
+from verax.rules.values.sizes import (
+    AxisError,
+    as_axis,
+    beside,
+    kept,
+    surely_less,
+    without,
+)
 from verax.rules.values.state import asked_dtype
 
 

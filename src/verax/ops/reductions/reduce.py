@@ -38,11 +38,10 @@ from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Engine, JvpRule, Known, LowerRule, Row, Tangent, Zero
 from verax.rules.rows.traits import Traits, Work
 from verax.rules.values.array import Array
-from verax.rules.values.axes import kept
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, BITS, FLOAT, NUMBER
 from verax.rules.values.lazy import LazyFunction
-from verax.rules.values.sizes import as_axes
+from verax.rules.values.sizes import as_axes, kept
 
 call_sharded: Callable[..., Array] = LazyFunction(
     "verax.ops.structure.reshard", "call_sharded"

@@ -16,19 +16,14 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import (
-    float64,
-    int32,
-    is_complex,
-    is_float,
-    numpy_dtype,
-)
+from verax.ir.dtypes import float64, int32, is_complex, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ir.limits import iinfo
 from verax.ops.base.xla_semantics import total_order_key
 from verax.ops.indexing.take_along import take_along
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import batched_alike, move_axis
+from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.families.reducer import EXTREMES, wide
 from verax.rules.families.sorting import lower_sort, one
@@ -49,11 +44,16 @@ from verax.rules.rows.row import (
 from verax.rules.rows.traits import Traits, Work
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
-from verax.rules.values.axes import beside
 from verax.rules.values.constants import aval_of
 from verax.rules.values.kinds import ANYTHING, ORDERED
 from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import AxisError, as_axis, as_integers, surely_less
+from verax.rules.values.sizes import (
+    AxisError,
+    as_axis,
+    as_integers,
+    beside,
+    surely_less,
+)
 
 
 @frozen(eq=False, repr=False)
@@ -376,3 +376,72 @@ def top_k(
 
 
 ROWS: Rows = (sort_p, top_k_p)
+
+
+# -----------------------------------------------------------------------------
+# The operations that JAX lets hardware approximate, computed exactly.
+#
+# An exact answer has a recall of 1, which every `recall_target` allows::
+#
+#     approx_max_k(scores, 10)      # top_k(scores, 10)
+
+
+def check_recall(name: str, recall_target: float) -> None:
+    """Raise ValueError unless the part of right answers is one that can be asked."""
+    if not 0 < recall_target <= 1:
+        raise ValueError(
+            f"{name}: recall_target must be above 0 and at most 1, not {recall_target}"
+        )
+
+
+def approx_max_k(
+    operand: object,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """The `k` largest elements along a dimension, and their places; exactly.
+
+    The last two arguments concern partitioned and approximate results only.
+
+    Raises:
+        ValueError: there are fewer than `k` elements, or no such dimension.
+        TypeError: `operand` is complex.
+
+    >>> import verax, numpy as np
+    >>> approx_max_k(np.array([1.0, 3.0, 2.0]), 2)[0]
+    Array([3., 2.], dtype=float32)
+    """
+    check_recall("approx_max_k", recall_target)
+    return top_k(operand, k, axis=reduction_dimension)
+
+
+def approx_min_k(
+    operand: object,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """The `k` smallest elements along a dimension, and their places; exactly.
+
+    NaN does not count as small. Arguments and errors are those of `approx_max_k`.
+
+    >>> import verax, numpy as np
+    >>> approx_min_k(np.array([1.0, 3.0, 2.0]), 2)[1]
+    Array([0, 2], dtype=int32)
+    """
+    check_recall("approx_min_k", recall_target)
+    aval = aval_of(operand)
+    axis = as_axis("approx_min_k", reduction_dimension, aval.ndim)
+    if not 0 <= k <= aval.shape[axis]:
+        raise ValueError(
+            f"approx_min_k: k must be between 0 and the {aval.shape[axis]} elements "
+            f"of {aval}, not {k}"
+        )
+    places = broadcasted_iota(int32, aval.shape, axis)
+    values, order = sort_key_val(operand, places, axis)
+    return [slice_in_dim(x, 0, k, 1, axis) for x in (values, order)]

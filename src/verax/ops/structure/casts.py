@@ -45,7 +45,7 @@ from verax.rules.rows.row import (
 from verax.rules.rows.type_shardings import common_mesh, is_uneven
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.typed import ShardingTypeError
+from verax.rules.values.conversions import ShardingTypeError
 
 type State = Literal["varying", "unreduced", "reduced", "invarying"]
 """How what devices hold along an axis makes the value."""

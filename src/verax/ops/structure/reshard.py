@@ -48,8 +48,8 @@ from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.rows.type_shardings import mesh_text
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import ShardingTypeError
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import ShardingTypeError
 
 
 @frozen(cache_hash=True, repr=False)

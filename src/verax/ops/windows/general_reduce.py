@@ -38,7 +38,7 @@ from verax.ops.structure.shape import (
 from verax.ops.structure.slicing import index_in_dim, slice_in_dim
 from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand, i64s
-from verax.rules.rows.masks import dense, filled, nonzeros
+from verax.rules.rows.infer import dense, filled, nonzeros
 from verax.rules.rows.row import (
     Axis,
     Domain,
@@ -53,8 +53,8 @@ from verax.rules.rows.row import (
 from verax.rules.rows.traits import Traits, each_operand
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
-from verax.rules.values.axes import beside, kept, without
 from verax.rules.values.shape_samples import draw_shape
+from verax.rules.values.sizes import beside, kept, without
 
 type Arrays = Sequence[Array]
 type Apply = Callable[[Arrays, Arrays], Arrays]

@@ -37,17 +37,15 @@ from verax.ops.windows.general_reduce import (
     fold_tree,
     jvp_by_rows,
 )
-from verax.ops.windows.geometry import (
-    adjoint_padding,
-    window_counts,
-    windows_of,
-)
 from verax.ops.windows.params import (
     WindowParams,
+    adjoint_padding,
     check_windows,
     draw_window_params,
     lower_windows,
+    window_counts,
     window_rows,
+    windows_of,
 )
 from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
 from verax.rules.families.reducer import Scalar, highest, lowest, wide

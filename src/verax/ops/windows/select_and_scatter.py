@@ -24,8 +24,14 @@ from verax.ops.indexing.geometry import ScatterDimensionNumbers
 from verax.ops.indexing.scatter import scatter_add
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, reshape
-from verax.ops.windows.geometry import Pads, as_pads, windows_of
-from verax.ops.windows.params import WindowParams, check_windows, draw_window_params
+from verax.ops.windows.params import (
+    Pads,
+    WindowParams,
+    as_pads,
+    check_windows,
+    draw_window_params,
+    windows_of,
+)
 from verax.ops.windows.reduce_window import read_flat, winners
 from verax.rules.families.linear import linear
 from verax.rules.families.reducer import wide

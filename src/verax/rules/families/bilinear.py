@@ -31,7 +31,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.traits import NO_TRAITS, Traits
 from verax.rules.values.array import Array
-from verax.rules.values.typed import NotLinear
+from verax.rules.values.conversions import NotLinear
 
 type Back[P] = Callable[[Engine, P, Array, ShapedArray, Array], Array]
 

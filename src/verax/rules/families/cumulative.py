@@ -41,10 +41,9 @@ from verax.rules.rows.row import (
 from verax.rules.rows.traits import Traits, Work, each_operand
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
-from verax.rules.values.axes import beside
 from verax.rules.values.kinds import Kind
 from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import surely_less
+from verax.rules.values.sizes import beside, surely_less
 
 type Combine = Callable[[Emitter, Operand, Operand], Operand]
 LONGEST = 4096

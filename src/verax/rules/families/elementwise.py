@@ -41,12 +41,13 @@ from verax.rules.rows.row import (
     TermRule,
     TypeRule,
     Zero,
+    as_typed,
 )
-from verax.rules.rows.traits import NO_TRAITS, Traits, each_result
+from verax.rules.rows.traits import NO_TRAITS, Traits, each_result, no_flops
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import NotLinear
 from verax.rules.values.kinds import ANY_FLOAT, Kind
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.typed import NotLinear
 
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
@@ -502,3 +503,38 @@ def operand_shape(random: Random, operands: int, shape: Shape) -> Shape:
 def scalar_or(random: Random, operands: int, shape: Shape) -> Shape:
     """`shape`; of one operand among several sometimes ()."""
     return () if operands > 1 and random.random() < 0.2 else shape
+
+
+# -----------------------------------------------------------------------------
+# Rows that say something of a value, and leave it what it is.
+#
+# What is said is about the primal value alone: tangents and cotangents pass unmarked.
+# The lowering, or who reads the jaxpr, knows what the params mean::
+#
+#     name_p = annotation("name", NameParams, draw=..., lower=lambda e, p, xs, outs: xs)
+
+
+def annotation[P: Params](
+    name: str,
+    params: type[P],
+    *,
+    lower: LowerRule[P],
+    draw: Callable[[Random], Sample[P]],
+) -> Row[P]:
+    """The identity of one operand, whose params say something of it."""
+    row: Row[P] = Row(
+        name,
+        params,
+        typing=lambda p, avals: avals,
+        evaluate=lambda engine, p, xs: xs,
+        jvp=lambda engine, p, xs, ts: ((row.call(p, *xs),), tuple(ts)),
+        transpose=lambda engine, p, cts, args: cts,
+        batch=lambda engine, p, size, xs, axes: ((row.call(p, *xs),), axes),
+        lower=lower,
+        draw=draw,
+        sharding=as_typed,
+        traits=Traits(
+            flops=no_flops, makes_nans=False, additive=True, marker=True, view=True
+        ),
+    )
+    return row

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
-from verax.rules.rows.masks import dense, nonzeros
+from verax.rules.rows.infer import dense, nonzeros
 from verax.rules.rows.row import (
     REALS,
     Axis,

@@ -35,11 +35,11 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.traits import NO_TRAITS, Traits, each_operand
 from verax.rules.values.array import Array
-from verax.rules.values.axes import beside, without
 from verax.rules.values.kinds import Kind
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.shape_samples import draw_shape
+from verax.rules.values.sizes import beside, without
 
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")

@@ -41,7 +41,7 @@ from verax.rules.rows.emitter import (
     i64s,
     ints,
 )
-from verax.rules.values.axes import kept
+from verax.rules.values.sizes import kept
 
 SAME_WIDTH = {1: int8, 2: int16, 4: int32, 8: int64}
 

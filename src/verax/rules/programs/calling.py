@@ -8,7 +8,7 @@ One idea: the rule of a call is the call of the rewritten jaxpr, whatever the ca
 from collections.abc import Callable, Sequence
 
 from verax.ir.jaxpr import Jaxpr
-from verax.rules.rows.masks import (
+from verax.rules.rows.infer import (
     arrays_of,
     cotangents,
     filled,

@@ -27,8 +27,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.programs.calling import pull, push, spread_batch
 from verax.rules.rows.builder import program, write_here
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
-from verax.rules.rows.infer import infer
-from verax.rules.rows.masks import merged
+from verax.rules.rows.infer import infer, merged
 from verax.rules.rows.row import (
     Axis,
     Engine,

@@ -44,14 +44,10 @@ from verax.rules.rows.infer import Uneven, infer
 from verax.rules.rows.leaks import abstract, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
-from verax.rules.values.conversions import (
-    ConcretizationTypeError,
-    Refusal,
-)
+from verax.rules.values.conversions import ConcretizationTypeError, NotAnArray, Refusal
 from verax.rules.values.memo import Unshared
 from verax.rules.values.source import user_source
 from verax.rules.values.state import STATE, interpreting
-from verax.rules.values.typed import NotAnArray
 
 # Equations up to which a jaxpr counts as a template, which is written many times.
 TEMPLATE = 32

@@ -20,7 +20,7 @@ from verax.ir.dtypes import DType, bool_, float0, numpy_dtype
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import BaseMesh, Layout, MeshType, TypeSharding
 from verax.ir.records import ReprMixin
-from verax.rules.values.axes import without
+from verax.rules.values.sizes import without
 
 PLATFORMS: Final = ("cpu", "cuda", "rocm", "tpu")
 GPUS: Final = ("cuda", "rocm")

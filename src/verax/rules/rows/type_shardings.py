@@ -26,7 +26,7 @@ from verax.ir.meshes import (
     varying_axes,
 )
 from verax.rules.rows.row import ShardingRule, TermRule
-from verax.rules.values.typed import ShardingTypeError, UnsummedError
+from verax.rules.values.conversions import ShardingTypeError, UnsummedError
 
 type Labels = Sequence[Hashable | None]
 """What goes together, one label for each dimension; None for one that stays whole."""

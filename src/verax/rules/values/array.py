@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Protocol, SupportsIndex, cast
 
 import numpy as np
 
-from verax.rules.values.conversions import Convertible
+from verax.rules.values.conversions import Convertible, NotAnArray, shown
 from verax.rules.values.no_placement import Located
-from verax.rules.values.typed import NotAnArray, shown
 
 type Axes = int | Sequence[int] | None
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")

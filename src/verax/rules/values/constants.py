@@ -15,9 +15,15 @@ from verax.ir.avals import ShapedArray, SymbolicSize, is_reference
 from verax.ir.dtypes import canonical
 from verax.ir.jaxpr import Literal, array_literal, scalar_literal
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import (
+    SHOWN,
+    NotAnArray,
+    NotYetAnArray,
+    described,
+    shown,
+)
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import SHOWN, NotAnArray, NotYetAnArray, described, shown
 
 PYTHON_SCALARS = {
     bool: np.bool_,

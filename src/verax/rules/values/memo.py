@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol, TypeGuard, cast
 from weakref import WeakKeyDictionary
 
 from verax.ir.jaxpr import Jaxpr, Params
-from verax.ir.memos.holding import holds
+from verax.ir.memos.memo import holds
 from verax.rules.values.state import (
     NEUTRAL,
     UNCHANGED,

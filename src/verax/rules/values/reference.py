@@ -13,8 +13,8 @@ from typing import Any, Never, cast
 from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.promotion import TypePromotionError, result_type
 from verax.rules.values.array import Array, Operators
+from verax.rules.values.conversions import Typed
 from verax.rules.values.state import STATE
-from verax.rules.values.typed import Typed
 
 
 class Ref(Typed):

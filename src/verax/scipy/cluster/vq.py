@@ -4,10 +4,7 @@ code, distance = vq(observations, code_book)
 """
 
 from verax import numpy as vnp
-from verax.numpy.arguments.arguments import (
-    ArrayLike,
-    inexact_arrays,
-)
+from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
 from verax.rules.values.array import Array
 
 

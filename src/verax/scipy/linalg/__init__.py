@@ -14,20 +14,18 @@ from verax.scipy.linalg.building import (
     circulant as circulant,
     companion as companion,
     convolution_matrix as convolution_matrix,
+    dft as dft,
     fiedler as fiedler,
     fiedler_companion as fiedler_companion,
-    hankel as hankel,
-    leslie as leslie,
-    toeplitz as toeplitz,
-)
-from verax.scipy.linalg.constants import (
-    dft as dft,
     hadamard as hadamard,
+    hankel as hankel,
     helmert as helmert,
     hilbert as hilbert,
     invhilbert as invhilbert,
     invpascal as invpascal,
+    leslie as leslie,
     pascal as pascal,
+    toeplitz as toeplitz,
 )
 from verax.scipy.linalg.eigenvalues import (
     eigh as eigh,

@@ -10,10 +10,7 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.ir.dtypes import is_complex
-from verax.numpy.arguments.arguments import (
-    ArrayLike,
-    inexact_arrays,
-)
+from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.products import matmul
 from verax.ops.linalg import eigen

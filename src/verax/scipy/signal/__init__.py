@@ -11,8 +11,8 @@ from verax.scipy.signal.convolving import (
     convolve2d as convolve2d,
     correlate as correlate,
     correlate2d as correlate2d,
+    detrend as detrend,
     fftconvolve as fftconvolve,
 )
 from verax.scipy.signal.spectra import csd as csd, stft as stft, welch as welch
 from verax.scipy.signal.synthesis import istft as istft
-from verax.scipy.signal.trends import detrend as detrend

@@ -30,7 +30,7 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
-from verax.scipy.signal.trends import detrend as without_trend
+from verax.scipy.signal.convolving import detrend as without_trend
 from verax.scipy.tables import constant, row, to_complex
 
 scipy_signal = LazyModule("scipy.signal")

@@ -11,11 +11,7 @@ import operator
 import numpy as np
 
 from verax import numpy as vnp
-from verax.numpy.arguments.arguments import (
-    ArrayLike,
-    canonical_axis,
-    inexact_array,
-)
+from verax.numpy.arguments.arguments import ArrayLike, canonical_axis, inexact_array
 from verax.rules.values.array import Array
 from verax.scipy.signal.spectra import window_of
 from verax.scipy.tables import row, to_complex

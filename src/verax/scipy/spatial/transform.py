@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 
 from verax import numpy as vnp
 from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
+from verax.random.continuous import normal
 from verax.random.keys import one_key
-from verax.random.normals import normal
 from verax.rules.values.array import Array
 from verax.scipy.spatial import quaternions
 

@@ -14,12 +14,6 @@ from verax.scipy.special.combinations import (
     loggamma as loggamma,
     poch as poch,
 )
-from verax.scipy.special.error_functions import (
-    dawsn as dawsn,
-    erfcx as erfcx,
-    fresnel as fresnel,
-    wofz as wofz,
-)
 from verax.scipy.special.functions import (
     beta as beta,
     betainc as betainc,
@@ -58,20 +52,22 @@ from verax.scipy.special.harmonics import (
     owens_t as owens_t,
     sph_harm_y as sph_harm_y,
 )
-from verax.scipy.special.hypergeometric import (
-    hyp1f1 as hyp1f1,
-    hyp2f1 as hyp2f1,
-)
 from verax.scipy.special.integrals import (
     exp1 as exp1,
     expi as expi,
     expn as expn,
+    hyp1f1 as hyp1f1,
+    hyp2f1 as hyp2f1,
     sici as sici,
     spence as spence,
 )
 from verax.scipy.special.normal import (
+    dawsn as dawsn,
     erfcinv as erfcinv,
+    erfcx as erfcx,
+    fresnel as fresnel,
     log_ndtr as log_ndtr,
     ndtr as ndtr,
     ndtri as ndtri,
+    wofz as wofz,
 )

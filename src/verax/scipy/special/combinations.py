@@ -17,8 +17,7 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.ops.special.erf_gamma import lgamma
 from verax.rules.values.array import Array
-from verax.scipy.special.arguments import in_wide, inexact
-from verax.scipy.special.functions import gammasgn
+from verax.scipy.special.functions import gammasgn, in_wide, inexact
 
 # B_2k / (2k (2k - 1)), for Stirling's series.
 STIRLING: Final = (

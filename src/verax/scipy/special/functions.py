@@ -10,17 +10,25 @@ The formulas are those of the NIST Digital Library of Mathematical Functions.
 
 import math
 import operator
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import is_integer
+from verax.ir.dtypes import float32, float64, is_complex, is_integer
 from verax.ir.limits import finfo
 from verax.nn import reductions
-from verax.numpy.arguments.arguments import ArrayLike, Axis, constant_of
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    Axis,
+    broadcast_together,
+    constant_of,
+    inexact_arrays,
+)
 from verax.ops.elementwise import exp_log
 from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, rem, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, ge, gt, lt, ne
+from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import exp, expm1, log, log1p
 from verax.ops.elementwise.rounding import floor
 from verax.ops.elementwise.select import select
@@ -33,11 +41,61 @@ from verax.ops.special import (
     incomplete_gamma,
 )
 from verax.ops.special.erf_gamma import erfc as complement, lgamma
-from verax.ops.structure.create import iota
+from verax.ops.structure.create import full_like, iota
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.scipy.special.arguments import in_wide, inexact, polynomial, reals, row
+
+# -----------------------------------------------------------------------------
+# The arguments of special functions: floats of the same dtype and shape.
+#
+# Small floats are computed in float32, since a series in eight bits says
+# nothing, and only the result is rounded::
+#
+#     x, y = reals("xlogy", x, 2)
+#     y = in_wide("ndtri", function, x)
+
+
+def inexact(name: str, *args: ArrayLike) -> list[Array]:
+    """Arguments as floats of the same dtype and shape, scalars included.
+
+    Raises:
+        TypeError: one is neither an array nor a scalar.
+        ValueError: the shapes do not broadcast together.
+    """
+    return list(broadcast_together(name, inexact_arrays(name, *args)))
+
+
+def reals(name: str, *args: ArrayLike) -> list[Array]:
+    """`inexact`, for a function of real numbers."""
+    arrays = inexact(name, *args)
+    if is_complex(arrays[0].dtype):
+        raise TypeError(f"{name} takes real numbers, not {arrays[0].dtype}")
+    return arrays
+
+
+def row(name: str, function: Callable[..., Array], *args: ArrayLike) -> Array:
+    """A function of the table on arguments of the same dtype."""
+    return function(*reals(name, *args))
+
+
+def in_wide(name: str, function: Callable[..., Array], *args: ArrayLike) -> Array:
+    """A function of float32 or float64 on real arguments, rounded to their dtype."""
+    arrays = reals(name, *args)
+    dtype = arrays[0].dtype
+    if dtype in (float32, float64):
+        return function(*arrays)
+    found = function(*[convert(x, float32, x.aval.weak_type) for x in arrays])
+    return convert(found, dtype, found.aval.weak_type)
+
+
+def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
+    """The polynomial with these coefficients, that of the highest power first."""
+    total = full_like(x, coefficients[0])
+    for c in coefficients[1:]:
+        total = add(mul(total, x), c)
+    return total
+
 
 # Terms of a series in r² for |r| up to 1/3.
 DIVERGENCE_TERMS: Final = 16

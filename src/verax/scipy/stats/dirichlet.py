@@ -10,10 +10,7 @@ import numpy as np
 
 from verax import numpy as vnp
 from verax.numpy import where
-from verax.numpy.arguments.arguments import (
-    ArrayLike,
-    inexact_arrays,
-)
+from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
 from verax.rules.values.array import Array
 from verax.scipy.special import gammaln, xlogy
 from verax.scipy.stats.standard import exponential

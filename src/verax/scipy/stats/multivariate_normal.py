@@ -11,10 +11,7 @@ determinant is that of L, squared.
 """
 
 from verax import numpy as vnp
-from verax.numpy.arguments.arguments import (
-    ArrayLike,
-    inexact_arrays,
-)
+from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
 from verax.rules.values.array import Array
 from verax.scipy.linalg import solve_triangular
 from verax.scipy.special.normal import LOG_SQRT_2_PI

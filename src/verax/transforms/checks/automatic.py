@@ -28,7 +28,7 @@ from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.indexing.scatter_impl import slice_sizes
 from verax.ops.reductions.argminmax import argmax
 from verax.ops.structure.shape import broadcast_in_dim, reshape
-from verax.rules.programs.failures import (
+from verax.rules.programs.host import (
     INDEX,
     Bounds,
     Category,
@@ -40,7 +40,7 @@ from verax.rules.programs.failures import (
 )
 from verax.rules.rows.traits import traits_of
 from verax.rules.values.array import Array
-from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.engine.engine import literal_value
 from verax.transforms.nans.flags import Kind as Wanted, bad_elements
 
 type Arrays = Sequence[Array]

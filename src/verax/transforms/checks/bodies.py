@@ -24,16 +24,17 @@ from verax.ops.custom.solve import (
 )
 from verax.ops.custom.vjp import CustomVjpParams
 from verax.ops.custom.vmap import CustomVmapParams
-from verax.rules.programs.failures import PASSED, Kind
+from verax.rules.programs.host import PASSED, Kind
 from verax.rules.rows.bodies import OfWholeValues, Role, Types, flat, thread_of, whole
 from verax.rules.rows.builder import program
 from verax.rules.values.array import Array
-from verax.transforms.checks.custom import checked_jvp, checked_vjp
 from verax.transforms.checks.errors import (
     NOTHING,
     Checked,
     Failure,
     all_kinds,
+    checked_jvp,
+    checked_vjp,
     error_avals,
     from_flat,
     kept,

@@ -25,14 +25,7 @@ from verax.ops.elementwise.arith import min
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_min
-from verax.rules.programs.failures import (
-    PASSED,
-    Category,
-    Kind,
-    Site,
-    by_kind,
-    kinds_of,
-)
+from verax.rules.programs.host import PASSED, Category, Kind, Site, by_kind, kinds_of
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.traits import traits_of
 from verax.rules.values.array import Array

@@ -12,7 +12,7 @@ from itertools import compress
 from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Var
 from verax.ir.walk import read
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.masks import Mask, chosen
+from verax.rules.rows.infer import Mask, chosen
 from verax.rules.rows.row import Engine
 
 

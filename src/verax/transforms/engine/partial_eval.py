@@ -14,7 +14,7 @@ from functools import partial
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from verax.ir.walk import interpret
 from verax.rules.rows.builder import Builder, Tracer, renumber
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine, Known, Linear
 from verax.rules.values.state import interpreting
 

@@ -28,8 +28,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.meshes import Axes, MeshType, explicit_on, terms_of
 from verax.rules.rows.builder import Builder, program
-from verax.rules.rows.infer import infer
-from verax.rules.rows.masks import Mask, nonzeros
+from verax.rules.rows.infer import Mask, infer, nonzeros
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -43,6 +42,7 @@ from verax.rules.rows.row import (
     missing,
 )
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import ShardingTypeError
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, memo, pure, recall
 from verax.rules.values.source import user_source
@@ -52,7 +52,6 @@ from verax.rules.values.state import (
     interpreting,
     widths_of,
 )
-from verax.rules.values.typed import ShardingTypeError
 
 TEMPLATES = 1 << 14
 # Few programs have meshes with explicit axes.

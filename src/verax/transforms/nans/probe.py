@@ -28,7 +28,7 @@ from verax.rules.rows.row import Engine
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.dce import dce
-from verax.transforms.nans.control_flow import has_steps
+from verax.transforms.nans.flags import has_steps
 
 PREDICATE = 1
 

@@ -26,9 +26,15 @@ from verax.rules.guards.gc_pause import paused
 from verax.rules.rows.builder import Builder
 from verax.rules.values.memo import pure, recall
 from verax.transforms.engine.dce import variables
-from verax.transforms.passes.blocks import Block, Marks, Part, part_of
-from verax.transforms.passes.repeats import repeating
-from verax.transforms.passes.streams import may_stream, streams
+from verax.transforms.passes.blocks import (
+    Block,
+    Marks,
+    Part,
+    may_stream,
+    part_of,
+    repeating,
+    streams,
+)
 
 OUTLINED: Final = 1 << 10
 

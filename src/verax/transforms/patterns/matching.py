@@ -21,7 +21,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.traits import traits_of
 from verax.rules.values.memo import kept_with
 from verax.rules.values.state import current_context
-from verax.transforms.engine.evaluate import literal_value
+from verax.transforms.engine.engine import literal_value
 from verax.transforms.patterns.rewrite_rules import (
     Operand,
     Pattern,

@@ -24,12 +24,12 @@ from attrs import field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
 from verax.ir.records import ReprMixin
-from verax.ir.text.words import aval_of_word
+from verax.ir.text.tokens import aval_of_word
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.row import Engine
+from verax.rules.values.conversions import Typed
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context, interpreting, widths_of
-from verax.rules.values.typed import Typed
 from verax.transforms.engine.templates import coerce
 
 SAMPLES = ("f32[2,3]", "f32[]")

@@ -31,10 +31,9 @@ from verax.ir.dtypes import (
 from verax.ir.limits import finfo, iinfo
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Domain, NDArray, Row, Sample
-from verax.verify.cases.case import Case, traced
+from verax.verify.cases.case import Case, double_precision, traced
 from verax.verify.cases.growing import domains_of
 from verax.verify.cases.nested import DRAWS
-from verax.verify.cases.precision import double_precision
 
 FLOATS: Final = (float32, float64, float16, bfloat16)
 """The dtypes of a row that is compiled at its edges, as far as it takes them."""

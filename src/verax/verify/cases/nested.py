@@ -52,7 +52,7 @@ from verax.ops.elementwise.compare import lt_p
 from verax.rules.programs.batched import batch_to
 from verax.rules.programs.derived import standard
 from verax.rules.rows.builder import Builder, Tracer, program, write_here
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import REALS, Domain, MissingRule, Row, Sample
 from verax.rules.values.array import Array
 from verax.transforms.engine.engine import StandardEngine

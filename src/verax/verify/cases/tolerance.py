@@ -38,7 +38,7 @@ from verax.ir.records import ReprMixin
 from verax.ir.walk import interpret
 from verax.ops.calls.call import inline
 from verax.rules.rows.row import Engine, NDArray
-from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
+from verax.transforms.engine.engine import evaluate_eqn, literal_value
 
 ULPS = 16.0
 """Special functions of NumPy and XLA have errors of up to about eight units each."""

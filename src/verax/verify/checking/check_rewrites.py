@@ -34,13 +34,12 @@ from verax.ops.table import ROWS
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Domain, NDArray, Row, RuleTable
+from verax.rules.values.conversions import shown
 from verax.rules.values.state import interpreting
-from verax.rules.values.typed import shown
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.patterns.rewrite_rules import Rewrite, RewriteError
 from verax.transforms.patterns.rewriting import rewritten
-from verax.verify.cases.case import Case, Skipped, broken
-from verax.verify.cases.precision import double_precision
+from verax.verify.cases.case import Case, Skipped, broken, double_precision
 from verax.verify.cases.tolerance import ULPS
 from verax.verify.cases.widen import wide_aval
 from verax.verify.checking.check import CASES, Rules, check_primitive, engine_of

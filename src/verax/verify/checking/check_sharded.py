@@ -32,12 +32,12 @@ from verax.ir.records import ReprMixin
 from verax.lax.parallel import psum
 from verax.rules.rows.row import NDArray
 from verax.rules.values.array import Array
-from verax.rules.values.typed import check_callable, shown
+from verax.rules.values.conversions import check_callable, shown
 from verax.transforms.engine.engine import StandardEngine
-from verax.verify.cases.case import Case, Skipped, array_text, broken
-from verax.verify.cases.naming import import_lines
+from verax.verify.cases.case import Case, Skipped, array_text, broken, import_lines
 from verax.verify.cases.tolerance import difference
 from verax.verify.checking.functions import (
+    ENGINE,
     Function,
     Text,
     as_leaf,
@@ -46,7 +46,6 @@ from verax.verify.checking.functions import (
 )
 from verax.verify.checking.report import Finding, Report
 from verax.verify.checking.search import search
-from verax.verify.checking.standard import ENGINE
 from verax.verify.laws import Law
 from verax.verify.laws.agreement import SLACK, Run, measured
 from verax.verify.laws.derivatives import directions, filled, tangent_types

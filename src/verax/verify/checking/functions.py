@@ -26,6 +26,8 @@ from verax.api.trees.pytrees import broadcast_prefix
 from verax.api.vmap import vmap
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.eager.interpreter import as_array
+from verax.backend.programs.program import Program
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.consts import used_consts
@@ -38,23 +40,33 @@ from verax.ir.dtypes import (
 )
 from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.memos.memo import Recent
 from verax.ir.records import ReprMixin
 from verax.ir.text.printer import print_jaxpr
+from verax.ops.core import CORE
+from verax.rules.programs.derived import standard
 from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import REALS, Domain, NDArray
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import check_callable
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context
-from verax.rules.values.typed import check_callable
-from verax.transforms.engine.engine import StandardEngine
-from verax.transforms.engine.evaluate import literal_value
-from verax.verify.cases.case import Case, Skipped, array_text, broken, holds_functions
-from verax.verify.cases.naming import import_lines
-from verax.verify.cases.precision import double_precision
+from verax.transforms.engine.engine import StandardEngine, literal_value
+from verax.verify.cases.case import (
+    Case,
+    Skipped,
+    array_text,
+    broken,
+    double_precision,
+    holds_functions,
+    import_lines,
+)
 from verax.verify.cases.widen import wide_aval
-from verax.verify.laws import Law
+from verax.verify.checking.compile_bounds import held
+from verax.verify.laws import Law, compiled
 from verax.verify.laws.agreement import Run, agree, has_types
 from verax.verify.laws.derivatives import directions, filled, tangent_types
+from verax.verify.laws.invariance import Runner
 from verax.verify.strategies import SEEDS, Strategy, stack
 
 NEAR = 8
@@ -347,3 +359,32 @@ def pulled_is_dual(function: Function, engine: StandardEngine, case: Case) -> No
         agree("vjp of f", engine, case, "the cotangents of vjp", got, want, run, 256.0)
         return
     agree("vjp of f", engine, case, "the cotangents of vjp", got, want, None, 256.0)
+
+
+# -----------------------------------------------------------------------------
+# The standard table under its engine, and programs run compiled.
+#
+# The laws take an engine and a way to run, so this is all that ties them to
+# the library's own rows and to its backend::
+#
+#     check_row(PRIMITIVES["sin"], ENGINE, laws=(*EVERY, COMPILED))
+
+
+FEW = 64
+"""Programs that are kept: one is tried with many values."""
+ENGINE = StandardEngine(standard, CORE)
+
+
+def runner(engine: StandardEngine) -> Runner:
+    """A runner of compiled programs under the rules of `engine`; it stops in time."""
+    programs = Recent[Jaxpr, Program](FEW)
+
+    def run(jaxpr: Jaxpr, args: Sequence[NDArray]) -> Sequence[NDArray]:
+        program = programs.find(jaxpr) or programs.add(jaxpr, held(engine, jaxpr))
+        typed = [as_array(x, v.aval) for x, v in zip(args, jaxpr.invars, strict=True)]
+        return [x.stored() for x in program.run(typed)]
+
+    return run
+
+
+COMPILED = compiled(runner(ENGINE))

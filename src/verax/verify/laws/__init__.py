@@ -17,9 +17,15 @@ from verax.ops.special.erf_gamma import NoDerivative
 from verax.rules.rows.row import Row
 from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine
-from verax.verify.cases.case import Case, LawBroken, Skipped, broken
+from verax.verify.cases.case import (
+    Case,
+    LawBroken,
+    Skipped,
+    broken,
+    double_precision,
+    is_double,
+)
 from verax.verify.cases.nested import DRAWS
-from verax.verify.cases.precision import double_precision, is_double
 from verax.verify.laws import (
     batching,
     derivatives,
@@ -27,9 +33,9 @@ from verax.verify.laws import (
     high_precision,
     invariance,
     loops,
+    loops as threads,
     promises,
-    threads,
-    traits,
+    promises as traits,
 )
 from verax.verify.laws.invariance import Runner
 

@@ -24,8 +24,14 @@ from verax.rules.rows.row import NDArray, Sample
 from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine
 from verax.transforms.passes.cse import cse
-from verax.verify.cases.case import Case, Skipped, broken, traced
-from verax.verify.cases.precision import double_precision, is_double
+from verax.verify.cases.case import (
+    Case,
+    Skipped,
+    broken,
+    double_precision,
+    is_double,
+    traced,
+)
 from verax.verify.laws import LAWS
 from verax.verify.laws.batching import gathered, random_axes
 from verax.verify.laws.derivatives import (

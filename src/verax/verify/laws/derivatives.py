@@ -17,7 +17,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.control.while_ import while_p
-from verax.rules.rows.masks import Mask
+from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.case import Case, Skipped, broken, reverse_only

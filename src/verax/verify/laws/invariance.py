@@ -35,8 +35,7 @@ from verax.rules.rows.builder import program, write_here
 from verax.rules.rows.row import MissingRule, NDArray, Sample
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
-from verax.transforms.engine.engine import StandardEngine
-from verax.transforms.engine.evaluate import evaluate_eqn, literal_value
+from verax.transforms.engine.engine import StandardEngine, evaluate_eqn, literal_value
 from verax.transforms.passes.cse import cse
 from verax.transforms.passes.outline import Limits, outline
 from verax.verify.cases.case import (
@@ -44,13 +43,14 @@ from verax.verify.cases.case import (
     Skipped,
     broken,
     constants_of,
+    double_precision,
     holds_functions,
+    is_double,
     primitives,
     reverse_only,
     traced,
     types_text,
 )
-from verax.verify.cases.precision import double_precision, is_double
 from verax.verify.cases.tolerance import ULPS, difference, flushed, subnormals
 from verax.verify.laws.agreement import Run, agree, well_formed
 from verax.verify.laws.batching import random_axes
