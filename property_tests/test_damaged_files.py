@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import export
-from verax.api.export import export as format
+from verax.api.export import export as export_file
 from verax.backend.programs import serialize
 from verax.backend.xla.cache_files import CompilationCacheWarning, Entry, Folder
 from verax.ir import dumps, from_json, loads, to_json
@@ -53,7 +53,7 @@ def formats() -> dict[str, Format]:
     exported = export.export(jitted)(X).serialize(vjp_order=0)
     compiled = jitted.lower(X).compile().serialize()
     return {
-        "export": Format(exported, export.deserialize, format.FRAME),
+        "export": Format(exported, export.deserialize, export_file.FRAME),
         "program": Format(compiled, verax.stages.deserialize, serialize.FRAME),
         "jaxpr": Format(dumps(closed), loads, saving.FRAME),
         "json": Format(to_json(closed).encode(), read_text, None),

@@ -19,7 +19,7 @@ from verax import random
 from verax.ops.random import generators
 from verax.rules.values.array import Array
 from verax.verify.cases.case import Case, LawBroken, Skipped
-from verax.verify.checking import functions as standard
+from verax.verify.checking import functions
 from verax.verify.checking.functions import function_of
 from verax.verify.laws import compiled
 
@@ -90,13 +90,13 @@ CASES = st.builds(
 @given(CASES)
 def test_samplers_compile_to_what_numpy_gives(case: Case) -> None:
     with suppress(Skipped):
-        standard.COMPILED(standard.ENGINE, case)
+        functions.COMPILED(functions.ENGINE, case)
 
 
 def test_hashes_that_are_fused_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compilation that would not end is found, and not begun."""
     monkeypatch.setattr(generators, "apart", lambda e, xs: xs)
-    engine = evolve(standard.ENGINE)
+    engine = evolve(functions.ENGINE)
     case = program("normal", vnp.float32, (2,), [], "first of each", 8)
     with pytest.raises(LawBroken, match="shifts in one loop"):
-        compiled(standard.runner(engine))(engine, case)
+        compiled(functions.runner(engine))(engine, case)

@@ -197,7 +197,7 @@ class Recording:
 
 
 # -----------------------------------------------------------------------------
-# The user's functions that a program comes from, as pieces of their files (floor 6).
+# The user's functions that a program comes from, as pieces of their files.
 #
 # Only what some equation names is shown: of each file the spans of those functions,
 # joined where they overlap::

@@ -59,7 +59,7 @@ from verax.ops.structure import (
     shape,
     slicing,
 )
-from verax.ops.symbols import expression as dim_as_value
+from verax.ops.symbols import expression
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
 from verax.rules.rows.row import Row, Rows, names
 
@@ -79,7 +79,7 @@ ROWS: Rows = (
     *select.ROWS,
     *convert.ROWS,
     *create.ROWS,
-    *dim_as_value.ROWS,
+    *expression.ROWS,
     *shape.ROWS,
     *slicing.ROWS,
     *joining.ROWS,

@@ -24,7 +24,11 @@ from verax.rules.rows.row import Axis, Engine, NDArray
 from verax.rules.values.lazy import LazyModule
 from verax.transforms.engine.dce import dce as dce_rewrite
 from verax.transforms.engine.engine import STANDARD, as_typed
-from verax.transforms.passes.cse import LIMIT, cse as cse_rewrite, fold as fold_rewrite
+from verax.transforms.passes.cse import (
+    FOLD_LIMIT,
+    cse as cse_rewrite,
+    fold as fold_rewrite,
+)
 
 type AnyJaxpr = Jaxpr | ClosedJaxpr
 # It knows every primitive with a jaxpr inside, and few programs are hoisted here.
@@ -108,7 +112,7 @@ def cse(program: AnyJaxpr) -> ClosedJaxpr:
 
 
 def fold(
-    program: AnyJaxpr, limit: int = LIMIT, *, engine: Engine = STANDARD
+    program: AnyJaxpr, limit: int = FOLD_LIMIT, *, engine: Engine = STANDARD
 ) -> ClosedJaxpr:
     """The program with equations on constants computed, up to `limit` elements.
 

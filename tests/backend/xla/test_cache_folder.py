@@ -13,7 +13,7 @@ import pytest
 
 import verax
 from verax.api.config.config import override
-from verax.backend.xla import cache_files as cache_folder
+from verax.backend.xla import cache_files
 from verax.backend.xla.cache_files import (
     Folder,
     chosen_folder,
@@ -31,7 +31,7 @@ SOURCE = Path(verax.__file__).parents[1]
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing names a folder."""
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    cache_folder.log_once.cache_clear()  # type: ignore[attr-defined]  # a memo
+    cache_files.log_once.cache_clear()  # type: ignore[attr-defined]  # a memo
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ few lines on that pair. Classes become nodes in `verax.api.trees.classes`.
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
     {'a': 11, 'b': (22,)}
 
-Where two pytrees differ, in words (floor 5).
+Where two pytrees differ, in words.
 
 The first place at which one tree does not continue the other, as a key path,
 says more than the two whole structures would.
@@ -34,7 +34,7 @@ from verax.backend.pytrees import (
 )
 
 # -----------------------------------------------------------------------------
-# Where two pytrees differ, in words (floor 5).
+# Where two pytrees differ, in words.
 
 
 def structure_mismatch(

@@ -447,7 +447,7 @@ def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
 
 
 # -----------------------------------------------------------------------------
-# Places of arrays in files: devices by their position in a program (floor 4).
+# Places of arrays in files: devices by their position in a program.
 #
 # A program that is loaded runs on other devices than the one that was saved, so
 # a file refers to the first, the second and the third device, whichever they are::

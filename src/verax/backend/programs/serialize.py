@@ -324,7 +324,7 @@ def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:
 
 
 # -----------------------------------------------------------------------------
-# Whether the compilation cache on disk holds a program, and why not (floor 4).
+# Whether the compilation cache on disk holds a program, and why not.
 #
 # Nothing is read or compiled to answer; the name of the file follows from the
 # text of the program, and a file is there or not::

@@ -31,7 +31,7 @@ from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
 # -----------------------------------------------------------------------------
-# Where compiled programs are kept if the user names no folder (floor 4).
+# Where compiled programs are kept if the user names no folder.
 #
 # The files are machine code that will be run, so the folder must belong to the user and
 # be closed to others. Where it is not, it is not used, which `refusal` says and the

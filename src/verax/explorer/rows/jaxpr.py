@@ -219,7 +219,7 @@ def size_text(size: float) -> str:
 
 
 # -----------------------------------------------------------------------------
-# Links from the rows of a stage to those of the stage before (floor 6).
+# Links from the rows of a stage to those of the stage before.
 #
 # A row came from those rows that have the mark of its source. Equal programs share
 # their marks, so of these the ones that stand inside what the row around it came from

@@ -56,7 +56,7 @@ AXES: Final = re.compile(r"@\(([^)]*)\)")
 TERM: Final = re.compile(r"(V|R|U\w*):(\([^)]*\)|[^,}]+)")
 OVER: Final = " over "
 """Between a type that explicit axes split and their mesh, in files."""
-STRING_WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def bare(name: str) -> str:
@@ -70,7 +70,7 @@ def bare(name: str) -> str:
 
 def quoted(text: str) -> str:
     """A string among params, in quotes unless it is a word without another meaning."""
-    return text if STRING_WORD.fullmatch(text) and text not in RESERVED else repr(text)
+    return text if IDENTIFIER.fullmatch(text) and text not in RESERVED else repr(text)
 
 
 def plain(value: object) -> str | None:

@@ -29,7 +29,7 @@ from verax.ir.meshes import Splits
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.complex import complex_p, imag_p, real_p
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p
-from verax.ops.random import rng_bit_generator as rbg, threefry
+from verax.ops.random import rng_bit_generator, threefry
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.ops.structure.slicing import slice_in_dim
@@ -80,19 +80,19 @@ THREEFRY = Generator(
 )
 RBG = Generator(
     KEY_WORDS["rbg"],
-    rbg.seed,
-    rbg.split,
-    rbg.random_bits,
-    rbg.fold_in,
+    rng_bit_generator.seed,
+    rng_bit_generator.split,
+    rng_bit_generator.random_bits,
+    rng_bit_generator.fold_in,
     "rbg",
     "rbg",
 )
 UNSAFE_RBG = Generator(
     KEY_WORDS["urbg"],
-    rbg.seed,
-    rbg.unsafe_split,
-    rbg.random_bits,
-    rbg.unsafe_fold_in,
+    rng_bit_generator.seed,
+    rng_bit_generator.unsafe_split,
+    rng_bit_generator.random_bits,
+    rng_bit_generator.unsafe_fold_in,
     "unsafe_rbg",
     "urbg",
 )

@@ -283,7 +283,7 @@ def dilogarithm_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
 # signs cancel, and digits are lost.
 
 
-# Terms of the series for |x| up to LARGE, and of the asymptotic one beyond.
+# Terms of the series for |x| up to LARGE_SERIES, and of the asymptotic one beyond.
 TERMS: Final = 260
 LARGE_SERIES: Final = 60.0
 FAR_TERMS: Final = 40

@@ -67,12 +67,12 @@ def cse(jaxpr: Jaxpr) -> Jaxpr:
 # have rounded the last place of a transcendental function otherwise.
 
 
-LIMIT = 1024
+FOLD_LIMIT = 1024
 """Results of more elements are not written into the program unless asked for."""
 FOLDED = 1 << 12
 
 
-def fold(engine: Engine, jaxpr: Jaxpr, limit: int = LIMIT) -> Jaxpr:
+def fold(engine: Engine, jaxpr: Jaxpr, limit: int = FOLD_LIMIT) -> Jaxpr:
     """`folded`, found again where that was asked before.
 
     Arrays compare by identity, so equal programs must lead to one array.
