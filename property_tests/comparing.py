@@ -21,7 +21,7 @@ from attrs import field, frozen
 
 import verax
 from verax import tree_util
-from verax.ir.limits import finfo
+from verax.ir.avals import finfo
 
 type NDArray = np.ndarray[Any, np.dtype[Any]]
 type Reference = Callable[..., Any]

@@ -17,8 +17,7 @@ from verax.transforms.passes.cse import cse
 from verax.verify.cases.growing import pool_of
 from verax.verify.checking.functions import ENGINE
 from verax.verify.laws.invariance import derived
-from verax.verify.random_programs import composable
-from verax.verify.seeded_programs import seed_case
+from verax.verify.random_programs import composable, seed_case
 
 POOL = pool_of(composable(ROWS, "jvp", "batch", "lower"))
 MOST = 4

@@ -27,8 +27,7 @@ from verax.verify.cases.growing import Pool, Step, pool_of
 from verax.verify.checking.functions import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
 from verax.verify.laws.compose import LINKS, chain
-from verax.verify.random_programs import composable
-from verax.verify.seeded_programs import seed_case, seed_steps, shrunk
+from verax.verify.random_programs import composable, seed_case, seed_steps, shrunk
 
 MOST = 6
 CHAIN = "chain"

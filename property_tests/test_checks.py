@@ -41,10 +41,9 @@ from verax.rules.programs.host import (
 )
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
-from verax.rules.rows.row import NDArray
-from verax.rules.rows.traits import traits_of
+from verax.rules.rows.row import NDArray, traits_of
 from verax.rules.values.state import interpreting
-from verax.transforms.checks.bodies import bodies_of
+from verax.transforms.checks.errors import bodies_of
 from verax.transforms.checks.writer import checked, sites_of
 from verax.transforms.engine.engine import STANDARD, evaluate_eqn, literal_value
 from verax.verify.cases.case import Case

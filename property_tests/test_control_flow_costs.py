@@ -9,10 +9,9 @@ import verax
 import verax.numpy as vnp
 from property_tests.test_control_flow import ALL, root, rows, scanned, spread, total
 from verax import lax
-from verax.ir.consts import close
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.reports.check import check_jaxpr
-from verax.ir.walk import count_eqns, walk
+from verax.ir.walk import close, count_eqns, walk
 from verax.rules.rows.infer import infer
 from verax.verify.checking.functions import ENGINE
 

@@ -21,10 +21,10 @@ import verax.numpy as vnp
 from verax import export
 from verax.api.export import export as export_file
 from verax.backend.programs import serialize
-from verax.backend.xla.cache_files import CompilationCacheWarning, Entry, Folder
+from verax.backend.xla.disk_cache import CompilationCacheWarning, Entry, Folder
 from verax.ir import dumps, from_json, loads, to_json
 from verax.ir.forms import saving
-from verax.ir.forms.frames import Frame
+from verax.ir.forms.values import Frame
 
 X = np.arange(3, dtype=np.float32)
 OTHERS: list[Any] = [None, True, -1, 0, 2, 1.5, "", "*", "x", "f32[3]", ":no", [], {}]

@@ -12,9 +12,9 @@ from hypothesis import assume, given, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import lax
+from verax.ir.avals import finfo
 from verax.ir.dtypes import is_complex, real_dtype
-from verax.ir.limits import finfo
-from verax.ops.indexing.segments import segment_sum
+from verax.ops.indexing.scatter import segment_sum
 from verax.scipy.special import logsumexp
 
 type Axis = int | tuple[int, ...]

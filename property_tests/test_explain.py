@@ -7,8 +7,13 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 import verax
-from verax.api.explain.differences import differences, distance, nearest
-from verax.api.explain.keys import Key, signature_of
+from verax.api.explain.differences import (
+    Key,
+    differences,
+    distance,
+    nearest,
+    signature_of,
+)
 from verax.api.explain.report import ADVICE
 
 SCALARS = st.one_of(st.booleans(), st.integers(-3, 3), st.floats(width=32), st.just(1j))

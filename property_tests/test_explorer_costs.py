@@ -15,8 +15,8 @@ from hypothesis import given, settings, strategies as st
 import verax
 import verax.numpy as vnp
 from verax import lax, nn
-from verax.explorer.document import totals
 from verax.explorer.exploration import explore
+from verax.explorer.recording import totals
 
 SLACK: Final = 600.0
 """Operations on counters and indices, which the rows of a jaxpr do not show."""

@@ -17,12 +17,11 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 from verax import lax
-from verax.ir.avals import ShapedArray
-from verax.ir.limits import iinfo
-from verax.ops.indexing.gather_samples import draw_gather
+from verax.ir.avals import ShapedArray, iinfo
+from verax.ops.indexing.gather_impl import draw_gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers, window_shape
 from verax.ops.indexing.scatter_impl import slice_sizes, writing
-from verax.rules.values.kinds import FLOAT
+from verax.rules.values.constants import FLOAT
 
 type Place = tuple[int, ...]
 type Plan = list[tuple[Place | None, Place]]

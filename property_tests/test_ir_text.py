@@ -37,15 +37,14 @@ from tests.ir.toy import (
 )
 from verax.ir.atoms import Atom, Var, array_literal, scalar_literal, variable
 from verax.ir.avals import ShapedArray
-from verax.ir.consts import close, hoist, used_consts
-from verax.ir.dtypes import NUMERIC, DType, float0
-from verax.ir.extended import KeyDType
+from verax.ir.dtypes import NUMERIC, DType, KeyDType, float0
 from verax.ir.forms.parser import parse_closed, parse_jaxpr
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params, Primitive
+from verax.ir.promotion import element
 from verax.ir.reports.check import check_jaxpr
 from verax.ir.reports.differences import diff
-from verax.ir.scalars import element
 from verax.ir.text.printer import print_jaxpr
+from verax.ir.walk import close, hoist, used_consts
 
 ROOT = Path(__file__).parent.parent
 ARRAYS = [np.full(3, i, np.float32) for i in range(3)]

@@ -21,7 +21,7 @@ from verax.ops.linalg import (
     svd as linalg_svd,
     triangular,
 )
-from verax.ops.linalg.algebra import adjoint, conjugate, matmul, times_columns
+from verax.ops.linalg.triangular import adjoint, conjugate, matmul, times_columns
 from verax.rules.rows.builder import Builder
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting

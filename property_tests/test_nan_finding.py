@@ -25,8 +25,7 @@ from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.engine import STANDARD, evaluate_eqn, literal_value
-from verax.transforms.nans.flags import NONE, Kind, flag, is_bad_value, is_open
-from verax.transforms.nans.report import Finding
+from verax.transforms.nans import NONE, Finding, Kind, flag, is_bad_value, is_open
 from verax.verify.cases.case import Case
 from verax.verify.cases.nested import DRAWS
 from verax.verify.random_programs import composable, programs

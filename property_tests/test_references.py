@@ -15,9 +15,9 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.ir.consts import close as close_program, hoist
 from verax.ir.forms.parser import parse_closed
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.walk import close as close_program, hoist
 from verax.rules.rows.references import Cell
 from verax.transforms.engine.engine import STANDARD
 

@@ -17,15 +17,15 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.ir import ShapedArray
+from verax.ir.avals import finfo
 from verax.ir.dtypes import is_complex, is_float, is_integer, numpy_dtype, real_dtype
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.limits import finfo
 from verax.rewrites import Rewrite, algebra, cheaper, rewrite, stable
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Domain
 from verax.rules.values.state import interpreting
 from verax.transforms import STANDARD, check
-from verax.transforms.patterns.rewriting import rewritten
+from verax.transforms.patterns.matching import rewritten
 from verax.verify.cases.case import double_precision
 from verax.verify.checking.check_rewrites import check_rewrite
 from verax.verify.checking.functions import ENGINE, runner

@@ -18,7 +18,7 @@ from verax.verify.cases.edges import edge_cases
 from verax.verify.cases.nested import DRAWS
 from verax.verify.checking.check import check_law
 from verax.verify.checking.functions import COMPILED, ENGINE
-from verax.verify.checking.search import at_edges
+from verax.verify.checking.report import at_edges
 from verax.verify.laws import EVERY, LOOPS, Law
 
 SHARE = 0.4

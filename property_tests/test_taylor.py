@@ -13,7 +13,7 @@ from verax.extend import PRIMITIVES, Parts, Propagation
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_float
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.calls.subjaxprs import inlined
+from verax.ops.calls.call import inlined
 from verax.rules.rows.builder import program
 from verax.rules.rows.row import NDArray
 from verax.rules.values.array import Array

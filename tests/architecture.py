@@ -52,7 +52,7 @@ PACKAGE_HOMES = {
 }
 # Modules that draw on the terminal, and load what they need for it when asked to.
 DISPLAYS = frozenset(
-    {"verax.experimental.checkpoint.progress", "verax.backend.runtime.progress"}
+    {"verax.experimental.checkpoint.progress", "verax.backend.runtime.background"}
 )
 
 type Check = Callable[[Sequence[Module]], Iterator[Violation]]

@@ -9,15 +9,14 @@ one line does not know of each other::
 
 ORDER = {
     "ir": (
-        "facade records extended memos",
+        "facade records memos",
         "dtypes effects meshes",
-        "avals limits promotion",
-        "scalars",
+        "avals",
+        "promotion",
         "atoms",
         "text",
         "jaxpr",
         "library walk",
-        "consts",
         "reports",
         "forms",
     ),
@@ -87,7 +86,6 @@ ORDER = {
         "cases",
         "strategies",
         "random_programs",
-        "seeded_programs",
         "laws",
         "checking",
         "page replay",

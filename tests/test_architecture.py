@@ -92,22 +92,22 @@ ALLOWED: dict[str, str] = {
     "primitives src/verax/transforms/passes/key_reuse.py SPECIAL": (
         "an analysis's table of rules: signatures that depend on params"
     ),
-    "primitives src/verax/transforms/references/discharge.py TOUCH": (
+    "primitives src/verax/transforms/references.py TOUCH": (
         "a transformation's table of rules: what becomes of reads and writes"
     ),
-    "primitives src/verax/transforms/references/discharge.py CUSTOM": (
+    "primitives src/verax/transforms/references.py CUSTOM": (
         "a transformation's table of rules: functions with rules of the user's own"
     ),
-    "primitives src/verax/transforms/tables/propagation.py CONTROL": (
+    "primitives src/verax/transforms/tables.py CONTROL": (
         "a public table of rules, to which users add their own"
     ),
-    "primitives src/verax/transforms/tables/propagation.py INSIDE": (
+    "primitives src/verax/transforms/tables.py INSIDE": (
         "a public table of rules, to which users add their own"
     ),
-    "primitives src/verax/lax/reducing.py MONOIDS": (
+    "primitives src/verax/lax/scanning.py MONOIDS": (
         "from the function that lax.reduce is given to the row that does it"
     ),
-    "primitives src/verax/lax/reducing.py WINDOWS": (
+    "primitives src/verax/lax/scanning.py WINDOWS": (
         "from the function that lax.reduce_window is given to the row that does it"
     ),
     "primitives src/verax/numpy/arguments/elementwise_call.py LOGICAL": (
@@ -119,10 +119,10 @@ ALLOWED: dict[str, str] = {
     "primitives src/verax/rewrites/applying.py bounded": (
         "the pattern that one rule looks for, as those of rules are"
     ),
-    "primitives src/verax/explorer/rows/operation_costs.py PICKED": (
+    "primitives src/verax/explorer/rows/costs.py PICKED": (
         "names of StableHLO and HLO, some of which primitives share"
     ),
-    "primitives src/verax/random/many.py FACTORS": (
+    "primitives src/verax/random/shuffling.py FACTORS": (
         "methods that an argument chooses, under NumPy's names"
     ),
 }
@@ -400,11 +400,11 @@ def test_memos_above_ir_have_the_context_in_their_keys() -> None:
     for source in (
         "from functools import lru_cache\n",
         "import functools\n@functools.cache\ndef f(): ...\n",
-        "from verax.ir.memos.memo import memoised\n@memoised\ndef f(x): ...\n",
+        "from verax.ir.memos import memoised\n@memoised\ndef f(x): ...\n",
     ):
         assert len(messages(check_memos, planted(api__jit=source))) == 1
         assert messages(check_memos, planted(ir__avals=source)) == []
-    wrapped = "from verax.ir.memos.memo import memoised\nparams = memoised(Params)\n"
+    wrapped = "from verax.ir.memos import memoised\nparams = memoised(Params)\n"
     assert messages(check_memos, planted(ops__shape=wrapped)) == []
 
 
@@ -518,7 +518,7 @@ def test_import_against_the_order_is_found(
 @pytest.mark.parametrize(
     "statement",
     [
-        "from verax.ops.base.accuracy import exact",
+        "from verax.ops.base import exact",
         "from verax.ops.control.cond import cond_p",
         "from verax.ir.avals import ShapedArray",
     ],

@@ -29,10 +29,10 @@ from verax.rules.rows.row import Domain, NDArray, Row, Sample
 from verax.verify.cases.case import Case, Skipped, double_precision, traced
 from verax.verify.cases.growing import domains_of, drawn, random_steps, weakened
 from verax.verify.cases.nested import DRAWS
-from verax.verify.cases.widen import widened
+from verax.verify.cases.tolerance import widened
 from verax.verify.checking.functions import COMPILED, ENGINE
 from verax.verify.laws import EVERY, LOOPS, Law
-from verax.verify.seeded_programs import random_array
+from verax.verify.random_programs import random_array
 from verax.verify.strategies import (
     ATTEMPTS,
     BODY,

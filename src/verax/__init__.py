@@ -8,7 +8,7 @@ importing it runs only `verax.wiring`, which joins the floors.
 Array(6., dtype=float32, weak_type=True)
 """
 
-from verax.rules.guards.gc_pause import keeping
+from verax.rules.guards import keeping
 
 # What is imported stays: keep the garbage collector from looking at it repeatedly.
 with keeping():
@@ -45,17 +45,19 @@ __getattr__, __dir__ = facade(
         ".api.custom.vjp": "closure_convert custom_gradient custom_vjp",
         ".api.custom.jvp": "custom_jvp",
         ".api.host.callbacks": "effects_barrier pure_callback",
-        ".api.inspect.make_jaxpr": "eval_shape linear_transpose make_jaxpr",
-        ".api.inspect.named_scope": ("ensure_compile_time_eval named_call named_scope"),
+        ".api.inspect.make_jaxpr": (
+            "eval_shape linear_transpose make_jaxpr ensure_compile_time_eval "
+            "named_call named_scope"
+        ),
         ".api.inspect.purity": "check_purity ImpureFunction",
-        ".api.jit.decorator": "jit",
+        ".api.jit": "jit",
         ".api.parallel.device_put": (
             "block_until_ready copy_to_host_async device_get device_put "
             "device_put_replicated device_put_sharded devices local_devices "
             "make_array_from_callback make_array_from_single_device_arrays "
             "print_environment_info"
         ),
-        ".api.parallel.explicit": "reshard",
+        ".api.parallel.specs": "reshard",
         ".api.parallel.pmap": "pmap",
         ".api.parallel.process_data": "make_array_from_process_local_data",
         ".api.parallel.shard_map": "shard_map smap",

@@ -61,16 +61,13 @@ from verax.api.host.callbacks import (
 )
 from verax.api.inspect.make_jaxpr import (
     eval_shape as eval_shape, linear_transpose as linear_transpose,
-    make_jaxpr as make_jaxpr,
-)
-from verax.api.inspect.named_scope import (
-    ensure_compile_time_eval as ensure_compile_time_eval, named_call as named_call,
-    named_scope as named_scope,
+    make_jaxpr as make_jaxpr, ensure_compile_time_eval as ensure_compile_time_eval,
+    named_call as named_call, named_scope as named_scope,
 )
 from verax.api.inspect.purity import (
     check_purity as check_purity, ImpureFunction as ImpureFunction,
 )
-from verax.api.jit.decorator import jit as jit
+from verax.api.jit import jit as jit
 from verax.api.parallel.device_put import (
     block_until_ready as block_until_ready, copy_to_host_async as copy_to_host_async,
     device_get as device_get, device_put as device_put,
@@ -81,7 +78,7 @@ from verax.api.parallel.device_put import (
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
     print_environment_info as print_environment_info,
 )
-from verax.api.parallel.explicit import reshard as reshard
+from verax.api.parallel.specs import reshard as reshard
 from verax.api.parallel.pmap import pmap as pmap
 from verax.api.parallel.process_data import (
     make_array_from_process_local_data as make_array_from_process_local_data,

@@ -9,7 +9,7 @@ This module only gives names; the work is done in `verax.api`.
 
 from verax import checkpoint_policies
 from verax.api.custom.checkpoint import checkpoint, checkpoint_name
-from verax.api.inspect.residuals import print_saved_residuals, saved_residuals
+from verax.api.inspect.make_jaxpr import print_saved_residuals, saved_residuals
 from verax.ops.calls.checkpoint import Offloadable, Recompute, Saveable
 
 remat = checkpoint

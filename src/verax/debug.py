@@ -22,7 +22,7 @@ from verax.api.inspect.shardings import (
     visualize_array_sharding,
     visualize_sharding,
 )
-from verax.transforms.nans.report import Finding, NonFinite
+from verax.transforms.nans import Finding, NonFinite
 
 __all__ = [
     "Explanation",

@@ -6,11 +6,10 @@ where both sides can; shared memory must not be written to::
     verax.dlpack.from_dlpack(tensor), numpy.from_dlpack(x), torch.from_dlpack(x)
 """
 
-from verax.backend.arrays.protocols import BELOW_BYTES
+from verax.backend.arrays.places import BELOW_BYTES
 from verax.backend.placement.sharding import Sharding
 from verax.backend.runtime.client import Device
-from verax.ir.dtypes import DTypeLike, as_dtype
-from verax.ir.extended import ExtendedDType
+from verax.ir.dtypes import DTypeLike, ExtendedDType, as_dtype
 from verax.numpy.creation import io
 from verax.rules.values.array import Array
 

@@ -11,22 +11,20 @@ from typing import Any
 
 import ml_dtypes
 
+from verax.ir.avals import bit_width
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    ExtendedDType,
     as_dtype,
     canonical,
+    extended as extended,
     float0 as float0,
     is_bool,
     is_complex,
     is_float,
-)
-from verax.ir.extended import (
-    ExtendedDType,
-    extended as extended,
     prng_key as prng_key,
 )
-from verax.ir.limits import bit_width
 from verax.ir.promotion import TypePromotionError as TypePromotionError
 from verax.numpy.creation.dtypes import (
     finfo as finfo,

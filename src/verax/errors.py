@@ -55,7 +55,7 @@ from verax.rules.values.sizes import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     ShapeError as ShapeError,
 )
-from verax.transforms.nans.report import NonFinite as NonFinite
+from verax.transforms.nans import NonFinite as NonFinite
 from verax.transforms.passes.key_reuse import KeyReuseError as KeyReuseError
 
 JaxprTypeError = IllTyped

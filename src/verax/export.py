@@ -28,7 +28,7 @@ from verax.api.trees.serialization import (
     register_pytree_node_serialization,
 )
 from verax.backend.runtime.client import default_backend as default_export_platform
-from verax.ops.symbols.scope import SymbolicScope
+from verax.ops.symbols.parse import SymbolicScope
 
 maximum_supported_calling_convention_version = CALLING_CONVENTIONS[-1]
 minimum_supported_calling_convention_version = CALLING_CONVENTIONS[0]

@@ -36,8 +36,13 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from verax.api.config.caches import live_arrays
-from verax.backend.runtime.events import EVENTS as LISTENERS, Callback
-from verax.backend.runtime.metrics import RECORDER, TALLY, Listener
+from verax.backend.runtime.metrics import (
+    EVENTS as LISTENERS,
+    RECORDER,
+    TALLY,
+    Callback,
+    Listener,
+)
 
 __all__ = [
     "clear_event_listeners",

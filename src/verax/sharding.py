@@ -9,7 +9,7 @@ The values are defined in `verax.backend`.
     (4, 2)
 """
 
-from verax.api.parallel.explicit import (
+from verax.api.parallel.specs import (
     auto_axes as auto_axes,
     explicit_axes as explicit_axes,
     reshard as reshard,

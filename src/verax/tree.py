@@ -8,7 +8,7 @@ This module only gives names; the work is done in `verax.api`.
 """
 
 from verax.api.trees import pytrees
-from verax.api.trees.classes import static
+from verax.api.trees.pytrees import static
 
 all = pytrees.tree_all
 broadcast = pytrees.tree_broadcast

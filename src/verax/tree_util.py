@@ -7,14 +7,6 @@ This module only gives names; the work is done in `verax.api`.
     [1, 2]
 """
 
-from verax.api.trees.classes import (
-    register_dataclass as register_dataclass,
-    register_pytree_node as register_pytree_node,
-    register_pytree_node_class as register_pytree_node_class,
-    register_pytree_with_keys as register_pytree_with_keys,
-    register_pytree_with_keys_class as register_pytree_with_keys_class,
-    register_static as register_static,
-)
 from verax.api.trees.pytrees import (
     KeyEntry as KeyEntry,
     all_leaves as all_leaves,
@@ -22,6 +14,12 @@ from verax.api.trees.pytrees import (
     flatten_one_level_with_keys as flatten_one_level_with_keys,
     is_tree_node as is_tree_node,
     keystr as keystr,
+    register_dataclass as register_dataclass,
+    register_pytree_node as register_pytree_node,
+    register_pytree_node_class as register_pytree_node_class,
+    register_pytree_with_keys as register_pytree_with_keys,
+    register_pytree_with_keys_class as register_pytree_with_keys_class,
+    register_static as register_static,
     tree_all as tree_all,
     tree_broadcast as tree_broadcast,
     tree_flatten as tree_flatten,

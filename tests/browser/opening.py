@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.documents import large
 from tests.browser.tabs import BROWSERS
-from verax.explorer.page import render
+from verax.explorer.exploration import render
 
 READY = "performance.getEntriesByName('verax-ready')[0].startTime"
 HOVER = """() => {

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from verax.explorer.page import render
+from verax.explorer.exploration import render
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.documents import Rows, document, large, small, traced
 from tests.browser.tabs import Opener
-from verax.explorer.page import render
+from verax.explorer.exploration import render
 
 CHOSEN = re.compile(r"\bchosen\b")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.documents import small
-from verax.explorer.page import MODULES, asset, joined, render
+from verax.explorer.exploration import MODULES, asset, joined, render
 
 ASSETS = files("verax.explorer") / "assets"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider")

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from verax.api.distributed.detection import Member, detected, first_host
+from verax.api.distributed.initialize import Member, detected, first_host
 
 SLURM = {
     "SLURM_JOB_ID": "1234567",

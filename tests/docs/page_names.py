@@ -3,7 +3,7 @@
 A page says them in backticks; paths start at the top of the repository, at src/verax or
 at docs::
 
-    `api/jit/function.py`                    the file exists
+    `api/jit.py`                    the file exists
     `api/autodiff/grad.py: grad, one_like`   and defines these
     `PjitFunction.slow_call`                  a file that the page mentions defines it
     `verax.transforms.evaluate`              the attribute is there

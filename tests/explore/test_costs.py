@@ -9,8 +9,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.explorer.document import Stage, totals
 from verax.explorer.exploration import explore
+from verax.explorer.recording import Stage, totals
 from verax.explorer.rows.row import EQUATION, Row
 
 F32 = np.float32

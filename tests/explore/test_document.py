@@ -17,8 +17,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.explorer.document import Stage
 from verax.explorer.exploration import Exploration, explore
+from verax.explorer.recording import Stage
 from verax.explorer.rows.row import EQUATION, HEAD, INPUT, Row
 
 

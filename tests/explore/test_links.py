@@ -11,14 +11,13 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax, nn, random
-from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.wrapping import ENGINE
 from verax.explorer.exploration import explore
 from verax.explorer.rows.row import EQUATION
 from verax.ops.table import ROWS
 from verax.transforms.public import hoist
 from verax.verify.cases.growing import Pool
-from verax.verify.random_programs import composable
-from verax.verify.seeded_programs import seed_case
+from verax.verify.random_programs import composable, seed_case
 
 V = np.linspace(0.1, 0.9, 4, dtype=np.float32)
 M = np.eye(4, dtype=np.float32) * 3 + 0.1

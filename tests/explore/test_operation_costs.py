@@ -9,14 +9,14 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.explorer.document import Stage, totals
 from verax.explorer.exploration import explore
-from verax.explorer.rows.operation_costs import (
+from verax.explorer.recording import Stage, totals
+from verax.explorer.rows.costs import (
     Array,
     Operation,
     arrays,
-    bytes_of,
-    flops_of,
+    bytes_of_operation,
+    flops_of_operation,
 )
 from verax.explorer.rows.row import HEAD, Row
 
@@ -79,8 +79,8 @@ def test_types_in_a_tuple() -> None:
 def test_a_product_of_matrices(op: str, attributes: str) -> None:
     ins = (Array((8, 16), 4), Array((16, 4), 4))
     dot = Operation(op, ("%a", "%b"), ins, (Array((8, 4), 4),), attributes)
-    assert flops_of(dot) == 2 * 8 * 16 * 4
-    assert bytes_of(dot) == 4 * (8 * 16 + 16 * 4 + 8 * 4)
+    assert flops_of_operation(dot) == 2 * 8 * 16 * 4
+    assert bytes_of_operation(dot) == 4 * (8 * 16 + 16 * 4 + 8 * 4)
 
 
 @pytest.mark.parametrize("form", [module, compiled])
@@ -213,6 +213,9 @@ def test_a_fusion_sums_operations_and_moves_what_leaves_it() -> None:
 def test_sizes_that_are_not_known_have_no_costs() -> None:
     unknown, known = Array(None, 4), Array((3,), 4)
     add = Operation("add", ("%a", "%b"), (unknown, known), (unknown,))
-    assert flops_of(add) is None
-    assert bytes_of(add) is None
-    assert flops_of(Operation("of_tomorrow", ("%a",), (known,), (known,))) is None
+    assert flops_of_operation(add) is None
+    assert bytes_of_operation(add) is None
+    assert (
+        flops_of_operation(Operation("of_tomorrow", ("%a",), (known,), (known,)))
+        is None
+    )

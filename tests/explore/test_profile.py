@@ -11,7 +11,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.explorer.exploration import explore
-from verax.explorer.profile import seconds_of, shared_times, write_times
+from verax.explorer.pipeline import seconds_of, shared_times, write_times
 from verax.explorer.rows.row import Row
 from verax.profiler import ProfileData
 

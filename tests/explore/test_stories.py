@@ -8,8 +8,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.explorer.document import Story
 from verax.explorer.exploration import Exploration
+from verax.explorer.recording import Story
 from verax.explorer.rows.row import Row
 from verax.explorer.stories import page_of
 from verax.rewrites import RewriteLoop, algebra, rewrite, stable, trace

@@ -10,7 +10,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax, verify
 from verax.experimental import checkify, sparse
-from verax.explorer.rows.equation_costs import Costs
+from verax.explorer.rows.costs import Costs
 from verax.extend import NO_PARAMS, NoParams, Row, Traits, Work, composed, elementwise
 from verax.ir.jaxpr import Jaxpr
 from verax.transforms.passes.blocks import flows

@@ -21,7 +21,7 @@ from verax.verify.cases.case import holds_functions, traced
 from verax.verify.cases.growing import domains_of
 from verax.verify.cases.tolerance import difference, exact, sensitivity
 from verax.verify.checking.functions import ENGINE, runner
-from verax.verify.seeded_programs import random_array
+from verax.verify.random_programs import random_array
 
 ULPS = 64.0
 SLACK = 64.0

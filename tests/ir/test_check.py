@@ -25,9 +25,9 @@ from tests.ir.toy import (
 )
 from verax.ir.atoms import array_literal, scalar_literal, variable
 from verax.ir.avals import ShapedArray
-from verax.ir.consts import hoist
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Source
 from verax.ir.reports.check import IllTyped, check_jaxpr
+from verax.ir.walk import hoist
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from verax.ir import dtypes as d
-from verax.ir.avals import ShapedArray
-from verax.ir.extended import ExtendedDType, KeyDType, key_from_name
-from verax.ir.limits import bit_width, check_fits, finfo, iinfo
+from verax.ir.avals import ShapedArray, bit_width, check_fits, finfo, iinfo
+from verax.ir.dtypes import ExtendedDType, KeyDType, key_from_name
 from verax.ir.promotion import (
     Typed,
     TypePromotionError,

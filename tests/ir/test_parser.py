@@ -26,11 +26,11 @@ from tests.ir.toy import (
     scaled,
 )
 from verax.ir.atoms import variable
-from verax.ir.consts import hoist, used_consts
 from verax.ir.forms.parser import parse_closed, parse_jaxpr
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr
 from verax.ir.text.printer import print_jaxpr
 from verax.ir.text.tokens import ParseError
+from verax.ir.walk import hoist, used_consts
 
 
 def reread(jaxpr: Jaxpr, width: int = 80) -> Jaxpr:

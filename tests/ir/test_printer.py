@@ -31,12 +31,11 @@ from tests.ir.toy import (
 )
 from verax.ir.atoms import Literal, letters, scalar_literal, variable
 from verax.ir.avals import ShapedArray
-from verax.ir.consts import hoist
-from verax.ir.dtypes import FLOATING
-from verax.ir.extended import KeyDType
+from verax.ir.dtypes import FLOATING, KeyDType
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Source
-from verax.ir.scalars import scalar_bytes, scalar_text
+from verax.ir.promotion import scalar_bytes, scalar_text
 from verax.ir.text.printer import print_jaxpr
+from verax.ir.walk import hoist
 
 GOLDENS = Path(__file__).parent / "goldens"
 

@@ -7,7 +7,7 @@ import pickle
 from attrs import evolve, field, frozen
 
 from verax.ir.records import Record
-from verax.rules.guards.gc_pause import keeping
+from verax.rules.guards import keeping
 
 
 @frozen(eq=False, repr=False)

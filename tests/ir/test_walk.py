@@ -29,18 +29,20 @@ from tests.ir.toy import (
     typing,
 )
 from verax.ir.atoms import Literal, array_literal, variable
-from verax.ir.consts import close, hoist, into_operands, used_consts
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import NO_PARAMS, ClosedJaxpr, Eqn, Jaxpr, Source
 from verax.ir.reports.check import check_jaxpr
 from verax.ir.reports.differences import diff
 from verax.ir.walk import (
     beside,
+    close,
     count_eqns,
     defined_variables,
     equation_at,
     free_variables,
+    hoist,
     interpret,
+    into_operands,
     map_eqns,
     map_jaxprs,
     map_subjaxprs,
@@ -48,6 +50,7 @@ from verax.ir.walk import (
     read_as,
     substitute,
     unused_variables,
+    used_consts,
     walk,
 )
 

@@ -167,7 +167,7 @@ def test_without_the_mode_nothing_of_it_is_imported() -> None:
 def test_the_mode_loads_what_few_programs_ask_for_when_they_do() -> None:
     source = (
         "import sys, jax, jax.numpy, jax.nn.initializers as i, jax.random as r\n"
-        "few = 'importlib.metadata', 'verax.random.many', 'verax.ops.linalg.qr'\n"
+        "few = 'importlib.metadata', 'verax.random.shuffling', 'verax.ops.linalg.qr'\n"
         "print([name for name in few if name in sys.modules])\n"
         "import importlib.metadata as metadata\n"
         "print(metadata.version('jax') == jax.__version__)\n"

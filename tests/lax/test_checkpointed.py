@@ -10,11 +10,10 @@ import verax
 import verax.numpy as vnp
 from tests.lax.counting import evaluations
 from verax import lax
-from verax.ir.consts import close
 from verax.ir.forms.parser import parse_closed
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.reports.check import check_jaxpr
-from verax.ir.walk import walk
+from verax.ir.walk import close, walk
 from verax.lax.scanning import blocks_of, even_blocks
 from verax.ops.control.any_lane import any_lane
 from verax.ops.control.scan_params import ScanParams

@@ -11,8 +11,8 @@ import verax
 import verax.numpy as vnp
 from verax import Array, lax
 from verax.backend.programs import program
-from verax.ir.consts import close
 from verax.ir.forms.parser import parse_closed
+from verax.ir.walk import close
 from verax.ops.table import PRIMITIVES
 
 GOLDENS = Path(__file__).parents[1] / "goldens"

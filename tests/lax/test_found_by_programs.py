@@ -13,7 +13,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, int32
 from verax.ir.jaxpr import scalar_literal
 from verax.ir.reports.check import check_jaxpr
-from verax.ops.calls.subjaxprs import inlined
+from verax.ops.calls.call import inlined
 from verax.ops.control.while_ import while_p
 from verax.ops.control.while_params import WhileParams
 from verax.ops.elementwise.arith import add

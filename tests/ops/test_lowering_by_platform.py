@@ -14,7 +14,7 @@ from jaxlib._jax.mlir import mlir_module_to_xla_computation as to_hlo
 
 import verax
 from tests.gpu.plugin_targets import golden_targets
-from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.wrapping import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.stablehlo_io import custom_targets, parsed
 from verax.extend import MissingRule
@@ -31,8 +31,7 @@ from verax.rules.rows.emitter import Emitter
 from verax.rules.rows.row import Row
 from verax.verify.cases.case import traced
 from verax.verify.cases.growing import pool_of
-from verax.verify.random_programs import composable
-from verax.verify.seeded_programs import seed_case
+from verax.verify.random_programs import composable, seed_case
 
 # What only LAPACK computes, and what the solvers of GPUs compute, too.
 LAPACK = ("hessenberg", "schur")

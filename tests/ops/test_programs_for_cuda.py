@@ -28,7 +28,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.lax import linalg
 from verax.ops.table import PRIMITIVES
 from verax.sharding import PartitionSpec as P
-from verax.verify.seeded_programs import seed_case
+from verax.verify.random_programs import seed_case
 
 F32, C64 = np.dtype(np.float32), np.dtype(np.complex64)
 FLOAT8 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2

@@ -11,17 +11,16 @@ import verax
 from verax import random as vrandom
 from verax.backend.arrays.concrete import from_host
 from verax.errors import ShardingTypeError
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, bit_width
 from verax.ir.dtypes import is_extended
 from verax.ir.forms.parser import parse_closed
-from verax.ir.limits import bit_width
 from verax.ops.table import ROWS
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Row, Sample, as_typed
 from verax.sharding import AxisType, NamedSharding, PartitionSpec as P
 from verax.verify.cases.case import constants_of
 from verax.verify.cases.growing import domains_of
-from verax.verify.seeded_programs import random_array
+from verax.verify.random_programs import random_array
 
 MESH = verax.make_mesh((2, 2), ("x", "y"), (AxisType.Explicit,) * 2)
 ATTEMPTS = 300

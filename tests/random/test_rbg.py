@@ -9,7 +9,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax, random
 from verax.api.config.config import override
-from verax.ops.random import rng_bit_generator as rbg, threefry
+from verax.ops.random import generators as rbg, threefry
 from verax.rules.values.array import Array
 
 # JAX: the draws of LATE, fold_in(key(42), 7) and split(key(42), (1,)).

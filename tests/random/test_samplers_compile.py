@@ -11,7 +11,7 @@ import verax.numpy as vnp
 from verax import random
 from verax.ops.random.threefry import threefry2x32
 from verax.rules.values.array import Array
-from verax.verify.checking.compile_bounds import (
+from verax.verify.checking.report import (
     CompiledTooLarge,
     CompilesTooLong,
     check_rotations,

@@ -18,7 +18,7 @@ from verax.backend.runtime.locks import TRACING, Locks
 from verax.backend.runtime.metrics import RECORDER, Recorder
 from verax.backend.xla.callback_runs import Runs
 from verax.ir.avals import InternTable, ShapedArray
-from verax.ir.memos.memo import Recent
+from verax.ir.memos import Recent
 
 PATIENCE = 30.0
 FORKS = 20

@@ -19,7 +19,7 @@ from verax.ops.reductions.reduce import reduce_sum
 from verax.rules.families.elementwise import composed, elementwise
 from verax.rules.rows.row import Axis, Domain, Engine, Known, Row, Sample, Tangent
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import COMPLEX, FLOAT
+from verax.rules.values.constants import COMPLEX, FLOAT
 
 
 def size_squared(x: Any) -> Any:

@@ -17,7 +17,7 @@ from verax.lax import exp_p, log1p_p, logistic_p, tan_p
 from verax.ops.reductions.reduce import reduce_sum
 from verax.rules.families.elementwise import composed, elementwise
 from verax.rules.rows.row import Row, Sample
-from verax.rules.values.kinds import FLOAT
+from verax.rules.values.constants import FLOAT
 from verax.verify.cases.edges import by_elements, edge_cases, edge_points
 
 SEEDS = range(10)

@@ -18,7 +18,7 @@ from verax.ir.text.printer import print_jaxpr
 from verax.rules.families.elementwise import composed, elementwise
 from verax.rules.programs.derived import composite
 from verax.rules.rows.row import Engine, Row, Sample
-from verax.rules.values.kinds import FLOAT
+from verax.rules.values.constants import FLOAT
 from verax.verify.cases.case import traced
 from verax.verify.cases.growing import weakened
 from verax.verify.checking.functions import ENGINE

@@ -22,7 +22,7 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Primitive, Var
 from verax.ir.walk import defined_variables
 from verax.rules.rows.builder import program
 from verax.rules.rows.infer import chosen, others
-from verax.transforms.engine.dce import dce
+from verax.transforms.engine.partial_eval import dce
 from verax.transforms.passes.cse import cse
 
 

@@ -25,9 +25,8 @@ from docs.examples.inversion.elimination import (
 )
 from verax import Array, lax
 from verax.ir.jaxpr import Primitive
-from verax.ops.calls.call import jit_p
+from verax.ops.calls.call import inlined, jit_p
 from verax.ops.calls.checkpoint import checkpoint_p
-from verax.ops.calls.subjaxprs import inlined
 from verax.ops.control.scan import scan_p
 from verax.ops.custom.jvp import custom_jvp_call_p
 from verax.ops.custom.vjp import custom_vjp_call_p

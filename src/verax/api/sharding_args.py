@@ -13,7 +13,7 @@ from attrs import frozen
 
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
-from verax.backend.arrays.formats import Format
+from verax.backend.arrays.concrete import Format
 from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import PartitionSpec, current_mesh
 from verax.backend.placement.mesh_context import concrete_mesh

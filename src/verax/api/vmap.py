@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from verax.api.tracing.apply import ENGINE, rewritten
-from verax.api.tracing.argument_names import (
+from verax.api.tracing.references import OnValues, on_values
+from verax.api.tracing.trace import Traced, leaf_avals, trace
+from verax.api.tracing.wrapping import (
+    ENGINE,
     Describe,
     describe_arguments,
     function_name,
+    rewritten,
+    wraps,
 )
-from verax.api.tracing.references import OnValues, on_values
-from verax.api.tracing.trace import Traced, leaf_avals, trace
-from verax.api.tracing.wrapping import wraps
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

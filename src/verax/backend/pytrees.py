@@ -26,7 +26,7 @@ from jaxlib._jax.pytree import (
     SequenceKey,
 )
 
-from verax.ir.memos.memo import holds
+from verax.ir.memos import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Linear, Zero
 

@@ -18,8 +18,13 @@ from typing import Any, NamedTuple
 from attrs import frozen
 
 from verax import numpy as vnp
-from verax.api.trees.classes import register_pytree_node_class
-from verax.api.trees.pytrees import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from verax.api.trees.pytrees import (
+    register_pytree_node_class,
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
 from verax.ir.records import ReprMixin
 from verax.rules.values.conversions import shown
 

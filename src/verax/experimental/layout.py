@@ -8,6 +8,6 @@ A compiled function tells the formats of what it takes::
 (0, 1)
 """
 
-from verax.backend.arrays.formats import Format, Layout
+from verax.backend.arrays.concrete import Format, Layout
 
 __all__ = ["Format", "Layout"]

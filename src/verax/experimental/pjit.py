@@ -8,6 +8,6 @@ New programs use `verax.jit`::
 Array(2, dtype=int32, weak_type=True)
 """
 
-from verax.api.jit.decorator import jit as pjit
+from verax.api.jit import jit as pjit
 
 __all__ = ["pjit"]

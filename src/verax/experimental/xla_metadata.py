@@ -17,10 +17,13 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, overload
 
-from verax.api.tracing.apply import is_tracing
-from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import enclosing_scope, wraps
+from verax.api.tracing.wrapping import (
+    describe_arguments,
+    enclosing_scope,
+    is_tracing,
+    wraps,
+)
 from verax.api.trees.pytrees import tree_map
 from verax.backend import pytrees
 from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p

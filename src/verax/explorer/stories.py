@@ -13,15 +13,14 @@ from typing import Any
 from verax.api.explain.report import Explanation
 from verax.api.stages.stages import Traced
 from verax.api.tracing.trace import Traced as TracedFunction
-from verax.explorer.document import Story
 from verax.explorer.exploration import ON_REFERENCES, Exploration, exploration_of
 from verax.explorer.pipeline import Pipeline, ProgramStages
-from verax.explorer.recording import Recording
+from verax.explorer.recording import Recording, Story
 from verax.explorer.rows.jaxpr import programs
 from verax.explorer.rows.row import CONSTANT, EQUATION, HEAD, INPUT, Row
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import Path
-from verax.transforms.nans.report import Finding, report
+from verax.transforms.nans import Finding, report
 
 type Place = tuple[int, int]
 

@@ -19,17 +19,19 @@ __getattr__, __dir__ = facade(
         ".functions": "Opened opened propagate run with_passes",
         ".overriding": "with_rules",
         "verax.ir.jaxpr": "NO_PARAMS NoParams Params",
-        "verax.ops.calls.subjaxprs": "inlined thread_loop",
+        "verax.ops.calls.call": "inlined thread_loop",
         "verax.ops.table": "PRIMITIVES",
         "verax.rules.families.elementwise": (
             "chlo composed elementwise parametric stablehlo"
         ),
         "verax.rules.programs.derived": "composite standard",
         "verax.rules.rows.bodies": "Parts Role thread_call Through Types Values",
-        "verax.rules.rows.row": "Domain MissingRule Row RuleTable Sample Zero",
-        "verax.rules.rows.traits": "Flops no_flops Traits traits_of Work",
+        "verax.rules.rows.row": (
+            "Domain MissingRule Row RuleTable Sample Zero Flops no_flops Traits "
+            "traits_of Work"
+        ),
         "verax.transforms.engine.engine": "STANDARD",
-        "verax.transforms.tables.propagation": "CONTROL INSIDE Propagation Rule",
+        "verax.transforms.tables": "CONTROL INSIDE Propagation Rule",
     },
     modules="backend core mlir random",
 )

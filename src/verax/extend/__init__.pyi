@@ -12,7 +12,7 @@ from verax.extend.overriding import with_rules as with_rules
 from verax.ir.jaxpr import (
     NO_PARAMS as NO_PARAMS, NoParams as NoParams, Params as Params,
 )
-from verax.ops.calls.subjaxprs import inlined as inlined, thread_loop as thread_loop
+from verax.ops.calls.call import inlined as inlined, thread_loop as thread_loop
 from verax.ops.table import PRIMITIVES as PRIMITIVES
 from verax.rules.families.elementwise import (
     chlo as chlo, composed as composed, elementwise as elementwise,
@@ -25,14 +25,11 @@ from verax.rules.rows.bodies import (
 )
 from verax.rules.rows.row import (
     Domain as Domain, MissingRule as MissingRule, Row as Row, RuleTable as RuleTable,
-    Sample as Sample, Zero as Zero,
-)
-from verax.rules.rows.traits import (
-    Flops as Flops, no_flops as no_flops, Traits as Traits, traits_of as traits_of,
-    Work as Work,
+    Sample as Sample, Zero as Zero, Flops as Flops, no_flops as no_flops,
+    Traits as Traits, traits_of as traits_of, Work as Work,
 )
 from verax.transforms.engine.engine import STANDARD as STANDARD
-from verax.transforms.tables.propagation import (
+from verax.transforms.tables import (
     CONTROL as CONTROL, INSIDE as INSIDE, Propagation as Propagation, Rule as Rule,
 )
 __all__ = [

@@ -14,10 +14,8 @@ from typing import Any, cast
 
 from attrs import frozen
 
-from verax.api.tracing.apply import apply, observed
-from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import apply, describe_arguments, observed, wraps
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
@@ -27,7 +25,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import check_callable, shown
 from verax.transforms.public import AnyJaxpr, check, hoist, opened as opened_program
-from verax.transforms.tables.propagation import Propagation
+from verax.transforms.tables import Propagation
 
 NO_KWARGS: Mapping[str, Any] = MappingProxyType({})
 

@@ -21,8 +21,7 @@ import numpy as np
 from verax import numpy as vnp
 from verax.api.vmap import vmap
 from verax.ir.avals import Shape
-from verax.ir.dtypes import uint32
-from verax.ir.extended import STORED
+from verax.ir.dtypes import STORED, uint32
 from verax.ops.random import keys as key_ops
 from verax.ops.random.generators import (
     RBG as rbg_prng_impl,

@@ -19,22 +19,18 @@ __getattr__, __dir__ = facade(
     {
         ".atoms": "Atom array_literal scalar_literal variable",
         ".avals": "ShapedArray",
-        ".reports.captured": "CapturedConstants captured_constants",
-        ".reports.check": "IllTyped check_jaxpr",
-        ".consts": "close hoist used_consts",
+        ".reports.check": "CapturedConstants captured_constants IllTyped check_jaxpr",
+        ".walk": (
+            "close hoist used_consts count_eqns equation_at free_variables map_eqns "
+            "map_jaxprs map_subjaxprs substitute unused_variables walk"
+        ),
         ".reports.differences": "diff",
         ".effects": "Effect",
-        ".forms.frames": "InvalidFile",
+        ".forms.values": "InvalidFile",
         ".jaxpr": "ClosedJaxpr Eqn Jaxpr Literal Params Primitive Source Var",
-        ".forms.loading": "from_json loads",
+        ".forms.saving": "from_json loads Unsavable dumps to_json",
         ".forms.parser": "parse_closed parse_jaxpr",
-        ".text.printer": "print_jaxpr",
-        ".forms.saving": "Unsavable dumps to_json",
+        ".text.printer": "print_jaxpr html svg",
         ".text.tokens": "ParseError",
-        ".text.views": "html svg",
-        ".walk": (
-            "count_eqns equation_at free_variables map_eqns map_jaxprs map_subjaxprs "
-            "substitute unused_variables walk"
-        ),
     },
 )

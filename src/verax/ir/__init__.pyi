@@ -6,34 +6,33 @@ from verax.ir.atoms import (
     variable as variable,
 )
 from verax.ir.avals import ShapedArray as ShapedArray
-from verax.ir.reports.captured import (
+from verax.ir.reports.check import (
     CapturedConstants as CapturedConstants, captured_constants as captured_constants,
+    IllTyped as IllTyped, check_jaxpr as check_jaxpr,
 )
-from verax.ir.reports.check import IllTyped as IllTyped, check_jaxpr as check_jaxpr
-from verax.ir.consts import close as close, hoist as hoist, used_consts as used_consts
-from verax.ir.reports.differences import diff as diff
-from verax.ir.effects import Effect as Effect
-from verax.ir.forms.frames import InvalidFile as InvalidFile
-from verax.ir.jaxpr import (
-    ClosedJaxpr as ClosedJaxpr, Eqn as Eqn, Jaxpr as Jaxpr, Literal as Literal,
-    Params as Params, Primitive as Primitive, Source as Source, Var as Var,
-)
-from verax.ir.forms.loading import from_json as from_json, loads as loads
-from verax.ir.forms.parser import (
-    parse_closed as parse_closed, parse_jaxpr as parse_jaxpr,
-)
-from verax.ir.text.printer import print_jaxpr as print_jaxpr
-from verax.ir.forms.saving import (
-    Unsavable as Unsavable, dumps as dumps, to_json as to_json,
-)
-from verax.ir.text.tokens import ParseError as ParseError
-from verax.ir.text.views import html as html, svg as svg
 from verax.ir.walk import (
+    close as close, hoist as hoist, used_consts as used_consts,
     count_eqns as count_eqns, equation_at as equation_at,
     free_variables as free_variables, map_eqns as map_eqns, map_jaxprs as map_jaxprs,
     map_subjaxprs as map_subjaxprs, substitute as substitute,
     unused_variables as unused_variables, walk as walk,
 )
+from verax.ir.reports.differences import diff as diff
+from verax.ir.effects import Effect as Effect
+from verax.ir.forms.values import InvalidFile as InvalidFile
+from verax.ir.jaxpr import (
+    ClosedJaxpr as ClosedJaxpr, Eqn as Eqn, Jaxpr as Jaxpr, Literal as Literal,
+    Params as Params, Primitive as Primitive, Source as Source, Var as Var,
+)
+from verax.ir.forms.saving import (
+    from_json as from_json, loads as loads, Unsavable as Unsavable, dumps as dumps,
+    to_json as to_json,
+)
+from verax.ir.forms.parser import (
+    parse_closed as parse_closed, parse_jaxpr as parse_jaxpr,
+)
+from verax.ir.text.printer import print_jaxpr as print_jaxpr, html as html, svg as svg
+from verax.ir.text.tokens import ParseError as ParseError
 __all__ = [
     "Atom", "CapturedConstants", "ClosedJaxpr", "Effect", "Eqn", "IllTyped",
     "InvalidFile", "Jaxpr", "Literal", "Params", "ParseError", "Primitive",

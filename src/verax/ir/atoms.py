@@ -14,9 +14,9 @@ import numpy as np
 from attrs import define, field, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.memos.memo import holds
+from verax.ir.memos import holds
+from verax.ir.promotion import scalar_text
 from verax.ir.records import ReprMixin
-from verax.ir.scalars import scalar_text
 
 
 @define(repr=False)

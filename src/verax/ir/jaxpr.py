@@ -31,7 +31,7 @@ from verax.ir.atoms import (
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import MAKE, NO_EFFECTS as NO_EFFECTS, Effect as Effect, RefEffect
 from verax.ir.facade import module_named
-from verax.ir.memos.memo import holds, is_plain_type, memoised
+from verax.ir.memos import holds, is_plain_type, memoised
 from verax.ir.records import Record, ReprMixin
 from verax.ir.text.printer import print_jaxpr
 
@@ -639,7 +639,7 @@ class Jaxpr(ProgramMembers):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(module_named("verax.ir.text.views").html(self))
+        return str(module_named("verax.ir.text.printer").html(self))
 
 
 @frozen(repr=False, eq=False)

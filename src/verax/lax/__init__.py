@@ -16,9 +16,10 @@ __getattr__, __dir__ = facade(
             "composite dce_sink eq FftType ne scatter_apply shape_as_value stage"
         ),
         ".branching": "cond platform_dependent switch",
-        ".conv_shapes": (
+        ".shaping": (
             "conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
-            "conv_transpose_shape_tuple"
+            "conv_transpose_shape_tuple broadcast_like broadcast_shapes dtype "
+            "index_take polynomial split stack tile unstack"
         ),
         ".looping": "associative_scan fori_loop map while_loop",
         ".parallel": (
@@ -26,13 +27,8 @@ __getattr__, __dir__ = facade(
             "pmin ppermute pshuffle psum psum_scatter pswapaxes pvary "
             "ragged_all_to_all"
         ),
-        ".reducing": "reduce reduce_window reduce_window_shape_tuple",
+        ".scanning": "reduce reduce_window reduce_window_shape_tuple scan",
         ".scaled": "DotDimensionNumbers scaled_dot",
-        ".scanning": "scan",
-        ".shaping": (
-            "broadcast_like broadcast_shapes dtype index_take polynomial split stack "
-            "tile unstack"
-        ),
         ".sharded": (
             "broadcast broadcast_in_dim broadcasted_iota empty full full_like iota "
             "reshape"
@@ -41,9 +37,9 @@ __getattr__, __dir__ = facade(
         "verax.api.custom.checkpoint": "optimization_barrier",
         "verax.api.custom.vjp": "stop_gradient",
         "verax.api.parallel.device_put": "with_sharding_constraint",
-        "verax.ops.base.accuracy": "AccuracyMode Tolerance",
+        "verax.ops.base": "AccuracyMode Tolerance",
         "verax.ops.calls.checkpoint": "optimization_barrier_p",
-        "verax.ops.calls.sink": "dce_sink_p",
+        "verax.ops.calls.callbacks": "dce_sink_p",
         "verax.ops.contraction.dot": "batch_matmul dot dot_general dot_general_p",
         "verax.ops.contraction.precision": (
             "DotAlgorithm DotAlgorithmPreset Precision PrecisionLike"
@@ -51,24 +47,24 @@ __getattr__, __dir__ = facade(
         "verax.ops.contraction.ragged_dot": (
             "ragged_dot ragged_dot_general RaggedDotDimensionNumbers"
         ),
-        "verax.ops.control.checkpointed_loops": ("bounded_while_p checkpointed_scan_p"),
+        "verax.ops.control.checkpointed_loops": "bounded_while_p checkpointed_scan_p",
         "verax.ops.control.cond": "cond_p",
         "verax.ops.control.scan": "scan_p",
         "verax.ops.control.while_": "while_p",
-        "verax.ops.conv.dimensions": (
+        "verax.ops.conv.primitive": (
             "conv_dimension_numbers ConvDimensionNumbers "
-            "ConvGeneralDilatedDimensionNumbers"
+            "ConvGeneralDilatedDimensionNumbers conv_general_dilated_p"
         ),
         "verax.ops.conv.functions": (
             "conv conv_general_dilated conv_general_dilated_local "
             "conv_general_dilated_patches conv_transpose conv_with_general_padding"
         ),
-        "verax.ops.conv.primitive": "conv_general_dilated_p",
         "verax.ops.custom.solve": "custom_root_p linear_solve_p",
         "verax.ops.elementwise.arith": (
             "abs abs_p add add_p div div_p integer_pow integer_pow_p max max_p min "
             "min_p mul mul_p neg neg_p nextafter nextafter_p reciprocal rem rem_p "
-            "sign sign_p sub sub_p"
+            "sign sign_p sub sub_p complex complex_p conj conj_p imag imag_p real "
+            "real_p"
         ),
         "verax.ops.elementwise.bits": (
             "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p mulhi "
@@ -78,9 +74,6 @@ __getattr__, __dir__ = facade(
         ),
         "verax.ops.elementwise.compare": (
             "eq_p eq_to_p ge ge_p gt gt_p le le_p le_to_p lt lt_p lt_to_p ne_p"
-        ),
-        "verax.ops.elementwise.complex": (
-            "complex complex_p conj conj_p imag imag_p real real_p"
         ),
         "verax.ops.elementwise.convert": (
             "bitcast_convert_type bitcast_convert_type_p convert_element_type "
@@ -117,32 +110,29 @@ __getattr__, __dir__ = facade(
             "scatter scatter_add scatter_max scatter_max_p scatter_min scatter_min_p "
             "scatter_mul scatter_mul_p scatter_p scatter_sub scatter_sub_p"
         ),
-        "verax.ops.random.rng_bit_generator": (
+        "verax.ops.random.generators": (
             "RandomAlgorithm rng_bit_generator rng_bit_generator_p"
         ),
-        "verax.ops.reductions.argminmax": "argmax argmax_p argmin argmin_p",
+        "verax.ops.reductions.reduce": (
+            "argmax argmax_p argmin argmin_p reduce_and reduce_and_p reduce_max "
+            "reduce_max_p reduce_min reduce_min_p reduce_or reduce_or_p reduce_prod "
+            "reduce_prod_p reduce_sum reduce_sum_p reduce_xor reduce_xor_p"
+        ),
         "verax.ops.reductions.cumulative": (
             "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod "
             "cumprod_p cumsum cumsum_p"
         ),
-        "verax.ops.reductions.reduce": (
-            "reduce_and reduce_and_p reduce_max reduce_max_p reduce_min reduce_min_p "
-            "reduce_or reduce_or_p reduce_prod reduce_prod_p reduce_sum reduce_sum_p "
-            "reduce_xor reduce_xor_p"
-        ),
         "verax.ops.sorting.sort": (
             "approx_max_k approx_min_k sort sort_key_val sort_p top_k top_k_p"
         ),
-        "verax.ops.special.bessel": ("bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p"),
+        "verax.ops.special.bessel": "bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p",
         "verax.ops.special.erf_gamma": (
             "digamma digamma_p erf erf_inv erf_inv_p erf_p erfc erfc_p lgamma "
             "lgamma_p polygamma polygamma_p zeta zeta_p"
         ),
-        "verax.ops.special.incomplete_beta": (
-            "betainc regularized_incomplete_beta regularized_incomplete_beta_p"
-        ),
-        "verax.ops.special.incomplete_gamma": (
-            "igamma igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p "
+        "verax.ops.special.incomplete": (
+            "betainc regularized_incomplete_beta regularized_incomplete_beta_p igamma "
+            "igamma_grad_a igamma_grad_a_p igamma_p igammac igammac_p "
             "random_gamma_grad random_gamma_grad_p"
         ),
         "verax.ops.structure.create": "iota_p",
@@ -155,9 +145,8 @@ __getattr__, __dir__ = facade(
             "index_in_dim pad pad_p slice slice_in_dim slice_p"
         ),
         "verax.ops.windows.general_reduce": "reduce_p",
-        "verax.ops.windows.params": "padtype_to_pads",
         "verax.ops.windows.reduce_window": (
-            "reduce_window_max_p reduce_window_min_p reduce_window_p "
+            "padtype_to_pads reduce_window_max_p reduce_window_min_p reduce_window_p "
             "reduce_window_sum_p"
         ),
         "verax.ops.windows.select_and_scatter": "select_and_scatter_add_p",

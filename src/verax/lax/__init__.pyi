@@ -10,11 +10,14 @@ from verax.lax.applying import (
 from verax.lax.branching import (
     cond as cond, platform_dependent as platform_dependent, switch as switch,
 )
-from verax.lax.conv_shapes import (
+from verax.lax.shaping import (
     conv_general_permutations as conv_general_permutations,
     conv_general_shape_tuple as conv_general_shape_tuple,
     conv_shape_tuple as conv_shape_tuple,
     conv_transpose_shape_tuple as conv_transpose_shape_tuple,
+    broadcast_like as broadcast_like, broadcast_shapes as broadcast_shapes,
+    dtype as dtype, index_take as index_take, polynomial as polynomial, split as split,
+    stack as stack, tile as tile, unstack as unstack,
 )
 from verax.lax.looping import (
     associative_scan as associative_scan, fori_loop as fori_loop, map as map,
@@ -27,18 +30,12 @@ from verax.lax.parallel import (
     psum as psum, psum_scatter as psum_scatter, pswapaxes as pswapaxes, pvary as pvary,
     ragged_all_to_all as ragged_all_to_all,
 )
-from verax.lax.reducing import (
+from verax.lax.scanning import (
     reduce as reduce, reduce_window as reduce_window,
-    reduce_window_shape_tuple as reduce_window_shape_tuple,
+    reduce_window_shape_tuple as reduce_window_shape_tuple, scan as scan,
 )
 from verax.lax.scaled import (
     DotDimensionNumbers as DotDimensionNumbers, scaled_dot as scaled_dot,
-)
-from verax.lax.scanning import scan as scan
-from verax.lax.shaping import (
-    broadcast_like as broadcast_like, broadcast_shapes as broadcast_shapes,
-    dtype as dtype, index_take as index_take, polynomial as polynomial, split as split,
-    stack as stack, tile as tile, unstack as unstack,
 )
 from verax.lax.sharded import (
     broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,
@@ -53,9 +50,9 @@ from verax.api.custom.vjp import stop_gradient as stop_gradient
 from verax.api.parallel.device_put import (
     with_sharding_constraint as with_sharding_constraint,
 )
-from verax.ops.base.accuracy import AccuracyMode as AccuracyMode, Tolerance as Tolerance
+from verax.ops.base import AccuracyMode as AccuracyMode, Tolerance as Tolerance
 from verax.ops.calls.checkpoint import optimization_barrier_p as optimization_barrier_p
-from verax.ops.calls.sink import dce_sink_p as dce_sink_p
+from verax.ops.calls.callbacks import dce_sink_p as dce_sink_p
 from verax.ops.contraction.dot import (
     batch_matmul as batch_matmul, dot as dot, dot_general as dot_general,
     dot_general_p as dot_general_p,
@@ -74,10 +71,11 @@ from verax.ops.control.checkpointed_loops import (
 from verax.ops.control.cond import cond_p as cond_p
 from verax.ops.control.scan import scan_p as scan_p
 from verax.ops.control.while_ import while_p as while_p
-from verax.ops.conv.dimensions import (
+from verax.ops.conv.primitive import (
     conv_dimension_numbers as conv_dimension_numbers,
     ConvDimensionNumbers as ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
+    conv_general_dilated_p as conv_general_dilated_p,
 )
 from verax.ops.conv.functions import (
     conv as conv, conv_general_dilated as conv_general_dilated,
@@ -86,7 +84,6 @@ from verax.ops.conv.functions import (
     conv_transpose as conv_transpose,
     conv_with_general_padding as conv_with_general_padding,
 )
-from verax.ops.conv.primitive import conv_general_dilated_p as conv_general_dilated_p
 from verax.ops.custom.solve import (
     custom_root_p as custom_root_p, linear_solve_p as linear_solve_p,
 )
@@ -96,7 +93,9 @@ from verax.ops.elementwise.arith import (
     max_p as max_p, min as min, min_p as min_p, mul as mul, mul_p as mul_p, neg as neg,
     neg_p as neg_p, nextafter as nextafter, nextafter_p as nextafter_p,
     reciprocal as reciprocal, rem as rem, rem_p as rem_p, sign as sign,
-    sign_p as sign_p, sub as sub, sub_p as sub_p,
+    sign_p as sign_p, sub as sub, sub_p as sub_p, complex as complex,
+    complex_p as complex_p, conj as conj, conj_p as conj_p, imag as imag,
+    imag_p as imag_p, real as real, real_p as real_p,
 )
 from verax.ops.elementwise.bits import (
     and_p as and_p, bitwise_and as bitwise_and, bitwise_not as bitwise_not,
@@ -113,10 +112,6 @@ from verax.ops.elementwise.compare import (
     eq_p as eq_p, eq_to_p as eq_to_p, ge as ge, ge_p as ge_p, gt as gt, gt_p as gt_p,
     le as le, le_p as le_p, le_to_p as le_to_p, lt as lt, lt_p as lt_p,
     lt_to_p as lt_to_p, ne_p as ne_p,
-)
-from verax.ops.elementwise.complex import (
-    complex as complex, complex_p as complex_p, conj as conj, conj_p as conj_p,
-    imag as imag, imag_p as imag_p, real as real, real_p as real_p,
 )
 from verax.ops.elementwise.convert import (
     bitcast_convert_type as bitcast_convert_type,
@@ -175,25 +170,23 @@ from verax.ops.indexing.scatter import (
     scatter_mul_p as scatter_mul_p, scatter_p as scatter_p, scatter_sub as scatter_sub,
     scatter_sub_p as scatter_sub_p,
 )
-from verax.ops.random.rng_bit_generator import (
+from verax.ops.random.generators import (
     RandomAlgorithm as RandomAlgorithm, rng_bit_generator as rng_bit_generator,
     rng_bit_generator_p as rng_bit_generator_p,
 )
-from verax.ops.reductions.argminmax import (
-    argmax as argmax, argmax_p as argmax_p, argmin as argmin, argmin_p as argmin_p,
-)
-from verax.ops.reductions.cumulative import (
-    cumlogsumexp as cumlogsumexp, cumlogsumexp_p as cumlogsumexp_p, cummax as cummax,
-    cummax_p as cummax_p, cummin as cummin, cummin_p as cummin_p, cumprod as cumprod,
-    cumprod_p as cumprod_p, cumsum as cumsum, cumsum_p as cumsum_p,
-)
 from verax.ops.reductions.reduce import (
+    argmax as argmax, argmax_p as argmax_p, argmin as argmin, argmin_p as argmin_p,
     reduce_and as reduce_and, reduce_and_p as reduce_and_p, reduce_max as reduce_max,
     reduce_max_p as reduce_max_p, reduce_min as reduce_min,
     reduce_min_p as reduce_min_p, reduce_or as reduce_or, reduce_or_p as reduce_or_p,
     reduce_prod as reduce_prod, reduce_prod_p as reduce_prod_p,
     reduce_sum as reduce_sum, reduce_sum_p as reduce_sum_p, reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
+)
+from verax.ops.reductions.cumulative import (
+    cumlogsumexp as cumlogsumexp, cumlogsumexp_p as cumlogsumexp_p, cummax as cummax,
+    cummax_p as cummax_p, cummin as cummin, cummin_p as cummin_p, cumprod as cumprod,
+    cumprod_p as cumprod_p, cumsum as cumsum, cumsum_p as cumsum_p,
 )
 from verax.ops.sorting.sort import (
     approx_max_k as approx_max_k, approx_min_k as approx_min_k, sort as sort,
@@ -209,15 +202,12 @@ from verax.ops.special.erf_gamma import (
     lgamma as lgamma, lgamma_p as lgamma_p, polygamma as polygamma,
     polygamma_p as polygamma_p, zeta as zeta, zeta_p as zeta_p,
 )
-from verax.ops.special.incomplete_beta import (
+from verax.ops.special.incomplete import (
     betainc as betainc, regularized_incomplete_beta as regularized_incomplete_beta,
-    regularized_incomplete_beta_p as regularized_incomplete_beta_p,
-)
-from verax.ops.special.incomplete_gamma import (
-    igamma as igamma, igamma_grad_a as igamma_grad_a,
-    igamma_grad_a_p as igamma_grad_a_p, igamma_p as igamma_p, igammac as igammac,
-    igammac_p as igammac_p, random_gamma_grad as random_gamma_grad,
-    random_gamma_grad_p as random_gamma_grad_p,
+    regularized_incomplete_beta_p as regularized_incomplete_beta_p, igamma as igamma,
+    igamma_grad_a as igamma_grad_a, igamma_grad_a_p as igamma_grad_a_p,
+    igamma_p as igamma_p, igammac as igammac, igammac_p as igammac_p,
+    random_gamma_grad as random_gamma_grad, random_gamma_grad_p as random_gamma_grad_p,
 )
 from verax.ops.structure.create import iota_p as iota_p
 from verax.ops.structure.joining import (
@@ -235,9 +225,8 @@ from verax.ops.structure.slicing import (
     slice_in_dim as slice_in_dim, slice_p as slice_p,
 )
 from verax.ops.windows.general_reduce import reduce_p as reduce_p
-from verax.ops.windows.params import padtype_to_pads as padtype_to_pads
 from verax.ops.windows.reduce_window import (
-    reduce_window_max_p as reduce_window_max_p,
+    padtype_to_pads as padtype_to_pads, reduce_window_max_p as reduce_window_max_p,
     reduce_window_min_p as reduce_window_min_p, reduce_window_p as reduce_window_p,
     reduce_window_sum_p as reduce_window_sum_p,
 )

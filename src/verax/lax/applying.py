@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from verax.api.host.debugging import debug_callback
-from verax.api.jit.decorator import jit
+from verax.api.jit import jit
 from verax.backend import pytrees
 from verax.ir.dtypes import numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS
 from verax.lax.looping import fori_loop
 from verax.numpy.arguments.arguments import as_array, default_integer
-from verax.ops.calls.sink import SINK, dce_sink_p
+from verax.ops.calls.callbacks import SINK, dce_sink_p
 from verax.ops.elementwise import compare
 from verax.ops.elementwise.bits import bitwise_not
 from verax.ops.elementwise.compare import key_pair

@@ -11,11 +11,16 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from verax.api.tracing.apply import as_array, as_typed_array, is_tracing
-from verax.api.tracing.argument_names import describe_arguments, name_and_line
 from verax.api.tracing.concrete_values import is_known
 from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import Traced, leaf_avals, shared_trace
+from verax.api.tracing.wrapping import (
+    as_array,
+    as_typed_array,
+    describe_arguments,
+    is_tracing,
+    name_and_line,
+)
 from verax.api.trees.pytrees import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
@@ -26,7 +31,7 @@ from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.promotion import TypePromotionError, result_type
 from verax.ir.records import ReprMixin
-from verax.ops.calls.subjaxprs import inlined
+from verax.ops.calls.call import inlined
 from verax.ops.control.cond import cond_p, platform_index_p
 from verax.ops.control.cond_params import (
     CondParams,

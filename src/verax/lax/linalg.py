@@ -8,8 +8,7 @@ The one idea: the functions are those of the rows, as they are::
 
 # fmt: off
 # Several names to a line: this is a table to look things up in, by file.
-from verax.lax.solving import qdwh as qdwh
-from verax.lax.updates import (
+from verax.lax.shaping import (
     EighImplementation as EighImplementation,
     EigImplementation as EigImplementation,
     SvdAlgorithm as SvdAlgorithm,
@@ -17,6 +16,7 @@ from verax.lax.updates import (
     ormqr as ormqr,
     symmetric_product as symmetric_product,
 )
+from verax.lax.solving import qdwh as qdwh
 from verax.ops.linalg.eigen import (
     eig as eig,
     eig_p as eig_p,

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from attrs import frozen
 
-from verax.api.tracing.apply import as_array
+from verax.api.tracing.wrapping import as_array
 from verax.backend import pytrees
 from verax.ir.avals import Shape
 from verax.ir.dtypes import float32, int32, is_bool, is_inexact, is_integer
@@ -23,11 +23,11 @@ from verax.ops.elementwise.arith import div
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
-from verax.ops.parallel.between_devices import Groups
 from verax.ops.parallel.collectives import (
     CollectiveParams,
     ExchangeParams,
     GatherAxisParams,
+    Groups,
     PermuteParams,
     all_gather_p,
     all_to_all_p,

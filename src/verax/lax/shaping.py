@@ -7,6 +7,7 @@ Each is one or two equations of the basic operations::
 
 import functools
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,20 @@ import numpy as np
 from verax.api.tracing.structs import struct_aval
 from verax.ir.avals import Shape
 from verax.ir.dtypes import DType, DTypeLike, int32
-from verax.ops.elementwise.arith import add, mul
+from verax.lax.scanning import scan
+from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays, stretched
+from verax.numpy.linalg.products import matmul
+from verax.numpy.ranges import eye, tril, triu
+from verax.numpy.shaping.shapes import matrix_transpose
+from verax.ops.conv.functions import fractional_pads
+from verax.ops.conv.primitive import named_dimensions
+from verax.ops.elementwise.arith import add, div, mul, sub
 from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import sqrt
 from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers, GatherScatterMode
-from verax.ops.structure.create import full_like
+from verax.ops.linalg.triangular import adjoint, triangular_solve
+from verax.ops.structure.create import full_like, iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.reshard import retyped
 from verax.ops.structure.shape import (
@@ -28,6 +38,7 @@ from verax.ops.structure.shape import (
     reshape,
 )
 from verax.ops.structure.slicing import index_in_dim, slice_in_dim
+from verax.ops.windows.reduce_window import padtype_to_pads, strided
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_axis, as_sizes
@@ -213,3 +224,268 @@ def leveled(x: object, rank: int) -> Any:
     """An operand with as many dimensions as the others; scalars stay."""
     own = len(aval_of(x).shape)
     return x if own in (0, rank) else broadcast_to_rank(x, rank)
+
+
+# -----------------------------------------------------------------------------
+# Products with reflections and with themselves, and updates of factors.
+#
+# K reflections together are I - V T Vᴴ with a triangular T, so that their
+# product with a matrix is three ordinary products, and its derivative theirs::
+#
+#     ormqr(h, taus, c)              # Q c, for the Q that geqrf packs
+#     cholesky_update(r, w)          # the factor of rᵀ r + w wᵀ
+
+
+class EigImplementation(Enum):
+    """A library for general eigenvalues; on CPU it is LAPACK."""
+
+    __module__ = "verax.lax.linalg"
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(Enum):
+    """An algorithm for eigenvalues of Hermitian matrices; on CPU it is LAPACK's QR."""
+
+    __module__ = "verax.lax.linalg"
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+class SvdAlgorithm(Enum):
+    """An algorithm for singular values; on CPU it is LAPACK's."""
+
+    __module__ = "verax.lax.linalg"
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+def ormqr(
+    a: ArrayLike,
+    taus: ArrayLike,
+    c: ArrayLike,
+    *,
+    left: bool = True,
+    transpose: bool = False,
+) -> Array:
+    """Q c, for the square Q of reflections `a` (..., m, n) with scales `taus` (..., k).
+
+    With `transpose` the conjugate transpose of Q, with `left` False from the right. `a`
+    and `taus` are what `geqrf` gives. Schreiber and Van Loan, "A storage-efficient WY
+    representation for products of Householder transformations", 1989.
+
+    Raises:
+        ValueError: shapes do not match.
+    """
+    h, scales, x = inexact_arrays("ormqr", a, taus, c)
+    if min(h.ndim, x.ndim) < 2 or scales.ndim != h.ndim - 1:
+        raise ValueError(
+            "ormqr takes reflections of shape (..., m, n), scales of shape (..., k) "
+            f"and a matrix, not {h.shape}, {scales.shape} and {x.shape}"
+        )
+    count = scales.shape[-1]
+    size = x.shape[-2 if left else -1]
+    if h.shape[-2] != size or count > min(h.shape[-2:]):
+        raise ValueError(
+            f"ormqr: reflections of shape {h.shape} with {count} scales do not match "
+            f"a matrix of shape {x.shape}"
+        )
+    v = tril(h[..., :count], -1) + eye(size, count, dtype=h.dtype)
+    inner = triu(matmul(adjoint(v), v), 1) * scales[..., None, :]
+    one = inner + eye(count, dtype=h.dtype)
+    # T = diag(taus) (1 + N diag(taus))⁻¹, which takes scales of zero.
+    whole = stretched(eye(count, dtype=h.dtype), one.shape)
+    t = scales[..., :, None] * triangular_solve(one, whole, left_side=True)
+    middle = adjoint(t) if transpose else t
+    if left:
+        return sub(x, matmul(v, matmul(middle, matmul(adjoint(v), x))))
+    return sub(x, matmul(matmul(matmul(x, v), middle), adjoint(v)))
+
+
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
+    """The upper triangular R' with R'ᵀ R' = Rᵀ R + w wᵀ, in O(n²) steps.
+
+    Raises:
+        ValueError: `r_matrix` is not (n, n), or `w_vector` not (n,).
+
+    >>> import numpy as np
+    >>> cholesky_update(np.array([[3.0]]), np.array([4.0])).round(3).tolist()
+    [[5.0]]
+    """
+    r, w = inexact_arrays("cholesky_update", r_matrix, w_vector)
+    if r.shape != (*w.shape, *w.shape) or w.ndim != 1:
+        raise ValueError(
+            f"cholesky_update takes arrays of shapes (n, n) and (n,), not {r.shape} "
+            f"and {w.shape}"
+        )
+
+    def step(w: Array, line: tuple[Array, Array]) -> tuple[Array, Array]:
+        row, i = line
+        own, new = row[i], w[i]
+        c, s = div(sqrt(add(mul(own, own), mul(new, new))), own), div(new, own)
+        after = div(add(row, mul(s, w)), c)
+        return sub(mul(c, w), mul(s, after)), after
+
+    found: Array = scan(step, w, (r, iota(int32, w.shape[0])))[1]
+    return found
+
+
+def symmetric_product(
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
+    *,
+    alpha: object = 1.0,
+    beta: object = 0.0,
+    symmetrize_output: bool = False,
+) -> Array:
+    """alpha A Aᵀ + beta C, for A (..., m, n) and a symmetric C (..., m, m).
+
+    With `symmetrize_output` the part above the diagonal is that below, turned.
+
+    Raises:
+        ValueError: shapes do not match.
+    """
+    a, c = inexact_arrays("symmetric_product", a_matrix, c_matrix)
+    if min(a.ndim, c.ndim) < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):
+        raise ValueError(
+            "symmetric_product takes arrays of shapes (..., m, n) and (..., m, m), "
+            f"not {a.shape} and {c.shape}"
+        )
+    found: Array = alpha * matmul(a, matrix_transpose(a)) + beta * c
+    if not symmetrize_output:
+        return found
+    return add(tril(found), matrix_transpose(tril(found, -1)))
+
+
+# -----------------------------------------------------------------------------
+# The shapes of convolutions, without computing one.
+#
+# Shapes are put into the order batch, channel, space, where each spatial size
+# follows from its own window, and put back::
+#
+#     conv_shape_tuple((1, 3, 8, 8), (5, 3, 3, 3), (1, 1), "SAME")    # (1, 5, 8, 8)
+
+
+type Padding = str | Sequence[tuple[int, int]]
+type Permutations = tuple[Shape, Shape, Shape]
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> Permutations:
+    """Where batch, channel and space are in operand, kernel and result.
+
+    Raises:
+        ValueError: the three strings do not name the same dimensions.
+
+    >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
+    """
+    lhs, rhs, out = dimension_numbers
+    specs = named_dimensions(len(lhs), lhs, rhs, out)
+    return specs.lhs_spec, specs.rhs_spec, specs.out_spec
+
+
+def taken(shape: Sequence[int], order: Sequence[int]) -> Shape:
+    return tuple(shape[i] for i in order)
+
+
+def put_back(shape: Sequence[int], order: Sequence[int]) -> Shape:
+    """The inverse of `taken`."""
+    return tuple(shape[order.index(i)] for i in range(len(order)))
+
+
+def conv_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    strides: Sequence[int],
+    pads: Padding,
+    batch_group_count: int = 1,
+) -> Shape:
+    """The shape of a convolution of (batch, channel, *space) and (out, in, *window).
+
+    Raises:
+        ValueError: there is not one pad for each dimension, or a negative one is larger
+            than its dimension, or the groups do not divide the batch.
+
+    >>> conv_shape_tuple((1, 3, 8, 8), (5, 3, 3, 3), (2, 2), "VALID")
+    (1, 5, 3, 3)
+    """
+    space, windows = lhs_shape[2:], rhs_shape[2:]
+    given = (
+        padtype_to_pads(space, windows, strides, pads)
+        if isinstance(pads, str)
+        else pads
+    )
+    if len(given) != len(space):
+        raise ValueError(
+            f"conv_shape_tuple: got {len(given)} pads for {len(space)} spatial "
+            "dimensions"
+        )
+    padded = [size + low + high for size, (low, high) in zip(space, given, strict=True)]
+    if any(size < 0 for size in padded):
+        raise ValueError(
+            f"conv_shape_tuple: the negative pads {list(given)} exceed the sizes "
+            f"{space}"
+        )
+    if lhs_shape[0] % batch_group_count:
+        raise ValueError(
+            f"conv_shape_tuple: batch_group_count={batch_group_count} must divide the "
+            f"batch size {lhs_shape[0]}"
+        )
+    sizes = [
+        strided(size, window, stride)
+        for size, window, stride in zip(padded, windows, strides, strict=True)
+    ]
+    return lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes
+
+
+def conv_general_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Padding,
+    dimension_numbers: Sequence[str],
+) -> Shape:
+    """`conv_shape_tuple` for dimensions in the order of three strings."""
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    found = conv_shape_tuple(
+        taken(lhs_shape, lhs), taken(rhs_shape, rhs), window_strides, padding
+    )
+    return put_back(found, out)
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Padding,
+    dimension_numbers: Sequence[str],
+) -> Shape:
+    """The shape of `conv_transpose`, for dimensions in the order of three strings.
+
+    >>> names = ("NHWC", "HWIO", "NHWC")
+    >>> conv_transpose_shape_tuple((1, 4, 4, 2), (3, 3, 2, 5), (2, 2), "SAME", names)
+    (1, 8, 8, 5)
+    """
+    lhs, rhs, out = conv_general_permutations(dimension_numbers)
+    operand, kernel = taken(lhs_shape, lhs), taken(rhs_shape, rhs)
+    windows, strides = kernel[2:], tuple(window_strides)
+    pads = (
+        fractional_pads(padding, windows, strides)
+        if isinstance(padding, str)
+        else padding
+    )
+    sizes = [
+        (size - 1) * stride - window + 2 + sum(pad)
+        for size, window, stride, pad in zip(
+            operand[2:], windows, strides, pads, strict=True
+        )
+    ]
+    return put_back((operand[0], kernel[0], *sizes), out)

@@ -14,9 +14,8 @@ from attrs import frozen
 
 from verax import numpy as vnp
 from verax.api.autodiff.jvp_vjp import linearize
-from verax.api.tracing.apply import ENGINE, apply
-from verax.api.tracing.argument_names import function_name
 from verax.api.tracing.trace import leaf_avals
+from verax.api.tracing.wrapping import ENGINE, apply, function_name
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -40,9 +39,8 @@ from verax.ops.custom.solve import (
     custom_root_p,
     linear_solve_p,
 )
-from verax.ops.linalg.algebra import adjoint
 from verax.ops.linalg.qr import qr
-from verax.ops.linalg.triangular import cholesky, triangular_solve
+from verax.ops.linalg.triangular import adjoint, cholesky, triangular_solve
 from verax.rules.rows.infer import filled
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import check_callable

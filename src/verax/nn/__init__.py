@@ -15,8 +15,7 @@ __getattr__, __dir__ = facade(
             "leaky_relu log1mexp log_sigmoid mish relu relu6 selu sigmoid silu "
             "soft_sign softplus sparse_plus sparse_sigmoid squareplus swish tanh"
         ),
-        ".attention": "dot_product_attention",
-        ".encoding": "one_hot standardize",
+        ".attention": "dot_product_attention one_hot standardize",
         ".reductions": (
             "get_scaled_dot_general_config log_softmax logmeanexp logsumexp "
             "scaled_dot_general scaled_matmul softmax"

@@ -11,8 +11,10 @@ from verax.nn.activations import (
     softplus as softplus, sparse_plus as sparse_plus, sparse_sigmoid as sparse_sigmoid,
     squareplus as squareplus, swish as swish, tanh as tanh,
 )
-from verax.nn.attention import dot_product_attention as dot_product_attention
-from verax.nn.encoding import one_hot as one_hot, standardize as standardize
+from verax.nn.attention import (
+    dot_product_attention as dot_product_attention, one_hot as one_hot,
+    standardize as standardize,
+)
 from verax.nn.reductions import (
     get_scaled_dot_general_config as get_scaled_dot_general_config,
     log_softmax as log_softmax, logmeanexp as logmeanexp, logsumexp as logsumexp,

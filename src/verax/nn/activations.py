@@ -12,14 +12,23 @@ import math
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import DType, is_complex, is_inexact, is_unsigned, real_dtype
-from verax.ir.limits import finfo
-from verax.nn.operand import beside_float, inexact, inexact_pair, numeric
+from verax.ir.avals import finfo
+from verax.ir.dtypes import (
+    INEXACT_SET,
+    DType,
+    bool_,
+    is_complex,
+    is_inexact,
+    is_unsigned,
+    real_dtype,
+)
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     broadcast_together,
     canonical_axis,
+    inexact_array,
+    promote_inexact,
     promote_numeric,
 )
 from verax.numpy.elementwise.transcendental import logaddexp
@@ -33,6 +42,65 @@ from verax.ops.special.erf_gamma import erfc
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
+
+# -----------------------------------------------------------------------------
+# What the functions of `verax.nn` take: floats, whatever they are given.
+#
+# An activation is mathematics on floats, so integers and Python numbers become
+# floats before its first equation::
+#
+#     inexact("silu", 3)             # an array of float32
+
+
+def inexact(name: str, x: ArrayLike) -> Array:
+    """The first argument of `name` as a float or complex array.
+
+    Raises:
+        TypeError: it is neither an array nor a scalar.
+    """
+    if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
+        return x
+    return inexact_array(name, x)
+
+
+def beside_float(name: str, x: ArrayLike) -> Array:
+    """The first argument of `name` as a float array, a weak one of an integer.
+
+    That is the type of a sum with a Python float.
+
+    Raises:
+        TypeError: it is neither an array nor a scalar.
+    """
+    if isinstance(x, Array) and x.aval.dtype in INEXACT_SET:
+        return x
+    return inexact_pair(name, x, 0.0)[0]
+
+
+def numeric(name: str, x: ArrayLike) -> Array:
+    """The first argument of `name` as an array of numbers; booleans become integers.
+
+    Raises:
+        TypeError: it is neither an array nor a scalar.
+    """
+    if isinstance(x, Array) and x.aval.dtype != bool_:
+        return x
+    return as_array(name, promote_numeric(name, x)[0])
+
+
+def inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    """Two arguments as floats of the same dtype and, unless `y` is a scalar, shape.
+
+    Raises:
+        TypeError: one of them is neither an array nor a scalar.
+        ValueError: their shapes do not broadcast together.
+    """
+    first, second = broadcast_together(name, promote_inexact(name, x, y))
+    return as_array(name, first), as_array(name, second, 1)
+
+
+# -----------------------------------------------------------------------------
+# Activation functions, each a few elementwise equations.
+
 
 SELU_ALPHA = 1.6732632423543772
 SELU_SCALE = 1.0507009873554805

@@ -36,8 +36,7 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.creation.creation import full
 from verax.numpy.elementwise.arithmetic import multiply
 from verax.numpy.shaping.shapes import moveaxis
-from verax.ops.elementwise.arith import mul, neg, sub
-from verax.ops.elementwise.complex import complex as complex_of
+from verax.ops.elementwise.arith import complex as complex_of, mul, neg, sub
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log, sqrt
 from verax.ops.elementwise.trig import cos, sin
@@ -47,7 +46,7 @@ from verax.random.continuous import (
     truncated_normal as truncated_samples,
 )
 from verax.random.keys import split
-from verax.random.raw_bits import uniform as uniform_samples
+from verax.random.samplers import uniform as uniform_samples
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -75,7 +74,7 @@ __all__ = [
 ]
 
 # Factorisations and the samplers that call them: most programs draw no such weights.
-MANY = LazyModule("verax.random.many")
+MANY = LazyModule("verax.random.shuffling")
 
 type Axes = int | Sequence[int]
 type Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]

@@ -17,7 +17,7 @@ from verax.api.autodiff.jvp_vjp import vjp
 from verax.api.custom.checkpoint import optimization_barrier
 from verax.api.custom.vjp import custom_vjp
 from verax.backend.eager.composites import remembered
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, finfo
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -29,9 +29,8 @@ from verax.ir.dtypes import (
     is_float,
     real_dtype,
 )
-from verax.ir.limits import finfo
 from verax.lax.scaled import DotDimensionNumbers, scaled
-from verax.nn.operand import inexact, inexact_pair
+from verax.nn.activations import inexact, inexact_pair
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
@@ -49,9 +48,8 @@ from verax.numpy.reducing.reductions import boolean_mask
 from verax.numpy.searching.where_nonzero import where
 from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise import arith
-from verax.ops.elementwise.arith import add, div, mul, sub
+from verax.ops.elementwise.arith import add, div, mul, real, sub
 from verax.ops.elementwise.compare import lt, ne
-from verax.ops.elementwise.complex import real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import exp, exp2, log, log2
 from verax.ops.elementwise.rounding import ceil, is_finite

@@ -65,15 +65,15 @@ __getattr__, __dir__ = facade(
         ),
         ".indexing.getitem_and_at": "at getitem",
         ".indexing.take": "fill_diagonal put put_along_axis take take_along_axis",
-        ".linalg.covariance": "corrcoef cov",
+        ".linalg.norms": "corrcoef cov",
         ".linalg.einsum": "einsum einsum_path",
-        ".linalg.matrix_products": "cross kron outer",
-        ".linalg.products": "dot inner matmul matvec tensordot vdot vecdot vecmat",
-        ".ranges.grids": (
-            "diag diag_indices diagflat eye fromfunction identity indices meshgrid "
-            "mgrid ogrid tri tril triu vander"
+        ".linalg.products": (
+            "cross kron outer dot inner matmul matvec tensordot vdot vecdot vecmat"
         ),
-        ".ranges.ranges": "arange geomspace linspace logspace",
+        ".ranges": (
+            "diag diag_indices diagflat eye fromfunction identity indices meshgrid "
+            "mgrid ogrid tri tril triu vander arange geomspace linspace logspace"
+        ),
         ".reducing.arg_and_cumulative": (
             "argmax argmin cumprod cumsum cumulative_prod cumulative_sum"
         ),
@@ -107,9 +107,9 @@ __getattr__, __dir__ = facade(
         ".shaping.bits": "byteswap packbits unpackbits view",
         ".shaping.joining": (
             "append array_split block column_stack concat concatenate dsplit dstack "
-            "hsplit hstack repeat split stack tile unstack vsplit vstack"
+            "hsplit hstack repeat split stack tile unstack vsplit vstack diagonal "
+            "flip fliplr flipud roll rot90 trace"
         ),
-        ".shaping.rearranging": "diagonal flip fliplr flipud roll rot90 trace",
         ".shaping.shapes": (
             "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes "
             "broadcast_to expand_dims matrix_transpose moveaxis ndim permute_dims "

@@ -102,24 +102,19 @@ from verax.numpy.indexing.take import (
     fill_diagonal as fill_diagonal, put as put, put_along_axis as put_along_axis,
     take as take, take_along_axis as take_along_axis,
 )
-from verax.numpy.linalg.covariance import corrcoef as corrcoef, cov as cov
+from verax.numpy.linalg.norms import corrcoef as corrcoef, cov as cov
 from verax.numpy.linalg.einsum import einsum as einsum, einsum_path as einsum_path
-from verax.numpy.linalg.matrix_products import (
-    cross as cross, kron as kron, outer as outer,
-)
 from verax.numpy.linalg.products import (
-    dot as dot, inner as inner, matmul as matmul, matvec as matvec,
-    tensordot as tensordot, vdot as vdot, vecdot as vecdot, vecmat as vecmat,
+    cross as cross, kron as kron, outer as outer, dot as dot, inner as inner,
+    matmul as matmul, matvec as matvec, tensordot as tensordot, vdot as vdot,
+    vecdot as vecdot, vecmat as vecmat,
 )
-from verax.numpy.ranges.grids import (
+from verax.numpy.ranges import (
     diag as diag, diag_indices as diag_indices, diagflat as diagflat, eye as eye,
     fromfunction as fromfunction, identity as identity, indices as indices,
     meshgrid as meshgrid, mgrid as mgrid, ogrid as ogrid, tri as tri, tril as tril,
-    triu as triu, vander as vander,
-)
-from verax.numpy.ranges.ranges import (
-    arange as arange, geomspace as geomspace, linspace as linspace,
-    logspace as logspace,
+    triu as triu, vander as vander, arange as arange, geomspace as geomspace,
+    linspace as linspace, logspace as logspace,
 )
 from verax.numpy.reducing.arg_and_cumulative import (
     argmax as argmax, argmin as argmin, cumprod as cumprod, cumsum as cumsum,
@@ -176,11 +171,8 @@ from verax.numpy.shaping.joining import (
     column_stack as column_stack, concat as concat, concatenate as concatenate,
     dsplit as dsplit, dstack as dstack, hsplit as hsplit, hstack as hstack,
     repeat as repeat, split as split, stack as stack, tile as tile, unstack as unstack,
-    vsplit as vsplit, vstack as vstack,
-)
-from verax.numpy.shaping.rearranging import (
-    diagonal as diagonal, flip as flip, fliplr as fliplr, flipud as flipud,
-    roll as roll, rot90 as rot90, trace as trace,
+    vsplit as vsplit, vstack as vstack, diagonal as diagonal, flip as flip,
+    fliplr as fliplr, flipud as flipud, roll as roll, rot90 as rot90, trace as trace,
 )
 from verax.numpy.shaping.shapes import (
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,

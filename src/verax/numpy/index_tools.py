@@ -21,8 +21,7 @@ from verax.numpy.arguments.arguments import (
     operand_aval,
 )
 from verax.numpy.creation.creation import asarray, ones
-from verax.numpy.ranges.grids import axis_of, diag_indices, tril, triu
-from verax.numpy.ranges.ranges import arange
+from verax.numpy.ranges import arange, axis_of, diag_indices, tril, triu
 from verax.numpy.searching.where_nonzero import nonzero
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import reshape, swapaxes, transpose

@@ -13,6 +13,6 @@ from verax.ir.facade import facade
 __getattr__, __dir__ = facade(
     __name__,
     {
-        ".indexing.segments": "segment_max segment_min segment_prod segment_sum",
+        ".indexing.scatter": "segment_max segment_min segment_prod segment_sum",
     },
 )

@@ -25,18 +25,18 @@ from verax.ir.dtypes import (
     real_dtype,
 )
 from verax.ir.jaxpr import Params
-from verax.ops.elementwise.arith import add, mul
+from verax.ops.elementwise.arith import add, complex as joined, mul, real
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq
-from verax.ops.elementwise.complex import complex as joined, real
 from verax.ops.elementwise.select import select
-from verax.ops.linalg.algebra import as_operand, conjugate
+from verax.ops.linalg.triangular import as_operand, conjugate
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.ops.structure.shape import move_axis
 from verax.ops.structure.slicing import pad
 from verax.rules.families.linear import linear, one_batched
 from verax.rules.rows.emitter import Emitter, Operand, i64s
 from verax.rules.rows.row import (
+    Avals,
     Domain,
     Engine,
     Known,
@@ -45,14 +45,14 @@ from verax.rules.rows.row import (
     Rows,
     Sample,
     Tangent,
+    Traits,
+    Work,
     Zero,
 )
-from verax.rules.rows.traits import Avals, Traits, Work
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.shape_samples import draw_size
-from verax.rules.values.sizes import as_sizes
+from verax.rules.values.sizes import as_sizes, draw_size
 
 fourier = LazyModule("scipy.fft")
 

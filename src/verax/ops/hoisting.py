@@ -8,8 +8,8 @@ floor 0 asks here::
 
 from attrs import evolve
 
-from verax.ir.consts import direct_consts, into_operands, lift
 from verax.ir.jaxpr import Eqn, Literal
+from verax.ir.walk import direct_consts, into_operands, lift
 from verax.ops.calls.call import jit_p
 from verax.ops.control.checkpointed_loops import bounded_while_p, checkpointed_scan_p
 from verax.ops.control.cond import cond_lanes_p, cond_p

@@ -20,17 +20,15 @@ from verax.ops.calls import (
     checkpoint,
     inspect_sharding,
     metadata,
-    sink,
 )
 from verax.ops.contraction import dot
 from verax.ops.control import any_lane, checkpointed_loops, cond, scan, while_
 from verax.ops.conv import primitive
-from verax.ops.custom import jvp, linear_call, partitioned, solve, vjp, vmap
+from verax.ops.custom import jvp, partitioned, solve, vjp, vmap
 from verax.ops.elementwise import (
     arith,
     bits,
     compare,
-    complex,
     convert,
     exp_log,
     rounding,
@@ -40,25 +38,11 @@ from verax.ops.elementwise import (
 from verax.ops.indexing import dynamic_slice, gather, scatter
 from verax.ops.linalg import eigen, forms, lu, qr, svd, triangular
 from verax.ops.parallel import collectives, sharding_constraint, stacks
-from verax.ops.random import keys, rng_bit_generator, threefry
-from verax.ops.reductions import argminmax, cumulative, reduce
+from verax.ops.random import generators, keys, threefry
+from verax.ops.reductions import cumulative, reduce
 from verax.ops.sorting import sort
-from verax.ops.special import (
-    bessel,
-    entropy,
-    erf_gamma,
-    incomplete_beta,
-    incomplete_gamma,
-)
-from verax.ops.structure import (
-    casts,
-    create,
-    joining,
-    memories,
-    reshard,
-    shape,
-    slicing,
-)
+from verax.ops.special import bessel, erf_gamma, incomplete
+from verax.ops.structure import casts, create, joining, reshard, shape, slicing
 from verax.ops.symbols import expression
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
 from verax.rules.rows.row import Row, Rows, names
@@ -70,12 +54,12 @@ ROWS: Rows = (
     *rounding.ROWS,
     *compare.ROWS,
     *bits.ROWS,
-    *complex.ROWS,
+    *arith.COMPLEX_ROWS,
     *erf_gamma.ROWS,
-    *incomplete_gamma.ROWS,
-    *incomplete_beta.ROWS,
+    *incomplete.GAMMA_ROWS,
+    *incomplete.BETA_ROWS,
     *bessel.ROWS,
-    *entropy.ROWS,
+    *erf_gamma.ENTROPY_ROWS,
     *select.ROWS,
     *convert.ROWS,
     *create.ROWS,
@@ -83,14 +67,14 @@ ROWS: Rows = (
     *shape.ROWS,
     *slicing.ROWS,
     *joining.ROWS,
-    *memories.ROWS,
+    *reshard.MEMORY_ROWS,
     *casts.ROWS,
     *reshard.ROWS,
     *dynamic_slice.ROWS,
     *gather.ROWS,
     *scatter.ROWS,
     *reduce.ROWS,
-    *argminmax.ROWS,
+    *reduce.ARG_ROWS,
     *cumulative.ROWS,
     *sort.ROWS,
     *dot.ROWS,
@@ -106,12 +90,12 @@ ROWS: Rows = (
     *svd.ROWS,
     *forms.ROWS,
     *threefry.ROWS,
-    *rng_bit_generator.ROWS,
+    *generators.ROWS,
     *keys.ROWS,
     *call.ROWS,
     *call_exported.ROWS,
     *callbacks.ROWS,
-    *sink.ROWS,
+    *callbacks.SINK_ROWS,
     *check.ROWS,
     *inspect_sharding.ROWS,
     *sharding_constraint.ROWS,
@@ -126,7 +110,7 @@ ROWS: Rows = (
     *solve.ROWS,
     *vjp.ROWS,
     *vmap.ROWS,
-    *linear_call.ROWS,
+    *solve.LINEAR_CALL_ROWS,
     *cond.ROWS,
     *scan.ROWS,
     *while_.ROWS,

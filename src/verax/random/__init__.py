@@ -16,17 +16,18 @@ __getattr__, __dir__ = facade(
             "cauchy exponential gumbel laplace logistic lognormal maxwell normal "
             "pareto rayleigh triangular truncated_normal wald weibull_min"
         ),
-        ".counts": "binomial multinomial poisson",
         ".discrete": (
-            "bernoulli categorical double_sided_maxwell geometric rademacher"
+            "binomial multinomial poisson bernoulli categorical double_sided_maxwell "
+            "geometric rademacher"
         ),
         ".gammas": "beta chisquare dirichlet f gamma loggamma t",
-        ".raw_bits": "bits randint uniform",
+        ".samplers": "bits randint uniform",
         ".keys": (
             "clone fold_in Key key key_data key_dtype key_impl PRNGKey split "
             "wrap_key_data"
         ),
-        ".many": "ball generalized_normal multivariate_normal orthogonal",
-        ".shuffling": "choice permutation",
+        ".shuffling": (
+            "ball generalized_normal multivariate_normal orthogonal choice permutation"
+        ),
     },
 )

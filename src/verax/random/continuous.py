@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, finfo
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -22,12 +22,12 @@ from verax.ir.dtypes import (
     numpy_dtype,
     real_dtype,
 )
-from verax.ir.limits import finfo
 from verax.numpy.arguments.arguments import ArrayLike, constant_of, stretched_together
 from verax.numpy.elementwise.arithmetic import multiply, power, true_divide
 from verax.ops.elementwise import arith
 from verax.ops.elementwise.arith import (
     add,
+    complex as complex_of,
     div,
     integer_pow,
     mul,
@@ -45,7 +45,6 @@ from verax.ops.elementwise.bits import (
     shift_right_logical,
 )
 from verax.ops.elementwise.compare import eq, ge, le, lt
-from verax.ops.elementwise.complex import complex as complex_of
 from verax.ops.elementwise.convert import bitcast_convert_type, convert
 from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt
 from verax.ops.elementwise.select import select, stop_gradient
@@ -55,14 +54,16 @@ from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.special.erf_gamma import erf, erf_inv
 from verax.ops.structure.reshard import call_sharded
 from verax.random.keys import pieces, several
-from verax.random.raw_bits import from_uniform, scaled, unit
 from verax.random.samplers import (
     Sizes,
     asked,
     compiled,
     drawn,
+    from_uniform,
     inexact_dtype,
     parameter,
+    scaled,
+    unit,
 )
 from verax.rules.values.array import Array
 

@@ -6,50 +6,69 @@ category is one argmax, and the k largest are k samples without replacement::
     categorical(key, logits)       # argmax(logits + gumbel)
 """
 
+import math
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from verax.ir.avals import Shape
+import numpy as np
+
+from verax.ir.avals import Shape, finfo, iinfo
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    float32,
+    float64,
     inexact_dtype,
+    int32,
     is_bool,
     is_float,
     is_inexact,
 )
-from verax.ir.limits import finfo
+from verax.lax.looping import while_loop
+from verax.lax.scanning import scan
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     as_shape,
     broadcast_shapes_of,
     canonical_axis,
+    check_arraylike,
     chosen_dtype,
     default_integer,
+    inexact_arrays,
+    promote_inexact,
     stretched,
 )
-from verax.numpy.elementwise.arithmetic import add as plus, multiply
+from verax.numpy.elementwise.arithmetic import add as plus, clip, multiply
+from verax.numpy.searching.where_nonzero import where
+from verax.ops.elementwise import arith
 from verax.ops.elementwise.arith import add, div, mul, neg, sub
 from verax.ops.elementwise.compare import eq, lt
 from verax.ops.elementwise.convert import convert
-from verax.ops.elementwise.exp_log import log, log1p
-from verax.ops.elementwise.rounding import floor
-from verax.ops.elementwise.select import select
-from verax.ops.reductions.argminmax import argmax
+from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt, square
+from verax.ops.elementwise.rounding import ceil, floor
+from verax.ops.elementwise.select import clamp, select
+from verax.ops.random.keys import random_split
+from verax.ops.reductions.cumulative import cumsum
+from verax.ops.reductions.reduce import argmax, reduce_or
 from verax.ops.sorting.sort import top_k
+from verax.ops.special.erf_gamma import erfc, lgamma
+from verax.ops.structure.create import full
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import move_axis, reshape, transpose
-from verax.random.continuous import draw_gumbel, draw_maxwell
-from verax.random.keys import one_key, pieces, several
-from verax.random.raw_bits import unit
+from verax.random.continuous import draw_gumbel, draw_maxwell, draw_normal
+from verax.random.gammas import check_method
+from verax.random.keys import clone, one_key, pieces, several
 from verax.random.samplers import (
     Sizes,
     asked,
     compiled,
+    from_key,
     integer_dtype,
     parameter,
     result_shape,
+    unit,
 )
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -241,3 +260,387 @@ def distinct(
     _, places = top_k(move_axis(scores, axis, x.ndim - 1), count)
     order = (places.ndim - 1, *range(places.ndim - 1))
     return reshape(transpose(places, order), (*front, *batch))
+
+
+# -----------------------------------------------------------------------------
+# Counts: Poisson, binomial and multinomial samples.
+#
+# Small means are counted one event after the other, large ones drawn by
+# Hörmann's transformed rejection ("The transformed rejection method for generating
+# Poisson random variables", 1993), in loops over all samples together::
+#
+#     poisson(key, 3.0, (4,))
+#     binomial(key, 10, 0.3, (4,))
+
+
+# -----------------------------------------------------------------------------
+# Quantiles of the Poisson distribution, from normal samples, without a loop.
+#
+# Below a mean of 7 the distribution function is summed and compared, above it
+# is Peizer and Pratt's normal approximation ("A normal approximation for binomial, F,
+# beta and other common, related tail probabilities", 1968), inverted on integers::
+#
+#     quantile(z, rate)              # the count at which Φ(z) is reached
+
+
+SPLIT = 7.0
+TERMS = 20
+CORRECTION = 0.02
+
+
+def quantile(z: Array, rate: Array) -> Array:
+    """The counts, as floats, at the normal quantiles `z` for means `rate`."""
+    # Φ(z), without loading verax.scipy.special.
+    small = summed(erfc(z * -math.sqrt(0.5)) * 0.5, rate)
+    found: Array = where(rate < SPLIT, small, inverted(z, rate))
+    return found
+
+
+def summed(u: Array, rate: Array) -> Array:
+    """How many partial sums of the probabilities lie below u."""
+    term = exp(-rate)
+    total = term
+    count = convert(total < u, u.dtype)
+    for k in range(1, TERMS - 1):
+        term = term * (rate / k)
+        total = total + term
+        count = count + convert(total < u, u.dtype)
+    return count
+
+
+def inverted(z: Array, rate: Array) -> Array:
+    """The smallest count with z(count) ≥ z, among three around a guess of the root."""
+    root = sqrt(rate)
+    guess = rate + root * z - 2 / 3 + square(z) / 6 + z * (1 - square(z)) / (72 * root)
+    middle = ceil(guess + 0.6)
+
+    def reached(count: Array) -> Array:
+        value = where(count < 0, -np.inf, transformed(arith.max(count, 0.0), rate))
+        return convert(value >= z, z.dtype)
+
+    found = middle + 1 - reached(middle) - reached(middle - 1)
+    return arith.max(found, 0.0)
+
+
+def transformed(x: Array, rate: Array) -> Array:
+    """Peizer and Pratt's normal variable of a count."""
+    y = (x + 0.5) / rate
+    shift = x - rate + 2 / 3 + CORRECTION / (x + 1)
+    return shift * sqrt((1 + skewness(y)) / rate)
+
+
+def skewness(y: Array) -> Array:
+    """(1 - y² + 2 y log y) / (1 - y)², by its series around 1."""
+    d = y - 1
+    near = abs(d) < 0.25
+    series = d * 0.0
+    for k in reversed(range(1, 10)):
+        series = d * (2 * (-1) ** k / ((k + 1) * (k + 2)) + series)
+    far_y, far_d = where(near, 2.0, y), where(near, 1.0, d)
+    direct = (1 - square(far_y) + 2 * far_y * log(far_y)) / square(far_d)
+    found: Array = where(near, series, direct)
+    return found
+
+
+type Trial = Callable[[Array, Array], tuple[Array, Array]]
+# log k! - Stirling's formula at k = 0 ... 9.
+TAIL = (
+    0.0810614667953272,
+    0.0413406959554092,
+    0.0276779256849983,
+    0.02079067210376509,
+    0.0166446911898211,
+    0.0138761288230707,
+    0.0118967099458917,
+    0.010411265261972,
+    0.00925546218271273,
+    0.00833056343336287,
+)
+
+
+def some(x: Array) -> Array:
+    """Whether any element is true."""
+    return reduce_or(x, tuple(range(x.ndim)))
+
+
+def events(key: Array, going: Callable[[Any], Any], step: Any, start: Any) -> Array:
+    """How many steps each sum needs until it goes no more, less one.
+
+    `going(sums)` says which have not ended, `step(sums, u)` goes on with uniform
+    samples; `start` is the zero counts and the first sums.
+    """
+    counts, sums = start
+    most = most_of(counts.dtype)
+
+    def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        i, k, chain, total = carry
+        chain, k, total = step(chain, select(going(total), k + 1, k), total)
+        return i + 1, k, chain, total
+
+    def unfinished(carry: tuple[Any, ...]) -> Array:
+        within: Array = carry[0] < most
+        return some(going(carry[3])) & within
+
+    found: Array = while_loop(unfinished, again, (0, counts, key, sums))[1] - 1
+    return found
+
+
+def most_of(dtype: DType) -> int:
+    """A bound on steps: the largest count that the dtype holds, as a counter."""
+    info: Any = finfo(dtype) if is_float(dtype) else iinfo(dtype)
+    return int(min(float(info.max), float(iinfo(int32).max)))
+
+
+def accepted(key: Array, shape: Shape, dtype: DType, trial: Trial) -> Array:
+    """The first accepted `trial(u, v)` of each sample, u in [-1/2, 1/2), v in [0, 1).
+
+    A trial gives counts and which of them are accepted.
+    """
+
+    def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        found, done, chain = carry
+        chain, first, second = several(chain, 3)
+        u = unit(first, shape, dtype) - 0.5
+        k, accept = trial(u, unit(second, shape, dtype))
+        return select(accept, k, found), done | accept, chain
+
+    start = full(shape, -1, dtype), full(shape, False), key
+    result: Array = while_loop(lambda carry: some(~carry[1]), again, start)[0]
+    return result
+
+
+def poisson(
+    key: ArrayLike,
+    lam: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    method: str = "exact",
+    out_sharding: object = None,
+) -> Array:
+    """Samples of the Poisson distribution of mean `lam`, lam^k exp(-lam) / k!.
+
+    `method` "approximate" has no loop, and an error below 1e-4 in distribution.
+
+    Raises:
+        TypeError: `key` is not a key, or `dtype` is not an integer dtype.
+        ValueError: `lam` does not fit `shape`, or there is no such method.
+
+    >>> import verax
+    >>> verax.random.poisson(verax.random.key(0), 3.0, (3,)).dtype
+    dtype('int32')
+    """
+    check_method("poisson", method)
+    check_arraylike("poisson", lam)
+    draw = poisson_of if method == "exact" else approximate_poisson
+    return from_key(
+        draw, "poisson", key, shape, dtype, out_sharding, lam, kind=integer_dtype
+    )
+
+
+def poisson_of(key: Array, lam: Any, shape: Shape, dtype: DType) -> Array:
+    """By counting below a mean of 10, by rejection above; in float32."""
+    rate = stretched(convert(lam, float32), shape)
+    counted = (rate != rate) | (rate < 10.0)
+    small = select(counted, rate, np.float32(0))
+    large = select(counted, np.float32(1e5), rate)
+
+    def step(chain: Array, k: Array, total: Array) -> tuple[Array, Array, Array]:
+        chain, drawn = several(chain, 2)
+        return chain, k, total + log(unit(drawn, shape, float32))
+
+    zeros = full(shape, 0, dtype), full(shape, 0, float32)
+    found = events(key, lambda total: total > -small, step, zeros)
+    drawn = convert(accepted(clone(key), shape, float32, poisson_trial(large)), dtype)
+    found = select(counted, found, drawn)
+    return select(rate == 0.0, full(shape, 0, dtype), found)
+
+
+def poisson_trial(rate: Array) -> Trial:
+    """Hörmann's algorithm PTRS for Poisson samples of mean 10 and more."""
+    b = 0.931 + 2.53 * sqrt(rate)
+    a = -0.059 + 0.02483 * b
+    scale = 1.1239 + 1.1328 / (b - 3.4)
+    sure = 0.9277 - 3.6224 / (b - 2)
+    logs = log(rate)
+
+    def trial(u: Array, v: Array) -> tuple[Array, Array]:
+        us = 0.5 - abs(u)
+        k = floor((2 * a / us + b) * u + rate + 0.43)
+        s = log(v * scale / (a / (us * us) + b))
+        inside = s <= -rate + k * logs - lgamma(k + 1)
+        outside = (k < 0) | ((us < 0.013) & (v > us))
+        return k, ((us >= 0.07) & (v <= sure)) | (~outside & inside)
+
+    return trial
+
+
+def approximate_poisson(key: Array, lam: Any, shape: Shape, dtype: DType) -> Array:
+    """The quantile of a normal sample; in float64 if either has 64 bits."""
+    wide = aval_of(lam).dtype == float64 or dtype.itemsize > 4
+    kind = float64 if wide else float32
+    rate = stretched(convert(lam, kind), shape)
+    return convert(quantile(draw_normal(key, shape, kind), rate), dtype)
+
+
+def binomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Samples of the binomial distribution: successes in n trials of probability p.
+
+    They are floats: NaN where n or p is not a valid parameter, infinite where n is.
+
+    Raises:
+        TypeError: `key` is not a key, or a parameter is not an array.
+        ValueError: `dtype` is not floating, or the parameters do not fit `shape`.
+    """
+    check_arraylike("binomial", n, p)
+    (prob,) = promote_inexact("binomial", p)
+    return from_key(binomial_of, "binomial", key, shape, dtype, None, n, prob)
+
+
+def binomial_of(key: Array, n: Any, p: Any, shape: Shape, dtype: DType) -> Array:
+    """By waiting times where n p is at most 10, by rejection elsewhere; p below 1/2."""
+    kind = aval_of(p).dtype
+    prob = stretched(convert(p, kind), shape)
+    given = stretched(convert(n, kind), shape)
+    rare = prob < 0.5
+    q = select(rare, prob, 1.0 - prob)
+    no_count = (given != given) | (given < 0.0)
+    no_chance = (q != q) | (q < 0.0)
+    endless = abs(given) == np.inf
+    q_is_nan = q != q
+    q = select(no_chance, full(shape, 0.01, kind), q)
+    waiting = no_count | (given * q <= 10.0)
+    count = floor(given)
+    few = waited(key, select(waiting, count, full(shape, 0.0, kind)), q, dtype)
+    trial = binomial_trial(
+        select(waiting, full(shape, 10000.0, kind), count),
+        select(waiting, full(shape, 0.5, kind), q),
+    )
+    many = convert(accepted(clone(key), shape, kind, trial), dtype)
+    found = select(waiting, few, many)
+    invalid = no_chance | no_count
+    found = select(invalid, full(shape, np.nan, dtype), found)
+    found = select(endless & ~invalid, full(shape, np.inf, dtype), found)
+    kept = rare | no_count | q_is_nan | endless
+    return select(kept, found, convert(count, dtype) - found)
+
+
+def waited(key: Array, count: Array, prob: Array, dtype: DType) -> Array:
+    """Successes as the waiting times between them that fit into `count` trials."""
+    shape, kind = prob.shape, prob.dtype
+    rate = log1p(-prob)
+
+    def step(chain: Array, k: Array, total: Array) -> tuple[Array, Array, Array]:
+        drawn, chain = several(chain, 2)
+        u = unit(drawn, shape, kind)
+        return chain, k, total + ceil(log(u) / rate)
+
+    zeros = full(shape, 0.0, kind), full(shape, 0.0, kind)
+    return convert(events(key, lambda total: total <= count, step, zeros), dtype)
+
+
+def binomial_trial(n: Array, p: Array) -> Trial:
+    """Hörmann's algorithm BTRS ("The generation of binomial random variates", 1993)."""
+    spread = sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = n * p + 0.5
+    sure = 0.92 - 4.2 / b
+    r = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * spread
+    m = floor((n + 1) * p)
+
+    def trial(u: Array, v: Array) -> tuple[Array, Array]:
+        us = 0.5 - abs(u)
+        k = floor((2 * a / us + b) * u + c)
+        outside = (k < 0) | (k > n)
+        s = log(v * alpha / (a / (us * us) + b))
+        bound = (
+            (m + 0.5) * log((m + 1) / (r * (n - m + 1)))
+            + (n + 1) * log((n - m + 1) / (n - k + 1))
+            + (k + 0.5) * log(r * (n - k + 1) / (k + 1))
+            + tail(m)
+            + tail(n - m)
+            - tail(k)
+            - tail(n - k)
+        )
+        return k, ((us >= 0.07) & (v <= sure)) | (~outside & (s <= bound))
+
+    return trial
+
+
+def tail(k: Array) -> Array:
+    """log k! less Stirling's formula, from a table up to 9.
+
+    Above it is the series at 9, as in JAX: the bound of a trial is off by 0.008 at
+    most, and the samples of a key are those of JAX.
+    """
+    low = clamp(0.0, k, 9.0)
+    square = (low + 1) * (low + 1)
+    series = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (low + 1)
+    table = convert(np.asarray(TAIL), k.dtype)
+    return select(k <= 9, table[convert(floor(low), int32)], series)
+
+
+def multinomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    *,
+    shape: Sizes | None = None,
+    dtype: DTypeLike | None = None,
+    unroll: int | bool = 1,
+) -> Array:
+    """Counts of n trials with outcomes of probabilities p, in its last dimension.
+
+    `shape` is that of the counts without their own dimension, by default the one of `p`
+    without its last. `unroll` is that of the scan over outcomes.
+
+    Raises:
+        TypeError: `key` is not a key, or a parameter is not an array.
+        ValueError: the parameters do not fit `shape`, or `p` has no dimension.
+    """
+    typed = one_key("multinomial", key)
+    check_arraylike("multinomial", n, p)
+    count, prob = inexact_arrays("multinomial", n, p)
+    if not prob.ndim:
+        raise ValueError(
+            "multinomial: p must have at least one dimension, the last being that of "
+            "the probabilities"
+        )
+    batch = prob.shape[:-1]
+    sizes = result_shape(
+        "multinomial",
+        batch if shape is None else shape,
+        count,
+        np.empty(batch, np.bool_),
+    )
+    found = chosen_dtype("multinomial", dtype) or count.dtype
+    return compiled(
+        multinomial_of, typed, count, prob, shape=sizes, dtype=found, unroll=unroll
+    )
+
+
+def multinomial_of(
+    key: Array, n: Array, p: Array, shape: Shape, dtype: DType, unroll: int | bool
+) -> Array:
+    """One binomial draw after the other, of what is left of trials and probability."""
+    kind = n.dtype
+    rows = move_axis(stretched(p, (*shape, p.shape[-1])), len(shape), 0)
+    left = cumsum(rows, 0, reverse=True)
+    ratios = rows / where(left == 0, 1, left)
+    keys = random_split(key, (rows.shape[0],))
+
+    def step(remainder: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+        ratio, own = row
+        drawn = binomial_of(own, remainder, clip(ratio, 0, 1), shape, kind)
+        return remainder - drawn, drawn
+
+    _, counts = scan(step, stretched(n, shape), (ratios, keys), unroll=unroll)
+    return convert(move_axis(counts, 0, len(shape)), dtype)

@@ -15,9 +15,8 @@ import numpy as np
 
 from verax.api.custom.jvp import custom_jvp
 from verax.api.vmap import vmap
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, finfo
 from verax.ir.dtypes import DType, DTypeLike, float32, numpy_dtype
-from verax.ir.limits import finfo
 from verax.lax.looping import while_loop
 from verax.lax.shaping import polynomial
 from verax.numpy.arguments.arguments import ArrayLike, constant_of, spread, stretched
@@ -30,14 +29,13 @@ from verax.ops.elementwise.exp_log import exp, log, pow, rsqrt, sqrt
 from verax.ops.elementwise.select import select
 from verax.ops.random.keys import random_split
 from verax.ops.reductions.reduce import reduce_max, reduce_sum
-from verax.ops.special.incomplete_gamma import random_gamma_grad
+from verax.ops.special.incomplete import random_gamma_grad
 from verax.ops.structure.create import full, iota
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape
 from verax.random.continuous import draw_normal, exponential_of
 from verax.random.keys import several
-from verax.random.raw_bits import unit
-from verax.random.samplers import Sizes, asked, compiled, from_key, parameter
+from verax.random.samplers import Sizes, asked, compiled, from_key, parameter, unit
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 

@@ -19,10 +19,9 @@ from typing import NewType
 
 import numpy as np
 
-from verax.backend.arrays.placed import at_home
-from verax.ir import extended
-from verax.ir.dtypes import is_integer, uint32
-from verax.ir.extended import KEY_WORDS, KeyDType
+from verax.backend.arrays.concrete import at_home
+from verax.ir import dtypes
+from verax.ir.dtypes import KEY_WORDS, KeyDType, is_integer, uint32
 from verax.numpy.arguments.arguments import ArrayLike, shown
 from verax.numpy.elementwise.arithmetic import add
 from verax.ops.elementwise.convert import convert
@@ -60,8 +59,8 @@ Key = NewType("Key", Array)
 
 
 def resolved(
-    impl: Impl | extended.Impl | None, dtype: KeyDType | None = None
-) -> extended.Impl:
+    impl: Impl | dtypes.Impl | None, dtype: KeyDType | None = None
+) -> dtypes.Impl:
     """The short name of a generator, or one of the user's as it is.
 
     Raises:
@@ -99,9 +98,7 @@ def is_typed(x: object) -> bool:
     return isinstance(x, Array) and isinstance(x.aval.dtype, KeyDType)
 
 
-def typed_keys(
-    name: str, key: object, impl: Impl | extended.Impl | None = None
-) -> Array:
+def typed_keys(name: str, key: object, impl: Impl | dtypes.Impl | None = None) -> Array:
     """Keys in either form, as typed ones.
 
     Raw keys belong to `impl` if it is given, else to the default generator if they have
@@ -167,7 +164,7 @@ def one_key(name: str, key: object) -> Array:
     return found
 
 
-def new_key(name: str, seed: int | ArrayLike, impl: extended.Impl) -> Array:
+def new_key(name: str, seed: int | ArrayLike, impl: dtypes.Impl) -> Array:
     """A typed key from a seed and, if that is configured, an offset."""
     if is_typed(seed):
         raise TypeError(f"{name} accepts a scalar seed, an integer, not a key")

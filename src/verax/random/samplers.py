@@ -10,23 +10,31 @@ checks; what is left to say is how samples follow from them::
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from verax.api.jit.decorator import jit
-from verax.api.tracing.apply import is_tracing
-from verax.ir.avals import Shape
+from verax.api.jit import jit
+from verax.api.tracing.wrapping import is_tracing
+from verax.ir.avals import Shape, finfo, iinfo
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    canonical,
+    int32,
     is_float,
     is_inexact,
     is_integer,
+    is_unsigned,
     numpy_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from verax.numpy.arguments.arguments import (
     ArrayLike,
+    as_array,
     as_shape,
     broadcast_shapes_of,
     chosen_dtype,
@@ -35,12 +43,19 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     stretched,
 )
-from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise import arith
+from verax.ops.elementwise.arith import add, mul, rem, sub
+from verax.ops.elementwise.bits import bitwise_and, bitwise_or, shift_right_logical
+from verax.ops.elementwise.compare import gt, le
+from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
+from verax.ops.elementwise.select import select
+from verax.ops.random.keys import random_bits, random_split
 from verax.ops.structure.reshard import call_sharded
-from verax.random.keys import one_key
+from verax.random.keys import one_key, pieces
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
+from verax.rules.values.state import STATE
 
 # -----------------------------------------------------------------------------
 # The floating-point part of a sampler, compiled also when it runs eagerly.
@@ -217,3 +232,278 @@ def from_key(
         return call_sharded(from_key, locals(), name)
     typed, found, sizes = asked(name, key, shape, dtype, *parameters, kind=kind)
     return compiled(draw, typed, *parameters, shape=sizes, dtype=found, **static)
+
+
+# -----------------------------------------------------------------------------
+# Random bits, and the uniform floats and integers made of them.
+#
+# The mantissa of a float in [1, 2) is filled with random bits and 1 is
+# subtracted, so that all results are equally spaced and exact::
+#
+#     uniform(key, (3,))             # shift, or, bitcast, sub
+
+
+WORDS = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
+
+
+def unsigned_dtype(name: str, dtype: DTypeLike | None) -> DType:
+    """The unsigned dtype that a caller asks for, or the default one.
+
+    Raises:
+        ValueError: it is not an unsigned dtype.
+    """
+    found = chosen_dtype(name, dtype) or canonical(np.uint64, STATE.enable_x64)
+    if not is_unsigned(found):
+        raise ValueError(
+            f"dtype argument to {name} must be an unsigned int dtype, not {found}"
+        )
+    return found
+
+
+def bits(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
+) -> Array:
+    """Random unsigned integers of all values, uint32 unless `dtype` says otherwise.
+
+    Raises:
+        TypeError: `key` is not a key.
+        ValueError: `dtype` is not unsigned, or `key` is several keys.
+
+    >>> import verax
+    >>> verax.random.bits(verax.random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
+    """
+    if out_sharding is not None:
+        return call_sharded(bits, locals())
+    typed, found, sizes = asked("bits", key, shape, dtype, kind=unsigned_dtype)
+    return random_bits(typed, found.itemsize * 8, sizes)
+
+
+def unit(key: Array, shape: Shape, dtype: DType) -> Array:
+    """Uniform floats in [0, 1), multiples of the precision of `dtype`."""
+    return drawn(unit_of, key, shape=shape, dtype=dtype)
+
+
+def unit_of(key: Array, shape: Shape, dtype: DType) -> Array:
+    """`unit` by random bits."""
+    width, amount, one, as_float = mantissa_parts(dtype)
+    found, word = random_bits(key, width, shape), WORDS[dtype.itemsize * 8]
+    if width != dtype.itemsize * 8:
+        found = convert(found, word)
+    found = shift_right_logical(found, constant_of(amount, word))
+    found = bitwise_or(found, constant_of(one, word))
+    return sub(bitcast_convert_type_p.call(as_float, found), 1.0)
+
+
+@pure(64)
+def mantissa_parts(dtype: DType) -> tuple[int, int, int, BitcastParams]:
+    """How many bits to draw, how far to shift them, the bits of 1, and the way back."""
+    width, mantissa = dtype.itemsize * 8, finfo(dtype).nmant
+    # Too few bits of a bfloat16 would be left after a shift of 16.
+    drawn = 8 if mantissa < 8 else width
+    one = np.ones((), numpy_dtype(dtype)).view(numpy_dtype(WORDS[width]))
+    return drawn, drawn - mantissa, int(one), BitcastParams(dtype)
+
+
+def is_constant(x: Any) -> bool:
+    """Whether a bound is one number that is known now."""
+    return isinstance(x, np.ndarray) and not x.ndim
+
+
+def scaled(found: Array, low: Any, high: Any) -> Array:
+    """Uniform floats in [low, high) from those in [0, 1), bounds of their dtype."""
+    if is_constant(low) and is_constant(high):
+        with np.errstate(all="ignore"):
+            span: Any = np.asarray(high - low, high.dtype)
+    else:
+        span = sub(high, low)
+    if not (is_constant(span) and span == 1):
+        found = mul(found, span)
+    return arith.max(low, add(found, low))
+
+
+def uniform(
+    key: ArrayLike,
+    shape: Sizes = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    *,
+    out_sharding: object = None,
+) -> Array:
+    """Uniform floats in [minval, maxval); the bounds broadcast to `shape`.
+
+    Raises:
+        TypeError: `key` is not a key.
+        ValueError: `dtype` is not floating, bounds do not fit `shape`, or `key` is
+            several keys.
+
+    >>> import verax
+    >>> verax.random.uniform(verax.random.key(0), (2,))
+    Array([0.947667 , 0.9785799], dtype=float32)
+    """
+    if out_sharding is not None:
+        return call_sharded(uniform, locals())
+    shape = as_shape("uniform", shape)
+    typed, found, sizes = asked("uniform", key, shape, dtype, minval, maxval)
+    low, high = (parameter(x, found, sizes) for x in (minval, maxval))
+    samples = unit(typed, sizes, found)
+    if is_constant(low) and is_constant(high) and low == 0 and high == 1:
+        return samples
+    return compiled(scaled, samples, low, high)
+
+
+def from_uniform(
+    formula: Callable[..., Array],
+    name: str,
+    key: ArrayLike,
+    shape: Sizes | None,
+    dtype: DTypeLike | None,
+    out_sharding: object,
+    *parameters: Any,
+) -> Array:
+    """The sampler `name`, a formula of uniform samples in [0, 1) and the parameters."""
+    if out_sharding is not None:
+        return call_sharded(from_uniform, locals(), name)
+    typed, found, sizes = asked(name, key, shape, dtype, *parameters)
+    operands = [parameter(x, found, sizes) for x in parameters]
+    return compiled(formula, unit(typed, sizes, found), *operands)
+
+
+# -----------------------------------------------------------------------------
+# Random integers of a range, and random signs.
+#
+# A number below `span` is made of twice as many random bits as its dtype has,
+# high h 2^n + l modulo span, so that the bias towards small numbers vanishes::
+#
+#     randint(key, (3,), 0, 10)
+#
+# With bounds that are known while tracing, all that depends on them alone is a
+# constant.
+
+
+def randint(
+    key: ArrayLike,
+    shape: Sizes,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: object = None,
+) -> Array:
+    """Uniform integers from minval up to but excluding maxval; minval if that is empty.
+
+    The bounds broadcast to `shape`; those outside the range of the dtype are clipped.
+
+    Raises:
+        TypeError: `key` is not a key, or `dtype` is not an integer dtype.
+        ValueError: bounds do not fit `shape`, or `key` is several keys.
+
+    >>> import verax
+    >>> verax.random.randint(verax.random.key(0), (3,), 0, 10)
+    Array([9, 0, 2], dtype=int32)
+    """
+    if out_sharding is not None:
+        return call_sharded(randint, locals())
+    shape, bounded = as_shape("randint", shape), (minval, maxval)
+    typed, found, sizes = asked(
+        "randint", key, shape, dtype, *bounded, kind=integer_dtype
+    )
+    sampled = int32 if iinfo(found).bits < 32 else found
+    if is_known(minval) and is_known(maxval):
+        bounds = iinfo(found)
+        low = min(max(int(minval), bounds.min), bounds.max)
+        high = min(max(int(maxval), bounds.min), bounds.max + 1)
+        return convert(in_known_range(typed, sizes, sampled, low, high), found)
+    low_array, high_array = (as_array("randint", x) for x in bounded)
+    if sampled != found:
+        low_array = clipped(low_array, iinfo(found).min, iinfo(found).max)
+        high_array = clipped(high_array, iinfo(found).min, iinfo(found).max + 1)
+    return convert(in_range(typed, sizes, sampled, low_array, high_array), found)
+
+
+def is_known(x: object) -> TypeGuard[int | np.integer[Any]]:
+    """Whether a bound is an integer of Python or NumPy."""
+    return isinstance(x, int | np.integer)
+
+
+def both_halves(key: Array, shape: Shape, bits: int) -> tuple[Array, Array]:
+    """Two independent arrays of random bits, in one draw from two keys."""
+    high, low = pieces(random_bits(random_split(key, (2,)), bits, shape))
+    return high, low
+
+
+def in_known_range(
+    key: Array, shape: Shape, dtype: DType, low: int, high: int
+) -> Array:
+    """Integers between constants."""
+    return drawn(offsets, key, shape=shape, dtype=dtype, low=low, high=high)
+
+
+def offsets(key: Array, shape: Shape, dtype: DType, low: int, high: int) -> Array:
+    """`in_known_range` by random bits."""
+    width = iinfo(dtype).bits
+    word = WORDS[width]
+    span = max(high - low, 1)
+    first, second = both_halves(key, shape, width)
+    if span == 1 << width:
+        return add(convert(second, dtype), constant_of(low, dtype))
+    factor = (1 << (width // 2)) % span
+    factor = (factor * factor) % (1 << width) % span
+    divisor = constant_of(span, word)
+    offset = rem(second, divisor)
+    if factor:
+        high_part = mul(rem(first, divisor), constant_of(factor, word))
+        offset = rem(add(high_part, offset), divisor)
+    found = convert(offset, dtype)
+    return add(found, constant_of(low, dtype)) if low else found
+
+
+def clipped(x: Array, low: int, high: int) -> Array:
+    """A bound as an int32 in the range of a smaller dtype."""
+    found = convert(x, int32)
+    return arith.min(arith.max(found, low), high)
+
+
+def fitted(x: Array, dtype: DType) -> Array:
+    """An integer bound in `dtype`, at the nearest end if it is outside."""
+    own, new = iinfo(x.dtype), iinfo(dtype)
+    if own.min < new.min:
+        x = arith.max(x, constant_of(new.min, x.dtype))
+    if own.max > new.max:
+        x = arith.min(x, constant_of(new.max, x.dtype))
+    return convert(x, dtype)
+
+
+def as_bound(x: Array) -> Array:
+    """A bound as an integer."""
+    return x if is_integer(x.dtype) else convert(x, default_integer())
+
+
+def in_range(key: Array, shape: Shape, dtype: DType, low: Array, high: Array) -> Array:
+    """Integers between arrays."""
+    low, high = as_bound(low), as_bound(high)
+    width = iinfo(dtype).bits
+    word = WORDS[width]
+    beyond: Any = None
+    if iinfo(high.dtype).max > iinfo(dtype).max:
+        beyond = gt(high, constant_of(iinfo(dtype).max, high.dtype))
+    low, high = fitted(low, dtype), fitted(high, dtype)
+    if low.shape != high.shape and low.shape and high.shape:
+        low, high = stretched(low, shape), stretched(high, shape)
+    span = convert(sub(high, low), word)
+    span = select(le(high, low), constant_of(1, word), span)
+    if beyond is not None:
+        more = bitwise_and(stretched(beyond, gt(high, low).shape), gt(high, low))
+        span = select(more, add(span, constant_of(1, word)), span)
+    half = np.asarray(1 << (width // 2), numpy_dtype(word))
+    factor = rem(half, span)
+    factor = rem(mul(factor, factor), span)
+    span, factor = (stretched(x, shape) if x.shape else x for x in (span, factor))
+    first, second = both_halves(key, shape, width)
+    offset = rem(add(mul(rem(first, span), factor), rem(second, span)), span)
+    return add(stretched(low, shape) if low.shape else low, convert(offset, dtype))

@@ -18,10 +18,9 @@ __getattr__, __dir__ = facade(
         ".algebraic": "algebra stable",
         ".applying": "apply cheaper",
         ".stepping": "RewriteTrace trace",
-        "verax.transforms.patterns.steps": "Step",
+        "verax.transforms.patterns.matching": "Step RewriteLoop",
         "verax.transforms.patterns.rewrite_rules": (
             "Operand Rewrite rewrite RewriteError"
         ),
-        "verax.transforms.patterns.rewriting": "RewriteLoop",
     },
 )

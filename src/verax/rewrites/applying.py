@@ -13,20 +13,24 @@ from typing import Any, cast, overload
 from attrs import frozen
 
 import verax.lax as lax
-from verax.api.tracing.apply import ENGINE, apply as apply_jaxpr, observed
-from verax.api.tracing.argument_names import describe_arguments
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import (
+    ENGINE,
+    apply as apply_jaxpr,
+    describe_arguments,
+    observed,
+    wraps,
+)
 from verax.backend import pytrees
+from verax.ir.avals import finfo
 from verax.ir.dtypes import is_bool, is_complex, is_float, is_integer, numpy_dtype
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from verax.ir.limits import finfo
 from verax.ir.records import ReprMixin
 from verax.rules.values.conversions import shown
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context
+from verax.transforms.patterns.matching import PASSES, rewritten
 from verax.transforms.patterns.rewrite_rules import Operand, Rewrite, rewrite
-from verax.transforms.patterns.rewriting import PASSES, rewritten
 from verax.transforms.public import hoist, opened
 
 PROGRAMS = 1 << 10

@@ -13,25 +13,20 @@ from typing import Any, overload
 
 from attrs import frozen
 
-from verax.api.tracing.apply import ENGINE
-from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import struct_avals
 from verax.api.tracing.trace import trace as trace_function
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import ENGINE, describe_arguments, function_name, wraps
 from verax.backend import pytrees
-from verax.explorer.document import Story
 from verax.explorer.exploration import Exploration, exploration_of
 from verax.explorer.pipeline import ProgramStages
-from verax.explorer.recording import Recording
-from verax.explorer.rows.marks import Mark, mark_of
-from verax.explorer.rows.row import EQUATION
+from verax.explorer.recording import Recording, Story
+from verax.explorer.rows.row import EQUATION, Mark, mark_of
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rewrites.applying import apply
 from verax.rules.rows.leaks import leaked
+from verax.transforms.patterns.matching import PASSES, Step, Steps
 from verax.transforms.patterns.rewrite_rules import Rewrite
-from verax.transforms.patterns.rewriting import PASSES
-from verax.transforms.patterns.steps import Step, Steps
 from verax.transforms.public import hoist, opened
 
 

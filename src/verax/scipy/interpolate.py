@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from verax import numpy as vnp
-from verax.api.trees.classes import register_pytree_node_class
+from verax.api.trees.pytrees import register_pytree_node_class
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array, inexact_array

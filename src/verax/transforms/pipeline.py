@@ -23,7 +23,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine
 from verax.rules.values.lazy import LazyModule
-from verax.transforms.engine.dce import live, variables
+from verax.transforms.engine.partial_eval import live, variables
 
 # Most programs are short, and need neither.
 OUTLINE: Final = LazyModule("verax.transforms.passes.outline")

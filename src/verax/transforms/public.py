@@ -15,15 +15,15 @@ from typing import cast
 
 import numpy as np
 
-from verax.ir.consts import close, hoist as hoisted
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.reports.check import check_jaxpr
+from verax.ir.walk import close, hoist as hoisted
 from verax.ops.calls.call import inline as inline_rewrite
 from verax.rules.rows.infer import Mask, inferred
 from verax.rules.rows.row import Axis, Engine, NDArray
 from verax.rules.values.lazy import LazyModule
-from verax.transforms.engine.dce import dce as dce_rewrite
 from verax.transforms.engine.engine import STANDARD, as_typed
+from verax.transforms.engine.partial_eval import dce as dce_rewrite
 from verax.transforms.passes.cse import (
     FOLD_LIMIT,
     cse as cse_rewrite,

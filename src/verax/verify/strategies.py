@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, finfo, iinfo
 from verax.ir.dtypes import (
     DType,
     bfloat16,
@@ -42,7 +42,6 @@ from verax.ir.dtypes import (
     uint32,
     uint64,
 )
-from verax.ir.limits import finfo, iinfo
 from verax.ops.table import ROWS
 from verax.rules.rows.row import REALS, Domain, NDArray, Row, Sample
 from verax.rules.values.memo import pure
@@ -57,7 +56,7 @@ from verax.verify.cases.growing import (
     weakened,
 )
 from verax.verify.cases.nested import DRAWS
-from verax.verify.cases.widen import widened
+from verax.verify.cases.tolerance import widened
 
 type Strategy[T] = st.SearchStrategy[T]
 

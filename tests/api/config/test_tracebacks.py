@@ -28,7 +28,7 @@ import verax.numpy as vnp
 from tests.jax.programs import run_python
 from verax.api.config.config import override
 from verax.api.config.tracebacks import LEFT_OUT, UnfilteredStackTrace
-from verax.rules.values.source import LIBRARY
+from verax.rules.values.state import LIBRARY
 
 P = verax.sharding.PartitionSpec
 MODES = ("quiet_remove_frames", "remove_frames", "tracebackhide")

@@ -11,7 +11,7 @@ from attrs import evolve
 import verax
 import verax.numpy as vnp
 from verax import Array, lax
-from verax.ir.consts import close
+from verax.ir.walk import close
 
 GOLDENS = Path(__file__).parents[2] / "goldens"
 

@@ -11,7 +11,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.api.arguments.static_keys import typed
+from verax.api.arguments.call_keys import typed
 
 
 class Sub(np.ndarray):

@@ -10,7 +10,7 @@ import pytest
 import verax
 from verax.backend.programs import program
 from verax.backend.programs.program import MADE
-from verax.ir.memos.memo import Weighed
+from verax.ir.memos import Weighed
 
 X = np.ones(3, np.float32)
 

@@ -16,7 +16,7 @@ from jaxlib import _jax
 import verax
 import verax.numpy as vnp
 from verax.backend.arrays.places import stored_aval
-from verax.backend.calls.fast_call import MOST, HostSlots, Pool, Transfer
+from verax.backend.calls import MOST, HostSlots, Pool, Transfer
 from verax.backend.runtime.client import local_devices
 from verax.ir.avals import ShapedArray
 

@@ -15,7 +15,7 @@ from verax.numpy.elementwise.float_parts import copysign
 from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
 from verax.numpy.linalg.solving import det, inv, slogdet, solve
-from verax.numpy.ranges.ranges import spaced
+from verax.numpy.ranges import spaced
 from verax.numpy.reducing.closeness import allclose, isclose
 from verax.numpy.reducing.quantiles import (
     found_in,

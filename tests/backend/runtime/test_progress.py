@@ -13,8 +13,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.backend.programs import program
-from verax.backend.runtime import progress
-from verax.backend.runtime.progress import Display, Stage
+from verax.backend.runtime import background
+from verax.backend.runtime.background import Display, Stage
 from verax.backend.xla.executable import compile_text
 
 LONG = 60
@@ -130,7 +130,7 @@ def test_without_rich_and_with_a_closed_stream_compilation_goes_on(
     def missing(**options: Any) -> Any:
         raise ModuleNotFoundError("rich")
 
-    monkeypatch.setattr(progress, "CONSOLE", missing)
+    monkeypatch.setattr(background, "CONSOLE", missing)
     terminal = Terminal(tty=True)
     display = Display(terminal, after=0.0)
     with display.begun(Watched("f", "XLA")):

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import verax
-from verax.backend.xla import cache_files
-from verax.backend.xla.cache_files import (
+from verax.backend.xla import disk_cache
+from verax.backend.xla.disk_cache import (
     ABANDONED_SECONDS,
     METER,
     PAGE,
@@ -78,8 +78,8 @@ def test_every_flipped_bit_and_every_missing_tail_is_found(folder: Folder) -> No
 PIPES = """
 import os, stat, sys, warnings
 from pathlib import Path
-from verax.backend.xla.cache_files import METER, Entry, bound
-from verax.backend.xla.cache_files import Folder
+from verax.backend.xla.disk_cache import METER, Entry, bound
+from verax.backend.xla.disk_cache import Folder
 warnings.simplefilter("ignore")
 path = Path(sys.argv[1])
 os.mkfifo(path / "pipe.verax")
@@ -160,7 +160,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(
     entry = Entry(folder, KEY)
     entry.write(b"before")
     monkeypatch.setattr(
-        cache_files,
+        disk_cache,
         "open",
         lambda path, mode, opener: FullDisk(path.open("xb"), number),
         raising=False,
@@ -267,8 +267,8 @@ def test_a_tiny_limit_holds_after_each_write(folder: Folder) -> None:
 WORKER = """
 import os, random, sys
 from pathlib import Path
-from verax.backend.xla.cache_files import Entry, bound
-from verax.backend.xla.cache_files import Folder
+from verax.backend.xla.disk_cache import Entry, bound
+from verax.backend.xla.disk_cache import Folder
 directory, seed, limit, rounds = sys.argv[1], *map(int, sys.argv[2:])
 folder, draw = Folder(Path(directory), private=True), random.Random(seed)
 def body(n):

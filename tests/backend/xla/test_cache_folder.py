@@ -13,8 +13,8 @@ import pytest
 
 import verax
 from verax.api.config.config import override
-from verax.backend.xla import cache_files
-from verax.backend.xla.cache_files import (
+from verax.backend.xla import disk_cache
+from verax.backend.xla.disk_cache import (
     Folder,
     chosen_folder,
     make_private,
@@ -31,7 +31,7 @@ SOURCE = Path(verax.__file__).parents[1]
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing names a folder."""
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    cache_files.log_once.cache_clear()  # type: ignore[attr-defined]  # a memo
+    disk_cache.log_once.cache_clear()  # type: ignore[attr-defined]  # a memo
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_a_refusal_is_logged_once(
 def test_importing_looks_at_no_folder(tmp_path: Path) -> None:
     code = (
         "import sys, verax, verax.numpy; verax.config.compilation_cache_dir; "
-        "assert 'verax.backend.xla.cache_files' not in sys.modules"
+        "assert 'verax.backend.xla.disk_cache' not in sys.modules"
     )
     subprocess.run(
         [sys.executable, "-c", code],

@@ -13,15 +13,15 @@ import pytest
 import verax
 from verax.api.config.config import override
 from verax.backend.runtime.client import default_client, local_devices
-from verax.backend.xla import cache_key
-from verax.backend.xla.cache_key import (
+from verax.backend.xla import disk_cache
+from verax.backend.xla.compile_options import CompileOptions, jaxlib_options
+from verax.backend.xla.disk_cache import (
     compiler_flags,
     key_of,
     model,
     processor,
     threads,
 )
-from verax.backend.xla.compile_options import CompileOptions, jaxlib_options
 from verax.rules.values.lazy import loaded
 
 CPUINFO = """\
@@ -75,7 +75,7 @@ def test_the_text_and_the_options() -> None:
         (jaxlib.version, "__version__"),
         (jaxlib.version, "_git_hash"),
         (verax, "__version__"),
-        (cache_key, "FORMAT"),
+        (disk_cache, "FORMAT"),
     ],
 )
 def test_the_versions(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def told(monkeypatch: pytest.MonkeyPatch, **fields: object) -> str:
                 raise FileNotFoundError
             return open_lines(lines)
 
-    monkeypatch.setattr(cache_key, "Path", File)
+    monkeypatch.setattr(disk_cache, "Path", File)
     processor.cache_clear()  # type: ignore[attr-defined]  # a memo
     model.cache_clear()  # type: ignore[attr-defined]  # a memo
     return f"{processor()} {model()}"

@@ -15,7 +15,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.api.config.config import override
-from verax.backend.xla.cache_files import Entry, Folder
+from verax.backend.xla.disk_cache import Entry, Folder
 
 SOURCE = Path(verax.__file__).parents[1]
 HERE = Path(__file__).parent

@@ -4,7 +4,7 @@ import threading
 
 from attrs import frozen
 
-from verax.backend.lowering.callback_calls import HostCalls
+from verax.backend.lowering.mlir_text import HostCalls
 from verax.backend.xla.callback_runs import Runs
 
 

@@ -15,7 +15,7 @@ import verax
 import verax.numpy as vnp
 from verax.api.config.config import override
 from verax.backend.programs.program import MADE
-from verax.backend.xla.cache_files import METER, CompilationCacheWarning, Entry, Folder
+from verax.backend.xla.disk_cache import METER, CompilationCacheWarning, Entry, Folder
 
 SOURCE = Path(verax.__file__).parent.parent
 X = np.arange(6, dtype=np.float32)

@@ -25,7 +25,7 @@ from verax.ops.contraction.precision import (
     precision_of,
     storage,
 )
-from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.constants import ANYTHING
 from verax.rules.values.state import STATE
 from verax.verify.cases.case import double_precision
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tests.ops.laws import emitted, slopes, trace, value
-from verax.ir.limits import iinfo
+from verax.ir.avals import iinfo
 from verax.ops.elementwise import convert
 from verax.ops.elementwise.convert import bitcast_convert_type, convert_element_type
-from verax.rules.values.kinds import INTEGER
+from verax.rules.values.constants import INTEGER
 
 F = np.float32
 FLOATS = [np.dtype(d) for d in (F, np.float64, np.float16, ml_dtypes.bfloat16)]

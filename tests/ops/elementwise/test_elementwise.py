@@ -10,9 +10,9 @@ from tests.ops.laws import check_row
 from verax import lax
 from verax.ops.elementwise import (
     arith,
+    arith as complex_,
     bits,
     compare,
-    complex as complex_,
     convert,
     exp_log,
     rounding,

@@ -13,10 +13,9 @@ from tests.ops.laws import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.backend.programs.program import compiled
 from verax.backend.xla.executable import CompileOptions
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, iinfo
 from verax.ir.dtypes import bool_, float32, int4, int8, int32, uint4, uint8
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.limits import iinfo
 from verax.ops.indexing import dynamic_slice, gather, scatter
 from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,

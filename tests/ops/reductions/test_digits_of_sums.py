@@ -10,8 +10,8 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.ir.limits import finfo
-from verax.rules.families.chained_sums import total
+from verax.ir.avals import finfo
+from verax.rules.families.reducer import total
 
 RANDOM = np.random.default_rng(0)
 

@@ -12,13 +12,13 @@ from tests.ops.agreement import both, trace
 from tests.ops.laws import ENGINE, check_row
 from verax.backend.programs.program import compiled
 from verax.backend.xla.executable import CompileOptions
-from verax.ops.reductions import argminmax, cumulative, reduce
+from verax.ops.reductions import cumulative, reduce
 from verax.rules.families.cumulative import ScanParams
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 
 NAN, INF = np.nan, np.inf
-ALL_ROWS = (*reduce.ROWS, *argminmax.ROWS, *cumulative.ROWS)
+ALL_ROWS = (*reduce.ROWS, *reduce.ARG_ROWS, *cumulative.ROWS)
 
 
 def run(f: Callable[..., Array], *xs: object) -> np.ndarray:
@@ -83,7 +83,7 @@ def test_derivatives_at_ties_and_zeros() -> None:
 def test_argmax_takes_the_first_extreme_and_nan() -> None:
     def place(x: object, axis: int = 0) -> np.ndarray:
         return run(
-            lambda x: argminmax.argmax(x, axis, np.int32), np.asarray(x, np.float32)
+            lambda x: reduce.argmax(x, axis, np.int32), np.asarray(x, np.float32)
         )
 
     assert place([1, 3, 3]) == 1
@@ -161,7 +161,7 @@ def test_errors_say_what_to_do() -> None:
     with pytest.raises(TypeError, match="convert the operand"):
         run(lambda x: reduce.reduce_sum(x, (0,)), np.zeros(2, bool))
     with pytest.raises(ValueError, match="is empty along axis 0"):
-        run(lambda x: argminmax.argmax(x, 0, np.int32), np.zeros((0,), np.float32))
+        run(lambda x: reduce.argmax(x, 0, np.int32), np.zeros((0,), np.float32))
 
 
 def test_sums_of_negative_zeros_are_positive() -> None:

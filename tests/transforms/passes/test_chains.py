@@ -11,7 +11,7 @@ import verax.numpy as vnp
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.ir.reports.check import check_jaxpr
 from verax.rules.rows.infer import infer
-from verax.rules.rows.traits import traits_of
+from verax.rules.rows.row import traits_of
 from verax.transforms.passes import chains
 from verax.transforms.passes.chains import (
     ALIVE,

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
-from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.wrapping import function_name
 from verax.backend.xla.compile_options import OptionValue
 from verax.ir.avals import ShapedArray
 from verax.rules.values.conversions import check_callable, shown
-from verax.rules.values.source import LIBRARY
+from verax.rules.values.state import LIBRARY
 
 
 class Inline(Enum):

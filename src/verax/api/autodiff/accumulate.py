@@ -14,7 +14,7 @@ from attrs import frozen
 
 from verax.api.autodiff.kept_arguments import leaf_place
 from verax.api.autodiff.pullback import LinearPart
-from verax.api.trees.classes import register_pytree_node_class
+from verax.api.trees.pytrees import register_pytree_node_class
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import AbstractRef, ShapedArray, is_reference

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.wrapping import function_name
 from verax.ir.records import ReprMixin
 
 

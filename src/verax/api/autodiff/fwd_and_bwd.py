@@ -11,11 +11,11 @@ structure, so both halves can be jitted apart::
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from verax.api.arguments.static_argnums import numbers as positions
+from verax.api.arguments.call_keys import numbers as positions
 from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.grad import choose
 from verax.api.autodiff.jvp_vjp import Pullback, vjp
-from verax.api.jit.decorator import jit
+from verax.api.jit import jit
 
 
 def fwd_and_bwd(

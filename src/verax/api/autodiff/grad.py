@@ -8,12 +8,16 @@ One idea: the gradient of a scalar is the pullback of 1::
 from collections.abc import Callable, Sequence
 from typing import Any, Final, SupportsIndex
 
-from verax.api.arguments.static_argnums import numbers as positions
+from verax.api.arguments.call_keys import numbers as positions
 from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, pulled_from
-from verax.api.tracing.apply import ENGINE, as_typed_array
-from verax.api.tracing.argument_names import ParameterNames, function_name
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import (
+    ENGINE,
+    ParameterNames,
+    as_typed_array,
+    function_name,
+    wraps,
+)
 from verax.backend import pytrees
 from verax.ir.atoms import scalar_literal
 from verax.ir.avals import ShapedArray, is_reference

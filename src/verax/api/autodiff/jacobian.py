@@ -9,12 +9,11 @@ cotangents, at once: the linear program, vectorized::
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from verax.api.arguments.static_argnums import numbers as positions
+from verax.api.arguments.call_keys import numbers as positions
 from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.grad import Argnums, check_inputs, choose, is_single
 from verax.api.autodiff.jvp_vjp import linearize, pulled_from
-from verax.api.tracing.argument_names import function_name
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import function_name, wraps
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float
 from verax.ops.elementwise import arith, compare, convert

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from attrs import frozen
 
-from verax.api.trees.classes import register_pytree_node_class
+from verax.api.trees.pytrees import register_pytree_node_class
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.records import ReprMixin

@@ -9,13 +9,13 @@ import ctypes
 import gc
 import sys
 
-from verax.api.custom.home import Home
-from verax.api.jit.function import PjitFunction
+from verax.api.custom.snapshots import Home
+from verax.api.jit import PjitFunction
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.runtime.client import check_backend
 from verax.ir.avals import ShapedArray, is_reference
-from verax.ir.memos.memo import Recent
+from verax.ir.memos import Recent
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import CLASS_OF_MEMOS, ByFunction, is_memo
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 from verax.api.config.options import EAGER, OPTIONS, Option, flags_of, jax_name, option
 from verax.api.config.tracebacks import watch
-from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.wrapping import ENGINE
 from verax.backend.eager.interpreter import eager_interpreter
 from verax.backend.runtime.client import (
     ClientOptions,
@@ -26,16 +26,10 @@ from verax.backend.runtime.client import (
     configure_client,
     default_client,
 )
-from verax.rules.guards.blocks import Block
+from verax.rules.guards import Block
 from verax.rules.rows.builder import Builder
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.state import (
-    STATE,
-    Interpreter,
-    State,
-    changing,
-    refresh,
-)
+from verax.rules.values.state import STATE, Interpreter, State, changing, refresh
 
 # What checks operations is loaded when it is first asked for.
 checking = LazyModule("verax.backend.eager.nan_checks").checking

@@ -21,8 +21,7 @@ from contextlib import suppress
 from types import CodeType, FrameType, TracebackType
 from typing import Final
 
-from verax.rules.values.source import LIBRARY
-from verax.rules.values.state import STATE
+from verax.rules.values.state import LIBRARY, STATE
 
 TOOL: Final = "verax"
 TOOLS: Final = (4, 3)

@@ -14,16 +14,15 @@ from typing import Any, Protocol, cast
 import numpy as np
 from attrs import frozen
 
-from verax.api.tracing.apply import ENGINE
-from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import Opened, leaf_avals, trace
+from verax.api.tracing.wrapping import ENGINE, describe_arguments, function_name
 from verax.api.trees.pytrees import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.memos.memo import holds
+from verax.ir.memos import holds
 from verax.ir.records import ReprMixin
 from verax.ops.structure.create import zeros
 from verax.rules.programs.batched import on_inputs

@@ -31,18 +31,27 @@ from verax.api.custom.arguments import (
     sort_arguments,
     trace_body,
 )
-from verax.api.custom.home import Home, at_home, kept_in
-from verax.api.custom.snapshots import Snapshot, snapshot, snapshots_at
-from verax.api.tracing.apply import current_builder, is_tracing
-from verax.api.tracing.argument_names import function_name
+from verax.api.custom.snapshots import (
+    Home,
+    Snapshot,
+    at_home,
+    kept_in,
+    snapshot,
+    snapshots_at,
+)
 from verax.api.tracing.concrete_values import can_move
 from verax.api.tracing.trace import Opened, Traced
-from verax.api.tracing.wrapping import look_like
+from verax.api.tracing.wrapping import (
+    current_builder,
+    function_name,
+    is_tracing,
+    look_like,
+)
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.memos.memo import holds
+from verax.ir.memos import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array

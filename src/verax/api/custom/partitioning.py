@@ -21,18 +21,16 @@ from verax.api.custom.arguments import (
     trace_body,
 )
 from verax.api.custom.base import CallRules, called, inner_rule
-from verax.api.custom.home import Home
 from verax.api.custom.sharding_rules import (
     KINDS,
     SdyShardingRule,
     rule_text,
     str_to_sdy_sharding_rule,
 )
-from verax.api.custom.snapshots import Snapshot, snapshot, snapshots_at
-from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.custom.snapshots import Home, Snapshot, snapshot, snapshots_at
 from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.api.tracing.trace import Traced, trace
-from verax.api.tracing.wrapping import look_like
+from verax.api.tracing.wrapping import describe_arguments, function_name, look_like
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec

@@ -42,14 +42,19 @@ from verax.api.custom.base import (
     waiting_rule,
 )
 from verax.api.custom.snapshots import Snapshot
-from verax.api.tracing.apply import ENGINE, apply, current_builder, is_tracing
-from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.concrete_values import values_of
 from verax.api.tracing.structs import struct_avals
 from verax.api.tracing.trace import Opened, Traced, leaf_avals, trace
-from verax.api.tracing.wrapping import wraps
-from verax.api.trees.classes import KeptLeaves, split_leaves
-from verax.api.trees.pytrees import prefix_leaves
+from verax.api.tracing.wrapping import (
+    ENGINE,
+    apply,
+    current_builder,
+    describe_arguments,
+    function_name,
+    is_tracing,
+    wraps,
+)
+from verax.api.trees.pytrees import KeptLeaves, prefix_leaves, split_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
@@ -58,7 +63,7 @@ from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ops.custom.base import Remade
-from verax.ops.custom.linear_call import LinearCallParams, linear_call_p
+from verax.ops.custom.solve import LinearCallParams, linear_call_p
 from verax.ops.custom.vjp import CustomVjpParams, TracedVjp, VjpRule, custom_vjp_call_p
 from verax.ops.elementwise.select import stop_gradient as stop_gradient_of
 from verax.rules.rows.infer import as_cotangent

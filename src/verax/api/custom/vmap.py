@@ -27,12 +27,9 @@ from verax.api.custom.base import (
     inner_rule,
     pair_of,
 )
-from verax.api.custom.home import Home
-from verax.api.custom.snapshots import Snapshot, snapshots_at
-from verax.api.tracing.apply import ENGINE, is_tracing
-from verax.api.tracing.argument_names import function_name
+from verax.api.custom.snapshots import Home, Snapshot, snapshots_at
 from verax.api.tracing.trace import trace
-from verax.api.tracing.wrapping import look_like
+from verax.api.tracing.wrapping import ENGINE, function_name, is_tracing, look_like
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, is_reference

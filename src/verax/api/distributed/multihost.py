@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from verax.api.jit.decorator import jit
+from verax.api.jit import jit
 from verax.api.parallel.device_put import (
     device_put,
     make_array_from_callback,
@@ -23,12 +23,12 @@ from verax.api.parallel.process_data import (
     parts_of_process,
 )
 from verax.api.sharding_args import place_leaves
-from verax.api.tracing.apply import as_array
+from verax.api.tracing.wrapping import as_array
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray, unreadable
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import NamedSharding
-from verax.backend.processes.preemption import reached_sync_point
+from verax.backend.processes.connection import reached_sync_point
 from verax.backend.runtime.client import devices, process_count, process_index
 
 AXIS: Final = "processes"

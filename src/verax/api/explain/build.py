@@ -12,27 +12,29 @@ from typing import Final
 
 from attrs import frozen
 
-from verax.api.arguments.cache_entries import Entry
-from verax.api.arguments.static_keys import changes
-from verax.api.explain.differences import differences, nearest, same
-from verax.api.explain.keys import Key, signature_of
+from verax.api.arguments.call_keys import changes
+from verax.api.arguments.direct_calls import Entry
+from verax.api.explain.differences import Key, differences, nearest, same, signature_of
 from verax.api.explain.report import (
     CacheAnswer,
     Difference,
     Explanation,
     StageReport,
+    counted,
+    reason_lines,
 )
-from verax.api.tracing.argument_names import name_and_line
+from verax.api.tracing.wrapping import name_and_line
 from verax.backend.lowering.lower import lower
-from verax.backend.lowering.result import Lowered
-from verax.backend.programs.placed_program import spread_of
-from verax.backend.programs.program import Made, Program, Recipe, made_of
+from verax.backend.lowering.mlir_text import Lowered
+from verax.backend.programs.program import Made, Program, Recipe, made_of, spread_of
 from verax.backend.programs.serialize import stored
+from verax.backend.runtime.log import LOGGER
 from verax.backend.xla.disk_cache import DiskAnswer
 from verax.backend.xla.executable import NOT_ASKED
 from verax.ir.records import ReprMixin
-from verax.ir.reports.captured import CapturedConstants, captured_constants
+from verax.ir.reports.check import CapturedConstants, captured_constants
 from verax.ir.walk import count_eqns
+from verax.rules.values.state import user_source
 
 type Reason = tuple[str, tuple[Difference, ...]]
 NOTHING: Final[tuple[Difference, ...]] = ()
@@ -278,3 +280,63 @@ def run_stage(program: Program) -> StageReport:
         text: costs[name] for name, text in wanted.items() if costs.get(name, -1) >= 0
     }
     return StageReport("run", None, LATER, sizes, "by XLA's estimate" if sizes else "")
+
+
+# -----------------------------------------------------------------------------
+# The log of calls that jit's caches did not hold, for `explain_cache_misses`.
+#
+# Why a call missed is worked out before the function is traced, while the
+# caches are as the call found them, and is logged with the times afterwards::
+#
+#     miss = start_miss(f, key, seen, traced=False, siblings=0)
+#     ...
+#     miss.log(entry, made, program)     # logging.getLogger("verax").warning
+
+
+@frozen(eq=False, repr=False)
+class Miss(ReprMixin):
+    """A call that found nothing: of what, from where, and why."""
+
+    heading: str
+    traced: bool
+    reason: str
+    differences: Sequence[Difference]
+
+    def log(self, entry: Entry, made: Made | None, program: Program | None) -> None:
+        """Say what had to be done; without a program, for a call within a trace."""
+        traced = entry.traced
+        times = [] if self.traced else [traced.seconds]
+        done = "traced into the enclosing program"
+        if program is not None:
+            origin = program.executable.origin
+            done = steps(self.traced, made, origin)
+            if made is None:
+                spent = program.lowered.seconds
+                times += [spent.rewrite + spent.write, program.seconds]
+        size = counted(count_eqns(traced.jaxpr), "equations")
+        text = f"{self.heading}: {done}, in {sum(times) * 1e3:,.1f} ms ({size})"
+        self.say(text)
+
+    def failed(self, error: BaseException) -> None:
+        """Say that the call raised, on the way to its program."""
+        first = str(error).partition("\n")[0]
+        self.say(f"{self.heading}: failed with {type(error).__name__}: {first}")
+
+    def say(self, text: str) -> None:
+        lines = [text, *reason_lines(self.reason, self.differences)]
+        LOGGER.warning("%s", "\n".join(lines))
+
+
+def start_miss(
+    fun: Callable[..., object],
+    key: Key,
+    seen: Sequence[Key],
+    traced: bool,
+    siblings: int,
+) -> Miss:
+    """The miss of a call that begins now."""
+    given = str(signature_of(fun, key)) or "nothing"
+    heading = (
+        f"cache miss: {name_and_line(fun)} called at {user_source(1)} with {given}"
+    )
+    return Miss(heading, traced, *why(fun, key, seen, traced, siblings))

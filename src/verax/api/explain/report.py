@@ -9,19 +9,24 @@ who do not know the library inside::
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 from attrs import field, frozen
 
+from verax.api.arguments.direct_calls import Entry
+from verax.api.tracing.wrapping import codes
+from verax.backend.programs.program import Made, Program
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.ir.library import Explorable
+from verax.ir.memos import Recent
 from verax.ir.records import ReprMixin
-from verax.ir.reports.captured import CapturedConstants
+from verax.ir.reports.check import CapturedConstants
 from verax.rules.values.lazy import LazyModule
 
 # Few reports are shown in a notebook.
-VIEWS = LazyModule("verax.ir.text.views")
+VIEWS = LazyModule("verax.ir.text.printer")
 # So many differences are printed; the value holds all of them.
 SHOWN: Final = 8
 NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
@@ -218,3 +223,57 @@ def memory_text(memory: MemoryAnalysis) -> str:
     if memory.aliased:
         text += f"; {memory.aliased:,} of them shared by arguments and results"
     return text
+
+
+# -----------------------------------------------------------------------------
+# What every miss of jit's caches counts, whether it is logged or not.
+#
+# `jit` inside a loop makes a new object each time, with empty caches, so objects of one
+# piece of code are counted. Why a call missed is worked out by `log`, which is imported
+# where misses are logged::
+#
+#     with log_failure(miss):      # None where they are not
+#         ...
+#     uses_of(f).count
+
+
+class Logged(Protocol):
+    """A miss that is logged when its call has ended: see `log.Miss`."""
+
+    def log(self, entry: Entry, made: Made | None, program: Program | None) -> None: ...
+    def failed(self, error: BaseException) -> None: ...
+
+
+@contextmanager
+def log_failure(miss: Logged | None) -> Iterator[None]:
+    """Log the miss when the block raises, if misses are logged."""
+    try:
+        yield
+    except BaseException as error:
+        if miss is not None:
+            miss.failed(error)
+        raise
+
+
+REMEMBERED: Final = 1 << 12
+
+
+class Uses:
+    """A count."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+TRACED: Final = Recent[tuple[object, ...], Uses](REMEMBERED)
+"""The uses of the codes that were traced last."""
+
+
+def uses_of(fun: Callable[..., object]) -> Uses:
+    """How many jitted objects of the code of `fun` have been traced.
+
+    Of `grad(f)` it is the code of both.
+    """
+    return TRACED.add(codes(fun), Uses())

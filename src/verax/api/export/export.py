@@ -31,32 +31,29 @@ from verax.api.export.places import (
     shardings_on,
     write_layout,
 )
-from verax.api.jit.decorator import jit
-from verax.api.jit.function import PjitFunction
-from verax.api.stages.platforms import checked_platforms
-from verax.api.stages.stages import Traced
-from verax.api.tracing.apply import EAGER, ENGINE, apply
-from verax.api.tracing.argument_names import describe_arguments
+from verax.api.jit import PjitFunction, jit
+from verax.api.stages.stages import Traced, checked_platforms
 from verax.api.tracing.structs import struct_of
+from verax.api.tracing.wrapping import EAGER, ENGINE, apply, describe_arguments
 from verax.api.trees.pytrees import keystr
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend import pytrees
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.mlir_text import mlir_type
-from verax.backend.lowering.refine import refined
 from verax.backend.lowering.stablehlo_io import (
     custom_targets,
     from_portable,
+    refined,
     signature,
     to_portable,
 )
-from verax.backend.programs.placed_program import spread_of
 from verax.backend.programs.placement import Placement
+from verax.backend.programs.program import spread_of
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32, is_inexact
-from verax.ir.forms.frames import Frame, crc32, cut
+from verax.ir.forms.values import Frame, crc32, cut
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin, Unchanging
 from verax.ir.text.tokens import OVER, aval_of_word, filed_text
@@ -67,9 +64,13 @@ from verax.ops.calls.call_exported import (
     call_exported_p,
 )
 from verax.ops.symbols.expression import SymbolicDim
-from verax.ops.symbols.parse import parsed_shape
-from verax.ops.symbols.scope import SymbolicScope
-from verax.ops.symbols.solve import Plan, solved, solving_plan
+from verax.ops.symbols.parse import (
+    Plan,
+    SymbolicScope,
+    parsed_shape,
+    solved,
+    solving_plan,
+)
 from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import same_kind
 from verax.rules.values.constants import aval_of

@@ -13,8 +13,7 @@ from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.api.trees.pytrees import broadcast_prefix, first_difference
 from verax.backend import pytrees
 from verax.ops.symbols.expression import Bounds, SymbolicDim
-from verax.ops.symbols.parse import parsed_shape
-from verax.ops.symbols.scope import SymbolicScope, best_bounds
+from verax.ops.symbols.parse import SymbolicScope, best_bounds, parsed_shape
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_size
 

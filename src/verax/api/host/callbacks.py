@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from verax.api.tracing.apply import is_tracing
-from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.trace import leaf_avals
+from verax.api.tracing.wrapping import describe_arguments, function_name, is_tracing
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import from_host
 from verax.backend.placement.mesh import current_mesh
@@ -23,11 +22,10 @@ from verax.backend.programs.placement import committed_place
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.xla.callback_runs import RUNS
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import DType, as_dtype, canonical, stored_dtype
+from verax.ir.dtypes import DType, ExtendedDType, as_dtype, canonical, stored_dtype
 from verax.ir.effects import IO, ORDERED_IO, Effect
-from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Source
-from verax.ir.memos.memo import holds
+from verax.ir.memos import holds
 from verax.ir.meshes import MeshAxes
 from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import (
@@ -41,8 +39,7 @@ from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import described, shown
-from verax.rules.values.source import user_source
-from verax.rules.values.state import STATE
+from verax.rules.values.state import STATE, user_source
 
 
 class Held:

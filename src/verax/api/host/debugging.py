@@ -27,15 +27,14 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from verax.api.host.callbacks import Held, UserFunction, call_host, pure_callback
-from verax.api.tracing.apply import current_builder
-from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.wrapping import current_builder, function_name
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.runtime.log import LOGGER
 from verax.ir.dtypes import DType, is_inexact
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import Source
-from verax.ir.memos.memo import locked
+from verax.ir.memos import locked
 from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import debug_callback_p
 from verax.ops.elementwise.select import stop_gradient
@@ -43,7 +42,7 @@ from verax.rules.programs.host import CallbackError
 from verax.rules.rows.builder import Scope, Tracer
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import NotAnArray, check_callable
-from verax.rules.values.source import SOURCES, user_source
+from verax.rules.values.state import SOURCES, user_source
 
 # -----------------------------------------------------------------------------
 # Looking at values while a program runs.

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.backend.arrays.formats import Layout
+from verax.backend.arrays.concrete import Layout
 from verax.backend.lowering.mlir_text import dense, element_type, scalar_text
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import as_dtype
-from verax.ir.extended import KeyDType
+from verax.ir.dtypes import KeyDType, as_dtype
 from verax.ir.records import ReprMixin
-from verax.ops.custom.foreign_call import (
+from verax.ops.custom.partitioned import (
     TYPED,
     VMAP_METHODS,
     ForeignParams,

@@ -12,18 +12,21 @@ from typing import Any
 
 from attrs import evolve
 
-from verax.api.arguments.static_argnums import Names, Numbers, resolve_statics
-from verax.api.jit.function import PjitFunction
-from verax.api.tracing.apply import ENGINE, current_builder
-from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.arguments.call_keys import Names, Numbers, resolve_statics
+from verax.api.jit import PjitFunction
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import (
+    ENGINE,
+    current_builder,
+    describe_arguments,
+    function_name,
+    wraps,
+)
 from verax.backend import pytrees
 from verax.backend.eager.nan_checks import Search, search
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import ConcretizationTypeError, shown
-from verax.transforms.nans.flags import Kind
-from verax.transforms.nans.report import Finding
+from verax.transforms.nans import Finding, Kind
 
 
 def find_nans[**P](

@@ -5,13 +5,13 @@ One idea: what tracing gives is a value, so looking at it is calling `trace`::
     print(make_jaxpr(f)(x))
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from verax.api.arguments.static_argnums import resolve_statics
-from verax.api.autodiff.jvp_vjp import check_reduce_axes, check_tangent, zero
-from verax.api.tracing.apply import ENGINE, apply, observed
-from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.arguments.call_keys import resolve_statics
+from verax.api.autodiff.jvp_vjp import check_reduce_axes, vjp
+from verax.api.autodiff.primals import check_tangent, zero
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
     out_info,
@@ -19,14 +19,26 @@ from verax.api.tracing.structs import (
     struct_avals,
 )
 from verax.api.tracing.trace import Traced, trace
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import (
+    ENGINE,
+    CompileTime,
+    ParameterNames,
+    apply,
+    describe_arguments,
+    function_name,
+    observed,
+    wraps,
+)
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
-from verax.ir.consts import hoist
-from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr
+from verax.ir.walk import hoist
+from verax.ops.calls.checkpoint import checkpoint_p
 from verax.ops.hoisting import as_operands
-from verax.rules.guards.gc_pause import paused
-from verax.rules.values.conversions import check_callable
+from verax.rules.guards import paused
+from verax.rules.values.conversions import check_callable, shown
+from verax.rules.values.state import STATE, interpreting
 
 type Numbers = int | tuple[int, ...] | list[int] | None
 
@@ -158,3 +170,153 @@ def linear_transpose(
         return tuple(tree.unflatten(filled)[0])
 
     return transposed
+
+
+# -----------------------------------------------------------------------------
+# Names for parts of a program, and blocks that leave the trace.
+#
+# Names change no values, so what they wrap runs as it is; leaving a trace means making
+# an interpreter current that computes::
+#
+#     with ensure_compile_time_eval():
+#         table = numpy.cumsum(numpy.arange(8))  # now: a constant of the trace
+
+
+def named_call[**P, R](
+    fun: Callable[P, R], *, name: str | None = None
+) -> Callable[P, R]:
+    """`fun` under another name, which messages and jitted programs show.
+
+    Raises:
+        TypeError: `fun` is not callable.
+
+    >>> named_call(abs, name="magnitude").__name__
+    'magnitude'
+    """
+    check_callable("named_call", fun)
+
+    @wraps(fun)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        return fun(*args, **kwargs)
+
+    if name is not None:
+        called.__name__ = called.__qualname__ = name
+    return called
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """A name for what is computed within the block, for readers of the source.
+
+    It changes no values, and nothing in compiled programs: they name source lines.
+
+    Raises:
+        TypeError: `name` is not a string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope takes a string, not {shown(name)}")
+    yield
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """A block in which operations on known values are computed, also inside a trace.
+
+    An operation on a tracer is an equation of the trace, as outside the block.
+
+    >>> import verax, verax.numpy as vnp
+    >>> def f(x):
+    ...     with verax.ensure_compile_time_eval():
+    ...         scale = 2.0 if vnp.sum(vnp.arange(3)) > 2 else 1.0
+    ...     return x * scale
+    >>> float(verax.jit(f)(1.0))
+    2.0
+    """
+    outer = STATE.interpreter
+    if outer.immediate:
+        yield
+        return
+    with interpreting(CompileTime(STATE.eager, outer)):
+        yield
+
+
+# -----------------------------------------------------------------------------
+# What reverse mode keeps of a function, with where each value comes from.
+#
+# The pullback of `vjp`, traced, has the residuals as its outputs::
+#
+#     print_saved_residuals(f, x)       # f32[3] from the argument x
+
+
+def saved_residuals(
+    f: Callable[..., Any], *args: Any, **kwargs: Any
+) -> list[tuple[ShapedArray, str]]:
+    """The type of each value that reverse mode keeps of `f`, and where it comes from.
+
+    >>> import verax
+    >>> saved_residuals(lambda x: x * x, 2.0)
+    [(~f32[], 'from the argument x')]
+    """
+    leaves, tree = pytrees.flatten((args, kwargs))
+
+    def pullback(*xs: Any) -> Any:
+        own, named = tree.unflatten(xs)
+        return vjp(lambda ys, zs: f(*ys, **zs), own, named)[1]
+
+    jaxpr = make_jaxpr(pullback)(*leaves).jaxpr
+    origins = origins_of(jaxpr, argument_names(f, args, kwargs))
+    kept = dict.fromkeys(jaxpr.outvars)
+    order = {atom: i for i, atom in enumerate(origins)}
+    found = sorted(kept, key=lambda atom: order.get(atom, -1))
+    return [(atom.aval, origins.get(atom, "from a literal")) for atom in found]
+
+
+def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Print `saved_residuals`, one a line.
+
+    >>> print_saved_residuals(lambda x: x * x, 2.0)
+    ~f32[] from the argument x
+    """
+    for aval, origin in saved_residuals(f, *args, **kwargs):
+        print(aval, origin)
+
+
+def origins_of(jaxpr: Jaxpr, names: Sequence[str]) -> dict[Any, str]:
+    """Where each value of a program comes from, in order."""
+    origins: dict[Any, str] = {v: "from a constant" for v in jaxpr.constvars}
+    for var, name in zip(jaxpr.invars, names, strict=True):
+        origins[var] = f"from the argument {name}"
+    for eqn in jaxpr.eqns:
+        inner = getattr(eqn.params, "jaxpr", None)
+        if eqn.primitive is checkpoint_p and isinstance(inner, Jaxpr):
+            within = origins_of(inner, [origins.get(a, "") for a in eqn.invars])
+            texts = [within.get(a, origin_of(eqn)) for a in inner.outvars]
+        else:
+            texts = [origin_of(eqn)] * len(eqn.outvars)
+        origins |= dict(zip(eqn.outvars, texts, strict=True))
+    return origins
+
+
+def origin_of(eqn: Eqn) -> str:
+    """What made the results of an equation, and on which line."""
+    kind, name = eqn.primitive.name, getattr(eqn.params, "name", None)
+    if kind == "name":
+        return f"named {name!r} from {eqn.source}"
+    if kind == "jit":
+        return f"output of jitted function {name!r} from {eqn.source}"
+    return f"output of {kind} from {eqn.source}"
+
+
+def argument_names(
+    f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[str]:
+    """The names of the leaves of the arguments, as the signature has them."""
+    names = ParameterNames(f)
+    positional = [
+        names.name(i) or f"{i} of {function_name(f)}" for i in range(len(args))
+    ]
+    found = []
+    for name, value in [*zip(positional, args, strict=True), *sorted(kwargs.items())]:
+        paths, _ = pytrees.flatten_with_path(value)
+        found += [name + "".join(map(str, path)) for path, _ in paths]
+    return found

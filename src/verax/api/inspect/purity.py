@@ -16,10 +16,9 @@ from typing import Any
 
 from pyrsistent import pvector
 
-from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing.trace import Traced, trace
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.forms.saving import array_bytes

@@ -18,9 +18,9 @@ from typing import Any
 from attrs import field, frozen
 
 from verax.api.host.callbacks import Held
-from verax.api.tracing.argument_names import function_name
+from verax.api.tracing.wrapping import function_name
 from verax.backend import pytrees
-from verax.backend.arrays.placed import default_place
+from verax.backend.arrays.concrete import default_place
 from verax.backend.placement.mesh import PartitionSpec
 from verax.backend.placement.sharding import (
     NamedSharding,

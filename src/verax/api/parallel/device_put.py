@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.jit.decorator import jit
+from verax.api.jit import jit
 from verax.api.sharding_args import (
     as_place,
     check_place,
@@ -23,12 +23,20 @@ from verax.api.sharding_args import (
     place_entries,
     place_leaves,
 )
-from verax.api.tracing.apply import as_array, is_tracing
-from verax.api.tracing.argument_names import describe_leaves
 from verax.api.tracing.trace import leaf_avals
+from verax.api.tracing.wrapping import as_array, describe_leaves, is_tracing
 from verax.backend import pytrees
-from verax.backend.arrays.concrete import ConcreteArray, block_all, placed, unreadable
-from verax.backend.arrays.placed import buffer_at, fresh, is_plain, joined, put
+from verax.backend.arrays.concrete import (
+    ConcreteArray,
+    block_all,
+    buffer_at,
+    fresh,
+    is_plain,
+    joined,
+    placed,
+    put,
+    unreadable,
+)
 from verax.backend.eager.guarded import is_guarded
 from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
 from verax.backend.placement.sharding import (
@@ -50,7 +58,7 @@ from verax.backend.runtime.transfers import check_transfer
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DTypeLike, as_dtype, canonical, is_extended, stored_dtype
 from verax.ir.meshes import UnreducedKind
-from verax.ops.structure.memories import in_memory
+from verax.ops.structure.reshard import in_memory
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of

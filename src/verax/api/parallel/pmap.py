@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.api.arguments.static_argnums import numbers
+from verax.api.arguments.call_keys import numbers
 from verax.api.explain.report import Explanation
-from verax.api.jit.copying import Copyable
-from verax.api.jit.decorator import jit
-from verax.api.jit.function import PjitFunction
+from verax.api.jit import Copyable, PjitFunction, jit
 from verax.api.parallel.device_put import device_put
 from verax.api.sharding_args import constrained
 from verax.api.stages.stages import Lowered, Traced
-from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
-from verax.api.tracing.wrapping import look_like, wraps
+from verax.api.tracing.wrapping import (
+    describe_arguments,
+    function_name,
+    look_like,
+    wraps,
+)
 from verax.api.vmap import axes_from_front, flat_axes, mapped_size, vmap
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec

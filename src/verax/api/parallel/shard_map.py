@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from verax.api.jit.decorator import jit
-from verax.api.jit.function import PjitFunction
+from verax.api.jit import PjitFunction, jit
 from verax.api.parallel.specs import (
     Dealt,
     Parts,
@@ -26,11 +25,17 @@ from verax.api.parallel.specs import (
     too_long,
 )
 from verax.api.sharding_args import place_entries
-from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
-from verax.api.tracing.argument_names import describe_arguments, function_name
 from verax.api.tracing.references import on_values
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import wraps
+from verax.api.tracing.wrapping import (
+    ENGINE,
+    apply,
+    as_array,
+    describe_arguments,
+    function_name,
+    is_tracing,
+    wraps,
+)
 from verax.api.vmap import mesh_axis_scope
 from verax.backend import pytrees
 from verax.backend.placement.abstract_mesh import AbstractMesh

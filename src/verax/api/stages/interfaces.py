@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from verax.api.tracing.argument_names import Callee, ParameterNames, describe_arguments
 from verax.api.tracing.structs import ArgInfo, struct_of
+from verax.api.tracing.wrapping import Callee, ParameterNames, describe_arguments
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray

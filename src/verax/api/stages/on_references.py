@@ -30,7 +30,7 @@ from verax.ir.avals import AbstractRef
 from verax.rules.rows.builder import Staged
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.reference import Ref
-from verax.transforms.references.discharge import Discharged, runnable
+from verax.transforms.references import Discharged, runnable
 
 
 @frozen(eq=False, repr=False)

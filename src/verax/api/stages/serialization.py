@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.api.stages.interfaces import Interface
-from verax.api.tracing.argument_names import Callee
+from verax.api.tracing.wrapping import Callee
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend.programs.program import Program
 from verax.backend.programs.serialize import (

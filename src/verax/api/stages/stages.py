@@ -15,39 +15,69 @@ from verax.api.arguments.call_keys import leaf_kinds, taking
 from verax.api.arguments.direct_calls import DirectCalls, TreeCalls
 from verax.api.arguments.jit_options import checked_options, warn_unusable
 from verax.api.stages.interfaces import Interface, Stage
-from verax.api.stages.platforms import checked_platforms
-from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import struct_of
 from verax.api.tracing.trace import Traced as TracedFunction
+from verax.api.tracing.wrapping import ENGINE, apply
 from verax.backend import pytrees
-from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.formats import Format, Layout
-from verax.backend.arrays.placed import put
-from verax.backend.calls.fast_call import Call, caller
+from verax.backend.arrays.concrete import ConcreteArray, Format, Layout, put
+from verax.backend.calls import Call, caller
 from verax.backend.eager.guarded import guarded_call, is_guarded
 from verax.backend.lowering.lower import lower
-from verax.backend.lowering.result import Lowered as LoweredModule
+from verax.backend.lowering.mlir_text import Lowered as LoweredModule
 from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
-from verax.backend.programs.placed_program import spread_of
 from verax.backend.programs.placement import Placement, committed_place, relocated
-from verax.backend.programs.program import Program, pending, platform_of
+from verax.backend.programs.program import Program, pending, platform_of, spread_of
 from verax.backend.results import result_tree
 from verax.backend.runtime.client import (
+    ALIASES,
     Device,
     check_not_forked,
+    default_client,
     local_devices,
+    platform_name,
 )
 from verax.backend.xla.compile_options import CompileOptions, OptionValue
-from verax.backend.xla.executable import MemoryAnalysis
-from verax.backend.xla.hlo import computation, hlo_cost, hlo_text
+from verax.backend.xla.executable import MemoryAnalysis, computation, hlo_cost, hlo_text
 from verax.ir.avals import SymbolicSize
-from verax.ir.consts import hoist
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.ir.walk import hoist
+from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.rows.leaks import leaked
+from verax.rules.values.conversions import shown
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, UNKEPT
+
+# -----------------------------------------------------------------------------
+# The platforms that a program is lowered for.
+#
+# The names of `verax.rules.rows.emitter`, and of those that jaxlib and JAX use::
+#
+#     checked_platforms(("cpu", "gpu"))     # ('cpu', 'cuda')
+
+
+def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
+    """The platforms under their own names, each once; the present one for None.
+
+    Raises:
+        ValueError: there is none of that name, or no sequence of names.
+    """
+    if platforms is None:
+        return (platform_name(default_client()),)
+    if isinstance(platforms, str) or not platforms:
+        raise ValueError(f"platforms takes a sequence of names, not {shown(platforms)}")
+    found = tuple(dict.fromkeys([ALIASES.get(name, name) for name in platforms]))
+    for name in found:
+        if name not in PLATFORMS:
+            known = ", ".join(PLATFORMS)
+            raise ValueError(f"unknown platform {name!r}; the known ones are {known}")
+    return found
+
+
+# -----------------------------------------------------------------------------
+# The stages of jit, ahead of time: traced, lowered, compiled.
+
 
 type OptionsByName = Mapping[str, OptionValue]
 # Few programs look for NaN.

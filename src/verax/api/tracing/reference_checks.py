@@ -8,13 +8,13 @@ A reference comes into a trace once, and never out of it::
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from verax.api.tracing.argument_names import Describe, name_and_line
+from verax.api.tracing.wrapping import Describe, name_and_line
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.leaks import depends_on
 from verax.rules.rows.references import BoundRef, ConcreteRef, TracedRef
 from verax.rules.values.reference import Ref
-from verax.transforms.references.discharge import references
+from verax.transforms.references import references
 
 
 def has_references(jaxpr: Jaxpr) -> bool:

@@ -12,15 +12,14 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from verax.api.tracing.apply import current_builder
-from verax.api.tracing.argument_names import Describe
 from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import Traced
+from verax.api.tracing.wrapping import Describe, current_builder
 from verax.ir.avals import is_reference
-from verax.ir.consts import hoist as raised
 from verax.ir.effects import HOLD, RefEffect
 from verax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, array_literal
 from verax.ir.records import ReprMixin
+from verax.ir.walk import hoist as raised
 from verax.ops.hoisting import as_operands
 from verax.ops.structure.reshard import retyped
 from verax.rules.rows.builder import Builder
@@ -35,9 +34,9 @@ from verax.rules.rows.references import (
 )
 from verax.rules.values.array import Array, Operators
 from verax.rules.values.reference import Ref
-from verax.rules.values.source import user_source
+from verax.rules.values.state import user_source
 from verax.transforms.public import AnyJaxpr, hoist, opened
-from verax.transforms.references.discharge import discharged, references
+from verax.transforms.references import discharged, references
 
 
 def new_ref(

@@ -15,8 +15,7 @@ from attrs import Attribute, field, frozen
 
 from verax.api.tracing.trace import Traced
 from verax.backend import pytrees
-from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.formats import Format, Layout
+from verax.backend.arrays.concrete import ConcreteArray, Format, Layout
 from verax.backend.placement.sharding import Sharding
 from verax.backend.programs.placement import committed_place
 from verax.ir.avals import AbstractRef, ShapedArray, is_reference

@@ -16,18 +16,17 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from verax.api.tracing.argument_names import Describe, function_name
 from verax.api.tracing.concrete_values import oracle_for
-from verax.api.tracing.wrapping import enclosing_scope
+from verax.api.tracing.wrapping import Describe, enclosing_scope, function_name
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.backend.runtime.metrics import RECORDER
 from verax.ir.avals import ShapedArray, is_reference
-from verax.ir.consts import hoist
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.reports.check import check_jaxpr
+from verax.ir.walk import hoist
 from verax.rules.rows.builder import Builder, Staged, Tracer
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
@@ -42,7 +41,7 @@ as_operands = LazyModule("verax.ops.hoisting").as_operands
 # For what blocks of metadata say.
 METADATA = LazyModule("verax.ops.calls.metadata")
 # Few programs make references.
-STATEFUL = LazyModule("verax.transforms.references.discharge")
+STATEFUL = LazyModule("verax.transforms.references")
 REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 EMPTY: Mapping[int, object] = MappingProxyType({})
 SHARED = 256

@@ -8,15 +8,16 @@ other without a copy where the memory allows, and kept::
     x.device_buffer(), x.numpy()
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
+from jaxlib import _jax
 
-from verax.backend.arrays.formats import Format, Layout
 from verax.backend.arrays.places import (
+    Exchangeable,
     Placed,
     copied,
     is_elsewhere,
@@ -24,25 +25,118 @@ from verax.backend.arrays.places import (
     stored_aval,
     to_numpy,
 )
-from verax.backend.arrays.protocols import Exchangeable
+from verax.backend.placement.mesh import (
+    AbsentDevice,
+    Mesh,
+    PartitionSpec,
+    current_mesh,
+)
 from verax.backend.placement.sharding import (
+    NamedSharding,
     Sharding,
     SingleDeviceSharding,
     check_present,
     is_local,
+    runtime_sharding,
 )
 from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import INTEGER_SET, bool_, device_value, float0
-from verax.ir.extended import ExtendedDType
+from verax.ir.dtypes import INTEGER_SET, ExtendedDType, bool_, device_value, float0
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ConcretizationTypeError, Refusal
+from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
-from verax.rules.values.source import user_source
-from verax.rules.values.state import STATE, State
+from verax.rules.values.state import STATE, State, user_source
+
+# -----------------------------------------------------------------------------
+# How the elements of an array follow each other in memory.
+#
+# A layout is the order of the dimensions, slowest first; a format is a layout at a
+# place. verax keeps every argument and result row-major, so formats are read-only::
+
+
+type Tiles = tuple[tuple[int, ...], ...]
+
+
+def as_order(sizes: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sizes)
+
+
+def as_tiles(tiling: Any) -> Tiles | None:
+    return None if tiling is None else tuple(map(tuple, tiling))
+
+
+@frozen(repr=False)
+class Layout(ReprMixin):
+    """The order of the dimensions in memory, the one that varies slowest first.
+
+    `tiling` are the tiles of devices that store arrays in tiles, None if unspecified;
+    `sub_byte_element_size_in_bits` is not 0 where elements share bytes.
+    """
+
+    __module__ = "verax.experimental.layout"
+
+    major_to_minor: tuple[int, ...] = field(converter=as_order)
+    tiling: Tiles | None = field(default=None, converter=as_tiles)
+    sub_byte_element_size_in_bits: int = 0
+
+    @classmethod
+    def row_major(cls, ndim: int) -> "Layout":
+        """The layout of NumPy's ordinary arrays."""
+        return cls(tuple(range(ndim)), ())
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether the last dimension varies fastest, without tiles."""
+        order = tuple(range(len(self.major_to_minor)))
+        return self.major_to_minor == order and not self.tiling
+
+    @classmethod
+    def from_runtime(cls, layout: _jax.PjRtLayout, ndim: int) -> "Layout":
+        """The layout that jaxlib reports; the first `ndim` dimensions are the user's.
+
+        An array of keys has one dimension more on the device than for its user.
+        """
+        found = layout._xla_layout()
+        order = reversed(found.minor_to_major())
+        return cls(
+            tuple([i for i in order if i < ndim]),
+            found.tiling(),
+            found.element_size_in_bits(),
+        )
+
+
+@frozen(repr=False)
+class Format(ReprMixin):
+    """A memory layout and a sharding; either may be None, for unspecified.
+
+    Raises:
+        TypeError: `layout` is not a `Layout`, or `sharding` not a `Sharding`.
+        ValueError: there is a layout but no sharding.
+    """
+
+    __module__ = "verax.experimental.layout"
+
+    layout: Layout | None = None
+    sharding: Sharding | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.layout, Layout | None):
+            raise TypeError(f"a Format takes a Layout or None, not {self.layout!r}")
+        if not isinstance(self.sharding, Sharding | None):
+            raise TypeError(f"a Format takes a Sharding or None, not {self.sharding!r}")
+        if self.layout is not None and self.sharding is None:
+            raise ValueError(
+                "a Format with a layout needs a sharding: layouts belong to devices"
+            )
+
+
+# -----------------------------------------------------------------------------
+# Arrays with values: read-only NumPy memory, a device buffer, or both.
+
 
 # NumPy numbers the dtypes of other packages, such as bfloat16, from here.
 FIRST_OF_USERS = 256
@@ -441,3 +535,135 @@ def block_all(arrays: Sequence[object]) -> None:
     waiting = [buffer for buffer in held if buffer is not None]
     if waiting:
         buffers.block_until_ready(waiting)
+
+
+# -----------------------------------------------------------------------------
+# Arrays with a chosen place: on one device, or split over several.
+#
+# An array without a chosen place is on the first device and takes the short paths;
+# every other says in its `kind` where it is::
+#
+#     x = put(values, SingleDeviceSharding(device), committed=True)
+#     x.sharding, x.committed, x.addressable_shards
+
+
+check_transfer = LazyModule("verax.backend.runtime.transfers").check_transfer
+
+
+def default_place() -> SingleDeviceSharding:
+    """Where arrays without a place go, in this thread, now."""
+    device = STATE.default_device
+    return SingleDeviceSharding(local_devices()[0] if device is None else device)
+
+
+def is_plain(place: Sharding, committed: bool) -> bool:
+    """Whether an array with this place is an ordinary one."""
+    if committed or place.other_memory is not None:
+        return False
+    return place.ordered == (local_devices()[0],)
+
+
+def fresh(values: np.ndarray, aval: ShapedArray) -> ConcreteArray:
+    """A new array of read-only NumPy values, on the default device."""
+    if STATE.default_device is None:
+        return from_host(values, aval)
+    place = default_place()
+    if is_plain(place, False):
+        return from_host(values, aval)
+    return placed(aval, place, False, host=values)
+
+
+def at_home(x: Array) -> Array:
+    """A new array where new arrays go: whole on the mesh in force, if it is explicit.
+
+    Tracers, and arrays that have a place already, stay as they are.
+    """
+    mesh = current_mesh()
+    if mesh is None or not STATE.interpreter.immediate:
+        return x
+    if not isinstance(x, ConcreteArray) or x.kind is not x.aval:
+        return x
+    place = whole_place(mesh, x.ndim)
+    return x if place is None else put(x, place, committed=True)
+
+
+@pure()
+def whole_place(mesh: Mesh, ndim: int) -> NamedSharding | None:
+    """Whole on every device of an explicit mesh, if the process sees these devices."""
+    absent = any([isinstance(device, AbsentDevice) for device in mesh.devices.flat])
+    if absent or not mesh.are_all_axes_explicit:
+        return None
+    return NamedSharding(mesh, PartitionSpec(*[None] * ndim))
+
+
+def wrapper(
+    aval: ShapedArray, place: Sharding, committed: bool
+) -> Callable[[Buffer], ConcreteArray]:
+    """Makes an array from a result that lies as `place` says."""
+    kind = result_kind(aval, place, committed)
+    if isinstance(kind, Placed):
+        return lambda buffer: of_kind(kind, None, buffer)
+    return lambda buffer: from_buffer(buffer, kind)
+
+
+def result_kind(
+    aval: ShapedArray, place: Sharding, committed: bool
+) -> ShapedArray | Placed:
+    """The kind of an array that lies as `place` says."""
+    if is_plain(place, committed):
+        return aval.with_explicit(None)
+    return kind_at(aval, place, committed)
+
+
+def put(x: ConcreteArray, place: Sharding, committed: bool) -> ConcreteArray:
+    """The array at another place; memory is shared where it is there already.
+
+    Raises:
+        RuntimeError: the array was deleted or donated.
+        ValueError: an array of this shape cannot lie so.
+    """
+    place.check(x.shape, f"an array {x.aval}")
+    wrap = wrapper(x.aval, place, committed)
+    if x.is_deleted():
+        raise x.gone()
+    if x.buffer is not None or x.host is None:
+        buffer = x.device_buffer()
+        if x.sharding.is_equivalent_to(place, x.ndim):
+            return keeping_host(wrap(buffer), x)
+        if is_whole(place) and is_whole(x.sharding):
+            return wrap(buffers.copy_to_device(buffer, place.ordered[0]))
+    if is_plain(place, committed):
+        return from_host(x.numpy(), x.aval.with_explicit(None))
+    return placed(x.aval, place, committed, host=x.numpy())
+
+
+def is_whole(place: Sharding) -> bool:
+    """Whether arrays lie undivided in the own memory of a device."""
+    return place.num_devices == 1 and place.other_memory is None
+
+
+def keeping_host(made: ConcreteArray, x: ConcreteArray) -> ConcreteArray:
+    made.host = x.host
+    return made
+
+
+def buffer_at(x: ConcreteArray, place: Sharding) -> Buffer:
+    """The values of an array on the devices of `place`."""
+    if x.sharding.is_equivalent_to(place, x.ndim):
+        return x.device_buffer()
+    if x.buffer is not None:
+        check_transfer("device_to_device", f"{x.aval} from {x.sharding} to {place}")
+    return put(x, place, committed=True).device_buffer()
+
+
+def joined(parts: Sequence[object], aval: ShapedArray, place: Sharding) -> Buffer:
+    """One buffer of the parts on the local devices, in the order of their numbers."""
+    stored = stored_aval(aval)
+    local = [device for device in place.ordered if is_local(device)]
+    sharding = runtime_sharding(place, len(stored.shape))
+    return buffers.put_parts(stored, sharding, parts, local)
+
+
+def devices_text(devices: Sequence[Device]) -> str:
+    """Devices as messages name them."""
+    return ", ".join(str(device) for device in devices)

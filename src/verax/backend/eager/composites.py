@@ -20,7 +20,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, from_host
-from verax.backend.calls.fast_call import FIRST, Build, builder_of, caller
+from verax.backend.calls import FIRST, Build, builder_of, caller
 from verax.backend.eager.interpreter import (
     QUIET,
     DeviceInterpreter,
@@ -41,8 +41,7 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.call import inline
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.rows.eager_costs import LARGE
-from verax.rules.rows.row import Engine, EvaluateRule, NDArray
-from verax.rules.rows.traits import traits_of
+from verax.rules.rows.row import Engine, EvaluateRule, NDArray, traits_of
 from verax.rules.values.memo import TransientKey, asked, memo
 from verax.rules.values.state import STATE, State, current_mode, interpreting
 from verax.transforms.engine.engine import as_typed, literal_value

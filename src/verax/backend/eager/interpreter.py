@@ -19,8 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from attrs import frozen
 
-from verax.backend.arrays.concrete import ConcreteArray, from_buffer, from_host
-from verax.backend.arrays.placed import put
+from verax.backend.arrays.concrete import ConcreteArray, from_buffer, from_host, put
 from verax.backend.programs.placement import common_place, meshes_in, result_place
 from verax.backend.runtime.client import Device
 from verax.ir.avals import ShapedArray, is_reference

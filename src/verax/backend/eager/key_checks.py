@@ -16,7 +16,7 @@ from attrs import frozen
 
 from verax.backend.pytrees import flatten
 from verax.ir.jaxpr import Jaxpr, Params, Primitive
-from verax.ir.memos.memo import locked
+from verax.ir.memos import locked
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of

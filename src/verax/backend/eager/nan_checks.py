@@ -26,12 +26,20 @@ from verax.rules.rows.row import Engine
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
-from verax.rules.values.source import user_source
-from verax.rules.values.state import Interpreter, interpreting
+from verax.rules.values.state import Interpreter, interpreting, user_source
 from verax.transforms.engine.engine import as_typed
-from verax.transforms.nans.flags import NONE, Kind, flag, is_bad_value
-from verax.transforms.nans.probe import is_reachable, place_of, probe, repeatable
-from verax.transforms.nans.report import Finding, NonFinite
+from verax.transforms.nans import (
+    NONE,
+    Finding,
+    Kind,
+    NonFinite,
+    flag,
+    is_bad_value,
+    is_reachable,
+    place_of,
+    probe,
+    repeatable,
+)
 
 # -----------------------------------------------------------------------------
 # Running a flagged program, compiled or interpreted, and what it found.

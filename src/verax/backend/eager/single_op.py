@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.calls.fast_call import LEAF, caller
+from verax.backend.calls import LEAF, caller
 from verax.backend.programs.placement import placement_of
 from verax.backend.programs.prepared import PreparedCall
 from verax.backend.programs.program import compiled

@@ -30,8 +30,8 @@ from verax.rules.rows.references import (
 from verax.rules.rows.row import Engine, Row
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure
-from verax.rules.values.source import user_source
-from verax.transforms.references.discharge import Discharged, runnable
+from verax.rules.values.state import user_source
+from verax.transforms.references import Discharged, runnable
 
 
 def bind_stateful(

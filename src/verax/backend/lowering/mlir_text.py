@@ -7,14 +7,18 @@ once per aval, and a float is printed by its bits where digits would not do::
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import numpy as np
+from attrs import evolve, field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
+    ExtendedDType,
     device_dtype,
     device_value,
     is_bool,
@@ -22,9 +26,37 @@ from verax.ir.dtypes import (
     is_float,
     stored_dtype,
 )
-from verax.ir.extended import ExtendedDType
-from verax.rules.rows.emitter import TOKEN, layout_text
+from verax.ir.effects import NO_EFFECTS, Effect
+from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Literal, Params
+from verax.ir.meshes import (
+    FIRST_DEVICE,
+    NO_TERMS,
+    AxisType,
+    BaseMesh,
+    Layout,
+    MeshAxes,
+    MeshType,
+    explicit_layout_text,
+    first_device_text,
+    layout_text as mesh_layout_text,
+    mesh_text,
+    terms_of,
+)
+from verax.ir.records import ReprMixin
+from verax.rules.rows.emitter import (
+    HOSTING,
+    TOKEN,
+    HostCall,
+    Operand,
+    Partitioner,
+    Region,
+    flag,
+    layout_text,
+)
+from verax.rules.rows.row import Engine
 from verax.rules.values.memo import pure
+from verax.transforms.engine.engine import literal_value
+from verax.transforms.pipeline import Body
 
 FLOATS = {
     "float64": "f64",
@@ -228,3 +260,416 @@ def with_frontend(operation: str, attributes: Iterable[tuple[str, str]]) -> str:
     else:
         head = f"{head} {{{FRONTEND} = {frontend(new)}}}"
     return f"{head}{colon}{types}"
+
+
+# -----------------------------------------------------------------------------
+# How the text of a module calls functions of the host, and in which order.
+#
+# A function has a number in the module; what is ordered takes a token and gives
+# another one, and the token goes through functions, loops and branches like any value::
+#
+#     %3:2 = "stablehlo.custom_call"(%token, %x) {index = 0 : ui64, ...}
+
+
+TARGETS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: f'"xla_ffi_python_{"cpu" if name == "cpu" else "gpu"}_callback"'
+        for name in HOSTING
+    }
+)
+"""The name of a call of the host on each platform."""
+PARTITIONED_TARGETS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: target.replace("ffi_", "ffi_partitioned_")
+        for name, target in TARGETS.items()
+    }
+)
+"""The name of a call by each device, which XLA does not bring together for it."""
+type Regions = Sequence[tuple[Sequence[ShapedArray], Region]]
+
+
+@frozen(cache_hash=True, repr=False)
+class PartitionCall(ReprMixin):
+    """The question of XLA while it compiles a module: a rule for calls over a mesh.
+
+    What the rule gives is lowered for `platform`, under the rows of `engine`. A view of
+    a value is asked for each value, and has its `place` among the calls; without a mesh
+    the program is for one device, and nothing is asked.
+    """
+
+    rule: Partitioner
+    mesh: BaseMesh | None
+    engine: Engine
+    platform: str
+    place: int | None = None
+
+
+@frozen(repr=False)
+class HostCalls(ReprMixin):
+    """The functions of a module, each with whether it is ordered, and its effects.
+
+    `partitions` are the rules of the user's that XLA asks while it compiles it.
+    """
+
+    functions: tuple[tuple[HostCall, bool], ...]
+    effects: frozenset[Effect]
+    partitions: tuple[PartitionCall, ...] = ()
+
+    @property
+    def local(self) -> bool:
+        """Whether the module says something to this process alone."""
+        return bool(self.functions or self.partitions)
+
+
+NO_CALLS: Final = HostCalls((), NO_EFFECTS)
+
+
+def call_attributes(
+    index: int,
+    operands: Sequence[ShapedArray],
+    results: Sequence[ShapedArray],
+    effect: bool,
+    platform: str,
+) -> dict[str, str]:
+    """The attributes of a call of function `index`; both sides are row-major."""
+    return {
+        "call_target_name": TARGETS[platform],
+        "api_version": "4 : i32",
+        "backend_config": f"{{index = {index} : ui64}}",
+        "has_side_effect": flag(effect),
+        "operand_layouts": row_major(operands),
+        "result_layouts": row_major(results),
+    }
+
+
+PARTITIONED: Final = "verax_custom_partitioning"
+"""The name under which XLA finds who answers for a call that a rule partitions."""
+RULES: Final = "rule of this process: "
+"""What the number of a rule stands behind in the text of a module."""
+
+
+def partition_attributes(
+    index: int, factors: str | None, *, effect: bool
+) -> dict[str, str]:
+    """The attributes of a call that XLA asks rule `index` about."""
+    found = {
+        "call_target_name": f'"{PARTITIONED}"',
+        "api_version": "2 : i32",
+        "backend_config": f'"{RULES}{index}"',
+        "has_side_effect": flag(effect),
+    }
+    return found if factors is None else found | {"sdy.sharding_rule": factors}
+
+
+class Ordering(Protocol):
+    """A writer of operations that holds the token after the last ordered effect."""
+
+    token: Operand
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Operand],
+        results: Sequence[ShapedArray],
+        regions: Regions = (),
+        **attributes: str,
+    ) -> tuple[Operand, ...]: ...
+
+
+def ordered_regions(
+    writer: Ordering,
+    name: str,
+    operands: Sequence[Operand],
+    results: Sequence[ShapedArray],
+    regions: Regions,
+) -> tuple[Operand, ...]:
+    """A while or case whose regions have ordered effects: the token goes through.
+
+    A loop carries the token, and its predicate has no ordered effects; each branch of a
+    case begins with the token from outside.
+    """
+    start = writer.token
+
+    def branch(body: Region) -> Region:
+        def inside(xs: Sequence[Operand]) -> Sequence[Operand]:
+            writer.token = start
+            return [*body(xs), writer.token]
+
+        return inside
+
+    def step(body: Region) -> Region:
+        def inside(xs: Sequence[Operand]) -> Sequence[Operand]:
+            *state, writer.token = xs
+            return [*body(state), writer.token]
+
+        return inside
+
+    def predicate(body: Region) -> Region:
+        return lambda xs: body(xs[:-1])
+
+    if name == "stablehlo.while":
+        (types, more), (_, body) = regions
+        carried = (*types, TOKEN)
+        ins: Sequence[Operand] = (*operands, start)
+        threaded: Regions = [(carried, predicate(more)), (carried, step(body))]
+    else:
+        ins = operands
+        threaded = [(avals, branch(body)) for avals, body in regions]
+    *outs, token = writer.op(name, ins, (*results, TOKEN), threaded)
+    writer.token = token
+    return tuple(outs)
+
+
+# -----------------------------------------------------------------------------
+# The meshes that a module over several devices declares and names.
+#
+# A mesh gets a symbol when something is first placed on it, and programs for one device
+# declare none::
+#
+#     Meshes((0, 1)).layout(layout, aval)     # '#sdy.sharding<@mesh, [{"x"}]>'
+
+
+class Meshes:
+    """Symbols of meshes; `order` are the devices of the program, by number.
+
+    `mesh` is the one over which the program is spread. In the program of each device
+    of a mesh, `own` has its axes, and `order` is empty.
+    """
+
+    def __init__(
+        self,
+        order: tuple[int, ...] = (),
+        mesh: BaseMesh | None = None,
+        own: MeshAxes | None = None,
+    ) -> None:
+        self.order = order
+        self.mesh = mesh
+        self.own = own
+        self.symbols: dict[MeshAxes, str] = {}
+        self.typed: dict[tuple[MeshType, ShapedArray], str] = {}
+        self.first_device = False
+
+    def lines(self) -> list[str]:
+        """The declarations of the meshes named so far."""
+        found = [
+            f"  sdy.mesh {symbol} = {mesh_text(mesh, self.order)}\n"
+            for mesh, symbol in self.symbols.items()
+        ]
+        return [*found, FIRST_DEVICE] if self.first_device else found
+
+    def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
+        """See `Emitter.layout`."""
+        if len(self.order) < 2:
+            return None
+        symbol = self.symbol(layout.mesh)
+        ndim = len(stored_shape(aval))
+        terms = layout.terms if aval.size else NO_TERMS  # XLA drops constraints of none
+        return mesh_layout_text(symbol, layout.splits, ndim, terms)
+
+    def numbered(self, layout: Layout | None) -> Layout | None:
+        """The layout, whose devices are positions in this program, over its devices."""
+        if layout is None:
+            return None
+        devices = tuple([self.order[place] for place in layout.mesh.devices])
+        return evolve(layout, mesh=evolve(layout.mesh, devices=devices))
+
+    def typed_layout(self, mesh: MeshType, aval: ShapedArray) -> str | None:
+        """See `Emitter.typed_layout`."""
+        if len(self.order) < 2:
+            return None
+        key = (mesh, aval)
+        found = self.typed.get(key)
+        if found is None:
+            found = self.typed[key] = self.written_layout(mesh, aval)
+        return found
+
+    def written_layout(self, mesh: MeshType, aval: ShapedArray) -> str:
+        """The text of `typed_layout`."""
+        explicit = aval.explicit
+        splits = ((),) * aval.ndim if explicit is None else explicit.splits
+        free = AxisType.Auto in mesh.types
+        ndim = len(stored_shape(aval))
+        symbol = self.symbol(self.concrete(mesh))
+        terms = terms_of(explicit) if aval.size else NO_TERMS
+        return explicit_layout_text(symbol, splits, ndim, free, terms)
+
+    def concrete(self, mesh: MeshType) -> MeshAxes:
+        """The devices along the axes of a type: those of the program's own mesh."""
+        own = self.mesh
+        if own is not None and (own.axis_names, own.axis_sizes) == (
+            mesh.names,
+            mesh.sizes,
+        ):
+            axes: MeshAxes | None = getattr(own, "axes", None)
+            if axes is not None:
+                return axes
+        return MeshAxes(mesh.names, mesh.sizes, self.order)
+
+    def symbol(self, mesh: MeshAxes) -> str:
+        """The name of a mesh in the module."""
+        number = len(self.symbols)
+        return self.symbols.setdefault(mesh, f"@mesh_{number}" if number else "@mesh")
+
+    def sharding_attribute(self, layout: Layout | None, aval: ShapedArray) -> str:
+        """The attribute of an argument or result with this layout."""
+        text = None if layout is None else self.layout(layout, aval)
+        return "" if text is None else f"sdy.sharding = {text}"
+
+    def meeting(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
+        """See `Emitter.meeting`: programs have devices in the order of their numbers.
+
+        >>> own = MeshAxes(("x", "y"), (2, 2), (0, 1, 3, 2))
+        >>> Meshes(own=own).meeting(("y",)), Meshes(own=own).meeting(("x",))
+        (((0, 1), (3, 2)), ((0, 3), (1, 2)))
+        """
+        mesh = self.own
+        if mesh is None or not set(axes) <= set(mesh.names):
+            return None
+        order = sorted(mesh.devices)
+        places = np.array([order.index(i) for i in mesh.devices]).reshape(mesh.sizes)
+        found = np.moveaxis(
+            places, [mesh.names.index(name) for name in axes], range(-len(axes), 0)
+        )
+        count = prod([mesh.size(name) for name in axes])
+        return tuple([tuple(row) for row in found.reshape(-1, count).tolist()])
+
+    def on_first_device(self, results: int) -> dict[str, str]:
+        """The attribute of a call that one device of several makes for all."""
+        if len(self.order) < 2:
+            return {}
+        self.first_device = True
+        return {"sdy.sharding": first_device_text(results)}
+
+
+# -----------------------------------------------------------------------------
+# The result of lowering, and what it needs to know about devices.
+#
+# Both are values, so that a module can be looked at, kept and compared::
+#
+#     Lowered(text, constants, kept, in_avals, out_avals)
+
+
+# Elements up to which the code of an array operation is as fast unrolled as not: it is
+# dwarfed by the call of the operation.
+SMALL: Final = 2048
+OPERATION: Final = re.compile(r"(?<![#!\w])(?:stablehlo|chlo)\.")
+
+
+@frozen(repr=False)
+class Seconds(ReprMixin):
+    """The time a module took to make: rewriting the program, and writing the text."""
+
+    rewrite: float = 0.0
+    write: float = 0.0
+
+
+@frozen(repr=False)
+class Lowered(ReprMixin):
+    """A module as text, the constants it takes first, and the arguments it keeps.
+
+    `kept[i]` says whether argument i of the jaxpr is an argument of the module;
+    `donated` are the positions of arguments of the jaxpr that a run uses up; `calls`
+    are the functions of the host that the module calls by their number; `name` is that
+    of the function, for messages. `small` says that its arrays are: see `is_small`.
+    It is for `platforms`; where it `takes_platform`, its first argument is the number
+    of the one that it runs on.
+    """
+
+    text: str
+    constants: tuple[Literal, ...]
+    kept: tuple[bool, ...]
+    in_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[ShapedArray, ...]
+    donated: tuple[int, ...] = ()
+    calls: HostCalls = NO_CALLS
+    name: str = "a compiled function"
+    small: bool = False
+    seconds: Seconds = field(default=Seconds(), eq=False)
+    platforms: tuple[str, ...] = ()
+    takes_platform: bool = False
+
+    @property
+    def operations(self) -> int:
+        """How many operations stand in the text, each function counted once."""
+        return len(OPERATION.findall(self.text))
+
+
+type Kinds = tuple[str | None, ...]
+
+
+@frozen(repr=False)
+class Memories(ReprMixin):
+    """The kinds of memory in which arguments and results lie, None for the device's."""
+
+    ins: Kinds
+    outs: Kinds
+
+    def kept(self, kept: Sequence[bool]) -> "Memories":
+        """The same without the arguments that a module drops."""
+        return Memories(
+            tuple([kind for kind, flag in zip(self.ins, kept, strict=True) if flag]),
+            self.outs,
+        )
+
+
+@frozen(repr=False)
+class Spread(ReprMixin):
+    """How a program over several devices spreads its arguments and results.
+
+    `order` are the numbers of the devices, `mesh` names the axes along which they lie.
+    An output is None where XLA chooses. On one device it says `memories` alone.
+    """
+
+    order: tuple[int, ...]
+    mesh: BaseMesh | None
+    ins: tuple[Layout | None, ...]
+    outs: tuple[Layout | None, ...]
+    of_constant: Callable[[Literal], Layout | None]
+    memories: Memories
+
+    @property
+    def summed(self) -> tuple[Layout | None, ...]:
+        """Where results must be brought: nothing if no device holds terms of a value.
+
+        XLA brings them elsewhere by itself, but makes no sums.
+        """
+        layouts = (*self.ins, *self.outs)
+        if any([layout is not None and bool(layout.terms) for layout in layouts]):
+            return self.outs
+        return ()
+
+
+def array_constants(jaxpr: Jaxpr) -> tuple[Literal, ...]:
+    """The array constants of a jaxpr and of those inside, one per object."""
+    return tuple([const.literal for const in jaxpr.used_consts])
+
+
+def inner_constants(params: Params) -> tuple[Literal, ...]:
+    """The array constants of the jaxprs that an equation holds, one per object."""
+    if params is NO_PARAMS:
+        return ()
+    found = [c for inner in params.subjaxprs() for c in array_constants(inner)]
+    return tuple(dict.fromkeys(found))
+
+
+def written_constant(literal: Literal) -> Operand:
+    """An array constant that the module holds, written where it is first used."""
+    return Operand("", literal.aval, np.asarray(literal_value(literal)))
+
+
+def is_small(body: Body) -> bool:
+    """Whether no array of the program is large, those of jaxprs inside included.
+
+    Loops do not count: an array that is computed often may still be small.
+    """
+    avals = {v.aval for v in body.invars} | {c.aval for c in body.consts}
+    seen: set[Jaxpr] = set()
+    waiting: list[Iterable[Eqn]] = [body.live_eqns]
+    while waiting:
+        for eqn in waiting.pop():
+            avals.update([v.aval for v in eqn.outvars])
+            if eqn.params is not NO_PARAMS:
+                inner = [j for j in eqn.params.subjaxprs() if j not in seen]
+                seen.update(inner)
+                waiting += [j.eqns for j in inner]
+    return max([aval.size for aval in avals], default=0) <= SMALL

@@ -13,13 +13,6 @@ from contextlib import suppress
 from copy import copy
 from typing import Any, Final
 
-from verax.backend.lowering.callback_calls import (
-    PARTITIONED_TARGETS,
-    PartitionCall,
-    call_attributes,
-    ordered_regions,
-    partition_attributes,
-)
 from verax.backend.lowering.function_writer import (
     EquationText,
     FunctionText,
@@ -35,12 +28,18 @@ from verax.backend.lowering.function_writer import (
     is_empty,
     only,
 )
-from verax.backend.lowering.meshes import Meshes
-from verax.backend.lowering.mlir_text import mlir_type, symbol
-from verax.backend.lowering.result import (
+from verax.backend.lowering.mlir_text import (
+    PARTITIONED_TARGETS,
     Memories,
+    Meshes,
+    PartitionCall,
     array_constants,
+    call_attributes,
     inner_constants,
+    mlir_type,
+    ordered_regions,
+    partition_attributes,
+    symbol,
     written_constant,
 )
 from verax.backend.lowering.stablehlo_io import renamed
@@ -49,7 +48,7 @@ from verax.ir.dtypes import device_value, int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
 from verax.ir.meshes import Explicit, Layout, terms_of
-from verax.ops.structure.memories import DEVICE, moved
+from verax.ops.structure.reshard import DEVICE, moved
 from verax.rules.rows.emitter import (
     TOKEN,
     HostCall,
@@ -63,8 +62,8 @@ from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, is_split, stripped
 from verax.rules.rows.type_shardings import common_mesh
 from verax.rules.values.memo import recall
-from verax.transforms.engine.dce import variables
 from verax.transforms.engine.engine import literal_value
+from verax.transforms.engine.partial_eval import variables
 from verax.transforms.engine.templates import Avals, types
 from verax.transforms.pipeline import Body, body_of
 

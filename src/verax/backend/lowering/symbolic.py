@@ -24,8 +24,7 @@ from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import as_dtype, bool_, int32, numpy_dtype
 from verax.ir.jaxpr import Eqn
 from verax.ops.symbols.expression import FLOORDIV, MAX, MOD, Size, SymbolicDim, Term
-from verax.ops.symbols.parse import parsed_shape
-from verax.ops.symbols.solve import Plan, is_symbolic, solving_plan
+from verax.ops.symbols.parse import Plan, is_symbolic, parsed_shape, solving_plan
 from verax.rules.rows.emitter import Operand, Region, compared, converted, i64s
 from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine

@@ -20,6 +20,7 @@ from verax.backend.processes.exchange import (
     announce,
     announce_departure,
     ask,
+    connection,
     publish,
     published,
 )
@@ -340,3 +341,39 @@ def take_leave(opened: Connection, error: BaseException | None) -> None:
         announce(f"process {index} ended with {type(error).__name__}: {error}")
     if opened.service is not None:
         time.sleep(FAREWELL_SECONDS)  # others learn of it before the service ends
+
+
+# -----------------------------------------------------------------------------
+# The step at which all processes save, since one of them will be ended.
+#
+# Jaxlib's manager takes SIGTERM as the announcement, and agrees with those of
+# the other processes on a step that none has passed yet::
+#
+#     reached_sync_point(step)     # True in all processes at the same step
+
+
+class Managers:
+    """The one manager of this process, made when it is first asked."""
+
+    __slots__ = ("manager",)
+
+    def __init__(self) -> None:
+        """SIGTERM ends the process still."""
+        self.manager: _jax.PreemptionSyncManager | None = None
+
+
+MANAGERS: Final = Managers()
+
+
+def reached_sync_point(step: int) -> bool:
+    """Whether all processes agreed to save at this step.
+
+    Raises:
+        RuntimeError: this process has not joined others.
+    """
+    client = connection().client
+    if MANAGERS.manager is None:
+        manager = _jax.create_preemption_sync_manager()
+        manager.initialize(client)
+        MANAGERS.manager = keep(manager)
+    return MANAGERS.manager.reached_sync_point(step)

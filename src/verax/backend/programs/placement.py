@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import frozen
 
-from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import default_place, devices_text
+from verax.backend.arrays.concrete import ConcreteArray, default_place, devices_text
 from verax.backend.arrays.places import Placed
 from verax.backend.placement.mesh import (
     UNCONSTRAINED,
@@ -34,11 +33,10 @@ from verax.backend.placement.sharding import (
 )
 from verax.backend.runtime.client import Device, default_client, local_devices
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.consts import Slot
 from verax.ir.jaxpr import Jaxpr, Literal, Params
 from verax.ir.meshes import AxisType, MeshAxes, MeshType, says_nothing, terms_of
 from verax.ir.records import ReprMixin
-from verax.ir.walk import walk
+from verax.ir.walk import Slot, walk
 from verax.ops.calls.callbacks import CallbackParams
 from verax.ops.parallel.sharding_constraint import ShardingParams
 from verax.rules.values.array import Array

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import buffer_at
+from verax.backend.arrays.concrete import ConcreteArray, buffer_at
 from verax.backend.arrays.places import Placed, spread, stored_aval
-from verax.backend.lowering.result import Lowered
+from verax.backend.lowering.mlir_text import Lowered
 from verax.backend.placement.sharding import Sharding
 from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import Buffer

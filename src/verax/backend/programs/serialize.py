@@ -19,18 +19,17 @@ from typing import Any, Final
 import jaxlib.version
 import numpy as np
 
-from verax.backend.arrays.placed import devices_text, wrapper
+from verax.backend.arrays.concrete import devices_text, wrapper
 from verax.backend.arrays.places import spread, stored_aval, to_numpy
-from verax.backend.lowering.result import Lowered
+from verax.backend.lowering.mlir_text import Lowered
 from verax.backend.placement.sharding import (
     Sharding,
     SingleDeviceSharding,
     is_local,
     runtime_sharding,
 )
-from verax.backend.programs.placed_program import placed_options
 from verax.backend.programs.placement import Placement, Places, SavedPlaces
-from verax.backend.programs.program import Program, Recipe
+from verax.backend.programs.program import Program, Recipe, placed_options
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import (
     Device,
@@ -38,13 +37,12 @@ from verax.backend.runtime.client import (
     default_client,
     local_devices,
 )
-from verax.backend.xla.cache_key import processor
 from verax.backend.xla.compile_options import jaxlib_options
-from verax.backend.xla.disk_cache import DiskAnswer, entry_for
+from verax.backend.xla.disk_cache import DiskAnswer, entry_for, processor
 from verax.backend.xla.executable import CompileOptions, Executable, load_serialized
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
-from verax.ir.forms.frames import Frame, cut
+from verax.ir.forms.values import Frame, cut
 from verax.ir.jaxpr import Literal, array_literal
 from verax.ir.text.tokens import aval_of_word, filed_text
 from verax.rules.values.lazy import LazyModule

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import ClassVar, Final
 
 from verax.backend.runtime.errors import ExecutionError, explained
-from verax.ir.memos.memo import locked
+from verax.ir.memos import locked
 from verax.rules.programs.host import CallbackError
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import State

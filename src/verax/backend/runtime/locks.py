@@ -15,8 +15,8 @@ from threading import RLock
 from typing import ClassVar, Final
 from weakref import WeakValueDictionary
 
-from verax.ir.memos.memo import locked
-from verax.rules.guards.blocks import block
+from verax.ir.memos import locked
+from verax.rules.guards import block
 from verax.rules.values.state import STATE
 
 TRACING, COMPILING = 1, 2

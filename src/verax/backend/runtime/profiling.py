@@ -19,7 +19,7 @@ from jaxlib import _profile_data, _profiler
 
 from verax.backend.runtime.client import check_backend, default_client
 from verax.backend.runtime.perfetto import serve_once, write_perfetto
-from verax.ir.memos.memo import locked
+from verax.ir.memos import locked
 
 type Annotation = _profiler.TraceMe
 type Server = _profiler.ProfilerServer

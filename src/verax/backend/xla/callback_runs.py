@@ -19,10 +19,10 @@ import numpy as np
 from attrs import frozen
 from jaxlib import _jax
 
-from verax.backend.lowering.callback_calls import HostCalls
+from verax.backend.lowering.mlir_text import HostCalls
 from verax.backend.runtime.callback_errors import FAILURES, MARK
 from verax.ir.effects import is_ordered
-from verax.ir.memos.memo import locked
+from verax.ir.memos import locked
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import HostCall
 from verax.rules.values.lazy import LazyModule

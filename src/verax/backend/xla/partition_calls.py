@@ -15,9 +15,13 @@ from typing import Any, ClassVar, Final
 from attrs import field, frozen
 from jaxlib import xla_client
 
-from verax.backend.lowering.callback_calls import PARTITIONED, RULES, PartitionCall
 from verax.backend.lowering.lower import lower_part
-from verax.backend.lowering.mlir_text import without_algorithms
+from verax.backend.lowering.mlir_text import (
+    PARTITIONED,
+    RULES,
+    PartitionCall,
+    without_algorithms,
+)
 from verax.backend.placement.mesh import Mesh
 from verax.backend.placement.sharding import (
     HloSharding,
@@ -29,7 +33,7 @@ from verax.backend.runtime.client import Device
 from verax.backend.runtime.cuda import LOADED
 from verax.backend.runtime.errors import RuleFailed
 from verax.backend.xla.lapack import require_routines
-from verax.ir.memos.memo import locked
+from verax.ir.memos import locked
 from verax.ir.meshes import TypeSharding
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import View

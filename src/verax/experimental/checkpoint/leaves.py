@@ -24,7 +24,7 @@ from verax.backend.placement.mesh import PartitionSpec
 from verax.backend.placement.sharding import NamedSharding, Sharding
 from verax.backend.runtime.client import process_index
 from verax.ir.dtypes import is_extended
-from verax.ir.forms.frames import WRONG
+from verax.ir.forms.values import WRONG
 from verax.ir.records import ReprMixin
 from verax.random import key_data, key_impl
 from verax.rules.values.array import Array

@@ -40,7 +40,7 @@ from verax.experimental.checkpoint.leaves import (
     taken,
 )
 from verax.ir.dtypes import canonical
-from verax.ir.forms.frames import WRONG
+from verax.ir.forms.values import WRONG
 from verax.numpy import asarray
 from verax.random import wrap_key_data
 from verax.rules.values.array import Array

@@ -25,7 +25,7 @@ from verax.extend import (
 )
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr, Primitive
-from verax.ops.calls.subjaxprs import inlined
+from verax.ops.calls.call import inlined
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError

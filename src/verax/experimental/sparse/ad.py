@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from verax import numpy as vnp
 from verax.api.autodiff import grad as dense_grad, jacobian as dense_jacobian
 from verax.api.tracing.wrapping import wraps
-from verax.api.trees.classes import register_pytree_node_class
-from verax.api.trees.pytrees import tree_map
+from verax.api.trees.pytrees import register_pytree_node_class, tree_map
 from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.bcoo import BCOO
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, override
 import numpy as np
 
 from verax import numpy as vnp
-from verax.api.trees.classes import register_pytree_node_class
+from verax.api.trees.pytrees import register_pytree_node_class
 from verax.experimental.sparse import buffers
 from verax.experimental.sparse.base import Batched, Operators, Static
 from verax.experimental.sparse.buffers import Layout, fully_batched, layout_of

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, override
 import numpy as np
 
 from verax import lax, numpy as vnp
-from verax.api.trees.classes import register_pytree_node_class
+from verax.api.trees.pytrees import register_pytree_node_class
 from verax.experimental.sparse import buffers
 from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.matmul import matrix_product

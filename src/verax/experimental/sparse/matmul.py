@@ -37,7 +37,7 @@ from verax.rules.rows.row import (
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import NotLinear
 from verax.rules.values.lazy import LazyModule
-from verax.rules.values.shape_samples import draw_sizes
+from verax.rules.values.sizes import draw_sizes
 
 KERNELS = LazyModule("scipy.sparse._sparsetools")
 LARGE = 1 << 16

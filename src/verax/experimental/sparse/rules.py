@@ -59,8 +59,7 @@ from verax.ops.custom.jvp import custom_jvp_call_p
 from verax.ops.custom.vjp import custom_vjp_call_p
 from verax.ops.table import PRIMITIVES
 from verax.rules.programs.derived import composite
-from verax.rules.rows.row import Row
-from verax.rules.rows.traits import traits_of
+from verax.rules.rows.row import Row, traits_of
 from verax.rules.values.array import Array
 
 type Evaluate = Callable[..., list[Any]]

@@ -13,14 +13,8 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from verax.explorer.rows.costs import Array, Operation, Types, arrays, fill_costs
 from verax.explorer.rows.jaxpr import MOST, shortened
-from verax.explorer.rows.operation_costs import (
-    Array,
-    Operation,
-    Types,
-    arrays,
-    fill_costs,
-)
 from verax.explorer.rows.row import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
 from verax.ir.records import ReprMixin
 

@@ -12,8 +12,7 @@ mark, and the one of what it was made from::
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from verax.explorer.rows.equation_costs import Costs, bytes_of, trips
-from verax.explorer.rows.marks import Mark, mark_of
+from verax.explorer.rows.costs import Costs, bytes_of, trips
 from verax.explorer.rows.row import (
     CHANGED,
     CONSTANT,
@@ -23,7 +22,9 @@ from verax.explorer.rows.row import (
     NEW,
     OUTPUT,
     SAME,
+    Mark,
     Row,
+    mark_of,
 )
 from verax.ir.atoms import Atom, Identity, Literal, Var
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params, field_names

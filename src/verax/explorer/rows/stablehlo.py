@@ -14,10 +14,19 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from verax.explorer.rows.costs import Operation, Types
 from verax.explorer.rows.jaxpr import shortened
-from verax.explorer.rows.marks import Mark, mark_of
-from verax.explorer.rows.operation_costs import Operation, Types
-from verax.explorer.rows.row import EQUATION, HEAD, INPUT, NEW, OUTPUT, SAME, Row
+from verax.explorer.rows.row import (
+    EQUATION,
+    HEAD,
+    INPUT,
+    NEW,
+    OUTPUT,
+    SAME,
+    Mark,
+    Row,
+    mark_of,
+)
 from verax.ir.jaxpr import Eqn, Source
 from verax.ir.records import ReprMixin
 

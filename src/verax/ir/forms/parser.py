@@ -23,10 +23,10 @@ from verax.ir.atoms import (
 from verax.ir.forms.values import read_params
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Primitive
 from verax.ir.library import Library
-from verax.ir.memos.memo import memoised
+from verax.ir.memos import memoised
 from verax.ir.meshes import BaseMesh, mesh_known
+from verax.ir.promotion import element, scalar_bytes
 from verax.ir.records import ReprMixin
-from verax.ir.scalars import element, scalar_bytes
 from verax.ir.text.tokens import Cursor, Sizes, aval_of_word
 
 

@@ -20,16 +20,17 @@ from verax.ir.avals import AbstractRef, ShapedArray, SymbolicSize
 from verax.ir.dtypes import (
     KNOWN,
     DType,
+    ExtendedDType,
     float0,
     from_short_name,
     is_extended,
+    key_from_name,
     short_name,
 )
-from verax.ir.extended import ExtendedDType, key_from_name
 from verax.ir.facade import module_named
-from verax.ir.memos.memo import memoised
+from verax.ir.memos import memoised
 from verax.ir.meshes import AxisType, MeshType, Terms, UnreducedKind, explicit_on
-from verax.ir.scalars import scalar_text
+from verax.ir.promotion import scalar_text
 
 # -----------------------------------------------------------------------------
 # The words of the printed language: names, numbers, strings, dtypes.

@@ -19,9 +19,8 @@ from threading import get_ident
 from typing import Any, ClassVar
 
 import verax
-from verax.api.autodiff.jvp_vjp import zero
-from verax.api.tracing.apply import as_array, literal_array
-from verax.api.tracing.argument_names import function_name
+from verax.api.autodiff.primals import zero
+from verax.api.tracing.wrapping import as_array, function_name, literal_array
 from verax.backend.eager.interpreter import EagerInterpreter
 from verax.core import jaxpr_as_fun
 from verax.ir.atoms import variable

@@ -18,7 +18,7 @@ from verax.numpy.applying.vectorize_apply import apply_along_axis
 from verax.numpy.arguments.arguments import ArrayLike, as_array, canonical_axis
 from verax.numpy.elementwise.division import remainder
 from verax.numpy.elementwise.rounding import round
-from verax.numpy.ranges.ranges import linspace
+from verax.numpy.ranges import linspace
 from verax.numpy.reducing.quantiles import median
 from verax.numpy.reducing.reductions import max, min
 from verax.numpy.reducing.statistics import mean

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from verax.backend.arrays.placed import fresh
+from verax.backend.arrays.concrete import fresh
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize, is_reference
 from verax.ir.dtypes import (
     INEXACT_SET,
@@ -24,6 +24,7 @@ from verax.ir.dtypes import (
     NARROWED,
     DType,
     DTypeLike,
+    NumpyDType,
     as_dtype,
     bool_,
     default_dtype,
@@ -33,7 +34,6 @@ from verax.ir.dtypes import (
     is_float,
     numpy_dtype,
 )
-from verax.ir.extended import NumpyDType
 from verax.ir.promotion import Typed, join, join_all
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.shape import (

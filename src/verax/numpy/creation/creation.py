@@ -14,11 +14,10 @@ import numpy as np
 
 from verax.api.sharding_args import check_devices, constrained, over_a_mesh
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
-from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.arrays.placed import at_home, fresh, put
+from verax.backend.arrays.concrete import ConcreteArray, at_home, fresh, put
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.runtime.client import Device, local_devices
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, iinfo
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -30,7 +29,6 @@ from verax.ir.dtypes import (
     is_integer,
     numpy_dtype,
 )
-from verax.ir.limits import iinfo
 from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -48,7 +46,7 @@ from verax.numpy.arguments.arguments import (
     shown,
     stretching,
 )
-from verax.ops.elementwise.complex import real
+from verax.ops.elementwise.arith import real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import copy as copy_of
 from verax.ops.structure.create import filling

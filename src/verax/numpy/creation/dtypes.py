@@ -15,17 +15,19 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.runtime.client import Device, devices as client_devices
-from verax.ir import dtypes, limits, promotion
+from verax.ir import avals, dtypes, promotion
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    ExtendedDType,
+    NumpyDType,
     as_dtype,
     canonical,
     default_dtype,
+    extended,
     is_subdtype,
     numpy_dtype,
 )
-from verax.ir.extended import ExtendedDType, NumpyDType, extended
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import avals_of, common_type
 from verax.numpy.creation.creation import asarray
@@ -274,7 +276,7 @@ def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
     Raises:
         TypeError: the dtype is neither.
     """
-    return limits.finfo(as_dtype(dtype))
+    return avals.finfo(as_dtype(dtype))
 
 
 def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
@@ -283,7 +285,7 @@ def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
     Raises:
         TypeError: it is not a dtype.
     """
-    return limits.iinfo(as_dtype(int_type))
+    return avals.iinfo(as_dtype(int_type))
 
 
 def isscalar(element: Any) -> bool:

@@ -15,13 +15,19 @@ from typing import IO, Any, Final, Self
 
 import numpy as np
 
-from verax.backend.arrays.placed import wrapper
+from verax.backend.arrays.concrete import wrapper
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.runtime import buffers
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import NUMERIC, DTypeLike, as_dtype, canonical, numpy_dtype
-from verax.ir.extended import NumpyDType
+from verax.ir.dtypes import (
+    NUMERIC,
+    DTypeLike,
+    NumpyDType,
+    as_dtype,
+    canonical,
+    numpy_dtype,
+)
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.numpy.creation.creation import asarray
 from verax.rules.values.array import Array

@@ -14,7 +14,7 @@ import numpy as np
 from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import bool_, is_complex, is_inexact, is_integer, is_unsigned
 from verax.ir.jaxpr import NO_PARAMS
-from verax.ir.memos.memo import memoised
+from verax.ir.memos import memoised
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,

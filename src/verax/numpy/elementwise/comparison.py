@@ -28,7 +28,7 @@ from verax.numpy.arguments.elementwise_call import (
     unary,
     unified,
 )
-from verax.ops.elementwise.arith import abs as magnitude
+from verax.ops.elementwise.arith import abs as magnitude, imag, real
 from verax.ops.elementwise.bits import (
     and_p,
     not_p,
@@ -49,7 +49,6 @@ from verax.ops.elementwise.compare import (
     lt_p,
     ne_p,
 )
-from verax.ops.elementwise.complex import imag, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.rules.rows.row import Row

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from verax.backend.eager.composites import in_numpy, remembered
+from verax.ir.avals import bit_width, finfo
 from verax.ir.dtypes import DType, bool_, float16, is_complex, is_float, is_inexact
 from verax.ir.jaxpr import NO_PARAMS
-from verax.ir.limits import bit_width, finfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -30,7 +30,7 @@ from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite, binary_
 from verax.numpy.creation.creation import asarray, filled, typed_fill
 from verax.numpy.elementwise.arithmetic import refuse_complex
 from verax.numpy.elementwise.transcendental import atan2, rad2deg
-from verax.ops.elementwise import complex as parts
+from verax.ops.elementwise import arith as parts
 from verax.ops.elementwise.arith import (
     abs as magnitude,
     add,

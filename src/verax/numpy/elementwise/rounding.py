@@ -32,10 +32,18 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.arguments.elementwise_call import Exactly
 from verax.numpy.elementwise.arithmetic import refuse_complex
 from verax.numpy.elementwise.division import floor_divide
-from verax.ops.elementwise.arith import abs_p, add, div, mul, sub
+from verax.ops.elementwise.arith import (
+    abs_p,
+    add,
+    complex as make_complex,
+    div,
+    imag,
+    mul,
+    real,
+    sub,
+)
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, ge, gt, lt, ne
-from verax.ops.elementwise.complex import complex as make_complex, imag, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.rounding import (
     RoundingMethod,

@@ -26,16 +26,18 @@ from verax.numpy.arguments.elementwise_call import binary_inexact, unary_inexact
 from verax.ops.elementwise.arith import (
     abs as magnitude,
     add,
+    complex as make_complex,
     div,
+    imag,
     integer_pow,
     max_p,
     mul,
     neg,
+    real,
     rem,
     sub,
 )
 from verax.ops.elementwise.compare import eq, lt, ne
-from verax.ops.elementwise.complex import complex as make_complex, imag, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import (
     exp2_p,

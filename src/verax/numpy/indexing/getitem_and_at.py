@@ -18,7 +18,7 @@ import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray, from_host
 from verax.backend.eager.interpreter import EagerInterpreter, quietly
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, iinfo
 from verax.ir.dtypes import (
     is_bool,
     is_extended,
@@ -27,7 +27,6 @@ from verax.ir.dtypes import (
     is_signed,
     is_unsigned,
 )
-from verax.ir.limits import iinfo
 from verax.numpy.arguments.arguments import ArrayLike, constant_of
 from verax.numpy.indexing.parse import (
     IndexArray,

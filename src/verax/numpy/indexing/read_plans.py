@@ -13,13 +13,7 @@ from typing import Any, NamedTuple
 
 from attrs import frozen
 
-from verax.ir.avals import (
-    Shape,
-    ShapedArray,
-    SymbolicSize,
-    larger_size,
-    smaller_size,
-)
+from verax.ir.avals import Shape, ShapedArray, SymbolicSize, larger_size, smaller_size
 from verax.ir.jaxpr import Params
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import joined_shape

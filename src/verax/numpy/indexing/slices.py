@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from attrs import field, frozen
 
-from verax.api.trees.classes import register_pytree_node_class
+from verax.api.trees.pytrees import register_pytree_node_class
 from verax.ir.dtypes import int32, is_integer
 from verax.ir.records import ReprMixin
 from verax.numpy.elementwise.comparison import logical_and

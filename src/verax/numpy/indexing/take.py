@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verax.backend.eager.composites import OneGo, in_numpy, remembered
-from verax.ir.avals import Shape, ShapedArray, smaller_size
+from verax.ir.avals import Shape, ShapedArray, bit_width, smaller_size
 from verax.ir.dtypes import DType, is_integer
-from verax.ir.limits import bit_width
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,

@@ -15,9 +15,8 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import Shape, SymbolicSize
+from verax.ir.avals import Shape, SymbolicSize, iinfo
 from verax.ir.dtypes import int32, is_extended, is_integer, numpy_dtype
-from verax.ir.limits import iinfo
 from verax.ir.promotion import join
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (

@@ -12,9 +12,8 @@ __getattr__, __dir__ = facade(
     __name__,
     {
         ".decompositions": "cholesky eig eigh eigvals eigvalsh qr svd svdvals",
-        ".matrix_products": "diagonal multi_dot trace",
+        ".products": "diagonal multi_dot trace matmul tensordot vecdot",
         ".norms": "cond matrix_norm norm vector_norm",
-        ".products": "matmul tensordot vecdot",
         ".solving": (
             "det inv lstsq matrix_power matrix_rank pinv slogdet solve tensorinv "
             "tensorsolve"

@@ -5,14 +5,12 @@ from verax.numpy.linalg.decompositions import (
     cholesky as cholesky, eig as eig, eigh as eigh, eigvals as eigvals,
     eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals,
 )
-from verax.numpy.linalg.matrix_products import (
-    diagonal as diagonal, multi_dot as multi_dot, trace as trace,
+from verax.numpy.linalg.products import (
+    diagonal as diagonal, multi_dot as multi_dot, trace as trace, matmul as matmul,
+    tensordot as tensordot, vecdot as vecdot,
 )
 from verax.numpy.linalg.norms import (
     cond as cond, matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm,
-)
-from verax.numpy.linalg.products import (
-    matmul as matmul, tensordot as tensordot, vecdot as vecdot,
 )
 from verax.numpy.linalg.solving import (
     det as det, inv as inv, lstsq as lstsq, matrix_power as matrix_power,

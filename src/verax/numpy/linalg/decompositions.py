@@ -15,11 +15,11 @@ from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import abs as magnitude, neg
 from verax.ops.elementwise.compare import lt
 from verax.ops.elementwise.select import select
-from verax.ops.indexing.take_along import take_along
+from verax.ops.indexing.gather import take_along
 from verax.ops.linalg import eigen, triangular
-from verax.ops.linalg.algebra import adjoint, along_rows, times_columns
 from verax.ops.linalg.qr import geqrf, qr as qr_of
 from verax.ops.linalg.svd import svd as svd_of
+from verax.ops.linalg.triangular import adjoint, along_rows, times_columns
 from verax.ops.sorting.sort import sort
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.values.array import Array

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from verax.backend.eager.composites import in_numpy, remembered
+from verax.ir.avals import finfo
 from verax.ir.dtypes import is_complex
-from verax.ir.limits import finfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -32,7 +32,7 @@ from verax.numpy.linalg.host_solving import (
     solve_at_once,
 )
 from verax.numpy.linalg.products import matmul
-from verax.numpy.ranges.grids import eye
+from verax.numpy.ranges import eye
 from verax.numpy.reducing.reductions import sum as total
 from verax.numpy.shaping.shapes import (
     broadcast_to,
@@ -48,7 +48,8 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log
 from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.linalg import lu
-from verax.ops.linalg.algebra import (
+from verax.ops.linalg.qr import geqrf, qr
+from verax.ops.linalg.triangular import (
     adjoint,
     along_columns,
     conjugate,
@@ -57,7 +58,6 @@ from verax.ops.linalg.algebra import (
     real_part,
     times_columns,
 )
-from verax.ops.linalg.qr import geqrf, qr
 from verax.ops.reductions.reduce import reduce_max, reduce_prod, reduce_sum
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.values.array import Array

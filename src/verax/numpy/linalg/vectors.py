@@ -7,7 +7,7 @@ component and `jnp.outer` flattens::
 """
 
 from verax.numpy.arguments.arguments import ArrayLike, as_array, canonical_axis
-from verax.numpy.linalg import matrix_products
+from verax.numpy.linalg import products
 from verax.rules.values.array import Array
 
 
@@ -28,7 +28,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
             f"linalg.cross takes vectors of 3 components along axis {axis}, not of "
             f"{sizes[0]} and {sizes[1]}; verax.numpy.cross takes those of 2, too"
         )
-    return matrix_products.cross(x, y, axis=axis)
+    return products.cross(x, y, axis=axis)
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -47,4 +47,4 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
             f"linalg.outer takes two vectors, not shapes {x.shape} and {y.shape}; "
             "verax.numpy.outer ravels its arguments"
         )
-    return matrix_products.outer(x, y)
+    return products.outer(x, y)

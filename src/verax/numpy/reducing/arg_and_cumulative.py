@@ -8,11 +8,7 @@ Along no axis means along the flat array::
 from typing import Any
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import (
-    DTypeLike,
-    bool_,
-    is_complex,
-)
+from verax.ir.dtypes import DTypeLike, bool_, is_complex
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -28,7 +24,7 @@ from verax.numpy.reducing.reductions import widened
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq, ne
 from verax.ops.elementwise.convert import convert
-from verax.ops.reductions import argminmax, cumulative
+from verax.ops.reductions import cumulative, reduce
 from verax.ops.reductions.reduce import reduce_max, reduce_min
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape
@@ -60,8 +56,8 @@ def place_of(
             f"along axis={axis}"
         )
     if is_complex(x.dtype):
-        x = attained(x, along, upward=search is argminmax.argmax)
-        search = argminmax.argmax
+        x = attained(x, along, upward=search is reduce.argmax)
+        search = reduce.argmax
     found: Array = search(x, along, default_integer())
     if not keepdims:
         return found
@@ -87,7 +83,7 @@ def argmax(
     Raises:
         ValueError: there are no elements.
     """
-    return place_of("argmax", argminmax.argmax, a, axis, out, keepdims)
+    return place_of("argmax", reduce.argmax, a, axis, out, keepdims)
 
 
 @remembered
@@ -102,7 +98,7 @@ def argmin(
     Raises:
         ValueError: there are no elements.
     """
-    return place_of("argmin", argminmax.argmin, a, axis, out, keepdims)
+    return place_of("argmin", reduce.argmin, a, axis, out, keepdims)
 
 
 def running(

@@ -38,7 +38,7 @@ from verax.ops.elementwise.compare import eq, lt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.rounding import RoundingMethod, ceil, floor, round
 from verax.ops.elementwise.select import select
-from verax.ops.indexing.take_along import take_along
+from verax.ops.indexing.gather import take_along
 from verax.ops.reductions import cumulative
 from verax.ops.reductions.reduce import reduce_or, reduce_sum
 from verax.ops.sorting.sort import sort

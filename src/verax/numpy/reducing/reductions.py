@@ -21,7 +21,7 @@ from verax.ir.dtypes import (
     is_unsigned,
     numpy_dtype,
 )
-from verax.ir.memos.memo import memoised
+from verax.ir.memos import memoised
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,

@@ -57,9 +57,8 @@ from verax.numpy.reducing.reductions import (
     prod,
     sum,
 )
-from verax.ops.elementwise.arith import div, mul, sub
+from verax.ops.elementwise.arith import conj, div, mul, real, sub
 from verax.ops.elementwise.compare import eq, gt, ne
-from verax.ops.elementwise.complex import conj, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import sqrt
 from verax.ops.elementwise.select import select

@@ -21,7 +21,7 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.creation.creation import asarray, filled
 from verax.numpy.elementwise.arithmetic import subtract, true_divide
 from verax.numpy.indexing.getitem_and_at import at
-from verax.numpy.ranges.ranges import known, linspace
+from verax.numpy.ranges import known, linspace
 from verax.numpy.reducing.reductions import sum
 from verax.numpy.searching.sorting import searchsorted
 from verax.numpy.shaping.joining import stack

@@ -42,7 +42,7 @@ from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, le, lt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.ops.indexing.take_along import take_along
+from verax.ops.indexing.gather import take_along
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.sorting import sort as sorts
 from verax.ops.structure.create import broadcasted_iota

@@ -15,7 +15,7 @@ import numpy as np
 
 from verax.api.vmap import vmap
 from verax.backend.eager.composites import remembered
-from verax.ir.avals import Shape, larger_size
+from verax.ir.avals import Shape, iinfo, larger_size
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -26,7 +26,6 @@ from verax.ir.dtypes import (
     is_unsigned,
 )
 from verax.ir.jaxpr import NO_PARAMS
-from verax.ir.limits import iinfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     adapted,

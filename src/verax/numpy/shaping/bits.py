@@ -9,6 +9,7 @@ merged before and after one bitcast; a byte is a sum of eight bits times powers 
 import numpy as np
 
 from verax.backend.eager.composites import remembered
+from verax.ir.avals import bit_width
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -20,7 +21,6 @@ from verax.ir.dtypes import (
     real_dtype,
     uint8,
 )
-from verax.ir.limits import bit_width
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -31,8 +31,7 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.elementwise.comparison import bitwise_and, not_equal, right_shift
 from verax.numpy.shaping.joining import stack
 from verax.numpy.shaping.shapes import expand_dims, ravel, reshape
-from verax.ops.elementwise.arith import mul
-from verax.ops.elementwise.complex import complex as complex_of, imag, real
+from verax.ops.elementwise.arith import complex as complex_of, imag, mul, real
 from verax.ops.elementwise.convert import bitcast_convert_type, convert
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.joining import rev

@@ -15,7 +15,7 @@ import numpy as np
 
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
-from verax.ir.memos.memo import memoised
+from verax.ir.memos import memoised
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,

@@ -43,11 +43,10 @@ from verax.numpy.reducing.arg_and_cumulative import cumsum
 from verax.numpy.reducing.reductions import sum
 from verax.numpy.searching.sorting import argsort, searchsorted
 from verax.numpy.searching.where_nonzero import where
-from verax.numpy.shaping.joining import concatenate
-from verax.numpy.shaping.rearranging import flip
+from verax.numpy.shaping.joining import concatenate, flip
 from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.conv.functions import conv_general_dilated
-from verax.ops.elementwise.complex import conj
+from verax.ops.elementwise.arith import conj
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from verax.backend.eager.composites import OneGo, in_numpy, remembered
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, finfo
 from verax.ir.dtypes import (
     complex64,
     complex128,
@@ -25,7 +25,6 @@ from verax.ir.dtypes import (
     numpy_dtype,
     real_dtype,
 )
-from verax.ir.limits import finfo
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -53,10 +52,9 @@ from verax.numpy.elementwise.comparison import equal, less
 from verax.numpy.elementwise.division import remainder
 from verax.numpy.elementwise.transcendental import i0
 from verax.numpy.linalg.decompositions import eigvals
-from verax.numpy.linalg.matrix_products import outer
-from verax.numpy.linalg.products import matmul
+from verax.numpy.linalg.products import matmul, outer
 from verax.numpy.linalg.solving import inv, lstsq
-from verax.numpy.ranges.grids import diag, vander
+from verax.numpy.ranges import diag, vander
 from verax.numpy.reducing.arg_and_cumulative import cumprod
 from verax.numpy.reducing.reductions import sum
 from verax.numpy.searching.sorting import argsort

@@ -17,8 +17,7 @@ from verax.ir.dtypes import int32
 from verax.ir.jaxpr import Params
 from verax.ir.meshes import Layout
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, same_kind
-from verax.rules.rows.traits import Traits
+from verax.rules.rows.row import Engine, MissingRule, Row, Traits, as_typed, same_kind
 
 type Types = tuple[ShapedArray, ...]
 type Layouts = tuple[Layout | None, ...]

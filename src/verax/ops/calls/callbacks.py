@@ -17,12 +17,12 @@ from attrs import evolve, field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32, stored_dtype
-from verax.ir.effects import NO_EFFECTS, SHOWN, Effect
+from verax.ir.effects import DEBUG, NO_EFFECTS, SHOWN, Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
 from verax.ir.meshes import Layout, MeshAxes, Split, layouts_text, manual_text
 from verax.ir.records import QUIET, ReprMixin
 from verax.ir.walk import map_eqns, map_jaxprs, map_subjaxprs, walk
-from verax.ops.calls.subjaxprs import dropping
+from verax.ops.calls.call import dropping
 from verax.ops.structure.shape import at_front, broadcast, broadcast_in_dim, move_axis
 from verax.rules.programs.host import HostFunction, called
 from verax.rules.rows.emitter import HOSTING, TOKEN, Emitter, Operand
@@ -37,10 +37,13 @@ from verax.rules.rows.row import (
     Row,
     Rows,
     Tangent,
+    Traits,
     TransposeRule,
     Zero,
+    no_flops,
+    unknown_flops,
 )
-from verax.rules.rows.traits import Traits, unknown_flops
+from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
@@ -377,3 +380,50 @@ def silenced(jaxpr: Jaxpr) -> Jaxpr:
 
 
 ROWS: Rows = (pure_callback_p, io_callback_p, debug_callback_p)
+
+
+# -----------------------------------------------------------------------------
+# `dce_sink`: a value that stays in the program although nothing uses it.
+#
+# Removing what is unused keeps equations with effects, and all that this one does is to
+# have one::
+#
+#     dce_sink[] a
+
+
+@frozen(eq=False, repr=False)
+class SinkParams(Params):
+    """The params of a sink: none."""
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return frozenset((DEBUG,))
+
+
+SINK = SinkParams()
+
+
+def jvp_sink(
+    engine: Engine,
+    p: SinkParams,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """The primal value is kept, its tangent is not."""
+    return dce_sink_p.bind(p, *primals), ()
+
+
+dce_sink_p: Row[SinkParams] = Row(
+    "dce_sink",
+    SinkParams,
+    typing=lambda p, avals: (),
+    evaluate=lambda engine, p, xs: (),
+    jvp=jvp_sink,
+    batch=lambda engine, p, size, xs, axes: (dce_sink_p.bind(p, *xs), ()),
+    lower=lambda e, p, xs, outs: (),
+    multiple_results=True,
+    sharding=whole_results,
+    traits=Traits(flops=no_flops, view=True),
+)
+
+SINK_ROWS: Rows = (dce_sink_p,)

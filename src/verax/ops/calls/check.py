@@ -19,7 +19,7 @@ from verax.ir.dtypes import int32
 from verax.ir.effects import CHECKS, Effect
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import ReprMixin
-from verax.ops.calls.subjaxprs import dropping
+from verax.ops.calls.call import dropping
 from verax.ops.elementwise.compare import ne
 from verax.ops.structure.shape import at_front, reshape
 from verax.rules.programs.host import (
@@ -40,7 +40,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 
 # What few programs need.
-ARGMINMAX = LazyModule("verax.ops.reductions.argminmax")
+ARGMINMAX = LazyModule("verax.ops.reductions.reduce")
 DYNAMIC = LazyModule("verax.ops.indexing.dynamic_slice")
 CODE: Final = ShapedArray((), int32)
 

@@ -35,18 +35,19 @@ from verax.rules.rows.row import (
     Sample,
     Split,
     Tangent,
+    Traits,
     Zero,
     as_typed,
+    no_flops,
     unsplit,
 )
-from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.constants import ANYTHING
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import interpreting
 
 # Few values are offloaded.
-MEMORIES = LazyModule("verax.ops.structure.memories")
+MEMORIES = LazyModule("verax.ops.structure.reshard")
 # For what tests draw.
 TRIG = LazyModule("verax.ops.elementwise.trig")
 

@@ -14,8 +14,7 @@ from verax.ir.effects import DEBUG, Effect
 from verax.ir.jaxpr import Params
 from verax.ops.structure.shape import move_axis
 from verax.rules.rows.emitter import Emitter, Operand, Viewer
-from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent
-from verax.rules.rows.traits import Traits
+from verax.rules.rows.row import Axis, Engine, NDArray, Row, Tangent, Traits
 from verax.rules.values.array import Array
 
 

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, finfo, iinfo
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -35,7 +35,6 @@ from verax.ir.dtypes import (
     uint8,
 )
 from verax.ir.jaxpr import Params
-from verax.ir.limits import finfo, iinfo
 from verax.ir.meshes import (
     NO_TERMS,
     Splits,
@@ -60,22 +59,28 @@ from verax.ops.contraction.precision import (
     storage,
 )
 from verax.ops.structure.reshard import call_sharded, retyped
-from verax.rules.families.bilinear import bilinear
-from verax.rules.families.chained_sums import total
-from verax.rules.families.subbyte import SMALL, in_bytes, whole_bytes
+from verax.rules.families.elementwise import SMALL, in_bytes, whole_bytes
+from verax.rules.families.linear import bilinear
+from verax.rules.families.reducer import total
 from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import contraction
 from verax.rules.rows.emitter import Emitter, Operand, converted, ints
-from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Sample
-from verax.rules.rows.traits import Avals, Traits, Work
+from verax.rules.rows.row import (
+    Avals,
+    Axis,
+    Domain,
+    Engine,
+    NDArray,
+    Sample,
+    Traits,
+    Work,
+)
 from verax.rules.rows.type_shardings import common_mesh, connected, is_open
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
+from verax.rules.values.constants import ANYTHING, aval_of
 from verax.rules.values.conversions import ShardingTypeError
-from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.memo import pure
-from verax.rules.values.shape_samples import draw_sizes
-from verax.rules.values.sizes import AxisError, ShapeError, as_axes, beside
+from verax.rules.values.sizes import AxisError, ShapeError, as_axes, beside, draw_sizes
 from verax.rules.values.state import asked_dtype
 
 # -----------------------------------------------------------------------------

@@ -14,8 +14,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import bool_
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops.reductions.reduce import reduce_or
-from verax.rules.rows.row import Axis, Engine, Row, Rows
-from verax.rules.rows.traits import Traits, each_result
+from verax.rules.rows.row import Axis, Engine, Row, Rows, Traits, each_result
 from verax.rules.values.array import Array
 
 

@@ -20,15 +20,14 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.meshes import explicit_on, terms_of
 from verax.ir.records import QUIET
 from verax.ir.walk import walk
-from verax.ops.calls.subjaxprs import Batcher, forced_batch, same_types, stored_shape
+from verax.ops.calls.call import Batcher, forced_batch, same_types, stored_shape
 from verax.ops.control.while_params import WhileParams
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq, ge, lt
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
-from verax.ops.reductions.argminmax import argmax
-from verax.ops.reductions.reduce import reduce_max
+from verax.ops.reductions.reduce import argmax, reduce_max
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.rows.builder import program

@@ -7,15 +7,16 @@ program never grows with the length::
     c ys = scan[jaxpr={ lambda ; const carry x. let ... in (carry, y) } ...] const c xs
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from attrs import evolve
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
+from verax.ir.jaxpr import Params
 from verax.ir.meshes import terms_of
-from verax.ops.calls.subjaxprs import (
+from verax.ops.calls.call import (
     batched_results,
     carried,
     elements,
@@ -29,7 +30,6 @@ from verax.ops.calls.subjaxprs import (
     with_inputs,
     with_state_carried,
 )
-from verax.ops.control.loop_row import LoopSplit, LoopTranspose, loop_row
 from verax.ops.control.scan_params import (
     ScanParams,
     cut,
@@ -37,8 +37,7 @@ from verax.ops.control.scan_params import (
     in_turns,
     lower_scan,
 )
-from verax.ops.control.scan_partial_eval import Bind, split_scan
-from verax.ops.control.scan_transpose import transpose_scan
+from verax.ops.control.scan_rules import Bind, split_scan, transpose_scan
 from verax.ops.structure.shape import at_front, move_axis
 from verax.rules.rows.bodies import (
     Role,
@@ -57,11 +56,97 @@ from verax.rules.rows.infer import (
     filled,
     fixpoint,
     live,
+    merged,
     nonzeros,
+    others,
 )
-from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Tangent
+from verax.rules.rows.row import (
+    Axis,
+    DceRule,
+    Engine,
+    EvaluateRule,
+    Known,
+    LowerRule,
+    NDArray,
+    Row,
+    Rows,
+    Split,
+    Tangent,
+    Traits,
+    TypeRule,
+    Work,
+    as_typed,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ShardingTypeError
+
+# -----------------------------------------------------------------------------
+# Rows whose rules write their own primitive again.
+#
+# A loop and its variant with a memory plan share their rules, so a rule is not tied to
+# a row: it is given `bind`, which writes another equation of the row's own kind::
+#
+#     scan_p = loop_row("scan", ScanParams, jvp=jvp_scan, batch=batch_scan, ...)
+
+
+type LoopJvp[P] = Callable[
+    [Engine, Bind, P, Sequence[Array], Sequence[Tangent]],
+    tuple[Sequence[Array], Sequence[Tangent]],
+]
+type LoopTranspose[P] = Callable[
+    [Engine, Bind, P, Sequence[Tangent], Sequence[Known]], Sequence[Tangent | None]
+]
+type LoopBatch[P] = Callable[
+    [Engine, Bind, P, int, Sequence[Array], Sequence[Axis]],
+    tuple[Sequence[Array], Sequence[Axis]],
+]
+type LoopThread[P] = Callable[[Through, Bind, P, Values], Values]
+type LoopSplit[P] = Callable[[Engine, Bind, P, Sequence[Known]], Split]
+
+
+def loop_row[P: Params](
+    name: str,
+    kind: type[P],
+    *,
+    typing: TypeRule[P],
+    evaluate: EvaluateRule[P],
+    jvp: LoopJvp[P],
+    transpose: LoopTranspose[P],
+    batch: LoopBatch[P],
+    lower: LowerRule[P],
+    split: LoopSplit[P],
+    dce: DceRule[P],
+    thread: LoopThread[P],
+) -> Row[P]:
+    """A compiled row; the rules that write loops get `bind` after the engine."""
+
+    def bind(p: P, *args: Array) -> tuple[Array, ...]:
+        return row.bind(p, *args)
+
+    row: Row[P] = Row(
+        name,
+        kind,
+        typing=typing,
+        evaluate=evaluate,
+        jvp=lambda engine, p, xs, ts: jvp(engine, bind, p, xs, ts),
+        transpose=lambda engine, p, cts, args: transpose(engine, bind, p, cts, args),
+        batch=lambda engine, p, size, args, axes: batch(
+            engine, bind, p, size, args, axes
+        ),
+        lower=lower,
+        split=lambda engine, p, args: split(engine, bind, p, args),
+        dce=dce,
+        thread=lambda through, p, values: thread(through, bind, p, values),
+        traits=Traits(Work.BLOCK, loop=True),
+        compiled=True,
+        multiple_results=True,
+        sharding=as_typed,
+    )
+    return row
+
+
+# -----------------------------------------------------------------------------
+# `scan`, a loop of known length over the rows of arrays.
 
 
 def row_type(x: ShapedArray) -> ShapedArray:
@@ -288,3 +373,42 @@ def scanning[P: ScanParams](
 scan_p = scanning("scan", ScanParams, split_scan, transpose_scan)
 
 ROWS: Rows = (scan_p,)
+
+
+# -----------------------------------------------------------------------------
+# Vmap of an equation as a loop over the batch elements, one after another.
+#
+# A scan whose body is the equation on the operands of one element. A choice
+# in it stays a choice, so only the branch that a batch element takes runs, and effects
+# happen in the order of the batch elements::
+#
+#     ys = scan[jaxpr={ lambda ; x. let y = cond[...] x in (y,) } length=8 ...] xs
+
+
+def one_by_one(
+    call: Callable[..., Sequence[Array]],
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The results of `call` for each of `size` batch elements, in their order.
+
+    `call` binds the equation to operands of one element. This is a whole batch rule: a
+    row whose equations must not run side by side ends its own with it::
+
+        return one_by_one(lambda *xs: row.bind(p, *xs), size, args, axes)
+    """
+    mapped = [axis is not None for axis in axes]
+    fixed = others(mapped, args)
+    rows = [
+        move_axis(x, axis, 0)
+        for x, axis in zip(args, axes, strict=True)
+        if axis is not None
+    ]
+    count = len(fixed)
+    types = [*[x.aval for x in fixed], *[row_type(x.aval) for x in rows]]
+    lane = program(types, lambda *xs: call(*merged(mapped, xs[count:], xs[:count])))
+    linear = (False,) * len(types)
+    params = ScanParams(lane, size, linear, 0, count, False, 1)
+    outs = scan_p.bind(params, *fixed, *rows)
+    return outs, [0] * len(outs)

@@ -15,7 +15,7 @@ from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
-from verax.ops.calls.subjaxprs import stored_shape
+from verax.ops.calls.call import stored_shape
 from verax.rules.rows.emitter import Emitter, Operand, compared, i64s
 from verax.rules.rows.infer import Mask
 

@@ -17,8 +17,7 @@ from verax.ir.dtypes import int32
 from verax.ir.effects import CHECKS
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import map_subjaxprs
-from verax.ops.calls.callbacks import for_all_parts, silenced
-from verax.ops.calls.subjaxprs import (
+from verax.ops.calls.call import (
     batched_results,
     carried,
     flags_of,
@@ -29,12 +28,12 @@ from verax.ops.calls.subjaxprs import (
     width_of,
     with_inputs,
 )
-from verax.ops.control.batch_sequentially import one_by_one
+from verax.ops.calls.callbacks import for_all_parts, silenced
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
-from verax.ops.control.loop_row import LoopSplit, LoopTranspose, loop_row
+from verax.ops.control.scan import LoopSplit, LoopTranspose, loop_row, one_by_one
 from verax.ops.control.scan_params import cut
-from verax.ops.control.scan_partial_eval import Bind
+from verax.ops.control.scan_rules import Bind
 from verax.ops.control.while_params import (
     WhileParams,
     evaluate_while,

@@ -17,7 +17,7 @@ from verax.ir.dtypes import bool_, is_bool
 from verax.ir.effects import Effect, is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import QUIET
-from verax.ops.calls.subjaxprs import same_types
+from verax.ops.calls.call import same_types
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine, NDArray

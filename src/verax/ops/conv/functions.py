@@ -20,13 +20,16 @@ from verax.ops.contraction.precision import (
     DotPrecision,
     precision_of,
 )
-from verax.ops.conv.dimensions import ConvDimensionNumbers, conv_dimension_numbers
-from verax.ops.conv.impl import ConvParams
-from verax.ops.conv.primitive import conv_general_dilated_p
+from verax.ops.conv.primitive import (
+    ConvDimensionNumbers,
+    ConvParams,
+    conv_dimension_numbers,
+    conv_general_dilated_p,
+)
 from verax.ops.structure.joining import rev
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import inverse, transpose
-from verax.ops.windows.params import Pads, as_pads, dilated
+from verax.ops.windows.reduce_window import Pads, as_pads, dilated
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import shown

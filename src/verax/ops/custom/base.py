@@ -14,7 +14,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.call import NamedCall, jit_p, rule_call
 from verax.ops.calls.callbacks import silenced
-from verax.rules.programs.calling import Rebind, pull, push
+from verax.rules.programs.derived import Rebind, pull, push
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.infer import knowns, nonzeros, sum_of
 from verax.rules.rows.row import (

@@ -18,8 +18,7 @@ from verax.ir.dtypes import is_inexact
 from verax.ir.effects import HOLD, Effect, RefEffect
 from verax.ir.jaxpr import Aside, Jaxpr, Params
 from verax.ir.records import ReprMixin
-from verax.ops.calls.call import NamedCall, jit_p, rule_call
-from verax.ops.calls.subjaxprs import positions
+from verax.ops.calls.call import NamedCall, jit_p, positions, rule_call
 from verax.ops.custom.base import (
     Remade,
     custom_row,
@@ -47,8 +46,16 @@ from verax.rules.rows.infer import (
     live,
     nonzeros,
 )
-from verax.rules.rows.row import Axis, Engine, Known, Row, Tangent, Zero, as_typed
-from verax.rules.rows.traits import Traits
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    Row,
+    Tangent,
+    Traits,
+    Zero,
+    as_typed,
+)
 from verax.rules.values.array import Array
 
 

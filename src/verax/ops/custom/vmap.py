@@ -14,12 +14,11 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.ops.calls.call import NamedCall, jit_p, rule_call, split_call
+from verax.ops.calls.call import NamedCall, jit_p, rule_call, split_call, with_inputs
 from verax.ops.calls.callbacks import silenced
-from verax.ops.calls.subjaxprs import with_inputs
 from verax.ops.custom.base import called, custom_row
 from verax.rules.programs.batched import with_batch_axis, with_outputs
-from verax.rules.programs.calling import push
+from verax.rules.programs.derived import push
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import Mask, chosen, knowns, nonzeros, unknowns
 from verax.rules.rows.row import Axis, Engine, Known, Split, Tangent

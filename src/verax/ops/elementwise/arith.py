@@ -18,15 +18,17 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    complex_dtype,
+    float32,
+    float64,
     is_complex,
     is_integer,
     is_unsigned,
     real_dtype,
 )
 from verax.ir.jaxpr import NO_PARAMS, Params
-from verax.ops.base import xla_semantics
+from verax.ops import base
 from verax.ops.elementwise.compare import eq, gt
-from verax.ops.elementwise.complex import complex, conj, imag, real
 from verax.ops.elementwise.convert import convert, convert_element_type
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import (
@@ -38,11 +40,9 @@ from verax.rules.families.elementwise import (
 )
 from verax.rules.rows.eager_costs import HUGE, huge, of
 from verax.rules.rows.emitter import Emitter, Operand, compared
-from verax.rules.rows.row import Domain, Rows, Tangent, Zero
-from verax.rules.rows.traits import Traits, Work
+from verax.rules.rows.row import Domain, Rows, Tangent, Traits, Work, Zero, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.conversions import shown
-from verax.rules.values.kinds import (
+from verax.rules.values.constants import (
     ANYTHING,
     COMPLEX,
     FLOAT,
@@ -50,8 +50,101 @@ from verax.rules.values.kinds import (
     NUMBER,
     REAL,
     SIGNED,
+    Kind,
+    aval_of,
 )
+from verax.rules.values.conversions import shown
 from verax.rules.values.operands import alike
+
+# -----------------------------------------------------------------------------
+# Complex numbers and their parts.
+#
+# Transposes are linear over the complex numbers and never conjugate; what pairs
+# with the imaginary part of z is therefore -i ct::
+#
+#     imag_p: y = Im z,  transpose: conj(complex(0, ct))
+
+
+class ComplexParts(Kind):
+    """The floats of which complex numbers are made."""
+
+    def holds(self, dtype: DType) -> bool:
+        return dtype in (float32, float64)
+
+    def __str__(self) -> str:
+        return "float32 or float64 arrays"
+
+
+real_p = elementwise(
+    "real",
+    np.real,
+    jvp=lambda z, y, t: real(t),
+    transpose=lambda ct, z: complex(ct, 0.0),
+    lower=stablehlo("real"),
+    accepts=COMPLEX,
+    result=real_dtype,
+    traits=Traits(flops=no_flops, makes_nans=False, additive=True),
+)
+imag_p = elementwise(
+    "imag",
+    np.imag,
+    jvp=lambda z, y, t: imag(t),
+    transpose=lambda ct, z: conj(complex(0.0, ct)),
+    lower=stablehlo("imag"),
+    accepts=COMPLEX,
+    result=real_dtype,
+    traits=Traits(flops=no_flops, makes_nans=False, additive=True),
+)
+complex_p = elementwise(
+    "complex",
+    base.join_parts,
+    operands=2,
+    jvp=(lambda x, y, z, t: complex(t, 0.0), lambda x, y, z, t: complex(0.0, t)),
+    transpose=(lambda ct, x, y: real(ct), lambda ct, x, y: imag(conj(ct))),
+    lower=stablehlo("complex"),
+    accepts=ComplexParts(FLOAT.names),
+    result=complex_dtype,
+    traits=Traits(makes_nans=False),
+)
+conj_p = elementwise(
+    "conj",
+    np.conj,
+    jvp=lambda z, y, t: conj(t),
+    transpose=lambda ct, z: conj(ct),
+    lower=chlo("conj"),
+    accepts=COMPLEX,
+    traits=Traits(makes_nans=False, keeps_zero=True),
+)
+
+
+def real(x: object) -> Array:
+    """The real part of a complex array."""
+    return real_p.call(NO_PARAMS, x)
+
+
+def imag(x: object) -> Array:
+    """The imaginary part of a complex array."""
+    return imag_p.call(NO_PARAMS, x)
+
+
+def complex(x: object, y: object) -> Array:
+    """x + iy, from float32 or float64 arrays of the same shape or scalars."""
+    return complex_p.call(NO_PARAMS, *alike(x, y))
+
+
+def conj(x: object) -> Array:
+    """The complex conjugate; a real array becomes complex."""
+    if is_complex(aval_of(x).dtype):
+        return conj_p.call(NO_PARAMS, x)
+    return complex(x, 0.0)
+
+
+COMPLEX_ROWS: Rows = (real_p, imag_p, complex_p, conj_p)
+
+
+# -----------------------------------------------------------------------------
+# Arithmetic: sums, products, quotients, extremes, integer powers.
+
 
 DIVISORS = (Domain(), Domain(special=(0.0, -1.0, 1.0)))
 
@@ -100,7 +193,7 @@ mul_p = elementwise(
 )
 div_p = elementwise(
     "div",
-    xla_semantics.divide,
+    base.divide,
     operands=2,
     jvp=(lambda x, y, z, t: div(t, y), lambda x, y, z, t: div(mul(t, neg(z)), y)),
     transpose=(lambda ct, x, y: div(ct, y), None),
@@ -113,7 +206,7 @@ div_p = elementwise(
 )
 rem_p = elementwise(
     "rem",
-    xla_semantics.remainder,
+    base.remainder,
     operands=2,
     jvp=(
         lambda x, y, z, t: t,
@@ -159,7 +252,7 @@ def lower_extreme(operation: str, way: str) -> Any:
 
 max_p = elementwise(
     "max",
-    xla_semantics.maximum,
+    base.maximum,
     operands=2,
     jvp=(lambda x, y, z, t: larger(x, y, t), lambda x, y, z, t: larger(y, x, t)),
     lower=lower_extreme("maximum", "GT"),
@@ -168,7 +261,7 @@ max_p = elementwise(
 )
 min_p = elementwise(
     "min",
-    xla_semantics.minimum,
+    base.minimum,
     operands=2,
     jvp=(lambda x, y, z, t: larger(y, x, t), lambda x, y, z, t: larger(x, y, t)),
     lower=lower_extreme("minimum", "LT"),
@@ -217,7 +310,7 @@ abs_p = elementwise(
 )
 sign_p = elementwise(
     "sign",
-    xla_semantics.sign,
+    base.sign,
     jvp=sign_jvp,
     lower=lower_sign,
     accepts=NUMBER,
@@ -227,7 +320,7 @@ sign_p = elementwise(
 )
 nextafter_p = elementwise(
     "nextafter",
-    xla_semantics.nextafter,
+    base.nextafter,
     operands=2,
     jvp=(lambda x, y, z, t: t, None),
     lower=chlo("next_after"),
@@ -303,7 +396,7 @@ def draw_exponent(random: Random, dtype: DType) -> IntegerPowParams:
 integer_pow_p = parametric(
     "integer_pow",
     IntegerPowParams,
-    lambda p, x: xla_semantics.integer_power(x, p.y),
+    lambda p, x: base.integer_power(x, p.y),
     typing=integer_pow_typing,
     jvp=integer_pow_jvp,
     lower=lower_integer_pow,

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, iinfo
 from verax.ir.dtypes import (
     DType,
     int2,
@@ -29,15 +29,13 @@ from verax.ir.dtypes import (
     uint64,
 )
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.ir.limits import iinfo
-from verax.ops.base import xla_semantics
+from verax.ops import base
 from verax.rules.families.elementwise import elementwise, stablehlo
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Domain, Rows
-from verax.rules.rows.traits import Traits, Work
+from verax.rules.rows.row import Domain, Rows, Traits, Work
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import BITS, INTEGER
+from verax.rules.values.constants import BITS, INTEGER
 from verax.rules.values.operands import alike
 
 BARE: dict[DType, DType] = {int2: uint2, int4: uint4}
@@ -95,7 +93,7 @@ xor_p = elementwise(
 )
 shift_left_p = elementwise(
     "shift_left",
-    xla_semantics.shift_left,
+    base.shift_left,
     operands=2,
     lower=stablehlo("shift_left"),
     accepts=INTEGER,
@@ -103,7 +101,7 @@ shift_left_p = elementwise(
 )
 shift_right_arithmetic_p = elementwise(
     "shift_right_arithmetic",
-    xla_semantics.shift_right_arithmetic,
+    base.shift_right_arithmetic,
     operands=2,
     lower=stablehlo("shift_right_arithmetic"),
     accepts=INTEGER,
@@ -112,7 +110,7 @@ shift_right_arithmetic_p = elementwise(
 )
 shift_right_logical_p = elementwise(
     "shift_right_logical",
-    xla_semantics.shift_right_logical,
+    base.shift_right_logical,
     operands=2,
     lower=stablehlo("shift_right_logical"),
     accepts=INTEGER,
@@ -120,14 +118,14 @@ shift_right_logical_p = elementwise(
 )
 population_count_p = elementwise(
     "population_count",
-    xla_semantics.population_count,
+    base.population_count,
     lower=lower_population_count,
     accepts=INTEGER,
     costly=huge,
 )
 clz_p = elementwise(
     "clz",
-    xla_semantics.count_leading_zeros,
+    base.count_leading_zeros,
     lower=stablehlo("count_leading_zeros"),
     accepts=INTEGER,
     costly=huge,
@@ -183,7 +181,7 @@ def lower_mulhi_64(
 
 mulhi_p = elementwise(
     "mulhi",
-    xla_semantics.multiply_high,
+    base.multiply_high,
     operands=2,
     lower=lower_mulhi,
     accepts=INTEGER,

@@ -11,16 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import bool_, is_float
-from verax.ir.extended import KeyDType
+from verax.ir.dtypes import KeyDType, bool_, is_float
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.ops.base.xla_semantics import total_order_key
+from verax.ops.base import total_order_key
 from verax.rules.families.elementwise import elementwise, stablehlo
 from verax.rules.rows.emitter import Emitter, Operand, compared, direction
-from verax.rules.rows.row import NDArray, Row, Rows
-from verax.rules.rows.traits import Traits, Work
+from verax.rules.rows.row import NDArray, Row, Rows, Traits, Work
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import ANYTHING, ORDERED, Kind
+from verax.rules.values.constants import ANYTHING, ORDERED, Kind
 from verax.rules.values.operands import alike
 
 type Compare = Callable[[NDArray, NDArray], NDArray]

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, bit_width, iinfo
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
@@ -28,17 +28,27 @@ from verax.ir.dtypes import (
     real_dtype,
 )
 from verax.ir.jaxpr import Params
-from verax.ir.limits import bit_width, iinfo
 from verax.ir.meshes import Splits, Terms
-from verax.ops.base import xla_semantics
+from verax.ops import base
 from verax.rules.families.elementwise import SHAPES, parametric
 from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.eager_costs import conversion, huge
 from verax.rules.rows.emitter import Emitter, Operand, compared
-from verax.rules.rows.row import Axis, Domain, Engine, NDArray, Row, Rows, Sample, Zero
-from verax.rules.rows.traits import Traits, Work, no_flops
+from verax.rules.rows.row import (
+    Axis,
+    Domain,
+    Engine,
+    NDArray,
+    Row,
+    Rows,
+    Sample,
+    Traits,
+    Work,
+    Zero,
+    no_flops,
+)
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import ANYTHING, FLOAT, KEY, kind_name
+from verax.rules.values.constants import ANYTHING, FLOAT, KEY, kind_name
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.state import asked_dtype
@@ -79,7 +89,7 @@ def evaluate_convert(p: ConvertParams, x: NDArray) -> NDArray:
     if is_complex(x.dtype) and not is_complex(dtype):
         x = x.real
     if is_integer(dtype) and is_float(x.dtype):
-        return saturate(xla_semantics.wide(x), dtype)
+        return saturate(base.wide(x), dtype)
     if is_integer(x.dtype) and x.dtype.kind == "V":
         x = x.astype(np.int8)  # ml_dtypes has no casts between its own integers
     return x.astype(dtype)  # integers of four bits wrap round, like all others
@@ -218,7 +228,7 @@ def evaluate_bitcast(p: BitcastParams, x: NDArray) -> NDArray:
     stored[..., :new] = bits
     packed = np.packbits(stored, axis=-1, bitorder="little")
     if new < 8 and not dtype.name.startswith(("u", "float")):
-        return xla_semantics.from_bits(packed[..., 0].astype(np.uint64), dtype)
+        return base.from_bits(packed[..., 0].astype(np.uint64), dtype)
     return packed.view(dtype).reshape(bits.shape[:-1])
 
 
@@ -277,7 +287,7 @@ class PrecisionParams(Params):
 reduce_precision_p = parametric(
     "reduce_precision",
     PrecisionParams,
-    lambda p, x: xla_semantics.narrow(x, p.exponent_bits, p.mantissa_bits),
+    lambda p, x: base.narrow(x, p.exponent_bits, p.mantissa_bits),
     jvp=lambda p, x, y, t: reduce_precision(t, p.exponent_bits, p.mantissa_bits),
     transpose=lambda p, ct, x: reduce_precision(ct, p.exponent_bits, p.mantissa_bits),
     lower=lambda e, p, xs, outs: e.op(

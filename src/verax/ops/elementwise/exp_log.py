@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, bit_width, iinfo
 from verax.ir.dtypes import (
     float16,
     float32,
@@ -21,22 +21,23 @@ from verax.ir.dtypes import (
     is_signed,
 )
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.ir.limits import bit_width, iinfo
-from verax.ops.base import xla_semantics
-from verax.ops.base.accuracy import Accuracy, rounded
+from verax.ops import base
+from verax.ops.base import Accuracy, rounded
 from verax.ops.elementwise.arith import (
     abs as magnitude,
     add,
+    complex as make_complex,
     div,
+    imag,
     integer_pow,
     max as larger,
     mul,
     neg,
+    real,
     sub,
 )
 from verax.ops.elementwise.bits import bitwise_and, bitwise_not
 from verax.ops.elementwise.compare import eq, gt, lt, ne
-from verax.ops.elementwise.complex import complex as make_complex, imag, real
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.rounding import is_finite
 from verax.ops.elementwise.select import select
@@ -49,14 +50,12 @@ from verax.rules.families.elementwise import (
     parametric,
     stablehlo,
 )
-from verax.rules.programs.while_lowering import lowered
+from verax.rules.programs.derived import lowered
 from verax.rules.rows.eager_costs import huge, large
 from verax.rules.rows.emitter import Emitter, Operand, converted
-from verax.rules.rows.row import Domain, NDArray, Rows, Sample
-from verax.rules.rows.traits import Traits, Work
+from verax.rules.rows.row import Domain, NDArray, Rows, Sample, Traits, Work
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
-from verax.rules.values.kinds import ANY_FLOAT, FLOAT, INTEGER, NUMBER
+from verax.rules.values.constants import ANY_FLOAT, FLOAT, INTEGER, NUMBER, aval_of
 from verax.rules.values.operands import alike
 
 LN2 = float(np.log(2.0))
@@ -74,7 +73,7 @@ def lower_exp2(
     e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
 ) -> Lowered:
     """exp(x log 2), but a power of 2 for small floats, in which log 2 is inexact."""
-    if outs[0].dtype not in xla_semantics.PLAIN:
+    if outs[0].dtype not in base.PLAIN:
         return e.op("stablehlo.power", (e.constant(2, outs[0]), *xs), outs)
     scaled = e.op("stablehlo.multiply", (*xs, e.constant(LN2, outs[0])), outs)
     return e.op("stablehlo.exponential", scaled, outs)
@@ -134,7 +133,7 @@ exp_p = elementwise(
 )
 exp2_p = elementwise(
     "exp2",
-    xla_semantics.exp2,
+    base.exp2,
     jvp=lambda x, y, t: mul(t, mul(y, LN2)),
     lower=lower_exp2,
     domains=FINITE,
@@ -143,7 +142,7 @@ exp2_p = elementwise(
 )
 expm1_p = elementwise(
     "expm1",
-    xla_semantics.expm1,
+    base.expm1,
     jvp=lambda x, y, t: mul(t, exp(x)),
     lower=amended(stablehlo("exponential_minus_one"), complex_expm1),
     domains=EXPONENTS,
@@ -187,7 +186,7 @@ sqrt_p = elementwise(
 )
 rsqrt_p = elementwise(
     "rsqrt",
-    xla_semantics.rsqrt,
+    base.rsqrt,
     jvp=lambda x, y, t: mul(t, mul(div(y, x), -0.5)),
     lower=stablehlo("rsqrt"),
     domains=POSITIVE,
@@ -196,7 +195,7 @@ rsqrt_p = elementwise(
 )
 cbrt_p = elementwise(
     "cbrt",
-    xla_semantics.in_wide(np.cbrt),
+    base.in_wide(np.cbrt),
     jvp=lambda x, y, t: mul(t, mul(integer_pow(y, -2), 1 / 3)),
     lower=stablehlo("cbrt"),
     accepts=FLOAT,
@@ -215,7 +214,7 @@ square_p = elementwise(
 # derivative of that product is not where x is near 0.
 one_minus_square_p = elementwise(
     "one_minus_square",
-    xla_semantics.one_minus_square,
+    base.one_minus_square,
     jvp=lambda x, y, t: mul(t, mul(x, -2.0)),
     lower=lower_one_minus_square,
     accepts=NUMBER,
@@ -223,7 +222,7 @@ one_minus_square_p = elementwise(
 )
 logistic_p = elementwise(
     "logistic",
-    xla_semantics.logistic,
+    base.logistic,
     jvp=lambda x, y, t: mul(t, mul(y, sub(1.0, y))),
     lower=lower_logistic,
     domains=Domain(-30, 30, special=(-np.inf, np.inf)),
@@ -245,7 +244,7 @@ def pow_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArra
 
 
 def evaluate_pow(p: NoParams, x: NDArray, y: NDArray) -> NDArray:
-    x = xla_semantics.wide(x)
+    x = base.wide(x)
     return np.asarray(np.power(x, y.astype(x.dtype)))
 
 
@@ -411,7 +410,7 @@ def share(x: Array, y: Array) -> Array:
 
 logaddexp_p = elementwise(
     "logaddexp",
-    xla_semantics.in_wide(np.logaddexp),
+    base.in_wide(np.logaddexp),
     operands=2,
     jvp=(
         lambda x, y, z, t: mul(t, share(x, y)),

@@ -15,13 +15,12 @@ from attrs import frozen
 
 from verax.ir.dtypes import bool_
 from verax.ir.jaxpr import NO_PARAMS, Params
-from verax.ops.base import xla_semantics
+from verax.ops import base
 from verax.rules.families.elementwise import elementwise, parametric, stablehlo
 from verax.rules.rows.eager_costs import huge
-from verax.rules.rows.row import Domain, NDArray, Rows
-from verax.rules.rows.traits import Traits, Work
+from verax.rules.rows.row import Domain, NDArray, Rows, Traits, Work
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import FLOAT
+from verax.rules.values.constants import FLOAT
 
 HALVES = Domain(-5, 5, special=(0.5, 1.5, -0.5, -2.5, -0.0, np.inf, np.nan))
 
@@ -58,8 +57,8 @@ LOWERED = {
 
 def evaluate_round(p: RoundParams, x: NDArray) -> NDArray:
     if p.rounding_method == "TO_NEAREST_EVEN":
-        return np.rint(xla_semantics.wide(x))
-    return xla_semantics.round_away(x)
+        return np.rint(base.wide(x))
+    return base.round_away(x)
 
 
 floor_p = elementwise(

@@ -43,11 +43,14 @@ from verax.rules.rows.row import (
     Rows,
     Sample,
     Tangent,
+    Traits,
+    Work,
     Zero,
+    each_result,
+    no_flops,
 )
-from verax.rules.rows.traits import Traits, Work, each_result, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import ANYTHING, KEY, ORDERED
+from verax.rules.values.constants import ANYTHING, KEY, ORDERED
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
 

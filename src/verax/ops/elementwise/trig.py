@@ -8,17 +8,24 @@ A row per function, in closed form::
 import numpy as np
 
 from verax.ir.jaxpr import NO_PARAMS
-from verax.ops.base import xla_semantics
-from verax.ops.base.accuracy import Accuracy, rounded
-from verax.ops.elementwise.arith import add, div, mul, neg, sub
+from verax.ops import base
+from verax.ops.base import Accuracy, rounded
+from verax.ops.elementwise.arith import (
+    add,
+    complex as make_complex,
+    div,
+    imag,
+    mul,
+    neg,
+    real,
+    sub,
+)
 from verax.ops.elementwise.compare import eq
-from verax.ops.elementwise.complex import complex as make_complex, imag, real
 from verax.ops.elementwise.exp_log import one_minus_square, rsqrt, square
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import amended, chlo, elementwise, stablehlo
 from verax.rules.rows.eager_costs import large
-from verax.rules.rows.row import Domain, Rows
-from verax.rules.rows.traits import Traits, Work
+from verax.rules.rows.row import Domain, Rows, Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.operands import alike
 
@@ -84,7 +91,7 @@ atan_p = elementwise(
 )
 atan2_p = elementwise(
     "atan2",
-    xla_semantics.arctan2,
+    base.arctan2,
     operands=2,
     jvp=(
         lambda x, y, z, t: mul(t, div(y, add(square(x), square(y)))),

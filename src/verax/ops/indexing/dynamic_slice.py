@@ -16,10 +16,9 @@ from typing import Final
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, iinfo
 from verax.ir.dtypes import int8, int32, is_integer, is_unsigned, uint8
 from verax.ir.jaxpr import Params
-from verax.ir.limits import iinfo
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import lt
 from verax.ops.elementwise.convert import convert
@@ -51,16 +50,22 @@ from verax.rules.rows.row import (
     Rows,
     Sample,
     Tangent,
+    Traits,
+    no_flops,
 )
-from verax.rules.rows.traits import Traits, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
+from verax.rules.values.constants import ANYTHING, aval_of
 from verax.rules.values.conversions import shown
-from verax.rules.values.kinds import ANYTHING
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
-from verax.rules.values.shape_samples import draw_shape, draw_size
-from verax.rules.values.sizes import as_axis, as_integers, as_sizes, surely_less
+from verax.rules.values.sizes import (
+    as_axis,
+    as_integers,
+    as_sizes,
+    draw_shape,
+    draw_size,
+    surely_less,
+)
 
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")

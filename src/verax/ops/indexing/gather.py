@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import is_complex, is_inexact
-from verax.ir.extended import KeyDType
+from verax.ir.dtypes import KeyDType, is_complex, is_inexact
 from verax.ir.meshes import Splits, Terms
 from verax.ops.indexing.gather_impl import (
     FILL,
     FillValue,
     GatherParams,
+    draw_gather,
     evaluate_gather,
     gather_typing,
     lower_gather,
@@ -28,7 +28,6 @@ from verax.ops.indexing.gather_impl import (
     over_operand,
     without_fill,
 )
-from verax.ops.indexing.gather_samples import draw_gather
 from verax.ops.indexing.geometry import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -44,17 +43,26 @@ from verax.ops.indexing.scatter_impl import (
     writing,
 )
 from verax.ops.structure.create import zeros
-from verax.ops.structure.shape import move_axis
+from verax.ops.structure.shape import expand_dims, move_axis
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.infer import dense
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Row, Rows, Tangent, Zero
-from verax.rules.rows.traits import Traits, no_flops
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    Linear,
+    Row,
+    Rows,
+    Tangent,
+    Traits,
+    Zero,
+    no_flops,
+)
 from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
+from verax.rules.values.constants import ANYTHING, NUMBER, aval_of
 from verax.rules.values.conversions import ShardingTypeError, shown
-from verax.rules.values.kinds import ANYTHING, NUMBER
-from verax.rules.values.sizes import as_sizes
+from verax.rules.values.sizes import as_sizes, kept
 
 type Mode = str | GatherScatterMode | None
 
@@ -247,3 +255,29 @@ def gather(
 
 
 ROWS: Rows = (gather_p, scatter_add_p)
+
+
+# -----------------------------------------------------------------------------
+# Picking elements along one dimension by an array of places.
+#
+# Every other dimension is a batch dimension of one gather, so nothing is spread
+# out and the adjoint is one scatter-add::
+#
+#     take_along(x, places, 1)    # z[i, j] = x[i, places[i, j]]
+
+
+def take_along(x: Array, places: Array, axis: int) -> Array:
+    """The elements of `x` at `places` along `axis`; all places are in bounds.
+
+    `places` has the shape of `x` except for the size of dimension `axis`.
+    """
+    others = kept(x.ndim, (axis,))
+    dims = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    starts = expand_dims(places, (x.ndim,))
+    return gather(x, starts, dims, (1,) * x.ndim)
+
+
+def take_rows(x: Array, places: Array) -> Array:
+    """The rows of a matrix at a vector of `places`, which are in bounds."""
+    dims = GatherDimensionNumbers((1,), (0,), (0,))
+    return gather(x, expand_dims(places, (1,)), dims, (1, x.shape[1]))

@@ -16,20 +16,20 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, float32, int64, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ir.meshes import Splits, Terms
-from verax.ops.indexing.dimension_checks import check_dimensions
 from verax.ops.indexing.gather_impl import (
     CLIP,
     FILL,
     GatherParams,
     above,
     capped,
+    draw_gather,
 )
-from verax.ops.indexing.gather_samples import draw_gather
 from verax.ops.indexing.geometry import (
     ScatterDimensionNumbers,
     all_inside,
     as_starts,
     bounds,
+    check_dimensions,
     clipped,
     index_labels,
     placed_labels,
@@ -40,23 +40,26 @@ from verax.ops.indexing.geometry import (
     write_windows,
 )
 from verax.ops.structure.shape import at_front
-from verax.rules.families.chained_sums import doubled
-from verax.rules.families.subbyte import whole_bytes
+from verax.rules.families.elementwise import whole_bytes
+from verax.rules.families.reducer import doubled
 from verax.rules.rows.emitter import Emitter, Operand, constants, converted, flag, ints
 from verax.rules.rows.row import (
+    NO_TRAITS,
     REALS,
     Axis,
     JvpRule,
     Row,
     Sample,
     TermRule,
+    Traits,
     TransposeRule,
+    Work,
+    each_update,
 )
-from verax.rules.rows.traits import NO_TRAITS, Traits, Work, each_update
 from verax.rules.rows.type_shardings import connected, linear_terms, whole_terms
 from verax.rules.values.array import Array
+from verax.rules.values.constants import Kind
 from verax.rules.values.conversions import ShardingTypeError
-from verax.rules.values.kinds import Kind
 from verax.rules.values.sizes import surely_less
 
 # The updates of an element, on average, from which on they are combined in double.

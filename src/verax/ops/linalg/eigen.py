@@ -20,11 +20,19 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex_dtype, is_complex
 from verax.ir.jaxpr import Params
-from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, sub
+from verax.ops.elementwise.arith import (
+    abs as magnitude,
+    add,
+    complex as to_complex,
+    div,
+    imag,
+    mul,
+    sub,
+)
 from verax.ops.elementwise.compare import eq
-from verax.ops.elementwise.complex import complex as to_complex, imag
 from verax.ops.elementwise.select import select
-from verax.ops.linalg.algebra import (
+from verax.ops.linalg.lu import solve
+from verax.ops.linalg.triangular import (
     adjoint,
     along_columns,
     along_rows,
@@ -37,12 +45,10 @@ from verax.ops.linalg.algebra import (
     matmul,
     real_part,
     real_type,
+    symmetrized,
     times_columns,
 )
-from verax.ops.linalg.lu import solve
-from verax.ops.linalg.triangular import symmetrized
-from verax.ops.reductions.argminmax import argmax
-from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.reductions.reduce import argmax, reduce_sum
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.families.lapack import (
     SOLVING,

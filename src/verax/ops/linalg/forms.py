@@ -18,11 +18,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_complex
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ops.elementwise.arith import neg, sub
-from verax.ops.linalg.algebra import (
-    as_operand,
-    real_type,
-    times_rows,
-)
+from verax.ops.linalg.triangular import as_operand, real_type, times_rows
 from verax.ops.structure.slicing import pad
 from verax.rules.families.lapack import (
     SOLVING,

@@ -23,17 +23,17 @@ from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import eq, lt
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_slice, dynamic_update_slice
-from verax.ops.indexing.take_along import take_along, take_rows
-from verax.ops.linalg.algebra import (
+from verax.ops.indexing.gather import take_along, take_rows
+from verax.ops.linalg.triangular import (
     as_operand,
     below,
     columns,
     eye_like,
     matmul,
     rows,
+    triangular_solve,
     upper_part,
 )
-from verax.ops.linalg.triangular import triangular_solve
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import broadcast_in_dim
@@ -48,10 +48,9 @@ from verax.rules.families.lapack import (
     solver,
 )
 from verax.rules.families.linear import Pushed, one_pushed, zero_jvp
-from verax.rules.programs.while_lowering import repeat
+from verax.rules.programs.derived import repeat
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import NDArray, Row, Rows, Zero
-from verax.rules.rows.traits import Traits, no_flops
+from verax.rules.rows.row import NDArray, Row, Rows, Traits, Zero, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure

@@ -19,8 +19,8 @@ from verax.ir.avals import ShapedArray, smaller_size
 from verax.ir.dtypes import int32, is_complex
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ops.elementwise.arith import add, sub
-from verax.ops.indexing.take_along import take_along
-from verax.ops.linalg.algebra import (
+from verax.ops.indexing.gather import take_along
+from verax.ops.linalg.triangular import (
     adjoint,
     as_operand,
     below,
@@ -29,8 +29,9 @@ from verax.ops.linalg.algebra import (
     matmul,
     on_diagonal,
     real_part,
+    triangle_of,
+    triangular_solve,
 )
-from verax.ops.linalg.triangular import triangle_of, triangular_solve
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.families.lapack import (
     SOLVING,
@@ -43,8 +44,7 @@ from verax.rules.families.lapack import (
 )
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, i64s
-from verax.rules.rows.row import NDArray, Row, Rows, Zero
-from verax.rules.rows.traits import Traits
+from verax.rules.rows.row import NDArray, Row, Rows, Traits, Zero
 from verax.rules.values.array import Array
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less

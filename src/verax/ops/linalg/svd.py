@@ -20,7 +20,9 @@ from verax.ir.avals import ShapedArray, smaller_size
 from verax.ir.dtypes import is_complex
 from verax.ir.jaxpr import Params
 from verax.ops.elementwise.arith import add, div, mul, sub
-from verax.ops.linalg.algebra import (
+from verax.ops.linalg.eigen import off_diagonal
+from verax.ops.linalg.qr import cut
+from verax.ops.linalg.triangular import (
     adjoint,
     along_columns,
     along_rows,
@@ -34,8 +36,6 @@ from verax.ops.linalg.algebra import (
     times_columns,
     times_rows,
 )
-from verax.ops.linalg.eigen import off_diagonal
-from verax.ops.linalg.qr import cut
 from verax.rules.families.lapack import (
     info_type,
     letter,

@@ -18,8 +18,7 @@ from verax.ir.meshes import Layout, MeshAxes, Split
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Axis, Engine, Row, Sample, as_typed
-from verax.rules.rows.traits import Traits, no_flops
+from verax.rules.rows.row import Axis, Engine, Row, Sample, Traits, as_typed, no_flops
 from verax.rules.values.array import Array
 
 

@@ -7,42 +7,404 @@ bitcasts, so a generator is a record of four functions::
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
 from math import prod
 from random import Random
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
+    KEY_WORDS,
+    STORED,
+    DType,
+    DTypeLike,
+    Impl,
+    KeyDType,
+    as_dtype,
     complex128,
     float64,
     is_extended,
     stored_dtype,
+    uint8,
+    uint16,
     uint32,
     uint64,
 )
-from verax.ir.extended import KEY_WORDS, STORED, Impl, KeyDType
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Params
-from verax.ir.meshes import Splits
+from verax.ir.meshes import Splits, says_nothing
 from verax.ir.records import ReprMixin
-from verax.ops.elementwise.complex import complex_p, imag_p, real_p
-from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p
-from verax.ops.random import rng_bit_generator, threefry
+from verax.ops.elementwise.arith import add, complex_p, imag_p, mul, real_p
+from verax.ops.elementwise.bits import bitwise_xor, mulhi
+from verax.ops.elementwise.compare import lt
+from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
+from verax.ops.random import threefry
+from verax.ops.random.threefry import doubled, low_and_high, threefry2x32
+from verax.ops.structure.create import IotaParams, iota_p
 from verax.ops.structure.joining import concatenate
-from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
-from verax.ops.structure.slicing import slice_in_dim
+from verax.ops.structure.reshard import sharded
+from verax.ops.structure.shape import broadcast_in_dim, expand_dims, move_axis, reshape
+from verax.ops.structure.slicing import index_in_dim, slice_in_dim
 from verax.rules.families.linear import zero_jvp
 from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, apart
-from verax.rules.rows.row import Axis, NDArray, Row, Sample, TypeRule
-from verax.rules.rows.traits import NO_TRAITS, Traits
+from verax.rules.rows.row import (
+    NO_TRAITS,
+    Axis,
+    Engine,
+    NDArray,
+    Row,
+    Rows,
+    Sample,
+    Traits,
+    TypeRule,
+)
 from verax.rules.rows.type_shardings import connected, stacked_along
 from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import without
+from verax.rules.values.sizes import as_sizes, without
+
+# -----------------------------------------------------------------------------
+# Random bits by XLA's generators, Philox and Threefry on a running counter.
+#
+# The state is a key and a counter of 64 bits each, as four words of 32; one key is one
+# operation of the compiler, a stack of keys the same rounds written out::
+#
+#     state, bits = rng_bit_generator(key, (3,))       # key: uint32[4]
+#
+# Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. The default is
+# Philox on every platform.
+
+
+FACTORS = (0xD2511F53, 0xCD9E8D57)
+STEPS = (0x9E3779B9, 0xBB67AE85)
+ROUNDS = 10
+DTYPES = (uint8, uint16, uint32, uint64)
+
+
+class RandomAlgorithm(IntEnum):
+    """A generator; the default one is Philox."""
+
+    __module__ = "verax.lax"
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+
+@frozen(eq=False, repr=False)
+class GeneratorParams(Params):
+    """The shape and dtype of the bits, and the generator, "philox" or "three_fry"."""
+
+    shape: Shape
+    dtype: DType
+    algorithm: str
+
+
+def generator_typing(
+    p: GeneratorParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (key,) = avals
+    if key.dtype != uint32 or key.shape[-1:] != (4,):
+        raise TypeError(f"rng_bit_generator takes keys uint32[..., 4], not {key}")
+    if p.dtype not in DTYPES:
+        raise TypeError(
+            f"rng_bit_generator: dtype must be one of {', '.join(map(str, DTYPES))}, "
+            f"not {p.dtype}"
+        )
+    return key, ShapedArray((*key.shape[:-1], *p.shape), p.dtype)
+
+
+def philox(
+    key: tuple[Array, Array], counter: tuple[Array, ...]
+) -> tuple[Array, Array, Array, Array]:
+    """The hash of four words of counter under two words of key, elementwise."""
+    (k0, k1), (a, b, c, d) = key, counter
+    first, second = (np.uint32(factor) for factor in FACTORS)
+    for _ in range(ROUNDS):
+        high, low = mulhi(a, first), mul(a, first)
+        above, below = mulhi(c, second), mul(c, second)
+        a, b = bitwise_xor(bitwise_xor(above, b), k0), below
+        c, d = bitwise_xor(bitwise_xor(high, d), k1), low
+        k0, k1 = add(k0, np.uint32(STEPS[0])), add(k1, np.uint32(STEPS[1]))
+    return a, b, c, d
+
+
+def halved(sizes: Shape) -> tuple[int, Shape]:
+    """The dimension that Threefry's pairs of words fill, and the shape of the pairs.
+
+    As in XLA it is the first even one, or the first of the largest, rounded up.
+    """
+    even = [i for i, size in enumerate(sizes) if size % 2 == 0]
+    place = even[0] if even else sizes.index(max(sizes))
+    half = -(-sizes[place] // 2)
+    return place, (*sizes[:place], half, *sizes[place + 1 :])
+
+
+def counters(start: Array, count: int) -> Array:
+    """The `count` counters from each start, in a last dimension."""
+    front = tuple(range(start.ndim))
+    full = (*start.shape, count)
+    places = iota_p.call(IotaParams(uint64, full, start.ndim))
+    return add(broadcast_in_dim(start, full, front), places)
+
+
+def by_philox(key: Array, start: Array, p: GeneratorParams) -> tuple[Array, int]:
+    """Bits of four words for each counter, row by row; how many counters it took.
+
+    Above the 64 bits that count are the 64 of the key, into which they carry.
+    """
+    wide = p.dtype == uint64
+    total = prod(p.shape) * (2 if wide else 1)
+    count = -(-total // 4)
+    own = counters(start, count)
+    front = tuple(range(start.ndim))
+    keys = broadcast_in_dim(key, own.shape, front)
+    first = broadcast_in_dim(start, own.shape, front)
+    carried = add(keys, convert(lt(own, first), uint64))
+    words = philox(low_and_high(keys), (*low_and_high(own), *low_and_high(carried)))
+    last = start.ndim + 1
+    table = concatenate([expand_dims(x, (last,)) for x in words], last)
+    line = reshape(table, (*start.shape, count * 4))
+    line = slice_in_dim(line, 0, total, axis=start.ndim)
+    if wide:
+        pairs = reshape(line, (*start.shape, total // 2, 2))
+        line = bitcast_convert_type_p.call(BitcastParams(uint64), pairs)
+    return reshape(line, (*start.shape, *p.shape)), count
+
+
+def by_threefry(key: Array, start: Array, p: GeneratorParams) -> tuple[Array, int]:
+    """Bits of two words for each counter; how many counters it took."""
+    wide = p.dtype == uint64
+    rank = start.ndim
+    sizes = p.shape or (1,)
+    place, half = halved(sizes)
+    shape = p.shape if wide else half
+    own = counters(start, prod(shape))
+    keys = broadcast_in_dim(key, own.shape, tuple(range(rank)))
+    words = threefry2x32(*low_and_high(keys), *low_and_high(own))
+    if wide:
+        return reshape(doubled(*words), (*start.shape, *p.shape)), prod(shape)
+    after = rank + place + 1
+    parts = [expand_dims(reshape(x, (*start.shape, *half)), (after,)) for x in words]
+    full = (*start.shape, *half[:place], 2 * half[place], *half[place + 1 :])
+    table = reshape(concatenate(parts, after), full)
+    table = slice_in_dim(table, 0, sizes[place], axis=rank + place)
+    return reshape(table, (*start.shape, *p.shape)), prod(shape)
+
+
+def generated(key: Array, p: GeneratorParams) -> tuple[Array, Array]:
+    """The next states of keys of shape (*s, 4), and bits of shape (*s, *p.shape)."""
+    front, last = key.shape[:-1], key.ndim - 1
+    words = [reshape(slice_in_dim(key, i, i + 1, axis=last), front) for i in range(4)]
+    start = doubled(words[2], words[3])
+    draw = by_philox if p.algorithm == "philox" else by_threefry
+    bits, count = draw(doubled(words[0], words[1]), start, p)
+    after = low_and_high(add(start, convert(np.uint32(count), uint64)))
+    states = [expand_dims(x, (last,)) for x in (*words[:2], *after)]
+    return concatenate(states, last), convert(bits, p.dtype)
+
+
+@pure(256)
+def written_out(p: GeneratorParams, aval: ShapedArray) -> Jaxpr:
+    """`generated` as a program."""
+    return program((aval,), lambda key: generated(key, p))
+
+
+def evaluate_generator(
+    engine: Engine, p: GeneratorParams, xs: Sequence[NDArray]
+) -> Sequence[NDArray]:
+    return engine.evaluate(written_out(p, ShapedArray(xs[0].shape, uint32)), xs)
+
+
+def lower_generator(
+    e: Emitter, p: GeneratorParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """One operation on one key whose state is two words of 64 bits."""
+    if xs[0].aval.ndim > 1:
+        return e.inline(written_out(p, xs[0].aval), xs)
+    pairs, state = ShapedArray((2, 2), uint32), ShapedArray((2,), uint64)
+    words = e.op("stablehlo.reshape", xs, (pairs,))
+    (key,) = e.op("stablehlo.bitcast_convert", words, (state,))
+    algorithm = f"#stablehlo<rng_algorithm {p.algorithm.upper()}>"
+    after, bits = e.op(
+        "stablehlo.rng_bit_generator", (key,), (state, outs[1]), rng_algorithm=algorithm
+    )
+    words = e.op("stablehlo.bitcast_convert", (after,), (pairs,))
+    return *e.op("stablehlo.reshape", words, outs[:1]), bits
+
+
+def batch_generator(
+    p: GeneratorParams, args: Sequence[Array], axes: Sequence[Axis]
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    (axis,) = axes
+    assert axis is not None
+    return rng_bit_generator_p.bind(p, move_axis(args[0], axis, 0)), (0, 0)
+
+
+def draw_generator(random: Random) -> Sample[GeneratorParams]:
+    front, shape = (
+        tuple(random.choice((0, 1, 3)) for _ in range(random.randint(0, 2)))
+        for _ in range(2)
+    )
+    algorithm = random.choice(("philox", "three_fry"))
+    params = GeneratorParams(shape, random.choice(DTYPES), algorithm)
+    return Sample(params, (ShapedArray((*front, 4), uint32),))
+
+
+rng_bit_generator_p: Row[GeneratorParams] = Row(
+    "rng_bit_generator",
+    GeneratorParams,
+    typing=generator_typing,
+    evaluate=evaluate_generator,
+    jvp=zero_jvp(lambda: rng_bit_generator_p),
+    batch=lambda engine, p, size, xs, axes: batch_generator(p, xs, axes),
+    lower=lower_generator,
+    draw=draw_generator,
+    costly=large,
+    multiple_results=True,
+)
+
+
+def rng_bit_generator(
+    key: object,
+    shape: Sequence[int],
+    dtype: DTypeLike = np.uint32,
+    algorithm: int = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: object = None,
+) -> tuple[Array, Array]:
+    """The next state of a generator, and random bits of `shape` and `dtype`.
+
+    `key` is uint32[4] or uint64[2]: a key and a counter. Under `vmap` each key has the
+    bits that it has alone. `out_sharding` says how explicit mesh axes split the bits.
+
+    Raises:
+        TypeError: `key` has another type, or `dtype` is not unsigned.
+        ValueError: there is no such algorithm.
+
+    >>> import verax, numpy as np
+    >>> state, bits = verax.lax.rng_bit_generator(np.zeros(4, np.uint32), (2,))
+    >>> bits
+    Array([1713891541, 3781805453], dtype=uint32)
+    """
+    sizes = as_sizes("rng_bit_generator", "shape", shape)
+    three_fry = RandomAlgorithm(algorithm) == RandomAlgorithm.RNG_THREE_FRY
+    name = "three_fry" if three_fry else "philox"
+    params = GeneratorParams(sizes, as_dtype(dtype), name)
+    aval = aval_of(key)
+    wide = aval.dtype == uint64 and aval.shape[-1:] == (2,)
+    if wide:
+        words = bitcast_convert_type_p.call(BitcastParams(uint32), key)
+        key = reshape(words, (*aval.shape[:-1], 4))
+    state, bits = rng_bit_generator_p.bind(params, key)
+    if wide:
+        pairs = reshape(state, (*aval.shape, 2))
+        state = bitcast_convert_type_p.call(BitcastParams(uint64), pairs)
+    if not says_nothing(out_sharding):
+        bits = sharded("rng_bit_generator", out_sharding, lambda x: x, bits)
+    return state, bits
+
+
+ROWS: Rows = (rng_bit_generator_p,)
+
+
+# -----------------------------------------------------------------------------
+# Random keys of four words, whose bits the compiler's generator makes.
+#
+# Two threefry keys side by side are the state of a Philox counter, so drawing
+# is one operation, and splitting is that of threefry (`rbg`) or drawing too (`urbg`)::
+#
+#     key = seed(0)                            # uint32[4]
+#     random_bits(key, 32, (5,))
+#
+# The streams are those of `jax.random` under "rbg" and "unsafe_rbg". Under `vmap` each
+# key has the stream that it has alone.
+
+
+# Draws of four words for each key of the unsafe kind: a hash of few rounds.
+STRIDE = 10
+
+
+def seed(value: object) -> Array:
+    """The raw keys of integers: the words of their threefry keys, twice."""
+    half = threefry.seed(value)
+    return concatenate((half, half), half.ndim - 1)
+
+
+def halves(key: Array) -> tuple[Array, Array]:
+    """The two threefry keys in each raw key.
+
+    Raises:
+        TypeError: `key` is not uint32[..., 4].
+    """
+    if key.shape[-1:] != (4,):
+        raise TypeError(f"raw rbg keys must be uint32[..., 4], not {key.aval}")
+    last = key.ndim - 1
+    return slice_in_dim(key, 0, 2, axis=last), slice_in_dim(key, 2, 4, axis=last)
+
+
+def split(key: Array, shape: Sequence[int]) -> Array:
+    """New raw keys: those of shape (*s, 4) give keys of shape (*s, *shape, 4)."""
+    first, second = (threefry.split(half, shape) for half in halves(key))
+    return concatenate((first, second), first.ndim - 1)
+
+
+def fold_in(key: Array, data: object) -> Array:
+    """The raw keys that `key` and the uint32 `data` make."""
+    first, second = (threefry.fold_in(half, data) for half in halves(key))
+    return concatenate((first, second), first.ndim - 1)
+
+
+def drawn(key: Array, width: int, shape: Shape) -> Array:
+    """Bits of the default generator."""
+    params = GeneratorParams(shape, threefry.DTYPES[width], "philox")
+    return rng_bit_generator_p.bind(params, key)[1]
+
+
+def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
+    """Random unsigned integers of `bit_width` bits; (*s, 4) gives (*s, *shape).
+
+    Raises:
+        ValueError: `bit_width` is not 8, 16, 32 or 64.
+    """
+    if bit_width not in threefry.DTYPES:
+        raise ValueError(
+            f"random_bits: the width must be 8, 16, 32 or 64, not {bit_width}"
+        )
+    return drawn(key, bit_width, as_sizes("random_bits", "shape", shape))
+
+
+def unsafe_split(key: Array, shape: Sequence[int]) -> Array:
+    """New raw keys, each the first of ten draws."""
+    sizes = as_sizes("random_split", "shape", shape)
+    front, count = key.shape[:-1], prod(sizes)
+    table = drawn(key, 32, (STRIDE * count, 4))
+    firsts = slice_in_dim(table, 0, STRIDE * count, STRIDE, len(front))
+    return reshape(firsts, (*front, *sizes, 4))
+
+
+def unsafe_fold_in(key: Array, data: object) -> Array:
+    """`key`, mixed with the last of ten draws from the key that `data` seeds."""
+    own = seed(data)
+    words = index_in_dim(drawn(own, 32, (STRIDE, 4)), STRIDE - 1, own.ndim - 1, False)
+    shape = key.shape if key.ndim > 1 else (*aval_of(data).shape, 4)
+    return bitwise_xor(*[stacked(x, shape) for x in (key, words)])
+
+
+def stacked(x: Array, shape: Shape) -> Array:
+    """One raw key as many, or as many as there are."""
+    return x if x.shape == shape else broadcast_in_dim(x, shape, (len(shape) - 1,))
+
+
+# -----------------------------------------------------------------------------
+# What rows on typed keys share: generators, stored words, batching.
+
 
 # Shapes of the words of a key that are dimensions of their own already.
 WHOLE = ((2,), (4,))
@@ -80,19 +442,19 @@ THREEFRY = Generator(
 )
 RBG = Generator(
     KEY_WORDS["rbg"],
-    rng_bit_generator.seed,
-    rng_bit_generator.split,
-    rng_bit_generator.random_bits,
-    rng_bit_generator.fold_in,
+    seed,
+    split,
+    random_bits,
+    fold_in,
     "rbg",
     "rbg",
 )
 UNSAFE_RBG = Generator(
     KEY_WORDS["urbg"],
-    rng_bit_generator.seed,
-    rng_bit_generator.unsafe_split,
-    rng_bit_generator.random_bits,
-    rng_bit_generator.unsafe_fold_in,
+    seed,
+    unsafe_split,
+    random_bits,
+    unsafe_fold_in,
     "unsafe_rbg",
     "urbg",
 )

@@ -14,8 +14,7 @@ from random import Random
 import numpy as np
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import is_integer, uint32
-from verax.ir.extended import KEY_WORDS, Impl, KeyDType
+from verax.ir.dtypes import KEY_WORDS, Impl, KeyDType, is_integer, uint32
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.random import threefry, threefry_host
@@ -37,11 +36,9 @@ from verax.ops.random.generators import (
 from verax.ops.reductions.reduce import reduce_and
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.families.elementwise import common_shape
-from verax.rules.rows.row import Axis, Rows, Sample
-from verax.rules.rows.traits import Traits, no_flops
+from verax.rules.rows.row import Axis, Rows, Sample, Traits, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
-from verax.rules.values.kinds import INTEGER
+from verax.rules.values.constants import INTEGER, aval_of
 from verax.rules.values.sizes import as_sizes
 
 type Batched = tuple[Sequence[Array], Sequence[Axis]]

@@ -21,15 +21,13 @@ from verax.ops.elementwise.select import select
 from verax.ops.structure.create import ones, zeros
 from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.slicing import pad, slice_in_dim
-from verax.rules.families.chained_sums import accumulated
 from verax.rules.families.cumulative import ScanParams, named, running
 from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
-from verax.rules.families.reducer import EXTREMES, highest, lowest
+from verax.rules.families.reducer import EXTREMES, accumulated, highest, lowest
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import JvpRule, NDArray, Row, Rows
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
-from verax.rules.values.kinds import ANY_FLOAT, NUMBER, REAL
+from verax.rules.values.constants import ANY_FLOAT, NUMBER, REAL, aval_of
 from verax.rules.values.sizes import as_axis, surely_less
 
 type Elements = tuple[Array, ...]

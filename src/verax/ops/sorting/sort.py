@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, iinfo
 from verax.ir.dtypes import float64, int32, is_complex, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
-from verax.ir.limits import iinfo
-from verax.ops.base.xla_semantics import total_order_key
-from verax.ops.indexing.take_along import take_along
+from verax.ops.base import total_order_key
+from verax.ops.indexing.gather import take_along
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import batched_alike, move_axis
 from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.families.elementwise import whole_bytes
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.families.reducer import EXTREMES, wide
 from verax.rules.families.sorting import lower_sort, one
-from verax.rules.families.subbyte import whole_bytes
 from verax.rules.rows.eager_costs import SMALL, reading
 from verax.rules.rows.emitter import Emitter, Operand, compared, converted, i64
 from verax.rules.rows.row import (
@@ -39,19 +38,19 @@ from verax.rules.rows.row import (
     Rows,
     Sample,
     Tangent,
+    Traits,
+    Work,
     Zero,
 )
-from verax.rules.rows.traits import Traits, Work
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
-from verax.rules.values.kinds import ANYTHING, ORDERED
-from verax.rules.values.shape_samples import draw_shape
+from verax.rules.values.constants import ANYTHING, ORDERED, aval_of
 from verax.rules.values.sizes import (
     AxisError,
     as_axis,
     as_integers,
     beside,
+    draw_shape,
     surely_less,
 )
 

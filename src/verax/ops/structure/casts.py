@@ -33,15 +33,7 @@ from verax.ir.meshes import (
 from verax.rules.families.linear import linear
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.references import operand_aval
-from verax.rules.rows.row import (
-    Axis,
-    Engine,
-    Known,
-    Row,
-    Tangent,
-    Zero,
-    as_typed,
-)
+from verax.rules.rows.row import Axis, Engine, Known, Row, Tangent, Zero, as_typed
 from verax.rules.rows.type_shardings import common_mesh, is_uneven
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of

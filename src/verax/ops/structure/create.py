@@ -18,22 +18,20 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    KeyDType,
     float0,
     is_complex,
     is_extended,
     numpy_dtype,
 )
-from verax.ir.extended import KeyDType
 from verax.ir.jaxpr import Params, scalar_literal
-from verax.ir.memos.memo import memoised
+from verax.ir.memos import memoised
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.shape import broadcast
 from verax.rules.rows.emitter import i64
-from verax.rules.rows.row import Row, Rows, Sample
-from verax.rules.rows.traits import Traits, Work, no_flops
+from verax.rules.rows.row import Row, Rows, Sample, Traits, Work, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of, typed_scalar
-from verax.rules.values.kinds import NUMBER
+from verax.rules.values.constants import NUMBER, aval_of, typed_scalar
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import as_axis, as_integers, as_sizes
 from verax.rules.values.state import asked_dtype

@@ -20,18 +20,25 @@ from verax.ops.structure.shape import (
     draw_aval,
 )
 from verax.ops.structure.slicing import slice_in_dim
+from verax.rules.families.elementwise import in_bytes
 from verax.rules.families.linear import linear, one_batched, one_linear
-from verax.rules.families.subbyte import in_bytes
 from verax.rules.rows.emitter import i64, i64s
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Rows, Sample, Tangent
-from verax.rules.rows.traits import Traits, no_flops
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    Linear,
+    Rows,
+    Sample,
+    Tangent,
+    Traits,
+    no_flops,
+)
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
-from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.constants import ANYTHING, aval_of
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
-from verax.rules.values.shape_samples import draw_shape, draw_size
-from verax.rules.values.sizes import as_axes, as_axis
+from verax.rules.values.sizes import as_axes, as_axis, draw_shape, draw_size
 
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")

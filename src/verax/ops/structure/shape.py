@@ -15,20 +15,34 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
-from verax.ir.memos.memo import memoised
+from verax.ir.memos import memoised
 from verax.ir.meshes import Splits
 from verax.rules.families.elementwise import moving
 from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
-from verax.rules.rows.row import Axis, Engine, Known, Rows, Sample, Tangent
-from verax.rules.rows.traits import Traits, Work, no_flops
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    Rows,
+    Sample,
+    Tangent,
+    Traits,
+    Work,
+    no_flops,
+)
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
-from verax.rules.values.kinds import ANYTHING
+from verax.rules.values.constants import ANYTHING, aval_of
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
-from verax.rules.values.shape_samples import SIZES, draw_shape
-from verax.rules.values.sizes import ShapeError, as_axes, as_integers, as_sizes
+from verax.rules.values.sizes import (
+    SIZES,
+    ShapeError,
+    as_axes,
+    as_integers,
+    as_sizes,
+    draw_shape,
+)
 
 # Few programs have meshes with explicit axes.
 SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")

@@ -16,15 +16,25 @@ from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray, larger_size, smaller_size
 from verax.ir.jaxpr import Params
-from verax.ir.memos.memo import memoised
+from verax.ir.memos import memoised
 from verax.ir.meshes import Splits
 from verax.ops.elementwise.select import select
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, broadcast_in_dim, draw_aval, squeeze
 from verax.rules.families.linear import linear, one_batched, one_linear
 from verax.rules.rows.emitter import i64s
-from verax.rules.rows.row import Axis, Engine, Known, Linear, Rows, Sample, Tangent
-from verax.rules.rows.traits import Traits, Work, no_flops
+from verax.rules.rows.row import (
+    Axis,
+    Engine,
+    Known,
+    Linear,
+    Rows,
+    Sample,
+    Tangent,
+    Traits,
+    Work,
+    no_flops,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.lazy import LazyModule

@@ -21,8 +21,7 @@ from verax.ir.avals import ShapedArray, SymbolicSize, larger_size, smaller_size
 from verax.ir.dtypes import DType, canonical, int64
 from verax.ir.jaxpr import Params
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.row import Engine, Row
-from verax.rules.rows.traits import Traits, no_flops
+from verax.rules.rows.row import Engine, Row, Traits, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import InconclusiveDimensionOperation
 from verax.rules.values.state import STATE

@@ -8,23 +8,40 @@ operators of dimensions, so a string means what the same text means in Python::
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn
+from math import inf
+from typing import Any, ClassVar, Final, NoReturn
 
-from verax.ir.avals import larger_size, smaller_size
+from attrs import frozen
+
+from verax.ir.avals import Shape, SymbolicSize, larger_size, smaller_size
+from verax.ir.records import ReprMixin
+from verax.ops.symbols.bounds import Assumptions, bounds_of_terms, tightened
 from verax.ops.symbols.expression import (
     FLOORDIV,
     MAX,
     MIN,
     MOD,
+    ONE,
+    Bounds,
+    Factor,
     Scope,
     Size,
     SymbolicDim,
+    Term,
+    Terms,
+    dimension,
     divided,
+    evaluate,
     minus,
+    of_factor,
     plus,
+    terms_of,
     times,
     variable,
+    variables,
 )
+from verax.rules.values.memo import pure
+from verax.rules.values.sizes import InconclusiveDimensionOperation
 
 TOKEN: Final = re.compile(r"\s*(\.\.\.|[A-Za-z_]\w*|\d+(?!\w)|[()+*,^-]|$)")
 SIGNS: Final = ("==", ">=", "<=")
@@ -226,3 +243,389 @@ def parsed_constraint(text: str, scope: Scope) -> tuple[Size, str, Size]:
         sides.append(reader.sum())
         reader.expect("")
     return sides[0], sign, sides[1]
+
+
+# -----------------------------------------------------------------------------
+# The scope of symbolic dimensions: what is assumed of the variables.
+#
+# Dimensions that meet must be of one scope. An assumption `e1 >= e2` is a fact for
+# deciding comparisons; an equality is a rewriting as well, of its largest term, so that
+# dimensions that it makes equal are written alike::
+#
+#     scope = SymbolicScope(["b >= 2", "mod(b, 4) == 0"])
+
+
+# So many rewritings make one dimension normal: each takes its largest term away.
+STEPS = 64
+
+
+@frozen(eq=False, repr=False)
+class Constraint(ReprMixin):
+    """An assumption: `less` is 0, or else >= 0; `text` is what the user wrote."""
+
+    text: str
+    less: SymbolicDim
+    equal: bool
+
+
+@frozen(eq=False, repr=False)
+class Rewriting(ReprMixin):
+    """An equality, as `n * term == value`."""
+
+    term: Term
+    n: int
+    value: Terms
+
+
+class SymbolicScope:
+    """Where symbolic dimensions belong together, and what is assumed of them.
+
+    `constraints_str` are strings such as `"a >= b"`, `"a <= 8"` and `"mod(b, 4) == 0"`.
+
+    Raises:
+        ValueError: they are not strings that say so, or contradict each other.
+
+    >>> from verax.export import SymbolicScope, symbolic_shape
+    >>> a, = symbolic_shape("a", scope=SymbolicScope(["a >= 4"]))
+    >>> a >= 3
+    True
+    """
+
+    __module__ = "verax.export"
+    transient: ClassVar[bool] = False
+
+    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
+        if isinstance(constraints_str, str):
+            raise ValueError(
+                "The symbolic constraints should be a sequence of strings, but got "
+                f"the string {constraints_str!r}"
+            )
+        self.constraints: tuple[Any, ...] = ()
+        self.rewritings: tuple[Rewriting, ...] = ()
+        self.assumed = Assumptions((), {})
+        self.complete = False
+        for text in constraints_str:
+            self.assume(text)
+        self.complete = True
+
+    def __repr__(self) -> str:
+        lines = [f"\n  {one.text}" for one in self.constraints]
+        if not lines:
+            return "symbolic scope without constraints"
+        return f"symbolic scope with constraints:{''.join(lines)}"
+
+    def assume(self, text: str) -> None:
+        """Add a constraint; only while the scope is made."""
+        left, sign, right = parsed_constraint(text, self)
+        if sign == "<=":
+            left, right = right, left
+        less, equal = minus(left, right), sign == "=="
+        if isinstance(less, int):
+            if less < 0 or (equal and less):
+                raise ValueError(f"Unsatisfiable explicit constraint: {text}")
+            return
+        low, high = best_bounds(less)
+        if high < 0 or (equal and low > 0):
+            alone = bounds_of_terms(terms_of(less), Assumptions((), {}), best=True)
+            own = alone is None or alone[1] < 0 or (equal and alone[0] > 0)
+            kind = "explicit constraint" if own else "constraint"
+            raise ValueError(f"Unsatisfiable {kind}: {text}\nin {self}")
+        if low >= 0 and not equal:
+            return
+        self.constraints += (Constraint(text, less, equal),)
+        self.add_facts(less, equal)
+        if equal:
+            self.rewritings += tuple(rewritings_of(less, self))
+
+    def add_facts(self, less: SymbolicDim, equal: bool) -> None:
+        """Use an assumption in decisions: `less` is 0, or at least that."""
+        forms = [tightened(dict(less.terms))]
+        if equal:
+            forms.append(tightened({t: -n for t, n in less.terms}))
+        intervals = dict(self.assumed.intervals)
+        for form in forms:
+            named = [term for term in form if term.powers]
+            if len(named) == 1 and abs(form[named[0]]) == 1:
+                low, high = intervals.get(named[0], (-inf, inf))
+                end = form.get(ONE, 0)
+                if form[named[0]] > 0:
+                    low = max(low, -end)
+                else:
+                    high = min(high, end)
+                intervals[named[0]] = low, high
+        self.assumed = Assumptions((*self.assumed.forms, *forms), intervals)
+        # What follows for single terms, rounded to integers, tightens all the rest.
+        named = [t for form in self.assumed.forms for t in form if t.powers]
+        for term in dict.fromkeys(named):
+            found = bounds_of_terms({term: 1}, self.assumed, best=True)
+            if found is not None:
+                intervals[term] = found
+        self.assumed = Assumptions(self.assumed.forms, intervals)
+
+    def normalized(self, terms: Terms) -> Terms:
+        """The same sum, with the equalities of the scope used as rewritings."""
+        if not self.rewritings:
+            return terms
+        found = dict(terms)
+        for _ in range(STEPS):
+            step = next(
+                (
+                    (term, rest, rule)
+                    for term in found
+                    for rule in self.rewritings
+                    if term.powers
+                    and found[term]
+                    and not found[term] % rule.n
+                    and (rest := term.over(rule.term)) is not None
+                ),
+                None,
+            )
+            if step is None:
+                break
+            term, rest, rule = step
+            n = found.pop(term) // rule.n
+            for other, m in rule.value.items():
+                product = other * rest
+                found[product] = found.get(product, 0) + n * m
+        return found
+
+    def bounds(self, dim: SymbolicDim) -> Bounds:
+        """The least and greatest value of a dimension, so that its sign is known."""
+        bounds = kept_bounds if self.complete else bounds_now
+        return bounds(dim.terms, self, best=False)
+
+    def inconclusive(self, question: str, less: SymbolicDim) -> Exception:
+        """The error for a comparison that the assumptions do not decide."""
+        constant = dict(less.terms).get(ONE, 0)
+        return InconclusiveDimensionOperation(
+            f"Symbolic dimension comparison {question} is inconclusive.\nIt is true "
+            f"for some sizes only, in a {self}.\nIf it holds for all sizes that you "
+            "mean, say so: symbolic_shape(..., "
+            f"constraints=['{minus(less, constant)} >= {-constant}'])"
+        )
+
+    def check_same(self, other: object, dim: SymbolicDim) -> None:
+        """Raise ValueError unless `other`, the scope of `dim`, is this one."""
+        if other is not self:
+            raise ValueError(
+                f"Invalid mixing of symbolic scopes: expected {self}\nand found for "
+                f"'{dim}' (unknown when it was made) {other}\nmake all dimensions that "
+                "meet with one call, or pass scope= to symbolic_shape"
+            )
+
+
+type Sorted = tuple[tuple[Term, int], ...]
+
+
+def bounds_now(terms: Sorted, scope: SymbolicScope, *, best: bool) -> Bounds:
+    """The bounds of a dimension under what its scope assumes.
+
+    Raises:
+        ValueError: it assumes what cannot be.
+    """
+    found = bounds_of_terms(dict(terms), scope.assumed, best)
+    if found is None:
+        raise ValueError(f"Unsatisfiable constraints in a {scope}")
+    return found
+
+
+@pure(1 << 14)
+def kept_bounds(terms: Sorted, scope: SymbolicScope, *, best: bool) -> Bounds:
+    """`bounds_now` of a scope that is complete.
+
+    The key is not the dimension: whether two are equal may need their bounds.
+    """
+    return bounds_now(terms, scope, best=best)
+
+
+def best_bounds(dim: Size) -> Bounds:
+    """The least and greatest value of a dimension, as tight as the facts allow.
+
+    >>> from verax.export import symbolic_shape
+    >>> a, b = symbolic_shape("a, b", constraints=["a >= b + 2"])
+    >>> best_bounds(a - b), best_bounds(a)
+    ((2, inf), (3, inf))
+    """
+    if not isinstance(dim, SymbolicDim):
+        return dim, dim
+    scope: Any = dim.scope
+    bounds = kept_bounds if scope.complete else bounds_now
+    return bounds(dim.terms, scope, best=True)
+
+
+def shared(term: Term, terms: Sequence[Term]) -> bool:
+    """Whether another term has a variable of this one."""
+    own = term.variables()
+    return any(own & other.variables() for other in terms if other is not term)
+
+
+def rewritings_of(less: SymbolicDim, scope: SymbolicScope) -> list[Rewriting]:
+    """The rewritings for `less == 0`: of its largest term that has no coefficient.
+
+    A term whose variables are in other terms too is rewritten only if all are so.
+    """
+    terms = dict(less.terms)
+    named = [t for t in terms if t.powers]
+    plain = [t for t in named if abs(terms[t]) == 1 and not shared(t, named)]
+    term = max(plain or named)
+    n = terms.pop(term)
+    sign = 1 if n > 0 else -1
+    found = [Rewriting(term, abs(n), {t: -sign * m for t, m in terms.items()})]
+    factor = term.factor
+    if factor is not None and factor.name == MOD and factor.operands and not terms:
+        # What leaves no remainder is the product of its quotient.
+        x, y = factor.operands
+        product = times(of_factor(Factor(FLOORDIV, x, y), scope), y)
+        if isinstance(product, SymbolicDim) and len(product.terms) == 1:
+            ((whole, m),) = product.terms
+            sign = 1 if m > 0 else -1
+            value = {t: sign * k for t, k in terms_of(x).items()}
+            found.append(Rewriting(whole, abs(m), value))
+    return found
+
+
+# -----------------------------------------------------------------------------
+# The values of variables from the sizes of arrays.
+#
+# A program that was traced on shapes with symbols is called with arrays: each size is
+# an equation for its dimension. Those in which one unknown variable stands alone are
+# solved one after the other; the rest, and the constraints of the scope, must then
+# hold::
+#
+#     steps, checks = solving_plan(shapes)
+#     env = solved(steps, checks, given, name_of)      # {"b": 3}
+
+
+@frozen(eq=False, repr=False)
+class Step(ReprMixin):
+    """How a variable is found: `factor * name + rest` is the size of an axis."""
+
+    name: str
+    argument: int
+    axis: int
+    factor: int
+    rest: Size
+
+
+@frozen(eq=False, repr=False)
+class Equation(ReprMixin):
+    """A dimension, and the axis of an argument that has its size."""
+
+    dim: Size
+    argument: int
+    axis: int
+
+
+@frozen(eq=False, repr=False)
+class Plan(ReprMixin):
+    """How the variables of some shapes are found, and what must hold of the sizes."""
+
+    steps: tuple[Step, ...]
+    equations: tuple[Equation, ...]
+    constraints: tuple[Any, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables, in the order in which they are found."""
+        return tuple([step.name for step in self.steps])
+
+
+def is_symbolic(shape: Shape) -> bool:
+    """Whether a size is a symbol."""
+    return any([isinstance(size, SymbolicSize) for size in shape])
+
+
+def solving_plan(shapes: Sequence[Shape], needed: Sequence[Size] = ()) -> Plan:
+    """The plan for arguments of these shapes; `needed` are dimensions beside them.
+
+    Raises:
+        ValueError: a variable cannot be found by solving for one at a time.
+    """
+    equations = [
+        Equation(size, i, axis)
+        for i, shape in enumerate(shapes)
+        for axis, size in enumerate(shape)
+    ]
+    dims = [e.dim for e in equations if isinstance(e.dim, SymbolicDim)]
+    unknown = set().union(*[variables(dim) for dim in (*dims, *needed)])
+    steps: list[Step] = []
+    while unknown:
+        found = next(filter(None, [step_of(e, unknown) for e in equations]), None)
+        if found is None:
+            names = ", ".join(sorted(unknown))
+            shown = ", ".join([f"({', '.join(map(str, s))})" for s in shapes])
+            raise ValueError(
+                f"Cannot solve for values of dimension variables {{{names!r}}}: each "
+                "must stand alone, times an integer, in a size of an argument, when "
+                f"those before it are known; the shapes are {shown}"
+            )
+        steps.append(found)
+        unknown.discard(found.name)
+    constraints = dims[0].scope.constraints if dims else ()
+    known = {step.name for step in steps}
+    kept = [one for one in constraints if variables(one.less) <= known]
+    return Plan(tuple(steps), tuple(equations), tuple(kept))
+
+
+def step_of(equation: Equation, unknown: set[str]) -> Step | None:
+    """The step that an equation gives, if it has one unknown variable, and linear."""
+    dim = equation.dim
+    if not isinstance(dim, SymbolicDim) or len(variables(dim) & unknown) != 1:
+        return None
+    (name,) = variables(dim) & unknown
+    terms = terms_of(dim)
+    inside = [term for term in terms if name in term.variables()]
+    factor = inside[0].factor
+    if len(inside) != 1 or factor is None or factor.operands:
+        return None
+    n = terms.pop(inside[0])
+    rest = dimension(terms, dim.scope)
+    return Step(name, equation.argument, equation.axis, n, rest)
+
+
+def solved(
+    plan: Plan, shapes: Sequence[Shape], name_of: Callable[[int, int], str]
+) -> Mapping[str, Any]:
+    """The values of the variables for arguments of these shapes.
+
+    `name_of(argument, axis)` names a size in messages.
+
+    Raises:
+        ValueError: a size does not fit.
+    """
+    env: dict[str, Any] = {}
+    for step in plan.steps:
+        size = shapes[step.argument][step.axis]
+        where = name_of(step.argument, step.axis)
+        value, left = divmod(size - evaluate(step.rest, env), step.factor)
+        if left != 0:
+            raise ValueError(
+                f"Division had remainder {left} when computing the value of "
+                f"'{step.name}' from {where} (= {size})"
+            )
+        if not value >= 1:
+            raise ValueError(
+                f"Expected value >= 1 for dimension variable '{step.name}', but found "
+                f"{value} from {where} (= {size})"
+            )
+        env[step.name] = value
+    for equation in plan.equations:
+        size, due = (
+            shapes[equation.argument][equation.axis],
+            evaluate(equation.dim, env),
+        )
+        if size != due:
+            raise ValueError(
+                "Found inconsistency between dimension size "
+                f"{name_of(equation.argument, equation.axis)} (= {size}) and the "
+                f"specification '{equation.dim}' (= {due})"
+            )
+    for one in plan.constraints:
+        value = evaluate(one.less, env)
+        if not (value == 0 if one.equal else value >= 0):
+            relation = "equal" if one.equal else "greater or equal"
+            raise ValueError(
+                f"Expected '{one.less}' to be {relation} to 0, but found {value}; the "
+                f"program was exported with the constraint {one.text}"
+            )
+    return env

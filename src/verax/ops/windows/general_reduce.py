@@ -19,9 +19,8 @@ from verax.ir.dtypes import float32, float64, int32, is_inexact
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.meshes import Splits
 from verax.ir.records import ReprMixin
-from verax.ops.calls.call import call
+from verax.ops.calls.call import call, inlined
 from verax.ops.calls.callbacks import refuse_callbacks
-from verax.ops.calls.subjaxprs import inlined
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import ge, ne
@@ -48,13 +47,13 @@ from verax.rules.rows.row import (
     Rows,
     Sample,
     Tangent,
+    Traits,
     Zero,
+    each_operand,
 )
-from verax.rules.rows.traits import Traits, each_operand
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
-from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import beside, kept, without
+from verax.rules.values.sizes import beside, draw_shape, kept, without
 
 type Arrays = Sequence[Array]
 type Apply = Callable[[Arrays, Arrays], Arrays]

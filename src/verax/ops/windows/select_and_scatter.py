@@ -24,20 +24,22 @@ from verax.ops.indexing.geometry import ScatterDimensionNumbers
 from verax.ops.indexing.scatter import scatter_add
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, reshape
-from verax.ops.windows.params import (
+from verax.ops.windows.reduce_window import (
     Pads,
     WindowParams,
     as_pads,
     check_windows,
     draw_window_params,
+    read_flat,
     windows_of,
+    winners,
 )
-from verax.ops.windows.reduce_window import read_flat, winners
 from verax.rules.families.linear import linear
 from verax.rules.families.reducer import wide
 from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import (
+    Avals,
     Axis,
     Domain,
     Engine,
@@ -48,12 +50,11 @@ from verax.rules.rows.row import (
     Rows,
     Sample,
     Tangent,
+    Traits,
     Zero,
 )
-from verax.rules.rows.traits import Avals, Traits
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
-from verax.rules.values.kinds import NUMBER, ORDERED
+from verax.rules.values.constants import NUMBER, ORDERED, aval_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import as_integers
 

@@ -18,9 +18,8 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType, float32, int32, is_float, is_integer
 from verax.ir.jaxpr import Params
 from verax.ir.records import ReprMixin
-from verax.rules.families.chained_sums import doubled
 from verax.rules.families.linear import one_batched
-from verax.rules.families.reducer import Scalar, wide
+from verax.rules.families.reducer import Scalar, doubled, wide
 from verax.rules.rows.emitter import (
     Emitter,
     Operand,
@@ -36,14 +35,15 @@ from verax.rules.rows.row import (
     NDArray,
     Row,
     Sample,
+    Traits,
     TransposeRule,
+    Work,
+    each_operand,
 )
-from verax.rules.rows.traits import Traits, Work, each_operand
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
-from verax.rules.values.kinds import Kind
-from verax.rules.values.shape_samples import draw_shape
-from verax.rules.values.sizes import beside, surely_less
+from verax.rules.values.constants import Kind
+from verax.rules.values.sizes import beside, draw_shape, surely_less
 
 type Combine = Callable[[Emitter, Operand, Operand], Operand]
 LONGEST = 4096

@@ -38,18 +38,22 @@ from verax.rules.rows.emitter import (
 )
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import (
+    NO_TRAITS,
     NOWHERE,
+    Avals,
     Axis,
     BatchRule,
     Engine,
+    Flops,
     JvpRule,
     LowerRule,
     NDArray,
     Row,
+    Traits,
     TransposeRule,
     TypeRule,
+    Work,
 )
-from verax.rules.rows.traits import NO_TRAITS, Avals, Flops, Traits, Work
 from verax.rules.rows.type_shardings import leading
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked

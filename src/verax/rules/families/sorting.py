@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, iinfo
 from verax.ir.dtypes import (
     DType,
     float32,
@@ -28,8 +28,7 @@ from verax.ir.dtypes import (
     real_dtype,
     uint64,
 )
-from verax.ir.limits import iinfo
-from verax.rules.families.subbyte import SMALL, whole_bytes
+from verax.rules.families.elementwise import SMALL, whole_bytes
 from verax.rules.rows.emitter import (
     Emitter,
     Operand,

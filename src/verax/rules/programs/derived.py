@@ -24,23 +24,101 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import stored_dtype
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import ReprMixin
-from verax.rules.programs.calling import pull, push, spread_batch
 from verax.rules.rows.builder import program, write_here
 from verax.rules.rows.emitter import HOSTING, Emitter, Operand
-from verax.rules.rows.infer import infer, merged
+from verax.rules.rows.infer import (
+    arrays_of,
+    cotangents,
+    filled,
+    infer,
+    knowns,
+    live,
+    merged,
+    nonzeros,
+    unknowns,
+)
 from verax.rules.rows.row import (
     Axis,
     Engine,
     Known,
+    Linear,
     MissingRule,
     NDArray,
     Row,
     RuleTable,
     Tangent,
+    Zero,
 )
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure
 from verax.rules.values.state import widths_of
+
+# -----------------------------------------------------------------------------
+# The common part of rows that mean the jaxpr which they hold.
+#
+# The rule of a call is the call of the rewritten jaxpr, whatever the call is::
+#
+#     jvp=lambda engine, p, xs, ts: push(engine, p.jaxpr, rebinding(p), xs, ts)
+
+
+type Rebind = Callable[..., Sequence[Array]]
+"""Binds a jaxpr to operands, as an equation of the same kind."""
+
+
+def push(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    bind: Rebind,
+    primals: Sequence[Array],
+    tangents: Sequence[Tangent],
+) -> tuple[Sequence[Array], Sequence[Tangent]]:
+    """The jvp of a call."""
+    pushed, mask = engine.jvp(jaxpr, nonzeros(tangents))
+    outs = bind(pushed, *primals, *live(tangents))
+    count = len(mask)
+    return outs[:count], filled(mask, outs[count:], jaxpr.out_avals)
+
+
+def pull(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    bind: Rebind,
+    cts: Sequence[Tangent],
+    args: Sequence[Known],
+) -> Sequence[Tangent | None]:
+    """The transpose of a call that is linear in the operands which are not known."""
+    linear = unknowns(args)
+    nonzero = nonzeros(cts)
+    transposed, mask = engine.transpose(jaxpr, linear, nonzero)
+    given = arrays_of(engine, nonzero, cts, cotangents(jaxpr.out_avals))
+    found = iter(bind(transposed, *knowns(args), *given))
+    flags = iter(mask)
+    return [
+        None
+        if not isinstance(x, Linear)
+        else next(found)
+        if next(flags)
+        else Zero(x.aval.cotangent())
+        for x in args
+    ]
+
+
+def spread_batch(
+    engine: Engine,
+    jaxpr: Jaxpr,
+    bind: Rebind,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    """The batch rule of a call."""
+    batched, out_axes = engine.batch(jaxpr, size, tuple(axes))
+    return bind(batched, *args), out_axes
+
+
+# -----------------------------------------------------------------------------
+# Columns that a row leaves out and that follow from those it has.
+
 
 PROGRAMS = 1 << 12
 COMPOSED: Mapping[str, str] = MappingProxyType(
@@ -305,3 +383,47 @@ def composite[P: Params](
 standard = RuleTable(complete=completed)
 """The table that takes every primitive as its row says: a table is what is changed
 about the rows, and a row travels with its primitive, so this one is empty."""
+
+
+# -----------------------------------------------------------------------------
+# Loops in lowerings: the state, when to go on, and one step.
+#
+# Both parts are written as mathematics on arrays, like the rules, and become
+# the regions of one `stablehlo.while`::
+#
+#     repeat(e, state, lambda i, x: lt(i, 10), lambda i, x: (add(i, 1), mul(x, 2.0)))
+
+
+def repeat(
+    e: Emitter,
+    state: Sequence[Operand],
+    proceed: Callable[..., Array],
+    step: Callable[..., Sequence[Array]],
+) -> tuple[Operand, ...]:
+    """The state after as many steps as `proceed(*state)` asks for."""
+    types = [x.aval for x in state]
+    test = written(state, lambda *xs: (proceed(*xs),))
+    body = written(state, step)
+    return e.op(
+        "stablehlo.while",
+        state,
+        types,
+        (
+            (types, lambda xs: e.inline(test, xs)),
+            (types, lambda xs: e.inline(body, xs)),
+        ),
+    )
+
+
+def written(
+    operands: Sequence[Operand], function: Callable[..., Sequence[Array]]
+) -> Jaxpr:
+    """The jaxpr of a function on operands of these types."""
+    return program([x.aval for x in operands], function, "a lower rule")
+
+
+def lowered(
+    e: Emitter, operands: Sequence[Operand], function: Callable[..., Sequence[Array]]
+) -> tuple[Operand, ...]:
+    """What a function of arrays lowers to, written here."""
+    return e.inline(written(operands, function), operands)

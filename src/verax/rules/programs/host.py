@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import canonical, int32, stored_dtype
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Source
-from verax.ir.memos.memo import holds
+from verax.ir.memos import holds
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.state import STATE, interpreting

@@ -46,8 +46,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
 from verax.rules.values.conversions import ConcretizationTypeError, NotAnArray, Refusal
 from verax.rules.values.memo import Unshared
-from verax.rules.values.source import user_source
-from verax.rules.values.state import STATE, interpreting
+from verax.rules.values.state import STATE, interpreting, user_source
 
 # Equations up to which a jaxpr counts as a template, which is written many times.
 TEMPLATE = 32

@@ -13,7 +13,7 @@ from typing import Any
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float16, is_float, numpy_dtype
-from verax.rules.values.kinds import Kind
+from verax.rules.values.constants import Kind
 
 type Costly = Callable[[Any, Sequence[ShapedArray], Sequence[ShapedArray]], bool]
 

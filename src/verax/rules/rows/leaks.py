@@ -33,8 +33,8 @@ from verax.rules.values.conversions import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
-from verax.rules.values.object_holders import holder, is_kept, reachable
-from verax.rules.values.source import SOURCES, user_source
+from verax.rules.values.memo import holder, is_kept, reachable
+from verax.rules.values.state import SOURCES, user_source
 
 # -----------------------------------------------------------------------------
 # What to do about a tracer that was asked for its value.

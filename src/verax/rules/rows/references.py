@@ -19,8 +19,16 @@ from verax.ir.effects import MAKE, READ, WRITE, Effect, RefEffect
 from verax.ir.jaxpr import Atom, Params, Source
 from verax.rules.rows.builder import Builder, Staged
 from verax.rules.rows.infer import Uneven
-from verax.rules.rows.row import Engine, MissingRule, NDArray, Row, TypeRule, as_typed
-from verax.rules.rows.traits import Traits, no_flops
+from verax.rules.rows.row import (
+    Engine,
+    MissingRule,
+    NDArray,
+    Row,
+    Traits,
+    TypeRule,
+    as_typed,
+    no_flops,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.reference import Ref

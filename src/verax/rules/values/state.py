@@ -7,6 +7,8 @@ are one mechanism::
     STATE.interpreter.bind(sin_p, NO_PARAMS, (x,))
 """
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -18,9 +20,9 @@ from typing import Any, ClassVar, Final, Protocol
 from attrs import frozen
 
 from verax.ir.dtypes import DType, DTypeLike, canonical
-from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Params, Primitive, Source
 from verax.ir.records import ReprMixin
-from verax.rules.guards.blocks import block
+from verax.rules.guards import block
 from verax.rules.values.array import Array
 
 
@@ -425,3 +427,75 @@ def changing(
         [*new]  # noqa: B018  # calls it in one step
         own |= outer
         owners -= added
+
+
+# -----------------------------------------------------------------------------
+# Which line of the user's an operation comes from.
+#
+# Walk up the frames until one is outside the library, keep its code object
+# and instruction, and work out the line only when it is needed::
+#
+#     source = user_source()
+#     print(source.file, source.line)
+
+
+LIBRARY = (
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    + os.sep
+)
+SKIPPED = (LIBRARY, "<attrs ", "<string>")
+CACHE_SIZE = 1 << 16
+
+
+class ElementError(FloatingPointError):
+    """An error about the elements that one operation computed."""
+
+    def at(self, eqn: Eqn) -> "ElementError":  # for those who need it
+        """The error, where the operation that was run is `eqn` of a program."""
+        return self
+
+
+class SourceCache:
+    """One `Source` per place, and which files belong to the library.
+
+    The key of a place is the identity of its code object, which the source keeps alive.
+    """
+
+    def __init__(self) -> None:
+        self.places: dict[tuple[int, int], Source] = {}
+        self.skipped: dict[str, bool] = {}
+
+    def add(self, source: Source) -> Source:
+        """Keep a source; all are forgotten when there are too many."""
+        if len(self.places) >= CACHE_SIZE:
+            self.places.clear()
+        self.places[id(source.code), source.instruction] = source
+        return source
+
+    def is_library(self, file: str) -> bool:
+        """Whether frames of `file` are passed over."""
+        found = self.skipped[file] = file.startswith(SKIPPED)
+        return found
+
+
+SOURCES = SourceCache()
+
+
+def user_source(depth: int = 2) -> Source:
+    """The innermost place outside verax, at least `depth` frames up."""
+    frame = sys._getframe(depth)
+    skipped = SOURCES.skipped
+    while True:
+        code = frame.f_code
+        file = code.co_filename
+        library = skipped.get(file)
+        if library is None:
+            library = SOURCES.is_library(file)
+        if not library:
+            break
+        outer = frame.f_back
+        if outer is None:
+            return UNKNOWN_SOURCE
+        frame = outer
+    found = SOURCES.places.get((id(code), frame.f_lasti))
+    return SOURCES.add(Source(code, frame.f_lasti)) if found is None else found

@@ -31,10 +31,6 @@ from verax.scipy.linalg.eigenvalues import (
     eigh as eigh,
     eigh_tridiagonal as eigh_tridiagonal,
 )
-from verax.scipy.linalg.exponentials import (
-    expm as expm,
-    expm_frechet as expm_frechet,
-)
 from verax.scipy.linalg.factors import (
     cholesky as cholesky,
     hessenberg as hessenberg,
@@ -47,6 +43,8 @@ from verax.scipy.linalg.factors import (
     svd as svd,
 )
 from verax.scipy.linalg.functions import (
+    expm as expm,
+    expm_frechet as expm_frechet,
     funm as funm,
     solve_sylvester as solve_sylvester,
     sqrtm as sqrtm,

@@ -14,8 +14,7 @@ from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.products import matmul
 from verax.ops.linalg import eigen
-from verax.ops.linalg.algebra import adjoint
-from verax.ops.linalg.triangular import cholesky, symmetrized, triangular_solve
+from verax.ops.linalg.triangular import adjoint, cholesky, symmetrized, triangular_solve
 from verax.rules.values.array import Array
 
 

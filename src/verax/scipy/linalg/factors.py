@@ -5,14 +5,14 @@ q, r = qr(a, mode="economic")
 """
 
 from verax import numpy as vnp
+from verax.ir.avals import finfo
 from verax.ir.dtypes import int32, real_dtype
-from verax.ir.limits import finfo
 from verax.lax.looping import fori_loop
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.numpy.linalg import decompositions
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.products import matmul
-from verax.numpy.ranges.grids import eye, tril, triu
+from verax.numpy.ranges import eye, tril, triu
 from verax.numpy.shaping.shapes import broadcast_to
 from verax.ops.elementwise.arith import add
 from verax.ops.indexing.dynamic_slice import (
@@ -20,7 +20,7 @@ from verax.ops.indexing.dynamic_slice import (
     dynamic_update_slice_in_dim,
 )
 from verax.ops.linalg import forms, lu as linalg_lu, qr as linalg_qr, svd as linalg_svd
-from verax.ops.linalg.algebra import adjoint, like
+from verax.ops.linalg.triangular import adjoint, like
 from verax.ops.structure.create import broadcasted_iota
 from verax.rules.values.array import Array
 from verax.scipy.tables import to_complex

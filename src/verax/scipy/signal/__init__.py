@@ -14,5 +14,9 @@ from verax.scipy.signal.convolving import (
     detrend as detrend,
     fftconvolve as fftconvolve,
 )
-from verax.scipy.signal.spectra import csd as csd, stft as stft, welch as welch
-from verax.scipy.signal.synthesis import istft as istft
+from verax.scipy.signal.spectra import (
+    csd as csd,
+    istft as istft,
+    stft as stft,
+    welch as welch,
+)

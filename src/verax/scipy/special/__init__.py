@@ -8,18 +8,14 @@ Array(0.5, dtype=float32, weak_type=True)
 """
 
 from verax.nn.reductions import logsumexp as logsumexp
-from verax.scipy.special.combinations import (
-    bernoulli as bernoulli,
-    comb as comb,
-    loggamma as loggamma,
-    poch as poch,
-)
 from verax.scipy.special.functions import (
+    bernoulli as bernoulli,
     beta as beta,
     betainc as betainc,
     betaln as betaln,
     boxcox as boxcox,
     boxcox1p as boxcox1p,
+    comb as comb,
     digamma as digamma,
     entr as entr,
     erf as erf,
@@ -38,8 +34,10 @@ from verax.scipy.special.functions import (
     i1e as i1e,
     kl_div as kl_div,
     log_softmax as log_softmax,
+    loggamma as loggamma,
     logit as logit,
     multigammaln as multigammaln,
+    poch as poch,
     polygamma as polygamma,
     rel_entr as rel_entr,
     softmax as softmax,

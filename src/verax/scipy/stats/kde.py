@@ -14,7 +14,7 @@ from typing import Any, Self
 from attrs import frozen
 
 from verax import numpy as vnp, random
-from verax.api.trees.classes import register_pytree_node_class
+from verax.api.trees.pytrees import register_pytree_node_class
 from verax.ir.dtypes import is_complex
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import (

@@ -15,10 +15,9 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import Shape
+from verax.ir.avals import Shape, iinfo
 from verax.ir.dtypes import int32, is_inexact
 from verax.ir.jaxpr import Atom, Eqn, Literal, Params
-from verax.ir.limits import iinfo
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq, gt, lt
@@ -26,7 +25,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.indexing.scatter_impl import slice_sizes
-from verax.ops.reductions.argminmax import argmax
+from verax.ops.reductions.reduce import argmax
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.programs.host import (
     INDEX,
@@ -38,10 +37,10 @@ from verax.rules.programs.host import (
     OOBError,
     Site,
 )
-from verax.rules.rows.traits import traits_of
+from verax.rules.rows.row import traits_of
 from verax.rules.values.array import Array
 from verax.transforms.engine.engine import literal_value
-from verax.transforms.nans.flags import Kind as Wanted, bad_elements
+from verax.transforms.nans import Kind as Wanted, bad_elements
 
 type Arrays = Sequence[Array]
 type Failed = tuple[Arrays, Sequence[object]]

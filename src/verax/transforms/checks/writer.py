@@ -27,19 +27,20 @@ from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_min
 from verax.rules.programs.host import PASSED, Category, Kind, Site, by_kind, kinds_of
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.traits import traits_of
+from verax.rules.rows.row import traits_of
 from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, recall
 from verax.rules.values.state import Context, current_context, interpreting
 from verax.transforms.checks.automatic import Check, checks_of
-from verax.transforms.checks.bodies import bodies_of, with_bodies
 from verax.transforms.checks.errors import (
     NOTHING,
     Checked,
     Failure,
+    bodies_of,
     first_of,
     shifted,
     shown,
+    with_bodies,
 )
 
 PROGRAMS = 1 << 10

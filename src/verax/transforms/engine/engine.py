@@ -35,9 +35,8 @@ from verax.rules.rows.row import (
 from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, pure, recall
 from verax.rules.values.state import Context, current_context
-from verax.transforms.engine.dce import dce
 from verax.transforms.engine.derivatives import jvp, linearize, transpose
-from verax.transforms.engine.partial_eval import split
+from verax.transforms.engine.partial_eval import dce, split
 from verax.transforms.engine.vmap import batch
 
 # -----------------------------------------------------------------------------

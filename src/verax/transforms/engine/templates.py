@@ -45,11 +45,11 @@ from verax.rules.values.array import Array
 from verax.rules.values.conversions import ShardingTypeError
 from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, memo, pure, recall
-from verax.rules.values.source import user_source
 from verax.rules.values.state import (
     Context,
     current_context,
     interpreting,
+    user_source,
     widths_of,
 )
 

@@ -37,7 +37,7 @@ from verax.ir.jaxpr import (
     variable,
 )
 from verax.ir.records import ReprMixin
-from verax.rules.rows.traits import Work, traits_of
+from verax.rules.rows.row import Work, traits_of
 
 # -----------------------------------------------------------------------------
 # Values that flow through block after block by cheap equations alone.

@@ -19,9 +19,9 @@ from verax.ir.avals import Shape
 from verax.ir.jaxpr import Eqn, Jaxpr, Var, equation
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.structure.shape import broadcast_in_dim_p
-from verax.rules.rows.traits import Work, traits_of
+from verax.rules.rows.row import Work, traits_of
 from verax.rules.values.memo import pure, recall
-from verax.transforms.engine.dce import variables
+from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.outline import with_eqns, with_subjaxprs
 
 SHORT: Final = 64

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from verax.ir.atoms import Atom, Literal
 from verax.ir.avals import ShapedArray
-from verax.ir.extended import KeyDType
+from verax.ir.dtypes import KeyDType
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
 from verax.ir.records import ReprMixin
 from verax.rules.values.conversions import JAXTypeError

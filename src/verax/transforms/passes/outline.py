@@ -22,10 +22,10 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.call import CallParams, Metadata, jit_p
-from verax.rules.guards.gc_pause import paused
+from verax.rules.guards import paused
 from verax.rules.rows.builder import Builder
 from verax.rules.values.memo import pure, recall
-from verax.transforms.engine.dce import variables
+from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.blocks import (
     Block,
     Marks,

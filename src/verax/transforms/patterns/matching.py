@@ -11,21 +11,27 @@ Types and params are not looked at first; the pattern is then traced again on th
 that were found, and must be there to the last param.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from attrs import frozen
 
-from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Primitive, Var
+from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Literal, Primitive, Source, Var
 from verax.ir.records import ReprMixin
-from verax.rules.rows.traits import traits_of
+from verax.ir.walk import map_eqns, map_subjaxprs, read
+from verax.rules.rows.builder import Builder
+from verax.rules.rows.row import Engine, traits_of
 from verax.rules.values.memo import kept_with
 from verax.rules.values.state import current_context
 from verax.transforms.engine.engine import literal_value
+from verax.transforms.engine.partial_eval import dce
 from verax.transforms.patterns.rewrite_rules import (
     Operand,
     Pattern,
     Rewrite,
+    RewriteError,
+    replacement_of,
     retraced,
     skeletons_of,
     sources,
@@ -233,3 +239,311 @@ class Unifier(ReprMixin):
         return bool(np.all(literal_value(wanted) == literal_value(atom))) or (
             wanted.aval.dtype != atom.aval.dtype
         )
+
+
+# -----------------------------------------------------------------------------
+# Rewriting a program with rules until none applies.
+#
+# A pass looks for matches in the program as it is and writes it once, with the
+# replacements before the equations that go; passes follow each other until nothing
+# changes, and a program that comes back is a cycle of rules::
+#
+#     rewritten(engine, jaxpr, (double_negation,))
+#
+# What a pattern's equations computed stays where something else reads it, and goes
+# otherwise. Jaxprs inside are rewritten first, each once.
+
+
+PASSES = 100
+
+
+class RewriteLoop(RewriteError):
+    """Rules go on forever; the message names those that do."""
+
+    __module__ = "verax.rewrites"
+
+
+def rewritten(
+    engine: Engine, jaxpr: Jaxpr, rules: Sequence[Rewrite], passes: int = PASSES
+) -> Jaxpr:
+    """The program after every rule that applies, those of nested jaxprs included.
+
+    Where several rules apply to one equation, the first in `rules` is taken. Contract:
+    inputs, output types and effects are kept, and values as far as the rules keep them.
+
+    Raises:
+        RewriteLoop: the rules do not come to an end within `passes` passes.
+        RewriteError: a rule is wrong: see `Rewrite`.
+    """
+    return Rewriter(engine, rules, passes).program(jaxpr)
+
+
+class Rewriter:
+    """The rules by the primitive in which their patterns end, and what is done."""
+
+    def __init__(self, engine: Engine, rules: Sequence[Rewrite], passes: int) -> None:
+        self.engine = engine
+        self.passes = passes
+        self.done: dict[Jaxpr, Jaxpr] = {}
+        self.rules: Mapping[Primitive, list[Rewrite]] = {}
+        by_primitive: dict[Primitive, list[Rewrite]] = {}
+        for rule in rules:
+            if not isinstance(rule, Rewrite):
+                raise TypeError(
+                    f"a rule must be made with verax.rewrites.rewrite, not {rule!r}"
+                )
+            for primitive in dict.fromkeys(
+                [skeleton.anchor.primitive for skeleton in skeletons_of(rule)]
+            ):
+                by_primitive.setdefault(primitive, []).append(rule)
+        self.rules = by_primitive
+
+    def program(self, jaxpr: Jaxpr) -> Jaxpr:
+        """A jaxpr with the rules applied until none does."""
+        found = self.done.get(jaxpr)
+        if found is not None:
+            return found
+        now = map_eqns(jaxpr, self.inside)
+        seen: dict[Jaxpr, int] = {now: 0}
+        fired: list[Counter[str]] = []
+        while chosen := self.choose(now):
+            fired.append(Counter([match.rule.name for match in chosen]))
+            now = self.passed(now, chosen)
+            if now in seen:
+                raise loop(fired[seen[now] :], "the program repeats")
+            if len(fired) >= self.passes:
+                late = fired[len(fired) // 2 :]
+                raise loop(late, f"not finished after {self.passes} passes")
+            seen[now] = len(fired)
+        self.done[jaxpr] = self.done[now] = now
+        return now
+
+    def passed(self, jaxpr: Jaxpr, chosen: Sequence[Match]) -> Jaxpr:
+        """A jaxpr after one pass."""
+        return map_eqns(self.write(jaxpr, chosen), self.inside)
+
+    def inside(self, eqn: Eqn) -> Eqn:
+        """An equation with the jaxprs that it holds rewritten."""
+        if eqn.params is NO_PARAMS:
+            return eqn
+        params = map_subjaxprs(eqn.params, self.program)
+        if params is eqn.params:
+            return eqn
+        return Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
+
+    def choose(self, jaxpr: Jaxpr) -> list[Match]:
+        """Matches that do not replace the same result twice, in program order."""
+        program = Program(jaxpr)
+        taken: set[Var] = set()
+        chosen: list[Match] = []
+        for place, eqn in enumerate(jaxpr.eqns):
+            for match in self.at(program, place, eqn):
+                if taken.isdisjoint(match.results):
+                    taken.update(match.results)
+                    chosen.append(match)
+                    break
+        return chosen
+
+    def at(self, program: Program, place: int, eqn: Eqn) -> Iterator[Match]:
+        """Every match that ends in one equation, by the order of the rules."""
+        for rule in self.rules.get(eqn.primitive, ()):
+            yield from matches(rule, program, place)
+
+    def write(self, jaxpr: Jaxpr, chosen: Sequence[Match]) -> Jaxpr:
+        """The program with the replacements, and without what nothing reads."""
+        here: dict[int, list[Match]] = {}
+        for match in chosen:
+            here.setdefault(match.place, []).append(match)
+        replaced = {var.index for match in chosen for var in match.results}
+        builder = Builder("rewrite")
+        env = dict(enumerate(builder.input_atoms(jaxpr.in_avals)))
+        for place, eqn in enumerate(jaxpr.eqns):
+            for match in here.get(place, ()):
+                self.replace(builder, match, eqn, env)
+            if all(v.index in replaced for v in eqn.outvars) and eqn.outvars:
+                continue
+            outs = builder.copy(eqn, read(eqn.invars, env))
+            for var, out in zip(eqn.outvars, outs, strict=True):
+                env.setdefault(var.index, out)
+        result, _ = builder.close(read(jaxpr.outvars, env))
+        used = (True,) * len(jaxpr.outvars)
+        return dce(self.engine, result, used, keep=len(jaxpr.invars))[0]
+
+    def replace(
+        self, builder: Builder, match: Match, eqn: Eqn, env: dict[int, Atom]
+    ) -> None:
+        """Write a replacement; its results stand for those of the pattern."""
+        atoms = read(match.operands, env)
+        # Scalars are shown to the rule as values; a captured array is an operand.
+        args = tuple(
+            [a if type(a) is Literal and not a.aval.shape else a.aval for a in atoms]
+        )
+        wanted = tuple([v.aval for v in match.results])
+        context, rule = current_context(), match.rule
+        template = kept_with(
+            rule,
+            replacement_of,
+            context,
+            self.engine,
+            rule,
+            args,
+            match.params,
+            wanted,
+        )
+        live = [a for a, x in zip(atoms, args, strict=True) if a is not x]
+        source = eqn.source.derived(f"rewrite({match.rule.name})")
+        outs = builder.inline(template, live, source=source)
+        for var, out in zip(match.results, outs, strict=True):
+            env[var.index] = out
+
+
+def loop(fired: Sequence[Counter[str]], why: str) -> RewriteLoop:
+    """The error that names the rules of a cycle, the busiest first."""
+    total: Counter[str] = Counter()
+    for one in fired:
+        total.update(one)
+    names = ", ".join([name for name, _ in total.most_common()])
+    return RewriteLoop(
+        f"these rewrite rules do not terminate ({why}): {names}. A rule must not "
+        "apply to the output of itself or of another rule; restrict one with where="
+    )
+
+
+# -----------------------------------------------------------------------------
+# Rewriting that says what it does, step by step.
+#
+# The rewriter already goes from pass to pass and from match to match, so one
+# that keeps what it sees is the same rewriter::
+#
+#     rewriter = Steps(engine, rules, passes)
+#     after = rewriter.program(jaxpr)
+#     rewriter.steps[0].rule, rewriter.steps[0].before, rewriter.steps[0].after
+
+
+type Watch = Callable[[Jaxpr, Sequence["Step"]], Jaxpr]
+
+
+@frozen(eq=False, repr=False)
+class Step(ReprMixin):
+    """One rule, applied at one place.
+
+    Attributes:
+        rule: its name.
+        number: in which pass over its program; the first is 1.
+        inside: the equations around the place, outermost first; empty at the top.
+        before: the equations that the rule matched.
+        after: those that compute the same now; none where it is an operand.
+    """
+
+    __module__ = "verax.rewrites"
+
+    rule: str
+    number: int
+    inside: tuple[Eqn, ...]
+    before: tuple[Eqn, ...]
+    after: tuple[Eqn, ...]
+
+    @property
+    def source(self) -> Source:
+        """The user's line."""
+        return self.before[-1].source
+
+    def __str__(self) -> str:
+        """The step in a few lines."""
+        around = "".join([f" in {eqn.primitive.name}" for eqn in self.inside])
+        place = f" at {self.source.file}:{self.source.line}" if self.source.line else ""
+        lines = [f"pass {self.number}{around}: {self.rule}{place}"]
+        lines += [f"  - {eqn!r}" for eqn in self.before]
+        lines += [f"  + {eqn!r}" for eqn in self.after] or ["  + (an operand)"]
+        return "\n".join(lines)
+
+
+def unwatched(jaxpr: Jaxpr, steps: Sequence[Step]) -> Jaxpr:
+    """The program, as nobody watches."""
+    return jaxpr
+
+
+class Steps(Rewriter):
+    """A rewriter that keeps its steps.
+
+    After each pass over the outermost program `watch` sees the program and the steps
+    that were taken since it last did, and may give the program other sources.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        rules: Sequence[Rewrite],
+        passes: int,
+        watch: Watch = unwatched,
+    ) -> None:
+        super().__init__(engine, rules, passes)
+        self.watch = watch
+        self.steps: list[Step] = []
+        self.seen = 0
+        self.around: list[Eqn] = []
+        self.counts: list[int] = []
+
+    def program(self, jaxpr: Jaxpr) -> Jaxpr:
+        """See `Rewriter.program`."""
+        self.counts.append(0)
+        try:
+            found = super().program(jaxpr)
+        finally:
+            self.counts.pop()
+        return found if self.counts else self.watched(found)
+
+    def passed(self, jaxpr: Jaxpr, chosen: Sequence[Match]) -> Jaxpr:
+        """See `Rewriter.passed`."""
+        if len(self.counts) == 1:
+            jaxpr = self.watched(jaxpr)
+        self.counts[-1] += 1
+        return super().passed(jaxpr, chosen)
+
+    def watched(self, jaxpr: Jaxpr) -> Jaxpr:
+        """What `watch` makes of a program that has changed."""
+        new = self.steps[self.seen :]
+        self.seen = len(self.steps)
+        return self.watch(jaxpr, new) if new else jaxpr
+
+    def inside(self, eqn: Eqn) -> Eqn:
+        """See `Rewriter.inside`."""
+        self.around.append(eqn)
+        try:
+            return super().inside(eqn)
+        finally:
+            self.around.pop()
+
+    def write(self, jaxpr: Jaxpr, chosen: Sequence[Match]) -> Jaxpr:
+        """See `Rewriter.write`."""
+        self.current = jaxpr
+        return super().write(jaxpr, chosen)
+
+    def replace(
+        self, builder: Builder, match: Match, eqn: Eqn, env: dict[int, Atom]
+    ) -> None:
+        """See `Rewriter.replace`."""
+        start = len(builder.eqns)
+        super().replace(builder, match, eqn, env)
+        self.steps.append(
+            Step(
+                match.rule.name,
+                self.counts[-1],
+                tuple(self.around),
+                matched(self.current, match),
+                tuple(builder.eqns[start:]),
+            )
+        )
+
+
+def matched(jaxpr: Jaxpr, match: Match) -> tuple[Eqn, ...]:
+    """The equations between the operands of a match and its results."""
+    operands = {a.index for a in match.operands if isinstance(a, Var)}
+    wanted = {v.index for v in match.results} - operands
+    found: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        if not wanted.isdisjoint([v.index for v in eqn.outvars]):
+            found.append(eqn)
+            reads = [a.index for a in eqn.invars if isinstance(a, Var)]
+            wanted.update([index for index in reads if index not in operands])
+    return tuple(found[::-1])

@@ -20,13 +20,12 @@ from attrs import field, frozen, has
 
 from verax.api.custom.snapshots import Snapshot
 from verax.ir.avals import ShapedArray
-from verax.ir.consts import used_consts
 from verax.ir.dtypes import NARROWED, is_complex, is_inexact, numpy_dtype, real_dtype
 from verax.ir.forms.parser import parse_jaxpr
 from verax.ir.jaxpr import Jaxpr, Params, Primitive, field_names
 from verax.ir.records import ReprMixin
 from verax.ir.text.printer import print_jaxpr
-from verax.ir.walk import walk
+from verax.ir.walk import used_consts, walk
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import NDArray, Row, RuleTable, Sample, names

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from attrs import evolve
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, finfo, iinfo
 from verax.ir.dtypes import (
     DType,
     bfloat16,
@@ -28,7 +28,6 @@ from verax.ir.dtypes import (
     is_inexact,
     is_integer,
 )
-from verax.ir.limits import finfo, iinfo
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Domain, NDArray, Row, Sample
 from verax.verify.cases.case import Case, double_precision, traced

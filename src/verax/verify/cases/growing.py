@@ -40,7 +40,7 @@ from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import REALS, Domain, Row, Sample
 from verax.rules.values.array import Array
 from verax.verify.cases.nested import DRAWS, Grown
-from verax.verify.cases.widen import widened
+from verax.verify.cases.tolerance import widened
 
 TRIES = 40
 """So many calls of a row are drawn in search of one that takes values at hand."""

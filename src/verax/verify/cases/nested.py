@@ -56,7 +56,7 @@ from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import REALS, Domain, MissingRule, Row, Sample
 from verax.rules.values.array import Array
 from verax.transforms.engine.engine import StandardEngine
-from verax.verify.cases.widen import wide_aval
+from verax.verify.cases.tolerance import wide_aval
 
 ENGINE = StandardEngine(standard, CORE)
 """Derives the rules of custom calls; the engine under test is another one."""

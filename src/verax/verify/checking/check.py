@@ -30,8 +30,14 @@ from verax.verify.checking.functions import (
     function_of,
     runner,
 )
-from verax.verify.checking.report import BROKEN, SILENT, Finding, Report
-from verax.verify.checking.search import at_edges, search
+from verax.verify.checking.report import (
+    BROKEN,
+    SILENT,
+    Finding,
+    Report,
+    at_edges,
+    search,
+)
 from verax.verify.laws import EVERY, LAWS, Law, compiled
 from verax.verify.laws.compose import LINKS, chain
 from verax.verify.strategies import cases as cases_of

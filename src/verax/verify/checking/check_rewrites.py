@@ -16,7 +16,6 @@ from attrs import frozen
 from hypothesis import strategies as st
 
 from verax.ir.avals import ShapedArray
-from verax.ir.consts import close
 from verax.ir.dtypes import (
     bfloat16,
     complex64,
@@ -30,6 +29,7 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr, Primitive
 from verax.ir.records import ReprMixin
 from verax.ir.text.printer import print_jaxpr
+from verax.ir.walk import close
 from verax.ops.table import ROWS
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
@@ -37,14 +37,12 @@ from verax.rules.rows.row import Domain, NDArray, Row, RuleTable
 from verax.rules.values.conversions import shown
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.engine import StandardEngine
+from verax.transforms.patterns.matching import rewritten
 from verax.transforms.patterns.rewrite_rules import Rewrite, RewriteError
-from verax.transforms.patterns.rewriting import rewritten
 from verax.verify.cases.case import Case, Skipped, broken, double_precision
-from verax.verify.cases.tolerance import ULPS
-from verax.verify.cases.widen import wide_aval
+from verax.verify.cases.tolerance import ULPS, wide_aval
 from verax.verify.checking.check import CASES, Rules, check_primitive, engine_of
-from verax.verify.checking.report import Finding, Report
-from verax.verify.checking.search import search
+from verax.verify.checking.report import Finding, Report, search
 from verax.verify.laws import Law
 from verax.verify.laws.agreement import Run, agree, has_types, well_formed
 from verax.verify.random_programs import composable, programs

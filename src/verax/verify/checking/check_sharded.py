@@ -17,12 +17,11 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.api.autodiff.jvp_vjp import vjp
-from verax.api.jit.decorator import jit
+from verax.api.jit import jit
 from verax.api.parallel.device_put import device_put
 from verax.api.parallel.shard_map import shard_map
 from verax.api.sharding_args import place_entries
-from verax.api.tracing.apply import as_typed_array
-from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.tracing.wrapping import as_typed_array, describe_arguments, function_name
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import NamedSharding
@@ -44,8 +43,7 @@ from verax.verify.checking.functions import (
     function_cases,
     function_of,
 )
-from verax.verify.checking.report import Finding, Report
-from verax.verify.checking.search import search
+from verax.verify.checking.report import Finding, Report, search
 from verax.verify.laws import Law
 from verax.verify.laws.agreement import SLACK, Run, measured
 from verax.verify.laws.derivatives import directions, filled, tangent_types

@@ -17,11 +17,10 @@ from attrs import evolve, frozen
 from hypothesis import strategies as st
 
 from verax.api.autodiff.jvp_vjp import vjp
-from verax.api.jit.decorator import jit
-from verax.api.tracing.apply import as_typed_array
-from verax.api.tracing.argument_names import describe_arguments, function_name
+from verax.api.jit import jit
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing.trace import trace
+from verax.api.tracing.wrapping import as_typed_array, describe_arguments, function_name
 from verax.api.trees.pytrees import broadcast_prefix
 from verax.api.vmap import vmap
 from verax.backend import pytrees
@@ -30,19 +29,19 @@ from verax.backend.eager.interpreter import as_array
 from verax.backend.programs.program import Program
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.consts import used_consts
 from verax.ir.dtypes import (
+    ExtendedDType,
     is_complex,
     is_inexact,
     numpy_dtype,
     real_dtype,
     stored_dtype,
 )
-from verax.ir.extended import ExtendedDType
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.memos.memo import Recent
+from verax.ir.memos import Recent
 from verax.ir.records import ReprMixin
 from verax.ir.text.printer import print_jaxpr
+from verax.ir.walk import used_consts
 from verax.ops.core import CORE
 from verax.rules.programs.derived import standard
 from verax.rules.rows.leaks import leaked
@@ -61,8 +60,8 @@ from verax.verify.cases.case import (
     holds_functions,
     import_lines,
 )
-from verax.verify.cases.widen import wide_aval
-from verax.verify.checking.compile_bounds import held
+from verax.verify.cases.tolerance import wide_aval
+from verax.verify.checking.report import held
 from verax.verify.laws import Law, compiled
 from verax.verify.laws.agreement import Run, agree, has_types
 from verax.verify.laws.derivatives import directions, filled, tangent_types

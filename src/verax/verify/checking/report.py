@@ -8,16 +8,33 @@ raises only when it is asked to::
     report.raise_if_broken()
 """
 
+import re
 import sys
+import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from threading import Thread
 from types import MappingProxyType
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from attrs import evolve, field, frozen
+from hypothesis import HealthCheck, Phase, given, seed as seeded, settings
+from hypothesis.errors import Flaky
 
+from verax.backend.lowering.lower import lower
+from verax.backend.lowering.mlir_text import OPERATION
+from verax.backend.programs.program import Program, compiled, platform_of
+from verax.backend.xla.executable import CompileOptions
+from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.verify.cases.case import Case, Evidence
+from verax.rules.values.state import STATE, changing, refresh_own
+from verax.transforms.engine.engine import StandardEngine
+from verax.verify.cases.case import Case, Evidence, LawBroken, Skipped
+from verax.verify.cases.edges import element_of, without_element
+from verax.verify.laws import Law
+from verax.verify.laws.compose import transformed
+from verax.verify.strategies import Strategy
 
 try:
     import rich
@@ -196,3 +213,251 @@ class Report:
         rich.print(self, file=out)
         for finding in self.broken[:SHOWN]:
             print(f"\n{finding.evidence}", file=out)
+
+
+# -----------------------------------------------------------------------------
+# The search for a case that breaks a law.
+#
+# Hypothesis draws and shrinks; what comes back is a finding, which keeps what
+# was found, how many cases were tried, and why others said nothing::
+#
+#     search(LAWS["jvp"], "sin", engine, cases(sin_p, wide=True), 30)
+
+
+# Hypothesis would also say which parts of its own choices matter: the case itself does.
+PHASES = (Phase.generate, Phase.shrink)
+OPEN = 64
+"""So many elements of a case may be such that a law leaves their value open."""
+LEAST = 3
+"""Expensive laws are tried on a few cases at least."""
+
+
+def at_edges(
+    law: Law, subject: str, engine: StandardEngine, cases: Iterable[Case]
+) -> Finding:
+    """The finding of `law` on cases that are listed, not drawn.
+
+    An element that breaks it alone is shown alone.
+    """
+    skips: Counter[str] = Counter()
+    tried = 0
+    for case in cases:
+        tried += 1
+        try:
+            held_by_elements(law, engine, case)
+        except Skipped as skipped:
+            skips[str(skipped)] += 1
+        except LawBroken as error:
+            found = error.evidence
+            counts = tuple(skips.items())
+            return Finding(subject, law.name, BROKEN, tried, counts, str(found), found)
+    verdict = VACUOUS if tried == sum(skips.values()) else HOLDS
+    return Finding(subject, law.name, verdict, tried, tuple(skips.items()))
+
+
+def held_by_elements(law: Law, engine: StandardEngine, case: Case) -> None:
+    """Try a law on a case, or else on each element that breaks it.
+
+    A law that leaves something open, as compilers do with subnormals, leaves it open
+    for each element.
+
+    Raises:
+        LawBroken: it does not hold, by one element if that shows it.
+        Skipped: the case says nothing about the law.
+    """
+    for _ in range(OPEN):
+        try:
+            return law(engine, case)
+        except LawBroken as error:
+            first = error.evidence.first
+            one = None if first is None else element_of(case, first.index)
+            if first is None or one is None:
+                raise
+            law(engine, one)
+            case = without_element(case, first.index)
+    return law(engine, case)
+
+
+def search(
+    law: Law,
+    subject: str,
+    engine: StandardEngine,
+    source: Strategy[Case],
+    cases: int,
+    *,
+    after: Sequence[str] = (),
+    seed: int | None = None,
+) -> Finding:
+    """The finding of `law` on the cases that `source` draws.
+
+    `after` names transformations (see `compose.LINKS`) that come before the law, in
+    order. With a `seed`, the same cases are drawn each time.
+    """
+    skips: Counter[str] = Counter()
+    tried = 0
+
+    @settings(
+        max_examples=max(LEAST, cases // law.cost),
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=PHASES,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(source)
+    def attempt(case: Case) -> None:
+        nonlocal tried
+        tried += 1
+        try:
+            law(engine, transformed(engine, case, after) if after else case)
+        except Skipped as skipped:
+            skips[str(skipped)] += 1
+
+    run = attempt if seed is None else seeded(seed)(attempt)
+    name = " of ".join([law.name, *reversed(after)])
+    try:
+        # Hypothesis tells failures apart, and shrinks each, by where they were raised.
+        with changing({"traceback_filtering": "off"}):
+            run()
+    except LawBroken as error:
+        found = error.evidence
+        return Finding(
+            subject, name, BROKEN, tried, tuple(skips.items()), str(found), found
+        )
+    except Flaky as error:
+        text = (
+            f"{name}: the same case gives a different verdict when tried again\n{error}"
+        )
+        return Finding(subject, name, BROKEN, tried, tuple(skips.items()), text)
+    except Exception:  # the subject's own code: its draw, its type rule
+        text = f"{name}: no case could be drawn for {subject}\n{traceback.format_exc()}"
+        return Finding(subject, name, BROKEN, tried, tuple(skips.items()), text)
+    verdict = VACUOUS if tried == sum(skips.values()) else HOLDS
+    return Finding(subject, name, verdict, tried, tuple(skips.items()))
+
+
+# -----------------------------------------------------------------------------
+# Compiling ends, and its result is not much larger than the program.
+#
+# LLVM takes a time exponential in the rotations of words (`x << r | x >> 32-r`)
+# that XLA fuses into one loop, so they are counted, as are the instructions; only what
+# nobody thought of is left to the clock::
+#
+#     program = held(engine, jaxpr)     # raises CompiledTooLarge or CompilesTooLong
+
+
+ROTATIONS: Final = 36
+"""In one loop: a hash has 20, and the equations of a small program a few."""
+GROWTH: Final = 48
+"""Instructions for each operation lowered, as XLA writes some functions out."""
+ALWAYS: Final = 1000
+"""Instructions that a program may have beside those."""
+SECONDS: Final = 300.0
+"""How long one program of the kit may take to compile, on a busy machine too."""
+
+FUNCTION: Final = re.compile(r"^  func\.func \w+ @([\w.]+)", re.MULTILINE)
+CALL: Final = re.compile(r"callee = @([\w.]+)")
+INSTRUCTION: Final = re.compile(r"^  (?:ROOT )?%?[\w.\-]+ = ", re.MULTILINE)
+SHIFTS: Final = re.compile(r"stablehlo\.shift_left")
+SHIFTED: Final = re.compile(r" shift-left\(")
+
+
+class CompiledTooLarge(AssertionError):
+    """XLA made a program much larger than it was."""
+
+
+class CompilesTooLong(AssertionError):
+    """A compilation did not finish."""
+
+
+def held(engine: StandardEngine, jaxpr: Jaxpr, name: str = "law") -> Program:
+    """The compiled program, held to its size and to the clock.
+
+    Raises:
+        CompiledTooLarge: it is many times as large as what was lowered, or more than
+            one hash of random bits is in one loop.
+        CompilesTooLong: it takes longer than `SECONDS`.
+    """
+    module = lower(engine, jaxpr, name, platforms=(platform_of(None),)).text
+    if count(module, SHIFTS) > ROTATIONS:
+        # Without LLVM's optimisations, which may not end.
+        quick = compiled(engine, jaxpr, name, CompileOptions(effort="fast"))
+        check_rotations(quick.executable.hlo_text())
+    program = in_time(lambda: compiled(engine, jaxpr, name, CompileOptions()))
+    check_size(count(module, OPERATION), program.executable.hlo_text())
+    return program
+
+
+def count(module: str, pattern: re.Pattern[str]) -> int:
+    """How often a pattern occurs in a module where every call is written out."""
+    starts = [match.start() for match in FUNCTION.finditer(module)]
+    bodies = [
+        module[i:j] for i, j in zip(starts, [*starts[1:], len(module)], strict=True)
+    ]
+    texts = dict(zip(FUNCTION.findall(module), bodies, strict=True))
+    known: dict[str, int] = {}
+
+    def full(name: str) -> int:
+        if name not in known:
+            inside = sum(map(full, CALL.findall(texts[name])))
+            known[name] = len(pattern.findall(texts[name])) + inside
+        return known[name]
+
+    return full("main")
+
+
+def check_rotations(hlo: str) -> None:
+    """Raise if a computation of an optimised program shifts words too often.
+
+    Raises:
+        CompiledTooLarge: it does.
+    """
+    most = max(len(SHIFTED.findall(part)) for part in hlo.split("\n\n"))
+    if most > ROTATIONS:
+        raise CompiledTooLarge(
+            f"{most} shifts in one loop, which LLVM may never finish optimising: keep "
+            "each hash apart from what uses it"
+        )
+
+
+def check_size(asked: int, hlo: str) -> None:
+    """Hold the size of an optimised program to the operations that it was made from.
+
+    Raises:
+        CompiledTooLarge: it is many times as large.
+    """
+    found = len(INSTRUCTION.findall(hlo))
+    if found > ALWAYS + GROWTH * asked:
+        raise CompiledTooLarge(
+            f"{asked} operations became {found} instructions: fusions repeat them"
+        )
+
+
+def in_time[T](compile: Callable[[], T], seconds: float = SECONDS) -> T:
+    """Returns what `compile` gives, under the configuration of this thread.
+
+    Raises:
+        CompilesTooLong: it takes longer than `seconds`. It goes on beside, as XLA
+            cannot be stopped, until the process ends.
+    """
+    future: Future[T] = Future()
+    configuration = dict(vars(STATE))
+
+    def run() -> None:
+        vars(STATE).update(configuration)
+        refresh_own()
+        try:
+            future.set_result(compile())
+        except BaseException as error:  # it is raised where the result is asked for
+            future.set_exception(error)
+        finally:
+            vars(STATE).clear()
+            refresh_own()
+
+    Thread(target=run, daemon=True, name="compiling").start()
+    try:
+        return future.result(seconds)
+    except TimeoutError:
+        if future.done():
+            raise
+        raise CompilesTooLong(f"not compiled within {seconds:g} s") from None

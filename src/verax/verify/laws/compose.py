@@ -33,7 +33,7 @@ from verax.verify.cases.case import (
     traced,
 )
 from verax.verify.laws import LAWS
-from verax.verify.laws.batching import gathered, random_axes
+from verax.verify.laws.agreement import gathered, random_axes
 from verax.verify.laws.derivatives import (
     directions,
     need_forward,

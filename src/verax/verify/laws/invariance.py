@@ -16,7 +16,6 @@ import numpy as np
 from attrs import evolve
 
 from verax.ir.avals import ShapedArray
-from verax.ir.consts import used_consts
 from verax.ir.dtypes import (
     float0,
     is_bool,
@@ -28,7 +27,7 @@ from verax.ir.dtypes import (
 from verax.ir.forms.parser import parse_jaxpr
 from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.text.printer import print_jaxpr
-from verax.ir.walk import interpret, walk
+from verax.ir.walk import interpret, used_consts, walk
 from verax.ops.calls.call import CallParams, inline, jit_p
 from verax.ops.elementwise.arith import div_p, rem_p
 from verax.rules.rows.builder import program, write_here
@@ -52,8 +51,7 @@ from verax.verify.cases.case import (
     types_text,
 )
 from verax.verify.cases.tolerance import ULPS, difference, flushed, subnormals
-from verax.verify.laws.agreement import Run, agree, well_formed
-from verax.verify.laws.batching import random_axes
+from verax.verify.laws.agreement import Run, agree, random_axes, well_formed
 
 type Runner = Callable[[Jaxpr, Sequence[NDArray]], Sequence[NDArray]]
 """Runs a program in another way than the interpreter, such as compiled."""

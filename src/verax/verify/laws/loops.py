@@ -16,7 +16,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float32, int32
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr
 from verax.ir.walk import interpret, itself, walk
-from verax.ops.calls.subjaxprs import inlined
+from verax.ops.calls.call import inlined
 from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import ScanParams
 from verax.ops.control.while_ import while_p

@@ -20,12 +20,10 @@ from verax.ir.walk import read_as
 from verax.ops.calls.call import inline
 from verax.ops.indexing.gather_impl import CLIP, FILL, GatherParams, evaluate_gather
 from verax.ops.indexing.scatter_impl import ScatterParams, reading
-from verax.rules.rows.row import NDArray
-from verax.rules.rows.traits import NO_TRAITS, Traits, traits_of
+from verax.rules.rows.row import NO_TRAITS, NDArray, Traits, traits_of
 from verax.transforms.engine.engine import StandardEngine, evaluate_eqn, literal_value
 from verax.verify.cases.case import Case, Skipped, broken, reverse_only
-from verax.verify.laws.agreement import Run, agree
-from verax.verify.laws.batching import gathered, random_axes
+from verax.verify.laws.agreement import Run, agree, gathered, random_axes
 from verax.verify.laws.derivatives import directions, need_transpose, tangent_types
 from verax.verify.laws.invariance import batchable, differentiable
 

@@ -1,0 +1,616 @@
+"""Floor 5: `jit`: the decorator, the function that it makes, and its lock.
+
+One idea: what such a function was made from is copied, its caches are not; one that a
+module holds under its own name is pickled as that name, as Python's functions are::
+
+    class PjitFunction(Copyable): ...
+    copy.deepcopy(model)                  # whose method is behind jit
+"""
+
+import copy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from types import MethodType
+from typing import Any, Literal, Self, SupportsIndex, overload
+
+from attrs import frozen
+
+from verax.api.arguments.call_keys import (
+    Hashes,
+    Key,
+    Names,
+    Numbers,
+    Signature,
+    leaf_kinds,
+    resolve_statics,
+    signature,
+    warn_changed,
+    watch,
+)
+from verax.api.arguments.direct_calls import (
+    CACHE_SIZE,
+    DirectCalls,
+    Entry,
+    Maker,
+    Settings,
+    TreeCalls,
+    debugged,
+    watching,
+)
+from verax.api.arguments.jit_options import (
+    Inline,
+    as_inline,
+    check_flags,
+    check_function,
+    checked_options,
+    usable,
+    warn_unusable,
+)
+from verax.api.explain.report import Explanation, Logged, log_failure, uses_of
+from verax.api.sharding_args import Shardings, constrained, resolve_shardings
+from verax.api.stages.compilation import Compilation, start_compiling
+from verax.api.stages.interfaces import Interface
+from verax.api.stages.stages import Lowered, Traced
+from verax.api.tracing.structs import (
+    ShapeDtypeStruct,
+    out_info,
+    struct_avals,
+    typed_arguments,
+)
+from verax.api.tracing.trace import (
+    TRACES,
+    leaf_avals,
+    shared_trace,
+    trace,
+)
+from verax.api.tracing.wrapping import (
+    ENGINE,
+    WrappedSignature,
+    apply,
+    callee_of,
+    function_name,
+    is_tracing,
+    look_like,
+    name_and_line,
+    trace_around,
+)
+from verax.backend.calls import Call, caller
+from verax.backend.programs.placement import Placement, placement_of
+from verax.backend.programs.program import Program, Recipe, compiled, made_of, recipe_of
+from verax.backend.results import result_tree
+from verax.backend.runtime.client import Device, check_not_forked
+from verax.backend.runtime.locks import TRACING, Locks
+from verax.backend.runtime.log import log_stage
+from verax.backend.runtime.metrics import RECORDER, stage
+from verax.backend.xla.executable import CompileOptions
+from verax.ir.records import ReprMixin
+from verax.ops.calls.call import call
+from verax.rules.values.lazy import LazyModule
+from verax.rules.values.state import STATE, UNKEPT, current_context, interpreting
+
+
+class Copyable:
+    """Base of such functions; `begin` makes what a new one starts with."""
+
+    def begin(self) -> None:
+        """Set the attributes that are not copied to what a new one has."""
+        raise NotImplementedError
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        fresh = object.__new__(type(self))
+        fresh.begin()
+        return {name: x for name, x in vars(self).items() if name not in vars(fresh)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self.begin()
+
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        made.__setstate__(self.__getstate__())
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = object.__new__(type(self))
+        memo[id(self)] = made  # the function may be a method of what holds this
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return made
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return found_as(self) or super().__reduce_ex__(protocol)
+
+
+def found_as(x: object) -> str | None:
+    """The name under which the module of a function holds `x` itself, if it does."""
+    module = sys.modules.get(getattr(x, "__module__", ""))
+    name = getattr(x, "__qualname__", "")
+    try:
+        return name if attrgetter(name)(module) is x else None
+    except AttributeError:
+        return None
+
+
+# -----------------------------------------------------------------------------
+# Jitted functions: traced once per signature, compiled once per program.
+#
+# A call is a flatten, one dictionary lookup by the types of the leaves, and a
+# run; everything else happens on a miss, and is a value that can be looked at::
+#
+#     f = jit(lambda x: x * 2)
+#     f(1.0); f.lower(1.0).as_text()
+
+
+# Few calls are explained, and few misses logged.
+BUILD = LazyModule("verax.api.explain.build")
+MISS_LOG = LazyModule("verax.api.explain.build")
+# Few functions take references.
+REFERENCES = LazyModule("verax.api.tracing.reference_checks")
+ON_REFERENCES = LazyModule("verax.api.stages.on_references")
+
+
+class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
+    """A function behind jit; call it as the function itself.
+
+    The name is that of JAX's class, by which libraries recognise such functions.
+    """
+
+    __signature__ = WrappedSignature()
+
+    def __init__(self, fun: Callable[P, R], settings: Settings) -> None:
+        look_like(self, fun)
+        self.fun = fun
+        self.settings = settings
+        self.statics = settings.statics if settings.statics.any else None
+        self.begin()
+
+    def begin(self) -> None:
+        """Start without traces and programs; see `Copyable`."""
+        self.locks = Locks(TRACING)
+        self.traces: dict[Key, Entry] = {}
+        self.programs: dict[Key, tuple[Program, Entry]] = {}
+        self.direct: dict[object, Call | TreeCalls] = {}
+        self.hashes = Hashes()
+        self.counted = False
+
+    def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call, whatever the arguments and the interpreter are."""
+        if STATE.disable_jit:
+            return self.fun(*args, **kwargs)
+        sig = signature(self.fun, self.settings.statics, args, kwargs, leaf_avals)
+        if not is_tracing():
+            around = trace_around(
+                sig.leaves, lambda: self.trace_within(sig).traced.captured
+            )
+            if around is not None:
+                with interpreting(around):
+                    return self.slow_call(args, kwargs)
+            program, entry = self.program(sig)
+            if program is None:
+                return staged(entry, sig, self.settings)
+            kinds = leaf_kinds(sig.leaves)
+            made: Maker = partial(caller, program, entry.traced.out_tree, kinds)
+            make = debugged(entry, sig.describe, made)
+            if None not in kinds and STATE.own is not UNKEPT:
+                self.remember(args, kwargs, lambda at: watching(entry, make(at)))
+            return watching(entry, make())(sig.leaves)
+        known = self.traces.get(sig.key)
+        if known is None:
+            entry = self.trace_within(sig)
+        else:
+            entry = known
+            RECORDER.record("trace_hits")
+        warn_changed(entry.name, entry.watched)
+        return staged(entry, sig, self.settings)
+
+    def program(self, sig: Signature) -> tuple[Program | None, Entry]:
+        """The compiled program for a signature, made on the first call.
+
+        None for a function that takes references or closes over some.
+        """
+        key = sig.program_key
+        found = self.programs.get(key)
+        RECORDER.record("program_misses" if found is None else "program_hits")
+        if found is not None:
+            return found
+        check_not_forked()
+        with self.locks.turn(sig.key):
+            miss = self.miss(sig, key)
+            with log_failure(miss):
+                entry = self.trace_once(sig)
+        if entry.traced.refs:
+            return None, entry
+        with self.locks.turn(key), log_failure(miss):
+            found = self.programs.get(key)
+            if found is not None:  # made by another thread meanwhile
+                return found
+            warn_unusable(sig.call_args.donated(sig.tree), entry.donated, sig.avals)
+            recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
+            made = made_of(recipe)
+            RECORDER.record("executable_misses" if made is None else "executable_hits")
+            program = compiled(
+                ENGINE,
+                entry.traced.jaxpr,
+                entry.name,
+                recipe.options,
+                recipe.keep_unused,
+                recipe.donated,
+                recipe.placement,
+            )
+            found = (program, entry)
+            if len(self.programs) >= CACHE_SIZE:
+                self.programs.clear()
+                self.direct.clear()
+            self.programs[key] = found
+            if miss is not None:
+                miss.log(entry, made, program)
+        return found
+
+    def placement(self, entry: Entry, sig: Signature) -> Placement | None:
+        """Where the program runs; None if on the first device, as usual."""
+        shardings, leaves = self.settings.shardings, sig.leaves
+        return placement_of(
+            entry.traced.jaxpr,
+            REFERENCES.held(leaves) if entry.traced.refs else leaves,
+            sig.describe,
+            shardings.of_inputs(*sig.call_args.dynamic),
+            shardings.of_outputs(entry.traced.out_tree),
+            shardings.device,
+        )
+
+    def trace_within(self, sig: Signature) -> Entry:
+        """The trace for a call within another trace, which may be logged."""
+        miss = self.miss(sig, sig.key)
+        with log_failure(miss):
+            entry = self.trace_once(sig)
+        if miss is not None:
+            miss.log(entry, None, None)
+        return entry
+
+    def trace_once(self, sig: Signature) -> Entry:
+        """The trace for a signature; one that captures outer tracers is not kept."""
+        found = self.traces.get(sig.key)
+        RECORDER.record("trace_misses" if found is None else "trace_hits")
+        if found is not None:
+            return found
+        if not self.counted:
+            self.counted = True
+            uses_of(self.fun).count += 1
+        entry = self.trace_now(sig)
+        self.hashes.check(entry.name, sig.call_args.labelled())
+        if not entry.traced.captured:
+            if len(self.traces) >= CACHE_SIZE:
+                self.traces.clear()
+            self.traces[sig.key] = entry
+        return entry
+
+    def trace_now(self, sig: Signature) -> Entry:
+        """The function, traced now."""
+        call_args = sig.call_args
+        fun = call_args.with_statics(self.fun)
+        take = shared_trace if fun is self.fun else trace
+        if STATE.no_tracing:
+            raise RuntimeError(
+                f"re-tracing function {name_and_line(self.fun)} for `jit`, but "
+                "'no_tracing' is set"
+            )
+        name = function_name(self.fun)
+        avals = self.settings.shardings.typed(*call_args.dynamic, sig.avals)
+        with stage(name, "trace"):
+            traced = take(fun, sig.tree, avals, "jit", describe=sig.describe)
+        log_stage("Finished tracing %s for jit in %.9f sec", name, traced.seconds)
+        donated = call_args.donated(sig.tree)
+        used = usable(donated, sig.avals, traced.jaxpr.out_avals)
+        watched = watch(call_args.labelled())
+        return Entry(traced, name, used, watched)
+
+    def miss(self, sig: Signature, key: Key) -> Logged | None:
+        """What a call found that is about to be traced; None unless that is logged."""
+        if not STATE.explain_cache_misses or current_context().fresh:
+            return None
+        seen = BUILD.seen_keys([*self.programs], [*self.traces])
+        traced = sig.key in self.traces
+        found: Logged = MISS_LOG.start_miss(self.fun, key, seen, traced, self.siblings)
+        return found
+
+    @property
+    def siblings(self) -> int:
+        """How many other jitted objects of the same code have been traced."""
+        return max(0, uses_of(self.fun).count - self.counted)
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Whether a call with these arguments would find its program; if not, why.
+
+        Arguments may be `ShapeDtypeStruct`s. Nothing is computed or compiled: what the
+        function does not know yet is traced, which runs its Python code on tracers, and
+        lowered, and all of that is thrown away, so that asking changes no answer. (What
+        it calls behind `jit` keeps its traces.) The report says how long each stage
+        takes, or took when the program was made, and what it needs.
+
+        >>> import verax
+        >>> double = verax.jit(lambda x: x * 2)
+        >>> double(1.0), double.explain(1.0).hit, double.explain(1).hit
+        (Array(2., dtype=float32, weak_type=True), True, False)
+        >>> print(*double.explain(1).differences)
+        x: dtype int32, previously float32
+        """
+        sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
+        full = sig.program_key
+        found: Explanation
+        if STATE.disable_jit:
+            found = BUILD.unjitted(self.fun, full)
+            return found
+        known = self.traces.get(sig.key)
+        entry = known or self.trace_now(sig)
+        recipe = program = None
+        if not is_tracing():
+            recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
+            program, _ = self.programs.get(full, (None, None))
+        given, named = typed_arguments(args, kwargs)
+        found = BUILD.explained(
+            BUILD.Asked(
+                self.fun,
+                full,
+                BUILD.seen_keys([*self.programs], [*self.traces]),
+                entry,
+                known is not None,
+                is_kept(self, args, kwargs, sig.leaves),
+                program,
+                recipe,
+                self.siblings,
+                partial(self.trace, *given, **named),
+            )
+        )
+        return found
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
+        sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
+        with self.locks.turn(sig.key):
+            entry = self.trace_once(sig)
+        traced, settings = entry.traced, self.settings
+        placement = None
+        if not traced.captured:
+            placement = self.placement(entry, sig)
+        interface = Interface(
+            callee_of(self.fun, len(args), sig.call_args.positions),
+            sig.tree,
+            tuple(sig.avals),
+            sig.call_args.donated(sig.tree) or (False,) * len(sig.avals),
+            traced.out_tree,
+            traced.jaxpr.out_avals,
+        )
+        stage = ON_REFERENCES.TracedOnReferences if traced.refs else Traced
+        found: Traced = stage(
+            interface,
+            traced,
+            settings.options,
+            settings.keep_unused,
+            entry.donated,
+            placement,
+        )
+        return found
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The lowered function, for arguments or for their `ShapeDtypeStruct`s."""
+        return self.trace(*args, **kwargs).lower()
+
+    def warm(self, *args: Any, **kwargs: Any) -> Compilation:
+        """Compile for such arguments beside other work, and return at once.
+
+        Arguments may be `ShapeDtypeStruct`s; no arrays are kept. The function is traced
+        and lowered now, with what is configured now, so its errors appear here; a
+        thread compiles the program, as many at a time as there are cores. A call that
+        needs the program, of this function or of another with an equal one, waits for
+        it. The `Compilation` that this returns can be asked or waited for. A process
+        that exits waits for what is being compiled, and drops what is not.
+
+        >>> import verax
+        >>> double = verax.jit(lambda x: x * 2)
+        >>> compilation = double.warm(1.0)
+        >>> float(double(1.0)), compilation.result()
+        (2.0, Compiled(<lambda>: ~f32[] -> ~f32[]))
+        """
+        stage = self.trace(*args, **kwargs)
+        start = ON_REFERENCES.start_on_values if stage.traced.refs else start_compiling
+        found: Compilation = start(stage)
+        return found
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The types of the outputs, without computing anything."""
+        return out_info(self.trace(*args, **kwargs).traced)
+
+    def clear_cache(self) -> None:
+        """Forget every trace and every program of this function."""
+        # Without the lock: a thread may be tracing, which is the user's code.
+        TRACES.drop(self.fun)
+        self.hashes.known.clear()
+        self.traces.clear()
+        self.programs.clear()
+        self.direct.clear()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        return MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<PjitFunction of {self.fun!r}>"
+
+
+def staged(entry: Entry, sig: Signature, settings: Settings) -> Any:
+    """The call as an equation: within a trace, or on references."""
+    if entry.traced.refs:
+        REFERENCES.check_closed_over(entry.traced.opened, sig.leaves, sig.describe)
+    shardings = settings.shardings
+    placed = constrained(sig.leaves, shardings.of_inputs(*sig.call_args.dynamic))
+    traced = entry.traced
+    if settings.inline:
+        outs = apply(traced.jaxpr, [*traced.captured, *placed])
+    else:
+        opened = traced.opened
+        outs = call(entry.name, opened.jaxpr, *opened.captured, *placed)
+    outs = constrained(outs, shardings.of_outputs(entry.traced.out_tree))
+    return result_tree(entry.traced.out_tree, outs)
+
+
+def is_kept(
+    function: PjitFunction[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    leaves: Sequence[Any],
+) -> bool | None:
+    """Whether such a call takes the short way; None of types without values."""
+    if any([isinstance(x, ShapeDtypeStruct) for x in leaves]):
+        return None
+    return function.is_remembered(args, kwargs)
+
+
+def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) -> Recipe:
+    """What decides about the program of a trace."""
+    recipe, _ = recipe_of(
+        ENGINE,
+        entry.traced.jaxpr,
+        settings.options,
+        settings.keep_unused,
+        entry.donated,
+        placement,
+    )
+    return recipe
+
+
+# -----------------------------------------------------------------------------
+# `jit` itself: its options, checked where they are passed.
+#
+# Options are checked once, where they are written, and become the settings of a
+# `PjitFunction`, which does all the rest::
+#
+#     jit(f, static_argnames="n"), jit(donate_argnums=0)(f)
+
+
+type Calls = Literal["auto", "inline", "keep"]
+
+
+@overload
+def jit[**P, R](
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+    donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool | Inline = False,
+    compiler_options: dict[str, str | bool | int | float] | None = None,
+    calls: Calls | None = None,
+) -> PjitFunction[P, R]: ...
+@overload
+def jit(
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+    donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool | Inline = False,
+    compiler_options: dict[str, str | bool | int | float] | None = None,
+    calls: Calls | None = None,
+) -> "JitDecorator": ...
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Numbers = None,
+    static_argnames: Names = None,
+    donate_argnums: Numbers = None,
+    donate_argnames: Names = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool | Inline = False,
+    compiler_options: dict[str, str | bool | int | float] | None = None,
+    calls: Calls | None = None,
+) -> Any:
+    """Compile a function, once for each signature of its arguments.
+
+    Arguments are arrays, scalars and pytrees of them. Python runs the function once per
+    structure, shapes and dtypes; later calls run the program, and do not wait for it.
+
+    Static arguments (by position or name) are values while tracing; they must be
+    hashable, and each new value or type compiles again. Donated arguments give their
+    memory to the outputs and must not be used again. `keep_unused` passes arguments
+    that the function ignores to the program; `inline`, a boolean or an `Inline`, writes
+    the function into an outer trace instead of a call. `compiler_options` are XLA's, by
+    name. `calls` says whether parts of the program that repeat are functions for XLA:
+    "auto" (where that pays), "keep" or "inline"; None is what the configuration says.
+
+    `in_shardings` and `out_shardings` say how arguments and results are placed:
+    shardings, or prefix trees of them for the tuple of arguments and for the result;
+    None leaves an argument as it is and a result to the compiler. With `device` or
+    `backend` all goes to one device. Otherwise computation follows data: where the
+    arguments are committed, or else on the default device.
+
+    Raises:
+        TypeError: an argument is neither an array nor static.
+        ValueError: a static argument is not hashable; arguments are committed to
+            different devices, or not as `in_shardings` says.
+
+    >>> import verax, verax.numpy as vnp
+    >>> double = verax.jit(lambda x: x * 2)
+    >>> double(vnp.arange(3)).tolist()
+    [0, 2, 4]
+    """
+    check_flags(keep_unused=keep_unused)
+    options = CompileOptions(overrides=checked_options(compiler_options), calls=calls)
+    shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
+    decorator = JitDecorator(
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        donate_argnames,
+        keep_unused,
+        as_inline(inline),
+        options,
+        shardings,
+    )
+    return decorator if fun is None else decorator(fun)
+
+
+@frozen(eq=False, repr=False)
+class JitDecorator(ReprMixin):
+    """`jit` with its options, waiting for the function."""
+
+    static_argnums: Numbers
+    static_argnames: Names
+    donate_argnums: Numbers
+    donate_argnames: Names
+    keep_unused: bool
+    inline: bool
+    options: CompileOptions
+    shardings: Shardings
+
+    def __call__[**P, R](self, fun: Callable[P, R]) -> PjitFunction[P, R]:
+        check_function(fun)
+        statics = resolve_statics(
+            fun,
+            self.static_argnums,
+            self.static_argnames,
+            self.donate_argnums,
+            self.donate_argnames,
+        )
+        settings = Settings(
+            statics, self.keep_unused, self.inline, self.options, self.shardings
+        )
+        return PjitFunction(fun, settings)
