@@ -142,8 +142,8 @@ def held(line: Pointwise, seed: int, dtype: Any, compiled: bool = True) -> None:
         runs = {"eager": leaves(line.ours(*xs))}
         if compiled and kind.itemsize > 2:
             runs["jit"] = leaves(verax.jit(line.ours)(*xs))
-    for way, found in runs.items():
-        for i, (got, want, allowed) in enumerate(zip(found, *due, strict=True)):
+    for way, actual in runs.items():
+        for i, (got, want, allowed) in enumerate(zip(actual, *due, strict=True)):
             text = f"{line.name} {way} {kind}, output {i}"
             assert got.dtype == kind, f"{text}: dtype {got.dtype}"
             wrong = apart(got.astype(np.float64), want, allowed, kind)
@@ -330,12 +330,15 @@ def compared(line: Whole, call: Call) -> None:
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         want = line.reference(*[widened(x) for x in call.args], **wide)
     try:
-        found = line.ours(*call.args, **call.kwargs)
+        actual = line.ours(*call.args, **call.kwargs)
     except Exception as error:
         raise AssertionError(f"{line.name}{call}: {error!r}") from error
     if line.take is not None:
-        found, want = line.take(tree_util.tree_map(np.asarray, found)), line.take(want)
-    ours, theirs = leaves(found), leaves(want)
+        actual, want = (
+            line.take(tree_util.tree_map(np.asarray, actual)),
+            line.take(want),
+        )
+    ours, theirs = leaves(actual), leaves(want)
     assert len(ours) == len(theirs), f"{line.name}{call}: {len(ours)} results"
     for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         text = f"{line.name}{call} output {i}"

@@ -176,8 +176,8 @@ def along(name: str, reference: Any, dtypes: Any = NUMBERS, **options: Any) -> W
 
     def cumulative(x: NDArray, axis: int, reverse: bool = False) -> NDArray:
         turned = np.flip(x, axis) if reverse else x
-        found: NDArray = reference(turned, axis)
-        return np.flip(found, axis) if reverse else found
+        actual: NDArray = reference(turned, axis)
+        return np.flip(actual, axis) if reverse else actual
 
     return whole(name, cumulative, calls, **options)
 
@@ -267,8 +267,8 @@ def powers(random: np.random.Generator) -> Iterator[Call]:
 
 
 def logsum(x: NDArray, axis: int) -> NDArray:
-    found: NDArray = np.logaddexp.accumulate(x, axis)
-    return found
+    actual: NDArray = np.logaddexp.accumulate(x, axis)
+    return actual
 
 
 SIGNED: Final = (*FLOATS, np.int8, np.int16, np.int32, np.complex64)
@@ -389,10 +389,10 @@ def padded(x: NDArray, value: Any, config: Any) -> NDArray:
         length = n + max(n - 1, 0) * inner
         place = np.arange(-low, length + high)
         inside = (place >= 0) & (place < length) & (place % (inner + 1) == 0)
-        found = np.take(x, np.where(inside, place // (inner + 1), 0), axis)
+        actual = np.take(x, np.where(inside, place // (inner + 1), 0), axis)
         shape = [1] * x.ndim
         shape[axis] = -1
-        x = np.where(inside.reshape(shape), found, np.asarray(value, x.dtype))
+        x = np.where(inside.reshape(shape), actual, np.asarray(value, x.dtype))
     return x
 
 
@@ -463,9 +463,9 @@ def cut(x: NDArray, start: Any, size: Any) -> NDArray:
 
 
 def updated(x: NDArray, update: NDArray, start: Any) -> NDArray:
-    found = x.copy()
-    found[clamped(start, update.shape, x.shape)] = update
-    return found
+    actual = x.copy()
+    actual[clamped(start, update.shape, x.shape)] = update
+    return actual
 
 
 STRUCTURE: Final = (

@@ -20,10 +20,10 @@ def single(values: Any) -> NDArray:
 
 
 def drawn(random: np.random.Generator, *shape: int, kind: Any = np.float32) -> NDArray:
-    found = random.normal(size=shape)
+    actual = random.normal(size=shape)
     if np.dtype(kind).kind == "c":
-        found = found + 1j * random.normal(size=shape)
-    return np.asarray(found).astype(kind)
+        actual = actual + 1j * random.normal(size=shape)
+    return np.asarray(actual).astype(kind)
 
 
 def square(random: np.random.Generator, *shape: int, kind: Any = np.float32) -> NDArray:
@@ -87,9 +87,9 @@ def constants(*args: Any, **options: Any) -> Calls:
     ]
 
 
-def up_to_phase(found: Any) -> Any:
+def up_to_phase(result: Any) -> Any:
     """Eigenvectors times what makes their largest element positive."""
-    w, v = found
+    w, v = result
     v = np.asarray(v)
     at = np.argmax(np.abs(v), axis=-2)[..., None, :]
     lead = np.take_along_axis(v, at, -2)
@@ -99,8 +99,8 @@ def up_to_phase(found: Any) -> Any:
 def product(*places: int) -> Callable[..., Any]:
     """What factors make together."""
 
-    def take(found: Any) -> Any:
-        return np.linalg.multi_dot([np.asarray(found[i]) for i in places])
+    def take(result: Any) -> Any:
+        return np.linalg.multi_dot([np.asarray(result[i]) for i in places])
 
     return take
 
@@ -141,7 +141,7 @@ def cho_solving(f: Any, s: Any) -> Callable[..., Any]:
 
 
 def triangle(lower: bool = False) -> Callable[..., Any]:
-    return lambda found: np.tril(found[0]) if lower else np.triu(found[0])
+    return lambda result: np.tril(result[0]) if lower else np.triu(result[0])
 
 
 def sylvester(random: np.random.Generator) -> Iterator[Call]:

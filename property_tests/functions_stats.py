@@ -69,7 +69,7 @@ def lines() -> Iterator[Pointwise]:
 def reference(name: str, function: str) -> Callable[..., Any]:
     """SciPy's function, but for those in C++ that end the process at an overflow."""
     theirs = getattr(scipy.stats, name)
-    found: Callable[..., Any] = getattr(theirs, function)
+    actual: Callable[..., Any] = getattr(theirs, function)
     if name in ("beta", "binom", "nbinom") and function in ("pdf", "pmf"):
         logarithm = getattr(theirs, f"log{function}")
         return lambda *xs: np.exp(logarithm(*xs))
@@ -79,7 +79,7 @@ def reference(name: str, function: str) -> Callable[..., Any]:
         return lambda *xs: np.where(
             value(*xs) > 0.5, np.log1p(-rest(*xs)), np.log(value(*xs))
         )
-    return found
+    return actual
 
 
 def line(
@@ -106,16 +106,16 @@ def line(
 
 def options(name: str, function: str, theirs: Callable[..., Any]) -> dict[str, Any]:
     """How far a function may be off, by what its formula does."""
-    found: dict[str, Any] = {"ulps": 16.0}
+    actual: dict[str, Any] = {"ulps": 16.0}
     if function in LOGARITHMS:
-        found["known"] = (Known(UNDERFLOW, lambda *xs: theirs(*xs) < -80),)
+        actual["known"] = (Known(UNDERFLOW, lambda *xs: theirs(*xs) < -80),)
     if function in DENSITIES:
-        found["scale"] = terms(name, function, theirs)
+        actual["scale"] = terms(name, function, theirs)
     if name == "truncnorm" and function in LOGARITHMS:
-        found["scale"] = lambda *xs: np.exp(-theirs(*xs))
+        actual["scale"] = lambda *xs: np.exp(-theirs(*xs))
     elif name == "truncnorm":
-        found["scale"] = lambda *xs: 1.0
-    return found
+        actual["scale"] = lambda *xs: 1.0
+    return actual
 
 
 def terms(name: str, function: str, theirs: Callable[..., Any]) -> Callable[..., Any]:

@@ -80,7 +80,7 @@ def kind_of(evidence: str) -> str:
 
 def search(seed: int, subjects: Sequence[str] = SUBJECTS) -> list[Failure]:
     """The failures of the program of a seed, made small."""
-    found = []
+    actual = []
     for subject in subjects:
         steps = seed_steps(STANDARD, seed, MOST)
         evidence = attempt(STANDARD, seed, subject, steps)
@@ -94,8 +94,8 @@ def search(seed: int, subjects: Sequence[str] = SUBJECTS) -> list[Failure]:
 
         steps = shrunk(steps, fails)
         text = attempt(STANDARD, seed, subject, steps) or evidence
-        found.append(Failure(seed, subject, tuple(steps), text))
-    return found
+        actual.append(Failure(seed, subject, tuple(steps), text))
+    return actual
 
 
 def searched(

@@ -41,8 +41,8 @@ class Call:
 
 def kind_of(dtype: Any) -> str:
     """b, i, u, f or c; the floats of ml_dtypes are floats."""
-    found = np.dtype(dtype)
-    return "f" if found == BFLOAT16 else found.kind
+    actual = np.dtype(dtype)
+    return "f" if actual == BFLOAT16 else actual.kind
 
 
 class Draw:
@@ -80,12 +80,12 @@ class Draw:
     def dtype(self, kinds: str = "biufc") -> Any:
         """A dtype of one of these kinds."""
         names = [np.dtype(x) for x in NARROW + (WIDE if self.wide else [])]
-        found = [x for x in (*names, BFLOAT16) if kind_of(x) in kinds]
-        return self.pick(*found)
+        actual = [x for x in (*names, BFLOAT16) if kind_of(x) in kinds]
+        return self.pick(*actual)
 
     def shape(self, low: int = 0, high: int = 3, empty: bool = True) -> tuple[int, ...]:
-        found = [s for s in SHAPES if low <= len(s) <= high and (empty or 0 not in s)]
-        return self.pick(*found)  # type: ignore[no-any-return]  # one of SHAPES
+        actual = [s for s in SHAPES if low <= len(s) <= high and (empty or 0 not in s)]
+        return self.pick(*actual)  # type: ignore[no-any-return]  # one of SHAPES
 
     def values(
         self,
@@ -104,13 +104,13 @@ class Draw:
             return self.random.integers(
                 int(np.ceil(least)), int(high) + 1, shape
             ).astype(dtype)
-        found: Any = self.eighths(shape, low, high)
+        actual: Any = self.eighths(shape, low, high)
         if kind == "c":
-            found = found + 1j * self.eighths(shape, low, high)
+            actual = actual + 1j * self.eighths(shape, low, high)
         elif special and self.random.integers(3) == 0:
             odd = np.array(SPECIAL)[self.random.integers(0, len(SPECIAL), shape)]
-            found = np.where(self.random.integers(0, 3, shape) == 0, odd, found)
-        return np.asarray(found).astype(dtype)
+            actual = np.where(self.random.integers(0, 3, shape) == 0, odd, actual)
+        return np.asarray(actual).astype(dtype)
 
     def eighths(self, shape: tuple[int, ...], low: float, high: float) -> Values:
         span = self.random.integers(int(np.ceil(low * 8)), int(high * 8) + 1, shape)
@@ -142,7 +142,7 @@ class Draw:
         Their dtypes are often equal.
         """
         shape, dtype = self.shape(), self.dtype(kinds)
-        found: list[Any] = [self.values(shape, dtype, **options)]
+        actual: list[Any] = [self.values(shape, dtype, **options)]
         for _ in range(count - 1):
             other = dtype if self.flag() else self.dtype(kinds)
             part = self.pick(shape, shape, shape[1:], ())
@@ -150,9 +150,9 @@ class Draw:
             x: Any = self.values(part, other, **options)
             if not part and self.flag():
                 x = x.astype(float).item() if other == BFLOAT16 else x.item()
-            found.append(x)
-        self.random.shuffle(found)
-        return found
+            actual.append(x)
+        self.random.shuffle(actual)
+        return actual
 
     def mask(self, shape: Sequence[int]) -> Values:
         """Booleans that broadcast to `shape`."""

@@ -43,7 +43,7 @@ class Subject:
     reference: Callable[..., Any] | None = None
     why: str = ""
     differs: Callable[[Call], str] = field(default=lambda call: "")
-    seen: Callable[[Call, Any], Any] = field(default=lambda call, found: found)
+    seen: Callable[[Call, Any], Any] = field(default=lambda call, result: result)
     narrow: bool = False
     lenient: str = ""
     kinds: str = ""
@@ -95,11 +95,11 @@ def numbered(x: Any) -> Any:
     return widened(x)
 
 
-def halved(found: Any) -> bool:
+def halved(result: Any) -> bool:
     """Whether a result has half precision, as floats of booleans have in NumPy."""
-    if isinstance(found, list):
-        return any(map(halved, found))
-    return getattr(found, "dtype", None) == np.float16
+    if isinstance(result, list):
+        return any(map(halved, result))
+    return getattr(result, "dtype", None) == np.float16
 
 
 def wide_dtype(dtype: Any) -> Any:
@@ -167,15 +167,15 @@ def traced(function: Callable[..., Any], call: Call) -> Any:
     try:
         with interpreting(builder), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = function(*mapped(fill, args), **mapped(fill, kwargs))
+            actual = function(*mapped(fill, args), **mapped(fill, kwargs))
     except (AbstractValueError, NonConcreteBooleanIndexError):
         return None
     outs: list[Any] = []
-    mapped(lambda x: outs.append(x) if isinstance(x, verax.Array) else None, found)
+    mapped(lambda x: outs.append(x) if isinstance(x, verax.Array) else None, actual)
     jaxpr, captured = builder.finish(outs)
     assert not captured
     values = iter(ENGINE.evaluate(jaxpr, [np.asarray(x) for x in arrays]))
-    return mapped(lambda x: next(values) if isinstance(x, verax.Array) else x, found)
+    return mapped(lambda x: next(values) if isinstance(x, verax.Array) else x, actual)
 
 
 # ------------------------------------------------------------------------ the law
@@ -190,36 +190,36 @@ def holds(subject: Subject, seed: int) -> None:
     call = subject.draw(draw)
     # Not `is_x64`, so that the reference is made outside of it.
     with verax.enable_x64(draw.wide):
-        found = called(subject.of(verax.numpy), call, as_array)
+        actual = called(subject.of(verax.numpy), call, as_array)
     if subject.differs(call):
         return
     function = subject.reference or subject.of(np)
-    wanted = called(function, call, exact if subject.narrow else widened)
-    if not subject.narrow and halved(wanted):
-        wanted = called(function, call, numbered)
+    expected = called(function, call, exact if subject.narrow else widened)
+    if not subject.narrow and halved(expected):
+        expected = called(function, call, numbered)
     text = f"{subject.name} of {call.args} {call.kwargs} (seed {seed}, x64 {draw.wide})"
-    if isinstance(wanted, Raised):
-        refused = isinstance(found, Raised) or bool(subject.lenient)
-        assert refused, f"{text}: NumPy raises {wanted}, verax gives {found}"
+    if isinstance(expected, Raised):
+        refused = isinstance(actual, Raised) or bool(subject.lenient)
+        assert refused, f"{text}: NumPy raises {expected}, verax gives {actual}"
         return
-    if isinstance(found, Raised) and "Python int " in str(found):
+    if isinstance(actual, Raised) and "Python int " in str(actual):
         # docs/differences.md: one that does not fit the arrays beside it is an error.
         return
-    assert not isinstance(found, Raised), f"{text}: {found}, NumPy gives {wanted}"
-    check(text, subject, subject.seen(call, found), subject.seen(call, wanted))
+    assert not isinstance(actual, Raised), f"{text}: {actual}, NumPy gives {expected}"
+    check(text, subject, subject.seen(call, actual), subject.seen(call, expected))
     if seed % 4 == 0:
         with verax.enable_x64(draw.wide):
             program = traced(subject.of(verax.numpy), call)
         if program is not None:
             again = subject.seen(call, concrete(program))
-            check(f"traced {text}", subject, again, subject.seen(call, wanted))
+            check(f"traced {text}", subject, again, subject.seen(call, expected))
     asked = call["dtype"]
-    if subject.asked and asked is not None and isinstance(found, np.ndarray):
-        assert found.dtype == asked, f"{text}: the dtype is {found.dtype}"
+    if subject.asked and asked is not None and isinstance(actual, np.ndarray):
+        assert actual.dtype == asked, f"{text}: the dtype is {actual.dtype}"
     elif asked is None and subject.typed and (own := dtype_of(call)):
         narrow = called(function, call, exact)
         if subject.reference is None and not isinstance(narrow, Raised):
-            check_types(text, own, found, narrow, draw.wide)
+            check_types(text, own, actual, narrow, draw.wide)
 
 
 def dtype_of(call: Call) -> Any:
@@ -227,48 +227,48 @@ def dtype_of(call: Call) -> Any:
 
     It is that of floats where there is no array, but a shape or a number.
     """
-    found = set()
+    actual = set()
     mapped(
-        lambda x: found.add(x.dtype) if isinstance(x, np.ndarray) else None,
+        lambda x: actual.add(x.dtype) if isinstance(x, np.ndarray) else None,
         (*call.args, call.kwargs),
     )
-    if not found:
+    if not actual:
         return np.dtype(np.float64)
-    return found.pop() if len(found) == 1 and BFLOAT16 not in found else None
+    return actual.pop() if len(actual) == 1 and BFLOAT16 not in actual else None
 
 
-def check_types(text: str, own: Any, found: Any, wanted: Any, wide: bool) -> None:
+def check_types(text: str, own: Any, result: Any, expected: Any, wide: bool) -> None:
     """Raise unless dtypes are NumPy's of the same arguments, in 32 bits unless `wide`.
 
     Floats that NumPy makes of integers are of other widths in JAX on purpose.
     """
-    if isinstance(wanted, list):
-        for x, y in zip(found, wanted, strict=True):
+    if isinstance(expected, list):
+        for x, y in zip(result, expected, strict=True):
             check_types(text, own, x, y, wide)
-    elif isinstance(wanted, np.ndarray | np.generic):
-        if kind_of(own) in "biu" and kind_of(wanted.dtype) in "fc":
+    elif isinstance(expected, np.ndarray | np.generic):
+        if kind_of(own) in "biu" and kind_of(expected.dtype) in "fc":
             return
-        width = wanted.dtype
+        width = expected.dtype
         if not wide:
             names = {"int64": "int32", "uint64": "uint32", "float64": "float32"}
             width = np.dtype(names.get(width.name, width.name).replace("128", "64"))
-        assert np.asarray(found).dtype == width, (
-            f"{text}: the dtype is {np.asarray(found).dtype}, in NumPy {width}"
+        assert np.asarray(result).dtype == width, (
+            f"{text}: the dtype is {np.asarray(result).dtype}, in NumPy {width}"
         )
 
 
-def check(text: str, subject: Subject, found: Any, wanted: Any) -> None:
+def check(text: str, subject: Subject, result: Any, expected: Any) -> None:
     """Raise unless two results agree, in structure, shape, kind and values."""
-    if isinstance(wanted, list):
-        assert isinstance(found, list), f"{text}: {found} where NumPy has {wanted}"
-        assert len(found) == len(wanted), f"{text}: {found}, NumPy {wanted}"
-        for x, y in zip(found, wanted, strict=True):
+    if isinstance(expected, list):
+        assert isinstance(result, list), f"{text}: {result} where NumPy has {expected}"
+        assert len(result) == len(expected), f"{text}: {result}, NumPy {expected}"
+        for x, y in zip(result, expected, strict=True):
             check(text, subject, x, y)
         return
-    if wanted is None or isinstance(wanted, str | np.dtype | type):
-        assert found == wanted, f"{text}: {found}, NumPy {wanted}"
+    if expected is None or isinstance(expected, str | np.dtype | type):
+        assert result == expected, f"{text}: {result}, NumPy {expected}"
         return
-    got, want = np.asarray(found), np.asarray(wanted)
+    got, want = np.asarray(result), np.asarray(expected)
     assert got.shape == want.shape, f"{text}: shape {got.shape}, NumPy {want.shape}"
     kinds = {"i": "iu", "u": "iu"}.get(kind_of(want.dtype), kind_of(want.dtype))
     allowed = kinds + subject.kinds

@@ -207,8 +207,8 @@ def least_squares(d: Draw) -> Call:
     return d.call(a, d.values(shape, a.dtype), **d.some(rcond=d.pick(None, 1e-3)))
 
 
-def solution_only(call: Call, found: Any) -> Any:
-    return [found[0], found[2]]
+def solution_only(call: Call, result: Any) -> Any:
+    return [result[0], result[2]]
 
 
 def tensor_systems(d: Draw) -> Call:
@@ -299,15 +299,15 @@ def triangles(d: Draw) -> Call:
     return d.call(definite(d), **d.some(upper=d.flag()))
 
 
-def power_sums(call: Call, found: Any) -> Any:
+def power_sums(call: Call, result: Any) -> Any:
     """Sums of powers of the eigenvalues, which their order does not change."""
-    values = np.asarray(found) / 4
+    values = np.asarray(result) / 4
     return [(values**k).sum(-1) for k in range(1, values.shape[-1] + 1)]
 
 
-def values_and_check(call: Call, found: Any) -> Any:
+def values_and_check(call: Call, result: Any) -> Any:
     """The eigenvalues, and the eigenvectors by what they are for."""
-    values, vectors = (np.asarray(x) for x in found)
+    values, vectors = (np.asarray(x) for x in result)
     rest = call[0] @ vectors - vectors * values[..., None, :]
     sizes = np.sum(np.abs(vectors) ** 2, -2)
     return [*power_sums(call, values), rest.astype(values.dtype), sizes]
@@ -324,9 +324,9 @@ def numpy_half(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda a, UPLO="L", symmetrize_input=True: function(a, UPLO)
 
 
-def spectrum(call: Call, found: Any) -> Any:
+def spectrum(call: Call, result: Any) -> Any:
     """The matrix made again of its eigenvalues and eigenvectors, and the values."""
-    values, vectors = found
+    values, vectors = result
     again = (vectors * values[..., None, :]) @ np.conj(np.swapaxes(vectors, -1, -2))
     return [np.asarray(values), again]
 
@@ -335,11 +335,11 @@ def modes(d: Draw) -> Call:
     return d.call(matrices(d), **d.some(mode=d.pick("reduced", "complete", "r")))
 
 
-def product_of_qr(call: Call, found: Any) -> Any:
+def product_of_qr(call: Call, result: Any) -> Any:
     """q r where there is q, and sizes of r, whose signs are free."""
-    if not isinstance(found, list):
-        return np.abs(found)
-    q, r = found
+    if not isinstance(result, list):
+        return np.abs(result)
+    q, r = result
     return [q @ r, np.abs(r), np.zeros(q.shape)]
 
 
@@ -351,10 +351,10 @@ def symmetric_singular(d: Draw) -> Call:
     return d.call(hermitian(d), hermitian=True, **d.some(compute_uv=d.flag()))
 
 
-def product_of_svd(call: Call, found: Any) -> Any:
-    if not isinstance(found, list):
-        return found
-    u, s, v = found
+def product_of_svd(call: Call, result: Any) -> Any:
+    if not isinstance(result, list):
+        return result
+    u, s, v = result
     k = s.shape[-1]
     shapes = [np.zeros(u.shape, np.float32), np.zeros(v.shape, np.float32)]
     return [s, (u[..., :k] * s[..., None, :]) @ v[..., :k, :], *shapes]

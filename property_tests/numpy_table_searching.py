@@ -27,8 +27,8 @@ def backwards(d: Draw) -> Call:
 
 
 def numpy_sort(x: Any, axis: int = -1, descending: bool = False) -> Any:
-    found = np.sort(x, axis)
-    return np.flip(found, axis) if descending else found
+    actual = np.sort(x, axis)
+    return np.flip(actual, axis) if descending else actual
 
 
 def partitions(d: Draw) -> Call:
@@ -38,16 +38,16 @@ def partitions(d: Draw) -> Call:
     return d.call(x, d.whole(-n, n - 1), axis)
 
 
-def by_pivot(call: Call, found: Any) -> Any:
+def by_pivot(call: Call, result: Any) -> Any:
     """The parts on both sides of the pivot, each in order."""
     x, kth, axis = call.args
-    parts = np.split(np.moveaxis(found, axis, -1), [kth % x.shape[axis]], -1)
+    parts = np.split(np.moveaxis(result, axis, -1), [kth % x.shape[axis]], -1)
     return [np.sort(part, -1) for part in parts]
 
 
-def picked(call: Call, found: Any) -> Any:
+def picked(call: Call, result: Any) -> Any:
     return by_pivot(
-        call, np.take_along_axis(call[0].astype(np.float32), found, call[2])
+        call, np.take_along_axis(call[0].astype(np.float32), result, call[2])
     )
 
 
@@ -295,9 +295,9 @@ def divisions(d: Draw) -> Call:
     return d.call(polynomial(d, "f"), polynomial(d, "f"))
 
 
-def quotient_only(call: Call, found: Any) -> Any:
+def quotient_only(call: Call, result: Any) -> Any:
     """NumPy strips leading zeros of the remainder; sizes are known in JAX."""
-    quotient, rest = (np.asarray(x) for x in found)
+    quotient, rest = (np.asarray(x) for x in result)
     return [
         quotient,
         np.asarray(np.polyval(rest.astype(float), 2.0)).astype(rest.dtype),
@@ -339,10 +339,10 @@ def root_args(d: Draw) -> Call:
     )
 
 
-def polynomial_again(call: Call, found: Any) -> Any:
+def polynomial_again(call: Call, result: Any) -> Any:
     """The polynomial of the roots, which may come in any order."""
-    again = np.poly(np.asarray(found).astype(np.complex128))
-    return [len(found), np.asarray(again, np.complex64)]
+    again = np.poly(np.asarray(result).astype(np.complex128))
+    return [len(result), np.asarray(again, np.complex64)]
 
 
 def from_roots(d: Draw) -> Call:
@@ -447,7 +447,7 @@ SUBJECTS = [
     Subject(
         "unique_values",
         lambda d: d.call(members(d)),
-        seen=lambda call, found: np.sort(found),
+        seen=lambda call, result: np.sort(result),
     ),
     Subject("bincount", counted, kinds="iu"),
     Subject("histogram", histograms, differs=half_edges, kinds="f", typed=False),

@@ -19,23 +19,23 @@ SIZES = "size and fill_value are JAX's: NumPy's result, cut off or filled"
 
 def fitted(x: Any, size: int, fill: Any) -> Any:
     """The first `size` parts of `x`; behind its end there is `fill`."""
-    found = np.full((size, *x.shape[1:]), fill, x.dtype)
-    found[: len(x)] = x[:size]
-    return found
+    actual = np.full((size, *x.shape[1:]), fill, x.dtype)
+    actual[: len(x)] = x[:size]
+    return actual
 
 
 def sized(name: str, default: Any = 0) -> Callable[..., Any]:
     """NumPy's function, with each result of the length `size`."""
 
     def function(*args: Any, size: int, fill_value: Any = None, **kwargs: Any) -> Any:
-        found = getattr(np, name)(*args, **kwargs)
-        parts = found if isinstance(found, tuple) else (found,)
+        actual = getattr(np, name)(*args, **kwargs)
+        parts = actual if isinstance(actual, tuple) else (actual,)
         given = fill_value if isinstance(fill_value, tuple) else [fill_value] * 9
         out = []
         for part, fill in zip(parts, given, strict=False):
             spare = part[0] if default == "first" else default
             out.append(fitted(part, size, spare if fill is None else fill))
-        return tuple(out) if isinstance(found, tuple) else out[0]
+        return tuple(out) if isinstance(actual, tuple) else out[0]
 
     return function
 
@@ -98,8 +98,8 @@ def repeated(d: Draw) -> Call:
 
 def repeat(x: Any, counts: Any, axis: int, total_repeat_length: int) -> Any:
     """The last part goes on to the end, as in JAX."""
-    found = np.repeat(x, counts, axis)
-    return fitted(found, total_repeat_length, found[-1])
+    actual = np.repeat(x, counts, axis)
+    return fitted(actual, total_repeat_length, actual[-1])
 
 
 def deleted(d: Draw) -> Call:
@@ -121,13 +121,13 @@ def coefficients(d: Draw) -> Call:
 
 def roots(p: Any, strip_zeros: bool) -> Any:
     """NumPy's roots, and a NaN for each zero that it strips at the front."""
-    found = np.roots(p)
-    return np.concatenate([found, np.full(len(p) - 1 - len(found), np.nan)])
+    actual = np.roots(p)
+    return np.concatenate([actual, np.full(len(p) - 1 - len(actual), np.nan)])
 
 
-def polynomial_again(call: Call, found: Any) -> Any:
+def polynomial_again(call: Call, result: Any) -> Any:
     """The polynomial of the roots that are numbers, and how many are none."""
-    values = np.asarray(found).astype(np.complex128)
+    values = np.asarray(result).astype(np.complex128)
     known = values[~np.isnan(values)]
     return [len(values), len(known), np.asarray(np.poly(known), np.complex64)]
 

@@ -149,26 +149,26 @@ def has_form(tree: Any) -> bool:
     return not isinstance(tree, Layer)
 
 
-def same_leaf(found: Any, leaf: Any, placed: bool) -> None:
+def same_leaf(result: Any, leaf: Any, placed: bool) -> None:
     """Raise AssertionError unless a leaf returned as it was."""
-    assert type(found) is type(leaf)
+    assert type(result) is type(leaf)
     if not hasattr(leaf, "dtype"):
-        assert repr(found) == repr(leaf)
+        assert repr(result) == repr(leaf)
         return
-    assert (found.dtype, found.shape) == (leaf.dtype, leaf.shape)
+    assert (result.dtype, result.shape) == (leaf.dtype, leaf.shape)
     if placed and isinstance(leaf, verax.Array):
-        assert found.committed == leaf.committed
-        assert found.sharding == leaf.sharding or not leaf.committed
+        assert result.committed == leaf.committed
+        assert result.sharding == leaf.sharding or not leaf.committed
     if verax.dtypes.issubdtype(leaf.dtype, verax.dtypes.prng_key):
-        found, leaf = verax.random.key_data(found), verax.random.key_data(leaf)
-    found, leaf = np.asarray(found), np.asarray(leaf)
-    assert found.tobytes() == leaf.tobytes()
+        result, leaf = verax.random.key_data(result), verax.random.key_data(leaf)
+    result, leaf = np.asarray(result), np.asarray(leaf)
+    assert result.tobytes() == leaf.tobytes()
 
 
-def same_tree(found: Any, tree: Any, placed: bool) -> None:
+def same_tree(result: Any, tree: Any, placed: bool) -> None:
     """Raise AssertionError unless a tree returned as it was."""
-    assert verax.tree.structure(found) == verax.tree.structure(tree)
-    pairs = zip(verax.tree.leaves(found), verax.tree.leaves(tree), strict=True)
+    assert verax.tree.structure(result) == verax.tree.structure(tree)
+    pairs = zip(verax.tree.leaves(result), verax.tree.leaves(tree), strict=True)
     for one, other in pairs:
         same_leaf(one, other, placed)
 
@@ -196,10 +196,10 @@ def test_arrays_come_to_other_places(
     checkpoint.save(folder, x)
     place = data.draw(shardings(shape))
     like = verax.ShapeDtypeStruct(shape, x.dtype, sharding=place)
-    found = checkpoint.restore(folder, like)
-    assert found.sharding == place
-    same_leaf(found, x, placed=False)
-    same_leaf(checkpoint.restore(folder, sharding=place), found, placed=True)
+    actual = checkpoint.restore(folder, like)
+    assert actual.sharding == place
+    same_leaf(actual, x, placed=False)
+    same_leaf(checkpoint.restore(folder, sharding=place), actual, placed=True)
 
 
 @frozen
@@ -237,13 +237,13 @@ def changed_file(data: st.DataObject, file: bytes) -> bytes:
     return bytes(made if whole else made[: data.draw(st.integers(0, len(made)))])
 
 
-def only_damage(read: Callable[[], Any], wanted: Any) -> None:
+def only_damage(read: Callable[[], Any], expected: Any) -> None:
     """Raise AssertionError unless reading gives what was written or CheckpointError."""
     try:
-        found = read()
+        actual = read()
     except CheckpointError:
         return
-    same_tree(found, wanted, placed=False)
+    same_tree(actual, expected, placed=False)
 
 
 @given(data=st.data(), place=st.sampled_from(["manifest.json", "values-1/*.npz"]))

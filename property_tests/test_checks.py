@@ -88,9 +88,9 @@ class Watcher:
             self.note(failure_at(eqn, given, outs))
         return outs
 
-    def note(self, found: Seen | None) -> None:
-        if found is not None and not self.seen:
-            self.seen.append(found)
+    def note(self, result: Seen | None) -> None:
+        if result is not None and not self.seen:
+            self.seen.append(result)
 
 
 def planted_failure(p: CheckParams, given: Sequence[NDArray]) -> Seen | None:
@@ -212,11 +212,11 @@ def agree(jaxpr: Jaxpr, values: Sequence[NDArray]) -> None:
     watcher = Watcher([])
     with np.errstate(all="ignore"):
         expected = watcher.evaluate(jaxpr, values)
-        found = STANDARD.evaluate(body.jaxpr, list(values))
+        actual = STANDARD.evaluate(body.jaxpr, list(values))
     count = len(jaxpr.outvars)
-    assert all(map(same_bits, found[:count], expected))
+    assert all(map(same_bits, actual[:count], expected))
     first = watcher.seen[0] if watcher.seen else None
-    got = summary(sites, found[count], found[count + 1 :])
+    got = summary(sites, actual[count], actual[count + 1 :])
     assert repr(got) == repr(first)
 
 
@@ -253,8 +253,10 @@ def test_an_error_for_each_element(case: Case) -> None:
                 x if axis is None else np.take(x, element, axis)
                 for x, axis in zip(outs[count:], axes[count:], strict=True)
             ]
-            found = summary(sites, own[0], own[1:])
-            assert repr(found) == repr(summary(sites, alone[count], alone[count + 1 :]))
+            actual = summary(sites, own[0], own[1:])
+            assert repr(actual) == repr(
+                summary(sites, alone[count], alone[count + 1 :])
+            )
 
 
 def test_the_watcher_sees_planted_checks() -> None:

@@ -102,13 +102,13 @@ def programs(jaxpr: Jaxpr) -> list[str]:
         lambda: pulled(jaxpr, active),
         lambda: lower(ENGINE, jaxpr, "f", platforms=("cpu",)).text,
     ]
-    found = []
+    actual = []
     for make in made:
         try:
-            found.append(repr(make()))
+            actual.append(repr(make()))
         except (MissingRule, TypeError, ValueError) as error:
-            found.append(f"{type(error).__name__}: {error}")
-    return found
+            actual.append(f"{type(error).__name__}: {error}")
+    return actual
 
 
 def pulled(jaxpr: Jaxpr, active: tuple[bool, ...]) -> object:
@@ -334,8 +334,8 @@ def test_rules_divide_by_the_size_of_the_axis(
     f = over_axis(rule)[which]
     for wrap in (lambda g: g, verax.jit):
         for size in (4, 8, 2, 8, 4):
-            found = wrap(verax.vmap(f, axis_name="i"))(vnp.ones(size))
-            assert found.tolist() == [1 / size] * size
+            actual = wrap(verax.vmap(f, axis_name="i"))(vnp.ones(size))
+            assert actual.tolist() == [1 / size] * size
     nested = verax.vmap(verax.vmap(f, axis_name="i"))(vnp.ones((3, 5)))
     assert nested.shape == (3, 5)
     assert float(nested[0, 0]) == pytest.approx(0.2)
@@ -346,5 +346,5 @@ def test_batching_rules_read_the_axis() -> None:
     f.def_vmap(lambda size, batched, x: (x / lax.axis_size("j"), True))
     for size in (4, 8, 4):
         inner = verax.vmap(lambda row: verax.vmap(f)(row), axis_name="j")
-        found = inner(vnp.ones((size, 3)))
-        assert found.tolist() == [[1 / size] * 3] * size
+        actual = inner(vnp.ones((size, 3)))
+        assert actual.tolist() == [[1 / size] * 3] * size

@@ -32,9 +32,9 @@ CHAINS: dict[str, Callable[[Function], Function]] = {
 AXES = [(0, None, None), (None, 0, None), (None, None, 0), (0, 0, 0)]
 
 
-def agree(found: Any, due: Any) -> None:
+def agree(result: Any, due: Any) -> None:
     """Two trees of numbers are the same, NaN included."""
-    left, right = (verax.tree_util.tree_leaves(tree) for tree in (found, due))
+    left, right = (verax.tree_util.tree_leaves(tree) for tree in (result, due))
     for x, y in zip(left, right, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-8, atol=1e-10)
 
@@ -298,8 +298,8 @@ def nested(k: Any, c: Any, xs: Any) -> Any:
     """A scan in a cond in a scan, with a loop of known length inside."""
 
     def inner(c: Any, x: Any) -> Any:
-        found = lax.scan(lambda d, z: (vnp.sin(d) * k + z, d * x), c, xs)[0]
-        return lax.fori_loop(0, 2, lambda i, v: v * k + i, found)
+        actual = lax.scan(lambda d, z: (vnp.sin(d) * k + z, d * x), c, xs)[0]
+        return lax.fori_loop(0, 2, lambda i, v: v * k + i, actual)
 
     def outer(c: Any, x: Any) -> Any:
         return lax.cond(x > 0, lambda c: inner(c, x), lambda c: c * k, c), c * x

@@ -140,8 +140,8 @@ def test_interpreter_agrees_with_compiled_code(name: str) -> None:
     jaxpr = close(verax.make_jaxpr(fun)(*args))
     check_jaxpr(jaxpr, infer)
     slim, _ = ENGINE.dce(jaxpr, (True,) * len(jaxpr.outvars))
-    found = ENGINE.evaluate(slim, [np.asarray(x) for x in args])
+    actual = ENGINE.evaluate(slim, [np.asarray(x) for x in args])
     due = verax.tree_util.tree_leaves(verax.jit(fun)(*args))
-    for x, y, aval in zip(found, due, jaxpr.out_avals, strict=True):
+    for x, y, aval in zip(actual, due, jaxpr.out_avals, strict=True):
         assert (x.shape, x.dtype) == (aval.shape, aval.dtype)
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)

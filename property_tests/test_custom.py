@@ -148,8 +148,8 @@ def test_rules_are_kept(name: str, chain: list[str], x: float, jit: bool) -> Non
     like: Scalar = plain
     for link in allowed(name, chain):
         fun, like = ORDERS[link](fun), ORDERS[link](like)
-    found = verax.jit(fun)(x) if jit else fun(x)
-    np.testing.assert_allclose(found, like(x), 1e-4, 1e-4)
+    actual = verax.jit(fun)(x) if jit else fun(x)
+    np.testing.assert_allclose(actual, like(x), 1e-4, 1e-4)
 
 
 def test_batched_tangent_programs_are_transposed_by_the_rule() -> None:
@@ -159,9 +159,9 @@ def test_batched_tangent_programs_are_transposed_by_the_rule() -> None:
         _, tangent = verax.linearize(verax.vmap(fun), xs)
         cts = vnp.arange(6.0).reshape(2, 3)
         ts = vnp.zeros((2, 3))
-        (found,) = verax.linear_transpose(verax.vmap(tangent), ts)(cts)
+        (actual,) = verax.linear_transpose(verax.vmap(tangent), ts)(cts)
         slopes = np.cos(xs) * xs + np.sin(xs)
-        np.testing.assert_allclose(found, cts * slopes, 1e-5)
+        np.testing.assert_allclose(actual, cts * slopes, 1e-5)
 
 
 def test_cotangents_that_are_the_same_in_all_lanes_are_added_up() -> None:
@@ -176,8 +176,8 @@ def test_cotangents_that_are_the_same_in_all_lanes_are_added_up() -> None:
 
     product.defvjp(lambda w, x: (product(w, x), None), backward)
     lanes = verax.vmap(product, (None, 0))
-    found = verax.grad(lambda w: lanes(w, vnp.ones((5, 3))).sum())(vnp.ones(3))
-    assert found.tolist() == [5.0, 10.0, 15.0]
+    actual = verax.grad(lambda w: lanes(w, vnp.ones((5, 3))).sum())(vnp.ones(3))
+    assert actual.tolist() == [5.0, 10.0, 15.0]
 
 
 def test_policies_see_into_calls() -> None:
@@ -188,8 +188,8 @@ def test_policies_see_into_calls() -> None:
         return vnp.sin(x) * y, 3.0
 
     def outer(x: Any) -> Any:
-        found, three = inner(x, 2.0)
-        return found * three
+        actual, three = inner(x, 2.0)
+        return actual * three
 
     for policy in (everything_saveable, dots_saveable):
         kept = verax.checkpoint(outer, policy=policy)

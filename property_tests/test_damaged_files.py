@@ -80,14 +80,14 @@ def packed(name: str, document: Any, rest: bytes) -> bytes:
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The paths to all values of a document."""
-    found = [path]
+    actual = [path]
     if isinstance(document, dict):
         for key in document:
-            found += places(document[key], (*path, key))
+            actual += places(document[key], (*path, key))
     elif isinstance(document, list):
         for i, item in enumerate(document):
-            found += places(item, (*path, i))
-    return found
+            actual += places(item, (*path, i))
+    return actual
 
 
 def changed(document: Any, path: tuple[Any, ...], how: str, other: Any) -> Any:

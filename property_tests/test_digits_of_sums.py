@@ -118,9 +118,9 @@ def values(fold: Fold, shape: Sequence[int], dtype: str, seed: int) -> np.ndarra
     return x.astype(vnp.dtype(dtype))
 
 
-def ulps(found: Any, exact: np.ndarray) -> float:
+def ulps(result: Any, exact: np.ndarray) -> float:
     """The largest error, in units in the last place of the dtype that was found."""
-    value = np.asarray(found)
+    value = np.asarray(result)
     assert value.shape == exact.shape
     limits = finfo(real_dtype(value.dtype))
     size = np.maximum(np.abs(exact), float(limits.smallest_normal))

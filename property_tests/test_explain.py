@@ -64,13 +64,13 @@ def test_keys_differ_where_something_is_named(
     one: Any, two: Any, wide: bool, wider: bool
 ) -> None:
     first, second = key_of(one, wide), key_of(two, wider)
-    found = differences(signature_of(fun, first), signature_of(fun, second))
+    actual = differences(signature_of(fun, first), signature_of(fun, second))
     back = differences(signature_of(fun, second), signature_of(fun, first))
-    assert bool(found) == (first != second)
-    assert sorted((d.kind, d.where) for d in found) == sorted(
+    assert bool(actual) == (first != second)
+    assert sorted((d.kind, d.where) for d in actual) == sorted(
         (d.kind, d.where) for d in back
     )
-    assert all(d.kind in ADVICE and d.now != d.before and str(d) for d in found)
+    assert all(d.kind in ADVICE and d.now != d.before and str(d) for d in actual)
 
 
 @given(calls(), st.booleans())
@@ -83,12 +83,12 @@ def test_a_call_does_not_differ_from_itself(call: Any, wide: bool) -> None:
 @given(calls(), st.lists(calls(), min_size=1, max_size=4))
 def test_the_nearest_is_nearest(call: Any, others: list[Any]) -> None:
     key, seen = key_of(call, False), [key_of(other, False) for other in others]
-    found = nearest(key, seen)
+    actual = nearest(key, seen)
     different = [other for other in seen if other != key]
-    if found is None:
+    if actual is None:
         assert not different
         return
-    away = distance(key, found)
+    away = distance(key, actual)
     assert away > 0
     assert away == min(distance(key, other) for other in different)
     assert all(distance(key, k) == distance(k, key) for k in seen)

@@ -81,7 +81,7 @@ def test_sums_of_all_stages_agree(names: list[str], size: int, gradient: bool) -
         return (x**2).sum()
 
     x = np.linspace(0.1, 1.0, size * size, dtype=np.float32).reshape(size, size)
-    stages = explore(verax.grad(loss) if gradient else loss)(x).found.stages
+    stages = explore(verax.grad(loss) if gradient else loss)(x).content.stages
     kinds = [stage.kind for stage in stages[-3:]]
     assert kinds == ["jaxpr", "stablehlo", "hlo"]
     known, lowered, compiled = [totals(stage.rows) for stage in stages[-3:]]

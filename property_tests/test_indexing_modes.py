@@ -245,9 +245,9 @@ def test_scatter_is_the_loop_over_its_plan(
         return
     out, pull = verax.vjp(f, call.operand, call.updates)
     np.testing.assert_array_equal(out, value)
-    found = pull(verax.numpy.asarray(ct))
-    np.testing.assert_allclose(found[0], to_x, 1e-6)
-    np.testing.assert_allclose(found[1], to_u, 1e-6)
+    actual = pull(verax.numpy.asarray(ct))
+    np.testing.assert_allclose(actual[0], to_x, 1e-6)
+    np.testing.assert_allclose(actual[1], to_u, 1e-6)
     v, w = np.cos(to_x), np.sin(to_u)
     _, t = verax.jvp(f, (call.operand, call.updates), (v, w))
     forward = np.sum(np.asarray(t) * ct)

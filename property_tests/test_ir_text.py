@@ -192,7 +192,7 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
         "from tests.ir.test_printer import GOLDEN_PROGRAMS\n"
         "print([text() for text in GOLDEN_PROGRAMS.values()])"
     )
-    found = [
+    actual = [
         subprocess.run(
             [sys.executable, "-c", script],
             env={
@@ -206,8 +206,8 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
         ).stdout
         for seed in ("1", "2")
     ]
-    assert found[0] == found[1]
-    assert "const1" in found[0]
+    assert actual[0] == actual[1]
+    assert "const1" in actual[0]
 
 
 def test_toy_results_are_numbered() -> None:

@@ -45,8 +45,8 @@ class Subject:
 
 
 def numbers(random: np.random.Generator, complex: bool, *shape: int) -> np.ndarray:
-    found = random.uniform(-1, 1, shape)
-    return found + 1j * random.uniform(-1, 1, shape) if complex else found
+    actual = random.uniform(-1, 1, shape)
+    return actual + 1j * random.uniform(-1, 1, shape) if complex else actual
 
 
 def unitary(random: np.random.Generator, complex: bool, n: int) -> np.ndarray:
@@ -219,8 +219,8 @@ def case_of(subject: Subject, complex: bool, wide: bool, seed: int) -> Case:
     builder = Builder("a law")
     xs = [builder.input(ShapedArray(s.shape[1:], s.dtype)) for s in stacks]
     with interpreting(builder):
-        found = subject.function(*xs)
-    outs = found if isinstance(found, tuple | list) else (found,)
+        actual = subject.function(*xs)
+    outs = actual if isinstance(actual, tuple | list) else (actual,)
     return Case(builder.finish(outs)[0], stacks, seed)
 
 

@@ -139,12 +139,12 @@ def check_blame(jaxpr: Jaxpr, values: Sequence[NDArray], kind: Kind) -> None:
     watcher = Watcher(kind, [])
     with np.errstate(all="ignore"):
         expected = watcher.evaluate(jaxpr, values)
-        found = STANDARD.evaluate(flag(jaxpr, kind), list(values))
+        actual = STANDARD.evaluate(flag(jaxpr, kind), list(values))
     count = len(jaxpr.outvars)
-    assert all(map(same_bits, found[:count], expected))
+    assert all(map(same_bits, actual[:count], expected))
     finding = blamed(jaxpr, values, kind, compiled=False)
     if not watcher.seen:
-        assert found[count] == NONE
+        assert actual[count] == NONE
         assert finding is None or finding.eqn is None
         return
     eqn, operands = watcher.seen[0]

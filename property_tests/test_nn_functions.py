@@ -143,8 +143,8 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 def one_hot(x: Any, n: int, axis: int = -1) -> Any:
-    found = (np.asarray(x)[..., None] == np.arange(n)).astype(np.float64)
-    return np.moveaxis(found, -1, axis)
+    actual = (np.asarray(x)[..., None] == np.arange(n)).astype(np.float64)
+    return np.moveaxis(actual, -1, axis)
 
 
 WHOLE = (

@@ -132,12 +132,12 @@ def test_function_is_that_of_numpy(subject: Subject) -> None:
 
 def public() -> list[str]:
     """The functions that both libraries have, with the module they are in."""
-    found = []
+    actual = []
     for prefix in ("", "linalg.", "fft."):
         own, theirs = verax.numpy, np
         if prefix:
             own, theirs = (getattr(m, prefix[:-1]) for m in (own, theirs))
-        found += [
+        actual += [
             prefix + name
             for name in dir(own)
             if not name.startswith("_")
@@ -145,7 +145,7 @@ def public() -> list[str]:
             and not isinstance(getattr(theirs, name), type)
             and callable(getattr(own, name))
         ]
-    return found
+    return actual
 
 
 def test_table_is_complete() -> None:
@@ -194,12 +194,12 @@ def test_names_that_are_no_functions() -> None:
         assert getattr(own, name) is getattr(np, name)
     for name, samples in INDEXED.items():
         for sample in samples:
-            found = sample(getattr(own, name))
-            wanted = sample(getattr(np, name))
+            actual = sample(getattr(own, name))
+            expected = sample(getattr(np, name))
             pairs = (
-                zip(found, wanted, strict=True)
-                if isinstance(wanted, tuple)
-                else [(found, wanted)]
+                zip(actual, expected, strict=True)
+                if isinstance(expected, tuple)
+                else [(actual, expected)]
             )
             for x, y in pairs:
                 assert x.shape == y.shape, name

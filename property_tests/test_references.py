@@ -195,8 +195,8 @@ def program_of(block: Block) -> Jaxpr:
     return close_program(closed)
 
 
-def close(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
+def close(result: Any, expected: Any) -> None:
+    np.testing.assert_allclose(result, expected, rtol=2e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -222,8 +222,8 @@ def test_programs_do_what_numpy_does_to_arrays(seed: int) -> None:
         assert parse_closed(str(free), consts=free.consts).jaxpr == free.jaxpr
     cells = [Cell(a.copy()) for a in arrays]
     args: list[Any] = [*cells, x]
-    (found,) = STANDARD.evaluate(jaxpr, args)
-    close(found, result)
+    (actual,) = STANDARD.evaluate(jaxpr, args)
+    close(actual, result)
     pure = close_program(verax.ref.discharge(jaxpr))
     verax.transforms.check(pure)
     assert not pure.effects
@@ -254,8 +254,8 @@ def test_transformations_commute_with_discharge(seed: int) -> None:
 
     for change in (total, verax.jit, lambda f: verax.vmap(f, in_axes=(None, 0))):
         arg = vnp.arange(3.0) if change not in (total, verax.jit) else x
-        found, due = change(whole)(arrays, arg), change(discharged)(arrays, arg)
-        verax.tree.map(close, list(found), list(due))
+        actual, due = change(whole)(arrays, arg), change(discharged)(arrays, arg)
+        verax.tree.map(close, list(actual), list(due))
 
 
 @pytest.mark.parametrize("seed", range(40, 58))
@@ -312,8 +312,8 @@ def test_reverse_mode_is_the_transpose_of_forward_mode(seed: int) -> None:
         (compiled(primals, cotangents), 1),
         (verax.tree.map(lambda x: x[1], several(primals, batch)), 2),
     ):
-        found = inner(arrays, tangents[0]) + float(x)
-        np.testing.assert_allclose(found, by * due, rtol=2e-3, atol=2e-3)
+        actual = inner(arrays, tangents[0]) + float(x)
+        np.testing.assert_allclose(actual, by * due, rtol=2e-3, atol=2e-3)
 
 
 def renamed(block: Block, rule: str) -> Block:
@@ -344,6 +344,6 @@ def test_rules_are_asked_and_references_keep_their_derivatives(seed: int) -> Non
             one = run(primals[0], vnp.float32(n))
             verax.tree.map(lambda s, o, n=n: close(s[n], o), several, one)
         for change in (lambda f: f, verax.jit):
-            found, pull = verax.vjp(change(run), *primals)
-            verax.tree.map(close, found, due[0])
+            actual, pull = verax.vjp(change(run), *primals)
+            verax.tree.map(close, actual, due[0])
             verax.tree.map(close, pull(cotangents), due[1](cotangents))

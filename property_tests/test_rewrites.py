@@ -83,7 +83,7 @@ class Instance:
 @functools.cache
 def instances(rule: Rewrite) -> tuple[Instance, ...]:
     """The types and literals on which the rule applies; it keeps types on each."""
-    found = []
+    actual = []
     for avals in signatures(rule):
         mixed = any(a.shape for a in avals) and not all(a.shape for a in avals)
         for scalar in LITERALS if mixed else (None,):
@@ -96,16 +96,16 @@ def instances(rule: Rewrite) -> tuple[Instance, ...]:
             assert after.in_avals == before.in_avals
             assert after.out_avals == before.out_avals
             if after != before:
-                found.append(Instance(avals, scalar, before, after))
-    return tuple(found)
+                actual.append(Instance(avals, scalar, before, after))
+    return tuple(actual)
 
 
 def law(rule: Rewrite, instance: Instance, args: Sequence[np.ndarray]) -> None:
     """Raise AssertionError unless the rule keeps values as far as it promises."""
-    found = STANDARD.evaluate(instance.after, args)
+    actual = STANDARD.evaluate(instance.after, args)
     if rule.ulps == 0:
         expected = STANDARD.evaluate(instance.before, args)
-        for a, b in zip(found, expected, strict=True):
+        for a, b in zip(actual, expected, strict=True):
             same_bits(rule, a, b)
         return
     if args[0].dtype == np.float64:
@@ -113,7 +113,7 @@ def law(rule: Rewrite, instance: Instance, args: Sequence[np.ndarray]) -> None:
     wide = [aval.with_dtype(np.dtype("float64")) for aval in instance.avals]
     exact = written(rule, wide, instance.scalar)
     truths = STANDARD.evaluate(exact, [x.astype(np.float64) for x in args])
-    for a, truth in zip(found, truths, strict=True):
+    for a, truth in zip(actual, truths, strict=True):
         close(rule, a, truth, args)
 
 
@@ -160,17 +160,17 @@ def close(
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_shipped_rule_keeps_what_it_promises(rule: Rewrite) -> None:
     with double_precision():
-        found = instances(rule)
-        assert found, "it applies to nothing that was tried"
+        actual = instances(rule)
+        assert actual, "it applies to nothing that was tried"
         domain = Domain(*rule.domain)
-        for instance in found:
+        for instance in actual:
             for turn in range(TURNS):
                 law(rule, instance, turned(instance, domain, turn))
 
     @settings(max_examples=max(3, settings().max_examples // 8))
     @given(st.data())
     def search(data: st.DataObject) -> None:
-        instance = data.draw(st.sampled_from(found))
+        instance = data.draw(st.sampled_from(actual))
         args = [data.draw(arrays(aval, domain)) for aval in instance.before.in_avals]
         with double_precision():
             law(rule, instance, args)

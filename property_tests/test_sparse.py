@@ -223,8 +223,8 @@ def dense(x: Any) -> Any:
     return sparse.todense(x)
 
 
-def near(found: Any, due: Any) -> None:
-    np.testing.assert_allclose(found, due, rtol=2e-5, atol=2e-5)
+def near(result: Any, due: Any) -> None:
+    np.testing.assert_allclose(result, due, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -276,11 +276,11 @@ def test_matrix_products_on_the_host_and_as_sums(seed: int) -> None:
     mat = sparse.BCOO((data, indices), shape=(40, 30))
     x = draw.standard_normal((30, 3)).astype(np.float32)
     due = np.asarray(mat.todense(), np.float64) @ x
-    for found in (mat @ x, verax.jit(lambda m: m @ x)(mat)):
-        np.testing.assert_allclose(found, due, rtol=1e-3, atol=1e-3)
+    for actual in (mat @ x, verax.jit(lambda m: m @ x)(mat)):
+        np.testing.assert_allclose(actual, due, rtol=1e-3, atol=1e-3)
     mats = sparse.BCSR.from_bcoo(mat)
-    for found in (mats @ x, verax.jit(lambda m: m @ x)(mats)):
-        np.testing.assert_allclose(found, due, rtol=1e-3, atol=1e-3)
+    for actual in (mats @ x, verax.jit(lambda m: m @ x)(mats)):
+        np.testing.assert_allclose(actual, due, rtol=1e-3, atol=1e-3)
     wide = verax.vmap(lambda v: mats @ v, 1, 1)(x)
     np.testing.assert_allclose(wide, due, rtol=1e-3, atol=1e-3)
 

@@ -47,8 +47,8 @@ def test_a_loaded_program_has_the_same_bits(case: Case, captured: int) -> None:
         loaded = deserialize(compiled.serialize())
         assert loaded.in_avals == compiled.in_avals
         assert loaded.out_info == compiled.out_info
-        expected, found = compiled(*args), loaded(*args)
-    for x, y in zip(found, expected, strict=True):
+        expected, actual = compiled(*args), loaded(*args)
+    for x, y in zip(actual, expected, strict=True):
         assert x.aval == y.aval
         assert same_bits(x.stored(), y.stored())
 

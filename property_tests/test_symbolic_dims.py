@@ -75,20 +75,22 @@ def test_what_is_decided_holds_for_all_sizes(
         assert not sizes, "the constraints hold for some sizes"
         return
     try:
-        found = [value(x, dict(zip(NAMES, dims, strict=True))) for x in (first, second)]
+        actual = [
+            value(x, dict(zip(NAMES, dims, strict=True))) for x in (first, second)
+        ]
     except (ZeroDivisionError, ValueError):
         return
-    bounds = [symbolic_dim_bounds(x) for x in found]
+    bounds = [symbolic_dim_bounds(x) for x in actual]
     for env in sizes:
         named = dict(zip(NAMES, env, strict=True))
         try:
             due = [value(x, named) for x in (first, second)]
         except ZeroDivisionError:
             continue
-        assert [evaluate(x, named) for x in found] == due
+        assert [evaluate(x, named) for x in actual] == due
         for number, (low, high) in zip(due, bounds, strict=True):
             assert low <= number <= high
-        if found[0] == found[1]:
+        if actual[0] == actual[1]:
             assert due[0] == due[1]
 
 

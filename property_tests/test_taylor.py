@@ -89,8 +89,8 @@ def second_order(engine: StandardEngine, case: Case) -> None:
     if not all(np.all(np.isfinite(y)) for y in want):
         raise Skipped("a derivative is not finite here")
     for table in (TAYLOR, DERIVED):
-        found = engine.evaluate(by_series(table, jaxpr, active), args)
-        for got, due in zip(found, want, strict=True):
+        actual = engine.evaluate(by_series(table, jaxpr, active), args)
+        for got, due in zip(actual, want, strict=True):
             size = np.max(np.abs(due), initial=1e-3)
             if not np.allclose(got, due, rtol=1e-7, atol=1e-7 * size):
                 raise broken("taylor", case, "another derivative", got=got, want=due)

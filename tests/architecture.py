@@ -356,8 +356,8 @@ CHECKS: tuple[Check, ...] = (
 
 def check_all(modules: Sequence[Module]) -> list[Violation]:
     """Everything that every check finds, in the order of the files."""
-    found = [violation for check in CHECKS for violation in check(modules)]
-    return sorted(found, key=lambda violation: (violation.path, violation.line))
+    actual = [violation for check in CHECKS for violation in check(modules)]
+    return sorted(actual, key=lambda violation: (violation.path, violation.line))
 
 
 def load(root: Path) -> tuple[Module, ...]:

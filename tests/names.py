@@ -88,7 +88,7 @@ def imported(name: str) -> ModuleType | None:
 
 def names_of(module: ModuleType) -> list[str]:
     """The public names of a module of jax that are neither modules nor of others."""
-    found = []
+    actual = []
     for name in getattr(module, "__all__", None) or vars(module):
         value = getattr(module, name, None)
         foreign = (getattr(value, "__module__", None) or "jax").split(".")[0]
@@ -96,8 +96,8 @@ def names_of(module: ModuleType) -> list[str]:
         if name.endswith("_p"):
             continue  # a primitive: those of verax have their own forms
         if not name.startswith("_") and not isinstance(value, ModuleType) and own:
-            found.append(name)
-    return sorted(found)
+            actual.append(name)
+    return sorted(actual)
 
 
 def parameters(value: Any) -> dict[str, inspect.Parameter] | None:
@@ -112,22 +112,22 @@ def parameters(value: Any) -> dict[str, inspect.Parameter] | None:
 
 def accepts(ours: Any, theirs: Any) -> bool:
     """Whether every named parameter of theirs is one of ours."""
-    wanted, found = parameters(theirs), parameters(ours)
-    if wanted is None or found is None:
+    expected, actual = parameters(theirs), parameters(ours)
+    if expected is None or actual is None:
         return True
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in found.values()):
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in actual.values()):
         return True
     named = [
         n
-        for n, p in wanted.items()
+        for n, p in expected.items()
         if p.kind not in VARIADIC and not n.startswith("_")  # those are private
     ]
     by_place = [
         n
         for n in named
-        if wanted[n].kind is inspect.Parameter.POSITIONAL_ONLY and n not in found
+        if expected[n].kind is inspect.Parameter.POSITIONAL_ONLY and n not in actual
     ]
-    return all(n in found or n in by_place for n in named)
+    return all(n in actual or n in by_place for n in named)
 
 
 def counted(name: str) -> Count | None:

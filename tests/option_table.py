@@ -22,9 +22,9 @@ def tables() -> str:
         ("With one value", "| option | value | why |", rows("fixed"), fixed_cells),
     ]
     text = ""
-    for title, heading, found, cells in parts:
+    for title, heading, actual, cells in parts:
         rule = "|---" * (heading.count("|") - 1) + "|"
-        lines = [f"| {' | '.join(cells(row))} |" for row in found]
+        lines = [f"| {' | '.join(cells(row))} |" for row in actual]
         text += "\n".join([f"\n## {title}\n", heading, rule, *lines, ""])
     return text
 

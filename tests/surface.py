@@ -31,8 +31,8 @@ def public_names(module: ModuleType) -> list[str]:
     if hasattr(module, "__all__"):
         return sorted(module.__all__)
     tree = ast.parse(inspect.getsource(module))
-    found = {name for node in tree.body for name in shown(node)}
-    return sorted(name for name in found if not name.startswith("_"))
+    actual = {name for node in tree.body for name in shown(node)}
+    return sorted(name for name in actual if not name.startswith("_"))
 
 
 def shown(node: ast.stmt) -> Iterator[str]:
@@ -84,11 +84,11 @@ def public_values() -> Iterator[tuple[str, str, Any]]:
 
 def public_classes() -> dict[type, set[str]]:
     """The classes of ours that users reach, with the modules that show them."""
-    found: dict[type, set[str]] = {}
+    actual: dict[type, set[str]] = {}
     for module, _, value in public_values():
         if isinstance(value, type) and is_ours(value):
-            found.setdefault(value, set()).add(module)
-    return found
+            actual.setdefault(value, set()).add(module)
+    return actual
 
 
 def described(name: str, value: Any) -> Iterator[str]:
@@ -108,12 +108,12 @@ def is_ours(value: object) -> bool:
 
 def foreign_bases(cls: type) -> list[str]:
     """The nearest ancestors that Python or NumPy defines: what `except` may name."""
-    found: list[type] = []
+    actual: list[type] = []
     for base in cls.__mro__[1:]:
-        covered = any(issubclass(other, base) for other in found)
+        covered = any(issubclass(other, base) for other in actual)
         if not (covered or is_ours(base) or base is object):
-            found.append(base)
-    return [base.__name__ for base in found]
+            actual.append(base)
+    return [base.__name__ for base in actual]
 
 
 def members(name: str, cls: type) -> Iterator[str]:
@@ -124,10 +124,10 @@ def members(name: str, cls: type) -> Iterator[str]:
         home = next((base for base in cls.__mro__ if member in vars(base)), object)
         if member.startswith("_") or not is_ours(home):
             continue
-        found = inspect.getattr_static(cls, member)
-        if isinstance(found, classmethod | staticmethod):
-            found = found.__func__
-        text = signature(found) if inspect.isroutine(found) else ""
+        actual = inspect.getattr_static(cls, member)
+        if isinstance(actual, classmethod | staticmethod):
+            actual = actual.__func__
+        text = signature(actual) if inspect.isroutine(actual) else ""
         yield f"{name}.{member}{text}" if text else f"{name}.{member}"
 
 
@@ -136,7 +136,7 @@ def signature(value: Any) -> str:
     if not callable(value):
         return ""
     try:
-        found = inspect.signature(value)
+        actual = inspect.signature(value)
     except (TypeError, ValueError):
         return "(...)"
     empty = inspect.Parameter.empty
@@ -145,7 +145,7 @@ def signature(value: Any) -> str:
             annotation=empty,
             default=p.default if p.default is empty else Default(p.default),
         )
-        for p in found.parameters.values()
+        for p in actual.parameters.values()
     ]
     return str(inspect.Signature(parameters))
 

@@ -153,14 +153,14 @@ def violations(package: tuple[Module, ...]) -> list[Violation]:
 
 
 def test_package_keeps_its_rules(violations: list[Violation]) -> None:
-    found = [violation for violation in violations if violation.key not in ALLOWED]
-    report = "\n".join(f"{violation}    [{violation.key}]" for violation in found)
-    assert not found, f"\n{report}"
+    actual = [violation for violation in violations if violation.key not in ALLOWED]
+    report = "\n".join(f"{violation}    [{violation.key}]" for violation in actual)
+    assert not actual, f"\n{report}"
 
 
 def test_allowances_are_used_and_reasoned(violations: list[Violation]) -> None:
-    found = {violation.key for violation in violations}
-    assert set(ALLOWED) <= found, "an allowance that nothing needs any more"
+    actual = {violation.key for violation in violations}
+    assert set(ALLOWED) <= actual, "an allowance that nothing needs any more"
     assert all(len(reason.split()) >= 4 for reason in ALLOWED.values())
 
 
@@ -187,8 +187,8 @@ def test_every_module_is_read_under_its_own_name(package: tuple[Module, ...]) ->
 )
 def test_upward_import_is_found(statement: str) -> None:
     modules = planted(ir__avals=statement, ops__trig="sin = 1")
-    (found,) = messages(check_floors, modules)
-    assert found.startswith("verax/ir/avals.py:1 imports upward: verax")
+    (actual,) = messages(check_floors, modules)
+    assert actual.startswith("verax/ir/avals.py:1 imports upward: verax")
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_downward_import_is_allowed(statement: str) -> None:
 def test_relative_import_of_a_folder_counts_from_the_folder() -> None:
     upward = "from ..transforms import jvp"
     package = Module.parse("verax.ops", upward, is_package=True)
-    (found,) = messages(check_floors, [package])
-    assert "imports upward: verax.transforms" in found
+    (actual,) = messages(check_floors, [package])
+    assert "imports upward: verax.transforms" in actual
 
 
 def test_frontends_may_import_each_other_but_not_in_a_circle() -> None:
@@ -222,9 +222,9 @@ def test_frontends_may_import_each_other_but_not_in_a_circle() -> None:
         lax="from verax.numpy.sums import total",
     )
     assert messages(check_floors, modules) == []
-    (found,) = messages(check_cycles, modules)
-    assert "imports in a circle: verax." in found
-    assert found.count("verax.lax") >= 1
+    (actual,) = messages(check_cycles, modules)
+    assert "imports in a circle: verax." in actual
+    assert actual.count("verax.lax") >= 1
 
 
 def test_chain_of_imports_is_no_circle() -> None:
@@ -249,8 +249,8 @@ def test_chain_of_imports_is_no_circle() -> None:
     ],
 )
 def test_forbidden_package_is_found(name: str, statement: str, complaint: str) -> None:
-    (found,) = messages(check_packages, planted(**{name: statement}))
-    assert found.endswith(f":1 {complaint}")
+    (actual,) = messages(check_packages, planted(**{name: statement}))
+    assert actual.endswith(f":1 {complaint}")
 
 
 @pytest.mark.parametrize(
@@ -269,10 +269,10 @@ def test_package_in_its_place_is_allowed(name: str, statement: str) -> None:
 @pytest.mark.parametrize("call", ["LazyModule", "LazyFunction", "module_named"])
 def test_what_is_loaded_later_is_an_import(call: str) -> None:
     modules = planted(ir__avals=f'{call}("verax.ops.trig").sin', ops__trig="sin = 1")
-    (found,) = messages(check_floors, modules)
-    assert "imports upward: verax.ops.trig" in found
-    (found,) = messages(check_packages, planted(api__jit=f'{call}("jaxlib", "x")'))
-    assert found.endswith(":1 imports jaxlib outside backend/")
+    (actual,) = messages(check_floors, modules)
+    assert "imports upward: verax.ops.trig" in actual
+    (actual,) = messages(check_packages, planted(api__jit=f'{call}("jaxlib", "x")'))
+    assert actual.endswith(":1 imports jaxlib outside backend/")
 
 
 def test_import_inside_a_function_is_found() -> None:
@@ -297,8 +297,8 @@ def test_import_inside_a_function_is_found() -> None:
     "source", ["numpy = __import__('numpy')", "x = importlib.import_module('numpy')"]
 )
 def test_calling_the_import_machinery_is_found(source: str) -> None:
-    (found,) = messages(check_late_imports, planted(api__jit=source))
-    assert found.endswith(":1 imports by calling the import machinery")
+    (actual,) = messages(check_late_imports, planted(api__jit=source))
+    assert actual.endswith(":1 imports by calling the import machinery")
 
 
 @pytest.mark.parametrize(
@@ -309,8 +309,8 @@ def test_calling_the_import_machinery_is_found(source: str) -> None:
     ],
 )
 def test_type_checking_is_found(source: str) -> None:
-    (found,) = messages(check_type_checking, planted(api__jit=source))
-    assert found.endswith("hides an import behind TYPE_CHECKING")
+    (actual,) = messages(check_type_checking, planted(api__jit=source))
+    assert actual.endswith("hides an import behind TYPE_CHECKING")
 
 
 @pytest.mark.parametrize(
@@ -329,8 +329,8 @@ def test_type_checking_is_found(source: str) -> None:
 )
 def test_registry_is_found(value: str, change: str) -> None:
     modules = planted(rules__table=f"RULES = {value}\ndef register():\n    {change}\n")
-    (found,) = messages(check_module_state, modules)
-    assert found.endswith(":3 changes RULES, module-level state of verax.rules.table")
+    (actual,) = messages(check_module_state, modules)
+    assert actual.endswith(":3 changes RULES, module-level state of verax.rules.table")
 
 
 @pytest.mark.parametrize(
@@ -345,9 +345,9 @@ def test_registry_is_found(value: str, change: str) -> None:
 )
 def test_registry_changed_from_another_module_is_found(source: str) -> None:
     modules = planted(rules__table="RULES: list[int] = []", ops__trig=source)
-    found = messages(check_module_state, modules)
-    wanted = ":3 changes RULES, module-level state of verax.rules.table"
-    assert any(line.endswith(wanted) for line in found)
+    actual = messages(check_module_state, modules)
+    expected = ":3 changes RULES, module-level state of verax.rules.table"
+    assert any(line.endswith(expected) for line in actual)
 
 
 @pytest.mark.parametrize(
@@ -367,8 +367,8 @@ def test_values_and_local_containers_are_allowed(source: str) -> None:
 
 def test_rebinding_a_global_is_found() -> None:
     modules = planted(api__config="X = 1\ndef f():\n    global X\n    X = 2")
-    (found,) = messages(check_module_state, modules)
-    assert found.endswith(":3 rebinds X, a module-level name")
+    (actual,) = messages(check_module_state, modules)
+    assert actual.endswith(":3 rebinds X, a module-level name")
 
 
 @pytest.mark.parametrize(
@@ -380,8 +380,8 @@ def test_rebinding_a_global_is_found() -> None:
     ],
 )
 def test_action_on_import_is_found(source: str) -> None:
-    (found,) = messages(check_module_state, planted(ops__trig=source))
-    assert found.endswith(
+    (actual,) = messages(check_module_state, planted(ops__trig=source))
+    assert actual.endswith(
         "calls register when imported; importing must register nothing"
     )
 
@@ -391,8 +391,8 @@ def test_action_on_import_is_found(source: str) -> None:
     ["from typing import Any", "import typing\nx: typing.Any = 1", "x: list[Any]"],
 )
 def test_any_in_ir_is_found_and_only_there(source: str) -> None:
-    (found,) = messages(check_any, planted(ir__avals=source))
-    assert found.endswith("says Any in ir/")
+    (actual,) = messages(check_any, planted(ir__avals=source))
+    assert actual.endswith("says Any in ir/")
     assert messages(check_any, planted(rules__table=source)) == []
 
 
@@ -476,8 +476,8 @@ def test_sizes_at_the_limit_pass_and_beyond_it_are_found() -> None:
         (function(FUNCTION_LINES + 1), "f is 61 lines long"),
         (wide(CLASS_METHODS + 1), "C has 21 methods"),
     ):
-        (found,) = messages(check_sizes, planted(ir__avals=source))
-        assert complaint in found
+        (actual,) = messages(check_sizes, planted(ir__avals=source))
+        assert complaint in actual
 
 
 def test_missing_docstring_is_found() -> None:
@@ -511,8 +511,8 @@ def test_import_against_the_order_is_found(
     name: str, statement: str, complaint: str
 ) -> None:
     modules = planted(**{name: statement}, ops__control__scan="scan_p = 1")
-    (found,) = messages(check_order, modules)
-    assert found.endswith(f":1 {complaint}")
+    (actual,) = messages(check_order, modules)
+    assert actual.endswith(f":1 {complaint}")
 
 
 @pytest.mark.parametrize(
@@ -544,5 +544,7 @@ def test_package_at_the_limit_passes_and_beyond_it_is_found() -> None:
     package = Module.parse("verax.ops.calls", '"""Calls."""', is_package=True)
     files = [Module.parse(f"verax.ops.calls.m{i}", "") for i in range(PACKAGE_FILES)]
     assert messages(check_package_sizes, [package, *files]) == []
-    (found,) = messages(check_package_sizes, [package, *files, files[0]])
-    assert found.endswith(f"holds {PACKAGE_FILES + 1} files, more than {PACKAGE_FILES}")
+    (actual,) = messages(check_package_sizes, [package, *files, files[0]])
+    assert actual.endswith(
+        f"holds {PACKAGE_FILES + 1} files, more than {PACKAGE_FILES}"
+    )

@@ -120,8 +120,8 @@ def test_every_name_is_found_and_listed(package: str) -> None:
     assert module.__all__ == [name for name in table if name[0] != "_"]
     for name, (home, original) in table.items():
         value = getattr(import_module(home), original) if original else None
-        found = getattr(module, name)
-        assert found is value or (value is None and isinstance(found, ModuleType))
+        actual = getattr(module, name)
+        assert actual is value or (value is None and isinstance(actual, ModuleType))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -196,9 +196,9 @@ def test_a_name_that_is_nowhere_is_an_error_of_the_package() -> None:
 
 
 def test_star_imports_take_what_is_listed() -> None:
-    found: dict[str, object] = {}
-    exec("from verax.nn import *", found)
-    assert set(found) - {"__builtins__"} == set(import_module("verax.nn").__all__)
+    actual: dict[str, object] = {}
+    exec("from verax.nn import *", actual)
+    assert set(actual) - {"__builtins__"} == set(import_module("verax.nn").__all__)
 
 
 def test_a_name_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,14 +26,14 @@ def test_what_resizing_keeps(method: str, antialias: bool) -> None:
     for shape in ((7, 2), (3, 11), (1, 3)):
         close(image.resize(ones, shape, method, antialias), np.ones(shape))
     close(image.resize(X, X.shape, method, antialias), X)
-    found = np.asarray(image.resize(X, (3, 9, 2), method, antialias))
-    assert found.shape == (3, 9, 2)
+    actual = np.asarray(image.resize(X, (3, 9, 2), method, antialias))
+    assert actual.shape == (3, 9, 2)
     turned = image.resize(X[::-1, ::-1], (3, 9, 2), method, antialias)
-    close(turned, found[::-1, ::-1])
+    close(turned, actual[::-1, ::-1])
     compiled = verax.jit(lambda x: image.resize(x, (3, 9, 2), method, antialias))
-    close(compiled(2 * X), 2 * found)
+    close(compiled(2 * X), 2 * actual)
     slope = verax.grad(lambda x: image.resize(x, (3, 9, 2), method, antialias).sum())(X)
-    assert np.isclose(float((slope * X).sum()), found.sum(), 1e-4)
+    assert np.isclose(float((slope * X).sum()), actual.sum(), 1e-4)
 
 
 def test_known_values() -> None:

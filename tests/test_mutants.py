@@ -39,8 +39,8 @@ def names(module: str, function: str) -> bool:
 
 
 def test_sites_are_of_many_kinds_and_not_in_draws() -> None:
-    found = sites(RULE)
-    assert {site.kind for site in found} >= {
+    actual = sites(RULE)
+    assert {site.kind for site in actual} >= {
         "swapped operands",
         "dropped term",
         "missing conjugate",
@@ -50,8 +50,8 @@ def test_sites_are_of_many_kinds_and_not_in_draws() -> None:
         "sign",
         "zero for a value",
     }
-    assert {site.function for site in found} == {"jvp_thing"}
-    assert {site.kind for site in found} <= {*KINDS, "batch dimension"}
+    assert {site.function for site in actual} == {"jvp_thing"}
+    assert {site.kind for site in actual} <= {*KINDS, "batch dimension"}
 
 
 def test_a_mutant_differs_in_one_place() -> None:

@@ -16,8 +16,8 @@ from verax import lax, nn, random
 from verax.scipy.linalg import cho_factor, cho_solve
 
 
-def close(found: Any, expected: Any, tolerance: float = 1e-4) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, tolerance, tolerance)
+def close(result: Any, expected: Any, tolerance: float = 1e-4) -> None:
+    np.testing.assert_allclose(np.asarray(result), expected, tolerance, tolerance)
 
 
 # --------------------------------------------------------------- implicit derivatives
@@ -196,8 +196,8 @@ def logits(params: Any, tokens: Any, config: Config, key: Any) -> Any:
 def loss(params: Any, batch: Any, config: Config, key: Any) -> Any:
     keys = random.split(key, batch.shape[0])
     over = jax.vmap(logits, (None, 0, None, 0))
-    found, activity = over(params, batch[:, :-1], config, keys)
-    log_p = jnp.take_along_axis(nn.log_softmax(found), batch[:, 1:, None], axis=-1)
+    actual, activity = over(params, batch[:, :-1], config, keys)
+    log_p = jnp.take_along_axis(nn.log_softmax(actual), batch[:, 1:, None], axis=-1)
     return -log_p.mean(), {"activity": activity.mean(0), "config": "small"}
 
 

@@ -20,8 +20,8 @@ from verax.backend.runtime.perfetto import serving, write_perfetto
 def events(folder: Path) -> list[str]:
     """The names of all events in a recording."""
     (file,) = folder.rglob("*.trace.json.gz")
-    found = json.loads(gzip.decompress(file.read_bytes()))
-    return [event.get("name", "") for event in found["traceEvents"]]
+    actual = json.loads(gzip.decompress(file.read_bytes()))
+    return [event.get("name", "") for event in actual["traceEvents"]]
 
 
 @profiler.annotate_function
@@ -139,8 +139,8 @@ def test_exporting_recorded_data(tmp_path: Path) -> None:
     folders = {path.parent.relative_to(tmp_path).parts for path in xplanes(tmp_path)}
     assert ("a", "plugins", "profile", "mine") in folders
     assert ("b", "plugins", "profile", "other") in folders
-    found = {path.relative_to(tmp_path).parts[0] for path in perfettos(tmp_path)}
-    assert found == {"a", "c"}
+    actual = {path.relative_to(tmp_path).parts[0] for path in perfettos(tmp_path)}
+    assert actual == {"a", "c"}
     with pytest.raises(TypeError, match="ProfileData or a ProfileSession, not a str"):
         profiler.export_profile_data("data", tmp_path)  # type: ignore[arg-type]  # the error is the test
 

@@ -19,11 +19,11 @@ stands: what it prints as, and what pickles look for, does not move with files."
 
 
 def test_public_names_and_signatures_are_those_written_down() -> None:
-    found, written = surface(), GOLDEN.read_text().splitlines()
-    gone = "\n".join(f"- {line}" for line in sorted({*written}.difference(found)))
-    fresh = "\n".join(f"+ {line}" for line in sorted({*found}.difference(written)))
+    actual, written = surface(), GOLDEN.read_text().splitlines()
+    gone = "\n".join(f"- {line}" for line in sorted({*written}.difference(actual)))
+    fresh = "\n".join(f"+ {line}" for line in sorted({*actual}.difference(written)))
     advice = "if users are to see this, run `python -m tests.surface`"
-    assert found == written, f"\n{gone}\n{fresh}\n{advice}"
+    assert actual == written, f"\n{gone}\n{fresh}\n{advice}"
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=repr)

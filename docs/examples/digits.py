@@ -95,10 +95,10 @@ class Digits:
 
 def load() -> Digits:
     """The 1,797 scans that scikit-learn ships."""
-    found = load_digits()
-    order = np.random.default_rng(SEED).permutation(len(found.target))
-    images = (found.data[order] / 16).astype(np.float32)
-    labels = found.target[order].astype(np.int32)
+    actual = load_digits()
+    order = np.random.default_rng(SEED).permutation(len(actual.target))
+    images = (actual.data[order] / 16).astype(np.float32)
+    labels = actual.target[order].astype(np.int32)
     return Digits(
         images[:TRAINING], labels[:TRAINING], images[TRAINING:], labels[TRAINING:]
     )
@@ -166,7 +166,7 @@ def gradient_law(params: Params, data: Digits) -> float:
         rest = (data.images[:BATCH].astype(np.float64), data.labels[:BATCH])
         value = verax.make_jaxpr(loss)(wide, *rest)
         gradient = verax.make_jaxpr(verax.grad(loss))(wide, *rest)
-        found = interpreted(gradient, (wide, *rest))
+        actual = interpreted(gradient, (wide, *rest))
         worst = 0.0
         for direction in directions(wide, 5):
             ends = []
@@ -174,7 +174,7 @@ def gradient_law(params: Params, data: Digits) -> float:
                 moved = tree.map(lambda x, d, s=step: x + s * d, wide, direction)
                 ends += interpreted(value, (moved, *rest))
             difference = float(ends[0] - ends[1]) / 2e-5
-            pairs = zip(found, tree.leaves(direction), strict=True)
+            pairs = zip(actual, tree.leaves(direction), strict=True)
             slope = sum(float(np.vdot(g, d)) for g, d in pairs)
             worst = max(worst, abs(slope - difference) / abs(difference))
     return worst
@@ -274,9 +274,9 @@ def compile_step(screen: Console, params: Params, data: Digits) -> tuple[Step, b
     """The compiled step, and whether the compiled gradient is the interpreter's."""
     args = (params, data.images[:BATCH], data.labels[:BATCH])
     gradient, step = verax.jit(verax.grad(loss)), verax.jit(update)
-    found, seconds = timed(lambda: gradient(*args))
+    actual, seconds = timed(lambda: gradient(*args))
     want = interpreted(verax.make_jaxpr(gradient)(*args), args)
-    error = largest_difference([np.asarray(x) for x in tree.leaves(found)], want)
+    error = largest_difference([np.asarray(x) for x in tree.leaves(actual)], want)
     holds = report_law(screen, "compiled = interpreted gradient ", error, 1e-5)
     _, more = timed(lambda: step(start(params), *args[1:]))
     screen.print(f"compiled the gradient in {seconds:.2f} s, the step in {more:.2f} s")

@@ -90,8 +90,8 @@ def loss(params: Params, starts: Numbers, seen: Numbers, plan: Plan) -> Array:
     """The mean square distance to what was seen (swings, looks, 2)."""
     field = partial(network, params)
     looks = seen.shape[1]
-    found = verax.vmap(lambda start: solve(field, start, looks, plan))(starts)
-    return vnp.square(found - seen).mean()
+    actual = verax.vmap(lambda start: solve(field, start, looks, plan))(starts)
+    return vnp.square(actual - seen).mean()
 
 
 type State = tuple[Params, Params, Params, Array]

@@ -139,8 +139,8 @@ def reach(workers: int, seeds: int) -> Reach:
     """Which calls run which line; kept between runs while the source is the same."""
     cache = Path(tempfile.gettempdir()) / f"verax-reach-{key()}-{seeds}.pickle"
     if cache.exists():
-        found: Reach = pickle.loads(cache.read_bytes())
-        return found
+        actual: Reach = pickle.loads(cache.read_bytes())
+        return actual
     joined = in_child(of_import, 600.0, Reach())
     with ThreadPoolExecutor(workers) as pool:
         jobs = [
@@ -155,32 +155,32 @@ def reach(workers: int, seeds: int) -> Reach:
     return joined
 
 
-def searched(mutant: Mutant, calls: Sequence[Call], found: Reach) -> Outcome:
+def searched(mutant: Mutant, calls: Sequence[Call], result: Reach) -> Outcome:
     """The outcome of a mutant whose line no known call runs: others may."""
-    made = any(place in found.making for place in places(mutant))
-    if made or is_face(mutant, found):
+    made = any(place in result.making for place in places(mutant))
+    if made or is_face(mutant, result):
         return Outcome(mutant, None, FRONT)
     if not calls:
         return Outcome(mutant, None, HOLE)
-    trial = partial(search, mutant, calls, SECONDS, found.early)
+    trial = partial(search, mutant, calls, SECONDS, result.early)
     breaks, met = in_child(trial, LIMIT, (HANG, True), CPU)
     if breaks is None:
         return Outcome(mutant, None, MISSED if met else HOLE)
     if breaks.row:
-        alone = partial(run_trial, None, [breaks], SECONDS, found.early)
+        alone = partial(run_trial, None, [breaks], SECONDS, result.early)
         if in_child(alone, LIMIT, HANG) is not None:
             return Outcome(mutant, None, HOLE)
     return Outcome(mutant, breaks.law)
 
 
-def judged(mutant: Mutant, found: Reach) -> Outcome:
+def judged(mutant: Mutant, result: Reach) -> Outcome:
     """The outcome of one mutant."""
-    few, more, dear = batches(mutant, found)
-    if not few or is_face(mutant, found):
-        return searched(mutant, more, found)
+    few, more, dear = batches(mutant, result)
+    if not few or is_face(mutant, result):
+        return searched(mutant, more, result)
 
     # A call that nobody has tried yet may fail by itself: then it proves nothing.
-    early = found.early
+    early = result.early
     for batch in (few, more, dear):
         trial = partial(run_trial, mutant, batch, SECONDS, early)
         breaks = in_child(trial, LIMIT, HANG, CPU)
@@ -195,21 +195,21 @@ def judged(mutant: Mutant, found: Reach) -> Outcome:
     return Outcome(mutant, None)
 
 
-def is_face(mutant: Mutant, found: Reach) -> bool:
+def is_face(mutant: Mutant, result: Reach) -> bool:
     """Whether a change is of a method that users call, and that no law runs."""
     faced = mutant.module in FACES
-    return faced and not any(place in found.by_law for place in places(mutant))
+    return faced and not any(place in result.by_law for place in places(mutant))
 
 
 def judgements(
-    chosen: Sequence[Mutant], found: Reach, workers: int, end: float, known: set[str]
+    chosen: Sequence[Mutant], result: Reach, workers: int, end: float, known: set[str]
 ) -> Iterator[Outcome]:
     """The outcomes until the time is over; what is `known` as no fault is skipped."""
 
     def timely(mutant: Mutant) -> Outcome | None:
         if name_of(mutant) in known:
             return Outcome(mutant, None)
-        return None if time.monotonic() > end else judged(mutant, found)
+        return None if time.monotonic() > end else judged(mutant, result)
 
     with ThreadPoolExecutor(workers) as pool:
         for outcome in pool.map(timely, chosen):
@@ -263,7 +263,7 @@ def main() -> int:
     chosen = rules
     if not (given.all or given.again):
         chosen = Random(given.seed).sample(rules, min(given.sample, len(rules)))
-    found = reach(given.workers, SEEDS)
+    actual = reach(given.workers, SEEDS)
     import property_tests.mutants.calls  # noqa: F401, PLC0415  # for the forks to come
 
     live(), memos()  # before the collector forgets them
@@ -278,7 +278,7 @@ def main() -> int:
     # A name that stands for several places may be a mistake at one of them.
     places_of = Counter(name_of(m) for m in every)
     known = {name for name in equivalent() if places_of[name] == 1 and not given.doubt}
-    outcomes = list(shown(judgements(chosen, found, given.workers, end, known)))
+    outcomes = list(shown(judgements(chosen, actual, given.workers, end, known)))
     enough = report(outcomes)
     print(f"{len(outcomes)} mutants in {time.monotonic() - begun:.0f} s")
     return 0 if enough else 1

@@ -147,5 +147,5 @@ def every_call(seeds: int) -> Iterator[Call]:
 
 def rows_of(module: str) -> tuple[str, ...]:
     """The names of the rows that a module makes."""
-    found = getattr(sys.modules.get(module), "ROWS", ())
-    return tuple([row.name for row in found])
+    actual = getattr(sys.modules.get(module), "ROWS", ())
+    return tuple([row.name for row in actual])

@@ -67,16 +67,16 @@ def about_types(mutant: Mutant) -> bool:
     return "typing" in site.function or site.kind == "lost weak type"
 
 
-def known_calls(mutant: Mutant, found: Reach) -> list[Call]:
+def known_calls(mutant: Mutant, result: Reach) -> list[Call]:
     """The calls that run a mutant's lines, one of each row and law first."""
-    calls = [call for place in places(mutant) for call in found.by_law.get(place, [])]
+    calls = [call for place in places(mutant) for call in result.by_law.get(place, [])]
     likely = first_laws(mutant)
     pairs = Counter[tuple[str, str]]()
     ranked = list[tuple[float, int, Call]]()
     for call in sorted(dict.fromkeys(calls), key=lambda c: c.seed):
         pairs[call.row, call.law] += 1
         late = 0 if call.law in likely else 2
-        cost = found.seconds.get(call, 1.0)
+        cost = result.seconds.get(call, 1.0)
         rank = pairs[call.row, call.law] + late + cost
         if about_types(mutant) and call.law == "examples":
             rank = 1 + cost  # no two of them are of one row
@@ -120,9 +120,9 @@ def weakness_calls(mutant: Mutant, rows: set[str]) -> list[Call]:
     ]
 
 
-def near_calls(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
+def near_calls(mutant: Mutant, result: Reach) -> tuple[list[Call], list[Call]]:
     """Calls of the rows next to the function, and of further ones, by row and law."""
-    calls = [c for c in found.seconds if c.seed == 0 and c.law != "examples"]
+    calls = [c for c in result.seconds if c.seed == 0 and c.law != "examples"]
     groups = near_rows(mutant, {call.row for call in calls})
     next_to = [c for c in calls if groups and c.row in groups[0]]
     return next_to, [c for c in calls if any(c.row in rows for rows in groups[1:])]
@@ -131,44 +131,44 @@ def near_calls(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call]]:
 @cache
 def imported_by(file: str) -> frozenset[str]:
     """The modules that the test files of a name import."""
-    found = set()
+    actual = set()
     for folder in ("tests", "property_tests"):
         for path in sorted((SOURCE.parent / folder).rglob(f"{file}.py")):
             for node in ast.parse(path.read_text()).body:
                 if isinstance(node, ast.ImportFrom) and node.module:
-                    found.add(node.module)
-                    found.update(f"{node.module}.{name.name}" for name in node.names)
-    return frozenset(found)
+                    actual.add(node.module)
+                    actual.update(f"{node.module}.{name.name}" for name in node.names)
+    return frozenset(actual)
 
 
-def examples_about(mutant: Mutant, found: Reach) -> list[Call]:
+def examples_about(mutant: Mutant, result: Reach) -> list[Call]:
     """The examples of the files that import the changed module, whatever they run.
 
     Of the examples that run a line that many rules share, only some are noted.
     """
-    calls = [c for c in found.seconds if c.law == "examples"]
+    calls = [c for c in result.seconds if c.law == "examples"]
     files = {c.row.partition(".")[0] for c in calls}
     about = {file for file in files if mutant.module in imported_by(file)}
-    cheap = [c for c in calls if found.seconds[c] <= DEAR]
+    cheap = [c for c in calls if result.seconds[c] <= DEAR]
     return [c for c in cheap if c.row.partition(".")[0] in about]
 
 
-def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call], list[Call]]:
+def batches(mutant: Mutant, result: Reach) -> tuple[list[Call], list[Call], list[Call]]:
     """The calls to try first, those to try then, and those that take long.
 
     What an import runs is in every call: then the rows next to it are tried, and some
     of all calls. The first batch is empty if no call is known to run the line. All
     calls of the first and the last one pass without the mutant.
     """
-    known = known_calls(mutant, found)
-    nearest, near = near_calls(mutant, found)
+    known = known_calls(mutant, result)
+    nearest, near = near_calls(mutant, result)
     anywhere: list[Call] = []
-    if not known and any(place in found.importing for place in places(mutant)):
-        every = sorted(found.seconds, key=str)
+    if not known and any(place in result.importing for place in places(mutant)):
+        every = sorted(result.seconds, key=str)
         anywhere = Random(1).sample(every, min(MORE, len(every)))
         known = nearest + near or anywhere
     weak = weakness_calls(mutant, {c.row for c in nearest + near}) if known else []
-    dear = [c for c in known if found.seconds.get(c, 0.0) > DEAR]
+    dear = [c for c in known if result.seconds.get(c, 0.0) > DEAR]
     cheap = [c for c in known if c not in dear] or known
     few = weak + cheap[:CALLS]
     few += [c for c in cheap[CALLS:] if c.law == "compiled"][: CALLS // 4]
@@ -177,7 +177,7 @@ def batches(mutant: Mutant, found: Reach) -> tuple[list[Call], list[Call], list[
     ways = (
         [c for c in cheap if c not in few],
         anywhere,
-        examples_about(mutant, found),
+        examples_about(mutant, result),
         widened_calls([c for c in nearest if c.law in laws], Random(0), 2 * MORE),
         widened_calls(nearest, Random(1), 2 * MORE),
         widened_calls([c for c in near if c.law in laws], Random(4), MORE),

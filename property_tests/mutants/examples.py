@@ -131,13 +131,13 @@ def choices(mark: Any) -> list[dict[str, Any]]:
     """The sets of parameters of one `parametrize`."""
     given, values = mark.args[0], mark.args[1]
     names = given.replace(" ", "").split(",") if isinstance(given, str) else given
-    found = []
+    actual = []
     for value in values:
         named = hasattr(value, "marks")  # pytest.param, which holds several values
         single = len(names) == 1 and not named
         parts = value.values if named else [value] if single else value
-        found.append(dict(zip(names, parts, strict=True)))
-    return found
+        actual.append(dict(zip(names, parts, strict=True)))
+    return actual
 
 
 def cases_of(test: Callable[..., Any]) -> Iterator[Callable[[], Any]]:
@@ -159,8 +159,8 @@ def cases_of(test: Callable[..., Any]) -> Iterator[Callable[[], Any]]:
 def examples(files: Sequence[ModuleType]) -> Iterator[tuple[str, Any]]:
     for file in files:
         for name, test in vars(file).items():
-            wanted = name.startswith("test_") and callable(test)
-            if wanted and not any(word in name for word in OTHER):
+            expected = name.startswith("test_") and callable(test)
+            if expected and not any(word in name for word in OTHER):
                 cases = tuple(cases_of(test))
                 if cases:
                     yield f"{file.__name__.split('.')[-1]}.{name}", cases

@@ -260,13 +260,13 @@ def sites(source: str) -> tuple[Site, ...]:
     What says what is wrong with an argument, draws calls for tests, or is typing or
     text is left alone: no law is about it.
     """
-    found: list[Site] = []
-    collect(ast.parse(source), "", None, found)
-    return tuple(found)
+    actual: list[Site] = []
+    collect(ast.parse(source), "", None, actual)
+    return tuple(actual)
 
 
 def collect(
-    node: ast.AST, function: str, statement: ast.stmt | None, found: list[Site]
+    node: ast.AST, function: str, statement: ast.stmt | None, result: list[Site]
 ) -> None:
     """The changes of a node and of what is in it."""
     if passed_over(node):
@@ -283,9 +283,9 @@ def collect(
             if unread and kind == "zero for a value":
                 continue
             for number, after in enumerate(change(node)):
-                found.append(site_of(node, statement, kind, number, after, function))
+                result.append(site_of(node, statement, kind, number, after, function))
     for child in inner(node):
-        collect(child, function, statement, found)
+        collect(child, function, statement, result)
 
 
 def assigned(node: ast.Assign | ast.AnnAssign) -> str:
@@ -393,6 +393,6 @@ def mutated(source: str, site: Site) -> ast.Module:
     changed = changer.visit(tree)
     if not changer.done:
         raise ValueError(f"there is no such place: {site}")
-    found = ast.fix_missing_locations(changed)
-    assert isinstance(found, ast.Module)
-    return found
+    actual = ast.fix_missing_locations(changed)
+    assert isinstance(actual, ast.Module)
+    return actual

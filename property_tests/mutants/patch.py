@@ -31,11 +31,11 @@ def key_of(code: CodeType) -> Key:
 @cache
 def live() -> dict[Key, list[FunctionType]]:
     """All functions of verax in memory, by the place of their code."""
-    found: dict[Key, list[FunctionType]] = {}
+    actual: dict[Key, list[FunctionType]] = {}
     for x in gc.get_objects():
         if isinstance(x, FunctionType) and "/verax/" in x.__code__.co_filename:
-            found.setdefault(key_of(x.__code__), []).append(x)
-    return found
+            actual.setdefault(key_of(x.__code__), []).append(x)
+    return actual
 
 
 @cache

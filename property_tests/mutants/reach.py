@@ -78,21 +78,21 @@ def watching(lines: set[Place], codes: set[Key]) -> Iterator[None]:
 
 def of_import() -> Reach:
     """What importing verax runs; in a process that has not done so."""
-    found = Reach()
-    with watching(found.importing, found.early):
+    actual = Reach()
+    with watching(actual.importing, actual.early):
         import property_tests.mutants.calls  # noqa: F401, PLC0415  # imports verax
-    return found
+    return actual
 
 
 def reached(calls: Sequence[Call]) -> Reach:
     """The calls that run each line of a rule; calls that fail are left out."""
-    found, by_law = Reach(), defaultdict[Place, list[Call]](list)
+    actual, by_law = Reach(), defaultdict[Place, list[Call]](list)
     kept = Counter[tuple[Place, bool]]()
     for call in calls:
         lines: set[Place] = set()
         begun = time.process_time()
         try:
-            with watching(found.making, set()):
+            with watching(actual.making, set()):
                 case = prepared(call)
             for memo in memos():
                 memo.cache_clear()
@@ -101,11 +101,11 @@ def reached(calls: Sequence[Call]) -> Reach:
         except Exception as error:
             print(f"{call} fails without any mutant: {str(error)[:200]}", flush=True)
             continue
-        found.seconds[call] = time.process_time() - begun
+        actual.seconds[call] = time.process_time() - begun
         example = call.law == "examples"
         for place in lines:
             if kept[place, example] < PER_LINE:
                 kept[place, example] += 1
                 by_law[place].append(call)
-    found.by_law.update(by_law)
-    return found
+    actual.by_law.update(by_law)
+    return actual

@@ -22,13 +22,13 @@ type Name = tuple[str, str]
 
 def modules() -> list[str]:
     """The modules that hold rules."""
-    found = []
+    actual = []
     for folder in ("ops", "rules"):
         for path in sorted((SOURCE / "verax" / folder).rglob("*.py")):
             if path.stem != "__init__":
                 parts = path.relative_to(SOURCE).with_suffix("").parts
-                found.append(".".join(parts))
-    return found
+                actual.append(".".join(parts))
+    return actual
 
 
 def path_of(module: str) -> Path:
@@ -61,13 +61,13 @@ def imports(module: str) -> Iterator[tuple[str, Name]]:
 
 def defined(module: str) -> dict[str, ast.AST]:
     """The functions, classes and constants at the top of a module."""
-    found: dict[str, ast.AST] = {}
+    actual: dict[str, ast.AST] = {}
     for node in tree_of(module).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found[node.name] = node
+            actual[node.name] = node
         if isinstance(node, ast.Assign | ast.AnnAssign):
-            found[assigned(node)] = node
-    return found
+            actual[assigned(node)] = node
+    return actual
 
 
 def named(node: ast.AST, module: str, meanings: Mapping[str, Name]) -> Iterator[Name]:
@@ -96,14 +96,14 @@ def in_scope() -> frozenset[Name]:
         ("verax.rules.programs.derived", "standard"),
         ("verax.ops.core", "CORE"),
     ]
-    found: set[Name] = set()
+    actual: set[Name] = set()
     while waiting:
         home, name = waiting.pop()
-        if (home, name) in found or name not in homes.get(home, {}):
+        if (home, name) in actual or name not in homes.get(home, {}):
             continue
-        found.add((home, name))
+        actual.add((home, name))
         waiting += named(homes[home][name], home, meanings[home])
-    return frozenset(found)
+    return frozenset(actual)
 
 
 def is_rule(module: str, function: str) -> bool:
@@ -114,13 +114,13 @@ def is_rule(module: str, function: str) -> bool:
 @cache
 def used_by() -> Mapping[Name, frozenset[Name]]:
     """Each definition, and the definitions that refer to it."""
-    found: dict[Name, set[Name]] = {}
+    actual: dict[Name, set[Name]] = {}
     for module in modules():
         meanings = dict(imports(module))
         for name, node in defined(module).items():
             for other in named(node, module, meanings):
-                found.setdefault(other, set()).add((module, name))
-    return {name: frozenset(users) for name, users in found.items()}
+                actual.setdefault(other, set()).add((module, name))
+    return {name: frozenset(users) for name, users in actual.items()}
 
 
 def above(module: str, function: str) -> Iterator[list[tuple[str, int]]]:

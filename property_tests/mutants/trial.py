@@ -188,9 +188,9 @@ def widened_calls(calls: Sequence[Call], random: Random, most: int) -> list[Call
     """Calls of the same rows under the same laws, with other seeds."""
     pairs = list(dict.fromkeys((c.row, c.law) for c in calls))
     random.shuffle(pairs)
-    found = []
+    actual = []
     for seed in range(100, 100 + most):
-        found += [Call(row, law, seed) for row, law in pairs]
-        if len(found) >= most:
+        actual += [Call(row, law, seed) for row, law in pairs]
+        if len(actual) >= most:
             break
-    return found[:most]
+    return actual[:most]

@@ -49,22 +49,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The options."""
-    found = argparse.ArgumentParser(
+    out = argparse.ArgumentParser(
         "python -m verax",
         description="Look at a jaxpr.",
         epilog="`python -m verax explore --help` says how to explore a function.",
     )
-    found.add_argument("file", help="what dumps, to_json or print wrote")
+    out.add_argument("file", help="what dumps, to_json or print wrote")
     for step in STEPS:
-        found.add_argument(f"--{step}", action="store_true", help=f"apply {step}")
-    found.add_argument("--diff", metavar="FILE", help="show how FILE differs")
-    how = found.add_mutually_exclusive_group()
+        out.add_argument(f"--{step}", action="store_true", help=f"apply {step}")
+    out.add_argument("--diff", metavar="FILE", help="show how FILE differs")
+    how = out.add_mutually_exclusive_group()
     how.add_argument("--html", action="store_true", help="print HTML")
     how.add_argument("--svg", action="store_true", help="print a picture")
     how.add_argument("--json", action="store_true", help="print JSON")
     how.add_argument("--sources", action="store_true", help="add the user's lines")
     how.add_argument("--constants", action="store_true", help="list captured arrays")
-    return found
+    return out
 
 
 def read(name: str) -> ir.ClosedJaxpr:

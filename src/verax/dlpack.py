@@ -38,5 +38,5 @@ def is_supported_dtype(dtype: DTypeLike) -> bool:
     >>> is_supported_dtype("bfloat16"), is_supported_dtype("int4")
     (True, False)
     """
-    found = as_dtype(dtype)
-    return not isinstance(found, ExtendedDType) and found not in BELOW_BYTES
+    out = as_dtype(dtype)
+    return not isinstance(out, ExtendedDType) and out not in BELOW_BYTES

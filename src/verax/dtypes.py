@@ -52,13 +52,13 @@ def canonicalize_dtype(
     >>> canonicalize_dtype(float), canonicalize_dtype("complex128")
     (dtype('float32'), dtype('complex64'))
     """
-    found = canonical(float if dtype is None else dtype, STATE.enable_x64)
-    if isinstance(found, ExtendedDType) and not allow_extended_dtype:
+    out = canonical(float if dtype is None else dtype, STATE.enable_x64)
+    if isinstance(out, ExtendedDType) and not allow_extended_dtype:
         raise ValueError(
-            f"canonicalize_dtype got the extended dtype {found}; pass "
+            f"canonicalize_dtype got the extended dtype {out}; pass "
             "allow_extended_dtype=True to allow it"
         )
-    return found
+    return out
 
 
 def result_type(
@@ -75,8 +75,8 @@ def result_type(
     >>> result_type("int8", 1), result_type(1, return_weak_type_flag=True)
     (dtype('int8'), (dtype('int32'), True))
     """
-    found = joined(args)
-    return found if return_weak_type_flag else found[0]
+    out = joined(args)
+    return out if return_weak_type_flag else out[0]
 
 
 def itemsize_bits(dtype: DTypeLike) -> int:

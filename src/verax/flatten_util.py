@@ -62,21 +62,21 @@ class Unravel(ReprMixin):
     dtype: DType | None
 
     def __call__(self, vector: Array) -> Any:
-        found = as_array("unravel", vector)
+        array = as_array("unravel", vector)
         ends = list(accumulate((aval.size for aval in self.avals), initial=0))
-        if found.shape != (ends[-1],):
+        if array.shape != (ends[-1],):
             raise ValueError(
                 f"the function returned by ravel_pytree takes a vector of {ends[-1]} "
-                f"elements, not an array of shape {found.shape}"
+                f"elements, not an array of shape {array.shape}"
             )
-        if self.dtype is not None and found.dtype != self.dtype:
+        if self.dtype is not None and array.dtype != self.dtype:
             raise TypeError(
                 "the function returned by ravel_pytree was called with dtype "
-                f"{found.dtype}, but expected dtype {self.dtype}, to which the leaves "
+                f"{array.dtype}, but expected dtype {self.dtype}, to which the leaves "
                 "promote"
             )
         leaves = [
-            self.restored(found[start:end].reshape(aval.shape), aval)
+            self.restored(array[start:end].reshape(aval.shape), aval)
             for start, end, aval in zip(ends, ends[1:], self.avals, strict=False)
         ]
         return tree_unflatten(self.tree, leaves)

@@ -85,16 +85,16 @@ NAMES: Final = {
 
 
 def triangle(x: Array) -> Array:
-    found: Array = vnp.maximum(0.0, 1 - x)
-    return found
+    out: Array = vnp.maximum(0.0, 1 - x)
+    return out
 
 
 def lanczos(radius: float) -> Callable[[Array], Array]:
     """A sinc, in the window of a wider sinc."""
 
     def kernel(x: Array) -> Array:
-        found: Array = vnp.where(x > radius, 0.0, vnp.sinc(x) * vnp.sinc(x / radius))
-        return found
+        out: Array = vnp.where(x > radius, 0.0, vnp.sinc(x) * vnp.sinc(x / radius))
+        return out
 
     return kernel
 
@@ -105,8 +105,8 @@ def cubic(a: float) -> Callable[[Array], Array]:
     def kernel(x: Array) -> Array:
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-        found: Array = vnp.where(x >= 2, 0.0, vnp.where(x >= 1, far, near))
-        return found
+        out: Array = vnp.where(x >= 2, 0.0, vnp.where(x >= 1, far, near))
+        return out
 
     return kernel
 
@@ -178,14 +178,14 @@ def as_method(name: str, method: str | ResizeMethod, antialias: bool) -> ResizeM
         TypeError: it is not a method.
         ValueError: there is none of this name.
     """
-    found = ResizeMethod.from_string(method) if isinstance(method, str) else method
-    if not isinstance(found, ResizeMethod):
+    out = ResizeMethod.from_string(method) if isinstance(method, str) else method
+    if not isinstance(out, ResizeMethod):
         raise TypeError(
             f"{name}: method must be a name or a ResizeMethod, not {method!r}"
         )
-    if found is ResizeMethod.CUBIC_PYTORCH and antialias:
+    if out is ResizeMethod.CUBIC_PYTORCH and antialias:
         return ResizeMethod.CUBIC
-    return found
+    return out
 
 
 def as_image(

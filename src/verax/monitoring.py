@@ -97,9 +97,9 @@ def metrics() -> Mapping[str, float]:
     >>> verax.metrics()["traces"] - before
     1
     """
-    found = {event: RECORDER.counts[event] for event in EVENTS}
+    out = {event: RECORDER.counts[event] for event in EVENTS}
     alive = {"live_arrays": len(live_arrays())}
-    return MappingProxyType(found | TALLY.sums() | alive)
+    return MappingProxyType(out | TALLY.sums() | alive)
 
 
 def register_listener(listener: Listener) -> None:

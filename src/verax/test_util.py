@@ -63,18 +63,18 @@ def check_grads(
     >>> import verax.numpy as vnp
     >>> check_grads(lambda x: vnp.sin(x) * x, (0.3,), order=2)
     """
-    wanted = (modes,) if isinstance(modes, str) else tuple(modes)
-    unknown = [mode for mode in wanted if mode not in ("fwd", "rev")]
-    if unknown or not wanted:
+    expected = (modes,) if isinstance(modes, str) else tuple(modes)
+    unknown = [mode for mode in expected if mode not in ("fwd", "rev")]
+    if unknown or not expected:
         raise ValueError(
             f"modes must be 'fwd' and 'rev', or one of them, not {list(modes)}"
         )
     if order < 1:
         raise ValueError(f"order is {order}, but the first derivative has order 1")
     limits = atol, rtol, eps
-    if "fwd" in wanted:
+    if "fwd" in expected:
         check_forward(f, tuple(args), order, limits, "jvp")
-    if "rev" in wanted:
+    if "rev" in expected:
         check_reverse(f, tuple(args), order, limits, "vjp")
 
 
@@ -191,10 +191,10 @@ def directions(tree: Any, seed: int) -> Any:
         aval = aval_of(x)
         if not is_differentiable(x):
             return np.zeros(aval.shape, float0)
-        found = numbers(aval.shape)
+        values = numbers(aval.shape)
         if is_complex(aval.dtype):
-            found = found + 1j * numbers(aval.shape)
-        return np.asarray(found).astype(numpy_dtype(aval.dtype))
+            values = values + 1j * numbers(aval.shape)
+        return np.asarray(values).astype(numpy_dtype(aval.dtype))
 
     return tree_map(direction, tree)
 
@@ -259,8 +259,8 @@ def dtype_key(key: Any) -> DType | np.dtype[Any]:
     try:
         return as_dtype(key)
     except TypeError:
-        found: np.dtype[Any] = np.dtype(key)
-        return found
+        out: np.dtype[Any] = np.dtype(key)
+        return out
 
 
 def allowed(trees: Any, atol: Tolerance, rtol: Tolerance) -> tuple[float, float]:
@@ -268,10 +268,10 @@ def allowed(trees: Any, atol: Tolerance, rtol: Tolerance) -> tuple[float, float]
     return tolerance(trees, atol), tolerance(trees, rtol)
 
 
-def compare(name: str, found: Any, expected: Any, limits: tuple[float, float]) -> None:
+def compare(name: str, result: Any, expected: Any, limits: tuple[float, float]) -> None:
     """Raise AssertionError unless two pytrees agree within (atol, rtol)."""
-    paths = [keystr(path) for path, _ in tree_flatten_with_path(found)[0]]
-    pairs = zip(paths, tree_leaves(found), tree_leaves(expected), strict=True)
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(result)[0]]
+    pairs = zip(paths, tree_leaves(result), tree_leaves(expected), strict=True)
     for path, ours, theirs in pairs:
         if aval_of(ours).dtype == float0:
             continue

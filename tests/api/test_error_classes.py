@@ -248,8 +248,8 @@ def test_classes_have_the_bases_of_jax() -> None:
         errors.ExecutionError: (JaxRuntimeError,),
         errors.CallbackError: (JaxRuntimeError,),
     }
-    for cls, wanted in bases.items():
-        assert all(issubclass(cls, base) for base in wanted), cls
+    for cls, expected in bases.items():
+        assert all(issubclass(cls, base) for base in expected), cls
         assert cls.__module__ == "verax.errors"
     assert not issubclass(TracerArrayConversionError, ConcretizationTypeError)
     assert errors.XlaError is JaxRuntimeError

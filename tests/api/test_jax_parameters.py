@@ -59,9 +59,9 @@ def test_arrays_of_others_by_position() -> None:
     x = np.arange(3, dtype=np.float32)
     place = verax.sharding.SingleDeviceSharding(verax.devices()[0])
     for given in (None, verax.devices()[0], place):
-        found = verax.dlpack.from_dlpack(x, given, True)
-        assert found.tolist() == [0, 1, 2]
-        assert found.committed == (given is not None)
+        actual = verax.dlpack.from_dlpack(x, given, True)
+        assert actual.tolist() == [0, 1, 2]
+        assert actual.committed == (given is not None)
     assert verax.dlpack.from_dlpack(external_array=x, copy=None).shape == (3,)
 
 
@@ -103,10 +103,10 @@ def test_the_former_name_of_a_process() -> None:
 
 def test_keywords_of_jax() -> None:
     closed = verax.make_jaxpr(vnp.sin)(1.0)
-    found = verax.core.eval_jaxpr(
+    actual = verax.core.eval_jaxpr(
         closed.jaxpr, closed.consts, 0.0, propagate_source_info=False
     )
-    assert float(found[0]) == 0
+    assert float(actual[0]) == 0
     doubled = verax.custom_batching.sequential_vmap(f=lambda x: 2 * x)
     assert verax.vmap(doubled)(vnp.arange(2)).tolist() == [0, 2]
 
@@ -163,8 +163,8 @@ def test_constants_of_closed_jaxprs_by_keyword() -> None:
 
     eqn = verax.make_jaxpr(f)(vnp.ones(3)).eqns[-1]
     params = {**eqn.params, "jaxpr": closed}
-    found = eqn.primitive.bind(vnp.zeros(3), vnp.ones(2), **params)
-    assert [x.tolist() for x in found] == [[0, 2, 4], [1, 1]]
+    actual = eqn.primitive.bind(vnp.zeros(3), vnp.ones(2), **params)
+    assert [x.tolist() for x in actual] == [[0, 2, 4], [1, 1]]
 
 
 def test_members_of_equations() -> None:

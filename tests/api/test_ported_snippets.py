@@ -55,9 +55,9 @@ def test_make_jaxpr_has_outer_tracers_as_constants() -> None:
 
 def test_eval_shape_of_a_function_that_returns_structs() -> None:
     struct = jax.ShapeDtypeStruct((3,), jnp.int8)
-    found = jax.eval_shape(lambda x: {"a": struct, "b": x, "c": 1.0}, struct)
-    assert found["a"] == found["b"] == struct
-    assert found["c"].weak_type
+    actual = jax.eval_shape(lambda x: {"a": struct, "b": x, "c": 1.0}, struct)
+    assert actual["a"] == actual["b"] == struct
+    assert actual["c"].weak_type
     with pytest.raises(TypeError, match="ShapeDtypeStruct"):
         jax.jit(lambda: struct)()
 
@@ -155,8 +155,8 @@ def test_the_scale_of_an_initializer_may_be_traced(name: str) -> None:
     assert traced.dtype == jnp.bfloat16
     assert np.allclose(traced.astype("float32"), draw(0.1).astype("float32"), rtol=0.02)
     kind = jax.nn.initializers.orthogonal
-    found = jax.jit(lambda scale: kind(scale)(key, (2, 2)))(3.0)
-    assert np.allclose(found @ found.T, 9 * np.eye(2), atol=1e-4)
+    actual = jax.jit(lambda scale: kind(scale)(key, (2, 2)))(3.0)
+    assert np.allclose(actual @ actual.T, 9 * np.eye(2), atol=1e-4)
 
 
 def test_types_answer_as_in_jax() -> None:
@@ -190,6 +190,6 @@ def test_closed_jaxprs_have_the_variables_of_their_jaxprs() -> None:
     assert closed.pretty_print(use_color=False) == str(closed) == jaxpr.pretty_print()
     assert not closed.is_high
     other = closed.replace(consts=[jnp.ones(3)])
-    (found,) = jax.core.jaxpr_as_fun(other)(0.5)
-    assert np.allclose(found, np.sin(0.5))
+    (actual,) = jax.core.jaxpr_as_fun(other)(0.5)
+    assert np.allclose(actual, np.sin(0.5))
     assert closed.replace(jaxpr=jaxpr) == closed

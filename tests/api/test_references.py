@@ -239,13 +239,13 @@ def test_vmap_maps_references_over_any_axis(axis: int) -> None:
     count = start.shape[axis]
     ref = verax.new_ref(start)
     xs = vnp.arange(1.0, count + 1)
-    found = verax.vmap(f, in_axes=(axis, 0))(ref, xs)
+    actual = verax.vmap(f, in_axes=(axis, 0))(ref, xs)
     expected = np.moveaxis(start, axis, 0).copy()
     for row, x in zip(expected, xs.tolist(), strict=True):
         row[0] = x
         row += x
     assert held(ref) == np.moveaxis(expected, 0, axis).tolist()
-    assert found.tolist() == expected.sum(1).tolist()
+    assert actual.tolist() == expected.sum(1).tolist()
 
 
 def test_vmap_of_choices_and_loops_on_references() -> None:
@@ -369,9 +369,9 @@ def test_empty_references_hold_zeros() -> None:
     def f(x: Any) -> Any:
         ref = verax.empty_ref(verax.ShapeDtypeStruct((2,), "float32"))
         ref[0] = 2.0 * x
-        found = ref[...]
+        actual = ref[...]
         verax.free_ref(ref)
-        return found.sum()
+        return actual.sum()
 
     assert f(3.0).item() == 6
     assert verax.grad(f)(3.0).item() == 2
@@ -423,10 +423,10 @@ def test_gradients_accumulate_in_references() -> None:
         def step(_: Any, x: Any) -> tuple[None, Any]:
             value, pull = verax.vjp(f, p, x)
             entries = {"w": total, "b": verax.ad.GradValue()}
-            found, skipped = pull.with_refs(entries, verax.ad.DontWant())(1.0)
-            assert found["w"] == verax.ad.GradRef()
+            actual, skipped = pull.with_refs(entries, verax.ad.DontWant())(1.0)
+            assert actual["w"] == verax.ad.GradRef()
             assert skipped == verax.ad.DidntWant()
-            return None, (value, found["b"])
+            return None, (value, actual["b"])
 
         return lax.scan(step, None, xs)[1]
 

@@ -13,11 +13,11 @@ from verax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec 
 
 
 def test_type_says_nothing_of_its_place() -> None:
-    found: Any = verax.typeof(vnp.ones((2, 3))).sharding
+    actual: Any = verax.typeof(vnp.ones((2, 3))).sharding
     other: Any = verax.typeof(np.zeros((4, 5))).sharding
     scalar: Any = verax.typeof(1.0).sharding
-    assert type(found) is NamedSharding
-    assert found == other == NamedSharding(AbstractMesh((), ()), P(None, None))
+    assert type(actual) is NamedSharding
+    assert actual == other == NamedSharding(AbstractMesh((), ()), P(None, None))
     assert scalar.spec == P()
 
 
@@ -49,7 +49,7 @@ def test_einsum_asks_another_product() -> None:
         return lax.dot_general(*args, **options)  # type: ignore[arg-type]  # passed on
 
     x, y, z = np.ones((2, 3), "f"), np.ones((3, 4), "f"), np.ones((4, 2), "f")
-    found = vnp.einsum("ij,jk,kl->il", x, y, z, _dot_general=product)
-    assert found.tolist() == [[12.0, 12.0]] * 2
+    actual = vnp.einsum("ij,jk,kl->il", x, y, z, _dot_general=product)
+    assert actual.tolist() == [[12.0, 12.0]] * 2
     assert calls == [{"preferred_element_type": None}] * 2
     assert vnp.einsum("ij->ji", x, _dot_general=product).shape == (3, 2)

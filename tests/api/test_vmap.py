@@ -20,8 +20,8 @@ def test_in_and_out_axes() -> None:
 
 
 def test_unbatched_arguments_and_outputs() -> None:
-    found = verax.vmap(lambda x, y: x * y, in_axes=(0, None))(X, 2.0)
-    assert found.tolist() == (X * 2).tolist()
+    actual = verax.vmap(lambda x, y: x * y, in_axes=(0, None))(X, 2.0)
+    assert actual.tolist() == (X * 2).tolist()
     same = verax.vmap(lambda x, y: y + 1, in_axes=(0, None), out_axes=None)(X, 2.0)
     assert float(same) == 3
     repeated = verax.vmap(lambda x: vnp.float32(7))(X)
@@ -33,12 +33,12 @@ def test_prefix_trees_of_axes() -> None:
         return {"y": p["w"] * x + p["b"]}
 
     p = {"w": X, "b": vnp.ones(3)}
-    found = verax.vmap(fun, in_axes=({"w": 0, "b": None}, None))(p, 2.0)
-    assert found["y"].shape == (2, 3)
-    found = verax.vmap(fun, in_axes=({"w": 0, "b": None}, None), out_axes={"y": 1})(
+    actual = verax.vmap(fun, in_axes=({"w": 0, "b": None}, None))(p, 2.0)
+    assert actual["y"].shape == (2, 3)
+    actual = verax.vmap(fun, in_axes=({"w": 0, "b": None}, None), out_axes={"y": 1})(
         p, 2.0
     )
-    assert found["y"].shape == (3, 2)
+    assert actual["y"].shape == (3, 2)
 
 
 def test_python_numbers_that_are_not_mapped_stay_what_they_are() -> None:
@@ -65,20 +65,20 @@ CONFIG = {"size": 2, "flag": True}
 
 
 def test_keyword_arguments_run_over_the_first_dimension() -> None:
-    found = verax.vmap(lambda x, y: x.sum() + y, in_axes=0)(X, y=vnp.arange(2.0))
-    assert found.tolist() == [3, 13]
+    actual = verax.vmap(lambda x, y: x.sum() + y, in_axes=0)(X, y=vnp.arange(2.0))
+    assert actual.tolist() == [3, 13]
 
 
 def test_axis_size_alone() -> None:
-    found = verax.vmap(lambda x: x + 1, in_axes=None, axis_size=4)(1.0)
-    assert found.tolist() == [2, 2, 2, 2]
+    actual = verax.vmap(lambda x: x + 1, in_axes=None, axis_size=4)(1.0)
+    assert actual.tolist() == [2, 2, 2, 2]
 
 
 def test_nested_with_equal_sizes() -> None:
     square = np.arange(4, dtype=np.float32).reshape(2, 2)
     outer = verax.vmap(verax.vmap(lambda x, y: x - y, (0, None)), (None, 0))
-    found = outer(square[0], square[1])
-    assert found.tolist() == [[-2, -1], [-3, -2]]
+    actual = outer(square[0], square[1])
+    assert actual.tolist() == [[-2, -1], [-3, -2]]
 
 
 def test_sizes_zero_and_one() -> None:
@@ -216,8 +216,8 @@ def test_under_disable_jit_only_known_predicates_choose() -> None:
 
     xs = vnp.array([1.0, 3.0])
     with verax.disable_jit():
-        found = verax.vmap(choose, (0, None))(xs, vnp.array(2.0))
-    assert found.tolist() == [-1, 3]
+        actual = verax.vmap(choose, (0, None))(xs, vnp.array(2.0))
+    assert actual.tolist() == [-1, 3]
 
 
 def test_rules_of_the_users_may_branch_on_what_is_not_mapped() -> None:
@@ -242,14 +242,14 @@ def test_what_is_not_mapped_may_be_anything() -> None:
 
     x = vnp.arange(3.0)
     for run in (lambda f: f, verax.jit):
-        found = run(lambda x: verax.vmap(lambda x, f: f(x), (0, None))(x, vnp.sin))(x)
-        np.testing.assert_allclose(found, np.sin(x), rtol=1e-6)
-        found = run(
+        actual = run(lambda x: verax.vmap(lambda x, f: f(x), (0, None))(x, vnp.sin))(x)
+        np.testing.assert_allclose(actual, np.sin(x), rtol=1e-6)
+        actual = run(
             lambda x: verax.vmap(
                 lambda x, rest: x * rest["mode"].scale + rest["y"], (0, None)
             )(x, {"mode": Mode(), "y": x[1], "name": "a"})
         )(x)
-        assert found.tolist() == [1, 3, 5]
+        assert actual.tolist() == [1, 3, 5]
     assert verax.vmap(lambda x, k: x, (0, None))(x, "text").tolist() == [0, 1, 2]
     with pytest.raises(TypeError, match=r"argument f of .*sin"):
         verax.vmap(lambda x, f: f(x))(x, vnp.sin)

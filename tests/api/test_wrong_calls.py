@@ -68,8 +68,8 @@ def names() -> dict[str, Any]:
 
 
 def class_named(name: str) -> type[BaseException]:
-    found: type[BaseException] = getattr(errors, name, None) or getattr(builtins, name)
-    return found
+    actual: type[BaseException] = getattr(errors, name, None) or getattr(builtins, name)
+    return actual
 
 
 def raised(call: str) -> type[BaseException] | None:
@@ -84,13 +84,13 @@ def raised(call: str) -> type[BaseException] | None:
 
 @pytest.mark.parametrize(("kind", "call"), list(cases()))
 def test_a_wrong_call_raises_what_jax_raises(kind: str, call: str) -> None:
-    found = raised(call)
+    actual = raised(call)
     if kind == NOTHING:
-        assert found is None
+        assert actual is None
     else:
-        assert found is not None, f"{call} raised nothing"
-        assert issubclass(found, class_named(kind))
-        assert not issubclass(found, AssertionError)
+        assert actual is not None, f"{call} raised nothing"
+        assert issubclass(actual, class_named(kind))
+        assert not issubclass(actual, AssertionError)
 
 
 def test_there_are_many_calls_and_few_that_differ() -> None:

@@ -135,15 +135,15 @@ def precisions_are_apart() -> bool:
             theirs.itemsize,
         )
 
-    found = [widths()]
+    actual = [widths()]
     for library in (verax, jax):
         library.config.update("jax_enable_x64", True)
-        found.append(widths())
+        actual.append(widths())
         library.config.update("jax_enable_x64", False)
     with verax.enable_x64():
-        found.append(widths())
-    found.append(widths())
-    return found == [
+        actual.append(widths())
+    actual.append(widths())
+    return actual == [
         (4, 4, 4, 4),
         (8, 8, 4, 4),
         (4, 4, 8, 8),

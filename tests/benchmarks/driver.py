@@ -101,7 +101,7 @@ def run_group(
     side: Side, names: list[str], plan: Plan
 ) -> dict[str, dict[str, float | str]]:
     """Run cases of one group in as many workers as it takes to get past crashes."""
-    found: dict[str, dict[str, float | str]] = {}
+    actual: dict[str, dict[str, float | str]] = {}
     left = list(names)
     while left:
         output, last_words = work(side, left, plan)
@@ -112,14 +112,14 @@ def run_group(
             line = json.loads(text)
             begun = line.get("begin", begun)
             if "case" in line:
-                found[line.pop("case")] = line
-        left = [name for name in left if name not in found]
+                actual[line.pop("case")] = line
+        left = [name for name in left if name not in actual]
         if left and begun not in left:  # it died before its first case
-            return found | {name: {"error": last_words} for name in left}
+            return actual | {name: {"error": last_words} for name in left}
         if begun in left:
-            found[begun] = {"error": last_words}
+            actual[begun] = {"error": last_words}
             left.remove(begun)
-    return found
+    return actual
 
 
 def run(

@@ -119,9 +119,9 @@ def test_a_dying_worker_costs_one_case(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(driver, "work", work)
     side = driver.Side("verax", sys.executable)
-    found = driver.run_group(side, ["a", "b", "c"], driver.Plan())
-    assert found["b"] == {"error": "exit status -6"}
-    assert found["a"] == found["c"] == {"cpu": 1.0, "wall": 1.0}
+    actual = driver.run_group(side, ["a", "b", "c"], driver.Plan())
+    assert actual["b"] == {"error": "exit status -6"}
+    assert actual["a"] == actual["c"] == {"cpu": 1.0, "wall": 1.0}
 
 
 SLOW = ("deep", "memory")

@@ -74,15 +74,15 @@ def frame_time(browser: Browser, page: Page, step: int) -> float:
 
 
 def main(names: list[str]) -> None:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    actual = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if actual is None:
         raise SystemExit(f"no browser: none of {', '.join(BROWSERS)}")
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "large.html"
         if not names:
             made.write_text(render(large(10_000, 8)), encoding="utf-8")
         browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox"]
+            executable_path=actual, args=["--no-sandbox"]
         )
         for path in [Path(name) for name in names] or [made]:
             page = browser.new_page(viewport={"width": 1400, "height": 800})

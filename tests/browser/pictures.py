@@ -44,8 +44,8 @@ def program(name: str) -> Callable[..., Any]:
     names: dict[str, Any] = {}
     text = Path(PROGRAMS).read_text(encoding="utf-8")
     exec(compile(text, PROGRAMS, "exec"), names)
-    found: Callable[..., Any] = names[name]
-    return found
+    actual: Callable[..., Any] = names[name]
+    return actual
 
 
 def explore_mlp() -> Any:
@@ -71,9 +71,9 @@ def explore_rnn() -> Any:
 def explore_nan() -> Any:
     params = {"w": vnp.ones((4, 8)), "b": vnp.ones(8), "scale": vnp.ones(8)}
     gradient = verax.grad(program("root_loss"))
-    found = verax.debug.find_nans(gradient)(params, vnp.zeros((2, 4)))
-    assert found is not None
-    return found.explore()
+    actual = verax.debug.find_nans(gradient)(params, vnp.zeros((2, 4)))
+    assert actual is not None
+    return actual.explore()
 
 
 def choose(page: Page, pane: int, text: str) -> None:
@@ -138,14 +138,14 @@ def taken(browser: Browser, shot: Shot, folder: Path) -> bytes:
 
 
 def main(names: list[str]) -> None:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    actual = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if actual is None:
         raise SystemExit(f"no browser: none of {', '.join(BROWSERS)}")
     PICTURES.mkdir(exist_ok=True)
     os.chdir(Path(__file__).parent)
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(
-            executable_path=found, args=["--no-sandbox"]
+            executable_path=actual, args=["--no-sandbox"]
         )
         for name in names or list(SHOTS):
             picture = taken(browser, SHOTS[name], Path(folder))

@@ -22,12 +22,12 @@ type Opener = Callable[..., Page]
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The browser of the system, without a window."""
-    found = [path for path in map(shutil.which, BROWSERS) if path]
-    if not found:
+    actual = [path for path in map(shutil.which, BROWSERS) if path]
+    if not actual:
         pytest.skip(f"no browser on this machine: none of {', '.join(BROWSERS)}")
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
-            executable_path=found[0], args=["--no-sandbox"]
+            executable_path=actual[0], args=["--no-sandbox"]
         )
         yield launched
         launched.close()

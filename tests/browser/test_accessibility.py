@@ -33,10 +33,10 @@ OF_THE_THEME = (".md-search", ".md-code__nav")
 def complaints(page: Page, exclude: Sequence[str] = ()) -> list[str]:
     """What is wrong with a page: the rule, why, and where."""
     page.evaluate(AXE)
-    found: list[dict[str, Any]] = page.evaluate(RUN, exclude)
+    actual: list[dict[str, Any]] = page.evaluate(RUN, exclude)
     return [
         f"{one['id']}: {one['help']}: {node['html']} ({node['failureSummary']})"
-        for one in found
+        for one in actual
         for node in one["nodes"]
     ]
 
@@ -99,12 +99,12 @@ def test_explorer(opened: Opener, form: Callable[[Page], None], scheme: Scheme) 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_all_stages_of_a_program(opened: Opener, scheme: Scheme) -> None:
     xs, w = np.ones((3, 4), np.float32), {"h": np.eye(4), "x": np.eye(4)}
-    found = verax.explore(verax.grad(rnn))(w, xs)
-    page = opened(found.document, scheme)
+    actual = verax.explore(verax.grad(rnn))(w, xs)
+    page = opened(actual.document, scheme)
     page.get_by_role("button", name="+ pane").click()
     page.get_by_role("treeitem").nth(8).click()
     wrong = set(complaints(page))
-    for _ in found.found.stages[1:]:
+    for _ in actual.content.stages[1:]:
         page.keyboard.press("]")
         wrong.update(complaints(page))
     assert wrong == set()
@@ -120,10 +120,10 @@ def test_explorer_with_a_story(opened: Opener, scheme: Scheme) -> None:
 def test_a_page_without_names_is_found(opened: Opener) -> None:
     page = opened(small())
     page.evaluate("document.body.append(document.createElement('button'))")
-    (found,) = {complaint.partition(":")[0] for complaint in complaints(page)} - {
+    (actual,) = {complaint.partition(":")[0] for complaint in complaints(page)} - {
         "region"
     }
-    assert found == "button-name"
+    assert actual == "button-name"
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

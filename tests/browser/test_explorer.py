@@ -30,8 +30,8 @@ def lit(page: Page, stage: str) -> dict[int, str]:
     script = """rows => rows.filter(r => / is-/.test(' ' + r.className)).map(r =>
         [Number(r.querySelector('.number').textContent) - 1,
          r.querySelector('.link').textContent])"""
-    found = rows(page, stage).evaluate_all(script)
-    return dict(cast("list[tuple[int, str]]", found))
+    actual = rows(page, stage).evaluate_all(script)
+    return dict(cast("list[tuple[int, str]]", actual))
 
 
 def lit_lines(page: Page) -> list[str]:

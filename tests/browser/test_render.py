@@ -74,7 +74,7 @@ def test_without_playwright_modules_are_skipped_with_a_reason(tmp_path: Path) ->
     missing = "raise ModuleNotFoundError('No module named playwright')"
     (package / "__init__.py").write_text(missing)
     paths = [str(tmp_path), *sys.path]
-    found = subprocess.run(
+    actual = subprocess.run(
         [*PYTEST, "tests/browser/test_explorer.py", "tests/browser/test_pictures.py"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         cwd=Path(__file__).parents[2],
@@ -83,6 +83,6 @@ def test_without_playwright_modules_are_skipped_with_a_reason(tmp_path: Path) ->
         timeout=120,
         check=False,
     )
-    assert "2 skipped" in found.stdout
-    assert "playwright is not installed: it comes with the extra dev" in found.stdout
-    assert "Traceback" not in found.stdout + found.stderr
+    assert "2 skipped" in actual.stdout
+    assert "playwright is not installed: it comes with the extra dev" in actual.stdout
+    assert "Traceback" not in actual.stdout + actual.stderr

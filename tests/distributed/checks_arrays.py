@@ -78,8 +78,8 @@ def check_replicated() -> None:
 def check_values_of_this_process_only() -> None:
     """What other processes passed is not what this one passed."""
     x = verax.device_put(VALUES + INDEX, SPLIT)
-    found = process_allgather(x)
-    np.testing.assert_array_equal(found, VALUES + np.arange(SIZE).repeat(4) // LOCAL)
+    actual = process_allgather(x)
+    np.testing.assert_array_equal(actual, VALUES + np.arange(SIZE).repeat(4) // LOCAL)
 
 
 def check_process_local_data() -> None:
@@ -228,8 +228,8 @@ def check_random_numbers() -> None:
         return verax.random.normal(key, (8 * SIZE,))
 
     for place in (SPLIT, WHOLE):
-        found = verax.jit(draw, out_shardings=place)(verax.random.key(3))
-        np.testing.assert_allclose(process_allgather(found), due, rtol=1e-6)
+        actual = verax.jit(draw, out_shardings=place)(verax.random.key(3))
+        np.testing.assert_allclose(process_allgather(actual), due, rtol=1e-6)
     bits = verax.jit(lambda k: verax.random.bits(k, (8 * SIZE,)), out_shardings=SPLIT)(
         verax.random.key(5)
     )
@@ -310,12 +310,12 @@ def check_the_disk_cache() -> None:
     for name, value in options.items():
         verax.config.update(name, value)
     try:
-        found = verax.jit(lambda x: vnp.sin(x).sum())(spread_values())
-        process_allgather(found)
+        actual = verax.jit(lambda x: vnp.sin(x).sum())(spread_values())
+        process_allgather(actual)
         verax.clear_caches()
         before = verax.metrics()["disk_hits"]
         again = verax.jit(lambda x: vnp.sin(x).sum())(spread_values())
-        assert float(found) == float(again)
+        assert float(actual) == float(again)
         assert verax.metrics()["disk_hits"] > before
     finally:
         for name, value in former.items():

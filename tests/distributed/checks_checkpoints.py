@@ -21,10 +21,10 @@ OTHER = verax.make_mesh((2, COUNT), ("x", "y"))
 
 def spread(mesh: verax.sharding.Mesh, spec: P) -> verax.Array:
     place = NamedSharding(mesh, spec)
-    found: verax.Array = verax.make_array_from_callback(
+    actual: verax.Array = verax.make_array_from_callback(
         VALUES.shape, place, lambda index: VALUES[index]
     )
-    return found
+    return actual
 
 
 def same(x: verax.Array) -> None:
@@ -41,8 +41,8 @@ def check_every_spec() -> None:
             name: verax.ShapeDtypeStruct((8, 8), np.float32, sharding=place)
             for name in tree
         }
-        found = checkpoint.restore(FOLDER / "specs", like, partial=True)
-        for x in found.values():
+        actual = checkpoint.restore(FOLDER / "specs", like, partial=True)
+        for x in actual.values():
             assert x.sharding == place
             same(x)
 

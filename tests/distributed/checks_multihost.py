@@ -21,38 +21,38 @@ def check_allgather_stacks() -> None:
     for dtype in DTYPES:
         for shape in ((), (3,), (2, 0), (1, 2, 3)):
             own = np.full(shape, INDEX + 1).astype(dtype)
-            found = multihost_utils.process_allgather(own)
-            assert found.dtype == own.dtype
+            actual = multihost_utils.process_allgather(own)
+            assert actual.dtype == own.dtype
             due = np.stack([np.full(shape, i + 1).astype(dtype) for i in range(COUNT)])
-            np.testing.assert_array_equal(found, due)
+            np.testing.assert_array_equal(actual, due)
 
 
 def check_allgather_tiles() -> None:
-    found = multihost_utils.process_allgather(
+    actual = multihost_utils.process_allgather(
         {"a": np.arange(2) + 10 * INDEX, "b": INDEX}, tiled=True
     )
     due = [10 * i + j for i in range(COUNT) for j in range(2)]
-    assert found["a"].tolist() == due
-    assert found["b"].tolist() == list(range(COUNT))
+    assert actual["a"].tolist() == due
+    assert actual["b"].tolist() == list(range(COUNT))
 
 
 def check_allgather_of_an_array_over_processes() -> None:
     mesh = verax.make_mesh((verax.device_count(),), ("x",))
     x = verax.device_put(np.arange(16.0), NamedSharding(mesh, P("x")))
     for tiled in (False, True):
-        found = multihost_utils.process_allgather(x, tiled=tiled)
-        assert found.tolist() == list(range(16))
+        actual = multihost_utils.process_allgather(x, tiled=tiled)
+        assert actual.tolist() == list(range(16))
     whole = verax.device_put(np.arange(3.0), NamedSharding(mesh, P()))
     assert multihost_utils.process_allgather(whole).tolist() == [0, 1, 2]
 
 
 def check_broadcast() -> None:
     values = {"x": np.array([-0.0, np.nan, INDEX]), "flag": INDEX == 0, "n": INDEX}
-    found = multihost_utils.broadcast_one_to_all(values)
-    assert found["n"] == 0
-    assert found["flag"].item() is True
-    assert np.signbit(found["x"][0])
-    assert np.isnan(found["x"][1])
+    actual = multihost_utils.broadcast_one_to_all(values)
+    assert actual["n"] == 0
+    assert actual["flag"].item() is True
+    assert np.signbit(actual["x"][0])
+    assert np.isnan(actual["x"][1])
     last = COUNT - 1
     assert multihost_utils.broadcast_one_to_all(INDEX, last == INDEX) == last
 

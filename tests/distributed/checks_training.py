@@ -171,13 +171,13 @@ def trains_as_alone(mesh: Mesh, after: Mesh) -> Any:
         initial_state(),
         places(after),
     )
-    found = checkpoint.restore(folder, {"state": like, "step": 0})
-    assert found["step"] == 1
+    actual = checkpoint.restore(folder, {"state": like, "step": 0})
+    assert actual["step"] == 1
     for x, y in zip(
-        verax.tree.leaves(found["state"]), verax.tree.leaves(like), strict=True
+        verax.tree.leaves(actual["state"]), verax.tree.leaves(like), strict=True
     ):
         assert x.sharding == y.sharding
-    restored, more = train(found["state"], range(found["step"], STEPS), after)
+    restored, more = train(actual["state"], range(actual["step"], STEPS), after)
     same(restored, losses + more)
     return whole
 

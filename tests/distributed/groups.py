@@ -127,11 +127,13 @@ def failures(
     address = f"127.0.0.1:{free_port()}"
     commands = [member_command(module, address, count, i) for i in range(count)]
     ended = run_group(commands, folder, seconds, {"CHECKS_FOLDER": str(folder)})
-    found: dict[str, str] = {}
+    actual: dict[str, str] = {}
     for i, process in enumerate(ended):
         lines = [line for line in process.output.splitlines() if line[:1] == "{"]
         for line in lines:
-            found |= {f"{i} {k}": v for k, v in json.loads(line).items() if v}
+            actual |= {f"{i} {k}": v for k, v in json.loads(line).items() if v}
         if process.status != 0:
-            found[f"process {i}"] = f"status {process.status}: {process.output[-4000:]}"
-    return found
+            actual[f"process {i}"] = (
+                f"status {process.status}: {process.output[-4000:]}"
+            )
+    return actual

@@ -128,12 +128,12 @@ def kill_one(draw: random.Random, folder: Path) -> list[str]:
 
 def look(path: Path) -> int:
     """The step of the checkpoint on the disk, which is whole."""
-    found = checkpoint.restore(path)
+    actual = checkpoint.restore(path)
     steps = {
-        float(x) for leaf in (found["a"], *found["b"]) for x in (leaf[0], leaf[-1])
+        float(x) for leaf in (actual["a"], *actual["b"]) for x in (leaf[0], leaf[-1])
     }
     assert len(steps) == 1, steps
-    assert (found["a"] == found["a"][0]).all()
+    assert (actual["a"] == actual["a"][0]).all()
     return int(steps.pop())
 
 

@@ -15,8 +15,8 @@ from verax.experimental import checkpoint
 def test_checkpoints_of_several_processes(count: int, tmp_path: Path) -> None:
     assert failures("tests.distributed.checks_checkpoints", count, tmp_path) == {}
     # The number of processes may be another one when they are read.
-    found = checkpoint.restore(tmp_path / "specs")
-    assert found.pop("step") == 7
-    np.testing.assert_array_equal(found.pop("own"), np.ones(3))
-    for x in found.values():
+    actual = checkpoint.restore(tmp_path / "specs")
+    assert actual.pop("step") == 7
+    np.testing.assert_array_equal(actual.pop("own"), np.ones(3))
+    for x in actual.values():
         np.testing.assert_array_equal(x, np.arange(64).reshape(8, 8))

@@ -54,8 +54,8 @@ def test_lists_of_nodes(nodes: str, first: str) -> None:
 )
 def test_open_mpi(uri: str, address: str) -> None:
     port = 65536 - 4096 + (1531576320 // 4096) % 4096
-    found = detected({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri})
-    assert found == Member(f"{address}:{port}", 8, 3, 1)
+    actual = detected({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri})
+    assert actual == Member(f"{address}:{port}", 8, 3, 1)
 
 
 def test_open_mpi_5_says_no_address() -> None:
@@ -70,8 +70,8 @@ def test_an_address_that_cannot_be_read_is_none() -> None:
 
 def test_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getfqdn", lambda name: f"{name}.pods.space.svc")
-    found = detected(KUBERNETES)
-    assert found == Member("train-0.pods.space.svc:55527", None, 2)
+    actual = detected(KUBERNETES)
+    assert actual == Member("train-0.pods.space.svc:55527", None, 2)
     assert detected({**KUBERNETES, "HOSTNAME": "other"}) == Member(None, None, 2)
 
 

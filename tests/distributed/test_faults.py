@@ -70,10 +70,10 @@ def ended_with(
 
 def reason(ended: Ended) -> tuple[float, str]:
     """When a process raised, and what."""
-    found = [x for x in ended.output.splitlines() if x.startswith("RAISED")]
+    actual = [x for x in ended.output.splitlines() if x.startswith("RAISED")]
     assert ended.status == 1, ended
-    assert found, ended.output
-    _, seconds, text = found[0].split(" ", 2)
+    assert actual, ended.output
+    _, seconds, text = actual[0].split(" ", 2)
     return float(seconds), text
 
 
@@ -203,8 +203,8 @@ def test_every_process_that_ends_is_known(tmp_path: Path) -> None:
     commands = [["-c", text.format(index=i, address=address)] for i in range(3)]
     ended = run_group(commands, tmp_path, 60)
     assert [process.status for process in ended] == [1, 0, 4]
-    found = "Process 2 came to its end after program 3 over the processes 0, 2"
-    assert found in ended[0].output
+    actual = "Process 2 came to its end after program 3 over the processes 0, 2"
+    assert actual in ended[0].output
 
 
 @pytest.mark.slow(jaxlib=True)

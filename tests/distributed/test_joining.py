@@ -117,8 +117,8 @@ def test_variables_of_which_some_are_missing(monkeypatch: pytest.MonkeyPatch) ->
     """As in a script of `sbatch` that is not started by `srun`."""
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setenv("SLURM_NTASKS", "2")
-    found = "SLURM_JOB_ID is set, but not SLURM_STEP_NODELIST, .*: .* by srun"
-    with pytest.raises(ValueError, match=found):
+    actual = "SLURM_JOB_ID is set, but not SLURM_STEP_NODELIST, .*: .* by srun"
+    with pytest.raises(ValueError, match=actual):
         initialize()
 
 

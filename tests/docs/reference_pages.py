@@ -94,21 +94,21 @@ class Entry(NamedTuple):
 
 def entries() -> dict[str, list[Entry]]:
     """The entries of every public module, in the order of its groups."""
-    found: dict[str, list[Entry]] = {}
+    actual: dict[str, list[Entry]] = {}
     shown: dict[int, list[tuple[str, str]]] = {}
     values = [*public_values(), *other_values()]
     for module, name, value in values:
         if explained(value):
             shown.setdefault(id(value), []).append((module, name))
     for module, name, value in values:
-        found.setdefault(module, [])
+        actual.setdefault(module, [])
         if isinstance(value, ModuleType):
-            found.setdefault(value.__name__, [])
+            actual.setdefault(value.__name__, [])
             continue
         best = min(shown.get(id(value), [(module, name)]), key=closeness(value))
         other = None if best == (module, name) else ".".join(best)
-        found[module].append(Entry(module, name, value, group(module, name), other))
-    return found
+        actual[module].append(Entry(module, name, value, group(module, name), other))
+    return actual
 
 
 def other_values() -> Iterator[tuple[str, str, Any]]:
@@ -185,19 +185,19 @@ def title(module: str) -> str:
 def signature(name: str, value: Any) -> str:
     """How a value is called, on as many lines as it takes."""
     try:
-        found = inspect.signature(value)
+        actual = inspect.signature(value)
     except (TypeError, ValueError):
         return f"{name}(...)"
-    parts = [parameter(p) for p in found.parameters.values()]
-    kinds = [p.kind for p in found.parameters.values()]
+    parts = [parameter(p) for p in actual.parameters.values()]
+    kinds = [p.kind for p in actual.parameters.values()]
     positional = [k for k in kinds if k is inspect.Parameter.POSITIONAL_ONLY]
     if positional:
         parts.insert(len(positional), "/")
     keywords = [k is inspect.Parameter.KEYWORD_ONLY for k in kinds]
     if any(keywords) and inspect.Parameter.VAR_POSITIONAL not in kinds:
         parts.insert(keywords.index(True) + bool(positional), "*")
-    empty = found.return_annotation in (inspect.Signature.empty, None)
-    result = "" if empty else f" -> {annotation(found.return_annotation)}"
+    empty = actual.return_annotation in (inspect.Signature.empty, None)
+    result = "" if empty else f" -> {annotation(actual.return_annotation)}"
     line = f"{name}({', '.join(parts)}){result}"
     if len(line) <= WIDTH:
         return line
@@ -215,9 +215,9 @@ def parameter(p: inspect.Parameter) -> str:
     return f"{stars}{p.name}{typed}{equals}{Default(p.default)!r}"
 
 
-def annotation(found: Any) -> str:
+def annotation(result: Any) -> str:
     """A type without the modules that its parts come from."""
-    text = found if isinstance(found, str) else inspect.formatannotation(found)
+    text = result if isinstance(result, str) else inspect.formatannotation(result)
     return ADDRESS.sub("", HOME.sub("", text))
 
 
@@ -297,14 +297,14 @@ def first_paragraph(docstring: str) -> str:
 # ------------------------------------------------------------------------------ pages
 
 
-def page(module: str, found: Sequence[Entry]) -> str:
+def page(module: str, result: Sequence[Entry]) -> str:
     """The page of a module: its docstring, an index, and an entry for each name."""
     docstring = import_module(module).__doc__ or ""
     lines = [f"# {module}", "", title(module) + ".", "", about(docstring), ""]
     groups: dict[str, list[Entry]] = {}
-    for entry in sorted(found, key=level):
+    for entry in sorted(result, key=level):
         groups.setdefault(entry.group, []).append(entry)
-    if len(found) > 4:
+    if len(result) > 4:
         lines += index(groups)
     for name, members_of in groups.items():
         lines += [f"## {name}", ""]
@@ -320,14 +320,14 @@ def about(docstring: str) -> str:
     """What a module says to its users, after its first sentence."""
     summary, _, rest = inspect.cleandoc(docstring).partition("\n\n")
     _, *more = re.split(r"\.\s", summary, maxsplit=1)
-    without = IDEA.sub(lambda found: "For example::\n" if found[2] else "", rest)
+    without = IDEA.sub(lambda result: "For example::\n" if result[2] else "", rest)
     return markdown("\n\n".join(["", *more, without]))
 
 
 def index(groups: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
     """The names of a page by group, as links."""
-    for name, found in groups.items():
-        links = " · ".join(f"[`{e.name}`](#{e.anchor})" for e in found)
+    for name, actual in groups.items():
+        links = " · ".join(f"[`{e.name}`](#{e.anchor})" for e in actual)
         head = [] if name == "Names" else [f"**{name}**:"]
         yield from (" ".join((*head, links)), "{ .index }", "")
 
@@ -337,12 +337,12 @@ def is_value(value: object) -> bool:
     return not callable(value) or isinstance(value, Row)
 
 
-def table(found: Sequence[Entry]) -> Iterator[str]:
+def table(result: Sequence[Entry]) -> Iterator[str]:
     """Constants, types and primitives: a line each."""
-    if not found:
+    if not result:
         return
     yield from ("| | |", "|---|---|")
-    for entry in found:
+    for entry in result:
         name = f'<a id="{entry.anchor}"></a>`{entry.name}`'
         yield f"| {name} | {value_text(entry).replace('|', '&#124;')} |"
     yield ""
@@ -380,11 +380,11 @@ def described(entry: Entry) -> Iterator[str]:
     if entry.anchor in examples():
         yield from ("```pycon", examples()[entry.anchor], "```", "")
     if isinstance(entry.value, type) and is_ours(entry.value):
-        found = {name: unwrapped(value) for name, value in members(entry.value)}
-        plain = [name for name, value in found.items() if not speaks(value)]
+        actual = {name: unwrapped(value) for name, value in members(entry.value)}
+        plain = [name for name, value in actual.items() if not speaks(value)]
         yield from attributes(entry, plain)
-        for name in (name for name in found if name not in plain):
-            yield from described_member(entry, name, found[name])
+        for name in (name for name in actual if name not in plain):
+            yield from described_member(entry, name, actual[name])
 
 
 def head(name: str, value: Any) -> str:
@@ -437,33 +437,33 @@ def described_member(entry: Entry, name: str, member: Any) -> Iterator[str]:
 @cache
 def examples() -> Mapping[str, str]:
     """Examples beside those of docstrings, by name, with what they import."""
-    found: dict[str, str] = {}
+    actual: dict[str, str] = {}
     for path in sorted(EXAMPLES.glob("*.md")):
         imports, *parts = EXAMPLE.findall(path.read_text())
         for name, text in parts:
-            found[f"{path.stem}.{name}"] = imports[1].rstrip() + "\n" + text.rstrip()
-    return found
+            actual[f"{path.stem}.{name}"] = imports[1].rstrip() + "\n" + text.rstrip()
+    return actual
 
 
-def without_example(found: Mapping[str, Sequence[Entry]]) -> list[str]:
+def without_example(result: Mapping[str, Sequence[Entry]]) -> list[str]:
     """The functions and classes whose entries show nobody how to use them."""
     return [
         entry.anchor
-        for listed in found.values()
+        for listed in result.values()
         for entry in listed
         if not is_value(entry.value) and not entry.same_as
         if not any(">>>" in line for line in described(entry))
     ]
 
 
-def pages(found: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
+def pages(result: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
     """Every page by its path below docs/, with links between them."""
-    links = Links(found)
+    links = Links(result)
     return {
         links.paths[module]: links.linked(
-            page(module, found[module]), links.paths[module], module
+            page(module, result[module]), links.paths[module], module
         )
-        for module in sorted(found)
+        for module in sorted(result)
     }
 
 
@@ -478,30 +478,30 @@ def paths_of(modules: Iterable[str]) -> dict[str, str]:
 
 def menu(modules: Iterable[str]) -> list[Any]:
     """The pages as MkDocs nests them: a module, and below it those that it holds."""
-    found: dict[str, Any] = {}
+    actual: dict[str, Any] = {}
     for module, path in sorted(paths_of(modules).items()):
-        inner = found
+        inner = actual
         for part in module.split("."):
             inner = inner.setdefault(part, {})
         inner[""] = path
-    return submenu(found["verax"])
+    return submenu(actual["verax"])
 
 
-def submenu(found: Mapping[str, Any]) -> list[Any]:
-    own = [found[""]] if "" in found else []
+def submenu(result: Mapping[str, Any]) -> list[Any]:
+    own = [result[""]] if "" in result else []
     inner = [
         {part: submenu(below) if below.keys() != {""} else below[""]}
-        for part, below in found.items()
+        for part, below in result.items()
         if part
     ]
     return [*own, *inner]
 
 
-def anchors(found: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
+def anchors(result: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
     """Where each public name is explained: the path and the anchor of a link to it."""
-    paths = paths_of(found)
+    paths = paths_of(result)
     places = dict(paths)
-    for module, listed in found.items():
+    for module, listed in result.items():
         for entry in listed:
             places[entry.anchor] = f"{paths[module]}#{entry.anchor}"
     return places
@@ -513,12 +513,12 @@ def anchors(found: Mapping[str, Sequence[Entry]]) -> dict[str, str]:
 class Links:
     """Names in backticks as links to their entries, on any page of the site."""
 
-    def __init__(self, found: Mapping[str, Sequence[Entry]]) -> None:
-        self.paths = paths_of(found)
-        self.places = anchors(found)
+    def __init__(self, result: Mapping[str, Sequence[Entry]]) -> None:
+        self.paths = paths_of(result)
+        self.places = anchors(result)
         self.parameters = {
             module: {name for entry in listed for name in parameter_names(entry)}
-            for module, listed in found.items()
+            for module, listed in result.items()
         }
 
     def place(self, name: str, module: str | None) -> str | None:

@@ -26,10 +26,10 @@ class NearlyEqual(doctest.OutputChecker):
             NUMBER.sub("#", got).split()
         ):
             return False
-        wanted, found = (
+        expected, actual = (
             np.array([float(x) for x in NUMBER.findall(text)]) for text in (want, got)
         )
-        return bool(np.allclose(wanted, found, rtol=1e-5, atol=1e-6))
+        return bool(np.allclose(expected, actual, rtol=1e-5, atol=1e-6))
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

@@ -404,9 +404,9 @@ def test_smooth_stand_ins(name: str, at: float, value: float, slope: float) -> N
 
 def test_softmax_is_the_smooth_argmax() -> None:
     x = vnp.array([1.0, 2.0, 3.0])
-    found = nn.softmax(x)
-    assert float(found.sum()) == pytest.approx(1)
-    assert int(found.argmax()) == 2
+    actual = nn.softmax(x)
+    assert float(actual.sum()) == pytest.approx(1)
+    assert int(actual.argmax()) == 2
     jacobian = np.asarray(verax.jacobian(nn.softmax)(x))
-    p = np.asarray(found)
+    p = np.asarray(actual)
     np.testing.assert_allclose(jacobian, np.diag(p) - np.outer(p, p), atol=1e-6)

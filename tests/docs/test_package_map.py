@@ -6,8 +6,8 @@ from tests.docs.package_map import FLOORS, PAGE, SOURCE, package_map, parts
 
 
 def test_the_map_is_up_to_date() -> None:
-    _, found, _ = parts(PAGE.read_text())
-    assert found == package_map(), (
+    _, actual, _ = parts(PAGE.read_text())
+    assert actual == package_map(), (
         "packages have changed: run `make stubs`, which writes the map again"
     )
 

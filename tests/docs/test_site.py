@@ -44,7 +44,7 @@ def menu() -> list[str]:
 def dead(path: Path) -> list[str]:
     """The relative links of a page that lead nowhere."""
     text = FENCE.sub("", path.read_text())
-    without_code = CODE.sub(lambda found: "`" * len(found[0]), text)
+    without_code = CODE.sub(lambda result: "`" * len(result[0]), text)
     wrong = []
     for link in LINK.findall(without_code):
         target, _, anchor = link.partition("#")

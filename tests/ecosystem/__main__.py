@@ -40,11 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sides.insert(0, Side("jax", options.jax_python))
     results = run(clients, sides, options.rounds, _progress)
     asked = ["jax", "jaxlib", *(client.distribution for client in clients)]
-    found = versions(sides[0].python, asked)
-    rows = table(clients, results, found)
-    with_jax = f"jax {found['jax']}, " if "jax" in found else ""
+    actual = versions(sides[0].python, asked)
+    rows = table(clients, results, actual)
+    with_jax = f"jax {actual['jax']}, " if "jax" in actual else ""
     machine = (
-        f"{with_jax}jaxlib {found['jaxlib']}, Python {platform.python_version()}, "
+        f"{with_jax}jaxlib {actual['jaxlib']}, Python {platform.python_version()}, "
         f"{platform.machine()}, {os.cpu_count()} cores, rounds: {options.rounds}."
     )
     print(rows, machine, sep="\n")

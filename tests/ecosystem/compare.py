@@ -14,12 +14,12 @@ FRACTION = re.compile(r"[-+]?\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+)")
 ABSOLUTE = 0.1  # of the tolerance: what numbers near zero may differ by
 
 
-def difference(found: str, expected: str, tolerance: float) -> str | None:
+def difference(result: str, expected: str, tolerance: float) -> str | None:
     """The first line that differs and how, or None."""
-    ours, theirs = lines(found), lines(expected)
-    for number, (line, wanted) in enumerate(zip(ours, theirs, strict=False), 1):
-        if not same(line, wanted, tolerance):
-            return f"line {number}: {line[:60]!r}, not {wanted[:60]!r}"
+    ours, theirs = lines(result), lines(expected)
+    for number, (line, target) in enumerate(zip(ours, theirs, strict=False), 1):
+        if not same(line, target, tolerance):
+            return f"line {number}: {line[:60]!r}, not {target[:60]!r}"
     if len(ours) != len(theirs):
         return f"{len(ours)} lines, not {len(theirs)}"
     return None
@@ -30,11 +30,11 @@ def lines(output: str) -> list[str]:
     return [" ".join(line.split()) for line in output.splitlines() if line.strip()]
 
 
-def same(found: str, expected: str, tolerance: float) -> bool:
+def same(result: str, expected: str, tolerance: float) -> bool:
     """Whether two lines have the same words and nearly the same numbers."""
-    if FRACTION.sub("#", found) != FRACTION.sub("#", expected):
+    if FRACTION.sub("#", result) != FRACTION.sub("#", expected):
         return False
-    pairs = zip(FRACTION.findall(found), FRACTION.findall(expected), strict=True)
+    pairs = zip(FRACTION.findall(result), FRACTION.findall(expected), strict=True)
     return all(
         math.isclose(
             float(ours),

@@ -56,8 +56,8 @@ def table(clients: Sequence[Client], results: Results, versions: dict[str, str])
     return "".join(f"| {' | '.join(line)} |\n" for line in cells)
 
 
-def write(found: str, page: Path = PAGE) -> None:
+def write(result: str, page: Path = PAGE) -> None:
     """Put a table between the marks of the page."""
     before, _, rest = page.read_text().partition(START)
     _, _, after = rest.partition(END)
-    page.write_text(before + START + "\n" + found + "\n" + END + after)
+    page.write_text(before + START + "\n" + result + "\n" + END + after)

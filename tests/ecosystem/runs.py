@@ -97,12 +97,12 @@ def work(side: Side, client: Client, outcome: Outcome) -> None:
         if done.returncode or not figures.exists():
             outcome.error = reason(done.stderr) or f"exit status {done.returncode}"
             return
-        found = json.loads(figures.read_text())
-    if found["library"] != side.library:
-        outcome.error = f"ran on {found['library']}, not on {side.library}"
+        actual = json.loads(figures.read_text())
+    if actual["library"] != side.library:
+        outcome.error = f"ran on {actual['library']}, not on {side.library}"
         return
     for clock in CLOCKS:
-        outcome.times.setdefault(clock, []).append((found | totals)[clock])
+        outcome.times.setdefault(clock, []).append((actual | totals)[clock])
 
 
 def children() -> float:
@@ -143,5 +143,5 @@ def versions(python: str, distributions: Sequence[str]) -> dict[str, str]:
     """The versions of those distributions that an interpreter has."""
     command = [python, str(HERE / "worker.py"), "--versions", *distributions]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    actual: dict[str, str] = json.loads(done.stdout)
+    return actual

@@ -19,8 +19,8 @@ from .worker import Stages
         ("-0.0 1e-07", "0.0 -1.2e-08"),
     ],
 )
-def test_rounding_and_layout_may_differ(found: str, expected: str) -> None:
-    assert difference(found, expected, 1e-4) is None
+def test_rounding_and_layout_may_differ(result: str, expected: str) -> None:
+    assert difference(result, expected, 1e-4) is None
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_rounding_and_layout_may_differ(found: str, expected: str) -> None:
         ("", "1.0"),
     ],
 )
-def test_other_results_are_seen(found: str, expected: str) -> None:
-    assert difference(found, expected, 1e-4) is not None
+def test_other_results_are_seen(result: str, expected: str) -> None:
+    assert difference(result, expected, 1e-4) is not None
 
 
 def test_reason_names_the_exception() -> None:

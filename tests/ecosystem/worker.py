@@ -60,25 +60,25 @@ def main(example: str, figures: str) -> None:
     library.monitoring.register_event_duration_secs_listener(stages.hear)
     started = time.process_time()
     module.main()
-    found = {
+    actual = {
         "import": imported,
         "trace + lower": stages.seconds(),
         "first call": time.process_time() - started,
         "library": "verax" if "verax" in sys.modules else "jax",
         "jaxlib": version("jaxlib"),
     }
-    Path(figures).write_text(json.dumps(found))
+    Path(figures).write_text(json.dumps(actual))
 
 
 def versions(distributions: list[str]) -> dict[str, str]:
     """The versions of those distributions that this interpreter has."""
-    found = {}
+    actual = {}
     for name in distributions:
         try:
-            found[name] = version(name)
+            actual[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return actual
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def test_optimizers_find_a_minimum(optimizer: Optimizer, steps: int) -> None:
 
 def test_first_steps() -> None:
     x, g = np.float32(1.0), np.float32(0.5)
-    for optimizer, wanted in (
+    for optimizer, expected in (
         (optimizers.sgd(0.1), 0.95),
         (optimizers.momentum(0.1, 0.9), 0.95),
         (optimizers.nesterov(0.1, 0.9), 1 - 0.1 * 0.95),
@@ -69,7 +69,7 @@ def test_first_steps() -> None:
         (optimizers.rmsprop(0.1, 0.75), 0.8),
     ):
         state = optimizer.update_fn(0, g, optimizer.init_fn(x))
-        assert np.allclose(optimizer.params_fn(state), wanted, atol=1e-5)
+        assert np.allclose(optimizer.params_fn(state), expected, atol=1e-5)
 
 
 def test_schedules() -> None:

@@ -124,9 +124,9 @@ def test_a_class_without_a_written_form_needs_like(tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "x", Pair(1, vnp.ones(2)))
     with pytest.raises(CheckpointError, match=r"'Pair', which has no .*pass `like`"):
         checkpoint.restore(tmp_path / "x")
-    found = checkpoint.restore(tmp_path / "x", Pair(0, vnp.zeros(2)))
-    assert isinstance(found, Pair)
-    assert found.second.tolist() == [1, 1]
+    actual = checkpoint.restore(tmp_path / "x", Pair(0, vnp.zeros(2)))
+    assert isinstance(actual, Pair)
+    assert actual.second.tolist() == [1, 1]
 
 
 def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ def test_like_that_differs_names_the_leaf(tmp_path: Path) -> None:
             checkpoint.restore(tmp_path / "x", {**tree, **change})
     with pytest.raises(CheckpointError, match=r"Missing in `like`: \['k'\], \['n'\]"):
         checkpoint.restore(tmp_path / "x", {"w": tree["w"]})
-    found = checkpoint.restore(tmp_path / "x", {"w": tree["w"]}, partial=True)
-    assert found["w"].shape == (2, 3)
+    actual = checkpoint.restore(tmp_path / "x", {"w": tree["w"]}, partial=True)
+    assert actual["w"].shape == (2, 3)
 
 
 def test_64_bits_are_not_rounded(tmp_path: Path) -> None:
@@ -187,30 +187,30 @@ def test_dtypes_that_files_of_numpy_lack(tmp_path: Path) -> None:
     hosts = [np.full(shape, 1, kind) for shape in shapes for kind in kinds]
     tree = [hosts, list(map(vnp.asarray, hosts)), [kind(1) for kind in kinds]]
     checkpoint.save(tmp_path / "x", tree)
-    for found in (
+    for actual in (
         checkpoint.restore(tmp_path / "x"),
         checkpoint.restore(tmp_path / "x", tree),
     ):
-        verax.tree.map(same, found, tree)
+        verax.tree.map(same, actual, tree)
 
 
 def test_scalars_that_a_former_version_wrote_as_vectors() -> None:
-    found = checkpoint.restore(GOLDENS / "checkpoint_of_scalars")
-    assert found.pop("vector").shape == (1,)
-    same(found.pop("NumPy"), np.array(1.5, ml_dtypes.bfloat16))
-    same(found.pop("scalar"), ml_dtypes.bfloat16(1.5))
-    assert len(found) == 8
-    for name, value in found.items():
+    actual = checkpoint.restore(GOLDENS / "checkpoint_of_scalars")
+    assert actual.pop("vector").shape == (1,)
+    same(actual.pop("NumPy"), np.array(1.5, ml_dtypes.bfloat16))
+    same(actual.pop("scalar"), ml_dtypes.bfloat16(1.5))
+    assert len(actual) == 8
+    for name, value in actual.items():
         same(value, vnp.asarray(np.array(1, getattr(ml_dtypes, name))))
 
 
 def test_leaves_with_one_path_stay_apart(tmp_path: Path) -> None:
     pair = Careless(vnp.float32(1), vnp.float32(2))
     checkpoint.save(tmp_path / "x", {"a": pair, "b": 3})
-    found = checkpoint.restore(
+    actual = checkpoint.restore(
         tmp_path / "x", {"a": Careless(vnp.zeros(()), vnp.zeros(())), "b": 0}
     )
-    assert (float(found["a"].first), float(found["a"].second)) == (1, 2)
+    assert (float(actual["a"].first), float(actual["a"].second)) == (1, 2)
     with pytest.raises(CheckpointError, match=r"Missing in `like`: \['a'\]\.value;"):
         checkpoint.restore(tmp_path / "x", {"a": Single(vnp.zeros(())), "b": 0})
 
@@ -301,11 +301,11 @@ def test_any_changed_byte_of_values_is_found(tmp_path: Path) -> None:
         bad[draw.randrange(len(bad))] ^= 1 << draw.randrange(8)
         file.write_bytes(bad)
         try:
-            found = checkpoint.restore(tmp_path / "x")["w"]
+            actual = checkpoint.restore(tmp_path / "x")["w"]
         except CheckpointError as error:
             told.append(str(error))
         else:  # a byte that means nothing, such as the date of a file
-            np.testing.assert_array_equal(found, values)
+            np.testing.assert_array_equal(actual, values)
     assert len(told) > 40
     assert all("['w']" in text and "damaged" in text for text in told)
     file.write_bytes(good[:-10])
@@ -344,8 +344,8 @@ def test_a_save_in_a_thread_writes_what_was_there(tmp_path: Path) -> None:
     saving.wait(60)
     assert saving.done
     assert "done" in repr(saving)
-    found = checkpoint.restore(tmp_path / "x")
-    assert found["x"].sum() == found["host"].sum() == sum(range(10_000))
+    actual = checkpoint.restore(tmp_path / "x")
+    assert actual["x"].sum() == actual["host"].sum() == sum(range(10_000))
 
 
 def test_a_save_in_a_thread_that_fails_says_so_when_waited_for(tmp_path: Path) -> None:
@@ -476,17 +476,17 @@ def test_a_save_killed_at_any_time_leaves_a_whole_checkpoint(tmp_path: Path) -> 
             for _ in range(3):
                 time.sleep(draw.random() * 0.02)
                 process.send_signal(signal.SIGSTOP)  # to readers as if killed here
-                found = checkpoint.restore(path)
+                actual = checkpoint.restore(path)
                 steps = {
-                    float(found["a"][0]),
-                    *[float(b[0]) for b in found["b"].values()],
+                    float(actual["a"][0]),
+                    *[float(b[0]) for b in actual["b"].values()],
                 }
                 assert len(steps) == 1
-                assert (found["a"] == found["a"][0]).all()
+                assert (actual["a"] == actual["a"][0]).all()
                 process.send_signal(signal.SIGCONT)
             process.kill()
-        found = checkpoint.restore(path)
-        assert (found["a"] == found["b"]["0"][0]).all()
+        actual = checkpoint.restore(path)
+        assert (actual["a"] == actual["b"]["0"][0]).all()
     checkpoint.save(path, 1, overwrite=True)
     assert len(list(path.iterdir())) == 2
     assert json.loads((path / "manifest.json").read_bytes())["version"] == 1

@@ -43,9 +43,9 @@ def test_what_the_compiler_is_told(kind: str) -> None:
     assert "backend_config" not in multiply
     assert ATTRIBUTES[kind].strip("{}").split(",")[0].split("{")[-1] in multiply
     for call_of in (f, verax.jit(f)):
-        found = call_of(X, by=3)
-        assert np.array_equal(found["twice"], X * 3)
-        assert float(found["sum"]) == 3
+        actual = call_of(X, by=3)
+        assert np.array_equal(actual["twice"], X * 3)
+        assert float(actual["sum"]) == 3
 
 
 def test_options_and_decorators() -> None:
@@ -67,9 +67,9 @@ def test_options_and_decorators() -> None:
 def test_results_in_other_memories() -> None:
     spaces = {"twice": Space.Host, "sum": Space.Device}
     f = compute_on(doubled, compute_type="device_host", out_memory_spaces=spaces)
-    found = f(X)
-    assert found["twice"].sharding.memory_kind == "pinned_host"
-    assert found["sum"].sharding.memory_kind == "device"
+    actual = f(X)
+    assert actual["twice"].sharding.memory_kind == "pinned_host"
+    assert actual["sum"].sharding.memory_kind == "device"
     text = text_on("cuda", f, X)
     assert text.count('_xla_buffer_placement = "pinned_host"') == 1
     assert text.count('_xla_buffer_placement = "device"') == 1

@@ -199,6 +199,6 @@ def test_rules_do_not_keep_what_they_hold() -> None:
         verax.jit(f)(VALUES)
         return weakref.ref(big)
 
-    found = use()
+    actual = use()
     gc.collect()
-    assert found() is None
+    assert actual() is None

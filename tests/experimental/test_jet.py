@@ -91,11 +91,11 @@ def by_nesting(f: Callable[..., Any], x: Array, order: int) -> list[float]:
     def slope(g: Callable[..., Any]) -> Callable[..., Any]:
         return lambda t: verax.jvp(g, (t,), (vnp.ones_like(t),))[1]
 
-    found = []
+    actual = []
     for _ in range(order + 1):
-        found.append(float(f(x)))
+        actual.append(float(f(x)))
         f = slope(f)
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("rules", [TAYLOR, DERIVED], ids=["closed", "derived"])
@@ -105,9 +105,9 @@ def test_jet_is_nested_jvp(name: str, rules: Propagation) -> None:
     with verax.enable_x64(True):
         x = vnp.array(0.7)
         curve = [1.0, *[zero_term] * (order - 1)]
-        value, found = jet(f, (x,), [curve], rules=rules)
+        value, actual = jet(f, (x,), [curve], rules=rules)
         want = by_nesting(f, x, order)
-    np.testing.assert_allclose([value, *found], want, rtol=1e-9)
+    np.testing.assert_allclose([value, *actual], want, rtol=1e-9)
 
 
 def test_the_chain_rule_along_a_curve() -> None:
@@ -129,8 +129,8 @@ def test_coefficients_are_derivatives_over_factorials() -> None:
 
 
 def test_powers_at_zero() -> None:
-    _, found = jet(lambda x: x**3, (0.0,), [[1.0, 0.0, 0.0, 0.0]])
-    assert [float(x) for x in found] == [0.0, 0.0, 6.0, 0.0]
+    _, actual = jet(lambda x: x**3, (0.0,), [[1.0, 0.0, 0.0, 0.0]])
+    assert [float(x) for x in actual] == [0.0, 0.0, 6.0, 0.0]
 
 
 def test_jet_composes() -> None:

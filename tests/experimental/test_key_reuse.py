@@ -37,10 +37,10 @@ def test_signatures() -> None:
     ]
     for function, expected in pairs:
         assert key_reuse_signature(function, KEY) == expected
-    found = key_reuse_signature(lambda x, key: random.bits(key) + x, 1.0, KEY)
-    assert found == KeyReuseSignature(Sink(1))
-    found = key_reuse_signature(lambda keys: random.bits(keys[0]), random.split(KEY))
-    assert [sink.idx for sink in found.sinks] == [0]
+    actual = key_reuse_signature(lambda x, key: random.bits(key) + x, 1.0, KEY)
+    assert actual == KeyReuseSignature(Sink(1))
+    actual = key_reuse_signature(lambda keys: random.bits(keys[0]), random.split(KEY))
+    assert [sink.idx for sink in actual.sinks] == [0]
     with pytest.raises(KeyReuseError):
         check_key_reuse(lambda: (random.bits(other), random.bits(other)))
 
@@ -48,12 +48,12 @@ def test_signatures() -> None:
 def test_captured_keys_come_after_the_arguments() -> None:
     @verax.jit
     def outer(captured: Any) -> Any:
-        found.append(key_reuse_signature(lambda x: random.normal(captured) + x, 1.0))
+        actual.append(key_reuse_signature(lambda x: random.normal(captured) + x, 1.0))
         return captured
 
-    found: list[KeyReuseSignature] = []
+    actual: list[KeyReuseSignature] = []
     outer(KEY)
-    assert found == [KeyReuseSignature(Sink(1))]
+    assert actual == [KeyReuseSignature(Sink(1))]
 
 
 def test_signatures_are_values() -> None:

@@ -41,9 +41,9 @@ def test_trees_and_time() -> None:
     def f(state: Any, t: Any) -> Any:
         return {"x": state["v"], "v": -state["x"] + 0 * t}
 
-    found = odeint(f, {"x": np.array(0.0), "v": np.array(1.0)}, TIMES)
-    np.testing.assert_allclose(found["x"], np.sin(TIMES), 1e-6, 1e-7)
-    np.testing.assert_allclose(found["v"], np.cos(TIMES), 1e-6, 1e-7)
+    actual = odeint(f, {"x": np.array(0.0), "v": np.array(1.0)}, TIMES)
+    np.testing.assert_allclose(actual["x"], np.sin(TIMES), 1e-6, 1e-7)
+    np.testing.assert_allclose(actual["v"], np.cos(TIMES), 1e-6, 1e-7)
     grown = odeint(lambda y, t: 2 * t, np.array(0.0), TIMES)
     np.testing.assert_allclose(grown, TIMES**2, 1e-7, 1e-7)
     with verax.enable_x64(False):

@@ -151,8 +151,8 @@ def test_layouts_that_store_zeros_are_asked_for() -> None:
 def test_matrices_of_scipy(kind: str) -> None:
     mat = scipy.sparse.random_array((5, 7), density=0.4, format=kind, dtype=np.float32)
     for cls in (sparse.BCOO, sparse.BCSR):
-        found = cls.from_scipy_sparse(mat)
-        np.testing.assert_array_equal(found.todense(), mat.toarray())
+        actual = cls.from_scipy_sparse(mat)
+        np.testing.assert_array_equal(actual.todense(), mat.toarray())
 
 
 @pytest.mark.parametrize(
@@ -196,20 +196,20 @@ def test_solutions_and_their_derivatives() -> None:
         np.testing.assert_allclose(f(mat.data, b), densely(mat.data, b), rtol=1e-5)
     for number in (0, 1):
         for jacobian in (verax.jacfwd, verax.jacrev):
-            found = jacobian(sparsely, number)(mat.data, b)
+            actual = jacobian(sparsely, number)(mat.data, b)
             due = jacobian(densely, number)(mat.data, b)
-            np.testing.assert_allclose(found, due, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(actual, due, rtol=1e-4, atol=1e-4)
     many = vnp.stack([b, 2 * b])
-    found = verax.vmap(sparsely, (None, 0))(mat.data, many)
-    np.testing.assert_allclose(found[1], 2 * found[0], rtol=1e-6)
+    actual = verax.vmap(sparsely, (None, 0))(mat.data, many)
+    np.testing.assert_allclose(actual[1], 2 * actual[0], rtol=1e-6)
 
 
 def test_largest_eigenvalues() -> None:
     values = np.arange(1.0, 31.0, dtype=np.float32) ** 2
     mat = sparse.BCOO.fromdense(np.diag(values))
     start = np.random.default_rng(0).standard_normal((30, 2)).astype(np.float32)
-    found, vectors, _ = sparse.linalg.lobpcg_standard(lambda x: mat @ x, start)
-    np.testing.assert_allclose(found, [900, 841], rtol=1e-5)
+    actual, vectors, _ = sparse.linalg.lobpcg_standard(lambda x: mat @ x, start)
+    np.testing.assert_allclose(actual, [900, 841], rtol=1e-5)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(2), atol=1e-5)
 
 
@@ -256,7 +256,7 @@ def test_what_compressed_rows_leave_out_is_padding_at_either_end() -> None:
     data, cols = vnp.array([7.0, 1.0, 2.0, 9.0]), vnp.array([0, 0, 1, 1])
     mat = sparse.BCSR((data, cols, vnp.array([1, 2, 3])), shape=(2, 2))
     product = verax.jit(lambda m, x: m @ x)
-    for found in (mat @ vnp.ones(2), product(mat, vnp.ones(2))):
-        assert found.tolist() == [1, 2]
-    found = verax.grad(lambda d: (mat.with_data(d) @ vnp.ones(2)).sum())(data)
-    assert found.tolist() == [0, 1, 1, 0]
+    for actual in (mat @ vnp.ones(2), product(mat, vnp.ones(2))):
+        assert actual.tolist() == [1, 2]
+    actual = verax.grad(lambda d: (mat.with_data(d) @ vnp.ones(2)).sum())(data)
+    assert actual.tolist() == [0, 1, 1, 0]

@@ -78,8 +78,8 @@ def test_a_block_around_reaches_what_is_traced_in_it() -> None:
             return verax.lax.fori_loop(0, 3, lambda i, z: vnp.tanh(z), y)
 
     for op in ("sine", "cosine", "tanh", "case", "while"):
-        found = verax.jit(branches).lower(X).as_text()
-        assert f"stablehlo.{op}" in found
+        actual = verax.jit(branches).lower(X).as_text()
+        assert f"stablehlo.{op}" in actual
     assert told(branches, X, op="sine") == ['FUSE_LIMIT = "true"']
     assert told(branches, X, op="tanh") == ['FUSE_LIMIT = "true"']
     np.testing.assert_allclose(
@@ -124,8 +124,8 @@ def test_transformations_keep_metadata_and_values(transform: Any) -> None:
         assert 'mhlo.frontend_attributes = {a = "b"}' in text
         expected = verax.tree.leaves(transform(plain)(X))
         for g in (transform(f), verax.jit(transform(f))):
-            found = verax.tree.leaves(g(X))
-            for one, other in zip(found, expected, strict=True):
+            actual = verax.tree.leaves(g(X))
+            for one, other in zip(actual, expected, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-5)
 
 

@@ -125,8 +125,8 @@ def test_mistakes_in_calls(
 
 def test_a_jaxpr_explored_in_python() -> None:
     closed = verax.make_jaxpr(lambda x, y: vnp.sin(x) @ y)(np.ones(3), np.ones(3))
-    found = verax.explore(closed)()
-    assert [row.op for row in found.found.stages[0].rows if row.op] == [
+    actual = verax.explore(closed)()
+    assert [row.op for row in actual.content.stages[0].rows if row.op] == [
         eqn.primitive.name for eqn in closed.eqns
     ]
-    assert found.title == "program"
+    assert actual.title == "program"

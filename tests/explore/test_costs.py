@@ -18,7 +18,7 @@ F32 = np.float32
 
 def traced(fun: Callable[..., Any], *args: Any) -> Stage:
     """The first stage of a function."""
-    return explore(fun, compile=False)(*args).found.stages[0]
+    return explore(fun, compile=False)(*args).content.stages[0]
 
 
 def only(stage: Stage, op: str) -> Row:
@@ -161,7 +161,7 @@ def test_the_compiled_program_has_a_peak() -> None:
     def run(x: Any) -> Any:
         return vnp.sin(x @ x)
 
-    stage = explore(run)(np.ones((64, 64), F32)).found.stages[-1]
+    stage = explore(run)(np.ones((64, 64), F32)).content.stages[-1]
     assert stage.peak is not None
     assert 2 * 64 * 64 * 4 <= stage.peak.bytes <= 3 * 64 * 64 * 4
 
@@ -174,7 +174,7 @@ def test_a_compiled_loop_runs_in_the_memory_of_its_operands() -> None:
         return lax.scan(step, xs[0], xs)
 
     xs = np.ones((50, 10), F32)
-    stage = explore(run)(xs).found.stages[-1]
+    stage = explore(run)(xs).content.stages[-1]
     assert stage.peak is not None
     assert 2 * xs.nbytes <= stage.peak.bytes < 2.5 * xs.nbytes
 
@@ -183,7 +183,7 @@ def test_nothing_is_known_of_what_a_callback_does() -> None:
     def run(x: Any) -> Any:
         return verax.pure_callback(np.sin, verax.ShapeDtypeStruct(x.shape, F32), x)
 
-    stages = explore(run)(np.ones(5, F32)).found.stages
+    stages = explore(run)(np.ones(5, F32)).content.stages
     ops = ("pure_callback", "stablehlo.custom_call", "custom-call")
     for stage, op in zip(stages, ops, strict=True):
         assert (only(stage, op).flops, only(stage, op).bytes) == (None, 40)

@@ -95,13 +95,13 @@ def found(request: pytest.FixtureRequest) -> Exploration:
     return explored(request.param)
 
 
-def stages_of(found: Exploration) -> tuple[Stage, ...]:
-    return found.found.stages
+def stages_of(result: Exploration) -> tuple[Stage, ...]:
+    return result.content.stages
 
 
-def named(found: Exploration, name: str) -> Stage:
+def named(result: Exploration, name: str) -> Stage:
     """The stage of a name."""
-    (stage,) = [s for s in stages_of(found) if s.name == name]
+    (stage,) = [s for s in stages_of(result) if s.name == name]
     return stage
 
 
@@ -109,8 +109,8 @@ def equations(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.kind == EQUATION]
 
 
-def test_columns_have_one_length_and_indices_are_in_range(found: Exploration) -> None:
-    document: Any = found.document
+def test_columns_have_one_length_and_indices_are_in_range(result: Exploration) -> None:
+    document: Any = result.document
     for number, stage in enumerate(document["stages"]):
         rows, strings = stage["rows"], stage["strings"]
         columns = {k: v for k, v in rows.items() if k != "notes"}
@@ -128,8 +128,8 @@ def test_columns_have_one_length_and_indices_are_in_range(found: Exploration) ->
         assert all([0 <= i < before for i in stage["gone"]])
 
 
-def test_nested_rows_are_deeper_than_what_holds_them(found: Exploration) -> None:
-    for stage in stages_of(found):
+def test_nested_rows_are_deeper_than_what_holds_them(result: Exploration) -> None:
+    for stage in stages_of(result):
         for row in stage.rows:
             if row.inside < 0:
                 assert row.depth == 0
@@ -139,20 +139,20 @@ def test_nested_rows_are_deeper_than_what_holds_them(found: Exploration) -> None
                 assert holder.kind in (EQUATION, HEAD)
 
 
-def test_what_was_traced_from_the_users_lines_has_them(found: Exploration) -> None:
-    for row in equations(stages_of(found)[0].rows):
+def test_what_was_traced_from_the_users_lines_has_them(result: Exploration) -> None:
+    for row in equations(stages_of(result)[0].rows):
         assert row.source.file == __file__
 
 
-def test_every_row_of_a_rewrite_leads_back_to_the_trace(found: Exploration) -> None:
-    stages = stages_of(found)
+def test_every_row_of_a_rewrite_leads_back_to_the_trace(result: Exploration) -> None:
+    stages = stages_of(result)
     for stage in stages[1:]:
         rewritten = [row for row in equations(stage.rows) if row.source.origin]
         assert all([row.origins for row in rewritten if stage.kind != "hlo"])
 
 
-def test_lines_are_those_of_the_origins(found: Exploration) -> None:
-    stages = stages_of(found)
+def test_lines_are_those_of_the_origins(result: Exploration) -> None:
+    stages = stages_of(result)
     for before, stage in itertools.pairwise(stages):
         if stage.kind != "jaxpr":
             continue
@@ -162,8 +162,8 @@ def test_lines_are_those_of_the_origins(found: Exploration) -> None:
 
 
 def test_the_stages_of_a_gradient() -> None:
-    found = explored("grad")
-    names = [stage.name for stage in stages_of(found)]
+    actual = explored("grad")
+    names = [stage.name for stage in stages_of(actual)]
     assert names == [
         "trace",
         "linearize",
@@ -221,16 +221,16 @@ def test_a_row_of_the_gradient_leads_to_the_line() -> None:
 
 
 def test_shared_functions_of_a_module_come_from_every_call() -> None:
-    found = explored("plain")
-    module, before = named(found, "stablehlo"), stages_of(found)[-3]
+    actual = explored("plain")
+    module, before = named(actual, "stablehlo"), stages_of(actual)[-3]
     (tanh,) = [row for row in module.rows if row.op == "stablehlo.tanh"]
     origins = [before.rows[i] for i in tanh.origins]
     assert [row.op for row in origins] == ["tanh", "tanh"]
 
 
 def test_a_fusion_comes_from_all_that_it_computes() -> None:
-    found = explore(lambda x: vnp.sin(x) * 2.0 + vnp.cos(x))(np.ones(8, np.float32))
-    module, compiled = named(found, "stablehlo"), named(found, "hlo")
+    actual = explore(lambda x: vnp.sin(x) * 2.0 + vnp.cos(x))(np.ones(8, np.float32))
+    module, compiled = named(actual, "stablehlo"), named(actual, "hlo")
     (fusion,) = [row for row in compiled.rows if row.op == "fusion"]
     ops = {module.rows[i].op.partition(".")[2] for i in fusion.origins}
     assert {"sine", "cosine", "multiply", "add"} <= ops
@@ -268,13 +268,13 @@ def test_equal_programs_have_one_hash_whether_explored_or_not() -> None:
 
 def test_types_of_arguments_are_enough() -> None:
     struct = verax.ShapeDtypeStruct((8,), np.float32)
-    found = explore(verax.grad(waves))(struct)
-    assert named(found, "hlo").rows
+    actual = explore(verax.grad(waves))(struct)
+    assert named(actual, "hlo").rows
 
 
 def test_without_compile_there_is_no_hlo() -> None:
-    found = explore(loss, compile=False)(WEIGHTS, X)
-    assert [stage.kind for stage in stages_of(found)][-1] == "stablehlo"
+    actual = explore(loss, compile=False)(WEIGHTS, X)
+    assert [stage.kind for stage in stages_of(actual)][-1] == "stablehlo"
 
 
 def test_references() -> None:
@@ -284,17 +284,17 @@ def test_references() -> None:
         total[...] += vnp.sin(x)
         return total[...] * 2.0
 
-    found = explore(add)(np.ones(3, np.float32))
-    assert "sin" in {row.op for row in stages_of(found)[0].rows}
-    assert named(found, "hlo").rows
+    actual = explore(add)(np.ones(3, np.float32))
+    assert "sin" in {row.op for row in stages_of(actual)[0].rows}
+    assert named(actual, "hlo").rows
 
 
 def test_captured_arrays_are_rows_with_their_sizes() -> None:
     table = np.ones((1000, 250), np.float32)
-    found = explore(lambda x: (vnp.asarray(table) @ x).sum(), compile=False)(
+    actual = explore(lambda x: (vnp.asarray(table) @ x).sum(), compile=False)(
         np.ones(250, np.float32)
     )
-    notes = [row.note for row in stages_of(found)[0].rows if "captured" in row.note]
+    notes = [row.note for row in stages_of(actual)[0].rows if "captured" in row.note]
     assert notes == ["captured: 1.0 MB"]
 
 
@@ -308,11 +308,11 @@ def test_the_name_of_the_function_and_the_files() -> None:
 
 def test_saving(tmp_path: Any) -> None:
     path = tmp_path / "loss.html"
-    found = explore(loss, path=path, compile=False)(WEIGHTS, X)
-    assert path.read_text() == found.html
-    assert found.html.startswith("<!doctype html>")
-    assert "srcdoc=" in found._repr_html_()
-    assert "loss: trace" in repr(found)
+    actual = explore(loss, path=path, compile=False)(WEIGHTS, X)
+    assert path.read_text() == actual.html
+    assert actual.html.startswith("<!doctype html>")
+    assert "srcdoc=" in actual._repr_html_()
+    assert "loss: trace" in repr(actual)
 
 
 def test_arguments_lead_from_the_compiled_program_to_the_trace() -> None:
@@ -349,10 +349,10 @@ def test_it_is_loaded_when_it_is_used() -> None:
 def test_opening_a_browser(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", opened.append)
-    found = explore(loss, open=True, compile=False)(WEIGHTS, X)
+    actual = explore(loss, open=True, compile=False)(WEIGHTS, X)
     (uri,) = opened
     path = Path(uri.removeprefix("file://"))
-    assert path.read_text() == found.html
+    assert path.read_text() == actual.html
     path.unlink()
     path.parent.rmdir()
 
@@ -364,15 +364,15 @@ def explored_closure() -> tuple[Exploration, Callable[[], object]]:
     def shifted(x: Any) -> Any:
         return (x + table).sum()
 
-    found = explore(verax.grad(shifted))(np.ones(1000, np.float32))
-    return found, weakref.ref(table)
+    actual = explore(verax.grad(shifted))(np.ones(1000, np.float32))
+    return actual, weakref.ref(table)
 
 
 def test_an_exploration_keeps_no_array() -> None:
-    found, alive = explored_closure()
+    actual, alive = explored_closure()
     gc.collect()
     assert alive() is None
-    assert found.html
+    assert actual.html
 
 
 def test_something_else_than_a_function() -> None:

@@ -187,7 +187,7 @@ FILLING = ("broadcast_in_dim", "stablehlo.constant")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_row_leads_back_to_a_line(name: str) -> None:
     fun, arg = PROGRAMS[name]
-    stages = explore(fun, compile=False)(arg).found.stages
+    stages = explore(fun, compile=False)(arg).content.stages
     known: list[bool] = []
     for number, stage in enumerate(stages):
         equations = [row for row in stage.rows if row.kind == EQUATION]
@@ -220,10 +220,10 @@ def test_programs_of_all_primitives(seed: int) -> None:
     jaxpr = case.jaxpr
     batched, _ = ENGINE.batch(jaxpr, 3, (0,) * len(jaxpr.invars))
     for program in (jaxpr, batched):
-        found = explore(hoist(program), compile=False)().found.stages
-        names = [row.op for row in found[0].rows if row.kind == EQUATION]
+        actual = explore(hoist(program), compile=False)().content.stages
+        names = [row.op for row in actual[0].rows if row.kind == EQUATION]
         assert len(names) >= len(program.eqns)
-        for before, stage in pairwise(found):
+        for before, stage in pairwise(actual):
             for row in stage.rows:
                 if row.kind == EQUATION and row.op not in FILLING:
                     assert row.origins, (stage.name, row)
@@ -239,7 +239,7 @@ def test_products_in_loops_lead_to_their_lines() -> None:
     def run(xs: Any) -> Any:
         return lax.scan(step, xs[0], xs)[1].sum()
 
-    stages = explore(verax.grad(run))(np.stack([V] * 7)).found.stages
+    stages = explore(verax.grad(run))(np.stack([V] * 7)).content.stages
     dots = [row for row in stages[-1].rows if row.op == "dot"]
     assert len(dots) == 3
     for row in dots:

@@ -26,12 +26,12 @@ KERNELS = vnp.ones((5, 3, 3, 3))
 
 def module(fun: Callable[..., Any], *args: Any) -> Stage:
     """The StableHLO of a function."""
-    return explore(fun, compile=False)(*args).found.stages[-1]
+    return explore(fun, compile=False)(*args).content.stages[-1]
 
 
 def compiled(fun: Callable[..., Any], *args: Any) -> Stage:
     """What XLA makes of a function."""
-    return explore(fun)(*args).found.stages[-1]
+    return explore(fun)(*args).content.stages[-1]
 
 
 def only(stage: Stage, op: str) -> Row:
@@ -65,8 +65,8 @@ def test_types_of_both_forms(text: str, shape: object, width: int) -> None:
 
 
 def test_types_in_a_tuple() -> None:
-    found = arrays("(s32[], /*index=1*/f32[4]{0}, (u8[2]))")
-    assert [one.shape for one in found] == [(), (4,), (2,)]
+    actual = arrays("(s32[], /*index=1*/f32[4]{0}, (u8[2]))")
+    assert [one.shape for one in actual] == [(), (4,), (2,)]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_choice_costs_its_dearest_branch() -> None:
 
 
 def test_a_function_of_a_library_costs_what_its_equation_does() -> None:
-    stages = explore(vnp.linalg.cholesky)(np.eye(6, dtype=F32)).found.stages
+    stages = explore(vnp.linalg.cholesky)(np.eye(6, dtype=F32)).content.stages
     assert only(stages[-2], "custom_call").flops == 6**3 / 3
     assert only(stages[-1], "custom-call").flops == 6**3 / 3
 

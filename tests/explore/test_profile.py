@@ -41,7 +41,7 @@ def plane(name: str, lines: Mapping[str, Events]) -> bytes:
     """A plane of XSpace: lines of events, each with an instruction and microseconds."""
     names, parts = [""], list[tuple[int, int | bytes]]()
     for line, events in lines.items():
-        found: list[tuple[int, int | bytes]] = [(2, line.encode())]
+        actual: list[tuple[int, int | bytes]] = [(2, line.encode())]
         for kernel, instruction, spent in events:
             names.append(kernel)
             stats: list[tuple[int, int | bytes]] = [
@@ -50,8 +50,8 @@ def plane(name: str, lines: Mapping[str, Events]) -> bytes:
             ]
             if instruction is not None:
                 stats.append((4, fields((1, 1), (5, instruction.encode()))))
-            found.append((4, fields(*stats)))
-        parts.append((3, fields(*found)))
+            actual.append((4, fields(*stats)))
+        parts.append((3, fields(*actual)))
     for i, kernel in enumerate(names):
         named = fields((1, i), (2, kernel.encode()))
         parts.append((4, fields((1, i), (2, named))))
@@ -91,21 +91,21 @@ def heavy(w: Any, x: Any) -> Any:
 
 
 def test_every_product_has_a_time_in_every_stage() -> None:
-    found = explore(heavy, profile=True)(W, W)
-    assert found.found.profile is not None
-    assert found.found.profile.runs >= 3
-    assert found.found.profile.seconds > 0
-    for stage in found.found.stages[:-1]:
+    actual = explore(heavy, profile=True)(W, W)
+    assert actual.content.profile is not None
+    assert actual.content.profile.runs >= 3
+    assert actual.content.profile.seconds > 0
+    for stage in actual.content.stages[:-1]:
         times: dict[str, float] = defaultdict(float)
         for row in stage.rows:
             times[row.op.rpartition(".")[2]] += row.time or 0.0
         products = sum([v for name, v in times.items() if "dot" in name])
         assert products > 0
-    trace = found.found.stages[0]
+    trace = actual.content.stages[0]
     dots = [row for row in trace.rows if row.op == "dot_general"]
     assert all([row.time is not None and row.time > 0 for row in dots])
-    document: Any = found.document
-    assert document["profile"]["runs"] == found.found.profile.runs
+    document: Any = actual.document
+    assert document["profile"]["runs"] == actual.content.profile.runs
 
 
 def test_times_within_loops_and_donated_arguments() -> None:
@@ -113,7 +113,7 @@ def test_times_within_loops_and_donated_arguments() -> None:
         return lax.scan(lambda c, _: (c @ c * 0.01, None), x, None, length=4)[0]
 
     fun = verax.jit(run, donate_argnums=0)
-    trace = explore(fun, profile=True)(vnp.asarray(W)).found.stages[0]
+    trace = explore(fun, profile=True)(vnp.asarray(W)).content.stages[0]
     (scan,) = [row for row in trace.rows if row.op == "scan"]
     (dot,) = [row for row in trace.rows if row.op == "dot_general"]
     assert scan.time is not None

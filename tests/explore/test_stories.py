@@ -17,15 +17,15 @@ from verax.rewrites import RewriteLoop, algebra, rewrite, stable, trace
 VECTOR = np.array([0.0, 1.0], np.float32)
 
 
-def story_of(found: Exploration) -> Story:
-    assert found.found.story is not None
-    return found.found.story
+def story_of(result: Exploration) -> Story:
+    assert result.content.story is not None
+    return result.content.story
 
 
-def told(found: Exploration) -> list[Row]:
+def told(result: Exploration) -> list[Row]:
     """The rows of a story, in order."""
-    stages = found.found.stages
-    return [stages[stage].rows[row] for stage, row in story_of(found).rows]
+    stages = result.content.stages
+    return [stages[stage].rows[row] for stage, row in story_of(result).rows]
 
 
 def roots(x: Any) -> Any:
@@ -35,16 +35,16 @@ def roots(x: Any) -> Any:
 def test_the_way_of_an_infinity_from_its_line() -> None:
     finding = verax.debug.find_infs(verax.grad(roots))(VECTOR)
     assert finding is not None
-    found = page_of(finding)
-    rows = told(found)
+    actual = page_of(finding)
+    rows = told(actual)
     assert rows[0].op == "sqrt"
     assert {row.op for row in rows[1:]} == {"div"}
     assert {row.source.function for row in rows} == {"roots"}
-    story = story_of(found)
+    story = story_of(actual)
     assert story.kind == "nan"
     assert story.title == str(finding).splitlines()[0]
     assert any(["operand 1" in text for text in story.text])
-    document: Any = found.document
+    document: Any = actual.document
     assert document["story"]["rows"] == [list(place) for place in story.rows]
 
 
@@ -66,9 +66,9 @@ def test_a_nan_within_a_loop_and_a_call() -> None:
 def test_what_came_in_has_no_rows() -> None:
     finding = verax.debug.find_nans(roots)(np.array([np.nan], np.float32))
     assert finding is not None
-    found = page_of(finding)
-    assert story_of(found).rows == ()
-    assert "came in with" in story_of(found).title
+    actual = page_of(finding)
+    assert story_of(actual).rows == ()
+    assert "came in with" in story_of(actual).title
 
 
 def test_a_finding_offers_its_page() -> None:
@@ -92,10 +92,10 @@ def test_what_differs_from_earlier_calls() -> None:
 
     add({"w": 1.0}, np.ones(3, np.float32))
     explanation = add.explain({"w": 1.0}, np.ones(4, np.float32))
-    found = page_of(explanation)
-    (row,) = told(found)
+    actual = page_of(explanation)
+    (row,) = told(actual)
     assert row.left.endswith("f32[4]")
-    story = story_of(found)
+    story = story_of(actual)
     assert story.kind == "explain"
     assert "shape (4,), previously (3,)" in story.text[0]
     assert "previously (3,)" in str(explanation.explore().document["story"])
@@ -120,26 +120,26 @@ def softmax(x: Any) -> Any:
 
 def test_every_step_of_a_rewrite() -> None:
     rules = [*stable(), *algebra()]
-    found = trace(softmax, rules)(VECTOR)
-    names = [step.rule for step in found.steps]
+    actual = trace(softmax, rules)(VECTOR)
+    names = [step.rule for step in actual.steps]
     assert names[0] == "log_of_one_plus"
     assert "log_of_sum_of_exp" in names
-    first = found.steps[0]
+    first = actual.steps[0]
     assert [eqn.primitive.name for eqn in first.inside] == ["scan"]
     assert [eqn.primitive.name for eqn in first.before] == ["add", "log"]
     assert [eqn.primitive.name for eqn in first.after] == ["log1p"]
-    assert "in scan: log_of_one_plus" in str(found)
+    assert "in scan: log_of_one_plus" in str(actual)
     applied = verax.rewrites.apply(rules)
-    assert found.after.jaxpr == applied(found.before).jaxpr
-    assert trace(found.before, rules).after.jaxpr == found.after.jaxpr
+    assert actual.after.jaxpr == applied(actual.before).jaxpr
+    assert trace(actual.before, rules).after.jaxpr == actual.after.jaxpr
 
 
 def test_the_page_of_a_rewrite_marks_what_each_step_did() -> None:
-    found = trace(softmax, stable())(VECTOR).explore()
-    ops = [row.op for row in told(found)]
+    actual = trace(softmax, stable())(VECTOR).explore()
+    ops = [row.op for row in told(actual)]
     assert ops[:3] == ["add", "log", "log1p"]
     assert "reduce_max" in ops
-    stages = found.found.stages
+    stages = actual.content.stages
     for stage in stages[1:]:
         rewritten = [row for row in stage.rows if "rewrite" in row.source.origin]
         assert rewritten
@@ -147,10 +147,10 @@ def test_the_page_of_a_rewrite_marks_what_each_step_did() -> None:
 
 
 def test_a_rewrite_that_does_nothing() -> None:
-    found = trace(vnp.sin, stable())(1.0)
-    assert found.steps == ()
-    assert found.before.jaxpr == found.after.jaxpr
-    assert len(found.explore().found.stages) == 1
+    actual = trace(vnp.sin, stable())(1.0)
+    assert actual.steps == ()
+    assert actual.before.jaxpr == actual.after.jaxpr
+    assert len(actual.explore().content.stages) == 1
 
 
 def test_rules_that_do_not_end() -> None:

@@ -25,8 +25,8 @@ def test_there_and_back() -> None:
 
 def test_hlo_becomes_stablehlo() -> None:
     hlo = verax.jit(vnp.sin).lower(np.ones(3, np.float32)).compiler_ir("hlo")
-    found = hlo_to_stablehlo(hlo.as_serialized_hlo_module_proto())
-    data = serialize_portable_artifact(found, "1.0.0")
+    actual = hlo_to_stablehlo(hlo.as_serialized_hlo_module_proto())
+    data = serialize_portable_artifact(actual, "1.0.0")
     assert "stablehlo.sine" in str(deserialize_portable_artifact(data))
 
 

@@ -218,7 +218,7 @@ def test_jvp_is_such_a_table() -> None:
     x, y = vnp.array(0.3), vnp.arange(3.0)
     primal, tangent = propagate(duals, f, (x, y), (1.0, None))
     want = verax.jvp(lambda x: f(x, y), (x,), (1.0,))
-    for found, due in zip(
+    for actual, due in zip(
         verax.tree.leaves((primal, tangent)), verax.tree.leaves(want), strict=True
     ):
-        np.testing.assert_allclose(found, due, rtol=1e-6)
+        np.testing.assert_allclose(actual, due, rtol=1e-6)

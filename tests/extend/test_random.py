@@ -88,9 +88,9 @@ def test_keys_behave_as_keys_do(shape: tuple[int, ...]) -> None:
 def test_samples_are_those_of_the_parts() -> None:
     key = verax.random.key(7, impl=double())
     one, other = verax.random.key(7), verax.random.key(8)
-    found = verax.random.bits(key, (5,))
+    actual = verax.random.bits(key, (5,))
     expected = verax.random.bits(one, (5,)) ^ verax.random.bits(other, (5,))
-    assert found.tolist() == expected.tolist()
+    assert actual.tolist() == expected.tolist()
     folded = verax.random.key_data(verax.random.fold_in(key, 3))
     assert folded[0].tolist() == [
         *verax.random.key_data(verax.random.fold_in(one, 3)).tolist()

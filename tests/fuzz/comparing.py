@@ -59,11 +59,11 @@ def differences(own: Results, other: Results) -> list[str]:
     """
     wrong = []
     for way, due in other.items():
-        found = own[way]
+        actual = own[way]
         if isinstance(due, str):
             continue
-        if isinstance(found, str) or not is_near(found, due):
-            wrong.append(f"{way} gives {found}, not {due}")
+        if isinstance(actual, str) or not is_near(actual, due):
+            wrong.append(f"{way} gives {actual}, not {due}")
     return wrong
 
 

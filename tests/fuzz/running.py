@@ -61,13 +61,13 @@ def results(
     """
     space = dict(names)
     exec(compile(text, "<program>", "exec"), space)
-    found: dict[str, Numbers | str] = {}
+    actual: dict[str, Numbers | str] = {}
     for name, run in ways(space["jax"], space["f"], by).items():
         try:
-            found[name] = np.asarray(run(), np.float64).ravel().tolist()
+            actual[name] = np.asarray(run(), np.float64).ravel().tolist()
         except Exception as error:
-            found[name] = f"{type(error).__name__}: {error}"[:300]
-    return found
+            actual[name] = f"{type(error).__name__}: {error}"[:300]
+    return actual
 
 
 def main(library: str) -> None:

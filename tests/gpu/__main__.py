@@ -168,29 +168,29 @@ def benchmark(chosen: argparse.Namespace, seconds: float) -> Iterator[Row]:
     """verax beside jax where that is installed, in alternating processes."""
     libraries = ("verax", "jax") if find_spec("jax") is not None else ("verax",)
     share = seconds / ROUNDS / len(libraries)
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in libraries}
+    actual: dict[str, list[dict[str, float]]] = {name: [] for name in libraries}
     problems = dict[str, str]()
     for _ in range(ROUNDS):
         for name in libraries:
             measured, problem = figures(name, chosen, share)
-            found[name].append(measured)
+            actual[name].append(measured)
             if problem:
                 problems[name] = problem
-    names = dict.fromkeys(key for round_ in found["verax"] for key in round_)
+    names = dict.fromkeys(key for round_ in actual["verax"] for key in round_)
     wrong = problems.pop("verax", "")
     fine = bool(names) and wrong in ("", NO_TIME)
     yield checked("benchmark", fine, wrong or "verax measured something")
     for key in names:
         medians = {
             name: median(times)
-            for name, rounds in found.items()
+            for name, rounds in actual.items()
             if (times := [round_[key] for round_ in rounds if key in round_])
         }
         words = ", ".join(f"{name} {t * 1e3:.3f} ms" for name, t in medians.items())
         if len(medians) == 2:
             words += f", ratio {medians['verax'] / medians['jax']:.2f}"
         yield figure(key, words)
-    if "jax" not in found:
+    if "jax" not in actual:
         yield not_run("jax", "it is not installed here")
     elif problems:
         yield not_run("jax, in part", problems["jax"])
@@ -204,16 +204,16 @@ def rows_of(name: str, chosen: argparse.Namespace, seconds: float) -> Iterator[R
     return own[name](chosen, seconds) if name in own else part(name, chosen, seconds)
 
 
-def written(found: Mapping[str, Sequence[Row]], chosen: argparse.Namespace) -> str:
+def written(table: Mapping[str, Sequence[Row]], chosen: argparse.Namespace) -> str:
     """The report: a table for each part."""
-    wrong = failures(found)
-    total = sum(len(rows) for rows in found.values())
+    wrong = failures(table)
+    total = sum(len(rows) for rows in table.values())
     lines = [
         f"# A run on {chosen.platform}",
         "",
         f"`python -m tests.gpu`: {total} rows, {wrong} failed.",
     ]
-    for name, rows in found.items():
+    for name, rows in table.items():
         lines += ["", f"## {name}", "", "| what | found | verdict |", "|---|---|---|"]
         lines += [
             f"| {row.what} | {row.found.replace('|', '/')} | {row.verdict} |"
@@ -230,32 +230,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"this machine has no NVIDIA GPU ({files}): nothing was run")
         return 0
     names = [name for name in SHARES if not chosen.only or name in chosen.only]
-    found: dict[str, list[Row]] = {}
+    actual: dict[str, list[Row]] = {}
     for i, name in enumerate(names):
         begin = time.monotonic()
-        found[name] = []
+        actual[name] = []
         shares = sum(SHARES[later] for later in names[i:]) or 1
         seconds = max(chosen.end - begin, 0.0) * SHARES[name] / shares
         try:
             for row in rows_of(name, chosen, seconds):
-                found[name].append(row)
+                actual[name].append(row)
                 if row.verdict == FAIL:
                     print(f"{name}: FAIL: {row.what}: {row.found}", flush=True)
         finally:
             # After each part, so that a run that is cut short leaves what it has.
-            chosen.report.write_text(written(found, chosen))
+            chosen.report.write_text(written(actual, chosen))
         spent = time.monotonic() - begin
-        print(f"{name}: {len(found[name])} rows, {spent:.0f} s", flush=True)
-        if name == "environment" and failures(found):
+        print(f"{name}: {len(actual[name])} rows, {spent:.0f} s", flush=True)
+        if name == "environment" and failures(actual):
             print("the devices do not start: the other parts were not run")
             break
     print(f"report: {chosen.report}")
-    return int(failures(found) > 0)
+    return int(failures(actual) > 0)
 
 
-def failures(found: Mapping[str, Sequence[Row]]) -> int:
+def failures(table: Mapping[str, Sequence[Row]]) -> int:
     """How many rows failed."""
-    return sum(row.verdict == FAIL for rows in found.values() for row in rows)
+    return sum(row.verdict == FAIL for rows in table.values() for row in rows)
 
 
 if __name__ == "__main__":

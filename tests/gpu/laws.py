@@ -73,11 +73,11 @@ def laws(seconds: float, names: Iterable[str] = PRIMITIVES) -> Iterator[Row]:
             break
         if name in wrong:
             continue
-        found = outcome(name, drawn[name], seed, run)
-        if found == LACKING:
+        actual = outcome(name, drawn[name], seed, run)
+        if actual == LACKING:
             lacking.add(name)
-        elif found:
-            wrong[name] = f"seed {seed}: {found}"
+        elif actual:
+            wrong[name] = f"seed {seed}: {actual}"
         calls += 1
     yield figure("calls of rows", f"{calls} of {len(drawn)} rows")
     yield figure("rows without a lowering here", ", ".join(sorted(lacking)) or "none")

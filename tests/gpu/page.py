@@ -35,12 +35,12 @@ def counted(rows: Sequence[str]) -> str:
 
 def tables(report: str) -> str:
     """What the page shows of a report."""
-    found = parts_of(report)
+    actual = parts_of(report)
     lines = ["| part | rows |", "|---|---|"]
-    lines += [f"| {name} | {counted(rows)} |" for name, rows in found.items()]
+    lines += [f"| {name} | {counted(rows)} |" for name, rows in actual.items()]
     for name in WHOLE:
-        if name in found:
-            rows = [row.rsplit("|", 2)[0] + "|" for row in found[name]]
+        if name in actual:
+            rows = [row.rsplit("|", 2)[0] + "|" for row in actual[name]]
             lines += ["", f"| {name} | found |", "|---|---|", *rows]
     return "\n".join(lines)
 

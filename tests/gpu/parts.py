@@ -149,9 +149,9 @@ def several(seconds: float) -> Iterator[Row]:
     yield checked("collectives", (np.asarray(verax.jit(mapped)(split)) == due).all())
 
 
-def relative(found: Any, expected: Any) -> float:
+def relative(result: Any, expected: Any) -> float:
     """The largest distance, by the largest element."""
-    a, b = np.asarray(found), np.asarray(expected)
+    a, b = np.asarray(result), np.asarray(expected)
     return float(np.abs(a - b).max() / max(float(np.abs(b).max()), 1e-30))
 
 
@@ -205,8 +205,10 @@ def factors(seconds: float) -> Iterator[Row]:
                     a = vnp.asarray(values.astype(dtype))
                     what = f"{name}, {dtype}{list(shape)}"
                     try:
-                        found, expected = verax.jit(factored, static_argnums=0)(name, a)
-                        error = relative(found, expected)
+                        actual, expected = verax.jit(factored, static_argnums=0)(
+                            name, a
+                        )
+                        error = relative(actual, expected)
                         yield checked(what, error <= allowed, f"{error:.1e}")
                     except Exception as problem:
                         yield failed(what, problem)

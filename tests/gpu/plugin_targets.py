@@ -29,11 +29,11 @@ LISTS = (
 
 def registered(package: str) -> list[str]:
     """The targets of an importable plugin, each with the module that has it."""
-    found = []
+    actual = []
     for module, function in LISTS:
         listed = getattr(importlib.import_module(f"{package}.{module}"), function)()
-        found += [f"{module} {name}" for name in sorted(dict(listed))]
-    return found
+        actual += [f"{module} {name}" for name in sorted(dict(listed))]
+    return actual
 
 
 def golden_targets() -> frozenset[str]:

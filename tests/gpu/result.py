@@ -17,14 +17,14 @@ class Row(NamedTuple):
     verdict: str
 
 
-def checked(what: str, fine: object, found: str = "") -> Row:
+def checked(what: str, fine: object, result: str = "") -> Row:
     """A row that passes or fails."""
-    return Row(what, found, PASS if fine else FAIL)
+    return Row(what, result, PASS if fine else FAIL)
 
 
-def figure(what: str, found: str) -> Row:
+def figure(what: str, result: str) -> Row:
     """A row that only tells."""
-    return Row(what, found, FIGURE)
+    return Row(what, result, FIGURE)
 
 
 def not_run(what: str, reason: str) -> Row:

@@ -135,13 +135,13 @@ def test_a_run_with_two_devices(
 
 def test_the_page_gets_the_tables_of_a_report(tmp_path: Path) -> None:
     chosen = command.parse(["--platform", "cuda"])
-    found = {
+    actual = {
         "environment": [figure("jaxlib", "0.12.0"), figure("cuda:0", "H100")],
         "factors": [checked("qr", True, "1e-7"), failed("svd", ValueError("no"))],
         "benchmark": [figure("mlp: forward", "verax 1.000 ms, ratio 1.01")],
     }
     report, page = tmp_path / "report.md", tmp_path / "page.md"
-    report.write_text(command.written(found, chosen))
+    report.write_text(command.written(actual, chosen))
     page.write_text(f"a\n{START}\nold\n{END}\nb\n")
     for _ in range(2):
         print_page([str(report), "--page", str(page)])
@@ -165,11 +165,11 @@ def test_models_have_gradients_and_steps() -> None:
 
 
 def test_the_worker_measures() -> None:
-    found = worker.timed(load("verax"), "matmul", True, 0.01)
-    assert found.keys() == {
+    actual = worker.timed(load("verax"), "matmul", True, 0.01)
+    assert actual.keys() == {
         *("forward", "forward, first call", "gradient", "gradient, first call"),
     }
-    assert min(found.values()) > 0
+    assert min(actual.values()) > 0
     assert worker.dispatch(load("verax"), 0.01) > 0
 
 
@@ -177,8 +177,8 @@ def test_the_worker_measures() -> None:
 def test_factors_multiply_to_the_matrix(dtype: str) -> None:
     values = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(dtype)
     for name in parts.FACTORISATIONS:
-        found, expected = parts.factored(name, vnp.asarray(values))
-        assert parts.relative(found, expected) < parts.FACTORS[dtype], name
+        actual, expected = parts.factored(name, vnp.asarray(values))
+        assert parts.relative(actual, expected) < parts.FACTORS[dtype], name
 
 
 @pytest.mark.parametrize("name", ["sin", "dot_general", "sort", "reduce_sum"])
@@ -190,8 +190,8 @@ def test_laws_notice_what_is_wrong(name: str) -> None:
     def wrong(jaxpr: Any, args: Any) -> Any:
         return [np.asarray(x + x.dtype.type(1)) for x in run(jaxpr, args)]
 
-    found = [laws.outcome(name, row, seed, wrong) for seed in range(9)]
-    assert any("instead of" in words for words in found)
+    actual = [laws.outcome(name, row, seed, wrong) for seed in range(9)]
+    assert any("instead of" in words for words in actual)
     sample = row.draw(Random(0))
     jaxpr = traced(row, sample)
     shapes = [x.shape for x in laws.operands(jaxpr, sample, row, Random(0))]

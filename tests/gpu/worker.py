@@ -40,12 +40,12 @@ def finished(ns: Any, f: Callable[..., Any], *args: Any) -> Any:
 def timed(ns: Any, name: str, small: bool, seconds: float) -> dict[str, float]:
     """The figures of one model: forward and gradient."""
     loss, params, batch = MODELS[name](ns, small)
-    found = {}
+    actual = {}
     for what, f in (("forward", loss), ("gradient", ns.api.grad(loss))):
         run = partial(finished, ns, ns.api.jit(f), params, batch)
-        found[f"{what}, first call"] = seconds_of(run)
-        found[what] = repeated(run, seconds / 2)
-    return found
+        actual[f"{what}, first call"] = seconds_of(run)
+        actual[what] = repeated(run, seconds / 2)
+    return actual
 
 
 def dispatch(ns: Any, seconds: float) -> float:

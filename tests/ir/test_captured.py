@@ -20,16 +20,16 @@ def f(x: Any) -> Any:
 
 
 def test_constants_are_listed_by_size_with_lines() -> None:
-    found = ir.captured_constants(verax.make_jaxpr(f)(1.0))
-    assert [(c.nbytes, c.shape, str(c.dtype)) for c in found] == [
+    actual = ir.captured_constants(verax.make_jaxpr(f)(1.0))
+    assert [(c.nbytes, c.shape, str(c.dtype)) for c in actual] == [
         (1 << 30, (16384, 16384), "float32"),
         (3, (3,), "int8"),
     ]
-    assert found[0].value is HUGE
+    assert actual[0].value is HUGE
     # It is passed to the call, so the call reads it first.
-    assert found[0].source.line == f.__code__.co_firstlineno + 3
-    assert found.nbytes == (1 << 30) + 3
-    head, first, second = repr(found).splitlines()
+    assert actual[0].source.line == f.__code__.co_firstlineno + 3
+    assert actual.nbytes == (1 << 30) + 3
+    head, first, second = repr(actual).splitlines()
     assert head.split() == ["bytes", "type", "first", "used", "at"]
     assert first.startswith("1,073,741,824  f32[16384,16384]  ")
     assert "test_captured.py:" in first
@@ -37,10 +37,10 @@ def test_constants_are_listed_by_size_with_lines() -> None:
 
 
 def test_stages_and_plain_jaxprs_are_taken() -> None:
-    found = ir.captured_constants(verax.jit(f).trace(1.0))
-    assert len(found) == 2
+    actual = ir.captured_constants(verax.jit(f).trace(1.0))
+    assert len(actual) == 2
     # What the inner function captured is an operand of its call.
-    assert found[0].source.line == f.__code__.co_firstlineno + 3
+    assert actual[0].source.line == f.__code__.co_firstlineno + 3
     closed = verax.make_jaxpr(f)(1.0)
     assert len(ir.captured_constants(ir.close(closed))) == 2
     assert repr(ir.captured_constants(verax.make_jaxpr(vnp.sin)(1.0))) == (

@@ -54,65 +54,65 @@ def complaint(jaxpr: Jaxpr) -> str:
 
 def test_operand_out_of_scope() -> None:
     eqn = Eqn(sin_p, NO_PARAMS, (variable(1, VECTOR),), (variable(1, VECTOR),))
-    found = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
-    assert found == "equation 0, b:f32[8] = sin b: b:f32[8] is not defined above"
+    actual = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
+    assert actual == "equation 0, b:f32[8] = sin b: b:f32[8] is not defined above"
 
 
 def test_output_out_of_scope() -> None:
-    found = complaint(program(inputs(VECTOR), [], (variable(3, VECTOR),)))
-    assert found == "the outputs: d:f32[8] is not defined above"
+    actual = complaint(program(inputs(VECTOR), [], (variable(3, VECTOR),)))
+    assert actual == "the outputs: d:f32[8] is not defined above"
 
 
 def test_operand_of_another_type() -> None:
     eqn = apply(sin_p, NO_PARAMS, variable(0, SCALAR))
-    found = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
-    assert "a:f32[] is read, but defined as a:f32[8]" in found
+    actual = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
+    assert "a:f32[] is read, but defined as a:f32[8]" in actual
 
 
 def test_numbers_that_are_not_canonical() -> None:
     eqn = Eqn(sin_p, NO_PARAMS, inputs(VECTOR), (variable(5, VECTOR),))
-    found = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
-    assert "f:f32[8] has number 5, but 1 is next" in found
-    found = complaint(program((variable(1, VECTOR),), [], ()))
-    assert found == "the inputs: b:f32[8] has number 1, but 0 is next"
+    actual = complaint(program(inputs(VECTOR), [eqn], eqn.outvars))
+    assert "f:f32[8] has number 5, but 1 is next" in actual
+    actual = complaint(program((variable(1, VECTOR),), [], ()))
+    assert actual == "the inputs: b:f32[8] has number 1, but 0 is next"
 
 
 def test_results_of_another_type_or_number() -> None:
     eqn = Eqn(sin_p, NO_PARAMS, inputs(VECTOR), (variable(1, SCALAR),))
-    found = complaint(program(inputs(VECTOR), [eqn], ()))
-    assert "have types (f32[]), but the type rule gives (f32[8])" in found
-    found = complaint(program(inputs(VECTOR), [evolve(eqn, outvars=())], ()))
-    assert "have types (), but the type rule gives (f32[8])" in found
+    actual = complaint(program(inputs(VECTOR), [eqn], ()))
+    assert "have types (f32[]), but the type rule gives (f32[8])" in actual
+    actual = complaint(program(inputs(VECTOR), [evolve(eqn, outvars=())], ()))
+    assert "have types (), but the type rule gives (f32[8])" in actual
 
 
 def test_params_of_another_primitive() -> None:
     eqn = evolve(apply(sin_p, NO_PARAMS, *inputs(VECTOR)), params=Axes(()))
-    found = complaint(program(inputs(VECTOR), [eqn], ()))
-    assert "params are Axes, not NoParams" in found
+    actual = complaint(program(inputs(VECTOR), [eqn], ()))
+    assert "params are Axes, not NoParams" in actual
 
 
 def test_type_rule_that_refuses_names_equation_and_line() -> None:
     place = Source(complaint.__code__, 0)
     eqn = Eqn(jit_p, Call("f", example()), inputs(VECTOR), (), place)
-    found = complaint(program(inputs(VECTOR), [eqn], ()))
-    assert "equation 0,  = jit a (from " in found
-    assert "test_check.py:" in found
-    assert "the operands do not fit: jit wants (f32[8], f32[8])" in found
+    actual = complaint(program(inputs(VECTOR), [eqn], ()))
+    assert "equation 0,  = jit a (from " in actual
+    assert "test_check.py:" in actual
+    assert "the operands do not fit: jit wants (f32[8], f32[8])" in actual
 
 
 def test_mistake_inside_of_a_nested_jaxpr() -> None:
     good = branches()
     inner = program(inputs(VECTOR), [], (variable(3, VECTOR),))
     eqn = Eqn(jit_p, Call("f", inner), inputs(VECTOR), (variable(1, VECTOR),))
-    found = complaint(program(inputs(VECTOR), [eqn], ()))
-    assert found == (
+    actual = complaint(program(inputs(VECTOR), [eqn], ()))
+    assert actual == (
         "equation 0, b:f32[8] = jit a: in its jaxpr 0, the outputs: d:f32[8] is not "
         "defined above"
     )
     consts = Jaxpr(inputs(VECTOR), (), pvector(), ())
     eqn = Eqn(jit_p, Call("f", consts), (), ())
-    found = complaint(program(good.invars, [eqn], ()))
-    assert "in its jaxpr 0, only the outermost jaxpr may have" in found
+    actual = complaint(program(good.invars, [eqn], ()))
+    assert "in its jaxpr 0, only the outermost jaxpr may have" in actual
 
 
 def test_literals_that_are_not_of_their_type() -> None:

@@ -53,8 +53,8 @@ def test_loaded_program_computes_the_same() -> None:
     closed = program()
     again = ir.loads(ir.dumps(closed))
     expected = verax.transforms.evaluate(closed, np.float32(0.5))
-    found = verax.transforms.evaluate(again, np.float32(0.5))
-    for ours, theirs in zip(expected, found, strict=True):
+    actual = verax.transforms.evaluate(again, np.float32(0.5))
+    for ours, theirs in zip(expected, actual, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -104,8 +104,8 @@ def test_constants_of_every_kind_of_dtype(value: Any) -> None:
     again = ir.loads(ir.dumps(closed))
     assert again.out_avals == closed.out_avals
     expected = verax.transforms.evaluate(closed, 1.0)[1]
-    found = verax.transforms.evaluate(again, 1.0)[1]
-    assert expected.tobytes() == found.tobytes()
+    actual = verax.transforms.evaluate(again, 1.0)[1]
+    assert expected.tobytes() == actual.tobytes()
 
 
 def test_sources_are_kept_when_asked_for() -> None:
@@ -231,7 +231,7 @@ def test_bytes_and_modules_do_not_depend_on_the_process() -> None:
         "text = ''.join(first).encode() + verax.ir.dumps(program())\n"
         "print(len(text), hashlib.sha256(text).hexdigest())"
     )
-    found = [
+    actual = [
         subprocess.run(
             [sys.executable, "-c", script, history],
             env={
@@ -245,5 +245,5 @@ def test_bytes_and_modules_do_not_depend_on_the_process() -> None:
         ).stdout
         for seed, history in (("1", "before"), ("2", "after"))
     ]
-    assert found[0] == found[1]
-    assert int(found[0].split()[0]) > 20_000
+    assert actual[0] == actual[1]
+    assert int(actual[0].split()[0]) > 20_000

@@ -49,14 +49,14 @@ class Text(HTMLParser):
 
 
 def test_html_is_the_text_with_lines_as_tips() -> None:
-    found = Text()
-    found.feed(PROGRAM._repr_html_())
-    assert found.open == []
-    assert found.text == str(PROGRAM)
+    actual = Text()
+    actual.feed(PROGRAM._repr_html_())
+    assert actual.open == []
+    assert actual.text == str(PROGRAM)
     assert ir.html(PROGRAM) == PROGRAM.jaxpr._repr_html_() == PROGRAM._repr_html_()
-    assert len(found.tips) == len(PROGRAM.eqns)
+    assert len(actual.tips) == len(PROGRAM.eqns)
     line = f.__code__.co_firstlineno + 1
-    assert any(tip.endswith(f"test_views.py:{line}") for tip in found.tips)
+    assert any(tip.endswith(f"test_views.py:{line}") for tip in actual.tips)
 
 
 def test_html_escapes_what_users_write() -> None:
@@ -66,9 +66,9 @@ def test_html_escapes_what_users_write() -> None:
     bold.__name__ = "<b>&"
     program = verax.make_jaxpr(verax.jit(bold))(1.0)
     assert "<b>&" in str(program)
-    found = Text()
-    found.feed(ir.html(program))
-    assert found.text == str(program)
+    actual = Text()
+    actual.feed(ir.html(program))
+    assert actual.text == str(program)
 
 
 def programs(jaxpr: ir.Jaxpr) -> list[ir.Jaxpr]:
@@ -89,13 +89,13 @@ def labels(root: ElementTree.Element) -> list[str]:
 
 def test_svg_has_a_box_per_equation_and_a_line_per_use() -> None:
     root = ElementTree.fromstring(ir.svg(PROGRAM))
-    found = programs(PROGRAM.jaxpr)
-    assert len(found) == 3
-    ends = [len((*p.constvars, *p.invars, *p.outvars)) for p in found]
-    equations = sum(len(p.eqns) for p in found)
+    actual = programs(PROGRAM.jaxpr)
+    assert len(actual) == 3
+    ends = [len((*p.constvars, *p.invars, *p.outvars)) for p in actual]
+    equations = sum(len(p.eqns) for p in actual)
     assert len(boxes(root)) == sum(ends) + equations
-    used = [a for p in found for e in p.eqns for a in dict.fromkeys(e.invars)]
-    outs = [a for p in found for a in p.outvars]
+    used = [a for p in actual for e in p.eqns for a in dict.fromkeys(e.invars)]
+    outs = [a for p in actual for a in p.outvars]
     reads = [a for a in (*used, *outs) if isinstance(a, ir.Var)]
     assert len(list(root.iter(f"{SVG}path"))) == len(reads)
     titles = [box.findtext(f"{SVG}title") or "" for box in boxes(root)]

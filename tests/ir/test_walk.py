@@ -60,8 +60,8 @@ STEPS = np.arange(8, dtype=np.float32)
 
 def test_walk_enters_nested_jaxprs_in_order() -> None:
     jaxpr = branches()
-    found = [(path, eqn.primitive.name) for path, eqn in walk(jaxpr)]
-    assert found == [
+    actual = [(path, eqn.primitive.name) for path, eqn in walk(jaxpr)]
+    assert actual == [
         ((0,), "jit"),
         ((0, 0, 0), "cond"),
         ((0, 0, 0, 0, 0), "mul"),

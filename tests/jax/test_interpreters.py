@@ -44,8 +44,8 @@ class LoggedTrace(core.Trace):
             with set_current_trace(self):
                 return jaxpr_as_fun(params["jaxpr"])(*tracers)
         avals = [core.get_aval(x) for x in tracers]
-        found = primitive.bind_with_trace(self.parent, xs, avals, params)
-        return verax.tree.map(lambda y: LoggedTracer(self, y), found)
+        actual = primitive.bind_with_trace(self.parent, xs, avals, params)
+        return verax.tree.map(lambda y: LoggedTracer(self, y), actual)
 
     def process_custom_jvp_call(
         self,
@@ -59,13 +59,13 @@ class LoggedTrace(core.Trace):
         self.log.append(str(primitive))
         xs = [self.plain(x) for x in tracers]
         avals = [core.get_aval(x) for x in xs]
-        found = primitive.bind_with_trace(
+        actual = primitive.bind_with_trace(
             self.parent,
             xs,
             avals,
             {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros},
         )
-        return [LoggedTracer(self, y) for y in found]
+        return [LoggedTracer(self, y) for y in actual]
 
     def process_custom_vjp_call(
         self,
@@ -204,8 +204,8 @@ def test_a_rule_that_returns_one_array_is_refused() -> None:
         def process_primitive(
             self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
         ) -> Any:
-            (found,) = primitive.bind(*tracers, **params)
-            return list(found)
+            (actual,) = primitive.bind(*tracers, **params)
+            return list(actual)
 
     x = vnp.ones((1, 2))
     with set_current_trace(Rows()), pytest.raises(TypeError, match="multiple_results"):
@@ -371,10 +371,10 @@ class RunningRules(LoggedTrace):
     ) -> Any:
         self.log += [fun.__name__, fwd.__name__, bwd.__name__]
         pairs = [entry for x in tracers for entry in (x, True)]
-        found = fwd.call_wrapped(*pairs)
+        actual = fwd.call_wrapped(*pairs)
         _, tree, forwarded = out_trees()
         assert len(forwarded) == tree.num_leaves
-        residuals, outs = found[: tree.num_leaves], found[tree.num_leaves :]
+        residuals, outs = actual[: tree.num_leaves], actual[tree.num_leaves :]
         cts, logs = bwd.call_wrapped(*residuals, *[vnp.ones_like(y) for y in outs])
         assert logs is None
         self.pulled = [float(ct) for ct in cts if ct.dtype != verax.dtypes.float0]

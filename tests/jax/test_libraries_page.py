@@ -36,10 +36,10 @@ COMPLETE = [
 
 def listed() -> dict[str, set[str]]:
     """The missing names of each module; no names where all of it is missing."""
-    found: dict[str, set[str]] = {}
+    actual: dict[str, set[str]] = {}
     for module, names in ROW.findall((ROOT / "docs" / "libraries.md").read_text()):
-        found.setdefault(module, set()).update(names.split())
-    return found
+        actual.setdefault(module, set()).update(names.split())
+    return actual
 
 
 def test_what_is_listed_is_missing() -> None:

@@ -44,8 +44,8 @@ def test_constants_are_the_first_inputs(traced: Any) -> None:
     jaxpr, avals, consts = traced
     assert (len(jaxpr.constvars), len(jaxpr.invars), len(consts)) == (0, 3, 1)
     assert [aval.shape for aval in avals] == [(3,), (3,), ()]
-    found = eval_jaxpr(jaxpr, consts, np.ones(3, "f"), np.ones(3, "f"))
-    assert found[2] == 3.0
+    actual = eval_jaxpr(jaxpr, consts, np.ones(3, "f"), np.ones(3, "f"))
+    assert actual[2] == 3.0
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_dce_says_which_inputs_stay(
     args = [x for x, flag in zip(given, flags, strict=True) if flag]
     whole = eval_jaxpr(jaxpr, given)
     mask = [True] * 3 if used is True else used
-    wanted = [x for x, flag in zip(whole, mask, strict=True) if flag]
-    found = eval_jaxpr(smaller, args)
-    for x, y in zip(found, wanted, strict=True):
+    expected = [x for x, flag in zip(whole, mask, strict=True) if flag]
+    actual = eval_jaxpr(smaller, args)
+    for x, y in zip(actual, expected, strict=True):
         assert np.array_equal(x, y)
 
 

@@ -90,8 +90,8 @@ def test_programs_that_walk_equations() -> None:
     for eqn in closed.jaxpr.eqns:
         operands = [getattr(a, "value", None) or env.get(a) for a in eqn.invars]
         params = eqn.primitive.get_bind_params(eqn.params)
-        found = eqn.primitive.bind(*operands, **params)
-        outs = found if eqn.primitive.multiple_results else [found]
+        actual = eqn.primitive.bind(*operands, **params)
+        outs = actual if eqn.primitive.multiple_results else [actual]
         env |= dict(zip(eqn.outvars, outs, strict=True))
     (out,) = closed.jaxpr.outvars
     np.testing.assert_allclose(env[out], f(4.0), rtol=1e-6)
@@ -234,12 +234,12 @@ def test_a_lowering_that_calls_python() -> None:
         return (np.asarray(x) + np.asarray(x).max(),)
 
     def lowering(ctx: Any, x: Any) -> Any:
-        found, token, keep = mlir.emit_python_callback(
+        actual, token, keep = mlir.emit_python_callback(
             ctx, host, None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False
         )
         ctx.module_context.add_keepalive(keep)
         assert token is None
-        return found
+        return actual
 
     mlir.register_lowering(look_p, lowering)
     x = vnp.array([1.0, 2.0])

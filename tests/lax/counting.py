@@ -37,5 +37,5 @@ def evaluations(row: Row[Any], fun: Callable[..., Any], *args: Any) -> tuple[int
         x.astype(stored_dtype(a.dtype))
         for x, a in zip(given, slim.in_avals, strict=True)
     ]
-    found = StandardEngine(table, ENGINE.core).evaluate(slim, typed)
-    return len(calls), found
+    actual = StandardEngine(table, ENGINE.core).evaluate(slim, typed)
+    return len(calls), actual

@@ -19,10 +19,10 @@ def test_scatter_apply_counts_duplicates() -> None:
             z, places, lambda v: 2 * v + 1, rows, update_shape=(3, 3)
         )
 
-    wanted = z.copy()
-    wanted[0] = 2 * (2 * z[0] + 1) + 1
-    np.testing.assert_array_equal(apply(z), wanted)
-    np.testing.assert_array_equal(verax.jit(apply)(z), wanted)
+    expected = z.copy()
+    expected[0] = 2 * (2 * z[0] + 1) + 1
+    np.testing.assert_array_equal(apply(z), expected)
+    np.testing.assert_array_equal(verax.jit(apply)(z), expected)
 
 
 def test_composite_is_a_call_by_name() -> None:

@@ -82,10 +82,10 @@ def test_evaluations_and_storage_of_scan(
     assert blocks_of("scan", length, checkpoints) == blocks
     f, plain = scanned(length, checkpoints), scanned(length, None)
     assert evaluations(sin_p, f, START)[0] == length
-    count, found = evaluations(sin_p, verax.value_and_grad(f), START)
+    count, actual = evaluations(sin_p, verax.value_and_grad(f), START)
     assert count == (len(blocks) + 1) * length
-    np.testing.assert_allclose(found[1], verax.grad(plain)(START), rtol=1e-5)
-    np.testing.assert_allclose(verax.jit(verax.grad(f))(START), found[1], rtol=1e-5)
+    np.testing.assert_allclose(actual[1], verax.grad(plain)(START), rtol=1e-5)
+    np.testing.assert_allclose(verax.jit(verax.grad(f))(START), actual[1], rtol=1e-5)
     assert stored(verax.make_jaxpr(verax.grad(f))(START).jaxpr) <= sum(blocks)
 
 
@@ -96,10 +96,10 @@ def test_evaluations_and_storage_of_bounded_loops(checkpoints: int | str) -> Non
     for n in (0, 1, 37, 100, 120):
         steps = min(n, 100)
         assert evaluations(sin_p, f, START, n)[0] == steps
-        count, found = evaluations(sin_p, verax.value_and_grad(f), START, n)
+        count, actual = evaluations(sin_p, verax.value_and_grad(f), START, n)
         assert count == (len(blocks) + 1) * steps
         due = verax.grad(scanned(steps, None))(START)
-        np.testing.assert_allclose(found[1], due, rtol=1e-5)
+        np.testing.assert_allclose(actual[1], due, rtol=1e-5)
         np.testing.assert_allclose(verax.jit(verax.grad(f))(START, n), due, rtol=1e-5)
     assert stored(verax.make_jaxpr(verax.grad(f))(START, 3).jaxpr) <= sum(blocks)
 
@@ -118,9 +118,9 @@ LOOPS: dict[str, Callable[[Any], Any]] = {
 def test_all_but_reverse_mode_is_one_loop(name: str) -> None:
     f = LOOPS[name]
     for g in (f, lambda x: verax.jvp(f, (x,), (x,)), lambda x: verax.vmap(f)(x[None])):
-        found = names(g, START)
-        assert found.count(name) == 1
-        assert "scan" not in found
+        actual = names(g, START)
+        assert actual.count(name) == 1
+        assert "scan" not in actual
     assert name not in names(verax.grad(f), START)
 
 
@@ -139,9 +139,9 @@ def test_blocks_are_skipped_when_all_lanes_have_ended() -> None:
     """Only single steps are chosen lane by lane."""
     f, ns = iterated(100, "log"), vnp.array([3, 0, 90])
     g = verax.vmap(verax.grad(f), (None, 0))
-    found = names(g, START, ns)
+    actual = names(g, START, ns)
     assert "any_lane" not in names(verax.jit(f), START, 3)
-    assert found.count("cond") >= 3
+    assert actual.count("cond") >= 3
     due = [verax.grad(scanned(int(n), None))(START) for n in ns]
     np.testing.assert_allclose(g(START, ns), due, rtol=1e-5)
     np.testing.assert_allclose(verax.jit(g)(START, ns), due, rtol=1e-5)
@@ -233,8 +233,8 @@ def test_integers_keys_and_trees_are_carried() -> None:
         return x + ys.sum() + zs[0]
 
     due = verax.grad(rows)(2.0)
-    found = verax.grad(lambda x: rows(x, checkpoints="sqrt"))(2.0)
-    np.testing.assert_allclose(found, due, rtol=1e-6)
+    actual = verax.grad(lambda x: rows(x, checkpoints="sqrt"))(2.0)
+    np.testing.assert_allclose(actual, due, rtol=1e-6)
 
 
 def test_blocks_have_room_and_little_more() -> None:

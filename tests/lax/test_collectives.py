@@ -145,10 +145,10 @@ def test_two_axes_are_one_of_all_their_elements(
 
     for f in (exchange, scatter):
         inner = verax.vmap(lambda v, f=f: f(v, ("i", "j")), axis_name="j")
-        found = verax.vmap(inner, axis_name="i")(x)
+        actual = verax.vmap(inner, axis_name="i")(x)
         flat = x.reshape(6, *x.shape[2:])
         expected = verax.vmap(lambda v, f=f: f(v, "k"), axis_name="k")(flat)
-        assert (found == expected.reshape(found.shape)).all()
+        assert (actual == expected.reshape(actual.shape)).all()
 
 
 def test_inside_calls_loops_and_branches() -> None:
@@ -342,11 +342,11 @@ def own_group(groups: Any, i: int) -> Any:
 
 def by_group(groups: Any, f: Any, stack: Any = X) -> Any:
     """`f` of what the group of each element has, and of the place of the element."""
-    found = []
+    actual = []
     for i in range(4):
         group = own_group(groups, i)
-        found.append(f(stack[group], group.index(i)))
-    return np.stack(found)
+        actual.append(f(stack[group], group.index(i)))
+    return np.stack(actual)
 
 
 @pytest.mark.parametrize("groups", GROUPS + UNEVEN)
@@ -410,10 +410,10 @@ def test_several_axes_are_one_for_groups_and_pairs() -> None:
     ]
     for call in calls:
         inner = verax.vmap(lambda v, call=call: call(v, ("i", "j")), axis_name="j")
-        found = verax.jit(verax.vmap(inner, axis_name="i"))(x)
+        actual = verax.jit(verax.vmap(inner, axis_name="i"))(x)
         flat = x.reshape(6, 2, 4)
         expected = verax.vmap(lambda v, call=call: call(v, "k"), axis_name="k")(flat)
-        np.testing.assert_allclose(found, expected.reshape(found.shape), 1e-6)
+        np.testing.assert_allclose(actual, expected.reshape(actual.shape), 1e-6)
 
 
 def test_groups_under_other_maps_and_derivatives() -> None:

@@ -119,8 +119,8 @@ def test_constants_of_bodies_are_one_constvar() -> None:
 
 def test_index_is_moved_into_range() -> None:
     branches = [lambda x: x, lambda x: 2 * x, lambda x: 3 * x]
-    found = [int(lax.switch(i, branches, 1)) for i in (-5, 0, 1, 2, 9)]
-    assert found == [1, 1, 2, 3, 3]
+    actual = [int(lax.switch(i, branches, 1)) for i in (-5, 0, 1, 2, 9)]
+    assert actual == [1, 1, 2, 3, 3]
     assert int(lax.switch(np.uint32(2**32 - 1), branches, 1)) == 3
     indices = vnp.array([-5, 1, 9])
     assert verax.vmap(lambda i: lax.switch(i, branches, 1))(indices).tolist() == [
@@ -154,8 +154,8 @@ def test_keys_go_through_loops_and_choices() -> None:
     for _ in range(3):
         k, x = step(k, None)
         expected.append(float(x))
-    last, found = lax.scan(step, key, None, 3)
-    np.testing.assert_allclose(found, expected)
+    last, actual = lax.scan(step, key, None, 3)
+    np.testing.assert_allclose(actual, expected)
     assert verax.random.key_data(last).tolist() == verax.random.key_data(k).tolist()
 
     def kept(flag: Any) -> Any:
@@ -174,8 +174,8 @@ def test_eager_loops_compile_once_for_changing_constants(
 
     total(vnp.ones(4))
     monkeypatch.setattr(program, "build", None)
-    found = [float(total(vnp.ones(4) * i)) for i in range(3)]
-    assert found == [0.0, 12.0, 24.0]
+    actual = [float(total(vnp.ones(4) * i)) for i in range(3)]
+    assert actual == [0.0, 12.0, 24.0]
 
 
 XS = vnp.arange(3.0)
@@ -188,10 +188,10 @@ def test_operands_batched_around_a_choice_for_each_lane() -> None:
     flags, ys = vnp.array([True, False, True]), vnp.arange(10.0).reshape(2, 5)
     inner = verax.vmap(f, (0, None))
     for run in (lambda g: g, verax.jit):
-        found = run(verax.vmap(inner, (None, 0)))(flags, ys)
-        assert found.tolist() == vnp.stack([2 * ys, -ys, 2 * ys], 1).tolist()
-        found = run(verax.vmap(inner, (None, 1)))(flags, ys.T)
-        assert found.tolist() == vnp.stack([2 * ys, -ys, 2 * ys], 1).tolist()
+        actual = run(verax.vmap(inner, (None, 0)))(flags, ys)
+        assert actual.tolist() == vnp.stack([2 * ys, -ys, 2 * ys], 1).tolist()
+        actual = run(verax.vmap(inner, (None, 1)))(flags, ys.T)
+        assert actual.tolist() == vnp.stack([2 * ys, -ys, 2 * ys], 1).tolist()
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -210,8 +210,8 @@ def test_unrolled_loops_take_every_step_in_turn(reverse: bool) -> None:
         for i in reversed(range(length)) if reverse else range(length):
             firsts[i], seconds[i] = c, [int(x) * c for x in rows[i]]
             c = c * 3 + 3 * i
-        found, (ys, zs) = loop(rows)
-        assert int(found) == c
+        actual, (ys, zs) = loop(rows)
+        assert int(actual) == c
         assert ys.tolist() == firsts
         assert zs.tolist() == seconds
 
@@ -240,17 +240,17 @@ def test_a_scan_is_one_loop_unless_all_its_steps_are_unrolled(
 
 def test_map_in_batches() -> None:
     for size in (1, 2, 3, 7, 9):
-        found = lax.map(lambda x: x * x, vnp.arange(7), batch_size=size)
-        assert found.tolist() == [i * i for i in range(7)]
+        actual = lax.map(lambda x: x * x, vnp.arange(7), batch_size=size)
+        assert actual.tolist() == [i * i for i in range(7)]
 
 
 def test_associative_scan() -> None:
     matrices = vnp.arange(12.0).reshape(3, 2, 2)
-    found = lax.associative_scan(vnp.matmul, matrices)
-    np.testing.assert_allclose(found[2], matrices[0] @ matrices[1] @ matrices[2])
+    actual = lax.associative_scan(vnp.matmul, matrices)
+    np.testing.assert_allclose(actual[2], matrices[0] @ matrices[1] @ matrices[2])
     flags = vnp.array([[False, False, True, False]])
-    found = lax.associative_scan(vnp.logical_or, flags, reverse=True, axis=-1)
-    assert found.tolist() == [[True, True, True, False]]
+    actual = lax.associative_scan(vnp.logical_or, flags, reverse=True, axis=-1)
+    assert actual.tolist() == [[True, True, True, False]]
 
 
 def test_structure_that_the_documents_describe() -> None:
@@ -398,8 +398,10 @@ verax.tree_util.register_pytree_node(
 
 def test_operands_of_cond_may_be_callable() -> None:
     for flag in (True, False):
-        found = lax.cond(flag, lambda a, b: a(), lambda a, b: b(), Number(1), Number(2))
-        assert int(found) == 2 - flag
+        actual = lax.cond(
+            flag, lambda a, b: a(), lambda a, b: b(), Number(1), Number(2)
+        )
+        assert int(actual) == 2 - flag
 
 
 class Traced:

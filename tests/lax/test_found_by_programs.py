@@ -132,10 +132,10 @@ def test_bodies_keep_their_types_whatever_the_weakness_of_operands(
     whole = program([given, INTEGER], lambda x, n: inlined(body, [n, x]))
     check_jaxpr(whole, infer)
     assert whole.out_avals == body.out_avals
-    (found, _) = ENGINE.evaluate(
+    (actual, _) = ENGINE.evaluate(
         whole, [np.array(1.5, np.float32), np.array(2, np.int32)]
     )
-    assert float(found) == 3.0
+    assert float(actual) == 3.0
 
 
 UNREAD = """

@@ -68,8 +68,8 @@ class TestBranches:
             return lax.cond(p, lambda k, n: (up(n), k), same, key, n)
 
         n = np.array([2.0, -1.0, 0.5], np.float32)
-        found, left = run(verax.vmap(f))(takes, keys, n)
-        np.testing.assert_array_equal(found, n)
+        actual, left = run(verax.vmap(f))(takes, keys, n)
+        np.testing.assert_array_equal(actual, n)
         assert (left == keys).all()
 
     def test_a_batch_of_no_elements(self, run: Any) -> None:

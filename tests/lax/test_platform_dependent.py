@@ -35,8 +35,8 @@ def text_of(f: Any, *platforms: str, x: Any = X) -> str:
 @pytest.mark.parametrize("platform", OPERATIONS)
 def test_each_platform_gets_its_own_function(platform: str) -> None:
     text = text_of(chosen, platform)
-    found = [name for name in set(OPERATIONS.values()) if f"stablehlo.{name}" in text]
-    assert found == [OPERATIONS[platform]]
+    actual = [name for name in set(OPERATIONS.values()) if f"stablehlo.{name}" in text]
+    assert actual == [OPERATIONS[platform]]
     assert "stablehlo.case" not in text
 
 
@@ -105,8 +105,8 @@ def test_a_function_may_use_what_other_platforms_lack() -> None:
     assert "lapack_" not in text_of(f, "tpu")
     both = text_of(f, "tpu", "cpu")
     assert both.count("lapack_spotrf_ffi") == 1
-    wanted = np.linalg.cholesky(X) if verax.default_backend() == "cpu" else X
-    np.testing.assert_allclose(verax.jit(f)(X), wanted, rtol=1e-6)
+    expected = np.linalg.cholesky(X) if verax.default_backend() == "cpu" else X
+    np.testing.assert_allclose(verax.jit(f)(X), expected, rtol=1e-6)
 
 
 def test_a_platform_without_a_function_is_an_error_when_lowered() -> None:

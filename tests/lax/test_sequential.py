@@ -55,10 +55,10 @@ def names(fun: Callable[..., Any], *args: Any) -> list[str]:
 
 def test_only_the_branch_of_each_lane_runs() -> None:
     f = verax.vmap(chosen, (0, 0, None))
-    sines, found = evaluations(sin_p, f, FLAGS, XS, 3.0)
+    sines, actual = evaluations(sin_p, f, FLAGS, XS, 3.0)
     logs, _ = evaluations(log_p, f, FLAGS, XS, 3.0)
     assert (sines, logs) == (3, 1)
-    np.testing.assert_allclose(found[0], f(FLAGS, XS, 3.0), rtol=1e-6)
+    np.testing.assert_allclose(actual[0], f(FLAGS, XS, 3.0), rtol=1e-6)
     text = verax.jit(f).lower(FLAGS, XS, 3.0).as_text()
     assert "stablehlo.case" in text
     assert "stablehlo.select" not in text
@@ -73,22 +73,22 @@ def test_values_and_derivatives_are_those_of_the_loop() -> None:
     each = [
         verax.grad(chosen_in_python, (1, 2))(*row) for row in zip(*args, strict=True)
     ]
-    for k, found in enumerate(verax.vmap(verax.grad(chosen, (1, 2)))(*args)):
-        np.testing.assert_allclose(found, [row[k] for row in each], rtol=1e-6)
+    for k, actual in enumerate(verax.vmap(verax.grad(chosen, (1, 2)))(*args)):
+        np.testing.assert_allclose(actual, [row[k] for row in each], rtol=1e-6)
     outside = verax.grad(lambda x, y: f(FLAGS, x, y).sum(), (0, 1))(XS, ys)
-    for k, found in enumerate(outside):
-        np.testing.assert_allclose(found, [row[k] for row in each], rtol=1e-6)
+    for k, actual in enumerate(outside):
+        np.testing.assert_allclose(actual, [row[k] for row in each], rtol=1e-6)
 
 
 def test_nested_vmap_and_other_axes() -> None:
     indices = vnp.array([[0, 1, 2], [2, 1, 0]])
     xs = vnp.array([[0.5, 1.5], [2.5, 3.5], [4.5, 5.5]])
     f = verax.vmap(verax.vmap(switched), in_axes=(0, 1), out_axes=1)
-    found = f(indices, xs)
-    assert found.shape == (3, 2)
+    actual = f(indices, xs)
+    assert actual.shape == (3, 2)
     for i in range(2):
         np.testing.assert_allclose(
-            found[:, i], loop(switched, indices[i], xs[:, i]), rtol=1e-6
+            actual[:, i], loop(switched, indices[i], xs[:, i]), rtol=1e-6
         )
     assert verax.vmap(switched)(vnp.zeros(0, int), vnp.zeros(0)).shape == (0,)
 
@@ -110,11 +110,11 @@ def test_programs_are_read_back() -> None:
 
 def test_each_lane_has_its_own_loop() -> None:
     xs = vnp.array([1.0, 3.0, 20.0])
-    steps, found = evaluations(sin_p, verax.vmap(doubled), xs)
+    steps, actual = evaluations(sin_p, verax.vmap(doubled), xs)
     each = [evaluations(sin_p, doubled, x) for x in xs]
     assert steps == sum(count for count, _ in each)
-    np.testing.assert_allclose(found[0], [outs[0] for _, outs in each], rtol=1e-6)
-    np.testing.assert_allclose(verax.jit(verax.vmap(doubled))(xs), found[0], rtol=1e-6)
+    np.testing.assert_allclose(actual[0], [outs[0] for _, outs in each], rtol=1e-6)
+    np.testing.assert_allclose(verax.jit(verax.vmap(doubled))(xs), actual[0], rtol=1e-6)
     slopes = verax.vmap(verax.jacfwd(doubled))(xs)
     np.testing.assert_allclose(slopes, loop(verax.jacfwd(doubled), xs), rtol=1e-6)
 

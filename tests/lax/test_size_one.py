@@ -29,13 +29,13 @@ def test_batches_of_them(axes: Any) -> None:
         x if axis is None else vnp.stack([x, x + 1], axis)
         for x, axis in zip((COLUMN, ROW), axes, strict=True)
     ]
-    found = verax.vmap(lax.mul, axes)(*stacks)
+    actual = verax.vmap(lax.mul, axes)(*stacks)
     for i in range(2):
         x, y = (
             s if axis is None else vnp.take(s, i, axis)
             for s, axis in zip(stacks, axes, strict=True)
         )
-        np.testing.assert_array_equal(found[i], lax.mul(x, y))
+        np.testing.assert_array_equal(actual[i], lax.mul(x, y))
 
 
 def test_derivatives_have_the_shapes_of_the_operands() -> None:

@@ -64,8 +64,8 @@ CHAINS: dict[str, Change] = {
 }
 
 
-def agree(found: Any, due: Any) -> None:
-    left, right = map(verax.tree_util.tree_leaves, (found, due))
+def agree(result: Any, due: Any) -> None:
+    left, right = map(verax.tree_util.tree_leaves, (result, due))
     for x, y in zip(left, right, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-7, atol=1e-9)
 
@@ -199,12 +199,12 @@ def test_roots_of_trees_with_inner_solves_and_aux() -> None:
 
         step = 1e-5
         slope = (f(0.7 + step) - f(0.7 - step)) / (2 * step)
-        for found in (
+        for actual in (
             verax.grad(f)(0.7),
             verax.jacfwd(f)(0.7),
             verax.jit(verax.grad(f))(0.7),
         ):
-            np.testing.assert_allclose(found, slope, rtol=1e-6)
+            np.testing.assert_allclose(actual, slope, rtol=1e-6)
         ms = vnp.array([0.3, 0.7])
         np.testing.assert_allclose(verax.vmap(verax.grad(f))(ms)[1], slope, rtol=1e-6)
         curve = (verax.grad(f)(0.7 + step) - verax.grad(f)(0.7 - step)) / (2 * step)
@@ -239,8 +239,8 @@ def test_equations_survive_and_can_be_read_back() -> None:
 
 
 def test_transpose_of_a_solve() -> None:
-    (found,) = verax.linear_transpose(lambda b: general(MATRIX, b), RIGHT)(RIGHT)
-    np.testing.assert_allclose(found, np.linalg.solve(MATRIX.T, RIGHT), rtol=1e-4)
+    (actual,) = verax.linear_transpose(lambda b: general(MATRIX, b), RIGHT)(RIGHT)
+    np.testing.assert_allclose(actual, np.linalg.solve(MATRIX.T, RIGHT), rtol=1e-4)
 
 
 def solved(matvec: Any, b: Any, **options: Any) -> Any:

@@ -26,9 +26,9 @@ def test_ormqr_is_a_product_with_q(dtype: Any) -> None:
     for left in (True, False):
         for transpose in (True, False):
             factor = q.conj().T if transpose else q
-            wanted = factor @ c if left else c @ factor
-            found = lax.linalg.ormqr(h, taus, c, left=left, transpose=transpose)
-            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+            expected = factor @ c if left else c @ factor
+            actual = lax.linalg.ormqr(h, taus, c, left=left, transpose=transpose)
+            np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
     stacked = verax.vmap(lambda c: lax.linalg.ormqr(h, taus, c))(np.stack([c, c]))
     np.testing.assert_allclose(stacked[1], q @ c, rtol=1e-4, atol=1e-5)
 
@@ -37,9 +37,9 @@ def test_cholesky_update() -> None:
     s = A.T @ A
     r = np.linalg.cholesky(s).T.astype(np.float32)
     w = np.arange(3, dtype=np.float32)
-    found = verax.jit(lax.linalg.cholesky_update)(r, w)
-    wanted = np.linalg.cholesky(s + np.outer(w, w)).T
-    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    actual = verax.jit(lax.linalg.cholesky_update)(r, w)
+    expected = np.linalg.cholesky(s + np.outer(w, w)).T
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
     # log det (RᵀR + wwᵀ) has the slope 2 (RᵀR + wwᵀ)⁻¹ w.
     slope = verax.grad(
         lambda w: (
@@ -49,16 +49,16 @@ def test_cholesky_update() -> None:
             ).sum()
         )
     )(w)
-    wanted = 2 * np.linalg.solve(s + np.outer(w, w), w)
-    np.testing.assert_allclose(slope, wanted, rtol=1e-3, atol=1e-5)
+    expected = 2 * np.linalg.solve(s + np.outer(w, w), w)
+    np.testing.assert_allclose(slope, expected, rtol=1e-3, atol=1e-5)
 
 
 def test_symmetric_product() -> None:
     c = C + C.T
-    found = lax.linalg.symmetric_product(
+    actual = lax.linalg.symmetric_product(
         A, c, alpha=2.0, beta=3.0, symmetrize_output=True
     )
-    np.testing.assert_allclose(found, 2 * A @ A.T + 3 * c, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(actual, 2 * A @ A.T + 3 * c, rtol=1e-4, atol=1e-5)
 
 
 def test_errors_say_what_to_do() -> None:

@@ -89,12 +89,12 @@ def slope(name: str, x: float) -> float:
 
 @pytest.mark.parametrize("name", VALUES)
 def test_values(name: str) -> None:
-    wanted = VALUES[name](X.astype(np.float64))
-    found = np.asarray(getattr(nn, name)(X))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, wanted, 2e-6, 1e-6)
+    expected = VALUES[name](X.astype(np.float64))
+    actual = np.asarray(getattr(nn, name)(X))
+    assert actual.dtype == np.float32
+    np.testing.assert_allclose(actual, expected, 2e-6, 1e-6)
     compiled = np.asarray(verax.jit(getattr(nn, name))(X))
-    np.testing.assert_allclose(compiled, found, 2e-6, 1e-6)
+    np.testing.assert_allclose(compiled, actual, 2e-6, 1e-6)
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -103,9 +103,9 @@ def test_gradients_are_those_of_the_formula(name: str) -> None:
     points = points.astype(np.float64)
     step = 1e-6
     formula = VALUES[name]
-    wanted = (formula(points + step) - formula(points - step)) / (2 * step)
-    found = verax.vmap(verax.grad(getattr(nn, name)))(points.astype(np.float32))
-    np.testing.assert_allclose(np.asarray(found), wanted, 1e-4, 1e-5)
+    expected = (formula(points + step) - formula(points - step)) / (2 * step)
+    actual = verax.vmap(verax.grad(getattr(nn, name)))(points.astype(np.float32))
+    np.testing.assert_allclose(np.asarray(actual), expected, 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize("name", EQUATIONS)
@@ -117,10 +117,10 @@ def test_number_of_equations(name: str) -> None:
 @pytest.mark.parametrize("dtype", [np.float16, vnp.bfloat16, np.float32])
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_dtype_stays(name: str, dtype: Any) -> None:
-    found = getattr(nn, name)(vnp.asarray(X, dtype))
-    assert found.dtype == np.dtype(dtype)
-    assert found.shape == X.shape
-    assert not found.weak_type
+    actual = getattr(nn, name)(vnp.asarray(X, dtype))
+    assert actual.dtype == np.dtype(dtype)
+    assert actual.shape == X.shape
+    assert not actual.weak_type
 
 
 def test_slopes_at_kinks() -> None:
@@ -154,8 +154,8 @@ def test_nan_goes_through(name: str) -> None:
 def test_second_derivative_of_softplus() -> None:
     second = verax.grad(verax.grad(nn.softplus))
     for x in (-5.0, 0.0, 1.0, 10.0):
-        wanted = logistic(x) * logistic(-x)
-        np.testing.assert_allclose(float(second(x)), wanted, 1e-4, 1e-7)
+        expected = logistic(x) * logistic(-x)
+        np.testing.assert_allclose(float(second(x)), expected, 1e-4, 1e-7)
 
 
 def test_integers_and_scalars() -> None:
@@ -186,9 +186,9 @@ def test_complex_numbers() -> None:
 
 def test_parameters() -> None:
     alpha = np.array([0.5, 2.0], np.float32)
-    found = np.asarray(nn.elu(np.array([[-1.0], [2.0]], np.float32), alpha))
-    wanted = np.where([[True], [False]], alpha * np.expm1(-1.0), 2.0)
-    np.testing.assert_allclose(found, wanted, 1e-6)
+    actual = np.asarray(nn.elu(np.array([[-1.0], [2.0]], np.float32), alpha))
+    expected = np.where([[True], [False]], alpha * np.expm1(-1.0), 2.0)
+    np.testing.assert_allclose(actual, expected, 1e-6)
     np.testing.assert_allclose(
         np.asarray(nn.celu(X, 0.5)),
         np.maximum(X, 0) + 0.5 * np.expm1(np.minimum(X, 0) / 0.5),
@@ -203,8 +203,8 @@ def test_parameters() -> None:
 def test_gelu() -> None:
     x = X.astype(np.float64)
     exact = x * scipy.special.ndtr(x)
-    found = np.asarray(nn.gelu(X, approximate=False))
-    np.testing.assert_allclose(found, exact, 1e-5, 1e-7)
+    actual = np.asarray(nn.gelu(X, approximate=False))
+    np.testing.assert_allclose(actual, exact, 1e-5, 1e-7)
     np.testing.assert_allclose(np.asarray(nn.gelu(X)), exact, atol=2e-3)
     bend = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
     np.testing.assert_allclose(np.asarray(nn.gelu(X)), x * (1 + bend) / 2, 1e-5, 1e-6)
@@ -212,8 +212,8 @@ def test_gelu() -> None:
 
 def test_glu() -> None:
     x = X[:10].reshape(5, 2)
-    wanted = x[:, :1] * logistic(x[:, 1:])
-    np.testing.assert_allclose(np.asarray(nn.glu(x)), wanted, 1e-6)
+    expected = x[:, :1] * logistic(x[:, 1:])
+    np.testing.assert_allclose(np.asarray(nn.glu(x)), expected, 1e-6)
     assert nn.glu(x[:4], axis=0).shape == (2, 2)
     with pytest.raises(ValueError, match="even size"):
         nn.glu(x, axis=0)
@@ -224,8 +224,8 @@ def test_glu() -> None:
 def test_log1mexp() -> None:
     x = np.array([1e-7, 0.1, math.log(2), 1.0, 30.0, math.inf], np.float32)
     wide = x.astype(np.float64)
-    wanted = np.where(x < 1, np.log(-np.expm1(-wide)), np.log1p(-np.exp(-wide)))
-    np.testing.assert_allclose(np.asarray(nn.log1mexp(x)), wanted, 1e-6)
+    expected = np.where(x < 1, np.log(-np.expm1(-wide)), np.log1p(-np.exp(-wide)))
+    np.testing.assert_allclose(np.asarray(nn.log1mexp(x)), expected, 1e-6)
     slopes = np.asarray(verax.vmap(verax.grad(nn.log1mexp))(x))
     np.testing.assert_allclose(slopes, 1 / np.expm1(x.astype(np.float64)), 1e-5)
     assert slope("log1mexp", 0.0) == math.inf

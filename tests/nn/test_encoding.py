@@ -20,10 +20,10 @@ def close(x: Any, y: Any, tolerance: float = 1e-5) -> None:
 def test_one_hot() -> None:
     x = np.array([[0, 2, 7, -1]], np.int32)
     for axis in (-1, 0, 1):
-        found = np.asarray(nn.one_hot(x, 3, axis=axis))
-        wanted = np.moveaxis(x[..., None] == np.arange(3), -1, axis)
-        np.testing.assert_array_equal(found, wanted)
-        assert found.dtype == np.float32
+        actual = np.asarray(nn.one_hot(x, 3, axis=axis))
+        expected = np.moveaxis(x[..., None] == np.arange(3), -1, axis)
+        np.testing.assert_array_equal(actual, expected)
+        assert actual.dtype == np.float32
     assert nn.one_hot(1, 3, dtype=np.int8).dtype == np.int8
     assert nn.one_hot(1, 3, dtype=bool).dtype == np.bool_
     assert nn.one_hot(x, 0).shape == (1, 4, 0)
@@ -38,10 +38,10 @@ def test_one_hot() -> None:
 def test_standardize() -> None:
     x = RANDOM.normal(size=(4, 6)).astype(np.float32)
     for algorithm in ("fast", "stable"):
-        found = nn.standardize(x, 0, algorithm=algorithm)
-        close(found, (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), 1e-4)
-    found = nn.standardize(x, -1, mean=1.0, variance=4.0, epsilon=0.0)
-    close(found, (x - 1) / 2)
+        actual = nn.standardize(x, 0, algorithm=algorithm)
+        close(actual, (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), 1e-4)
+    actual = nn.standardize(x, -1, mean=1.0, variance=4.0, epsilon=0.0)
+    close(actual, (x - 1) / 2)
     mask = np.array([1, 1, 1, 0, 0, 1], bool)
     kept = x[:, mask]
     masked = np.asarray(nn.standardize(x, where=mask))[:, mask]
@@ -80,14 +80,14 @@ def test_grouped_heads() -> None:
     k, v = K[:, :, :2], V[:, :, :2]
     wide = np.repeat(k, 2, axis=2), np.repeat(v, 2, axis=2)
     mask = RANDOM.random((2, 4, 5, 6)) > 0.3
-    found = nn.dot_product_attention(Q, k, v, mask=mask)
-    close(found, reference(Q, *wide, mask))
+    actual = nn.dot_product_attention(Q, k, v, mask=mask)
+    close(actual, reference(Q, *wide, mask))
 
 
 def test_lengths_and_residual() -> None:
     ends = np.array([2, 6], np.int32)
     starts = np.array([3, 5], np.int32)
-    found, residual = nn.dot_product_attention(
+    actual, residual = nn.dot_product_attention(
         Q,
         K,
         V,
@@ -96,9 +96,9 @@ def test_lengths_and_residual() -> None:
         return_residual=True,
     )
     keys = COLUMN[None, None] < ends[:, None, None, None]
-    wanted = reference(Q, K, V, keys)
+    expected = reference(Q, K, V, keys)
     real = np.arange(5)[None, :] < starts[:, None]
-    close(found, wanted * real[:, :, None, None])
+    close(actual, expected * real[:, :, None, None])
     scores = np.einsum("btnh,bsnh->btns", Q, K) / np.sqrt(8)
     scores = np.where(keys[:, :, :, :], scores, -np.inf)
     total = scipy.special.logsumexp(scores, -1)

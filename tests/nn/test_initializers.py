@@ -88,8 +88,8 @@ def test_errors() -> None:
 def test_orthogonal_weights() -> None:
     for shape, axis in (((4, 6), -1), ((2, 3, 4), 0), ((5, 2), -1)):
         init = initializers.orthogonal(2.0, column_axis=axis)
-        found = np.moveaxis(np.asarray(init(random.key(1), shape)), axis, -1)
-        flat = found.reshape(-1, found.shape[-1]) / 2
+        actual = np.moveaxis(np.asarray(init(random.key(1), shape)), axis, -1)
+        flat = actual.reshape(-1, actual.shape[-1]) / 2
         wide = flat if flat.shape[0] < flat.shape[1] else flat.T
         np.testing.assert_allclose(wide @ wide.T, np.eye(len(wide)), atol=1e-5)
     assert initializers.orthogonal()(random.key(1), (0, 3)).shape == (0, 3)

@@ -39,19 +39,19 @@ def test_values(axis: Any) -> None:
 def test_masks(axis: Any) -> None:
     low = np.where(MASK, X, -np.inf)
     with np.errstate(all="ignore"):
-        wanted = np.nan_to_num(scipy.special.softmax(low, axis))
+        expected = np.nan_to_num(scipy.special.softmax(low, axis))
         total = scipy.special.logsumexp(low, axis)
         logs = np.where(
             MASK, low - scipy.special.logsumexp(low, axis, keepdims=True), 0
         )
         mean = total - np.log(MASK.sum(axis))  # NaN over nothing
-    found = np.asarray(nn.softmax(X, axis, MASK))
-    close(found, wanted)
-    assert (found[~MASK] == 0).all()
+    actual = np.asarray(nn.softmax(X, axis, MASK))
+    close(actual, expected)
+    assert (actual[~MASK] == 0).all()
     close(nn.logsumexp(X, axis, where=MASK), total)
-    found = np.asarray(nn.log_softmax(X, axis, MASK))
-    assert (found[~MASK] == -np.inf).all()
-    close(np.where(MASK, found, 0), logs, 1e-5)
+    actual = np.asarray(nn.log_softmax(X, axis, MASK))
+    assert (actual[~MASK] == -np.inf).all()
+    close(np.where(MASK, actual, 0), logs, 1e-5)
     close(nn.logmeanexp(X, axis, MASK), mean, 1e-5)
 
 
@@ -74,9 +74,9 @@ def test_masked_elements_have_no_gradient() -> None:
 
     def loss(function: Any) -> Any:
         def value(x: Any) -> Any:
-            found = function(x, -1, where=MASK)
+            actual = function(x, -1, where=MASK)
             seen = np.isfinite(np.asarray(function(X, -1, where=MASK)))
-            return verax.numpy.where(seen, found, 0.0).sum()
+            return verax.numpy.where(seen, actual, 0.0).sum()
 
         return value
 
@@ -91,19 +91,19 @@ def test_gradients() -> None:
     y = scipy.special.softmax(X[0, 0])
     close(verax.jacrev(nn.softmax)(X[0, 0]), np.diag(y) - np.outer(y, y))
     close(verax.jacfwd(nn.softmax)(X[0, 0]), np.diag(y) - np.outer(y, y))
-    wanted = np.eye(5) - y[None, :]
-    close(verax.jacrev(nn.log_softmax)(X[0, 0]), wanted)
+    expected = np.eye(5) - y[None, :]
+    close(verax.jacrev(nn.log_softmax)(X[0, 0]), expected)
 
 
 def test_weights_and_signs() -> None:
     b = RANDOM.normal(size=(4, 5)).astype(np.float32)
     b[0, 0] = 0
-    wanted, sign = scipy.special.logsumexp(X, 1, b=b, return_sign=True)
-    found, found_sign = nn.logsumexp(X, 1, b=b, return_sign=True)
-    close(found, wanted, 1e-4)
+    expected, sign = scipy.special.logsumexp(X, 1, b=b, return_sign=True)
+    actual, found_sign = nn.logsumexp(X, 1, b=b, return_sign=True)
+    close(actual, expected, 1e-4)
     close(found_sign, sign)
     plain = np.asarray(nn.logsumexp(X, 1, b=b))
-    close(plain, np.where(sign < 0, np.nan, wanted), 1e-4)
+    close(plain, np.where(sign < 0, np.nan, expected), 1e-4)
     infinite = X.copy()
     infinite[:, 0, 0] = np.inf
     assert np.isfinite(np.asarray(nn.logsumexp(infinite, 1, b=abs(b)))).all()
@@ -112,8 +112,8 @@ def test_weights_and_signs() -> None:
 def test_complex_logsumexp() -> None:
     z = (X + 1j * X[::-1]).astype(np.complex64)
     close(nn.logsumexp(z, 1), np.log(np.exp(z.astype(complex)).sum(1)), 1e-5)
-    found, sign = nn.logsumexp(z, 1, return_sign=True)
-    close(np.exp(np.asarray(found)) * sign, np.exp(z).sum(1), 1e-4)
+    actual, sign = nn.logsumexp(z, 1, return_sign=True)
+    close(np.exp(np.asarray(actual)) * sign, np.exp(z).sum(1), 1e-4)
 
 
 def test_vmap_is_the_loop() -> None:
@@ -162,6 +162,6 @@ def test_results_are_not_weak(name: str) -> None:
     x = vnp.broadcast_to(vnp.asarray(0.5), (3,))
     assert x.weak_type
     for run in (lambda f: f, verax.jit):
-        found = run(getattr(verax.nn, name))(x)
-        assert not found.weak_type
+        actual = run(getattr(verax.nn, name))(x)
+        assert not actual.weak_type
     assert verax.grad(lambda x: getattr(verax.nn, name)(x).sum())(x).weak_type

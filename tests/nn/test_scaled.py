@@ -17,22 +17,22 @@ ROWS = (((2,), (2,)), ((0,), (0,)))
 def test_operands_are_rounded_and_gradients_go_through(mode: str) -> None:
     configs = [nn.get_scaled_dot_general_config(mode)] * 3
     exact = np.einsum("bmk,bnk->bmn", X, Y)
-    found = nn.scaled_dot_general(X, Y, ROWS, configs=configs)
-    error = np.abs(np.asarray(found) - exact).mean() / np.abs(exact).mean()
+    actual = nn.scaled_dot_general(X, Y, ROWS, configs=configs)
+    error = np.abs(np.asarray(actual) - exact).mean() / np.abs(exact).mean()
     assert 1e-3 < error < 0.2
     compiled = verax.jit(lambda x: nn.scaled_dot_general(x, Y, ROWS, configs=configs))
-    np.testing.assert_allclose(compiled(X), found, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(compiled(X), actual, rtol=1e-5, atol=1e-5)
     slope = verax.grad(lambda x: (compiled(x) * exact).sum())(X)
-    wanted = np.einsum("bmn,bnk->bmk", exact, Y)
-    error = np.abs(np.asarray(slope) - wanted).mean() / np.abs(wanted).mean()
+    expected = np.einsum("bmn,bnk->bmk", exact, Y)
+    error = np.abs(np.asarray(slope) - expected).mean() / np.abs(expected).mean()
     assert error < 0.2
 
 
 def test_mxfp8_of_what_it_holds_is_exact() -> None:
     config = nn.get_scaled_dot_general_config("mxfp8")
     whole = np.round(X * 2).clip(-8, 8) / 2
-    found = nn.scaled_dot_general(whole, whole, ROWS, configs=[config] * 3)
-    np.testing.assert_array_equal(found, np.einsum("bmk,bnk->bmn", whole, whole))
+    actual = nn.scaled_dot_general(whole, whole, ROWS, configs=[config] * 3)
+    np.testing.assert_array_equal(actual, np.einsum("bmk,bnk->bmn", whole, whole))
 
 
 def test_scales_stand_for_blocks() -> None:
@@ -45,10 +45,10 @@ def test_scales_stand_for_blocks() -> None:
     same = t[..., :2]
     exact = np.einsum("bmk,bnk->bmn", wide, Y * same.repeat(16, -1))
     np.testing.assert_allclose(nn.scaled_matmul(x, Y, s, same), exact, 1e-3, 1e-3)
-    found = lax.scaled_dot(x, Y.swapaxes(1, 2), lhs_scale=s)
-    assert found.dtype == ml_dtypes.bfloat16
+    actual = lax.scaled_dot(x, Y.swapaxes(1, 2), lhs_scale=s)
+    assert actual.dtype == ml_dtypes.bfloat16
     exact = np.einsum("bmk,bnk->bmn", wide, Y)
-    np.testing.assert_allclose(found.astype(np.float32), exact, rtol=0.1, atol=0.3)
+    np.testing.assert_allclose(actual.astype(np.float32), exact, rtol=0.1, atol=0.3)
 
 
 def test_errors_say_what_to_do() -> None:

@@ -31,10 +31,10 @@ def flat(x: Any) -> list[Any]:
     return list(x) if isinstance(x, list | tuple) else [x]
 
 
-def same(found: Any, wanted: Any) -> None:
+def same(result: Any, expected: Any) -> None:
     """Equal shapes and nearly equal values, for one array or several."""
-    assert len(flat(found)) == len(flat(wanted))
-    for a, b in zip(flat(found), flat(wanted), strict=True):
+    assert len(flat(result)) == len(flat(expected))
+    for a, b in zip(flat(result), flat(expected), strict=True):
         assert np.shape(a) == np.shape(b)
         np.testing.assert_allclose(np.asarray(a), b, TOLERANCE, TOLERANCE)
 
@@ -48,9 +48,9 @@ def agree(
     function: Callable[..., Any], reference: Callable[..., Any], *args: Any
 ) -> None:
     """`function` gives what NumPy's `reference` gives, eager and traced."""
-    wanted = reference(*args)
-    for found in computed_both_ways(function, *args):
-        same(found, wanted)
+    expected = reference(*args)
+    for actual in computed_both_ways(function, *args):
+        same(actual, expected)
 
 
 def equations(function: Callable[..., Any], *args: Any) -> list[str]:

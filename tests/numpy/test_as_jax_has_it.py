@@ -60,14 +60,14 @@ def test_methods_of_arrays() -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int32", "float32", "complex64", "bool"])
 def test_byteswap(dtype: str) -> None:
     x = (X * 3 + 1).astype(dtype)
-    for found in each_way(lambda y: y.byteswap(), jnp.asarray(x)):
-        assert found.tobytes() == x.byteswap().tobytes()
+    for actual in each_way(lambda y: y.byteswap(), jnp.asarray(x)):
+        assert actual.tobytes() == x.byteswap().tobytes()
 
 
 def test_views_of_integers_of_four_bits() -> None:
     x = jnp.arange(4, dtype="uint4")
-    for found in each_way(lambda y: y.view("uint8"), x):
-        np.testing.assert_array_equal(found, [0x10, 0x32])
+    for actual in each_way(lambda y: y.view("uint8"), x):
+        np.testing.assert_array_equal(actual, [0x10, 0x32])
     assert jnp.ones((2, 8), "int4").view("int16").shape == (2, 2)
 
 
@@ -78,10 +78,10 @@ def test_views_of_integers_of_four_bits() -> None:
 def test_narrow_indices_that_programs_contain(place: Any) -> None:
     x = np.arange(300, dtype=np.float32)
     i = np.asarray(place, np.int8)
-    for found in each_way(lambda x: x[i], jnp.asarray(x)):
-        np.testing.assert_array_equal(found, x[i])
-    for found in each_way(lambda x: x.at[i].add(1), jnp.asarray(x)):
-        assert found.sum() == x.sum() + i.size
+    for actual in each_way(lambda x: x[i], jnp.asarray(x)):
+        np.testing.assert_array_equal(actual, x[i])
+    for actual in each_way(lambda x: x.at[i].add(1), jnp.asarray(x)):
+        assert actual.sum() == x.sum() + i.size
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int4", "int16"])
@@ -100,8 +100,8 @@ def test_narrow_indices_into_long_dimensions(dtype: str) -> None:
         lambda i: x.at[i].set(-1.0),
         lambda i: lax.dynamic_update_slice(x, jnp.full(1, -1.0), (i,)),
     ):
-        for found in each_way(write, i):
-            assert np.flatnonzero(found == -1).tolist() == [place]
+        for actual in each_way(write, i):
+            assert np.flatnonzero(actual == -1).tolist() == [place]
 
 
 def test_an_index_out_of_bounds_raises_where_jax_checks() -> None:
@@ -127,33 +127,33 @@ def test_masks_without_elements_pick_nothing(shape: tuple[int, ...]) -> None:
 
 def test_lists_with_traced_integers_are_indices() -> None:
     x = jnp.asarray(X)
-    for found in each_way(lambda i: x[[0, i], [i, 2]], 1):
-        np.testing.assert_array_equal(found, X[[0, 1], [1, 2]])
+    for actual in each_way(lambda i: x[[0, i], [i, 2]], 1):
+        np.testing.assert_array_equal(actual, X[[0, 1], [1, 2]])
 
 
 def test_take_along_axis_with_one_hot_rows() -> None:
     x, i = jnp.asarray(X), jnp.array([[0], [5]])
-    for found in each_way(lambda x: jnp.take_along_axis(x, i, 1, mode="one_hot"), x):
-        np.testing.assert_array_equal(found, [[0], [0]])
+    for actual in each_way(lambda x: jnp.take_along_axis(x, i, 1, mode="one_hot"), x):
+        np.testing.assert_array_equal(actual, [[0], [0]])
 
 
 def test_insert_at_traced_places() -> None:
     for axis in (None, 0, 1):
         for places in (-1, 0, [1], [1, 0], [0, 0]):
-            found = verax.jit(lambda i, axis=axis: jnp.insert(X, i, 9.0, axis))(
+            actual = verax.jit(lambda i, axis=axis: jnp.insert(X, i, 9.0, axis))(
                 jnp.array(places)
             )
-            np.testing.assert_array_equal(found, np.insert(X, places, 9.0, axis))
+            np.testing.assert_array_equal(actual, np.insert(X, places, 9.0, axis))
     rows = np.array([[1.0, 2, 3], [4, 5, 6]], np.float32)
-    found = verax.jit(lambda i: jnp.insert(X, i, rows, 0))(jnp.array([2, 0]))
-    np.testing.assert_array_equal(found, np.insert(X, [2, 0], rows, 0))
+    actual = verax.jit(lambda i: jnp.insert(X, i, rows, 0))(jnp.array([2, 0]))
+    np.testing.assert_array_equal(actual, np.insert(X, [2, 0], rows, 0))
 
 
 def test_ravel_multi_index_takes_a_dtype_and_ignores_bounds() -> None:
     places = (jnp.array([0, 9]), jnp.array([1, 2]))
-    found = jnp.ravel_multi_index(places, (2, 3), mode="ignore", dtype="int16")
-    assert found.dtype == "int16"
-    assert found.tolist() == [1, 29]
+    actual = jnp.ravel_multi_index(places, (2, 3), mode="ignore", dtype="int16")
+    assert actual.dtype == "int16"
+    assert actual.tolist() == [1, 29]
     (rows, _) = jnp.unravel_index(jnp.array([5], "uint32"), (2, 3))
     assert rows.tolist() == [1]
 
@@ -209,8 +209,8 @@ def test_statistics() -> None:
             function(jnp.asarray(X), dtype=int)
     weights = np.arange(8.0, dtype=np.float32).reshape(4, 2)
     many = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
-    found = jnp.average(many, (2, 0), weights)
-    np.testing.assert_allclose(found, np.average(many, (2, 0), weights), rtol=1e-6)
+    actual = jnp.average(many, (2, 0), weights)
+    np.testing.assert_allclose(actual, np.average(many, (2, 0), weights), rtol=1e-6)
 
 
 def test_integers_that_wrap_around() -> None:
@@ -230,8 +230,8 @@ def test_grids_of_nothing() -> None:
 
 def test_fill_values_of_unique() -> None:
     x = jnp.array([[1, 2], [1, 2]])
-    found = jnp.unique(x, axis=0, size=3, fill_value=jnp.array([7, 8]))
-    assert found.tolist() == [[1, 2], [7, 8], [7, 8]]
+    actual = jnp.unique(x, axis=0, size=3, fill_value=jnp.array([7, 8]))
+    assert actual.tolist() == [[1, 2], [7, 8], [7, 8]]
     assert jnp.unique(x, size=4, fill_value=jnp.array([9])).tolist() == [1, 2, 9, 9]
 
 
@@ -240,8 +240,8 @@ def test_einsum_contracts_dimensions_that_broadcast() -> None:
     x = random.normal(size=(2, 1, 3)).astype(np.float32)
     y = random.normal(size=(2, 4, 5)).astype(np.float32)
     wide = np.broadcast_to(x, (2, 4, 3))
-    found = jnp.einsum("ijk,ijl->ikl", x, y)
-    np.testing.assert_allclose(found, np.einsum("ijk,ijl->ikl", wide, y), rtol=1e-5)
+    actual = jnp.einsum("ijk,ijl->ikl", x, y)
+    np.testing.assert_allclose(actual, np.einsum("ijk,ijl->ikl", wide, y), rtol=1e-5)
 
 
 def test_ufuncs_of_one_function_are_equal() -> None:
@@ -291,17 +291,17 @@ def test_not_a_number_in_sets() -> None:
     sized = verax.jit(lambda a, b: jnp.setxor1d(a, b, size=5))(x, y)
     np.testing.assert_array_equal(sized, [1, 3, nan, nan, 1])
     z = jnp.array([1 + nan * 1j, nan + 1j, 2])
-    found, first, inverse = jnp.unique(z, return_index=True, return_inverse=True)
-    np.testing.assert_array_equal(found, [2, nan])
+    actual, first, inverse = jnp.unique(z, return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(actual, [2, nan])
     assert (first.tolist(), inverse.tolist()) == ([2, 0], [1, 1, 0])
     with pytest.raises(TypeError, match="integer"):
         jnp.unique(x, size=2.5)
 
 
 def test_shapes_of_lists_are_deprecated() -> None:
-    for function, wanted in ((jnp.ndim, 2), (jnp.shape, (1, 3)), (jnp.size, 3)):
+    for function, expected in ((jnp.ndim, 2), (jnp.shape, (1, 3)), (jnp.size, 3)):
         with pytest.warns(DeprecationWarning, match="ndarray or scalar"):
-            assert function([[1, 2, 3]]) == wanted
+            assert function([[1, 2, 3]]) == expected
 
 
 class Sparse:
@@ -332,11 +332,11 @@ def test_ldexp_with_any_exponent(dtype: str) -> None:
         x = jnp.asarray(-1.5, dtype)
         n = np.array([*range(-1200, 1200, 7), 2**31 - 1, -(2**31), 378, -378], np.int32)
         with np.errstate(over="ignore", under="ignore"):
-            wanted = np.ldexp(np.float64(-1.5), n).astype(x.dtype).astype(np.float64)
+            expected = np.ldexp(np.float64(-1.5), n).astype(x.dtype).astype(np.float64)
         tiny = float(jnp.finfo(dtype).tiny)
-        for found in each_way(jnp.ldexp, jnp.broadcast_to(x, n.shape), jnp.asarray(n)):
+        for actual in each_way(jnp.ldexp, jnp.broadcast_to(x, n.shape), jnp.asarray(n)):
             # Compiled programs may take numbers below `tiny` for zero.
-            np.testing.assert_allclose(found.astype(np.float64), wanted, 0, tiny)
+            np.testing.assert_allclose(actual.astype(np.float64), expected, 0, tiny)
 
 
 def test_covariance_has_the_dtype_of_weights_too() -> None:
@@ -357,8 +357,8 @@ def test_fits_and_roots_under_strict_options() -> None:
         _, covariance = jnp.polyfit(x, x * x, 1, cov=True)
         assert covariance.shape == (2, 2)
         with verax.enable_x64():
-            found = jnp.roots(jnp.array([0.0, 1.0, -2.0]), strip_zeros=False)
-    np.testing.assert_allclose(found, [2, complex(np.nan, np.nan)], rtol=1e-6)
+            actual = jnp.roots(jnp.array([0.0, 1.0, -2.0]), strip_zeros=False)
+    np.testing.assert_allclose(actual, [2, complex(np.nan, np.nan)], rtol=1e-6)
 
 
 def test_unravel_index_takes_sizes_that_are_traced() -> None:
@@ -367,14 +367,14 @@ def test_unravel_index_takes_sizes_that_are_traced() -> None:
     for places in (narrow, narrow.view(np.uint8), np.array([[7, 2]]), 3):
         for shape in ((2, 4), [3, 1, 2], 7):
             want = jnp.unravel_index(places, shape)
-            for found, due in zip(unravel(places, shape), want, strict=True):
-                np.testing.assert_array_equal(found, due)
-                assert found.aval == due.aval
+            for actual, due in zip(unravel(places, shape), want, strict=True):
+                np.testing.assert_array_equal(actual, due)
+                assert actual.aval == due.aval
     sizes = jnp.array([20, 30])
-    for found, due in zip(
+    for actual, due in zip(
         unravel(500, sizes), np.unravel_index(500, (20, 30)), strict=True
     ):
-        assert int(found) == due
+        assert int(actual) == due
 
 
 @pytest.mark.parametrize(

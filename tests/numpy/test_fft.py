@@ -17,9 +17,9 @@ def operand(name: str) -> np.ndarray:
 
 def check(name: str, *args: object) -> None:
     x = operand(name)
-    found = np.asarray(getattr(fft, name)(x, *args))
+    actual = np.asarray(getattr(fft, name)(x, *args))
     want = getattr(np.fft, name)(x, *args)
-    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4 * abs(want).max())
+    np.testing.assert_allclose(actual, want, rtol=1e-4, atol=1e-4 * abs(want).max())
 
 
 @pytest.mark.parametrize("norm", [None, "ortho", "forward"])
@@ -67,8 +67,8 @@ def test_gradient_of_energy(n: int) -> None:
         return (abs(fft.fft(x)) ** 2).sum()
 
     x = REAL[0, 0, 0, :n]
-    found = verax.jit(verax.grad(energy))(verax.numpy.asarray(x))
-    np.testing.assert_allclose(np.asarray(found), 2 * n * x, rtol=1e-4)
+    actual = verax.jit(verax.grad(energy))(verax.numpy.asarray(x))
+    np.testing.assert_allclose(np.asarray(actual), 2 * n * x, rtol=1e-4)
 
 
 def test_errors() -> None:
@@ -86,12 +86,12 @@ def test_errors() -> None:
 def test_empty_signals_have_empty_transforms(shape: tuple[int, ...]) -> None:
     x = verax.numpy.zeros(shape)
     for f in (fft.fft, fft.ifft, fft.fftn):
-        found = f(x)
-        assert found.shape == shape
-        assert found.dtype == np.complex64
-    found = fft.irfft(x)
-    assert found.dtype == np.float32
-    assert found.shape == (*shape[:-1], 2 * max(shape[-1] - 1, 0))
+        actual = f(x)
+        assert actual.shape == shape
+        assert actual.dtype == np.complex64
+    actual = fft.irfft(x)
+    assert actual.dtype == np.float32
+    assert actual.shape == (*shape[:-1], 2 * max(shape[-1] - 1, 0))
     if shape[-1] == 0:
         with pytest.raises(ValueError, match="at least 1"):
             fft.rfft(x)

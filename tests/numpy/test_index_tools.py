@@ -29,9 +29,9 @@ def test_joining_between_brackets() -> None:
 
 
 def test_mask_indices_and_iterable() -> None:
-    found = jnp.mask_indices(3, jnp.tril, 1)
-    wanted = np.mask_indices(3, np.tril, 1)
-    assert [x.tolist() for x in found] == [x.tolist() for x in wanted]
+    actual = jnp.mask_indices(3, jnp.tril, 1)
+    expected = np.mask_indices(3, np.tril, 1)
+    assert [x.tolist() for x in actual] == [x.tolist() for x in expected]
     assert jnp.mask_indices(3, jnp.tril, size=2)[0].tolist() == [0, 1]
     assert jnp.iterable(jnp.ones(3))
     assert not jnp.iterable(3)

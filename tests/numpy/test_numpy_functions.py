@@ -104,14 +104,14 @@ def test_every_function_of_numpy_has_a_row() -> None:
 
 @pytest.mark.parametrize("call", ROWS_OF_CALLS)
 def test_numpy_calls_the_method(call: Call) -> None:
-    wanted = call(X)
-    found = call(jnp.asarray(X))
-    if not isinstance(wanted, int | tuple):
-        assert isinstance(found, Array)
-        assert found.dtype.kind == np.asarray(wanted).dtype.kind
-    assert np.shape(found) == np.shape(wanted)
-    np.testing.assert_allclose(found, wanted, 1e-6)
-    np.testing.assert_allclose(verax.jit(call)(jnp.asarray(X)), wanted, 1e-6)
+    expected = call(X)
+    actual = call(jnp.asarray(X))
+    if not isinstance(expected, int | tuple):
+        assert isinstance(actual, Array)
+        assert actual.dtype.kind == np.asarray(expected).dtype.kind
+    assert np.shape(actual) == np.shape(expected)
+    np.testing.assert_allclose(actual, expected, 1e-6)
+    np.testing.assert_allclose(verax.jit(call)(jnp.asarray(X)), expected, 1e-6)
 
 
 @pytest.mark.parametrize("name", CONVERTING)
@@ -124,9 +124,9 @@ def test_numpy_converts_first(name: str) -> None:
 
 def test_numpy_functions_that_select_and_write() -> None:
     x = jnp.asarray(X)
-    for found, wanted in zip(np.nonzero(x), np.nonzero(X), strict=True):
-        assert isinstance(found, Array)
-        assert found.tolist() == wanted.tolist()
+    for actual, expected in zip(np.nonzero(x), np.nonzero(X), strict=True):
+        assert isinstance(actual, Array)
+        assert actual.tolist() == expected.tolist()
     assert np.choose(jnp.asarray(ROWS), [[1, 2], [3, 4]]).tolist() == [3, 2]
     with pytest.raises(TypeError, match=r"must be numpy\.ndarray"):
         np.put(x, 0, 1.0)
@@ -259,9 +259,9 @@ def test_functions_take_objects_that_say_how_they_become_arrays(name: str) -> No
     run = TAKING[name]
     due = run(jnp.asarray(MATRIX))
     for value in (jnp.asarray(MATRIX), MATRIX):
-        found = run(Parameter(Parameter(value)))
-        np.testing.assert_array_equal(found, due)
-        assert found.dtype == due.dtype
+        actual = run(Parameter(Parameter(value)))
+        np.testing.assert_array_equal(actual, due)
+        assert actual.dtype == due.dtype
     compiled = verax.jit(lambda x: run(Parameter(x)))(MATRIX)
     np.testing.assert_allclose(compiled, due, rtol=1e-6)
 

@@ -81,16 +81,16 @@ WIDE_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("name", TYPES)
 def test_type(name: str) -> None:
-    call, wanted = TYPES[name]
-    assert str(call().aval) == wanted
-    assert str(verax.typeof(verax.jit(call)())) == wanted
+    call, expected = TYPES[name]
+    assert str(call().aval) == expected
+    assert str(verax.typeof(verax.jit(call)())) == expected
 
 
 @pytest.mark.parametrize("name", WIDE_TYPES)
 def test_type_with_64_bits(name: str) -> None:
-    call, wanted = WIDE_TYPES[name]
+    call, expected = WIDE_TYPES[name]
     with verax.enable_x64():
-        assert str(call().aval) == wanted
+        assert str(call().aval) == expected
 
 
 @pytest.mark.parametrize("other", [[1, 1], (1, 1), {1}, {"a": 1}, []])
@@ -126,15 +126,15 @@ RANKS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", RANKS)
 def test_ranks_are_equal_within_verax(name: str) -> None:
     with verax.numpy_rank_promotion("raise"):
-        found = RANKS[name]()
-    np.testing.assert_array_equal(np.asarray(found), np.asarray(RANKS[name]()))
+        actual = RANKS[name]()
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(RANKS[name]()))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
 def test_places_of_any_dtype_under_strict_promotion(dtype: str) -> None:
     with verax.enable_x64(), verax.numpy_dtype_promotion("strict"):
-        found = jnp.unravel_index(jnp.array([5, 11], dtype), (3, 4))
-        assert [(x.dtype, x.tolist()) for x in found] == [
+        actual = jnp.unravel_index(jnp.array([5, 11], dtype), (3, 4))
+        assert [(x.dtype, x.tolist()) for x in actual] == [
             (dtype, [1, 2]),
             (dtype, [1, 3]),
         ]

@@ -30,8 +30,8 @@ def both(f: Callable[..., object], *xs: np.ndarray) -> list[np.ndarray]:
     """The results by evaluation, after a comparison with those of the program."""
     jaxpr = trace(f, *xs)
     expected = ENGINE.evaluate(jaxpr, xs)
-    found = compiled(ENGINE, jaxpr, "f", CompileOptions()).run(xs)
-    for x, y in zip(found, expected, strict=True):
+    actual = compiled(ENGINE, jaxpr, "f", CompileOptions()).run(xs)
+    for x, y in zip(actual, expected, strict=True):
         assert np.asarray(x).dtype == y.dtype
         np.testing.assert_array_equal(plain(np.asarray(x)), plain(y))
     return expected

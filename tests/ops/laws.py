@@ -68,8 +68,8 @@ def value(function: Callable[..., object], *xs: object) -> NDArray:
     arrays = [as_array(x) for x in xs]
     jaxpr = trace(function, *arrays)
     (expected,) = ENGINE.evaluate(jaxpr, arrays)
-    (found,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run(arrays)
-    assert_close(np.asarray(found), expected, f"{jaxpr.eqns} on {xs}")
+    (actual,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run(arrays)
+    assert_close(np.asarray(actual), expected, f"{jaxpr.eqns} on {xs}")
     return expected
 
 
@@ -169,8 +169,8 @@ def check_evaluate(random: Random, row: Row[Any], sample: Sample[Any]) -> None:
     for x, aval in zip(expected, jaxpr.out_avals, strict=True):
         assert x.dtype == stored_dtype(aval.dtype), (row, aval, x)
         assert x.shape == aval.shape, (row, aval, x)
-    found = compiled(ENGINE, jaxpr, row.name, CompileOptions()).run(args)
-    for out, y in zip(found, expected, strict=True):
+    actual = compiled(ENGINE, jaxpr, row.name, CompileOptions()).run(args)
+    for out, y in zip(actual, expected, strict=True):
         assert_close(np.asarray(out), y, f"{row} {sample} on {args}")
 
 
@@ -183,8 +183,8 @@ def check_batch(random: Random, row: Row[Any], sample: Sample[Any]) -> None:
         axes[0] = 0
     batched, out_axes = ENGINE.batch(jaxpr, size, tuple(axes))
     args = draw_values(random, row, sample, batched.in_avals, special=True)
-    found = ENGINE.evaluate(batched, args)
-    for y, aval, axis in zip(found, jaxpr.out_avals, out_axes, strict=True):
+    actual = ENGINE.evaluate(batched, args)
+    for y, aval, axis in zip(actual, jaxpr.out_avals, out_axes, strict=True):
         shape = list(aval.shape)
         if axis is not None:
             shape.insert(axis, size)
@@ -194,7 +194,7 @@ def check_batch(random: Random, row: Row[Any], sample: Sample[Any]) -> None:
             jaxpr,
             [x if a is None else x.take(i, a) for x, a in zip(args, axes, strict=True)],
         )
-        for y, one, axis in zip(found, alone, out_axes, strict=True):
+        for y, one, axis in zip(actual, alone, out_axes, strict=True):
             part = y if axis is None else y.take(i, axis)
             assert_close(part, one, f"vmap of {row} {sample} {axes}")
 
@@ -275,14 +275,14 @@ def check_transpose(
     back, flags = ENGINE.transpose(tangent, linear, (True,) * len(pushed))
     cts = [draw_value(random, a, Domain(-1, 1), False) for a in tangent.out_avals]
     pulled = iter(ENGINE.evaluate(back, [*saved, *cts]))
-    found = [
+    actual = [
         next(pulled) if flag else np.zeros_like(v)
         for flag, v in zip(flags, live, strict=True)
     ]
-    for ct, v in zip(found, live, strict=True):
+    for ct, v in zip(actual, live, strict=True):
         assert (ct.dtype, ct.shape) == (v.dtype, v.shape), jaxpr.eqns
     left = sum(pairing(c, t) for c, t in zip(cts, pushed, strict=True))
-    right = sum(pairing(c, v) for c, v in zip(found, live, strict=True))
+    right = sum(pairing(c, v) for c, v in zip(actual, live, strict=True))
     np.testing.assert_allclose(left, right, 1e-9, 1e-9, err_msg=f"{jaxpr.eqns}")
 
 

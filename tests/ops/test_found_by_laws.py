@@ -22,9 +22,9 @@ def test_rsqrt_of_a_complex_infinity_is_zero() -> None:
     """NumPy divides by an infinite complex number to NaN."""
     program = "{ lambda ; a:c64[1]. let b:c64[1] = rsqrt a in (b,) }"
     infinite = np.array([complex(0.015625, np.inf)], np.complex64)
-    found = case(program, infinite)
-    assert ENGINE.evaluate(found.jaxpr, found.values)[0] == 0
-    COMPILED(ENGINE, found)
+    actual = case(program, infinite)
+    assert ENGINE.evaluate(actual.jaxpr, actual.values)[0] == 0
+    COMPILED(ENGINE, actual)
 
 
 def test_sort_of_nothing_with_a_second_operand_compiles() -> None:
@@ -40,9 +40,9 @@ def test_sort_of_nothing_with_a_second_operand_compiles() -> None:
 def test_derivative_that_cancels_is_zero_to_rounding_errors() -> None:
     """Both products of the duality are sums of roundings here; that is no mistake."""
     program = "{ lambda ; a:c128[2]. let b:c128[2] = div a a in (b,) }"
-    found = case(program, np.array([-2.3 - 2.62j, -2.1 - 2.4j]))
-    LAWS["linear"](ENGINE, found)
-    assert found.jaxpr.out_avals == (ShapedArray((2,), np.dtype(np.complex128)),)
+    actual = case(program, np.array([-2.3 - 2.62j, -2.1 - 2.4j]))
+    LAWS["linear"](ENGINE, actual)
+    assert actual.jaxpr.out_avals == (ShapedArray((2,), np.dtype(np.complex128)),)
 
 
 def test_bessel_functions_compile_to_double_precision() -> None:
@@ -56,8 +56,8 @@ def test_bessel_functions_compile_to_double_precision() -> None:
 def test_exponents_at_the_end_of_their_dtype_do_not_wrap_round() -> None:
     """The derivative took -128 - 1 for 127."""
     program = "{ lambda ; a:f64[] b:i8[]. let c:f64[] = pow a b in (c,) }"
-    found = case(program, np.array(1.25), np.array(-128, np.int8))
-    pushed, _ = ENGINE.jvp(found.jaxpr, (True, False))
+    actual = case(program, np.array(1.25), np.array(-128, np.int8))
+    pushed, _ = ENGINE.jvp(actual.jaxpr, (True, False))
     values = (np.array(1.25), np.array(-128, np.int8), np.array(1.0))
     slope = ENGINE.evaluate(pushed, values)[1]
     np.testing.assert_allclose(slope, -128 * 1.25**-129, rtol=1e-12)
@@ -110,5 +110,5 @@ def test_narrow_indices_reach_no_further_than_they_do() -> None:
         return verax.lax.scatter(x, i, u, numbers, mode="clip")
 
     ones = vnp.ones((5, 2), "int32")
-    found = write(vnp.zeros((5, 130), "int32"), vnp.array([8], "int8"), ones)
-    assert np.nonzero(np.asarray(found)[0])[0].tolist() == [8, 9]
+    actual = write(vnp.zeros((5, 130), "int32"), vnp.array([8], "int8"), ones)
+    assert np.nonzero(np.asarray(actual)[0])[0].tolist() == [8, 9]

@@ -77,9 +77,9 @@ def test_rows_without_a_lowering(platform: str) -> None:
     refused = {
         name: refusal(partial(row.lowering, platform)) for name, row in rows.items()
     }
-    found = [name for name, message in refused.items() if message]
-    assert sorted(found) == sorted(LACKING[platform])
-    for name in found:
+    actual = [name for name, message in refused.items() if message]
+    assert sorted(actual) == sorted(LACKING[platform])
+    for name in actual:
         assert f"{name} has no lowering for {platform}" in refused[name]
 
 
@@ -190,15 +190,15 @@ def attributes(f: Any, platform: str) -> str:
     """The settings of the call of a function of one Hermitian matrix."""
     traced = verax.jit(f).trace(verax.ShapeDtypeStruct((3, 3), np.float32))
     text = traced.lower(lowering_platforms=(platform,)).as_text()
-    (found,) = re.findall(r"backend_config = \{([^}]*)\}", text)
-    return str(found)
+    (actual,) = re.findall(r"backend_config = \{([^}]*)\}", text)
+    return str(actual)
 
 
 def test_implementations_of_eigenvalues_on_gpus() -> None:
     kinds = linalg.EighImplementation
     for kind, number in [(None, 0), (kinds.QR, 1), (kinds.JACOBI, 2), ("jacobi", 2)]:
-        found = attributes(partial(linalg.eigh, implementation=kind), "cuda")
-        assert f"algorithm = {number} : ui8" in found
+        actual = attributes(partial(linalg.eigh, implementation=kind), "cuda")
+        assert f"algorithm = {number} : ui8" in actual
     libraries = linalg.EigImplementation
     choices: list[tuple[dict[str, Any], str]] = [
         ({}, "auto"),
@@ -208,8 +208,8 @@ def test_implementations_of_eigenvalues_on_gpus() -> None:
         ({"use_magma": False}, "off"),
     ]
     for asked, setting in choices:
-        found = attributes(partial(linalg.eig, **asked), "cuda")
-        assert f'magma = "{setting}"' in found
+        actual = attributes(partial(linalg.eig, **asked), "cuda")
+        assert f'magma = "{setting}"' in actual
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -236,11 +236,11 @@ def test_implementations_that_a_cpu_lacks(*, compiled: bool) -> None:
 @pytest.mark.parametrize(("platform", "vendor"), [("cuda", "cu"), ("rocm", "hip")])
 def test_routines_that_plugins_compute_on_the_host(platform: str, vendor: str) -> None:
     """By LAPACK or MAGMA: general eigenvalues, and QR with pivoting."""
-    found = routines(lambda x: linalg.eig(x.real), (2, 3, 3), platform)
-    assert found == [f"{vendor}hybrid_eig_real"]
+    actual = routines(lambda x: linalg.eig(x.real), (2, 3, 3), platform)
+    assert actual == [f"{vendor}hybrid_eig_real"]
     assert routines(linalg.eig, (3, 3), platform) == [f"{vendor}hybrid_eig_comp"]
-    found = routines(lambda x: linalg.qr(x, pivoting=True), (3, 5), platform)
-    assert found == [f"{vendor}hybrid_geqp3", f"{vendor}solver_orgqr_ffi"]
+    actual = routines(lambda x: linalg.qr(x, pivoting=True), (3, 5), platform)
+    assert actual == [f"{vendor}hybrid_geqp3", f"{vendor}solver_orgqr_ffi"]
 
 
 @pytest.mark.parametrize(("platform", "vendor"), [("cuda", "cu"), ("rocm", "hip")])
@@ -251,8 +251,8 @@ def test_tridiagonal_systems_on_gpus(rows: int, platform: str, vendor: str) -> N
         return linalg.tridiagonal_solve(d, d, d, b, perturb_singular=perturb)
 
     assert routines(solved, (2, rows, 2), platform) == [f"{vendor}sparse_gtsv2_ffi"]
-    found = routines(partial(solved, perturb=True), (rows, 2), platform)
-    assert found == [f"{vendor}_tridiagonal_solve_perturbed"]
+    actual = routines(partial(solved, perturb=True), (rows, 2), platform)
+    assert actual == [f"{vendor}_tridiagonal_solve_perturbed"]
 
 
 class WithLapack:

@@ -126,11 +126,11 @@ def with_rules(x: Any) -> Any:
         return linear_call(lambda m, v: v / m, lambda m, v: v / m, 3.0, b)
 
     def solved(x: Any) -> Any:
-        found = lax.custom_linear_solve(lambda v: v * 3.0, x, solve, symmetric=True)
+        actual = lax.custom_linear_solve(lambda v: v * 3.0, x, solve, symmetric=True)
         root = lax.custom_root(
             lambda y: y - vnp.sin(x), x, lambda f, y: vnp.sin(x), lambda g, y: y
         )
-        return (found * root).sum()
+        return (actual * root).sum()
 
     @verax.custom_vjp
     def halved(x: Any) -> Any:
@@ -180,12 +180,12 @@ def sorts(x: Any) -> Any:
 
 
 def draws(seed: Any) -> Any:
-    found = []
+    actual = []
     for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
         key = random.fold_in(random.split(random.key(seed, impl=impl))[0], 3)
-        found += [random.normal(key, (5,)), random.permutation(key, 9)]
-        found += [random.gamma(key, 2.0), random.poisson(key, 2.0, (3,))]
-    return found
+        actual += [random.normal(key, (5,)), random.permutation(key, 9)]
+        actual += [random.gamma(key, 2.0), random.poisson(key, 2.0, (3,))]
+    return actual
 
 
 def precisions(x: Any) -> Any:
@@ -292,9 +292,9 @@ def symbolic(x: Any) -> Any:
 
 def test_symbolic_sizes() -> None:
     (n,) = verax.export.symbolic_shape("n")
-    found = verax.export.export(verax.jit(symbolic), platforms=["cuda"])(of(n, n))
-    assert parsed(found.mlir_module()).operation.verify()
-    assert "cusolver_potrf_ffi" in found.mlir_module()
+    actual = verax.export.export(verax.jit(symbolic), platforms=["cuda"])(of(n, n))
+    assert parsed(actual.mlir_module()).operation.verify()
+    assert "cusolver_potrf_ffi" in actual.mlir_module()
 
 
 @pytest.fixture(autouse=True)
@@ -325,8 +325,8 @@ def test_a_program_that_a_gpu_cannot_run_says_so() -> None:
 
 def names_in(jaxpr: Jaxpr) -> set[str]:
     """The primitives of a program, of those inside and of those that stand aside."""
-    found = {eqn.primitive.name for eqn in jaxpr.eqns}
-    return found.union(
+    actual = {eqn.primitive.name for eqn in jaxpr.eqns}
+    return actual.union(
         *[names_in(j) for eqn in jaxpr.eqns for j in eqn.params.subjaxprs()]
     )
 
@@ -335,8 +335,8 @@ def test_every_row_is_lowered_by_something() -> None:
     """Rows that draw calls are lowered one by one in test_lowering_by_platform."""
     programs = [verax.jit(f).trace(*args).jaxpr.jaxpr for f, args in PROGRAMS.values()]
     programs += [seed_case(POOL, seed).jaxpr for seed in SEEDS]
-    found = set().union(*map(names_in, programs))
+    actual = set().union(*map(names_in, programs))
     drawn = {name for name, row in PRIMITIVES.items() if row.draw is not None}
     elsewhere = {*LACKING["cuda"], *ELSEWHERE}
-    assert sorted(PRIMITIVES.keys() - found - drawn - elsewhere) == []
-    assert sorted(found & elsewhere) == []
+    assert sorted(PRIMITIVES.keys() - actual - drawn - elsewhere) == []
+    assert sorted(actual & elsewhere) == []

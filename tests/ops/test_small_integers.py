@@ -81,9 +81,9 @@ CALLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 
 
 def added(x: Any) -> Any:
-    found = x.copy()
-    found[1] += x[0]
-    return found
+    actual = x.copy()
+    actual[1] += x[0]
+    return actual
 
 
 def wrapped(x: Any, dtype: Any) -> Any:
@@ -102,10 +102,10 @@ def test_operations_on_integers_of_less_than_a_byte(dtype: Any, wrap: Any) -> No
     drawn = random.integers(limits.min, limits.max, (5, 7), endpoint=True)
     x = jnp.asarray(drawn.astype(dtype))
     for name, (ours, wide) in CALLS.items():
-        found, wanted = wrap(ours)(x), wide(drawn)
-        if found.dtype == dtype:
-            wanted = wrapped(wanted, dtype)
-        np.testing.assert_array_equal(np.asarray(found, np.float64), wanted, name)
+        actual, expected = wrap(ours)(x), wide(drawn)
+        if actual.dtype == dtype:
+            expected = wrapped(expected, dtype)
+        np.testing.assert_array_equal(np.asarray(actual, np.float64), expected, name)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, verax.jit], ids=["eager", "jit"])
@@ -116,7 +116,7 @@ def test_conversions_of_integers_of_less_than_a_byte(
 ) -> None:
     limits = jnp.iinfo(old)
     values = np.arange(limits.min, limits.max + 1)
-    found = wrap(lambda x: lax.convert_element_type(x, new))(values.astype(old))
-    assert found.dtype == new
-    wanted = wrapped(values, new) if new in SMALL else values.astype(new)
-    np.testing.assert_array_equal(np.asarray(found, np.float64), wanted)
+    actual = wrap(lambda x: lax.convert_element_type(x, new))(values.astype(old))
+    assert actual.dtype == new
+    expected = wrapped(values, new) if new in SMALL else values.astype(new)
+    np.testing.assert_array_equal(np.asarray(actual, np.float64), expected)

@@ -64,10 +64,10 @@ LIKE = [
 def test_arrays_like_another_are_where_it_is(like: Any) -> None:
     place = sharded("x", "y")
     x = verax.device_put(VALUES, place)
-    found = like(x)
-    assert found.sharding == place
-    assert found.committed
-    assert len({float(v) for v in np.asarray(found).ravel()}) == 1
+    actual = like(x)
+    assert actual.sharding == place
+    assert actual.committed
+    assert len({float(v) for v in np.asarray(actual).ravel()}) == 1
     assert like(x, dtype=vnp.int32).sharding == place
     assert like(x, shape=VALUES.shape).sharding == place
     assert not like(x, shape=(3,)).committed
@@ -93,8 +93,8 @@ def test_sharded_arrays_hold_the_values(spec: P) -> None:
         assert shard.data is not None
         assert shard.data.devices() == {shard.device}
         assert np.array_equal(np.asarray(shard.data), VALUES[shard.index])
-    wanted = place.devices_indices_map(x.shape)
-    assert {s.device: s.index for s in x.global_shards} == wanted
+    expected = place.devices_indices_map(x.shape)
+    assert {s.device: s.index for s in x.global_shards} == expected
 
 
 def test_copies_of_a_part_are_numbered() -> None:

@@ -117,19 +117,19 @@ def shown(note: Any, x: Any) -> Any:
 @pytest.mark.parametrize("call", [verax.pure_callback, io_callback])
 def test_each_device_calls_with_its_part(call: Any) -> None:
     sums = X.reshape(4, 2).sum(1).tolist()
-    found = parts_seen(lambda note, x: call(note, RESULT, x)[None])
-    assert found == (sorted([[x] for x in PAIRS]), sums)
+    actual = parts_seen(lambda note, x: call(note, RESULT, x)[None])
+    assert actual == (sorted([[x] for x in PAIRS]), sums)
     both = P(("x", "y"))
-    found = parts_seen(lambda note, x: call(note, RESULT, x)[None], both, both)
-    assert found == ([[[x]] for x in X], X.tolist())
+    actual = parts_seen(lambda note, x: call(note, RESULT, x)[None], both, both)
+    assert actual == ([[[x]] for x in X], X.tolist())
 
 
 @pytest.mark.parametrize("call", [verax.pure_callback, io_callback])
 def test_operands_that_are_the_same_everywhere(call: Any) -> None:
-    found = parts_seen(lambda note, x: call(note, RESULT, x), P(), P())
-    assert found == ([[X.tolist()]] * 8, X.sum())
-    found = parts_seen(lambda note, x: call(note, RESULT, x)[None], P(), P("x"))
-    assert found == ([[X.tolist()]] * 8, [X.sum()] * 4)
+    actual = parts_seen(lambda note, x: call(note, RESULT, x), P(), P())
+    assert actual == ([[X.tolist()]] * 8, X.sum())
+    actual = parts_seen(lambda note, x: call(note, RESULT, x)[None], P(), P("x"))
+    assert actual == ([[X.tolist()]] * 8, [X.sum()] * 4)
 
 
 def test_effects_of_each_device() -> None:

@@ -33,13 +33,13 @@ def test_what_is_saved_on_one_mesh_is_restored_on_another(
         for spec in SPECS:
             place = NamedSharding(mesh, spec)
             like = verax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place)
-            found = checkpoint.restore(tmp_path / "x", like)
-            assert found.sharding == place
-            assert found.committed
-            np.testing.assert_array_equal(found, VALUES)
-    found = checkpoint.restore(tmp_path / "x")
-    assert found.devices() == {verax.devices()[0]}
-    assert not found.committed
+            actual = checkpoint.restore(tmp_path / "x", like)
+            assert actual.sharding == place
+            assert actual.committed
+            np.testing.assert_array_equal(actual, VALUES)
+    actual = checkpoint.restore(tmp_path / "x")
+    assert actual.devices() == {verax.devices()[0]}
+    assert not actual.committed
 
 
 def test_each_part_is_written_once(tmp_path: Path) -> None:
@@ -59,13 +59,13 @@ def test_leaves_go_where_like_and_then_sharding_say(tmp_path: Path) -> None:
     split = NamedSharding(MESH, P("x"))
     like: dict[str, Any] = {**tree, "a": verax.device_put(tree["a"], device)}
     like["b"] = np.zeros(8, np.float32)
-    found = checkpoint.restore(tmp_path / "x", like, sharding=split)
-    assert found["a"].sharding == SingleDeviceSharding(device)
-    assert isinstance(found["b"], np.ndarray)
-    assert found["c"].sharding == split
+    actual = checkpoint.restore(tmp_path / "x", like, sharding=split)
+    assert actual["a"].sharding == SingleDeviceSharding(device)
+    assert isinstance(actual["b"], np.ndarray)
+    assert actual["c"].sharding == split
     places = {"a": split, "b": device, "c": None}
-    found = checkpoint.restore(tmp_path / "x", sharding=places)
-    assert [x.sharding for x in found.values()] == [
+    actual = checkpoint.restore(tmp_path / "x", sharding=places)
+    assert [x.sharding for x in actual.values()] == [
         split,
         SingleDeviceSharding(device),
         SingleDeviceSharding(verax.devices()[0]),
@@ -76,11 +76,11 @@ def test_keys_lie_on_a_mesh_too(tmp_path: Path) -> None:
     place = NamedSharding(MESH, P("x"))
     keys = verax.device_put(verax.random.split(verax.random.key(1), 8), place)
     checkpoint.save(tmp_path / "x", keys)
-    found = checkpoint.restore(tmp_path / "x", keys)
-    assert found.sharding == place
-    assert found.dtype == keys.dtype
+    actual = checkpoint.restore(tmp_path / "x", keys)
+    assert actual.sharding == place
+    assert actual.dtype == keys.dtype
     np.testing.assert_array_equal(
-        verax.random.key_data(found), verax.random.key_data(keys)
+        verax.random.key_data(actual), verax.random.key_data(keys)
     )
 
 
@@ -91,9 +91,9 @@ def test_arrays_without_elements_lie_on_a_mesh(
     for kind in ("float32", "bfloat16", "int4"):
         x = verax.device_put(vnp.zeros(shape, kind), NamedSharding(MESH, P("x")))
         checkpoint.save(tmp_path / "x", {"x": x}, overwrite=True)
-        found = checkpoint.restore(tmp_path / "x", {"x": x})["x"]
-        assert (found.shape, found.dtype) == (x.shape, x.dtype)
-        assert found.sharding == x.sharding
+        actual = checkpoint.restore(tmp_path / "x", {"x": x})["x"]
+        assert (actual.shape, actual.dtype) == (x.shape, x.dtype)
+        assert actual.sharding == x.sharding
         assert checkpoint.restore(tmp_path / "x")["x"].shape == shape
 
 
@@ -107,8 +107,8 @@ def test_terms_of_a_sum_are_added_before_they_are_written(tmp_path: Path) -> Non
     )
     for x in (products, last):
         checkpoint.save(tmp_path / "x", {"x": x}, overwrite=True)
-        found = checkpoint.restore(tmp_path / "x")["x"]
-        np.testing.assert_array_equal(found, np.asarray(x))
+        actual = checkpoint.restore(tmp_path / "x")["x"]
+        np.testing.assert_array_equal(actual, np.asarray(x))
         again = checkpoint.restore(tmp_path / "x", {"x": x})["x"]
         assert again.sharding == x.sharding
         np.testing.assert_array_equal(again, np.asarray(x))

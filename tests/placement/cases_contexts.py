@@ -68,8 +68,8 @@ def test_shard_map_takes_the_mesh_in_force() -> None:
         total(VALUES)
     for size in (4, 2):
         with verax.set_mesh(verax.make_mesh((size,), ("x",))):
-            wanted = VALUES.reshape(size, 8 // size, 4).sum(0)
-            assert np.array_equal(total(VALUES), wanted)
+            expected = VALUES.reshape(size, 8 // size, 4).sum(0)
+            assert np.array_equal(total(VALUES), expected)
 
 
 def test_wrong_calls_of_set_mesh() -> None:
@@ -117,16 +117,16 @@ def test_shard_map_over_some_axes() -> None:
         return lax.psum(vnp.sin(inner), "x")
 
     f = verax.shard_map(body, in_specs=P("x"), out_specs=P(), axis_names={"x"})
-    wanted = np.sin(VALUES).reshape(4, 2, 4).sum(0)
+    expected = np.sin(VALUES).reshape(4, 2, 4).sum(0)
     with verax.set_mesh(mesh):
         placed = verax.device_put(VALUES, P("x", "y"))
         for run in (f, verax.jit(f)):
-            assert np.allclose(run(VALUES), wanted, atol=1e-6)
-            assert np.allclose(run(placed), wanted, atol=1e-6)
+            assert np.allclose(run(VALUES), expected, atol=1e-6)
+            assert np.allclose(run(placed), expected, atol=1e-6)
         gradient = verax.grad(lambda x: f(x).sum())(VALUES)
         assert np.allclose(gradient, np.cos(VALUES), atol=1e-6)
         over = verax.vmap(f)(np.stack([VALUES, VALUES + 1]))
-        assert np.allclose(over[0], wanted, atol=1e-6)
+        assert np.allclose(over[0], expected, atol=1e-6)
         with pytest.raises(ValueError, match="refers to 'y'"):
             verax.shard_map(body, in_specs=P("y"), out_specs=P(), axis_names={"x"})(
                 VALUES
@@ -154,8 +154,8 @@ def test_shard_map_inside_shard_map() -> None:
 def test_smap_maps_one_axis() -> None:
     with verax.set_mesh(MESH):
         f = verax.smap(lambda x: x * 2, in_axes=1, out_axes=0, axis_name="y")
-        wanted = np.concatenate([VALUES[:, :2], VALUES[:, 2:]]) * 2
-        assert np.array_equal(f(VALUES), wanted)
+        expected = np.concatenate([VALUES[:, :2], VALUES[:, 2:]]) * 2
+        assert np.array_equal(f(VALUES), expected)
         both = verax.smap(
             lambda x, y: (x + y, lax.psum(x, "x")),
             in_axes=(0, None),
@@ -193,8 +193,8 @@ def test_abstract_meshes_stand_for_devices() -> None:
     assert np.array_equal(total(VALUES), VALUES.reshape(4, 2, 4).sum(0))
     reverse = verax.make_mesh((8,), ("z",), devices=verax.devices()[::-1])
     with verax.set_mesh(reverse):
-        found = total(VALUES).sharding.mesh
-        assert found.device_ids.ravel().tolist() == list(range(8))[::-1]
+        actual = total(VALUES).sharding.mesh
+        assert actual.device_ids.ravel().tolist() == list(range(8))[::-1]
     with verax.sharding.use_abstract_mesh(mesh):
         assert verax.get_abstract_mesh().axis_names == ("x", "y")
         assert verax.device_put(VALUES, P("x")).sharding == NamedSharding(MESH, P("x"))

@@ -28,8 +28,8 @@ VALUES = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
 
 def split(*axes: Any, values: np.ndarray = VALUES) -> verax.Array:
     """Values on the mesh, whose dimensions these axes split."""
-    found: verax.Array = verax.device_put(values, NamedSharding(MESH, P(*axes)))
-    return found
+    actual: verax.Array = verax.device_put(values, NamedSharding(MESH, P(*axes)))
+    return actual
 
 
 def test_a_type_says_how_axes_split_it() -> None:
@@ -91,17 +91,17 @@ def test_vmap_splits_what_is_the_same_for_all_elements(staged: bool) -> None:
         return (*one, verax.vmap(lambda row: row.sum())(x))
 
     with verax.set_mesh(MESH):
-        found = (verax.jit(f) if staged else f)(split("x"), 2.0)
-    assert [str(x.aval) for x in found] == ["f32[4,8@x]", "~f32[8@x]", "f32[8@x]"]
-    assert found[0].sharding == NamedSharding(MESH, P(None, "x"))
-    assert found[1].tolist() == [2.0] * 8
+        actual = (verax.jit(f) if staged else f)(split("x"), 2.0)
+    assert [str(x.aval) for x in actual] == ["f32[4,8@x]", "~f32[8@x]", "f32[8@x]"]
+    assert actual[0].sharding == NamedSharding(MESH, P(None, "x"))
+    assert actual[1].tolist() == [2.0] * 8
 
 
 def test_a_single_element_is_whole() -> None:
     x = split("x", "y")
-    for found in (x[3, 1], verax.jit(lambda x: x[3, 1])(x)):
-        assert str(found.aval) == "f32[]"
-        assert found == VALUES[3, 1]
+    for actual in (x[3, 1], verax.jit(lambda x: x[3, 1])(x)):
+        assert str(actual.aval) == "f32[]"
+        assert actual == VALUES[3, 1]
     assert str(lax.slice(x, (7, 2), (8, 3)).aval) == "f32[1,1]"
     gradient = verax.jit(verax.grad(lambda x: x[3, 1] ** 2))(x)
     assert str(gradient.aval) == "f32[8@x,8@y]"
@@ -118,20 +118,20 @@ def test_random_bits_are_split_as_they_are_asked_for() -> None:
         return lax.rng_bit_generator(key, (4, 8), out_sharding=P("x"))
 
     with verax.set_mesh(MESH):
-        for found in (f(key), verax.jit(f)(key)):
-            assert [str(x.aval) for x in found] == ["u32[4]", "u32[4@x,8]"]
-            assert found[1].sharding == NamedSharding(MESH, P("x", None))
+        for actual in (f(key), verax.jit(f)(key)):
+            assert [str(x.aval) for x in actual] == ["u32[4]", "u32[4@x,8]"]
+            assert actual[1].sharding == NamedSharding(MESH, P("x", None))
             alone = lax.rng_bit_generator(key, (4, 8))
-            assert all(map(np.array_equal, found, alone))
+            assert all(map(np.array_equal, actual, alone))
 
 
 def test_an_array_like_one_that_is_split() -> None:
     like = split("x", values=np.ones((8, 2), np.float32))
     struct = verax.ShapeDtypeStruct((8, 2), np.float32, sharding=like.sharding)
     for other in (like, struct):
-        found = lax.broadcast_like(np.arange(2.0, dtype=np.float32), other)
-        assert str(found.aval) == "f32[8@x,2]"
-        assert found.tolist() == [[0.0, 1.0]] * 8
+        actual = lax.broadcast_like(np.arange(2.0, dtype=np.float32), other)
+        assert str(actual.aval) == "f32[8@x,2]"
+        assert actual.tolist() == [[0.0, 1.0]] * 8
     assert lax.broadcast_like(1.0, verax.ShapeDtypeStruct((2,), np.int8)).shape == (2,)
 
 
@@ -147,8 +147,8 @@ def test_the_type_follows_the_place() -> None:
 
 def test_a_type_takes_a_sharding() -> None:
     place = NamedSharding(MESH, P("x"))
-    found = ShapedArray((8, 2), np.dtype("float32"), sharding=place)
-    assert str(found) == "f32[8@x,2]"
+    actual = ShapedArray((8, 2), np.dtype("float32"), sharding=place)
+    assert str(actual) == "f32[8@x,2]"
     with pytest.raises(ValueError, match="not evenly divide the dimension size 7"):
         ShapedArray((7, 2), np.dtype("float32"), sharding=place)
     long = NamedSharding(MESH, P("x", None))
@@ -260,7 +260,7 @@ CASES: Sequence[tuple[str, Callable[..., Any], tuple[P, ...], P]] = (
 
 @pytest.mark.parametrize(("name", "f", "specs", "wanted"), CASES)
 def test_results_are_split_as_their_operands(
-    name: str, f: Callable[..., Any], specs: tuple[P, ...], wanted: P
+    name: str, f: Callable[..., Any], specs: tuple[P, ...], expected: P
 ) -> None:
     args = [split(*spec) for spec in specs]
     seen: list[Any] = []
@@ -272,9 +272,9 @@ def test_results_are_split_as_their_operands(
 
     plain = np.asarray(f(*[vnp.asarray(VALUES) for _ in specs]))
     for result in (verax.jit(traced)(*args), f(*args)):
-        assert result.sharding == NamedSharding(MESH, wanted)
+        assert result.sharding == NamedSharding(MESH, expected)
         assert np.allclose(np.asarray(result), plain, atol=1e-5)
-    assert [axes or None for axes in seen[0]] == [axes or None for axes in wanted]
+    assert [axes or None for axes in seen[0]] == [axes or None for axes in expected]
 
 
 WRONG: Sequence[tuple[str, Callable[..., Any], tuple[P, ...]]] = (
@@ -421,12 +421,14 @@ MADE: Sequence[tuple[Callable[..., verax.Array], P]] = (
 
 
 @pytest.mark.parametrize(("make", "wanted"), MADE)
-def test_new_arrays_are_split(make: Callable[[object], verax.Array], wanted: P) -> None:
+def test_new_arrays_are_split(
+    make: Callable[[object], verax.Array], expected: P
+) -> None:
     plain = np.asarray(make(None))
     with verax.set_mesh(MESH):
-        for found in (make(P("x")), verax.jit(lambda: make(P("x")))()):
-            assert found.sharding == NamedSharding(MESH, wanted)
-            assert np.allclose(found, plain)
+        for actual in (make(P("x")), verax.jit(lambda: make(P("x")))()):
+            assert actual.sharding == NamedSharding(MESH, expected)
+            assert np.allclose(actual, plain)
 
 
 def test_an_out_sharding_needs_explicit_axes() -> None:
@@ -458,9 +460,9 @@ def test_out_sharding_decides(f: Callable[..., Any], specs: tuple[P, ...]) -> No
     args = [split(*spec) for spec in specs]
     plain = np.asarray(f(None, *[vnp.asarray(VALUES) for _ in specs]))
     with verax.set_mesh(MESH):
-        for found in (f(P("x"), *args), verax.jit(lambda *xs: f(P("x"), *xs))(*args)):
-            assert found.sharding == NamedSharding(MESH, P("x", None))
-            assert np.allclose(found, plain, atol=1e-5)
+        for actual in (f(P("x"), *args), verax.jit(lambda *xs: f(P("x"), *xs))(*args)):
+            assert actual.sharding == NamedSharding(MESH, P("x", None))
+            assert np.allclose(actual, plain, atol=1e-5)
 
 
 def loss(params: list[Any], x: Any, y: Any) -> Any:
@@ -489,11 +491,11 @@ def test_gradients_of_a_network_are_split_as_its_parameters(
         for spec, value in zip(specs, (first, bias, second), strict=True)
     ]
     gradient = verax.jit(verax.grad(loss)) if compiled else verax.grad(loss)
-    found = gradient(params, split(*data), split(*data, values=VALUES[:, :4]))
-    for got, wanted, param in zip(found, plain, params, strict=True):
+    actual = gradient(params, split(*data), split(*data, values=VALUES[:, :4]))
+    for got, expected, param in zip(actual, plain, params, strict=True):
         assert got.aval is param.aval
         assert got.sharding.is_equivalent_to(param.sharding, param.ndim)
-        assert np.allclose(got, wanted, atol=1e-6)
+        assert np.allclose(got, expected, atol=1e-6)
 
 
 def test_forward_mode_and_second_derivatives() -> None:
@@ -510,9 +512,9 @@ def test_forward_mode_and_second_derivatives() -> None:
         lambda f: verax.grad(lambda w: (verax.grad(f)(w) * w).sum()),
     ]
     for second in orders:
-        found = verax.jit(second(f))(w)
-        assert str(found.aval) == "f32[8,8@y]"
-        assert np.allclose(found, second(plain)(VALUES), atol=1e-4)
+        actual = verax.jit(second(f))(w)
+        assert str(actual.aval) == "f32[8,8@y]"
+        assert np.allclose(actual, second(plain)(VALUES), atol=1e-4)
 
 
 def test_vmap_keeps_the_axes_of_the_mapped_dimension() -> None:
@@ -523,9 +525,9 @@ def test_vmap_keeps_the_axes_of_the_mapped_dimension() -> None:
         seen.append(str(row.aval))
         return vnp.sin(row @ w)
 
-    found = verax.jit(verax.vmap(f, (0, None)))(x, w)
-    assert (seen, str(found.aval)) == (["f32[8]"], "f32[8@x,8@y]")
-    assert np.allclose(found, np.sin(VALUES @ VALUES), atol=1e-5)
+    actual = verax.jit(verax.vmap(f, (0, None)))(x, w)
+    assert (seen, str(actual.aval)) == (["f32[8]"], "f32[8@x,8@y]")
+    assert np.allclose(actual, np.sin(VALUES @ VALUES), atol=1e-5)
     each = verax.vmap(verax.grad(lambda row, w: f(row, w).sum()), (0, None))
     plain = each(VALUES, VALUES)
     assert str(each(x, w).aval) == "f32[8@x,8]"
@@ -575,17 +577,17 @@ def test_a_constraint_is_an_assertion_along_explicit_axes() -> None:
 def test_a_loop_goes_over_what_is_whole() -> None:
     with pytest.raises(ValueError, match="should be replicated"):
         verax.jit(lambda x: lax.scan(lambda c, row: (c, row), 0, x))(split("x"))
-    found = lax.map(lambda row: row * 2, split(None, "y"))
-    assert str(found.aval) == "f32[8,8@y]"
+    actual = lax.map(lambda row: row * 2, split(None, "y"))
+    assert str(actual.aval) == "f32[8,8@y]"
 
 
 def test_a_struct_says_it() -> None:
     struct = verax.ShapeDtypeStruct((8, 8), "float32", sharding=split("x").sharding)
-    found = verax.eval_shape(lambda x: x.T * 2, struct)
-    assert found.sharding.spec == P(None, "x")
+    actual = verax.eval_shape(lambda x: x.T * 2, struct)
+    assert actual.sharding.spec == P(None, "x")
     text = verax.jit(vnp.sin).lower(struct).as_text()
     assert text.count("sdy.sharding_constraint") == 1
-    again = verax.eval_shape(verax.jit(lambda x: x.T * 2), found)
+    again = verax.eval_shape(verax.jit(lambda x: x.T * 2), actual)
     assert again.sharding.spec == P("x", None)
 
 
@@ -596,9 +598,9 @@ def test_in_shardings_stand_in_types() -> None:
         seen.append(str(x.aval))
         return x.sum(1)
 
-    found = verax.jit(f, in_shardings=place)(VALUES)
-    assert (seen, str(found.aval)) == (["f32[8@x,8]"], "f32[8@x]")
-    assert np.allclose(found, VALUES.sum(1))
+    actual = verax.jit(f, in_shardings=place)(VALUES)
+    assert (seen, str(actual.aval)) == (["f32[8@x,8]"], "f32[8@x]")
+    assert np.allclose(actual, VALUES.sum(1))
 
 
 def test_shard_map_takes_its_specs_from_types() -> None:
@@ -610,10 +612,10 @@ def test_shard_map_takes_its_specs_from_types() -> None:
         return x - lax.pmean(x, ("x", "y"))
 
     with verax.set_mesh(MESH):
-        found = verax.shard_map(f, out_specs=P("x", "y"))(x)
+        actual = verax.shard_map(f, out_specs=P("x", "y"))(x)
         plain = verax.shard_map(f, in_specs=P("x", "y"), out_specs=P("x", "y"))(VALUES)
-        assert str(found.aval) == "f32[8@x,8@y]"
-        assert np.allclose(found, plain)
+        assert str(actual.aval) == "f32[8@x,8@y]"
+        assert np.allclose(actual, plain)
         parts = verax.shard_map(f, out_specs=P("x", "y"))
         ct = verax.jit(verax.grad(lambda x: (parts(x) ** 2).sum()))(x)
         assert ct.aval is x.aval
@@ -629,9 +631,9 @@ def test_one_of_two_axes_is_explicit() -> None:
     mesh = MESH.update(axis_types=(AxisType.Explicit, AxisType.Auto))
     x = verax.device_put(VALUES, NamedSharding(mesh, P("x", "y")))
     compiled = verax.jit(lambda x: vnp.sin(x) @ VALUES)
-    found = compiled(x)
-    assert str(found.aval) == "f32[8@x,8]"
-    assert np.allclose(found, np.sin(VALUES) @ VALUES, atol=1e-5)
+    actual = compiled(x)
+    assert str(actual.aval) == "f32[8@x,8]"
+    assert np.allclose(actual, np.sin(VALUES) @ VALUES, atol=1e-5)
     assert '[{"x", ?}, {?}]' in compiled.lower(x).as_text()
 
 
@@ -650,9 +652,9 @@ def test_windows_and_pads_that_the_compiler_cannot_split() -> None:
         with pytest.raises(ShardingTypeError, match="unsharded along dimension 0"):
             lax.pad(x, 0.0, config)
     windows = (1, 2), (1, 2), "VALID"
-    found = lax.reduce_window(x, 1.0, lax.mul, *windows)
-    assert str(found.aval) == "f32[8@x,4]"
-    assert np.allclose(found, VALUES[:, ::2] * VALUES[:, 1::2])
+    actual = lax.reduce_window(x, 1.0, lax.mul, *windows)
+    assert str(actual.aval) == "f32[8@x,4]"
+    assert np.allclose(actual, VALUES[:, ::2] * VALUES[:, 1::2])
     with pytest.raises(ShardingTypeError, match="unsharded along dimension 0"):
         lax.reduce_window(x, 1.0, lax.mul, (2, 1), (2, 1), "VALID")
 
@@ -741,7 +743,7 @@ PROGRAMS: Sequence[tuple[Callable[..., Any], tuple[Any, ...], str]] = (
 
 @pytest.mark.parametrize(("f", "operands", "wanted"), PROGRAMS)
 def test_programs_are_typed_and_keep_their_values(
-    f: Callable[..., Any], operands: tuple[Any, ...], wanted: str
+    f: Callable[..., Any], operands: tuple[Any, ...], expected: str
 ) -> None:
     args = [
         split(*axes, values=value)
@@ -750,9 +752,9 @@ def test_programs_are_typed_and_keep_their_values(
         for axes, value in operands
     ]
     plain = verax.jit(f)(*[value for _, value in operands])
-    for found in (verax.jit(f)(*args), f(*args)):
-        assert str(found.aval) == wanted
-        assert np.allclose(found, plain, atol=1e-4)
+    for actual in (verax.jit(f)(*args), f(*args)):
+        assert str(actual.aval) == expected
+        assert np.allclose(actual, plain, atol=1e-4)
 
 
 def test_spmd_axis_name_may_say_what_types_say() -> None:

@@ -17,8 +17,8 @@ VALUES = np.arange(64, dtype=np.float32).reshape(8, 8) / 8
 
 def split(*spec: Any) -> verax.Array:
     place = NamedSharding(MESH, P(*spec))
-    found: verax.Array = verax.device_put(VALUES, place)
-    return found
+    actual: verax.Array = verax.device_put(VALUES, place)
+    return actual
 
 
 def test_results_lie_on_the_meshes_of_their_types() -> None:
@@ -34,12 +34,12 @@ def test_results_lie_on_the_meshes_of_their_types() -> None:
     assert near.sharding == NamedSharding(MESH, P("x", None))
     assert far.sharding == over
     for place in (over, turned):
-        for found in (
+        for actual in (
             reshard(x, place),
             verax.jit(lambda x, p=place: reshard(x, p))(x),
         ):
-            assert found.sharding == place
-            for part in found.addressable_shards:
+            assert actual.sharding == place
+            for part in actual.addressable_shards:
                 assert np.array_equal(part.data, VALUES[part.index])
     ct = verax.jit(verax.grad(lambda x: (reshard(x, over) ** 2).sum()))(x)
     assert ct.sharding == NamedSharding(MESH, P("x", None))
@@ -55,9 +55,9 @@ def test_compiled_programs_take_what_is_not_committed() -> None:
     data = serialize(compiled)
     for program in (compiled, deserialize_and_load(*data)):
         for given in (x, VALUES, vnp.asarray(VALUES)):
-            found = program(given)
-            assert found.sharding == NamedSharding(MESH, P("x", None))
-            assert np.array_equal(found, VALUES * 2)
+            actual = program(given)
+            assert actual.sharding == NamedSharding(MESH, P("x", None))
+            assert np.array_equal(actual, VALUES * 2)
         with pytest.raises(ValueError, match="input shardings that disagree"):
             program(split("y"))
 
@@ -66,9 +66,9 @@ def test_types_of_whole_values_are_over_the_mesh_in_force() -> None:
     x = verax.device_put(VALUES, NamedSharding(MESH, P()))
     assert verax.typeof(x).sharding.mesh.axis_names == ()
     with verax.set_mesh(MESH):
-        found = verax.typeof(x).sharding
-        assert found == NamedSharding(MESH.abstract_mesh, P(None, None))
-        whole = vnp.zeros((8, 8), out_sharding=found)
+        actual = verax.typeof(x).sharding
+        assert actual == NamedSharding(MESH.abstract_mesh, P(None, None))
+        whole = vnp.zeros((8, 8), out_sharding=actual)
         assert whole.sharding.is_fully_replicated
     auto = MESH.update(axis_types=(AxisType.Auto,) * 2)
     with verax.set_mesh(auto):

@@ -120,8 +120,8 @@ def suitable(
 
 def numbers(x: Any) -> np.ndarray:
     """The values of a result; of keys, their words."""
-    found = np.asarray(vrandom.key_data(x) if is_extended(x.dtype) else x)
-    return found.astype(np.complex128) if found.dtype.kind in "fcV" else found
+    actual = np.asarray(vrandom.key_data(x) if is_extended(x.dtype) else x)
+    return actual.astype(np.complex128) if actual.dtype.kind in "fcV" else actual
 
 
 NEVER_SPLIT = {"threefry2x32", "reduce_window"}
@@ -150,9 +150,9 @@ def placed(x: Any, spec: P) -> Any:
 
 def check(row: Row[Any], seed: int, draw: Drawn = split_somehow) -> None:
     """Run the call of this seed on split operands and on whole ones, and compare."""
-    found = suitable(row, seed, draw)
-    assert found is not None
-    sample, specs = found
+    actual = suitable(row, seed, draw)
+    assert actual is not None
+    sample, specs = actual
     with verax.enable_x64(True):
         pairs = zip(sample.avals, domains_of(row, sample), strict=True)
         values = [
@@ -166,13 +166,13 @@ def check(row: Row[Any], seed: int, draw: Drawn = split_somehow) -> None:
         closed = verax.make_jaxpr(lambda *xs: row.bind(sample.params, *xs))(*args)
     constants = (*closed.consts, *constants_of(closed.jaxpr))
     assert parse_closed(str(closed), consts=constants, mesh=MESH) == closed
-    for out, wanted, aval in zip(outs, plain, due, strict=True):
+    for out, expected, aval in zip(outs, plain, due, strict=True):
         assert out.aval.explicit == aval.explicit
         spec: Any = aval.sharding.spec if aval.explicit else P(*[None] * aval.ndim)
         assert out.sharding == NamedSharding(MESH, spec)
         rtol, atol = TOLERANCES.get(str(aval.dtype), (0, 0))
         assert np.allclose(
-            numbers(out), numbers(wanted), rtol=rtol, atol=atol, equal_nan=True
+            numbers(out), numbers(expected), rtol=rtol, atol=atol, equal_nan=True
         )
 
 

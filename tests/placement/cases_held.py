@@ -25,8 +25,8 @@ W = vnp.cos(vnp.arange(32.0)).reshape(8, 4)
 
 def at(spec: P, values: Any = TABLE) -> verax.Array:
     """Values on the mesh as a spec says."""
-    found: verax.Array = verax.device_put(values, NamedSharding(MESH, spec))
-    return found
+    actual: verax.Array = verax.device_put(values, NamedSharding(MESH, spec))
+    return actual
 
 
 def near(actual: Any, expected: Any) -> None:
@@ -62,8 +62,8 @@ def holds(f: Callable[..., Any], truth: Callable[..., Any], *args: verax.Array) 
 
     argnums = tuple(range(len(args)))
     due = verax.grad(loss(truth), argnums)(*whole)
-    found = verax.jit(verax.grad(loss(f), argnums))(*args)
-    near(tuple([reshard(g, P()) for g in found]), due)
+    actual = verax.jit(verax.grad(loss(f), argnums))(*args)
+    near(tuple([reshard(g, P()) for g in actual]), due)
     tangents = [vnp.cos(x) for x in whole]
     _, pushed = verax.jvp(loss(truth), whole, tangents)
     split = [
@@ -231,16 +231,16 @@ def test_gradients_of_what_all_have_are_terms() -> None:
         f = mapped(loss, in_specs=(P(reduced=X), P("x")), out_specs=P())
         w = at(P(reduced=X), W)
         step = verax.jit(verax.grad(f))
-        found = step(w, at(P("x")))
-        assert str(verax.typeof(found)) == "f32[8,4]{U:x}"
+        actual = step(w, at(P("x")))
+        assert str(verax.typeof(actual)) == "f32[8,4]{U:x}"
         due = verax.grad(lambda w: vnp.sum(vnp.tanh(TABLE @ w) ** 2))(W)
-        near(reshard(found, P()), due)
+        near(reshard(actual, P()), due)
         halves = [
             verax.grad(lambda w, x=half: vnp.sum(vnp.tanh(x @ w) ** 2))(W)
             for half in (TABLE[:4], TABLE[4:])
         ]
-        near(found.addressable_shards[0].data, halves[0])
-        near(found.addressable_shards[4].data, halves[1])
+        near(actual.addressable_shards[0].data, halves[0])
+        near(actual.addressable_shards[4].data, halves[1])
         text = step.lower(w, at(P("x"))).compile().as_text()
         assert text is not None
         assert "f32[8,4]{1,0} all-reduce" not in text
@@ -400,8 +400,8 @@ def test_maps_of_stacks(state: str, axis: int) -> None:
 
     with verax.set_mesh(MESH):
         many = vnp.stack([STACK, STACK * 2, STACK - 1])
-        found = verax.vmap(f, in_axes=axis)(vnp.moveaxis(many, 0, axis))
-        for x, y in zip(many, found, strict=True):
+        actual = verax.vmap(f, in_axes=axis)(vnp.moveaxis(many, 0, axis))
+        for x, y in zip(many, actual, strict=True):
             near(reshard(y, P()), reshard(f(x), P()))
 
 
@@ -494,5 +494,5 @@ def test_branches_that_were_cast_along_different_axes() -> None:
     f = verax.shard_map(
         body, mesh=grid, in_specs=(P("x"), P("y")), out_specs=P(("x", "y"))
     )
-    found = f(vnp.arange(4.0), vnp.arange(4.0))
-    assert found.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
+    actual = f(vnp.arange(4.0), vnp.arange(4.0))
+    assert actual.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]

@@ -17,9 +17,9 @@ AUTO = MESH.update(axis_types=(AxisType.Auto,) * 2)
 
 
 def test_device_meshes() -> None:
-    found = mesh_utils.create_device_mesh((2, 4))
-    assert [d.id for d in found.flat] == list(range(8))
-    assert found.shape == (2, 4)
+    actual = mesh_utils.create_device_mesh((2, 4))
+    assert [d.id for d in actual.flat] == list(range(8))
+    assert actual.shape == (2, 4)
     with pytest.raises(ValueError, match="for 8 devices"):
         mesh_utils.create_device_mesh((3, 2))
     with pytest.raises(ValueError, match="sequence of integers"):
@@ -30,10 +30,10 @@ def test_hybrid_device_meshes() -> None:
     devices: Any = [
         SimpleNamespace(id=i, platform="cpu", process_index=i // 4) for i in range(8)
     ]
-    found = mesh_utils.create_hybrid_device_mesh(
+    actual = mesh_utils.create_hybrid_device_mesh(
         (2, 2), (2, 1), devices, process_is_granule=True
     )
-    assert [[d.id for d in row] for row in found] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert [[d.id for d in row] for row in actual] == [[0, 1], [2, 3], [4, 5], [6, 7]]
     across = mesh_utils.create_hybrid_device_mesh(
         (2, 2), (1, 2), devices[::-1], process_is_granule=True
     )
@@ -128,28 +128,28 @@ def test_pictures_of_shardings(capsys: pytest.CaptureFixture[str]) -> None:
         f"│{'│'.join(row[4:])}│",
         "└───────┴───────┴───────┴───────┘",
     ]
-    found: list[Any] = []
-    verax.debug.inspect_array_sharding([x, x], callback=found.append)
-    assert found == [x.sharding] * 2
+    actual: list[Any] = []
+    verax.debug.inspect_array_sharding([x, x], callback=actual.append)
+    assert actual == [x.sharding] * 2
 
 
 def test_how_values_of_programs_lie(capsys: pytest.CaptureFixture[str]) -> None:
-    found: list[Any] = []
+    actual: list[Any] = []
     grid = verax.make_mesh((4, 2), ("x", "y"))
     place = NamedSharding(grid, P("x"))
     x = verax.device_put(np.arange(32.0).reshape(8, 4), place)
 
     def shown(x: Any) -> Any:
-        verax.debug.inspect_array_sharding(x, callback=found.append)
+        verax.debug.inspect_array_sharding(x, callback=actual.append)
         return x
 
     def specs(f: Any, x: Any = x) -> list[Any]:
-        found.clear()
+        actual.clear()
         compiled = verax.jit(f)
         for _ in range(2):
             np.testing.assert_array_equal(compiled(x), verax.device_get(x))
-        assert {sharding.num_devices for sharding in found} == {8}
-        return [sharding.spec for sharding in found]
+        assert {sharding.num_devices for sharding in actual} == {8}
+        return [sharding.spec for sharding in actual]
 
     assert specs(lambda x: (shown(x * 2), x)[1]) == [P("x")]
     assert specs(lambda x: (shown({"a": x.T, "b": x.sum(0)}), x)[1]) == [
@@ -166,7 +166,7 @@ def test_how_values_of_programs_lie(capsys: pytest.CaptureFixture[str]) -> None:
     assert specs(mapped) == [P()]
     keys = verax.device_put(verax.random.split(verax.random.key(0), 8), place)
     verax.jit(lambda k: shown(k))(keys)
-    assert found[-1].spec == P("x")
+    assert actual[-1].spec == P("x")
     explicit = verax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
     y = verax.device_put(np.arange(8.0), NamedSharding(explicit, P("x")))
     assert specs(lambda x: (shown(x + x), x)[1], y) == [P("x")]

@@ -178,9 +178,9 @@ def test_many_values_in_trees_and_static_arguments() -> None:
 
     f.def_partition(partition, sharding_rule="...,..., ... -> ..., ...")
     tree = {"a": placed(VALUES, "x"), "b": vnp.arange(64).reshape(16, 4)}
-    found = verax.jit(f, static_argnums=1)(tree, 2, VALUES)
+    actual = verax.jit(f, static_argnums=1)(tree, 2, VALUES)
     eager = f({"a": VALUES, "b": np.arange(64).reshape(16, 4)}, power=2, other=VALUES)
-    for x, y in zip(found, eager, strict=True):
+    for x, y in zip(actual, eager, strict=True):
         assert x.dtype == y.dtype
         np.testing.assert_allclose(x, y)
 
@@ -396,8 +396,8 @@ def test_the_text_does_not_depend_on_what_ran_before() -> None:
         return lowered.as_text()
 
     assert text() == text()
-    found = text()
-    assert 'call_target_name = "verax_custom_partitioning"' in found
+    actual = text()
+    assert 'call_target_name = "verax_custom_partitioning"' in actual
 
 
 def test_a_rule_as_an_object() -> None:
@@ -442,10 +442,10 @@ def test_a_batch_of_foreign_calls_stays_where_it_is() -> None:
     )
     x = verax.device_put(values, NamedSharding(MESH, P("x")))
     for f in (mapped, verax.jit(parts)):
-        for found, due in zip(f(x), want, strict=True):
-            np.testing.assert_allclose(found, due, rtol=1e-5)
-            assert found.sharding.is_equivalent_to(
-                NamedSharding(MESH, P("x")), found.ndim
+        for actual, due in zip(f(x), want, strict=True):
+            np.testing.assert_allclose(actual, due, rtol=1e-5)
+            assert actual.sharding.is_equivalent_to(
+                NamedSharding(MESH, P("x")), actual.ndim
             )
         assert "all-gather" not in f.lower(x).compile().as_text()
 

@@ -40,8 +40,8 @@ def test_different_devices_are_an_error_that_names_both() -> None:
     def add(x: Any, y: Any) -> Any:
         return x + y["w"]
 
-    wanted = r"argument x of add to cpu:1, but argument y\['w'\] of add to cpu:2"
-    with pytest.raises(ValueError, match=wanted):
+    expected = r"argument x of add to cpu:1, but argument y\['w'\] of add to cpu:2"
+    with pytest.raises(ValueError, match=expected):
         verax.jit(add)(x, y)
     with pytest.raises(ValueError, match=r"cpu:1.*cpu:2"):
         add(x, y)
@@ -103,13 +103,13 @@ PROGRAMS: list[tuple[Callable[..., Any], bool]] = [
 @pytest.mark.parametrize("spec", [("x", "y"), (("y", "x"),), ()], ids=repr)
 def test_programs_give_what_they_give_on_one_device(spec: Any) -> None:
     every = verax.jit(lambda x: [program(x) for program, _ in PROGRAMS])
-    wanted, given = every(VALUES), every(put(*spec))
+    expected, given = every(VALUES), every(put(*spec))
     for number, (_, exact) in enumerate(PROGRAMS):
         assert given[number].devices() == set(DEVICES)
         if exact:
-            assert np.array_equal(given[number], wanted[number]), number
+            assert np.array_equal(given[number], expected[number]), number
         else:
-            close = np.allclose(given[number], wanted[number], rtol=1e-5, atol=1e-5)
+            close = np.allclose(given[number], expected[number], rtol=1e-5, atol=1e-5)
             assert close, number
 
 
@@ -178,16 +178,16 @@ def test_constraints_survive_every_transformation() -> None:
         return vnp.sin(with_sharding_constraint(x * x, place)).sum()
 
     assert "sharding_constraint" in str(verax.make_jaxpr(verax.grad(f))(VALUES))
-    wanted = 2 * VALUES * np.cos(VALUES * VALUES)
-    np.testing.assert_allclose(verax.grad(f)(VALUES), wanted, rtol=1e-4, atol=1e-5)
+    expected = 2 * VALUES * np.cos(VALUES * VALUES)
+    np.testing.assert_allclose(verax.grad(f)(VALUES), expected, rtol=1e-4, atol=1e-5)
     jitted = verax.jit(verax.grad(f))(VALUES)
     assert jitted.devices() == set(DEVICES)
-    np.testing.assert_allclose(jitted, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(jitted, expected, rtol=1e-4, atol=1e-5)
     stack = np.stack([VALUES, VALUES + 1])
     many = verax.jit(verax.vmap(verax.grad(f)))(stack)
-    np.testing.assert_allclose(many[0], wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(many[0], expected, rtol=1e-4, atol=1e-5)
     tangent = verax.jvp(f, (VALUES,), (VALUES,))[1]
-    np.testing.assert_allclose(tangent, (wanted * VALUES).sum(), rtol=1e-3)
+    np.testing.assert_allclose(tangent, (expected * VALUES).sum(), rtol=1e-3)
 
 
 def test_vmap_may_name_the_axes_of_its_dimension() -> None:
@@ -332,17 +332,17 @@ def test_programs_over_several_devices_as_bytes() -> None:
     stage = fun.lower(struct, 1).compile()
     due = stage(VALUES, 2)
     data = stage.serialize()
-    for found in (verax.stages.deserialize(data), verax.stages.deserialize(data)):
-        assert found.input_shardings == stage.input_shardings
-        assert found.output_shardings == stage.output_shardings
-        outs = found(VALUES, 2)
+    for actual in (verax.stages.deserialize(data), verax.stages.deserialize(data)):
+        assert actual.input_shardings == stage.input_shardings
+        assert actual.output_shardings == stage.output_shardings
+        outs = actual(VALUES, 2)
         assert [out.sharding for out in outs] == [out.sharding for out in due]
         for out, expected in zip(outs, due, strict=True):
             assert np.array_equal(out, expected)
         x = put("x", "y")
-        found(x, 2)
+        actual(x, 2)
         assert x.is_deleted()
-        data = found.serialize()
+        data = actual.serialize()
     with pytest.raises(ValueError, match="on 8 different devices, but there are 2"):
         verax.stages.deserialize(data, execution_devices=DEVICES[:2])
 
@@ -350,16 +350,16 @@ def test_programs_over_several_devices_as_bytes() -> None:
 def test_loaded_programs_run_on_other_devices() -> None:
     table = np.arange(4, dtype=np.float32)
     one = verax.jit(lambda x: x * table).lower(VALUES).compile().serialize()
-    found = verax.stages.deserialize(one, execution_devices=[DEVICES[6]])
-    assert found(VALUES).devices() == {DEVICES[6]}
-    assert np.array_equal(found(VALUES), VALUES * table)
+    actual = verax.stages.deserialize(one, execution_devices=[DEVICES[6]])
+    assert actual(VALUES).devices() == {DEVICES[6]}
+    assert np.array_equal(actual(VALUES), VALUES * table)
     with pytest.raises(ValueError, match="committed to"):
-        found(verax.device_put(VALUES, DEVICES[1]))
+        actual(verax.device_put(VALUES, DEVICES[1]))
     three = verax.device_put(VALUES, DEVICES[3])
     data = verax.jit(lambda x: x * table).lower(three).compile().serialize()
     for given, device in ((None, DEVICES[0]), ([DEVICES[3]], DEVICES[3])):
-        found = verax.stages.deserialize(data, execution_devices=given)
-        assert found(VALUES).devices() == {device}
+        actual = verax.stages.deserialize(data, execution_devices=given)
+        assert actual(VALUES).devices() == {device}
     two = verax.make_mesh((2,), ("x",), (AxisType.Auto,), devices=DEVICES[:2])
     x = verax.device_put(VALUES, NamedSharding(two, P(None, "x")))
     held = verax.device_put(VALUES, NamedSharding(two, P("x")))
@@ -430,7 +430,7 @@ def test_explain_names_places() -> None:
     f(VALUES)
     x = verax.device_put(VALUES, DEVICES[2])
     report = f.explain(x)
-    assert [str(found) for found in report.differences] == [
+    assert [str(actual) for actual in report.differences] == [
         "x: on cpu:2, previously on the default device"
     ]
     assert [answer.hit for answer in report.caches] == [False, False, True, False, None]
@@ -438,9 +438,9 @@ def test_explain_names_places() -> None:
     f(x)
     assert f.explain(x).hit
     split = f.explain(put("x", None))
-    (found,) = split.differences
-    assert found.kind == "place"
-    assert found.now.startswith(
+    (actual,) = split.differences
+    assert actual.kind == "place"
+    assert actual.now.startswith(
         "sharded as NamedSharding(mesh=Mesh('x': 4, 'y': 2, axis_types=(Auto, "
         "Auto)), spec=P('x'"
     )
@@ -456,8 +456,10 @@ def test_explain_names_commitment() -> None:
     with verax.default_device(DEVICES[5]):
         loose = vnp.ones(3)
     f(loose)
-    (found,) = f.explain(verax.device_put(loose, DEVICES[5])).differences
-    assert str(found) == "x: committed to its devices, previously not committed to them"
+    (actual,) = f.explain(verax.device_put(loose, DEVICES[5])).differences
+    assert (
+        str(actual) == "x: committed to its devices, previously not committed to them"
+    )
 
 
 def test_explain_takes_fixed_shardings_and_types() -> None:

@@ -31,8 +31,8 @@ SPEC: Any = P
 
 def lying(spec: P, values: np.ndarray = VALUES) -> verax.Array:
     """Values on the mesh, as a spec says."""
-    found: verax.Array = verax.device_put(values, NamedSharding(MESH, spec))
-    return found
+    actual: verax.Array = verax.device_put(values, NamedSharding(MESH, spec))
+    return actual
 
 
 def parts(x: verax.Array) -> list[Any]:
@@ -235,9 +235,9 @@ def test_a_reduction_leaves_the_last_step(
         out = verax.jit(lambda x: reduce(x, (0,), out_sharding=spec))(x)
         assert out.sharding == NamedSharding(MESH, spec)
         assert parts(out)[0] == first
-        wanted = np.asarray(reduce(VALUES, (0,)))
-        assert np.array_equal(np.asarray(out), wanted)
-        assert np.array_equal(np.asarray(reshard(out, P("x"))), wanted)
+        expected = np.asarray(reduce(VALUES, (0,)))
+        assert np.array_equal(np.asarray(out), expected)
+        assert np.array_equal(np.asarray(reshard(out, P("x"))), expected)
         if kind is UnreducedKind.sum:
             return
         with pytest.raises(ValueError, match="must be unreduced of kind"):
@@ -291,8 +291,8 @@ def test_gradients_of_small_batches_are_summed_once() -> None:
         text = str(step.lower(w, xs).compile().as_text())
     assert text.count("all-reduce(") == 1
     whole, batches = vnp.asarray(VALUES), [VALUES, -VALUES]
-    wanted = whole - sum([verax.grad(loss)(whole, vnp.asarray(b)) for b in batches])
-    assert np.allclose(np.asarray(found), wanted, atol=1e-5)
+    expected = whole - sum([verax.grad(loss)(whole, vnp.asarray(b)) for b in batches])
+    assert np.allclose(np.asarray(found), expected, atol=1e-5)
 
 
 def test_loops_choices_and_custom_rules_have_terms() -> None:
@@ -323,9 +323,9 @@ def test_loops_choices_and_custom_rules_have_terms() -> None:
 
     plain = verax.grad(loss)(vnp.asarray(VALUES), vnp.asarray(VALUES))
     with verax.set_mesh(MESH):
-        found = verax.jit(verax.grad(loss))(w, x)
-        assert found.sharding.spec == P(None, None, unreduced={"x"})
-        assert np.allclose(np.asarray(found), plain, rtol=1e-4)
+        actual = verax.jit(verax.grad(loss))(w, x)
+        assert actual.sharding.spec == P(None, None, unreduced={"x"})
+        assert np.allclose(np.asarray(actual), plain, rtol=1e-4)
 
 
 def test_vmap_keeps_terms() -> None:

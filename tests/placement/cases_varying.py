@@ -307,8 +307,8 @@ def test_gradients_of_a_layer_in_parts() -> None:
         return verax.grad(loss, (0, 1, 2))(w1, w2, x, add)
 
     specs = (P(None, "m"), P("m"), P())
-    found = over(inside, specs, specs)(w1, w2, X)
-    near(found, verax.grad(loss, (0, 1, 2))(w1, w2, X, lambda y: y))
+    actual = over(inside, specs, specs)(w1, w2, X)
+    near(actual, verax.grad(loss, (0, 1, 2))(w1, w2, X, lambda y: y))
 
 
 @pytest.mark.parametrize("to", ["varying", "reduced"])
@@ -574,9 +574,9 @@ def test_loops_of_the_library_vary_as_they_must(name: str) -> None:
         loss = lambda x: vnp.sum(f(k[0], x[0]) * vnp.arange(1.0, 3.0))  # noqa: E731
         return f(k[0], x[0])[None], verax.grad(loss)(x)
 
-    found = over(both, (P("m"), P("m")), P("m"))(KEYS, xs)
+    actual = over(both, (P("m"), P("m")), P("m"))(KEYS, xs)
     alone = [both(KEYS[i : i + 1], xs[i : i + 1]) for i in range(N)]
-    for got, due in zip(found, zip(*alone, strict=True), strict=True):
+    for got, due in zip(actual, zip(*alone, strict=True), strict=True):
         np.testing.assert_allclose(got, vnp.concatenate(due), rtol=2e-3, atol=1e-4)
 
 
@@ -585,8 +585,8 @@ def test_a_map_of_a_loop_whose_elements_end_at_different_times() -> None:
         return lax.while_loop(lambda c: c > 1.0, lambda c: c / 2, x)
 
     xs = vnp.arange(8.0) + 1
-    found = over(verax.vmap(halvings), P("m"), P("m"))(xs)
-    near(found, verax.vmap(halvings)(xs))
+    actual = over(verax.vmap(halvings), P("m"), P("m"))(xs)
+    near(actual, verax.vmap(halvings)(xs))
 
 
 def test_loops_of_users_say_themselves_what_varies() -> None:
@@ -649,16 +649,16 @@ def test_a_forward_rule_with_a_collective_alone() -> None:
 
 def test_structs_say_what_varies() -> None:
     def body(w: Any, x: Any) -> Any:
-        found = verax.eval_shape(lambda w, x: (w * x).sum(), w, x)
-        assert found.manual_axis_type == ManualAxisType(varying={"m"})
+        actual = verax.eval_shape(lambda w, x: (w * x).sum(), w, x)
+        assert actual.manual_axis_type == ManualAxisType(varying={"m"})
         assert verax.eval_shape(lambda w: w, w).manual_axis_type is None
-        assert verax.eval_shape(lambda y: y * 2, found).manual_axis_type
+        assert verax.eval_shape(lambda y: y * 2, actual).manual_axis_type
         like = verax.ShapeDtypeStruct.like(x)
         assert like.manual_axis_type == ManualAxisType(varying={"m"})
-        for one in (lax.full_like(found, 1), vnp.ones_like(found)):
+        for one in (lax.full_like(actual, 1), vnp.ones_like(actual)):
             assert verax.typeof(one).vma == {"m"}
         _, pull = verax.vjp(lambda x: (w * x).sum(), x)
-        return pull(lax.full_like(found, 1))[0]
+        return pull(lax.full_like(actual, 1))[0]
 
     near(over(body, (P(), P("m")), P("m"))(2.0, vnp.arange(8.0)), np.full(8, 2.0))
     assert verax.eval_shape(lambda x: x, vnp.ones(2)).manual_axis_type is None
@@ -695,7 +695,7 @@ def test_a_map_along_an_explicit_axis_inside_another(checks: bool) -> None:
     with verax.set_mesh(mesh), verax.enable_checks(checks):
         x = verax.device_put(values, P("x", "y"))
         f = verax.smap(outer, out_axes=0, axis_name="x")
-        found, again = f(x), verax.jit(f)(x)
+        actual, again = f(x), verax.jit(f)(x)
     factors = vnp.repeat(vnp.sin(values[::2, :1]), 2, axis=0)
-    near(found, 2 * values * factors)
-    near(again, found)
+    near(actual, 2 * values * factors)
+    near(again, actual)

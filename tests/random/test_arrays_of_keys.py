@@ -14,15 +14,15 @@ GENERATORS = ("threefry2x32", "rbg", "unsafe_rbg")
 
 
 def words(keys: Any) -> list[Any]:
-    found: list[Any] = np.asarray(random.key_data(keys)).tolist()
-    return found
+    actual: list[Any] = np.asarray(random.key_data(keys)).tolist()
+    return actual
 
 
 def both(f: Any, *args: Any) -> list[Any]:
     """The words of what `f` returns, which are the same under `jit`."""
-    found = words(f(*args))
-    assert words(verax.jit(f)(*args)) == found
-    return found
+    actual = words(f(*args))
+    assert words(verax.jit(f)(*args)) == actual
+    return actual
 
 
 @pytest.mark.parametrize("impl", GENERATORS)
@@ -30,8 +30,8 @@ def test_a_number_fills_all_words_of_a_key(impl: str) -> None:
     dtype = random.key_dtype(impl)
     count = len(words(random.key(0, impl=impl)))
     for value, word in ((0, 0), (3, 3), (-1, 2**32 - 1), (1.5, 1)):
-        found = both(lambda v=value: vnp.full((2,), v, dtype=dtype))
-        assert found == [[word] * count] * 2
+        actual = both(lambda v=value: vnp.full((2,), v, dtype=dtype))
+        assert actual == [[word] * count] * 2
     assert both(lambda: vnp.ones(2, dtype)) == [[1] * count] * 2
 
 
@@ -46,8 +46,8 @@ def test_keys_out_of_bounds(impl: str) -> None:
         3 for _ in first
     ]
     at = vnp.array([0, 7])
-    found = both(lambda keys, at: vnp.take(keys, at, mode="fill"), keys, at)
-    assert found == [first, bits]
+    actual = both(lambda keys, at: vnp.take(keys, at, mode="fill"), keys, at)
+    assert actual == [first, bits]
 
 
 INDICES = (0, slice(1), slice(None, None, 2), np.array([0, 2]), np.array([0, 1, 1]) > 0)
@@ -59,16 +59,16 @@ def test_keys_are_written(impl: str, index: Any) -> None:
     keys, new = random.split(random.key(1, impl=impl), 3), random.key(2, impl=impl)
     expected = np.array(words(keys))
     expected[index] = words(new)
-    found = both(lambda keys, new: keys.at[index].set(new), keys, new)
-    assert found == expected.tolist()
+    actual = both(lambda keys, new: keys.at[index].set(new), keys, new)
+    assert actual == expected.tolist()
 
 
 def test_keys_of_parts() -> None:
     keys = random.split(random.key(1), 3)
     place = verax.sharding.SingleDeviceSharding(verax.devices()[0])
-    found = verax.make_array_from_callback((3,), place, lambda index: keys[index])
-    assert found.dtype == keys.dtype
-    assert words(found) == words(keys)
+    actual = verax.make_array_from_callback((3,), place, lambda index: keys[index])
+    assert actual.dtype == keys.dtype
+    assert words(actual) == words(keys)
 
 
 def test_seeds_of_more_than_64_bits() -> None:
@@ -122,6 +122,6 @@ def test_samplers_do_not_mix_ranks_of_their_own(name: str) -> None:
     sampler, key = getattr(ANY, name), random.key(0)
     expected = sampler(key, shape=(5, 2), **PARAMETERS[name])
     with verax.numpy_rank_promotion("raise"):
-        found = sampler(key, shape=(5, 2), **PARAMETERS[name])
-    assert found.shape[:2] == (5, 2)
-    assert found.tolist() == expected.tolist()
+        actual = sampler(key, shape=(5, 2), **PARAMETERS[name])
+    assert actual.shape[:2] == (5, 2)
+    assert actual.tolist() == expected.tolist()

@@ -29,10 +29,10 @@ def test_shapes_and_dtypes(name: str) -> None:
     assert sample(KEY).shape == ()
     for shape in ((0,), (2, 0, 3), (3, 2), 4):
         for dtype in FLOATS:
-            found = sample(KEY, shape, dtype)
-            assert found.shape == (shape if isinstance(shape, tuple) else (shape,))
-            assert found.dtype == np.dtype(dtype)
-            assert not found.weak_type
+            actual = sample(KEY, shape, dtype)
+            assert actual.shape == (shape if isinstance(shape, tuple) else (shape,))
+            assert actual.dtype == np.dtype(dtype)
+            assert not actual.weak_type
 
 
 # Name, parameters, mean and variance.
@@ -126,8 +126,8 @@ def test_categorical_follows_its_probabilities() -> None:
 
 def test_gradient_through_a_sample() -> None:
     slope = verax.grad(lambda s: (random.normal(KEY, (3,)) * s).sum())(2.0)
-    wanted = np.asarray(random.normal(KEY, (3,))).sum()
-    np.testing.assert_allclose(np.asarray(slope), wanted, 1e-5)
+    expected = np.asarray(random.normal(KEY, (3,))).sum()
+    np.testing.assert_allclose(np.asarray(slope), expected, 1e-5)
     low = verax.grad(lambda x: random.uniform(KEY, (), minval=x, maxval=2.0))(1.0)
     u = float(random.uniform(KEY))
     np.testing.assert_allclose(float(low), 1 - u, 1e-5)

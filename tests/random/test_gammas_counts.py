@@ -56,17 +56,17 @@ FLOATS: dict[str, tuple[Draw, str]] = {
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats(name: str) -> None:
     draw, bits = FLOATS[name]
-    found = np.asarray(draw()).ravel()
-    wanted = np.frombuffer(bytes.fromhex(bits), found.dtype)
+    actual = np.asarray(draw()).ravel()
+    expected = np.frombuffer(bytes.fromhex(bits), actual.dtype)
     # A cancellation before the last logarithm or sum loses digits of its own.
-    np.testing.assert_allclose(found, wanted, rtol=3e-6)
+    np.testing.assert_allclose(actual, expected, rtol=3e-6)
 
 
 def test_poisson() -> None:
     rates = np.array([0.5, 3.0, 20.0], np.float32)
     assert np.asarray(random.poisson(KEY, rates)).tolist() == [1, 2, 15]
-    found = random.poisson(KEY, rates, method="approximate")
-    assert np.asarray(found).tolist() == [0, 4, 21]
+    actual = random.poisson(KEY, rates, method="approximate")
+    assert np.asarray(actual).tolist() == [0, 4, 21]
 
 
 def test_gamma_is_one_function_under_transformations() -> None:
@@ -94,10 +94,10 @@ def test_gamma_slope_is_that_of_its_quantile() -> None:
 
 def test_special_parameters() -> None:
     nan = float("nan")
-    found = random.binomial(
+    actual = random.binomial(
         KEY, np.array([0, -1, np.inf], np.float32), np.full(3, 0.3, np.float32)
     )
-    np.testing.assert_array_equal(found, [0.0, nan, np.inf])
+    np.testing.assert_array_equal(actual, [0.0, nan, np.inf])
     assert not random.poisson(KEY, np.zeros(3, np.float32)).any()
     assert random.dirichlet(KEY, np.zeros((2, 0), np.float32)).shape == (2, 0)
 

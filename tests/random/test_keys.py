@@ -15,8 +15,8 @@ ANY: Any = random
 
 
 def words(keys: Any) -> list[Any]:
-    found: list[Any] = np.asarray(random.key_data(keys)).tolist()
-    return found
+    actual: list[Any] = np.asarray(random.key_data(keys)).tolist()
+    return actual
 
 
 def test_both_forms_give_the_same_numbers() -> None:
@@ -38,9 +38,9 @@ def test_both_forms_give_the_same_numbers() -> None:
 
 def test_a_numpy_array_is_a_raw_key() -> None:
     raw = np.array([0, 7], np.uint32)
-    found = random.bits(raw, (2,))
+    actual = random.bits(raw, (2,))
     np.testing.assert_array_equal(
-        np.asarray(found), np.asarray(random.bits(random.key(7), (2,)))
+        np.asarray(actual), np.asarray(random.bits(random.key(7), (2,)))
     )
 
 
@@ -205,9 +205,9 @@ def test_keys_are_copied_fetched_and_pickled() -> None:
         verax.device_put(keys, verax.devices()[0]),
         verax.device_get({"keys": keys})["keys"],
     ]
-    for found in copies:
-        assert found.dtype == keys.dtype
-        assert bool((found == keys).all())
+    for actual in copies:
+        assert actual.dtype == keys.dtype
+        assert bool((actual == keys).all())
     with verax.default_prng_impl("rbg"):
         assert str(random.key(0).dtype) == "key<rbg>"
 
@@ -225,10 +225,10 @@ def test_arrays_of_keys_are_filled_and_written(impl: str, run: Any) -> None:
     assert (data(vnp.zeros_like, keys) == 0).all()
     assert (data(lambda: vnp.ones((2,), keys.dtype)) == 1).all()
     where = np.array([1, 9, -7])
-    found = data(lambda k: k.at[where].get(mode="fill"), keys)
-    assert np.array_equal(found[0], words[1])
-    assert (found[1:] == 2**32 - 1).all()
-    assert np.array_equal(found, data(lambda k: vnp.take(k, where), keys))
+    actual = data(lambda k: k.at[where].get(mode="fill"), keys)
+    assert np.array_equal(actual[0], words[1])
+    assert (actual[1:] == 2**32 - 1).all()
+    assert np.array_equal(actual, data(lambda k: vnp.take(k, where), keys))
     written = data(lambda k: k.at[where].set(k[0]), keys)
     assert np.array_equal(written, words[[0, 0, 2]])
 

@@ -157,29 +157,29 @@ INTEGERS: dict[str, tuple[Draw, Any]] = {
 @pytest.mark.parametrize("name", FLOATS)
 def test_floats(name: str) -> None:
     draw, bits = FLOATS[name]
-    found = np.asarray(draw())
-    wanted = np.frombuffer(bytes.fromhex(bits), found.dtype)
-    if found.dtype in (np.float16, vnp.bfloat16.dtype):
-        np.testing.assert_array_equal(found, wanted)
+    actual = np.asarray(draw())
+    expected = np.frombuffer(bytes.fromhex(bits), actual.dtype)
+    if actual.dtype in (np.float16, vnp.bfloat16.dtype):
+        np.testing.assert_array_equal(actual, expected)
     else:
-        words = found.view(np.float32), wanted.view(np.float32)
+        words = actual.view(np.float32), expected.view(np.float32)
         np.testing.assert_array_max_ulp(*words, maxulp=2)
 
 
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers(name: str) -> None:
-    draw, wanted = INTEGERS[name]
-    np.testing.assert_array_equal(np.asarray(draw()), np.asarray(wanted))
+    draw, expected = INTEGERS[name]
+    np.testing.assert_array_equal(np.asarray(draw()), np.asarray(expected))
 
 
 def test_float64() -> None:
     with verax.enable_x64(True):
         uniform = np.asarray(random.uniform(KEY, (2,)))
         normal = np.asarray(random.normal(KEY, (2,)))
-        wanted = bytes.fromhex("8408c423814fdb3f00846e6d99bd8e3f")
-        assert uniform.tobytes() == wanted
-        wanted = bytes.fromhex("5921966ca2a4c7bf3abaa7facc5b01c0")
-        np.testing.assert_array_max_ulp(normal, np.frombuffer(wanted), maxulp=2)
+        expected = bytes.fromhex("8408c423814fdb3f00846e6d99bd8e3f")
+        assert uniform.tobytes() == expected
+        expected = bytes.fromhex("5921966ca2a4c7bf3abaa7facc5b01c0")
+        np.testing.assert_array_max_ulp(normal, np.frombuffer(expected), maxulp=2)
 
 
 def test_integers_of_64_bits() -> None:
@@ -194,8 +194,8 @@ def test_integers_of_64_bits() -> None:
 
 def test_seeds() -> None:
     def words(seed: Any) -> list[int]:
-        found: list[int] = np.asarray(random.PRNGKey(seed)).tolist()
-        return found
+        actual: list[int] = np.asarray(random.PRNGKey(seed)).tolist()
+        return actual
 
     assert words(0) == [0, 0]
     assert words(-1) == [0, 2**32 - 1]

@@ -74,10 +74,10 @@ def test_keys_move_as_elements(impl: str) -> None:
         turned = vnp.stack([keys.T, keys.T[::-1]]).reshape(-1)[3:8]
         return random.key_data(vnp.where(np.arange(5) > 2, turned, keys[0, 1]))
 
-    wanted = np.stack([raw.swapaxes(0, 1), raw.swapaxes(0, 1)[::-1]]).reshape(-1, 4)
-    wanted = np.where(np.arange(5)[:, None] > 2, wanted[3:8], raw[0, 1])
-    np.testing.assert_array_equal(moved(keys), wanted)
-    np.testing.assert_array_equal(verax.jit(moved)(keys), wanted)
+    expected = np.stack([raw.swapaxes(0, 1), raw.swapaxes(0, 1)[::-1]]).reshape(-1, 4)
+    expected = np.where(np.arange(5)[:, None] > 2, expected[3:8], raw[0, 1])
+    np.testing.assert_array_equal(moved(keys), expected)
+    np.testing.assert_array_equal(verax.jit(moved)(keys), expected)
 
 
 @pytest.mark.parametrize("impl", IMPLS)

@@ -77,8 +77,8 @@ def test_what_is_no_sharding_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_the_shape_is_that_of_the_samples(name: str) -> None:
-    found = getattr(random, name)(random.key(0), *SAMPLERS[name], shape=(5, 0))
-    assert found.shape[:2] == (5, 0)
+    actual = getattr(random, name)(random.key(0), *SAMPLERS[name], shape=(5, 0))
+    assert actual.shape[:2] == (5, 0)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -25,8 +25,8 @@ OURS: Final = "/src/verax/"
 class Places:
     """Counts the places that are passed, and raises at one of them."""
 
-    def __init__(self, wanted: int | None) -> None:
-        self.wanted = wanted
+    def __init__(self, expected: int | None) -> None:
+        self.wanted = expected
         self.thread = get_ident()
         self.passed = 0
         self.where = ""
@@ -71,10 +71,10 @@ def watched(places: Places) -> Iterator[None]:
 
 def places(work: Callable[[], object]) -> int:
     """How many places there are, in functions of ours, while `work` runs."""
-    found = Places(None)
-    with watched(found):
+    actual = Places(None)
+    with watched(actual):
         work()
-    return found.passed
+    return actual.passed
 
 
 def interrupted(
@@ -84,9 +84,9 @@ def interrupted(
 
     `kept` gets the exception; without it nobody looks at its frames any more.
     """
-    found = Places(place)
+    actual = Places(place)
     came = False
-    with watched(found):
+    with watched(actual):
         try:
             work()
         except KeyboardInterrupt as error:
@@ -97,4 +97,4 @@ def interrupted(
             came = "error calling callback" in str(error)
             if not came:
                 raise
-    return came, found.where
+    return came, actual.where

@@ -253,17 +253,17 @@ def test_a_forked_process_is_told_what_it_cannot_do() -> None:
 
 
 def test_an_exception_in_one_thread_is_no_matter_of_another() -> None:
-    switch, found = Switch(), []
+    switch, actual = Switch(), []
 
     def run() -> None:
         try:
             verax.jit(switch)(1.0)
         except ValueError:
-            found.append(float(verax.jit(lambda x: x + 1)(1.0)))
+            actual.append(float(verax.jit(lambda x: x + 1)(1.0)))
 
     threads = [threading.Thread(target=run, daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert found == [2] * 4
+    assert actual == [2] * 4

@@ -117,12 +117,12 @@ def own() -> dict[str, object]:
 
 def elsewhere(work: Callable[[], Any]) -> Any:
     """What `work` gives in another thread; it does not wait for ever."""
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
+    actual: list[Any] = []
+    thread = threading.Thread(target=lambda: actual.append(work()), daemon=True)
     thread.start()
     thread.join(60)
     assert not thread.is_alive(), "a lock was left behind"
-    return found[0]
+    return actual[0]
 
 
 def text(result: Any) -> str:

@@ -255,8 +255,8 @@ def test_closures_over_other_arrays_share_the_compiled_program() -> None:
 
     program(vnp.arange(5.0))(1.0)
     before = verax.metrics()["compiles"]
-    found = program(vnp.arange(5.0) * 2)(1.0)
-    np.testing.assert_allclose(found, np.sin(np.arange(5.0) * 2) + 0.123, rtol=1e-5)
+    actual = program(vnp.arange(5.0) * 2)(1.0)
+    np.testing.assert_allclose(actual, np.sin(np.arange(5.0) * 2) + 0.123, rtol=1e-5)
     assert verax.metrics()["compiles"] == before
 
 

@@ -8,8 +8,8 @@ import verax
 from verax.scipy import linalg
 
 
-def close(found: object, want: object) -> None:
-    x, y = np.asarray(found), np.asarray(want)
+def close(result: object, want: object) -> None:
+    x, y = np.asarray(result), np.asarray(want)
     assert x.shape == y.shape
     np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4 * np.abs(y).max(initial=1))
 
@@ -17,10 +17,10 @@ def close(found: object, want: object) -> None:
 @pytest.fixture(params=[np.float32, np.complex64])
 def a(request: pytest.FixtureRequest) -> np.ndarray:
     random = np.random.default_rng(0)
-    found = random.normal(size=(4, 4)) + 2 * np.eye(4)
+    actual = random.normal(size=(4, 4)) + 2 * np.eye(4)
     if request.param is np.complex64:
-        found = found + 1j * random.normal(size=(4, 4))
-    return found.astype(request.param)
+        actual = actual + 1j * random.normal(size=(4, 4))
+    return actual.astype(request.param)
 
 
 def test_factors_and_what_they_solve(a: np.ndarray) -> None:
@@ -89,8 +89,8 @@ def test_schur_of_complex_output(a: np.ndarray) -> None:
 
 
 def test_matrices_of_parts() -> None:
-    found = linalg.block_diag(1, np.ones((2, 3), np.int32), np.ones(2))
-    close(found, scipy.linalg.block_diag(1, np.ones((2, 3)), np.ones(2)))
+    actual = linalg.block_diag(1, np.ones((2, 3), np.int32), np.ones(2))
+    close(actual, scipy.linalg.block_diag(1, np.ones((2, 3)), np.ones(2)))
     c, r = np.array([1, 2, 3]), np.array([9, 4])
     close(linalg.toeplitz(c), scipy.linalg.toeplitz(c))
     close(linalg.toeplitz(c, r), scipy.linalg.toeplitz(c, r))

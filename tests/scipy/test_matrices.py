@@ -17,9 +17,9 @@ B = RANDOM.normal(size=(3, 3)) + 2 * np.eye(3)
 C = RANDOM.normal(size=(4, 3))
 
 
-def close(found: Any, want: Any) -> None:
-    assert np.shape(found) == np.shape(want)
-    np.testing.assert_allclose(np.asarray(found), want, 1e-8, 1e-8)
+def close(result: Any, want: Any) -> None:
+    assert np.shape(result) == np.shape(want)
+    np.testing.assert_allclose(np.asarray(result), want, 1e-8, 1e-8)
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +62,8 @@ def test_sylvester(a: np.ndarray) -> None:
 
 def test_functions_of_matrices(a: np.ndarray) -> None:
     close(linalg.funm(a, vnp.exp), scipy.linalg.expm(a) + 0j)
-    found, error = linalg.funm(a, lambda x: x * x, disp=False)
-    close(found, a @ a + 0j)
+    actual, error = linalg.funm(a, lambda x: x * x, disp=False)
+    close(actual, a @ a + 0j)
     assert 0 < float(error) < 1e-10
     direction = a @ a
     for one, other in zip(
@@ -96,8 +96,8 @@ def test_complex_schur_form_is_that_of_scipy(a: np.ndarray) -> None:
     for n in (1, 2, 4):  # no Schur forms: the same rotations show what is turned
         t, z = a[:n, :n], A[:n, :n].T
         for run in (linalg.rsf2csf, verax.jit(linalg.rsf2csf)):
-            for found, want in zip(run(t, z), scipy.linalg.rsf2csf(t, z), strict=True):
-                close(found, want)
+            for actual, want in zip(run(t, z), scipy.linalg.rsf2csf(t, z), strict=True):
+                close(actual, want)
     stacked = linalg.rsf2csf(np.stack([a, a.T]), np.stack([A, A]))
     close(stacked[0][1], scipy.linalg.rsf2csf(a.T, A)[0])
     assert [x.shape for x in linalg.rsf2csf(a[:0, :0], a[:0, :0])] == [(0, 0)] * 2
@@ -161,8 +161,8 @@ def test_matrices_of_vectors(n: int) -> None:
     for name in ("toeplitz", "hankel"):
         close(getattr(linalg, name)(x, y), getattr(scipy.linalg, name)(x, y))
     close(linalg.leslie(x, x[1:]), scipy.linalg.leslie(x, x[1:]))
-    found = np.asarray(linalg.fiedler_companion(x))
-    close(found, scipy.linalg.fiedler_companion(x))
+    actual = np.asarray(linalg.fiedler_companion(x))
+    close(actual, scipy.linalg.fiedler_companion(x))
     for mode in ("full", "same", "valid"):
         for m in (1, 3, 9):
             want = scipy.linalg.convolution_matrix(x, m, mode)

@@ -17,8 +17,8 @@ ORDERS = ["".join(s) for s in itertools.permutations("xyz")]
 ORDERS += [s + s[0] for s in PROPER]
 
 
-def close(found: Any, expected: Any, tolerance: float) -> None:
-    np.testing.assert_allclose(np.asarray(found), expected, tolerance, tolerance)
+def close(result: Any, expected: Any, tolerance: float) -> None:
+    np.testing.assert_allclose(np.asarray(result), expected, tolerance, tolerance)
 
 
 def quaternions(*shape: int) -> np.ndarray:
@@ -107,9 +107,9 @@ def test_a_rotation_is_a_pytree_and_has_derivatives_at_the_identity() -> None:
 def test_the_identity_and_random_rotations() -> None:
     assert Rotation.identity().quat.tolist() == [0.0, 0.0, 0.0, 1.0]
     assert Rotation.identity(2).quat.shape == (2, 4)
-    found = Rotation.random(verax.random.key(0), 500)
-    close(vnp.sum(found.quat**2, axis=-1), np.ones(500), 1e-12)
-    assert float(vnp.abs(vnp.mean(found.as_matrix(), axis=0)).max()) < 0.1
+    actual = Rotation.random(verax.random.key(0), 500)
+    close(vnp.sum(actual.quat**2, axis=-1), np.ones(500), 1e-12)
+    assert float(vnp.abs(vnp.mean(actual.as_matrix(), axis=0)).max()) < 0.1
 
 
 def test_what_does_not_fit_is_an_error() -> None:

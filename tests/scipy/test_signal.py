@@ -26,9 +26,9 @@ def double() -> Any:
         yield
 
 
-def close(found: Any, want: Any, tolerance: float = 1e-9) -> None:
-    assert np.shape(found) == np.shape(want)
-    np.testing.assert_allclose(np.asarray(found), want, tolerance, tolerance)
+def close(result: Any, want: Any, tolerance: float = 1e-9) -> None:
+    assert np.shape(result) == np.shape(want)
+    np.testing.assert_allclose(np.asarray(result), want, tolerance, tolerance)
 
 
 def same(name: str, *args: Any, **kwargs: Any) -> None:
@@ -36,10 +36,10 @@ def same(name: str, *args: Any, **kwargs: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = getattr(scipy.signal, name)(*args, **kwargs)
-        found = getattr(signal, name)(*args, **kwargs)
+        actual = getattr(signal, name)(*args, **kwargs)
     if not isinstance(want, tuple):
-        found, want = (found,), (want,)
-    for one, other in zip(found, want, strict=True):
+        actual, want = (actual,), (want,)
+    for one, other in zip(actual, want, strict=True):
         close(one, other)
 
 
@@ -147,9 +147,9 @@ def test_synthesis(window: Any, size: int) -> None:
             same("istft", z, 2.0, **how)
         close(np.asarray(signal.istft(z, **how)[1])[..., : x.shape[-1]], x)
         moved = np.moveaxis(z, -1, 0)
-        found = signal.istft(moved, **how, time_axis=0, freq_axis=-1)[1]
+        actual = signal.istft(moved, **how, time_axis=0, freq_axis=-1)[1]
         want = scipy.signal.istft(moved, **how, time_axis=0, freq_axis=-1)[1]
-        close(found, want)
+        close(actual, want)
     verax.test_util.check_grads(
         lambda x: signal.istft(signal.stft(x, nperseg=8)[2] ** 2, nperseg=8)[1],
         (X[:16],),
@@ -219,14 +219,14 @@ def test_coordinates(mode: str, order: int) -> None:
     # SciPy's grid-wrap and grid-constant are what JAX calls wrap and constant.
     theirs = {"wrap": "grid-wrap", "constant": "grid-constant"}.get(mode, mode)
     for places in (inside, outside):
-        found = ndimage.map_coordinates(image, places, order, mode, 2.0)
+        actual = ndimage.map_coordinates(image, places, order, mode, 2.0)
         want = scipy.ndimage.map_coordinates(
             image, places, order=order, mode=theirs, cval=2.0
         )
-        close(found, want)
+        close(actual, want)
     whole = (10 * image).astype(np.int32)
-    found = ndimage.map_coordinates(whole, inside, order, mode)
-    assert found.dtype == np.int32
+    actual = ndimage.map_coordinates(whole, inside, order, mode)
+    assert actual.dtype == np.int32
     verax.test_util.check_grads(
         lambda a: ndimage.map_coordinates(a, inside, order, mode), (image,), 1
     )

@@ -39,8 +39,8 @@ def test_solutions(solver: Callable[..., Any], a: np.ndarray) -> None:
     want = np.linalg.solve(a, B)
     close(solver(a, B, tol=1e-12)[0], want)
     smooth = np.diag(1 / np.diag(a))
-    found = solver(lambda x: vnp.asarray(a) @ x, B, x0=0.9 * want, tol=1e-12, M=smooth)
-    close(found[0], want)
+    actual = solver(lambda x: vnp.asarray(a) @ x, B, x0=0.9 * want, tol=1e-12, M=smooth)
+    close(actual[0], want)
     many = verax.vmap(lambda b: solver(a, b, tol=1e-12)[0])(np.stack([B, 2 * B]))
     close(many[1], 2 * want)
     assert not np.asarray(solver(a, 0 * B, tol=1e-12)[0]).any()
@@ -129,27 +129,27 @@ def eggholder(p: Any) -> Any:
     ],
 )
 def test_minima(method: str, fun: Any, x0: np.ndarray, minimum: float | None) -> None:
-    found = minimize(fun, x0, method=method, options={"gtol": 1e-6})
-    assert bool(found.success)
-    gradient = np.asarray(verax.grad(fun)(found.x))
-    close(gradient, found.jac, 1e-9)
+    actual = minimize(fun, x0, method=method, options={"gtol": 1e-6})
+    assert bool(actual.success)
+    gradient = np.asarray(verax.grad(fun)(actual.x))
+    close(gradient, actual.jac, 1e-9)
     if minimum is None:
         want = scipy.optimize.minimize(lambda x: float(fun(x)), x0, method="BFGS")
-        assert float(found.fun) <= float(fun(x0))
+        assert float(actual.fun) <= float(fun(x0))
         assert np.abs(gradient).max() < 1e-3
         assert want.fun < 0
     else:
-        close(found.fun, minimum, 1e-6)
-    assert 0 < int(found.nit) <= int(found.nfev) == int(found.njev)
+        close(actual.fun, minimum, 1e-6)
+    assert 0 < int(actual.nit) <= int(actual.nfev) == int(actual.njev)
 
 
 def test_minimum_of_one_precision_and_under_transformations() -> None:
     with verax.enable_x64(False):
-        found = minimize(rosenbrock, np.zeros(2, np.float32), method="BFGS")
-        assert found.x.dtype == np.float32
-        close(found.x, np.ones(2), 1e-2)
+        actual = minimize(rosenbrock, np.zeros(2, np.float32), method="BFGS")
+        assert actual.x.dtype == np.float32
+        close(actual.x, np.ones(2), 1e-2)
         compiled = verax.jit(lambda x: minimize(rosenbrock, x, method="BFGS").x)
-        close(compiled(np.zeros(2, np.float32)), found.x, 1e-2)
+        close(compiled(np.zeros(2, np.float32)), actual.x, 1e-2)
     many = verax.vmap(lambda x: minimize(himmelblau, x, method="BFGS").fun)(
         np.array([[1.0, 1.0], [-3.0, -3.0], [3.0, 2.0]])
     )
@@ -158,11 +158,11 @@ def test_minimum_of_one_precision_and_under_transformations() -> None:
     def shifted(x: Any, a: Any, b: Any) -> Any:
         return vnp.sum((x - a) ** 2) + b
 
-    found = minimize(
+    actual = minimize(
         shifted, np.zeros(3), (vnp.arange(3.0), 1.0), method="bfgs", tol=1e-8
     )
-    close(found.x, np.arange(3.0))
-    close(found.hess_inv, 0.5 * np.eye(3), 1)
+    close(actual.x, np.arange(3.0))
+    close(actual.hess_inv, 0.5 * np.eye(3), 1)
 
 
 @pytest.mark.parametrize("method", ["bfgs", LIMITED])
@@ -172,12 +172,12 @@ def test_minimum_among_complex_numbers(method: str) -> None:
     def distance(z: Any, scale: Any) -> Any:
         return vnp.sum(scale * vnp.abs(z - place) ** 2)
 
-    found = minimize(distance, np.zeros(3, complex), (2.0,), method=method)
-    assert bool(found.success)
-    np.testing.assert_allclose(found.x, place, atol=1e-4)
-    assert found.jac.dtype == found.x.dtype
-    if found.hess_inv is not None:
-        assert found.hess_inv.shape == (6, 6)
+    actual = minimize(distance, np.zeros(3, complex), (2.0,), method=method)
+    assert bool(actual.success)
+    np.testing.assert_allclose(actual.x, place, atol=1e-4)
+    assert actual.jac.dtype == actual.x.dtype
+    if actual.hess_inv is not None:
+        assert actual.hess_inv.shape == (6, 6)
 
 
 def test_searches_that_end_early() -> None:

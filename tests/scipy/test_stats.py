@@ -56,8 +56,8 @@ def functions(table: dict[str, Any], names: tuple[str, ...]) -> list[tuple[str, 
 
 def of_scipy(distribution: str, function: str) -> Callable[..., Any]:
     name = {"chi2": "chi2"}.get(distribution, distribution)
-    found: Callable[..., Any] = getattr(getattr(scipy.stats, name), function)
-    return found
+    actual: Callable[..., Any] = getattr(getattr(scipy.stats, name), function)
+    return actual
 
 
 def compare(distribution: str, function: str, x: Any, args: tuple[float, ...]) -> None:
@@ -67,9 +67,9 @@ def compare(distribution: str, function: str, x: Any, args: tuple[float, ...]) -
         want = of_scipy(distribution, function)(x, *args)
         narrow = of_scipy(distribution, function)(x.astype(np.float32), *args)
     with verax.enable_x64(True):
-        found = ours(x, *args)
-        assert found.dtype == np.float64
-        np.testing.assert_allclose(np.asarray(found), want, 1e-9, 1e-13)
+        actual = ours(x, *args)
+        assert actual.dtype == np.float64
+        np.testing.assert_allclose(np.asarray(actual), want, 1e-9, 1e-13)
     if len(args) > len(LINES.get(distribution, ((),))[0]):
         return  # once in single precision is enough
     single = ours(x.astype(np.float32), *args)
@@ -92,12 +92,12 @@ def test_compiled(distribution: str) -> None:
     module, shapes = getattr(stats, distribution), LINES[distribution][0]
 
     def both(x: Any, q: Any) -> list[Any]:
-        found = (
+        actual = (
             [module.logpdf(x, *shapes, 0.5, 2.0), module.cdf(x, *shapes)]
             if (hasattr(module, "cdf"))
             else [module.logpdf(x, *shapes)]
         )
-        return [*found, module.ppf(q, *shapes)] if hasattr(module, "ppf") else found
+        return [*actual, module.ppf(q, *shapes)] if hasattr(module, "ppf") else actual
 
     args = (LINE.astype(np.float32), CHANCES.astype(np.float32))
     for a, b in zip(verax.jit(both)(*args), both(*args), strict=True):
@@ -139,8 +139,10 @@ def test_types_of_results() -> None:
 
 def test_quantile_of_bernoulli() -> None:
     for p in (0.0, 0.3, 1.0):
-        found = np.asarray(stats.bernoulli.ppf(CHANCES[1:6], p))
-        np.testing.assert_array_equal(found, scipy.stats.bernoulli.ppf(CHANCES[1:6], p))
+        actual = np.asarray(stats.bernoulli.ppf(CHANCES[1:6], p))
+        np.testing.assert_array_equal(
+            actual, scipy.stats.bernoulli.ppf(CHANCES[1:6], p)
+        )
 
 
 @pytest.mark.parametrize(
@@ -173,15 +175,15 @@ def test_slopes_at_ends_without_end() -> None:
 
 def test_nothing_has_a_scale_that_is_not_positive() -> None:
     for name, shapes in LINES.items():
-        found = getattr(stats, name).logpdf(0.5, *shapes[0], 0.0, -1.0)
-        assert np.isnan(found), name
+        actual = getattr(stats, name).logpdf(0.5, *shapes[0], 0.0, -1.0)
+        assert np.isnan(actual), name
     assert np.isnan(stats.norm.ppf(0.5, 0.0, 0.0))
 
 
 def test_keywords_signatures_and_dtypes() -> None:
-    found = stats.beta.pdf(0.5, b=2.0, a=3.0, scale=2.0)
+    actual = stats.beta.pdf(0.5, b=2.0, a=3.0, scale=2.0)
     np.testing.assert_allclose(
-        float(found), scipy.stats.beta.pdf(0.5, 3, 2, 0, 2), 1e-5
+        float(actual), scipy.stats.beta.pdf(0.5, 3, 2, 0, 2), 1e-5
     )
     assert [*inspect.signature(stats.beta.cdf).parameters] == [
         *("x", "a", "b", "loc", "scale")
@@ -211,10 +213,10 @@ def test_entropy_of_poisson() -> None:
     mu = np.array([0.0, 0.1, 1.0, 7.0, 30.0, 99.0, 100.0, 1e4, -1.0])
     want = [scipy.stats.poisson.entropy(m) for m in mu[:7]]
     with verax.enable_x64(True):
-        found = np.asarray(stats.poisson.entropy(mu))
-        np.testing.assert_allclose(found[:7], want, 1e-9)
-        np.testing.assert_allclose(found[7], 0.5 * np.log(2e4 * np.pi * np.e), 1e-5)
-        assert np.isnan(found[8])
+        actual = np.asarray(stats.poisson.entropy(mu))
+        np.testing.assert_allclose(actual[:7], want, 1e-9)
+        np.testing.assert_allclose(actual[7], 0.5 * np.log(2e4 * np.pi * np.e), 1e-5)
+        assert np.isnan(actual[8])
     assert stats.poisson.entropy(np.float32(2), np.zeros(3)).shape == (3,)
     assert np.isfinite(verax.grad(stats.poisson.entropy)(2.0))
 
@@ -280,8 +282,8 @@ def test_kernel_density(bw: Any, weighted: bool) -> None:
         np.testing.assert_allclose(ours.logpdf(points), theirs.logpdf(points))
         np.testing.assert_allclose(ours.covariance, theirs.covariance)
         mean, cov = np.array([0.1, 0.3]), np.array([[1.0, 0.2], [0.2, 2.0]])
-        found = ours.integrate_gaussian(mean, cov)
-        np.testing.assert_allclose(found, theirs.integrate_gaussian(mean, cov))
+        actual = ours.integrate_gaussian(mean, cov)
+        np.testing.assert_allclose(actual, theirs.integrate_gaussian(mean, cov))
         other = stats.gaussian_kde(data[:, :9])
         want = theirs.integrate_kde(scipy.stats.gaussian_kde(data[:, :9]))
         np.testing.assert_allclose(ours.integrate_kde(other), want)
@@ -332,9 +334,9 @@ def test_samples_with_nan_and_without_elements() -> None:
     ranks = np.asarray(stats.rankdata(x, axis=1))
     assert np.isnan(ranks[0]).all()
     assert ranks[1].tolist() == [2.5, 2.5, 1.0]
-    found = stats.sem(x, 1, nan_policy="omit")
+    actual = stats.sem(x, 1, nan_policy="omit")
     want = scipy.stats.sem(x, 1, nan_policy="omit")
-    np.testing.assert_allclose(found, np.asarray(want), 1e-5)
+    np.testing.assert_allclose(actual, np.asarray(want), 1e-5)
     assert np.isnan(stats.mode(np.zeros(0, np.float32)).mode)
     assert stats.rankdata(np.zeros((0, 2)), axis=0).shape == (0, 2)
     with pytest.raises(ValueError, match="nan_policy"):
@@ -360,6 +362,6 @@ def test_tails() -> None:
     )
     for name, function, args in cases:
         xs = [np.float32(x) for x in args]
-        found = getattr(getattr(stats, name), function)(*xs)
+        actual = getattr(getattr(stats, name), function)(*xs)
         want = of_scipy(name, function)(*[np.float64(x) for x in xs])
-        np.testing.assert_allclose(np.asarray(found), want, 5e-6)
+        np.testing.assert_allclose(np.asarray(actual), want, 5e-6)

@@ -54,8 +54,8 @@ CASES: dict[str, Callable[[], Any]] = {
 def test_strict_promotion_changes_nothing(name: str) -> None:
     expected = CASES[name]()
     with verax.numpy_dtype_promotion("strict"), verax.numpy_rank_promotion("raise"):
-        found = CASES[name]()
-    pairs = zip(verax.tree.leaves(found), verax.tree.leaves(expected), strict=True)
+        actual = CASES[name]()
+    pairs = zip(verax.tree.leaves(actual), verax.tree.leaves(expected), strict=True)
     for ours, theirs in pairs:
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))

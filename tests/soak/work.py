@@ -28,9 +28,9 @@ def draw(rng: Rng) -> np.ndarray:
     return rng.normal(size=rng.integers(41)).astype(np.float32)
 
 
-def check(found: Any, expected: Any) -> None:
+def check(result: Any, expected: Any) -> None:
     """Raise AssertionError unless the two agree."""
-    np.testing.assert_allclose(np.asarray(found), expected, rtol=2e-4, atol=2e-4)
+    np.testing.assert_allclose(np.asarray(result), expected, rtol=2e-4, atol=2e-4)
 
 
 @verax.jit
@@ -92,8 +92,8 @@ def captures(rng: Rng) -> None:
         f,
     )
     use = uses[rng.integers(len(uses))]
-    found = verax.jit(verax.grad(use))(1.0)
-    np.testing.assert_allclose(found, total, rtol=1e-2, atol=1e-1)
+    actual = verax.jit(verax.grad(use))(1.0)
+    np.testing.assert_allclose(actual, total, rtol=1e-2, atol=1e-1)
 
 
 def derivatives(rng: Rng) -> None:
@@ -125,8 +125,8 @@ def host_values(rng: Rng) -> None:
     numbers = [float(v) for v in rng.integers(100, size=12)]
     running = [(v, affine(np.full_like(x, v), v)) for v in numbers]
     running[0][1].delete()
-    for v, found in running[1:]:
-        check(found, np.full_like(x, np.sin(np.float32(v)) * v + 1))
+    for v, actual in running[1:]:
+        check(actual, np.full_like(x, np.sin(np.float32(v)) * v + 1))
 
 
 def errors(rng: Rng) -> None:

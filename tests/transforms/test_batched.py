@@ -19,32 +19,36 @@ ROWS = np.arange(SIZE * 6, dtype=np.float32).reshape(SIZE, *SHAPE)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("wanted", [0, 1, 2, SUM])
 def test_a_result_is_batched_where_it_is_wanted_or_summed(
-    axis: int, wanted: Wanted
+    axis: int, expected: Wanted
 ) -> None:
     aval = ShapedArray(SHAPE, float32)
     jaxpr = program((aval,), lambda x: (mul(x, x),))
-    batched = batch_to(ENGINE, jaxpr, SIZE, (axis,), (wanted,))
-    (found,) = ENGINE.evaluate(batched, (np.moveaxis(ROWS, 0, axis),))
+    batched = batch_to(ENGINE, jaxpr, SIZE, (axis,), (expected,))
+    (actual,) = ENGINE.evaluate(batched, (np.moveaxis(ROWS, 0, axis),))
     squares = ROWS * ROWS
-    due = np.moveaxis(squares, 0, wanted) if isinstance(wanted, int) else squares.sum(0)
-    assert found.shape == batched.out_avals[0].shape
-    assert found.tolist() == due.tolist()
+    due = (
+        np.moveaxis(squares, 0, expected)
+        if isinstance(expected, int)
+        else squares.sum(0)
+    )
+    assert actual.shape == batched.out_avals[0].shape
+    assert actual.tolist() == due.tolist()
 
 
 @pytest.mark.parametrize("wanted", [None, 0, 1, 2, SUM])
-def test_what_is_not_batched_is_repeated_or_summed_as_often(wanted: Wanted) -> None:
+def test_what_is_not_batched_is_repeated_or_summed_as_often(expected: Wanted) -> None:
     aval = ShapedArray(SHAPE, float32)
     jaxpr = program((aval, aval), lambda x, y: (sin(y),))
     axes: tuple[Axis, ...] = (0, None)
-    batched = batch_to(ENGINE, jaxpr, SIZE, axes, (wanted,))
+    batched = batch_to(ENGINE, jaxpr, SIZE, axes, (expected,))
     y = np.full(SHAPE, 0.5, np.float32)
-    (found,) = ENGINE.evaluate(batched, (ROWS, y))
+    (actual,) = ENGINE.evaluate(batched, (ROWS, y))
     one = np.sin(y)
     repeated = np.broadcast_to(one, (SIZE, *SHAPE))
-    if wanted is None:
+    if expected is None:
         due = one
-    elif isinstance(wanted, int):
-        due = np.moveaxis(repeated, 0, wanted)
+    elif isinstance(expected, int):
+        due = np.moveaxis(repeated, 0, expected)
     else:
         due = repeated.sum(0)
-    np.testing.assert_allclose(found, due, rtol=1e-6)
+    np.testing.assert_allclose(actual, due, rtol=1e-6)

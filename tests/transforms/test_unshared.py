@@ -51,13 +51,13 @@ def test_what_a_transient_holder_leads_to_is_kept_with_it() -> None:
 
 
 def test_a_memo_without_keep_computes_again() -> None:
-    holder, found = Kept(), []
+    holder, actual = Kept(), []
     for _ in range(2):
         with pytest.raises(Unshared) as told:
             listed(holder, 1.0)
-        found.append(told.value.result)
-    assert found == [[1.0], [1.0]]
-    assert found[0] is not found[1]
+        actual.append(told.value.result)
+    assert actual == [[1.0], [1.0]]
+    assert actual[0] is not actual[1]
     assert not holder.kept
 
 

@@ -29,9 +29,9 @@ def test_mypy_sees_wrong_rows() -> None:
         ]
     )
     assert problems == ""
-    found = {
+    actual = {
         int(match[1]): match[4]
         for match in map(REPORT.search, text.splitlines())
         if match is not None and match[2] == "error"
     }
-    assert found == promised, text
+    assert actual == promised, text

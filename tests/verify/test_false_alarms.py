@@ -152,12 +152,12 @@ def test_name_of_another_primitive_is_said_to_be_taken() -> None:
 def test_numbers_in_rules_have_the_width_of_the_equation(dtype: np.dtype[Any]) -> None:
     """Also beside a weak operand, and whatever this thread has chosen."""
     jaxpr = traced(root_p, Sample(NO_PARAMS, (ShapedArray((), dtype, True),)))
-    found = []
+    actual = []
     for wide in (False, True):
         with verax.enable_x64(wide):
-            found.append(print_jaxpr(ENGINE.jvp(jaxpr, (True,))[0]))
-    assert found[0] == found[1]
-    assert "convert" not in found[0]
+            actual.append(print_jaxpr(ENGINE.jvp(jaxpr, (True,))[0]))
+    assert actual[0] == actual[1]
+    assert "convert" not in actual[0]
 
 
 def test_numbers_of_programs_promote_as_in_jax() -> None:
@@ -202,6 +202,6 @@ def test_many_digits_mean_what_doubles_mean(
 ) -> None:
     with np.errstate(all="ignore"):
         due = float(function(np.float64(x)))
-    found = function(precise(np.array([x])))[0]
-    value = float(found.value if isinstance(found, Digits) else found)
+    actual = function(precise(np.array([x])))[0]
+    value = float(actual.value if isinstance(actual, Digits) else actual)
     np.testing.assert_allclose(value, due, rtol=1e-15)

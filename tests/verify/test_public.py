@@ -199,8 +199,8 @@ def test_strategies_give_what_they_say(data: st.DataObject) -> None:
     shape, axis = data.draw(strategies.batched_shapes((2, 3), 5))
     assert shape[axis] == 5
     assert (*shape[:axis], *shape[axis + 1 :]) == (2, 3)
-    found = data.draw(strategies.indices(4))
-    assert found.shape == (3,)
+    actual = data.draw(strategies.indices(4))
+    assert actual.shape == (3,)
     aval = data.draw(strategies.avals())
     assert data.draw(strategies.arrays(aval)).shape == aval.shape
     tree = data.draw(strategies.pytrees(st.just(1.0)))

@@ -50,8 +50,8 @@ def inverse(
         unknown = (False,) * len(known) + (True,) * len(leaves)
         jaxpr = inverted(opening.jaxpr, unknown, table)
         typed = checked(y, opening)
-        *found, log_det = run(jaxpr, [*known, *typed])
-        return verax.tree.unflatten(tree, found), -log_det
+        *actual, log_det = run(jaxpr, [*known, *typed])
+        return verax.tree.unflatten(tree, actual), -log_det
 
     return inverted_fun
 

@@ -56,9 +56,9 @@ class Known:
     @property
     def other(self) -> Array:
         """The known operand of two."""
-        found = self.operands[1 - self.place]
-        assert found is not None
-        return found
+        actual = self.operands[1 - self.place]
+        assert actual is not None
+        return actual
 
 
 type Rule = Callable[[Known], tuple[Sequence[Array], Array | float]]
@@ -77,9 +77,9 @@ class Inverses:
 
     def rule(self, eqn: Eqn, missing: int) -> Rule | None:
         """The rule for an equation with so many operands missing, if it is solvable."""
-        found = self.any_number.get(eqn.primitive)
-        if found is not None or missing != 1:
-            return found
+        actual = self.any_number.get(eqn.primitive)
+        if actual is not None or missing != 1:
+            return actual
         if eqn.primitive not in self.alone:
             name = eqn.primitive.name
             raise MissingRule(
@@ -171,8 +171,8 @@ class Elimination:
             return False
         avals = tuple([a.aval for a in eqn.invars])
         known = Known(self.table, row, eqn.params, tuple(results), operands, avals)
-        found, log_det = rule(known)
-        for atom, x in zip(chosen(known.missing, eqn.invars), found, strict=True):
+        actual, log_det = rule(known)
+        for atom, x in zip(chosen(known.missing, eqn.invars), actual, strict=True):
             self.learn(atom, x)
         self.log_det = self.log_det + log_det
         return True
@@ -202,10 +202,13 @@ def inverted(jaxpr: Jaxpr, unknown: tuple[bool, ...], table: Inverses) -> Jaxpr:
             if len(left) == len(pending):
                 break
             pending = left
-        found = [state.read(v) for v in chosen(unknown, slim.invars)]
-        if any(x is None for x in found):
+        actual = [state.read(v) for v in chosen(unknown, slim.invars)]
+        if any(x is None for x in actual):
             raise stuck(left)
-        return [*[x for x in found if x is not None], vnp.asarray(state.log_det, dtype)]
+        return [
+            *[x for x in actual if x is not None],
+            vnp.asarray(state.log_det, dtype),
+        ]
 
     inputs = [v.aval for v in given]
     return program([*inputs, *[a.strong() for a in slim.out_avals]], body)

@@ -88,8 +88,8 @@ def matrix(known: Known) -> tuple[Sequence[Array], Array | float]:
     rows = y if x == 0 else vnp.moveaxis(y, 0, -1)
     solved = vnp.linalg.solve(weights.T, rows.reshape(-1, weights.shape[0]).T).T
     count = prod(rows.shape[:-1])
-    found = vnp.moveaxis(solved.reshape(rows.shape), -1, inner)
-    return [found], count * vnp.linalg.slogdet(weights)[1]
+    actual = vnp.moveaxis(solved.reshape(rows.shape), -1, inner)
+    return [actual], count * vnp.linalg.slogdet(weights)[1]
 
 
 def pieces(known: Known) -> tuple[Sequence[Array], Array | float]:
@@ -115,16 +115,16 @@ def of_call(known: Known) -> tuple[Sequence[Array], Array | float]:
     jaxpr = inverted(known.params.jaxpr, known.missing, known.table)
     given = [x for x in known.operands if x is not None]
     params = evolve(known.params, jaxpr=jaxpr, name=f"inverse of {known.params.name}")
-    *found, log_det = jit_p.bind(params, *given, *known.results)
-    return found, log_det
+    *actual, log_det = jit_p.bind(params, *given, *known.results)
+    return actual, log_det
 
 
 def inside(known: Known) -> tuple[Sequence[Array], Array | float]:
     """A function with rules of its own is inverted for what it computes."""
     jaxpr = inverted(known.params.jaxpr, known.missing, known.table)
     given = [x for x in known.operands if x is not None]
-    *found, log_det = inlined(jaxpr, [*given, *known.results])
-    return found, log_det
+    *actual, log_det = inlined(jaxpr, [*given, *known.results])
+    return actual, log_det
 
 
 def differences(known: Known, y: Array) -> Array:
@@ -149,8 +149,8 @@ def of_scan(known: Known) -> tuple[Sequence[Array], Array | float]:
 
     def step(state: Any, row: Any) -> Any:
         after, total = state
-        *found, log_det = inlined(jaxpr, [*fixed, *row[0], *after, *row[1]])
-        return (found[: p.num_carry], total + log_det), found[p.num_carry :]
+        *actual, log_det = inlined(jaxpr, [*fixed, *row[0], *after, *row[1]])
+        return (actual[: p.num_carry], total + log_det), actual[p.num_carry :]
 
     zero = vnp.zeros((), jaxpr.out_avals[-1].dtype)
     (start, total), rest = lax.scan(

@@ -210,10 +210,10 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         None for a function that takes references or closes over some.
         """
         key = sig.program_key
-        found = self.programs.get(key)
-        RECORDER.record("program_misses" if found is None else "program_hits")
-        if found is not None:
-            return found
+        out = self.programs.get(key)
+        RECORDER.record("program_misses" if out is None else "program_hits")
+        if out is not None:
+            return out
         check_not_forked()
         with self.locks.turn(sig.key):
             miss = self.miss(sig, key)
@@ -222,9 +222,9 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         if entry.traced.refs:
             return None, entry
         with self.locks.turn(key), log_failure(miss):
-            found = self.programs.get(key)
-            if found is not None:  # made by another thread meanwhile
-                return found
+            out = self.programs.get(key)
+            if out is not None:  # made by another thread meanwhile
+                return out
             warn_unusable(sig.call_args.donated(sig.tree), entry.donated, sig.avals)
             recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
             made = made_of(recipe)
@@ -238,14 +238,14 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
                 recipe.donated,
                 recipe.placement,
             )
-            found = (program, entry)
+            out = (program, entry)
             if len(self.programs) >= CACHE_SIZE:
                 self.programs.clear()
                 self.direct.clear()
-            self.programs[key] = found
+            self.programs[key] = out
             if miss is not None:
                 miss.log(entry, made, program)
-        return found
+        return out
 
     def placement(self, entry: Entry, sig: Signature) -> Placement | None:
         """Where the program runs; None if on the first device, as usual."""
@@ -270,10 +270,10 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
     def trace_once(self, sig: Signature) -> Entry:
         """The trace for a signature; one that captures outer tracers is not kept."""
-        found = self.traces.get(sig.key)
-        RECORDER.record("trace_misses" if found is None else "trace_hits")
-        if found is not None:
-            return found
+        out = self.traces.get(sig.key)
+        RECORDER.record("trace_misses" if out is None else "trace_hits")
+        if out is not None:
+            return out
         if not self.counted:
             self.counted = True
             uses_of(self.fun).count += 1
@@ -311,8 +311,8 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             return None
         seen = BUILD.seen_keys([*self.programs], [*self.traces])
         traced = sig.key in self.traces
-        found: Logged = MISS_LOG.start_miss(self.fun, key, seen, traced, self.siblings)
-        return found
+        out: Logged = MISS_LOG.start_miss(self.fun, key, seen, traced, self.siblings)
+        return out
 
     @property
     def siblings(self) -> int:
@@ -337,10 +337,10 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         """
         sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
         full = sig.program_key
-        found: Explanation
+        out: Explanation
         if STATE.disable_jit:
-            found = BUILD.unjitted(self.fun, full)
-            return found
+            out = BUILD.unjitted(self.fun, full)
+            return out
         known = self.traces.get(sig.key)
         entry = known or self.trace_now(sig)
         recipe = program = None
@@ -348,7 +348,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
             program, _ = self.programs.get(full, (None, None))
         given, named = typed_arguments(args, kwargs)
-        found = BUILD.explained(
+        out = BUILD.explained(
             BUILD.Asked(
                 self.fun,
                 full,
@@ -362,7 +362,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
                 partial(self.trace, *given, **named),
             )
         )
-        return found
+        return out
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
@@ -382,7 +382,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             traced.jaxpr.out_avals,
         )
         stage = ON_REFERENCES.TracedOnReferences if traced.refs else Traced
-        found: Traced = stage(
+        out: Traced = stage(
             interface,
             traced,
             settings.options,
@@ -390,7 +390,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             entry.donated,
             placement,
         )
-        return found
+        return out
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The lowered function, for arguments or for their `ShapeDtypeStruct`s."""
@@ -414,8 +414,8 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         """
         stage = self.trace(*args, **kwargs)
         start = ON_REFERENCES.start_on_values if stage.traced.refs else start_compiling
-        found: Compilation = start(stage)
-        return found
+        out: Compilation = start(stage)
+        return out
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The types of the outputs, without computing anything."""

@@ -237,8 +237,8 @@ def at_place(x: Array, place: Sharding | None) -> Array:
     if not isinstance(place, NamedSharding):
         return x
     if place.explicit:
-        found: Array = RESHARD.split_by(x, place)
-        return found
+        out: Array = RESHARD.split_by(x, place)
+        return out
     free = x if x.aval.explicit is None else RESHARD.retyped(x, None)
     return sharding_constraint(free, place.layout)
 

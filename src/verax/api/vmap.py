@@ -89,9 +89,9 @@ def vmap[**P, R](
         size = mapped_size(fun, avals, axes, axis_size, describe)
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
-        wanted = wanted_axes(out_axes, traced.out_tree)
+        expected = wanted_axes(out_axes, traced.out_tree)
         mapping = engine_of(avals, axes, engine)
-        how = (axes, size, wanted, mapping, sum_match)
+        how = (axes, size, expected, mapping, sum_match)
         if traced.refs:
             outs = stateful(on_values(traced, leaves, describe), *how)
         else:
@@ -106,21 +106,21 @@ def plain(
     leaves: Sequence[object],
     axes: Sequence[Axis],
     size: int,
-    wanted: Sequence[Axis],
+    expected: Sequence[Axis],
     engine: StandardEngine,
     sum_match: bool,
 ) -> list[Array]:
-    """The outputs of a function over `size` elements, batched at the axes `wanted`."""
+    """The outputs over `size` elements, batched at the axes `expected`."""
     places = (*[None] * len(traced.captured), *axes)
     args = [*traced.captured, *leaves]
-    return apply_batched(traced.jaxpr, args, places, size, wanted, engine, sum_match)
+    return apply_batched(traced.jaxpr, args, places, size, expected, engine, sum_match)
 
 
 def stateful(
     pure: OnValues,
     axes: Sequence[Axis],
     size: int,
-    wanted: Sequence[Axis],
+    expected: Sequence[Axis],
     engine: StandardEngine,
     sum_match: bool,
 ) -> list[Array]:
@@ -135,7 +135,7 @@ def stateful(
     places = (*[None] * len(pure.captured), *axes)
     args = [*pure.captured, *pure.leaves]
     state = [places[i] for i in pure.written]
-    outs, found = rewritten(
+    outs, result = rewritten(
         "vmap",
         pure.jaxpr,
         args,
@@ -145,8 +145,8 @@ def stateful(
         ),
         lambda program: batch(engine, program, size, places),
     )
-    count = len(wanted)
-    for ref, axis, got in zip(pure.refs, state, found[count:], strict=True):
+    count = len(expected)
+    for ref, axis, got in zip(pure.refs, state, result[count:], strict=True):
         if axis is None and got is not None:
             raise ValueError(
                 "vmap: the function writes a value for each element to an unbatched "
@@ -155,7 +155,7 @@ def stateful(
             )
     moved = [
         move(engine, x, a, b, size, sum_match)
-        for x, a, b in zip(outs, found, (*wanted, *state), strict=True)
+        for x, a, b in zip(outs, result, (*expected, *state), strict=True)
     ]
     pure.write(moved[count:])
     return moved[:count]
@@ -209,28 +209,28 @@ def engine_of(
     """
     if not is_split(avals):
         return engine
-    found = []
+    out = []
     for aval, axis in zip(avals, axes, strict=True):
         if axis is not None:
             explicit = aval.explicit
-            found.append(() if explicit is None else explicit.splits[axis])
-    if any([split != found[0] for split in found]):
-        shown_axes = ", ".join(map(axes_text, found))
+            out.append(() if explicit is None else explicit.splits[axis])
+    if any([split != out[0] for split in out]):
+        shown_axes = ", ".join(map(axes_text, out))
         raise ValueError(
             "Mapped away dimension of inputs passed to vmap should be sharded the "
             f"same. Got inconsistent axis specs: {shown_axes}; reshard an argument "
             "with verax.sharding.reshard"
         )
     known = engine.axis or BatchAxis(None)
-    if not found or not found[0]:
+    if not out or not out[0]:
         return engine
-    if known.spmd and known.spmd != found[0]:
+    if known.spmd and known.spmd != out[0]:
         raise ValueError(
             "Only one of spmd_axis_name or arrays sharded on explicit axes can be "
             f"passed to vmap, but got spmd_axis_name={known.spmd} and mapped "
-            f"dimensions that {axes_text(found[0])} splits"
+            f"dimensions that {axes_text(out[0])} splits"
         )
-    return over_axis(ENGINE, BatchAxis(known.name, found[0], common_mesh(avals)))
+    return over_axis(ENGINE, BatchAxis(known.name, out[0], common_mesh(avals)))
 
 
 def as_axis_name(name: object) -> str | None:
@@ -251,13 +251,13 @@ def as_spmd_names(names: object) -> tuple[str, ...]:
     Raises:
         TypeError: they are not names.
     """
-    found = (names,) if isinstance(names, str) else names if names is not None else ()
-    if not isinstance(found, tuple) or not all(isinstance(n, str) for n in found):
+    out = (names,) if isinstance(names, str) else names if names is not None else ()
+    if not isinstance(out, tuple) or not all(isinstance(n, str) for n in out):
         raise TypeError(
             "vmap takes the name of a mesh axis as spmd_axis_name, or a tuple of "
             f"names, not {shown(names)}"
         )
-    return found
+    return out
 
 
 def axis_scope(axes: Sequence[tuple[str, int]]) -> AbstractContextManager[None]:
@@ -284,12 +284,12 @@ def apply_batched(
     args: Sequence[object],
     axes: tuple[Axis, ...],
     size: int,
-    wanted: Sequence[Axis],
+    expected: Sequence[Axis],
     engine: StandardEngine = ENGINE,
     sum_match: bool = False,
 ) -> list[Array]:
-    """The outputs of `jaxpr` over `size` elements, batched at the axes `wanted`."""
-    outs, found = rewritten(
+    """The outputs of `jaxpr` over `size` elements, batched at the axes `expected`."""
+    outs, out = rewritten(
         "vmap",
         jaxpr,
         args,
@@ -299,7 +299,7 @@ def apply_batched(
     )
     return [
         move(engine, x, a, b, size, sum_match)
-        for x, a, b in zip(outs, found, wanted, strict=True)
+        for x, a, b in zip(outs, out, expected, strict=True)
     ]
 
 
@@ -372,12 +372,12 @@ def mapped_size(
         for i, (aval, axis) in enumerate(zip(avals, axes, strict=True))
         if axis is not None
     ]
-    found = {size for _, size, _ in sizes}
+    members = {size for _, size, _ in sizes}
     if axis_size is not None:
-        found.add(axis_size)
-    if len(found) == 1:
-        return found.pop()
-    if not found:
+        members.add(axis_size)
+    if len(members) == 1:
+        return members.pop()
+    if not members:
         raise ValueError(
             f"vmap of {function_name(fun)} has no mapped argument: give at least one "
             "an in_axes that is not None, or pass axis_size"
@@ -394,15 +394,15 @@ def size_story(
 ) -> str:
     """Which arguments have which size, the most common size first."""
     who = function_name(fun)
-    found: dict[int, list[str]] = {}
+    result: dict[int, list[str]] = {}
     if axis_size is not None:
-        found[axis_size] = ["axis_size"]
+        result[axis_size] = ["axis_size"]
     for i, size, axis in sizes:
         name = names[i].removesuffix(f" of {who}")
-        found.setdefault(size, []).append(f"axis {axis} of {name}, {avals[i]}")
+        result.setdefault(size, []).append(f"axis {axis} of {name}, {avals[i]}")
     lines = ["vmap got inconsistent sizes for array axes to be mapped:"]
-    for size in sorted(found, key=lambda size: -len(found[size])):
-        lines += [f"  * {size} elements:", *[f"      {x}" for x in found[size]]]
+    for size in sorted(result, key=lambda size: -len(result[size])):
+        lines += [f"  * {size} elements:", *[f"      {x}" for x in result[size]]]
     lines.append(f"The axes of {who} that in_axes names must have the same size")
     return "\n".join(lines)
 

@@ -472,11 +472,11 @@ def scalar_putter(cls: object, aval: ShapedArray) -> Put:
 
     def put(x: object) -> Buffer:
         nonlocal last
-        value, found = last  # one read: other threads may call too
-        if found is None or value != x:
-            found = transfer(x)
-            last = (x, found)
-        return found
+        value, out = last  # one read: other threads may call too
+        if out is None or value != x:
+            out = transfer(x)
+            last = (x, out)
+        return out
 
     if cls in COMPLEX_SCALARS:
         return transfer

@@ -193,9 +193,9 @@ def node_of(kind: type, data: object, children: Sequence[PyTreeDef]) -> PyTreeDe
     jaxlib makes what looks like a namedtuple one, however it is registered; a pickled
     structure says what its nodes are, so this is written as one.
     """
-    found = PyTreeDef.from_node_data_and_children(REGISTRY, (kind, data), children)
-    if found.node_data() == (kind, data):
-        return found
+    out = PyTreeDef.from_node_data_and_children(REGISTRY, (kind, data), children)
+    if out.node_data() == (kind, data):
+        return out
     probe: Any = flatten(Partial(len))[1]
     (code, *_) = probe.__getstate__()[1][-1]
     nodes = [node for child in children for node in child.__getstate__()[1]]  # type: ignore[index]  # as pickle has it

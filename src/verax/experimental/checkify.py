@@ -117,7 +117,7 @@ class Error:
         code = np.asarray(self.code)
         if not code.shape:
             return failure_of(self.sites, int(code), list(map(as_array, self.values)))
-        found = {
+        result = {
             index: failure_of(
                 self.sites, int(code[index]), [x[index] for x in self.values]
             )
@@ -125,7 +125,7 @@ class Error:
         }
         failures = {
             tuple(map(int, index)): failure
-            for index, failure in found.items()
+            for index, failure in result.items()
             if failure is not None
         }
         return BatchedError(failures) if failures else None
@@ -335,19 +335,19 @@ def check_error(error: Error) -> None:
     aval = aval_of(error.code)
     if not error.sites or not aval.size:
         return
-    found = [as_array(x) for x in (error.code, *error.values)]
+    result = [as_array(x) for x in (error.code, *error.values)]
     if aval.shape:
-        found = first_failure(found[0], found[1:])
-    raise_or_write(CheckParams(error.sites), found)
+        result = first_failure(result[0], result[1:])
+    raise_or_write(CheckParams(error.sites), result)
 
 
-def raise_or_write(p: CheckParams, found: Sequence[Any]) -> None:
+def raise_or_write(p: CheckParams, result: Sequence[Any]) -> None:
     """Raise what failed, or write that down in a trace."""
     if is_tracing():
         hosted = STATE.experimental_unsafe_xla_runtime_errors
-        check_p.bind(evolve(p, hosted=hosted) if hosted else p, *found)
+        check_p.bind(evolve(p, hosted=hosted) if hosted else p, *result)
         return
-    code, *values = found
+    code, *values = result
     failure = None if p.debug else failure_of(p.sites, int(code), values)
     if failure is not None:
         raise raised(failure)

@@ -58,9 +58,9 @@ class Masked(Unchanging):
         elements.flags.writeable = False
         # One element that says the same for all equals the mask of all.
         same = elements.all() or not elements.any()
-        found: Mask = bool(elements.any()) if same else elements
+        result: Mask = bool(elements.any()) if same else elements
         object.__setattr__(self, "idx", idx)
-        object.__setattr__(self, "mask", found)
+        object.__setattr__(self, "mask", result)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise ValueError(f"{type(self).__name__} is immutable")
@@ -170,16 +170,16 @@ def key_reuse_signature(fun: Callable[..., Any], /, *args: Any) -> KeyReuseSigna
     return public(signature_of(jaxpr), len(jaxpr.constvars), len(jaxpr.invars))
 
 
-def public(found: Signature, consts: int, inputs: int) -> KeyReuseSignature:
+def public(signature: Signature, consts: int, inputs: int) -> KeyReuseSignature:
     """A signature with the captured keys behind the others."""
 
     def number(i: int) -> int:
         return i - consts if i >= consts else i + inputs
 
     return KeyReuseSignature(
-        *[Sink(number(i), mask) for i, mask in found.uses.items() if np.any(mask)],
-        *[Source(i) for i in found.makes],
-        *[Forward(number(i), out) for out, i in found.passes.items()],
+        *[Sink(number(i), mask) for i, mask in signature.uses.items() if np.any(mask)],
+        *[Source(i) for i in signature.makes],
+        *[Forward(number(i), out) for out, i in signature.passes.items()],
     )
 
 
@@ -201,8 +201,8 @@ def consume(key: Any) -> Array:
     """
     impl_of("consume", key)
     random_bits(key, 8, (0,))
-    found: Array = key
-    return found
+    out: Array = key
+    return out
 
 
 def used(name: str, key: Any) -> Mask | None:
@@ -232,10 +232,11 @@ def assert_consumed(key: Any, value: Mask = True) -> None:
         AssertionError: others are used up.
         TypeError: `key` is not a typed key.
     """
-    found = used("assert_consumed", key)
-    if found is not None and not np.all(np.asarray(found) == np.asarray(value)):
+    values = used("assert_consumed", key)
+    if values is not None and not np.all(np.asarray(values) == np.asarray(value)):
         raise AssertionError(
-            f"of {key!r} {elements(value)} should be used up, but {elements(found)} are"
+            f"of {key!r} {elements(value)} should be used up, but {elements(values)} "
+            "are"
         )
 
 

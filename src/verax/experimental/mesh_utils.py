@@ -47,17 +47,17 @@ def create_device_mesh(
     >>> create_device_mesh((1, 1), verax.devices()[:1]).shape
     (1, 1)
     """
-    found = list(all_devices() if devices is None else devices)
+    result = list(all_devices() if devices is None else devices)
     shape = checked_shape("mesh_shape", mesh_shape)
-    if prod(shape) != len(found):
+    if prod(shape) != len(result):
         raise ValueError(
             f"create_device_mesh got the shape {shape}, which has {prod(shape)} "
-            f"elements, for {len(found)} devices"
+            f"elements, for {len(result)} devices"
         )
-    if found and found[-1].platform != "cpu":
-        found.sort(key=lambda device: device.id)
-    mesh = np.empty(len(found), object)
-    mesh[:] = found
+    if result and result[-1].platform != "cpu":
+        result.sort(key=lambda device: device.id)
+    mesh = np.empty(len(result), object)
+    mesh[:] = result
     return mesh.reshape(shape)
 
 
@@ -89,11 +89,11 @@ def create_hybrid_device_mesh(
         ValueError: devices have no `slice_index` and `process_is_granule` is False, or
             the shapes do not have the sizes of the groups and their number.
     """
-    found = list(all_devices() if devices is None else devices)
+    result = list(all_devices() if devices is None else devices)
     inner = checked_shape("mesh_shape", mesh_shape)
     outer = checked_shape("dcn_mesh_shape", dcn_mesh_shape)
     attribute = "process_index" if process_is_granule else "slice_index"
-    if not all(hasattr(device, attribute) for device in found):
+    if not all(hasattr(device, attribute) for device in result):
         raise ValueError(
             f"create_hybrid_device_mesh: the devices have no {attribute}; pass "
             "process_is_granule=True to group them by process"
@@ -104,7 +104,7 @@ def create_hybrid_device_mesh(
             "axes; both say something about each axis"
         )
     groups: dict[int, list[Device]] = {}
-    for device in found:
+    for device in result:
         groups.setdefault(getattr(device, attribute), []).append(device)
     keys = sorted(groups) if should_sort_granules_by_key else list(groups)
     if len(keys) != prod(outer):

@@ -141,8 +141,8 @@ def slopes(f: Slope, s: State) -> Array:
 
     start = vnp.zeros((7, s.y.size), s.y.dtype).at[0].set(s.f)
     rows = (vnp.arange(1, 7), constant(TIMES, s.t), constant(STAGES, s.y))
-    found: Array = lax.scan(stage, start, rows)[0]
-    return found
+    out: Array = lax.scan(stage, start, rows)[0]
+    return out
 
 
 def step(f: Slope, s: State, limits: Limits) -> State:
@@ -261,9 +261,9 @@ def odeint(
 
     def slope(y: Array, t: Array, parameters: Any) -> Array:
         state = unravel(y)
-        found = converted(state, t, *parameters[0], *parameters[1])
-        check_slope(state, found)
-        return ravel_pytree(found)[0].astype(y.dtype)
+        out = converted(state, t, *parameters[0], *parameters[1])
+        check_slope(state, out)
+        return ravel_pytree(out)[0].astype(y.dtype)
 
     limits = Limits(rtol, atol, mxstep, hmax)
     solved = with_adjoint(slope, limits)
@@ -313,8 +313,8 @@ def with_adjoint(f: Callable[..., Array], limits: Limits) -> Callable[..., Array
         return solution(lambda y, t: f(y, t, parameters), y, times, limits)
 
     def forward(y: Array, times: Array, parameters: Any) -> Any:
-        found = solve(y, times, parameters)
-        return found, (found, times, parameters)
+        out = solve(y, times, parameters)
+        return out, (out, times, parameters)
 
     def backward(saved: Any, ct: Array) -> Any:
         ys, times, parameters = saved

@@ -52,7 +52,7 @@ def make_mesh(
     Raises:
         ValueError: the shape has another size.
     """
-    found = create_device_mesh(
+    values = create_device_mesh(
         mesh_shape, topo.devices, contiguous_submeshes=contiguous_submeshes
     )
-    return Mesh(found, axis_names)
+    return Mesh(values, axis_names)

@@ -95,8 +95,8 @@ class Told:
             return self.function(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self.function, name)
-        return Told(found, self.updates) if callable(found) else found
+        out = getattr(self.function, name)
+        return Told(out, self.updates) if callable(out) else out
 
 
 @overload

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str], read: Read) -> int:
     options = parser().parse_args(arguments)
     try:
         check_options(options)
-        subject, names = found(options.target, read)
+        subject, names = subject_of(options.target, read)
         args, kwargs = called_with(options.args, names)
         check_call(options.target, subject, args, kwargs)
     except Mistake as error:
@@ -131,7 +131,7 @@ def check_call(
         ) from None
 
 
-def found(target: str, read: Read) -> tuple[Any, dict[str, Any]]:
+def subject_of(target: str, read: Read) -> tuple[Any, dict[str, Any]]:
     """The function or program that is meant, and the names for its arguments.
 
     Raises:

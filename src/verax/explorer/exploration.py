@@ -3,8 +3,8 @@
 The function is traced under an observer, lowered and compiled once more, beside all
 that the process has made of it: nothing that is found later changes::
 
-    found = verax.explore(verax.grad(loss))(w, x)
-    found.save("loss.html")
+    page = verax.explore(verax.grad(loss))(w, x)
+    page.save("loss.html")
 """
 
 import gzip
@@ -164,12 +164,12 @@ class Exploration(ReprMixin):
 
     __module__ = "verax.explorer"
 
-    found: Document = field(repr=False)
+    content: Document = field(repr=False)
 
     @cached_property
     def document(self) -> Mapping[str, Json]:
         """The stages, their rows and links, as JSON."""
-        return self.found.to_json()
+        return self.content.to_json()
 
     @cached_property
     def html(self) -> str:
@@ -179,7 +179,7 @@ class Exploration(ReprMixin):
     @property
     def title(self) -> str:
         """The name of the function."""
-        return self.found.title
+        return self.content.title
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file; a name that ends in `.json` gets the document."""
@@ -203,7 +203,7 @@ class Exploration(ReprMixin):
 
     def __repr__(self) -> str:
         stages = [
-            f"{stage.name} ({len(stage.rows)} rows)" for stage in self.found.stages
+            f"{stage.name} ({len(stage.rows)} rows)" for stage in self.content.stages
         ]
         return f"Exploration of {self.title}: {', '.join(stages)}"
 
@@ -236,8 +236,8 @@ def explore(
         ValueError: `profile` is asked for without `compile`.
 
     >>> import verax
-    >>> found = verax.explore(verax.grad(lambda x: x * x), compile=False)(3.0)
-    >>> [stage["name"] for stage in found.document["stages"]]
+    >>> page = verax.explore(verax.grad(lambda x: x * x), compile=False)(3.0)
+    >>> [stage["name"] for stage in page.document["stages"]]
     ['trace', 'linearize', 'transpose', 'join', 'dce', 'stablehlo']
     """
     if isinstance(fun, Jaxpr | ClosedJaxpr):
@@ -252,12 +252,12 @@ def explore(
     @wraps(fun)
     def explored(*args: Any, **kwargs: Any) -> Exploration:
         args = args or given
-        found = explored_call(function, compile, profile, args, kwargs)
+        out = explored_call(function, compile, profile, args, kwargs)
         if path is not None:
-            found.save(path)
+            out.save(path)
         if open:
-            found.open()
-        return found
+            out.open()
+        return out
 
     return explored
 

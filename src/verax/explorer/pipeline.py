@@ -211,19 +211,19 @@ class Pipeline(ProgramStages):
             calls=None,
         )
         spent = time.perf_counter() - started
-        found = module_rows(lowered.text, locations, places_of(self.rows))
-        fill_costs(found.rows, found.operations, self.rows)
-        self.arguments = main_arguments(found.rows)
+        out = module_rows(lowered.text, locations, places_of(self.rows))
+        fill_costs(out.rows, out.operations, self.rows)
+        self.arguments = main_arguments(out.rows)
         kept = zip(self.inputs[record.key], lowered.kept, strict=True)
         taken = [row for row, flag in kept if flag]
         given = self.arguments[len(lowered.constants) :]
         if len(given) == len(taken):  # a module may take the platform, and tokens
             for number, row in zip(given, taken, strict=True):
-                found.rows[number].origins = [row]
+                out.rows[number].origins = [row]
         title = f"StableHLO of {stage.fun_name}"
-        gone = missing(found.rows, self.rows)
-        self.add("stablehlo", "stablehlo", title, found.rows, spent, gone)
-        return evolve(lowered, text=found.text)
+        gone = missing(out.rows, self.rows)
+        self.add("stablehlo", "stablehlo", title, out.rows, spent, gone)
+        return evolve(lowered, text=out.text)
 
     def compiled(self, lowered: Lowered) -> tuple[Program, dict[str, int]]:
         """The compiled program, as a stage, and the rows of its instructions.
@@ -360,14 +360,14 @@ def sum_by_row(
     runs: int,
 ) -> dict[int, float]:
     """The seconds of each row per run, of events that are named by `name`."""
-    found: dict[int, float] = defaultdict(float)
+    out: dict[int, float] = defaultdict(float)
     for plane in planes:
         for line in own_lines(plane):
             for event in line.events:
                 row = instructions.get(name(event))
                 if row is not None:
-                    found[row] += event.duration_ns / 1e9 / runs
-    return found
+                    out[row] += event.duration_ns / 1e9 / runs
+    return out
 
 
 def own_lines(plane: ProfilePlane) -> Sequence[ProfileLine]:
@@ -402,13 +402,13 @@ def fill_times(stages: Sequence[Stage], seconds: Mapping[int, float]) -> None:
 
 def inner_rows(rows: Sequence[Row]) -> dict[int, list[int]]:
     """For each row, all those inside it."""
-    found: dict[int, list[int]] = {}
+    out: dict[int, list[int]] = {}
     for number, row in enumerate(rows):
         outer = row.inside
         while outer >= 0:
-            found.setdefault(outer, []).append(number)
+            out.setdefault(outer, []).append(number)
             outer = rows[outer].inside
-    return found
+    return out
 
 
 def write_times(rows: Sequence[Row], own: Mapping[int, float]) -> None:
@@ -423,9 +423,9 @@ def write_times(rows: Sequence[Row], own: Mapping[int, float]) -> None:
 
 def shared_times(rows: Sequence[Row], own: Mapping[int, float]) -> dict[int, float]:
     """The times of the rows of the stage before, by equal shares."""
-    found: dict[int, float] = defaultdict(float)
+    out: dict[int, float] = defaultdict(float)
     for number, spent in own.items():
         origins: Iterable[int] = rows[number].origins
         for origin in origins:
-            found[origin] += spent / len(rows[number].origins)
-    return found
+            out[origin] += spent / len(rows[number].origins)
+    return out

@@ -117,8 +117,8 @@ class Recording:
         seconds: float | None = None,
     ) -> Record:
         """Keep a program; what its equations came from is read off their marks."""
-        found = {mark.owner for s in all_sources(jaxpr) if (mark := mark_of(s))}
-        known = {record for record in self.records if record.key in found}
+        members = {mark.owner for s in all_sources(jaxpr) if (mark := mark_of(s))}
+        known = {record for record in self.records if record.key in members}
         known.update(parents)
         level = 1 + max([parent.level for parent in known], default=-1)
         title = title or f"{name} of {self.function_of(jaxpr)}"
@@ -168,13 +168,13 @@ class Recording:
         """The result of `make` on a program, which is recorded before and after."""
         before = self.before(jaxpr)
         started = time.perf_counter()
-        made, found = make(before.marked)
+        made, out = make(before.marked)
         spent = time.perf_counter() - started
         title = f"{name} of {before.function}"
         after = self.add(name, made, title, [before], spent)
         after.function = before.function
         after.keeps_inputs = name in ("jvp", "vmap", "rewrite")
-        return after.marked, found
+        return after.marked, out
 
     def part[E](
         self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, Jaxpr, E]]
@@ -182,14 +182,14 @@ class Recording:
         """`rewrite` for what makes two programs of one."""
         before = self.before(jaxpr)
         started = time.perf_counter()
-        first, second, found = make(before.marked)
+        first, second, out = make(before.marked)
         spent = time.perf_counter() - started
         function = before.function
         forward = self.add(name, first, f"{function}, forward", [before], spent)
         linear = self.add(name, second, f"linear part of {function}", [before])
         forward.function = linear.function = function
         forward.keeps_inputs = True
-        return forward.marked, linear.marked, found
+        return forward.marked, linear.marked, out
 
     def levels(self) -> list[list[Record]]:
         """For each stage its programs: what is new there, and what later ones need."""
@@ -251,11 +251,11 @@ class Lines:
         code = source.code
         if code is None:
             return 0
-        found = self.known.get(code)
-        if found is None:
-            found = self.known[code] = [place[0] for place in code.co_positions()]
+        entry = self.known.get(code)
+        if entry is None:
+            entry = self.known[code] = [place[0] for place in code.co_positions()]
         index = source.instruction // 2
-        line = found[index] if index < len(found) else None
+        line = entry[index] if index < len(entry) else None
         return line or code.co_firstlineno
 
 
@@ -293,8 +293,8 @@ def sources_of(sources: Iterable[Source]) -> Sources:
             spans.setdefault(source.file, set()).add(span(source, lines))
     pieces = [
         piece
-        for path, found in sorted(spans.items())
-        for first, last in joined(found)
+        for path, ranges in sorted(spans.items())
+        for first, last in joined(ranges)
         if (piece := read(path, first, last)).lines
     ]
     return Sources(pieces, lines)
@@ -335,8 +335,8 @@ def joined(spans: Iterable[Span]) -> Iterator[Span]:
 
 def read(path: str, first: int, last: int) -> Piece:
     """Lines of a file; none if it cannot be read."""
-    found = linecache.getlines(path)[first - 1 : last]
-    return Piece(path, first, tuple([line.rstrip("\n") for line in found]))
+    out = linecache.getlines(path)[first - 1 : last]
+    return Piece(path, first, tuple([line.rstrip("\n") for line in out]))
 
 
 # -----------------------------------------------------------------------------

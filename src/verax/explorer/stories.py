@@ -107,14 +107,14 @@ def rows_in(rows: Sequence[Row], scope: int, kind: int) -> list[int]:
 
 def ancestry(stages: ProgramStages, stage: int, row: int) -> list[Place]:
     """The rows that a row was made from, from the first stage on, and itself."""
-    found = [(stage, row)]
+    out = [(stage, row)]
     here = [row]
     while stage and here:
         rows = stages.stages[stage].rows
         here = list(dict.fromkeys([i for r in here for i in rows[r].origins]))
         stage -= 1
-        found += [(stage, i) for i in here]
-    return found[::-1]
+        out += [(stage, i) for i in here]
+    return out[::-1]
 
 
 def row_text(row: Row, stages: ProgramStages, stage: int) -> str:

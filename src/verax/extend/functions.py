@@ -144,10 +144,10 @@ def after_pass(one: Callable[[ClosedJaxpr], AnyJaxpr], jaxpr: Jaxpr) -> Jaxpr:
             f"{shown(made)}"
         )
     check(made)
-    found = opened_program(made)
+    out = opened_program(made)
     for what, due, own in (
-        ("takes", jaxpr.in_avals, found.in_avals),
-        ("returns", jaxpr.out_avals, found.out_avals),
+        ("takes", jaxpr.in_avals, out.in_avals),
+        ("returns", jaxpr.out_avals, out.out_avals),
     ):
         if due != own:
             raise ValueError(
@@ -155,7 +155,7 @@ def after_pass(one: Callable[[ClosedJaxpr], AnyJaxpr], jaxpr: Jaxpr) -> Jaxpr:
                 f"({', '.join(map(str, own))}), but the program before it {what} "
                 f"({', '.join(map(str, due))}): a pass keeps the types"
             )
-    return found
+    return out
 
 
 def propagate(

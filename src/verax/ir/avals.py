@@ -251,12 +251,12 @@ class ShapedArray(OnDevices):
         sharding: object = None,
         manual_axis_type: ManualAxisType | None = None,
     ) -> "ShapedArray":
-        found = interned(tuple(shape), dtype, weak_type)
+        out = interned(tuple(shape), dtype, weak_type)
         if not says_nothing(sharding):
-            found = found.update(sharding=sharding)
+            out = out.update(sharding=sharding)
         if manual_axis_type is None:
-            return found
-        return found.update_manual_axis_type(manual_axis_type)
+            return out
+        return out.update_manual_axis_type(manual_axis_type)
 
     @property
     def sharding(self) -> TypeSharding:
@@ -302,17 +302,17 @@ class ShapedArray(OnDevices):
                 names axes that are not of an enclosing `shard_map`.
         """
         kept = self if shape is None else self.with_shape(shape)
-        found = interned(
+        out = interned(
             kept.shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
             kept.explicit,
         )
         if sharding is not None:
-            found = found.with_explicit(explicit_in(sharding, len(found.shape)))
+            out = out.with_explicit(explicit_in(sharding, len(out.shape)))
         if manual_axis_type is None:
-            return found
-        return found.update_manual_axis_type(manual_axis_type)
+            return out
+        return out.update_manual_axis_type(manual_axis_type)
 
     def update_weak_type(self, weak_type: bool) -> "ShapedArray":
         """The same shape and dtype, weak or not."""
@@ -350,17 +350,17 @@ class ShapedArray(OnDevices):
         >>> ShapedArray((2, 3), np.dtype("float32")).element()
         f32[3]
         """
-        found = self.with_shape((*self.shape[:axis], *self.shape[axis + 1 :]))
+        out = self.with_shape((*self.shape[:axis], *self.shape[axis + 1 :]))
         if self.explicit is None:
-            return found
-        return found.with_explicit(without_dim(self.explicit, axis))
+            return out
+        return out.with_explicit(without_dim(self.explicit, axis))
 
     def stacked(self, size: int, axis: int = 0, axes: Axes = ()) -> "ShapedArray":
         """The type of a stack of such along a dimension, which mesh `axes` split."""
-        found = self.with_shape((*self.shape[:axis], size, *self.shape[axis:]))
+        out = self.with_shape((*self.shape[:axis], size, *self.shape[axis:]))
         if self.explicit is None:
-            return found
-        return found.with_explicit(with_dim(self.explicit, axis, axes))
+            return out
+        return out.with_explicit(with_dim(self.explicit, axis, axes))
 
     def with_dtype(self, dtype: DType, weak_type: bool = False) -> "ShapedArray":
         """The same shape with another dtype, strong unless said otherwise."""
@@ -389,10 +389,10 @@ class ShapedArray(OnDevices):
 
     def cotangent(self) -> "ShapedArray":
         """The type of cotangents: where this one is reduced, they are unreduced."""
-        found = self.tangent()
-        if found.explicit is None:
-            return found
-        return found.with_explicit(found.explicit.dual)
+        out = self.tangent()
+        if out.explicit is None:
+            return out
+        return out.with_explicit(out.explicit.dual)
 
     def __repr__(self) -> str:
         weak = "~" if self.weak_type else ""
@@ -430,15 +430,15 @@ class AbstractRef(ShapedArray):
     def __new__(cls, inner_aval: ShapedArray) -> "AbstractRef":
         inner = inner_aval.strong()
         key = (inner.shape, inner.dtype, False, inner.explicit)
-        found = REFS.get(key)
-        if found is None:
+        entry = REFS.get(key)
+        if entry is None:
             made = object.__new__(cls)
             for name in ("shape", "dtype", "weak_type", "explicit"):
                 object.__setattr__(made, name, getattr(inner, name))
             object.__setattr__(made, "inner_aval", inner)
-            found = REFS.add(key, made)
-        assert isinstance(found, AbstractRef)
-        return found
+            entry = REFS.add(key, made)
+        assert isinstance(entry, AbstractRef)
+        return entry
 
     def update(
         self,
@@ -497,9 +497,9 @@ def interned(
     dims = tuple([check_dimension(size, shape) for size in shape])
     dtype = like if isinstance(like, np.dtype) else as_dtype(like)
     key = (dims, dtype, bool(weak_type), explicit)
-    found = INTERNED.get(key)
-    if found is not None:
-        return found
+    entry = INTERNED.get(key)
+    if entry is not None:
+        return entry
     if explicit is not None:
         check_splits(dims, explicit)
         if explicit.sums_explicitly and is_complex(dtype):
@@ -546,17 +546,17 @@ def check_splits(shape: Shape, explicit: Explicit) -> None:
 def check_dimension(size: int, shape: tuple[int, ...]) -> int:
     """`size` as an int, or an error that shows the whole shape."""
     if isinstance(size, SymbolicSize):
-        found: int = size
+        out: int = size
     elif isinstance(size, int | np.integer):
-        found = int(size)
+        out = int(size)
     else:
         raise TypeError(
             f"a shape must hold integers, but {shape} holds {size!r} of type "
             f"{type(size).__name__}; shapes must be known while tracing"
         )
-    if found < 0:
+    if out < 0:
         raise ValueError(f"a shape cannot hold a negative size: {shape}")
-    return found
+    return out
 
 
 # -----------------------------------------------------------------------------

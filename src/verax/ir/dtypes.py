@@ -390,15 +390,15 @@ def checked(dtype: object, given: object) -> DType:
     if isinstance(dtype, ExtendedDType):
         return dtype
     try:
-        found = None if dtype is None else KNOWN.get(np.dtype(dtype))  # type: ignore[call-overload]  # anything may come in
+        out = None if dtype is None else KNOWN.get(np.dtype(dtype))  # type: ignore[call-overload]  # anything may come in
     except TypeError:
-        found = None
-    if found is None:
+        out = None
+    if out is None:
         raise TypeError(
             f"{given!r} is not a dtype of arrays; they hold booleans, integers, floats "
             "and complex numbers in native byte order, such as 'int32' or 'bfloat16'"
         )
-    return found
+    return out
 
 
 as_dtype_once: Final = memoised(as_dtype)
@@ -520,10 +520,10 @@ def from_short_name(name: str) -> DType:
     >>> from_short_name("f8_e4m3fn")
     dtype(float8_e4m3fn)
     """
-    found = FROM_SHORT_NAMES.get(name) or key_from_name(name)
-    if found is None:
+    out = FROM_SHORT_NAMES.get(name) or key_from_name(name)
+    if out is None:
         raise ValueError(f"no dtype has the short name {name!r}")
-    return found
+    return out
 
 
 def tangent_dtype(dtype: DType) -> DType:

@@ -46,13 +46,13 @@ def homes(
     >>> homes("verax", {}, "lax")
     {'lax': ('verax.lax', '')}
     """
-    found = {name: (f"{package}.{name}", "") for name in modules.split()}
+    out = {name: (f"{package}.{name}", "") for name in modules.split()}
     for module, words in names.items():
         home = package + module if module.startswith(".") else module
         for word in words.split():
             name, _, original = word.partition("=")
-            found[name] = (home, original or name)
-    return found
+            out[name] = (home, original or name)
+    return out
 
 
 def facade(

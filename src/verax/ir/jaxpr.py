@@ -80,8 +80,8 @@ class Params(Record):
         """
         if name not in field_names(type(self)):
             raise KeyError(name)
-        found: object = getattr(self, name)
-        return found
+        out: object = getattr(self, name)
+        return out
 
     def values(self) -> tuple[object, ...]:
         """The fields, in their order."""
@@ -422,10 +422,10 @@ def script_of(jaxpr: "Jaxpr") -> Script:
         return [a.index + count if isinstance(a, Var) else next(places) for a in atoms]
 
     def pick(atoms: tuple[Atom, ...]) -> Pick:
-        found = numbers(atoms)
-        if len(found) < 2:
-            return found[0] if found else no_operands
-        return itemgetter(*found)
+        out = numbers(atoms)
+        if len(out) < 2:
+            return out[0] if out else no_operands
+        return itemgetter(*out)
 
     steps = [
         (e.primitive, e.params, pick(e.invars), types_of(e.outvars), e.source)
@@ -453,20 +453,20 @@ class UsedConst(ReprMixin):
 
 def consts_of(eqns: Iterable[Eqn], outvars: tuple[Atom, ...]) -> tuple[UsedConst, ...]:
     """The array constants of equations and outputs, those of jaxprs inside included."""
-    found: dict[Literal, UsedConst] = {}
+    out: dict[Literal, UsedConst] = {}
     for eqn in eqns:
         # A class whose own `transient` is False can hold no jaxpr.
         if type(eqn.params).transient is not False:  # type: ignore[comparison-overlap]  # not the property
             for inner in eqn.params.subjaxprs():
                 for use in inner.used_consts:
-                    found.setdefault(use.literal, use)
+                    out.setdefault(use.literal, use)
         for atom in eqn.invars:
             if type(atom) is Literal and type(atom.key) is Identity:
-                found.setdefault(atom, UsedConst(atom, eqn.source))
+                out.setdefault(atom, UsedConst(atom, eqn.source))
     for atom in outvars:
         if type(atom) is Literal and type(atom.key) is Identity:
-            found.setdefault(atom, UsedConst(atom, UNKNOWN_SOURCE))
-    return tuple(found.values())
+            out.setdefault(atom, UsedConst(atom, UNKNOWN_SOURCE))
+    return tuple(out.values())
 
 
 class Variables(Protocol):
@@ -607,13 +607,13 @@ class Jaxpr(ProgramMembers):
         References are named by the inputs; what happens to others, which the program
         makes itself, is not an effect of it.
         """
-        found = NO_EFFECTS.union(
+        out = NO_EFFECTS.union(
             *(e.effects for e in self.eqns if e.params is not NO_PARAMS)
         )
-        if found and any([type(effect) is RefEffect for effect in found]):
+        if out and any([type(effect) is RefEffect for effect in out]):
             inputs = len(self.constvars) + len(self.invars)
             return NO_EFFECTS.union(*(touched(e, inputs) for e in self.eqns))
-        return found
+        return out
 
     @cached_property
     def named_axes(self) -> frozenset[str]:

@@ -176,18 +176,18 @@ class Recent[K: Hashable, V]:
     def find(self, key: K) -> V | None:
         """The value for `key`, if there is one."""
         with self.lock:
-            found = self.entries.get(key)
-            if found is not None:
+            entry = self.entries.get(key)
+            if entry is not None:
                 self.entries.move_to_end(key)
-            return found
+            return entry
 
     def add(self, key: K, value: V) -> V:
         """The value for `key` from now on: the first that was added."""
         with self.lock:
-            found = self.entries.setdefault(key, value)
+            out = self.entries.setdefault(key, value)
             if len(self.entries) > self.size:
                 self.entries.popitem(last=False)
-            return found
+            return out
 
     def cache_clear(self) -> None:
         """Forget everything."""
@@ -229,12 +229,12 @@ class Weighed[K: Hashable, V](Recent[K, V]):
     def find(self, key: K) -> V | None:
         """The value for `key`, if there is one."""
         with self.lock:
-            found = super().find(key)
-            if found is None and (held := self.loose.pop(key, None)) is not None:
-                found = held()
-                if found is not None:
-                    self.add(key, found)
-            return found
+            out = super().find(key)
+            if out is None and (held := self.loose.pop(key, None)) is not None:
+                out = held()
+                if out is not None:
+                    self.add(key, out)
+            return out
 
     def add(self, key: K, value: V) -> V:
         """The value for `key` from now on: the first that was added."""

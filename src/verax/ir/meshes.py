@@ -330,7 +330,7 @@ class BaseMesh(Unchanging):
     def axes_of(self, kind: AxisType) -> tuple[str, ...]:
         """The axes of one type."""
         pairs = zip(self.axis_names, self.axis_types, strict=True)
-        return tuple([name for name, found in pairs if found is kind])
+        return tuple([name for name, other in pairs if other is kind])
 
     @property
     def auto_axes(self) -> tuple[str, ...]:
@@ -509,7 +509,7 @@ class MeshType(ReprMixin):
     def of_type(self, kind: AxisType) -> tuple[str, ...]:
         """The axes of one type."""
         pairs = zip(self.names, self.types, strict=True)
-        return tuple([name for name, found in pairs if found is kind])
+        return tuple([name for name, other in pairs if other is kind])
 
 
 NOT_MANUAL: Final = ManualAxisType()
@@ -694,13 +694,13 @@ def explicit_of(sharding: TypeSharding, ndim: int) -> Explicit | None:
         return None
     mesh = mesh_type(sharding)
     known = mesh.of_type(AxisType.Explicit)
-    found = [explicit_axes(entry, known) for entry in sharding.spec]
-    if len(found) > ndim:
+    result = [explicit_axes(entry, known) for entry in sharding.spec]
+    if len(result) > ndim:
         raise ValueError(
-            f"a sharding with {len(found)} entries, {sharding.spec}, is not for an "
+            f"a sharding with {len(result)} entries, {sharding.spec}, is not for an "
             f"array with {ndim} dimensions"
         )
-    splits = [*found, *[()] * (ndim - len(found))]
+    splits = [*result, *[()] * (ndim - len(result))]
     return explicit_on(mesh, splits, named_terms(sharding.spec, mesh))
 
 

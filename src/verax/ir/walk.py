@@ -304,8 +304,8 @@ def exchanged(
     if not jaxpr.used_consts:
         return jaxpr
 
-    def atoms(found: tuple[Atom, ...]) -> tuple[Atom, ...]:
-        return tuple([slots.get(a, a) if type(a) is Literal else a for a in found])
+    def atoms(result: tuple[Atom, ...]) -> tuple[Atom, ...]:
+        return tuple([slots.get(a, a) if type(a) is Literal else a for a in result])
 
     def inside(inner: Jaxpr) -> Jaxpr:
         return exchanged(inner, slots, done)
@@ -356,8 +356,8 @@ def surface(jaxpr: Jaxpr, hoistable: Hoistable) -> Jaxpr:
             return eqn
         params = map_subjaxprs(eqn.params, lambda inner: surface(inner, hoistable))
         inside = Eqn(eqn.primitive, params, eqn.invars, eqn.outvars, eqn.source)
-        found = [c for inner in params.subjaxprs() for c in direct_consts(inner)]
-        literals = tuple(dict.fromkeys(found))
+        result = [c for inner in params.subjaxprs() for c in direct_consts(inner)]
+        literals = tuple(dict.fromkeys(result))
         return (hoistable(inside, literals) if literals else None) or inside
 
     return map_eqns(jaxpr, changed)
@@ -376,19 +376,19 @@ def into_operands(eqn: Eqn, literals: tuple[Literal, ...], position: int = 0) ->
 
 def lift(jaxpr: Jaxpr, literals: Sequence[Literal]) -> Jaxpr:
     """`jaxpr` with new first inputs, which replace these literals."""
-    found = [variable(i, literal.aval) for i, literal in enumerate(literals)]
-    return rebuilt(jaxpr, (), dict(zip(literals, found, strict=True)))
+    out = [variable(i, literal.aval) for i, literal in enumerate(literals)]
+    return rebuilt(jaxpr, (), dict(zip(literals, out, strict=True)))
 
 
 def direct_consts(jaxpr: Jaxpr) -> tuple[Literal, ...]:
     """The array constants of the jaxpr's own equations and outputs, each once."""
     atoms = [atom for eqn in jaxpr.eqns for atom in eqn.invars]
-    found = [
+    out = [
         atom
         for atom in (*atoms, *jaxpr.outvars)
         if type(atom) is Literal and type(atom.key) is Identity
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(out))
 
 
 def rebuilt(

@@ -227,9 +227,9 @@ def kind(name: str, places: Sequence[Place]) -> str:
     if name in MODULES:
         return "there"
     if home in MODULES:
-        found = getattr(View(home, MODULES[home], frozenset()), last, ABSENT)
-        if isinstance(found, Inert | InertFunction):
+        result = getattr(View(home, MODULES[home], frozenset()), last, ABSENT)
+        if isinstance(result, Inert | InertFunction):
             return "inert"
-        if found is not ABSENT:
+        if result is not ABSENT:
             return "there"
     return "guarded" if all(place.guarded for place in places) else "missing"

@@ -300,9 +300,9 @@ class Primitive(metaclass=AllPrimitives):
         )
         return row
 
-    def listed(self, found: Any) -> list[Any]:
+    def listed(self, result: Any) -> list[Any]:
         """Results as a list."""
-        return list(found) if self.multiple_results else [found]
+        return list(result) if self.multiple_results else [result]
 
     def typing(self, p: Keywords, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
         if self.abstract_eval is None:
@@ -311,8 +311,8 @@ class Primitive(metaclass=AllPrimitives):
                 f"one with {self.name}.def_abstract_eval"
             )
         with p.configured():
-            found, _ = self.abstract_eval(*avals, **p.dictionary())
-        return self.listed(found)
+            out, _ = self.abstract_eval(*avals, **p.dictionary())
+        return self.listed(out)
 
     def composition(self) -> Callable[..., Any] | None:
         """What the primitive computes, as a function of operations."""
@@ -329,8 +329,8 @@ class Primitive(metaclass=AllPrimitives):
 
         def composed(p: Keywords, *xs: Array) -> Any:
             with p.configured():
-                found = function(*xs, **p.dictionary())
-            return list(found) if several else found
+                out = function(*xs, **p.dictionary())
+            return list(out) if several else out
 
         return composed
 
@@ -340,8 +340,8 @@ class Primitive(metaclass=AllPrimitives):
         """What the implementation computes of values, which it may look at."""
         assert self.impl is not None
         with p.configured(), interpreting(STATE.eager):
-            found = self.impl(*map(as_array, xs), **p.dictionary())
-        return [np.asarray(y) for y in self.listed(found)]
+            out = self.impl(*map(as_array, xs), **p.dictionary())
+        return [np.asarray(y) for y in self.listed(out)]
 
     def refused(self, *_: object) -> Any:
         raise MissingRule(
@@ -377,8 +377,8 @@ def with_host_calls(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
             typed: Any = primitive.abstract_eval
             outs, _ = typed(*avals, **params)
             context = LoweringContext(avals, primitive.listed(outs))
-            found = lowering(context, *xs, **params)
-            return found if primitive.multiple_results else found[0]
+            out = lowering(context, *xs, **params)
+            return out if primitive.multiple_results else out[0]
 
     return function
 
@@ -398,8 +398,8 @@ def transpose_column(primitive: Primitive, rule: Rule) -> Callable[..., Any]:
         engine: Engine, p: Keywords, cts: Sequence[Tangent], xs: Sequence[Known]
     ) -> Sequence[Tangent | None]:
         given = list(cts) if primitive.multiple_results else cts[0]
-        found = rule(given, *xs, **p.dictionary())
-        return [None if x is None else x for x in found]
+        out = rule(given, *xs, **p.dictionary())
+        return [None if x is None else x for x in out]
 
     return transpose
 

@@ -16,11 +16,11 @@ from types import FrameType
 class Record:
     """The names that were asked for in vain, and where."""
 
-    def __init__(self, wanted: bool) -> None:
-        self.wanted = wanted
+    def __init__(self, expected: bool) -> None:
+        self.wanted = expected
         self.counts: Counter[str] = Counter()
         self.first: dict[str, str] = {}
-        if wanted:
+        if expected:
             atexit.register(self.report)
 
     def missing(self, name: str) -> None:

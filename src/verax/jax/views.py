@@ -42,13 +42,13 @@ class View(ModuleType):
             return import_module(f"{self.__name__}.{name}")
         if not (name.startswith("__") and name.endswith("__")) or name in SHOWN:
             for source in self.view_sources:
-                found = getattr(import_module(source), name, ABSENT)
-                if isinstance(found, ModuleType):
-                    found = shown_module(found)
-                if found is ABSENT:
+                out = getattr(import_module(source), name, ABSENT)
+                if isinstance(out, ModuleType):
+                    out = shown_module(out)
+                if out is ABSENT:
                     continue
-                self.__dict__[name] = found
-                return found
+                self.__dict__[name] = out
+                return out
         if not name.startswith("__"):
             RECORD.missing(f"{self.__name__}.{name}")
         raise AttributeError(

@@ -98,8 +98,8 @@ def scatter_apply(
         part = gather(carry, own, reading, sizes, mode="clip")
         return scatter(carry, own, func(part), writing, mode=mode)
 
-    found: Array = fori_loop(0, rows.shape[0], step, x)
-    return found
+    out: Array = fori_loop(0, rows.shape[0], step, x)
+    return out
 
 
 def eq(x: object, y: object) -> Array:

@@ -137,8 +137,8 @@ def identity(x: object) -> object:
 
 def with_out_types(body: Body, avals: Sequence[ShapedArray]) -> Body:
     """The body with its first results converted to these types."""
-    found = body.out_avals
-    if found[: len(avals)] == tuple(avals):
+    out_avals = body.out_avals
+    if out_avals[: len(avals)] == tuple(avals):
         return body
 
     def whole(*xs: Array) -> Sequence[object]:
@@ -192,15 +192,15 @@ def as_operand(x: object, aval: ShapedArray) -> object:
     return typed_scalar(x, aval)
 
 
-def promoted(given: ShapedArray, found: ShapedArray) -> ShapedArray:
-    """The type of a carry that begins as `given` and comes back as `found`.
+def promoted(given: ShapedArray, aval: ShapedArray) -> ShapedArray:
+    """The type of a carry that begins as `given` and comes back as `aval`.
 
     Only a weak type gives way.
     """
-    if not given.weak_type or given.shape != found.shape or given is found:
+    if not given.weak_type or given.shape != aval.shape or given is aval:
         return given
     try:
-        dtype, _ = result_type(given, found, x64=STATE.enable_x64)
+        dtype, _ = result_type(given, aval, x64=STATE.enable_x64)
     except TypePromotionError:
         return given
     return given.with_dtype(dtype)
@@ -220,12 +220,12 @@ def settled(
     current, own = list(avals), is_own(fun)
     while True:
         body = traced(current)
-        found = body.out_avals[: len(current)]
-        if len(found) != len(current):
+        result = body.out_avals[: len(current)]
+        if len(result) != len(current):
             return current, body
-        after = [promoted(a, b) for a, b in zip(current, found, strict=True)]
+        after = [promoted(a, b) for a, b in zip(current, result, strict=True)]
         if own:
-            after = [varying_too(a, b.vma) for a, b in zip(after, found, strict=True)]
+            after = [varying_too(a, b.vma) for a, b in zip(after, result, strict=True)]
         if all(
             a.dtype == b.dtype and a.explicit == b.explicit
             for a, b in zip(after, current, strict=True)
@@ -248,7 +248,7 @@ def check_carry(
     in_tree: PyTreeDef,
     avals: Sequence[ShapedArray],
     out_tree: PyTreeDef,
-    found: Sequence[ShapedArray],
+    result: Sequence[ShapedArray],
 ) -> None:
     """Raise TypeError with each place where the carry comes out as something else."""
     who = name_and_line(fun)
@@ -261,12 +261,15 @@ def check_carry(
     places = [f"carry{place}" for place in paths(in_tree)]
     lines = [
         f"  {place} is {a} going in and {b} coming out"
-        for place, a, b in zip(places, avals, found, strict=True)
+        for place, a, b in zip(places, avals, result, strict=True)
         if not fits_within(b.strong(), a.strong())
     ]
     if lines:
         cases = zip(
-            avals, found, [f"the initial carry value, {x}" for x in places], strict=True
+            avals,
+            result,
+            [f"the initial carry value, {x}" for x in places],
+            strict=True,
         )
         raise TypeError(
             f"{name}: {who} must return a carry of the same types as it takes:\n"
@@ -282,10 +285,10 @@ def mismatch(expected: PyTreeDef, actual: PyTreeDef, root: str) -> tuple[str, st
     """The first place where two structures differ, and how."""
     left = expected.unflatten([LEAF] * expected.num_leaves)
     right = actual.unflatten([LEAF] * actual.num_leaves)
-    if found := first_difference(left, right, root, None):
-        return found
-    if found := first_difference(right, left, root, None):  # a container for a leaf
-        place, difference = found
+    if out := first_difference(left, right, root, None):
+        return out
+    if out := first_difference(right, left, root, None):  # a container for a leaf
+        place, difference = out
         kind, _, _ = difference.removeprefix("expected ").partition(",")
         return place, f"expected array, got {kind}"
     return root, "the structures differ"
@@ -588,9 +591,9 @@ def platform_dependent(
         check_callable(f"platform_dependent, for {name},", fun)
         if name not in PLATFORMS:
             continue
-        found = [i for i, other in enumerate(functions) if other is fun]
-        if found:
-            served[found[0]] += (name,)
+        result = [i for i, other in enumerate(functions) if other is fun]
+        if result:
+            served[result[0]] += (name,)
         else:
             functions.append(fun)
             served.append((name,))

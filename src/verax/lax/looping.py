@@ -146,9 +146,9 @@ def bounded(
     return staged(go_on, advance, start, sequential, blocks)[1]
 
 
-def check_results(fn: Callable[..., Any], found: Sequence[object]) -> None:
+def check_results(fn: Callable[..., Any], result: Sequence[object]) -> None:
     """Raise TypeError unless all that `associative_scan` combined are arrays."""
-    for x in found:
+    for x in result:
         if not hasattr(x, "shape"):
             raise TypeError(
                 f"associative_scan: {name_and_line(fn)} must return arrays with the "
@@ -434,15 +434,15 @@ def associative_scan(
 
     def combine(left: tuple[Array, ...], right: tuple[Array, ...]) -> Any:
         out = fn(tree.unflatten(left), tree.unflatten(right))
-        found, out_tree = pytrees.flatten(out)
+        result, out_tree = pytrees.flatten(out)
         if out_tree != tree:
             where, difference = mismatch(tree, out_tree, "output")
             raise TypeError(
                 f"associative_scan: {function_name(fn)} must return the same "
                 f"structure as it takes, but at {where}: {difference}"
             )
-        check_results(fn, found)
-        return tuple(found)
+        check_results(fn, result)
+        return tuple(result)
 
     def turned(xs: Sequence[Any]) -> tuple[Any, ...]:
         return tuple([rev(x, (place,)) for x in xs]) if reverse else tuple(xs)

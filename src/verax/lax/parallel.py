@@ -220,14 +220,14 @@ def meeting(
     names, sizes = axes_of(what, axis_name)
     if groups is None:
         return Meeting(names, sizes, None)
-    found = tuple([tuple([int(i) for i in group]) for group in groups])
-    every = [i for group in found for i in group]
+    result = tuple([tuple([int(i) for i in group]) for group in groups])
+    every = [i for group in result for i in group]
     if sorted(every) != list(range(prod(sizes))):
         raise ValueError(
             f"{what}: axis_index_groups must name each of the {prod(sizes)} elements "
             f"along {', '.join(map(repr, names))} once, not {shown(groups)}"
         )
-    met = Meeting(names, sizes, tuple([group for group in found if group]))
+    met = Meeting(names, sizes, tuple([group for group in result if group]))
     if even and not met.even:
         raise ValueError(
             f"{what}: axis_index_groups must be of one size here, not {shown(groups)}"
@@ -716,9 +716,9 @@ def ragged_all_to_all(
     last = reduce_max(select(inside, run, full(table, -1, int32)), (1,))
     sender = div(last, np.int32(table[1] // met.size))
     shift = rows_at(starts - places, last) + iota(int32, table[0])
-    found = rows_at(merged(met.gathered(x), 0), sender * x.shape[0] + shift)
+    array = rows_at(merged(met.gathered(x), 0), sender * x.shape[0] + shift)
     arrives = broadcast_in_dim(last >= 0, out.shape, (0,))
-    return select(arrives, found, out)
+    return select(arrives, array, out)
 
 
 def check_ragged(x: Array, out: Array, runs: Sequence[Array], size: int) -> None:

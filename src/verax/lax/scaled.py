@@ -38,17 +38,17 @@ def check_scale(side: str, x: object, scale: object, contracted: Sequence[int]) 
 
 def scaled(x: object, scale: object, dtype: DType) -> Array:
     """`x` times a scale of its shape, or with fewer elements in some dimensions."""
-    found = convert(x, dtype)
+    out = convert(x, dtype)
     if scale is None:
-        return found
+        return out
     factor = convert(scale, dtype)
-    for i, (size, other) in enumerate(zip(found.shape, factor.shape, strict=True)):
+    for i, (size, other) in enumerate(zip(out.shape, factor.shape, strict=True)):
         if size != other:
             shape = (*factor.shape[: i + 1], size // other, *factor.shape[i + 1 :])
             places = tuple(j for j in range(len(shape)) if j != i + 1)
             spread = broadcast_in_dim(factor, shape, places)
             factor = reshape(spread, (*shape[:i], size, *shape[i + 2 :]))
-    return mul(found, factor)
+    return mul(out, factor)
 
 
 def scaled_dot(
@@ -86,10 +86,10 @@ def scaled_dot(
     ):
         if scale is not None:
             check_scale(side, x, scale, contracted)
-    wanted = bfloat16 if preferred_element_type is None else preferred_element_type
+    expected = bfloat16 if preferred_element_type is None else preferred_element_type
     return dot_general(
         scaled(lhs, lhs_scale, bfloat16),
         scaled(rhs, rhs_scale, bfloat16),
         dimension_numbers,
-        preferred_element_type=as_dtype(wanted),
+        preferred_element_type=as_dtype(expected),
     )

@@ -286,8 +286,8 @@ def over_references(
         return f(carry, tree.unflatten(parts))
 
     stands_for(step, f)
-    found, row_tree = pytrees.flatten([broadcasted_iota(int32, (count,), 0), *arrays])
-    return step, found, row_tree
+    out, row_tree = pytrees.flatten([broadcasted_iota(int32, (count,), 0), *arrays])
+    return step, out, row_tree
 
 
 def bind_loop(
@@ -331,9 +331,9 @@ def check_pair(f: object, tree: PyTreeDef) -> None:
     kind = None if node is None else node[0]
     if kind in (tuple, list) and len(tree.children()) == 2:
         return
-    found = "an array" if kind is None else kind.__name__
+    result = "an array" if kind is None else kind.__name__
     raise TypeError(
-        f"scan: {function_name(f)} must return a pair (carry, y), not {found}"
+        f"scan: {function_name(f)} must return a pair (carry, y), not {result}"
     )
 
 
@@ -362,9 +362,9 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
     if not sizes:
         raise ValueError("scan needs arrays to run over (xs), or a length")
     if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        result = ", ".join(f"{name}: {size}" for name, size in sizes.items())
         raise ValueError(
-            f"scan: all arrays in xs must have the same first dimension, not {found}"
+            f"scan: all arrays in xs must have the same first dimension, not {result}"
         )
     return next(iter(sizes.values()))
 
@@ -582,17 +582,17 @@ def window_params(
         "base_dilation": base_dilation,
         "window_dilation": window_dilation,
     }
-    found = {
+    result = {
         argument: (1,) * rank if values is None else as_integers(name, argument, values)
         for argument, values in given.items()
     }
-    for argument, values in found.items():
+    for argument, values in result.items():
         if len(values) != rank or any(value < 1 for value in values):
             raise ShapeError(
                 f"{name}: {argument} must have every element be positive, one "
                 f"for each of the {rank} dimensions, not {values}"
             )
-    windows, strides, base, spread = found.values()
+    windows, strides, base, spread = result.values()
     sizes = tuple(map(dilated, shape, base))
     pads = as_pads(name, padding, sizes, tuple(map(dilated, windows, spread)), strides)
     return WindowParams(windows, strides, pads, base, spread)

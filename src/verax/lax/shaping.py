@@ -54,14 +54,14 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    found = [tuple(shape) for shape in shapes]
+    out = [tuple(shape) for shape in shapes]
     try:
-        return tuple(np.broadcast_shapes(*found))
+        return tuple(np.broadcast_shapes(*out))
     except ValueError as error:
         if "mismatch" not in str(error):
             raise
         raise ValueError(
-            f"Incompatible shapes for broadcasting: {', '.join(map(str, found))}; "
+            f"Incompatible shapes for broadcasting: {', '.join(map(str, out))}; "
             "sizes that meet must be equal or 1"
         ) from None
 
@@ -89,10 +89,10 @@ def broadcast_like(arr: object, like_arr: object) -> Array:
     """
     own, like = aval_of(arr).shape, struct_aval(like_arr)
     first = len(like.shape) - len(own)
-    found = broadcast_in_dim(arr, like.shape, tuple(range(first, len(like.shape))))
-    if like.explicit is None or found.aval.explicit is not None:
-        return found
-    return retyped(found, like.explicit)
+    out = broadcast_in_dim(arr, like.shape, tuple(range(first, len(like.shape))))
+    if like.explicit is None or out.aval.explicit is not None:
+        return out
+    return retyped(out, like.explicit)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
@@ -137,11 +137,11 @@ def split(operand: object, sizes: Sequence[int], axis: int = 0) -> list[Array]:
             f"split: the sizes {parts} add up to {sum(parts)}, but dimension {place} "
             f"has size {shape[place]}"
         )
-    found, start = [], 0
+    out, start = [], 0
     for size in parts:
-        found.append(slice_in_dim(operand, start, start + size, axis=place))
+        out.append(slice_in_dim(operand, start, start + size, axis=place))
         start += size
-    return found
+    return out
 
 
 def tile(operand: object, reps: Sequence[int]) -> Array:
@@ -194,8 +194,8 @@ def index_take(src: object, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
 
 def wrapped(places: Array, size: int) -> Array:
     """Indices modulo a size, none of them negative."""
-    found: Array = places % size
-    return found
+    out: Array = places % size
+    return out
 
 
 def polynomial(x: object, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:
@@ -216,7 +216,7 @@ def polynomial(x: object, coeffs: Sequence[Any], *, unroll: int | None = None) -
         shape = broadcast_shapes(aval_of(x).shape, aval_of(highest).shape)
         return add(mul(place, 0), highest) if shape else highest
     return functools.reduce(
-        lambda found, part: add(mul(found, place), part), lower[::-1], highest
+        lambda result, part: add(mul(result, place), part), lower[::-1], highest
     )
 
 
@@ -334,8 +334,8 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
         after = div(add(row, mul(s, w)), c)
         return sub(mul(c, w), mul(s, after)), after
 
-    found: Array = scan(step, w, (r, iota(int32, w.shape[0])))[1]
-    return found
+    out: Array = scan(step, w, (r, iota(int32, w.shape[0])))[1]
+    return out
 
 
 def symmetric_product(
@@ -359,10 +359,10 @@ def symmetric_product(
             "symmetric_product takes arrays of shapes (..., m, n) and (..., m, m), "
             f"not {a.shape} and {c.shape}"
         )
-    found: Array = alpha * matmul(a, matrix_transpose(a)) + beta * c
+    out: Array = alpha * matmul(a, matrix_transpose(a)) + beta * c
     if not symmetrize_output:
-        return found
-    return add(tril(found), matrix_transpose(tril(found, -1)))
+        return out
+    return add(tril(out), matrix_transpose(tril(out, -1)))
 
 
 # -----------------------------------------------------------------------------
@@ -455,10 +455,10 @@ def conv_general_shape_tuple(
 ) -> Shape:
     """`conv_shape_tuple` for dimensions in the order of three strings."""
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    found = conv_shape_tuple(
+    result = conv_shape_tuple(
         taken(lhs_shape, lhs), taken(rhs_shape, rhs), window_strides, padding
     )
-    return put_back(found, out)
+    return put_back(result, out)
 
 
 def conv_transpose_shape_tuple(

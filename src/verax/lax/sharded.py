@@ -30,8 +30,8 @@ def laid_out(sharding: object, function: Callable[..., Array], *args: Any) -> Ar
     place = as_place(name, sharding)
     if place is not None and place.explicit:
         return sharded(name, place, function, *args)
-    found: Array = with_sharding_constraint(function(*args), place)
-    return found
+    out: Array = with_sharding_constraint(function(*args), place)
+    return out
 
 
 def broadcast(
@@ -142,8 +142,8 @@ def full_like(
         TypeError: the value has dimensions, or does not fit the dtype.
     """
     like = struct_aval(x) if isinstance(x, ShapeDtypeStruct) else x
-    found = laid_out(sharding, create.full_like, like, fill_value, dtype, shape)
-    return as_split(found, x, None) if says_nothing(sharding) else found
+    out = laid_out(sharding, create.full_like, like, fill_value, dtype, shape)
+    return as_split(out, x, None) if says_nothing(sharding) else out
 
 
 def reshape(

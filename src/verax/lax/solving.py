@@ -92,8 +92,8 @@ class System(ReprMixin):
             return [leaf for leaves, _ in parts for leaf in leaves]
 
         body = trace_body(flat, self.arguments(1), self.avals, self.name, called)
-        found = body.out_avals[: trees[0].num_leaves]
-        self.check(trees[0], found, called)
+        result = body.out_avals[: trees[0].num_leaves]
+        self.check(trees[0], result, called)
         return with_out_types(body, self.avals), trees[1]
 
     def check(
@@ -108,9 +108,9 @@ class System(ReprMixin):
                 f"{at}: {difference}. It returns {tree}, and {self.what} is {self.tree}"
             )
         lines = [
-            f"  output{path} is {found} and {self.what}{path} is {due}"
-            for path, due, found in zip(paths(tree), self.avals, avals, strict=True)
-            if due.strong() is not found.strong()
+            f"  output{path} is {given} and {self.what}{path} is {due}"
+            for path, due, given in zip(paths(tree), self.avals, avals, strict=True)
+            if due.strong() is not given.strong()
         ]
         if lines:
             raise TypeError(
@@ -214,9 +214,9 @@ def transpose_of(given: System, product: Body) -> Callable[[Any], Any]:
             ENGINE.core.convert(leaf, aval.dtype, aval.weak_type)
             for leaf, aval in zip(leaves, product.out_avals, strict=True)
         ]
-        found = filled(mask, apply(jaxpr, [*product.consts, *cts]), given.avals)
+        out = filled(mask, apply(jaxpr, [*product.consts, *cts]), given.avals)
         return given.tree.unflatten(
-            [x if isinstance(x, Array) else ENGINE.core.zeros(x.aval) for x in found]
+            [x if isinstance(x, Array) else ENGINE.core.zeros(x.aval) for x in out]
         )
 
     return vecmat
@@ -343,8 +343,8 @@ def lower_bound(x: Array, eps: float) -> Array:
     _, r = qr(x, full_matrices=False)
     eye = vnp.eye(x.shape[1], dtype=x.dtype)
     inverse = triangular_solve(r, eye, left_side=True, lower=False)
-    found = 0.9 / vnp.linalg.norm(inverse)
-    return vnp.where(vnp.isfinite(found), vnp.clip(found, eps, 1), eps)
+    array = 0.9 / vnp.linalg.norm(inverse)
+    return vnp.where(vnp.isfinite(array), vnp.clip(array, eps, 1), eps)
 
 
 def qdwh(

@@ -104,10 +104,10 @@ def weight_dtype(dtype: DTypeLike | None) -> DType:
     Raises:
         ValueError: it is neither floating nor complex.
     """
-    found = chosen_dtype("initializer", dtype) or default_float()
-    if not is_inexact(found):
-        raise ValueError(f"weights must be floats or complex numbers, not {found}")
-    return found
+    out = chosen_dtype("initializer", dtype) or default_float()
+    if not is_inexact(out):
+        raise ValueError(f"weights must be floats or complex numbers, not {out}")
+    return out
 
 
 def zeros(
@@ -175,8 +175,8 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     ) -> Array:
         if out_sharding is not None:
             return call_sharded(init, locals(), "initializer")
-        found = chosen_dtype("constant", dtype) or default_float()
-        return full(as_shape("initializer", shape), value, found)
+        out = chosen_dtype("constant", dtype) or default_float()
+        return full(as_shape("initializer", shape), value, out)
 
     return init
 
@@ -241,8 +241,8 @@ def orthogonal(
         columns = shape[column_axis]
         rest = list(shape)
         del rest[column_axis]
-        found = MANY.orthogonal(key, math.prod(rest), (), dtype, columns)
-        moved = moveaxis(found.reshape(*rest, columns), -1, column_axis)
+        result = MANY.orthogonal(key, math.prod(rest), (), dtype, columns)
+        moved = moveaxis(result.reshape(*rest, columns), -1, column_axis)
         return times(moved, scale)
 
     return initializer(draw, dtype)
@@ -268,8 +268,8 @@ def delta_orthogonal(
             )
         middle = tuple((size - 1) // 2 for size in shape[:-2])
         matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
-        found: Array = full(shape, 0, dtype).at[middle].set(matrix)
-        return found
+        out: Array = full(shape, 0, dtype).at[middle].set(matrix)
+        return out
 
     return initializer(draw, dtype)
 

@@ -84,9 +84,9 @@ def widened(x: Array) -> Array:
     return convert(x, float32, x.weak_type) if is_small(x) else x
 
 
-def narrowed(found: Array, x: Array) -> Array:
+def narrowed(array: Array, x: Array) -> Array:
     """What was made of `widened(x)`, in the dtype of x."""
-    return convert(found, x.dtype, x.weak_type) if is_small(x) else found
+    return convert(array, x.dtype, x.weak_type) if is_small(x) else array
 
 
 @remembered
@@ -107,10 +107,10 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     if where is None:
         return normalized(x, reduction_axes("softmax", axis, x.ndim))
     mask, x = as_mask("softmax", where, x)
-    found = normalized(
+    array = normalized(
         select(mask, x, -math.inf), reduction_axes("softmax", axis, x.ndim)
     )
-    return select(mask, found, 0.0)
+    return select(mask, array, 0.0)
 
 
 def normalized(x: Array, axes: Shape) -> Array:
@@ -139,8 +139,8 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     axes = reduction_axes("log_softmax", axis, x.ndim)
     shifted = below_zero(x, axes)
     total = log(reduce_sum(widened(exp(shifted)), axes))
-    found = narrowed(sub(widened(shifted), spread(total, x.shape, axes)), x)
-    return found if mask is None else select(mask, found, -math.inf)
+    out = narrowed(sub(widened(shifted), spread(total, x.shape, axes)), x)
+    return out if mask is None else select(mask, out, -math.inf)
 
 
 @overload
@@ -191,17 +191,17 @@ def logsumexp(
     sign = arith.sign(total) if return_sign or signed else None
     if signed and (return_sign or not is_complex(x.dtype)):
         total = arith.abs(total)
-    found = add(log(total), convert(top, total.dtype, total.weak_type))
-    found = narrowed(found, x)
+    out = add(log(total), convert(top, total.dtype, total.weak_type))
+    out = narrowed(out, x)
     if sign is not None and return_sign:
         sign = narrowed(sign, x)
-    if sign is not None and not return_sign and not is_complex(found.dtype):
-        found = select(lt(sign, 0.0), math.nan, found)
+    if sign is not None and not return_sign and not is_complex(out.dtype):
+        out = select(lt(sign, 0.0), math.nan, out)
     if keepdims:
-        found = keep_dims(found, x.shape, axes)
+        out = keep_dims(out, x.shape, axes)
     if not return_sign or sign is None:
-        return found
-    return found, keep_dims(sign, x.shape, axes) if keepdims else sign
+        return out
+    return out, keep_dims(sign, x.shape, axes) if keepdims else sign
 
 
 def weighted(
@@ -233,10 +233,10 @@ def scaled_sum(x: Array, weight: Array | None, axes: Shape) -> tuple[Array, Arra
     top = reduce_max(stop_gradient(parts), axes)
     top = select(is_finite(top), top, 0.0)
     wide = top if top.dtype == x.dtype else convert(top, x.dtype)
-    found = exp(sub(x, spread(wide, x.shape, axes)))
+    array = exp(sub(x, spread(wide, x.shape, axes)))
     if weight is not None:
-        found = mul(found, weight)
-    return top, reduce_sum(widened(found), axes)
+        array = mul(array, weight)
+    return top, reduce_sum(widened(array), axes)
 
 
 @remembered
@@ -256,8 +256,8 @@ def logmeanexp(
     if where is None:
         axes = reduction_axes("logmeanexp", axis, x.ndim)
         count = math.prod([x.shape[i] for i in axes])
-        found = logsumexp(x, axes, keepdims=keepdims)
-        return sub(found, math.log(count) if count else -math.inf)
+        array = logsumexp(x, axes, keepdims=keepdims)
+        return sub(array, math.log(count) if count else -math.inf)
     mask, x = as_mask("logmeanexp", where, x)
     axes = reduction_axes("logmeanexp", axis, x.ndim)
     counted = reduce_sum(convert(mask, real_dtype(x.dtype)), axes)
@@ -401,10 +401,10 @@ def rounded(x: Array, axes: Sequence[int], config: BlockScaleConfig) -> Array:
     safe = where(scale == 0, 1.0, scale)
     data = convert(clip(blocks / safe, -largest, largest), config.data_type)
     # Else the compiler may drop the pair of conversions.
-    found = convert(optimization_barrier(data), float32) * scale
+    array = convert(optimization_barrier(data), float32) * scale
     if overall is not None:
-        found = found * overall
-    back = reshape(found, moved.shape)
+        array = array * overall
+    back = reshape(array, moved.shape)
     return transpose(back, tuple(int(i) for i in np.argsort(order)))
 
 
@@ -481,5 +481,5 @@ def scaled_dot_general(
             "scaled_dot_general: preferred_element_type must be float32, bfloat16 or "
             f"float16, not {dtype}"
         )
-    found: Array = rounding_dot(dimension_numbers, dtype, configs)(x, y)
-    return found
+    out: Array = rounding_dot(dimension_numbers, dtype, configs)(x, y)
+    return out

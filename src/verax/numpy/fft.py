@@ -96,8 +96,8 @@ def transform(
         return full(shape, 0, real_dtype(dtype) if kind == "IRFFT" else dtype)
     x = moveaxis(x, places, tuple(range(x.ndim - len(places), x.ndim)))
     x = fitted(x, input_lengths(kind, lengths))
-    found = mul_by_scale(in_steps(kind, x, lengths), kind, lengths, norm)
-    return moveaxis(found, tuple(range(x.ndim - len(places), x.ndim)), places)
+    array = mul_by_scale(in_steps(kind, x, lengths), kind, lengths, norm)
+    return moveaxis(array, tuple(range(x.ndim - len(places), x.ndim)), places)
 
 
 def chosen_axes(
@@ -130,15 +130,15 @@ def chosen_lengths(
     own = [x.shape[i] for i in places]
     if kind == "IRFFT" and own:
         own[-1] = max(0, 2 * (own[-1] - 1))
-    found = tuple(own if s is None else (operator.index(n) for n in s))
+    out = tuple(own if s is None else (operator.index(n) for n in s))
     # Other dimensions than that of the real signals may be empty.
-    empty = kind == "RFFT" and found[-1:] == (0,)
+    empty = kind == "RFFT" and out[-1:] == (0,)
     least = 0 if s is None and not empty else 1
-    if any(n < least for n in found):
+    if any(n < least for n in out):
         raise ValueError(
-            f"{name} takes lengths of at least {least}, not {found} for {x.aval}"
+            f"{name} takes lengths of at least {least}, not {out} for {x.aval}"
         )
-    return found
+    return out
 
 
 def input_lengths(kind: str, lengths: tuple[int, ...]) -> tuple[int, ...]:
@@ -393,8 +393,8 @@ def frequencies(
     """Integers divided by the time that `n` samples take."""
     if n < 1:
         raise ValueError(f"the number of samples n must be at least 1, not {n}")
-    found = asarray(numbers / n, dtype=float if dtype is None else dtype)
-    return div(found, full_like(found, d))
+    array = asarray(numbers / n, dtype=float if dtype is None else dtype)
+    return div(array, full_like(array, d))
 
 
 @remembered

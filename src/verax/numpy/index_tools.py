@@ -78,23 +78,23 @@ class Joiner:
 def piece(item: Any, rank: int, start: int) -> Array:
     """One entry as an array of at least `rank` dimensions."""
     if isinstance(item, slice):
-        found = arange(item.start) if item.stop is None else axis_of(item)
-        own = found.ndim
+        out = arange(item.start) if item.stop is None else axis_of(item)
+        own = out.ndim
         if own < rank:
-            found = reshape(found, (1,) * (rank - own) + found.shape)
-            found = found if start == -1 else swapaxes(found, -1, start)
-        return found
-    found = asarray(item)
-    own = found.ndim
+            out = reshape(out, (1,) * (rank - own) + out.shape)
+            out = out if start == -1 else swapaxes(out, -1, start)
+        return out
+    out = asarray(item)
+    own = out.ndim
     if own >= rank:
-        return found
-    found = reshape(found, (1,) * (rank - own) + found.shape)
+        return out
+    out = reshape(out, (1,) * (rank - own) + out.shape)
     if start == -1 or not own:
-        return found
+        return out
     added = rank - own
     place = start + added + 1 if start < 0 else start
     order = list(range(rank))
-    return transpose(found, order[:place] + order[added:] + order[place:added])
+    return transpose(out, order[:place] + order[added:] + order[place:added])
 
 
 r_ = Joiner(0, 1, -1)
@@ -133,7 +133,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         ValueError: an argument is not a vector.
         TypeError: an argument is boolean.
     """
-    found = []
+    out = []
     for i, arg in enumerate(args):
         x = as_array("ix_", arg, i)
         if x.ndim != 1:
@@ -144,8 +144,8 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             )
         if not x.size:
             x = x.astype(np.int32)
-        found.append(reshape(x, [-1 if j == i else 1 for j in range(len(args))]))
-    return tuple(found)
+        out.append(reshape(x, [-1 if j == i else 1 for j in range(len(args))]))
+    return tuple(out)
 
 
 def square_size(name: str, arr: ArrayLike) -> tuple[int, ...]:
@@ -198,8 +198,8 @@ def symbolic_triangle(
     part: Callable[[Array, int], Array], count: int, n: int, k: int, m: int
 ) -> tuple[Array, Array]:
     """The places of the `count` elements of a triangle, where sizes are symbolic."""
-    found = part(ones((n, m), bool), k)
-    rows, columns = nonzero(found, size=larger_size(count, 0))
+    array = part(ones((n, m), bool), k)
+    rows, columns = nonzero(array, size=larger_size(count, 0))
     return rows, columns
 
 

@@ -114,16 +114,16 @@ def arange(
     avals = avals_of("arange", given)
     if any(is_complex(aval.dtype) for aval in avals):
         raise ValueError("arange takes real numbers; complex ones have no order")
-    found = chosen_dtype("arange", dtype) or common_type(avals)[0]
+    out = chosen_dtype("arange", dtype) or common_type(avals)[0]
     first = known("arange", "start", 0 if stop is None else start)
     last = known("arange", "stop", start if stop is None else stop)
     stride = known("arange", "step", 1 if step is None else step)
     if stride == 0:
         raise ZeroDivisionError("arange: step must not be 0")
     size = steps_between(first, last, stride)
-    if found == bool_:
+    if out == bool_:
         return made("arange", convert(ramp(first, stride, size, INTS), bool_), device)
-    return made("arange", ramp(first, stride, size, found), device)
+    return made("arange", ramp(first, stride, size, out), device)
 
 
 def steps_between(first: Any, last: Any, stride: Any) -> int:
@@ -203,10 +203,10 @@ def counted(name: str, num: Any) -> int:
     Raises:
         ValueError: a negative number.
     """
-    found = as_size(known(name, "num", num))
-    if found < 0:
-        raise ValueError(f"{name}: num must not be negative, but is {found}")
-    return found
+    out = as_size(known(name, "num", num))
+    if out < 0:
+        raise ValueError(f"{name}: num must not be negative, but is {out}")
+    return out
 
 
 def ends(
@@ -219,8 +219,8 @@ def ends(
     """
     avals = avals_of(name, (start, stop))
     own = inexact_dtype(common_type(avals)[0])
-    wanted = inexact_dtype(chosen_dtype(name, dtype) or own)
-    kind = wanted if numpy_dtype(wanted).itemsize >= 4 else float32
+    expected = inexact_dtype(chosen_dtype(name, dtype) or own)
+    kind = expected if numpy_dtype(expected).itemsize >= 4 else float32
     shape = broadcast_shapes_of(name, [aval.shape for aval in avals])
     pair = [as_array(name, x, i) for i, x in enumerate((start, stop))]
     if not is_complex(kind):
@@ -245,11 +245,11 @@ def spaced_at_once(x: Any, y: Any, num: int, endpoint: bool) -> OneGo | None:
         if not (-bound <= first <= bound and -bound <= last <= bound):
             return None
         way = steps * (last - first)
-        found = way / count
-        near = round_away(found / eighth) * eighth  # as in `quotient`
-        found += np.where(near * count == way, near - found, zero)
+        result = way / count
+        near = round_away(result / eighth) * eighth  # as in `quotient`
+        result += np.where(near * count == way, near - result, zero)
         points = np.empty(num, kind)
-        np.add(first, found, points[:parts])
+        np.add(first, result, points[:parts])
         if endpoint:
             points[parts] = last
         return points
@@ -314,10 +314,10 @@ def quotient(x: Array, count: np.ndarray) -> Array:
     A compiled division by a constant is a product with its reciprocal, which is not.
     """
     eighth = constant_of(0.125, count.dtype)
-    found = div(x, count)
-    near = mul(round(div(found, eighth)), eighth)
-    error = select(eq(mul(near, count), x), sub(near, found), full_like(found, 0))
-    return add(found, stop_gradient(error))
+    array = div(x, count)
+    near = mul(round(div(array, eighth)), eighth)
+    error = select(eq(mul(near, count), x), sub(near, array), full_like(array, 0))
+    return add(array, stop_gradient(error))
 
 
 def logspace(

@@ -176,11 +176,11 @@ def multiply_high(x: NDArray, y: NDArray) -> NDArray:
     with np.errstate(over="ignore"):
         middle = (a >> half) * (b & mask) + ((a & mask) * (b & mask) >> half)
         cross = (a & mask) * (b >> half) + (middle & mask)
-        found = (a >> half) * (b >> half) + (middle >> half) + (cross >> half)
+        out = (a >> half) * (b >> half) + (middle >> half) + (cross >> half)
         if wide is np.uint64:
-            return np.asarray(found)
-        found = found - np.where(x < 0, b, 0) - np.where(y < 0, a, 0)
-    return np.asarray(found.astype(np.int64))
+            return np.asarray(out)
+        out = out - np.where(x < 0, b, 0) - np.where(y < 0, a, 0)
+    return np.asarray(out.astype(np.int64))
 
 
 def moves_in_numpy(x: NDArray, y: NDArray) -> bool:

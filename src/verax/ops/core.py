@@ -53,8 +53,8 @@ class CoreOperations:
     def reshard(
         self, x: Array, explicit: Explicit | None, mesh: MeshType | None = None
     ) -> Array:
-        found: Array = RESHARD.retyped(x, explicit, mesh)
-        return found
+        out: Array = RESHARD.retyped(x, explicit, mesh)
+        return out
 
     def sum_over(self, x: Array, axes: Axes, sizes: Shape) -> Array:
         """The sum over the elements along named axes."""

@@ -115,8 +115,8 @@ def evaluate_fft(p: FftParams, x: NDArray) -> NDArray:
         "RFFT": fourier.rfftn,
         "IRFFT": fourier.irfftn,
     }
-    found: NDArray = functions[p.kind](x, s=p.fft_lengths, axes=axes)
-    return found
+    result: NDArray = functions[p.kind](x, s=p.fft_lengths, axes=axes)
+    return result
 
 
 def transpose_fft(

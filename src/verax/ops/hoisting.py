@@ -44,11 +44,11 @@ def as_operands(eqn: Eqn, literals: tuple[Literal, ...]) -> Eqn | None:
 
 def cond_operands(eqn: Eqn, literals: tuple[Literal, ...]) -> Eqn:
     """The constants follow the index, and are the same for all lanes."""
-    found = into_operands(eqn, literals, 1)
-    params = found.params
+    out = into_operands(eqn, literals, 1)
+    params = out.params
     if isinstance(params, CondLanesParams):
         params = evolve(params, mapped=(*[False] * len(literals), *params.mapped))
-    return Eqn(eqn.primitive, params, found.invars, eqn.outvars, eqn.source)
+    return Eqn(eqn.primitive, params, out.invars, eqn.outvars, eqn.source)
 
 
 def scan_operands(eqn: Eqn, p: ScanParams, literals: tuple[Literal, ...]) -> Eqn:

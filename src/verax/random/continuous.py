@@ -198,8 +198,8 @@ def gumbel(
     """
     if out_sharding is not None:
         return call_sharded(gumbel, locals())
-    typed, found, sizes = asked("gumbel", key, shape, dtype)
-    return draw_gumbel(typed, sizes, found, mode)
+    typed, out, sizes = asked("gumbel", key, shape, dtype)
+    return draw_gumbel(typed, sizes, out, mode)
 
 
 def draw_gumbel(key: Array, shape: Shape, dtype: DType, mode: str | None) -> Array:
@@ -291,8 +291,8 @@ def weibull_min(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
-    typed, found, sizes = asked("weibull_min", key, shape, dtype)
-    return compiled(weibull_of, unit(typed, sizes, found), scale, concentration)
+    typed, out, sizes = asked("weibull_min", key, shape, dtype)
+    return compiled(weibull_of, unit(typed, sizes, out), scale, concentration)
 
 
 def triangular(
@@ -340,8 +340,8 @@ def normal_of(u: Array) -> Array:
 
 def complex_normal_of(u: Array, v: Array) -> Array:
     """Complex normal samples, whose parts have variance 1/2."""
-    found = complex_of(normal_of(u), normal_of(v))
-    return div(found, constant_of(math.sqrt(2), found.dtype))
+    array = complex_of(normal_of(u), normal_of(v))
+    return div(array, constant_of(math.sqrt(2), array.dtype))
 
 
 def draw_normal(key: Array, shape: Shape, dtype: DType) -> Array:
@@ -373,8 +373,8 @@ def normal(
     """
     if out_sharding is not None:
         return call_sharded(normal, locals())
-    typed, found, sizes = asked("normal", key, shape, dtype, kind=inexact_dtype)
-    return draw_normal(typed, sizes, found)
+    typed, out, sizes = asked("normal", key, shape, dtype, kind=inexact_dtype)
+    return draw_normal(typed, sizes, out)
 
 
 def truncated_normal(
@@ -422,13 +422,11 @@ def lognormal(
     """
     if out_sharding is not None:
         return call_sharded(lognormal, locals())
-    typed, found, sizes = asked(
-        "lognormal", key, shape, dtype, sigma, kind=inexact_dtype
-    )
-    scale = parameter(sigma, found, sizes)
-    if is_complex(found):
-        return exp(mul(draw_normal(typed, sizes, found), scale))
-    return compiled(lognormal_of, symmetric(typed, sizes, found), scale)
+    typed, out, sizes = asked("lognormal", key, shape, dtype, sigma, kind=inexact_dtype)
+    scale = parameter(sigma, out, sizes)
+    if is_complex(out):
+        return exp(mul(draw_normal(typed, sizes, out), scale))
+    return compiled(lognormal_of, symmetric(typed, sizes, out), scale)
 
 
 def lognormal_of(u: Array, sigma: ArrayLike) -> Array:
@@ -465,8 +463,8 @@ def maxwell(
     """
     if out_sharding is not None:
         return call_sharded(maxwell, locals())
-    typed, found, sizes = asked("maxwell", key, shape, dtype)
-    return draw_maxwell(typed, sizes, found)
+    typed, out, sizes = asked("maxwell", key, shape, dtype)
+    return draw_maxwell(typed, sizes, out)
 
 
 def rayleigh(
@@ -510,11 +508,11 @@ def wald(
     """
     if out_sharding is not None:
         return call_sharded(wald, locals())
-    typed, found, sizes = asked("wald", key, shape, dtype, mean)
+    typed, out, sizes = asked("wald", key, shape, dtype, mean)
     first, second = several(typed, 2)
-    u = symmetric(first, sizes, found)
-    v = unit(second, sizes, found)
-    return compiled(wald_of, u, v, parameter(mean, found, sizes))
+    u = symmetric(first, sizes, out)
+    v = unit(second, sizes, out)
+    return compiled(wald_of, u, v, parameter(mean, out, sizes))
 
 
 def wald_of(u: Array, v: Array, m: ArrayLike) -> Array:

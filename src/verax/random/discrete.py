@@ -118,10 +118,10 @@ def signed_dtype(name: str, dtype: DTypeLike | None) -> DType:
     Raises:
         TypeError: it holds booleans.
     """
-    found = chosen_dtype(name, dtype) or integer_dtype(name, None)
-    if is_bool(found):
+    out = chosen_dtype(name, dtype) or integer_dtype(name, None)
+    if is_bool(out):
         raise TypeError(f"{name}: dtype must be numeric, not bool")
-    return found
+    return out
 
 
 def rademacher(
@@ -138,10 +138,10 @@ def rademacher(
     """
     if out_sharding is not None:
         return call_sharded(rademacher, locals())
-    typed, found, sizes = asked("rademacher", key, shape, dtype, kind=signed_dtype)
+    typed, out, sizes = asked("rademacher", key, shape, dtype, kind=signed_dtype)
     heads = bernoulli(typed, 0.5, sizes)
-    two, one = (2.0, 1.0) if is_inexact(found) else (2, 1)
-    return sub(mul(convert(heads, found), two), one)
+    two, one = (2.0, 1.0) if is_inexact(out) else (2, 1)
+    return sub(mul(convert(heads, out), two), one)
 
 
 def double_sided_maxwell(
@@ -160,15 +160,15 @@ def double_sided_maxwell(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
-    typed, found, front = asked("double_sided_maxwell", key, shape, dtype)
+    typed, out, front = asked("double_sided_maxwell", key, shape, dtype)
     own = broadcast_shapes_of(
         "double_sided_maxwell", [aval_of(loc).shape, aval_of(scale).shape]
     )
     sizes = (front or own) + own
     first, second = several(typed, 2)
-    signs = rademacher(second, sizes, found)
+    signs = rademacher(second, sizes, out)
     return compiled(
-        shifted_and_scaled, signs, draw_maxwell(first, sizes, found), scale, loc
+        shifted_and_scaled, signs, draw_maxwell(first, sizes, out), scale, loc
     )
 
 
@@ -193,10 +193,10 @@ def geometric(
     """
     if out_sharding is not None:
         return call_sharded(geometric, locals())
-    typed, found, sizes = asked("geometric", key, shape, dtype, p, kind=integer_dtype)
+    typed, out, sizes = asked("geometric", key, shape, dtype, p, kind=integer_dtype)
     float_type = inexact_dtype(aval_of(p).dtype)
     u = unit(typed, sizes, float_type)
-    return convert(compiled(trials, u, parameter(p, float_type, sizes)), found)
+    return convert(compiled(trials, u, parameter(p, float_type, sizes)), out)
 
 
 def trials(u: Array, p: Any) -> Array:
@@ -292,8 +292,8 @@ def quantile(z: Array, rate: Array) -> Array:
     """The counts, as floats, at the normal quantiles `z` for means `rate`."""
     # Φ(z), without loading verax.scipy.special.
     small = summed(erfc(z * -math.sqrt(0.5)) * 0.5, rate)
-    found: Array = where(rate < SPLIT, small, inverted(z, rate))
-    return found
+    out: Array = where(rate < SPLIT, small, inverted(z, rate))
+    return out
 
 
 def summed(u: Array, rate: Array) -> Array:
@@ -318,8 +318,8 @@ def inverted(z: Array, rate: Array) -> Array:
         value = where(count < 0, -np.inf, transformed(arith.max(count, 0.0), rate))
         return convert(value >= z, z.dtype)
 
-    found = middle + 1 - reached(middle) - reached(middle - 1)
-    return arith.max(found, 0.0)
+    array = middle + 1 - reached(middle) - reached(middle - 1)
+    return arith.max(array, 0.0)
 
 
 def transformed(x: Array, rate: Array) -> Array:
@@ -338,8 +338,8 @@ def skewness(y: Array) -> Array:
         series = d * (2 * (-1) ** k / ((k + 1) * (k + 2)) + series)
     far_y, far_d = where(near, 2.0, y), where(near, 1.0, d)
     direct = (1 - square(far_y) + 2 * far_y * log(far_y)) / square(far_d)
-    found: Array = where(near, series, direct)
-    return found
+    out: Array = where(near, series, direct)
+    return out
 
 
 type Trial = Callable[[Array, Array], tuple[Array, Array]]
@@ -381,8 +381,8 @@ def events(key: Array, going: Callable[[Any], Any], step: Any, start: Any) -> Ar
         within: Array = carry[0] < most
         return some(going(carry[3])) & within
 
-    found: Array = while_loop(unfinished, again, (0, counts, key, sums))[1] - 1
-    return found
+    out: Array = while_loop(unfinished, again, (0, counts, key, sums))[1] - 1
+    return out
 
 
 def most_of(dtype: DType) -> int:
@@ -398,11 +398,11 @@ def accepted(key: Array, shape: Shape, dtype: DType, trial: Trial) -> Array:
     """
 
     def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        found, done, chain = carry
+        out, done, chain = carry
         chain, first, second = several(chain, 3)
         u = unit(first, shape, dtype) - 0.5
         k, accept = trial(u, unit(second, shape, dtype))
-        return select(accept, k, found), done | accept, chain
+        return select(accept, k, out), done | accept, chain
 
     start = full(shape, -1, dtype), full(shape, False), key
     result: Array = while_loop(lambda carry: some(~carry[1]), again, start)[0]
@@ -450,10 +450,10 @@ def poisson_of(key: Array, lam: Any, shape: Shape, dtype: DType) -> Array:
         return chain, k, total + log(unit(drawn, shape, float32))
 
     zeros = full(shape, 0, dtype), full(shape, 0, float32)
-    found = events(key, lambda total: total > -small, step, zeros)
+    array = events(key, lambda total: total > -small, step, zeros)
     drawn = convert(accepted(clone(key), shape, float32, poisson_trial(large)), dtype)
-    found = select(counted, found, drawn)
-    return select(rate == 0.0, full(shape, 0, dtype), found)
+    array = select(counted, array, drawn)
+    return select(rate == 0.0, full(shape, 0, dtype), array)
 
 
 def poisson_trial(rate: Array) -> Trial:
@@ -523,12 +523,12 @@ def binomial_of(key: Array, n: Any, p: Any, shape: Shape, dtype: DType) -> Array
         select(waiting, full(shape, 0.5, kind), q),
     )
     many = convert(accepted(clone(key), shape, kind, trial), dtype)
-    found = select(waiting, few, many)
+    array = select(waiting, few, many)
     invalid = no_chance | no_count
-    found = select(invalid, full(shape, np.nan, dtype), found)
-    found = select(endless & ~invalid, full(shape, np.inf, dtype), found)
+    array = select(invalid, full(shape, np.nan, dtype), array)
+    array = select(endless & ~invalid, full(shape, np.inf, dtype), array)
     kept = rare | no_count | q_is_nan | endless
-    return select(kept, found, convert(count, dtype) - found)
+    return select(kept, array, convert(count, dtype) - array)
 
 
 def waited(key: Array, count: Array, prob: Array, dtype: DType) -> Array:
@@ -621,9 +621,9 @@ def multinomial(
         count,
         np.empty(batch, np.bool_),
     )
-    found = chosen_dtype("multinomial", dtype) or count.dtype
+    out = chosen_dtype("multinomial", dtype) or count.dtype
     return compiled(
-        multinomial_of, typed, count, prob, shape=sizes, dtype=found, unroll=unroll
+        multinomial_of, typed, count, prob, shape=sizes, dtype=out, unroll=unroll
     )
 
 

@@ -128,14 +128,14 @@ def gamma_jvp(
 ) -> tuple[Array, Array]:
     """By implicit differentiation, Figurnov, Mohamed and Mnih, 2018."""
     key, alpha = primals
-    found = exact_gamma(key, alpha, log_space)
+    out = exact_gamma(key, alpha, log_space)
     if not log_space:
-        return found, mul(tangents[1], random_gamma_grad(alpha, found))
-    samples = exp(found)
+        return out, mul(tangents[1], random_gamma_grad(alpha, out))
+    samples = exp(out)
     least = constant_of(float(finfo(alpha.dtype).tiny), alpha.dtype)
     samples = select(eq(samples, 0.0), least, samples)
     slope = div(random_gamma_grad(alpha, samples), samples)
-    return found, mul(tangents[1], slope)
+    return out, mul(tangents[1], slope)
 
 
 def approximate_gamma(key: Array, alpha: Array, log_space: bool) -> Array:
@@ -154,13 +154,13 @@ def approximate_gamma(key: Array, alpha: Array, log_space: bool) -> Array:
     ]
     least = constant_of(float(finfo(dtype).tiny), dtype)
     root = arith.max(polynomial(t, rows), least)
-    found = add(log(boosted), mul(log(root), 3.0))
+    out = add(log(boosted), mul(log(root), 3.0))
     shape = (BOOSTS, *alpha.shape)
     logs = neg(exponential_of(unit(boost_key, shape, dtype)))
     steps = broadcast_in_dim(iota(dtype, BOOSTS), shape, (0,))
     lifted = add(stretched(expand_dims(alpha, (0,)), shape), steps)
-    found = add(found, reduce_sum(div(logs, lifted), (0,)))
-    return found if log_space else exp(found)
+    out = add(out, reduce_sum(div(logs, lifted), (0,)))
+    return out if log_space else exp(out)
 
 
 def gamma_of(
@@ -174,8 +174,8 @@ def gamma_of(
     """Samples by a method; the approximate one computes in 32 bits or more."""
     if method == "exact":
         alphas = stretched(convert(alpha, dtype), shape)
-        found: Array = exact_gamma(key, alphas, log_space)
-        return found
+        out: Array = exact_gamma(key, alphas, log_space)
+        return out
     wide = float32 if dtype.itemsize < 4 else dtype
     alphas = stretched(convert(alpha, wide), shape)
     return convert(approximate_gamma(key, alphas, log_space), dtype)
@@ -380,8 +380,8 @@ def dirichlet(
             "of the concentrations"
         )
     rest = np.empty(given[:-1], np.bool_)
-    typed, found, sizes = asked("dirichlet", key, shape, dtype, rest)
-    return compiled(dirichlet_of, typed, alpha, shape=(*sizes, given[-1]), dtype=found)
+    typed, out, sizes = asked("dirichlet", key, shape, dtype, rest)
+    return compiled(dirichlet_of, typed, alpha, shape=(*sizes, given[-1]), dtype=out)
 
 
 def dirichlet_of(key: Array, alpha: ArrayLike, shape: Shape, dtype: DType) -> Array:

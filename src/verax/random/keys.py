@@ -79,13 +79,13 @@ def resolved(
             f"unrecognized type {type(chosen).__name__} of a PRNG implementation: impl "
             f"must be the name of a generator, not {shown(chosen)}"
         )
-    found = GENERATORS.get(chosen, chosen if chosen in LONG_NAMES else None)
-    if found is None:
+    entry = GENERATORS.get(chosen, chosen if chosen in LONG_NAMES else None)
+    if entry is None:
         raise ValueError(
             f"unrecognized PRNG implementation {chosen!r}; use one of "
             f"{', '.join(GENERATORS)}"
         )
-    return found
+    return entry
 
 
 def key_dtype(impl_spec: Impl | None = None) -> KeyDType:
@@ -155,13 +155,13 @@ def one_key(name: str, key: object) -> Array:
         TypeError: `key` is not a key.
         ValueError: it is several.
     """
-    found = typed_keys(name, key)
-    if found.aval.shape:
+    out = typed_keys(name, key)
+    if out.aval.shape:
         raise ValueError(
-            f"{name} takes one key, but was given keys of shape {found.shape}; map "
+            f"{name} takes one key, but was given keys of shape {out.shape}; map "
             "over them with verax.vmap"
         )
-    return found
+    return out
 
 
 def new_key(name: str, seed: int | ArrayLike, impl: dtypes.Impl) -> Array:
@@ -254,8 +254,8 @@ def key_impl(keys: ArrayLike) -> str | Generator:
     """
     dtype = typed_keys("key_impl", keys).aval.dtype
     assert isinstance(dtype, KeyDType)
-    found = generator(dtype.impl)
-    return found.name if BUILT_IN.get(found.tag) == found else found
+    out = generator(dtype.impl)
+    return out.name if BUILT_IN.get(out.tag) == out else out
 
 
 def like(given: object, keys: Array) -> Array:

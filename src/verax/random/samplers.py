@@ -3,7 +3,7 @@
 One idea: every sampler is called with a key, a shape and a dtype, which one function
 checks; what is left to say is how samples follow from them::
 
-    typed, found, sizes = asked("t", key, shape, dtype, df)
+    typed, out, sizes = asked("t", key, shape, dtype, df)
     from_key(t_of, "t", key, shape, dtype, out_sharding, df)  # t_of(typed, df, ...)
 """
 
@@ -118,11 +118,11 @@ def drawn(function: Callable[..., Array], *operands: Any, **static: Any) -> Arra
     """
     if is_tracing():
         return function(*operands, **static)
-    found = sampler(function, tuple(static.items()))
-    if found.count < PATIENCE:
-        found.count += 1
+    out = sampler(function, tuple(static.items()))
+    if out.count < PATIENCE:
+        out.count += 1
         return function(*operands, **static)
-    return found.program(*operands)
+    return out.program(*operands)
 
 
 type Sizes = int | Sequence[int]
@@ -136,12 +136,12 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     Raises:
         ValueError: it is not a real floating dtype.
     """
-    found = chosen_dtype(name, dtype)
-    if found is None:
+    out = chosen_dtype(name, dtype)
+    if out is None:
         return default_float()
-    if not is_float(found):
-        raise ValueError(f"{name}: dtype must be a real float type, not {found}")
-    return found
+    if not is_float(out):
+        raise ValueError(f"{name}: dtype must be a real float type, not {out}")
+    return out
 
 
 def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:
@@ -150,10 +150,10 @@ def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:
     Raises:
         ValueError: it is neither.
     """
-    found = chosen_dtype(name, dtype) or default_float()
-    if not is_inexact(found):
-        raise ValueError(f"{name}: dtype must be a float or complex type, not {found}")
-    return found
+    out = chosen_dtype(name, dtype) or default_float()
+    if not is_inexact(out):
+        raise ValueError(f"{name}: dtype must be a float or complex type, not {out}")
+    return out
 
 
 def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:
@@ -162,10 +162,10 @@ def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:
     Raises:
         TypeError: it is not an integer dtype.
     """
-    found = chosen_dtype(name, dtype) or default_integer()
-    if not is_integer(found):
-        raise TypeError(f"{name}: dtype must be an integer type, not {found}")
-    return found
+    out = chosen_dtype(name, dtype) or default_integer()
+    if not is_integer(out):
+        raise TypeError(f"{name}: dtype must be an integer type, not {out}")
+    return out
 
 
 def result_shape(name: str, shape: Sizes | None, *parameters: Any) -> Shape:
@@ -230,8 +230,8 @@ def from_key(
     """The sampler `name`, for which `draw` splits the key and takes the parameters."""
     if out_sharding is not None:
         return call_sharded(from_key, locals(), name)
-    typed, found, sizes = asked(name, key, shape, dtype, *parameters, kind=kind)
-    return compiled(draw, typed, *parameters, shape=sizes, dtype=found, **static)
+    typed, out, sizes = asked(name, key, shape, dtype, *parameters, kind=kind)
+    return compiled(draw, typed, *parameters, shape=sizes, dtype=out, **static)
 
 
 # -----------------------------------------------------------------------------
@@ -252,12 +252,12 @@ def unsigned_dtype(name: str, dtype: DTypeLike | None) -> DType:
     Raises:
         ValueError: it is not an unsigned dtype.
     """
-    found = chosen_dtype(name, dtype) or canonical(np.uint64, STATE.enable_x64)
-    if not is_unsigned(found):
+    out = chosen_dtype(name, dtype) or canonical(np.uint64, STATE.enable_x64)
+    if not is_unsigned(out):
         raise ValueError(
-            f"dtype argument to {name} must be an unsigned int dtype, not {found}"
+            f"dtype argument to {name} must be an unsigned int dtype, not {out}"
         )
-    return found
+    return out
 
 
 def bits(
@@ -279,8 +279,8 @@ def bits(
     """
     if out_sharding is not None:
         return call_sharded(bits, locals())
-    typed, found, sizes = asked("bits", key, shape, dtype, kind=unsigned_dtype)
-    return random_bits(typed, found.itemsize * 8, sizes)
+    typed, out, sizes = asked("bits", key, shape, dtype, kind=unsigned_dtype)
+    return random_bits(typed, out.itemsize * 8, sizes)
 
 
 def unit(key: Array, shape: Shape, dtype: DType) -> Array:
@@ -291,12 +291,12 @@ def unit(key: Array, shape: Shape, dtype: DType) -> Array:
 def unit_of(key: Array, shape: Shape, dtype: DType) -> Array:
     """`unit` by random bits."""
     width, amount, one, as_float = mantissa_parts(dtype)
-    found, word = random_bits(key, width, shape), WORDS[dtype.itemsize * 8]
+    array, word = random_bits(key, width, shape), WORDS[dtype.itemsize * 8]
     if width != dtype.itemsize * 8:
-        found = convert(found, word)
-    found = shift_right_logical(found, constant_of(amount, word))
-    found = bitwise_or(found, constant_of(one, word))
-    return sub(bitcast_convert_type_p.call(as_float, found), 1.0)
+        array = convert(array, word)
+    array = shift_right_logical(array, constant_of(amount, word))
+    array = bitwise_or(array, constant_of(one, word))
+    return sub(bitcast_convert_type_p.call(as_float, array), 1.0)
 
 
 @pure(64)
@@ -314,7 +314,7 @@ def is_constant(x: Any) -> bool:
     return isinstance(x, np.ndarray) and not x.ndim
 
 
-def scaled(found: Array, low: Any, high: Any) -> Array:
+def scaled(array: Array, low: Any, high: Any) -> Array:
     """Uniform floats in [low, high) from those in [0, 1), bounds of their dtype."""
     if is_constant(low) and is_constant(high):
         with np.errstate(all="ignore"):
@@ -322,8 +322,8 @@ def scaled(found: Array, low: Any, high: Any) -> Array:
     else:
         span = sub(high, low)
     if not (is_constant(span) and span == 1):
-        found = mul(found, span)
-    return arith.max(low, add(found, low))
+        array = mul(array, span)
+    return arith.max(low, add(array, low))
 
 
 def uniform(
@@ -349,9 +349,9 @@ def uniform(
     if out_sharding is not None:
         return call_sharded(uniform, locals())
     shape = as_shape("uniform", shape)
-    typed, found, sizes = asked("uniform", key, shape, dtype, minval, maxval)
-    low, high = (parameter(x, found, sizes) for x in (minval, maxval))
-    samples = unit(typed, sizes, found)
+    typed, result, sizes = asked("uniform", key, shape, dtype, minval, maxval)
+    low, high = (parameter(x, result, sizes) for x in (minval, maxval))
+    samples = unit(typed, sizes, result)
     if is_constant(low) and is_constant(high) and low == 0 and high == 1:
         return samples
     return compiled(scaled, samples, low, high)
@@ -369,9 +369,9 @@ def from_uniform(
     """The sampler `name`, a formula of uniform samples in [0, 1) and the parameters."""
     if out_sharding is not None:
         return call_sharded(from_uniform, locals(), name)
-    typed, found, sizes = asked(name, key, shape, dtype, *parameters)
-    operands = [parameter(x, found, sizes) for x in parameters]
-    return compiled(formula, unit(typed, sizes, found), *operands)
+    typed, out, sizes = asked(name, key, shape, dtype, *parameters)
+    operands = [parameter(x, out, sizes) for x in parameters]
+    return compiled(formula, unit(typed, sizes, out), *operands)
 
 
 # -----------------------------------------------------------------------------
@@ -410,20 +410,20 @@ def randint(
     if out_sharding is not None:
         return call_sharded(randint, locals())
     shape, bounded = as_shape("randint", shape), (minval, maxval)
-    typed, found, sizes = asked(
+    typed, out, sizes = asked(
         "randint", key, shape, dtype, *bounded, kind=integer_dtype
     )
-    sampled = int32 if iinfo(found).bits < 32 else found
+    sampled = int32 if iinfo(out).bits < 32 else out
     if is_known(minval) and is_known(maxval):
-        bounds = iinfo(found)
+        bounds = iinfo(out)
         low = min(max(int(minval), bounds.min), bounds.max)
         high = min(max(int(maxval), bounds.min), bounds.max + 1)
-        return convert(in_known_range(typed, sizes, sampled, low, high), found)
+        return convert(in_known_range(typed, sizes, sampled, low, high), out)
     low_array, high_array = (as_array("randint", x) for x in bounded)
-    if sampled != found:
-        low_array = clipped(low_array, iinfo(found).min, iinfo(found).max)
-        high_array = clipped(high_array, iinfo(found).min, iinfo(found).max + 1)
-    return convert(in_range(typed, sizes, sampled, low_array, high_array), found)
+    if sampled != out:
+        low_array = clipped(low_array, iinfo(out).min, iinfo(out).max)
+        high_array = clipped(high_array, iinfo(out).min, iinfo(out).max + 1)
+    return convert(in_range(typed, sizes, sampled, low_array, high_array), out)
 
 
 def is_known(x: object) -> TypeGuard[int | np.integer[Any]]:
@@ -459,14 +459,14 @@ def offsets(key: Array, shape: Shape, dtype: DType, low: int, high: int) -> Arra
     if factor:
         high_part = mul(rem(first, divisor), constant_of(factor, word))
         offset = rem(add(high_part, offset), divisor)
-    found = convert(offset, dtype)
-    return add(found, constant_of(low, dtype)) if low else found
+    out = convert(offset, dtype)
+    return add(out, constant_of(low, dtype)) if low else out
 
 
 def clipped(x: Array, low: int, high: int) -> Array:
     """A bound as an int32 in the range of a smaller dtype."""
-    found = convert(x, int32)
-    return arith.min(arith.max(found, low), high)
+    array = convert(x, int32)
+    return arith.min(arith.max(array, low), high)
 
 
 def fitted(x: Array, dtype: DType) -> Array:

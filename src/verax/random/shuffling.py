@@ -180,10 +180,10 @@ def choice(
     array = as_array("choice", a, 1) if aval.shape else None
     place = 0 if array is None else canonical_axis("choice", axis, array.ndim)
     count = count_of("choice", a) if array is None else array.shape[place]
-    wanted = math.prod(sizes)
-    if not wanted:
+    expected = math.prod(sizes)
+    if not expected:
         return full(sizes, 0, aval.dtype)
-    check_population(count, wanted, replace)
+    check_population(count, expected, replace)
     if p is not None:
         drawn = weighted(typed, count, sizes, replace, p, mode)
     elif replace:
@@ -191,19 +191,19 @@ def choice(
         drawn = in_known_range(typed, sizes, dtype, 0, count)
     else:
         whole: Any = count if array is None else array
-        found = slice_in_dim(permutation(typed, whole, place), 0, wanted, axis=place)
-        rest = found.shape[:place], found.shape[place + 1 :]
-        return reshape(found, (*rest[0], *sizes, *rest[1]))
+        out = slice_in_dim(permutation(typed, whole, place), 0, expected, axis=place)
+        rest = out.shape[:place], out.shape[place + 1 :]
+        return reshape(out, (*rest[0], *sizes, *rest[1]))
     return drawn if array is None else taken(array, drawn, place)
 
 
-def check_population(count: int, wanted: int, replace: bool) -> None:
+def check_population(count: int, expected: int, replace: bool) -> None:
     """Raise a ValueError unless so many elements can be chosen."""
     if count <= 0:
         raise ValueError("choice: a must not be empty")
-    if not replace and wanted > count:
+    if not replace and expected > count:
         raise ValueError(
-            f"choice: cannot take {wanted} elements without replacement from {count}"
+            f"choice: cannot take {expected} elements without replacement from {count}"
         )
 
 
@@ -281,7 +281,7 @@ def multivariate_normal(
             "multivariate_normal takes a mean of shape (..., n) and a covariance of "
             f"shape (..., n, n), not {center.shape} and {spread.shape}"
         )
-    found = float_dtype("multivariate_normal", center.dtype if dtype is None else dtype)
+    out = float_dtype("multivariate_normal", center.dtype if dtype is None else dtype)
     batch = broadcast_shapes_of(
         "multivariate_normal", [center.shape[:-1], spread.shape[:-2]]
     )
@@ -292,7 +292,7 @@ def multivariate_normal(
             f"broadcast to the requested shape {sizes}"
         )
     return compiled(
-        shaped, typed, center, spread, shape=(*sizes, *size), dtype=found, method=method
+        shaped, typed, center, spread, shape=(*sizes, *size), dtype=out, method=method
     )
 
 
@@ -349,8 +349,8 @@ def orthogonal(
         return call_sharded(orthogonal, locals())
     rows = index_of("orthogonal", "n", n)
     columns = rows if m is None else index_of("orthogonal", "m", m)
-    typed, found, sizes = asked("orthogonal", key, shape, dtype, kind=inexact_dtype)
-    return compiled(orthogonal_of, typed, shape=(*sizes, rows, columns), dtype=found)
+    typed, out, sizes = asked("orthogonal", key, shape, dtype, kind=inexact_dtype)
+    return compiled(orthogonal_of, typed, shape=(*sizes, rows, columns), dtype=out)
 
 
 def orthogonal_of(key: Array, shape: Shape, dtype: DType) -> Array:
@@ -358,8 +358,8 @@ def orthogonal_of(key: Array, shape: Shape, dtype: DType) -> Array:
     *batch, n, m = shape
     factors: Any = qr(draw_normal(key, (*batch, max(n, m), min(n, m)), dtype))
     q, r = factors
-    found = q * sign(diagonal(r, 0, -2, -1))[..., None, :]
-    return matrix_transpose(found) if n < m else found
+    out = q * sign(diagonal(r, 0, -2, -1))[..., None, :]
+    return matrix_transpose(out) if n < m else out
 
 
 def generalized_normal(
@@ -413,8 +413,8 @@ def ball(
         return call_sharded(ball, locals())
     check_arraylike("ball", p)
     count = index_of("ball", "d", d)
-    typed, found, sizes = asked("ball", key, shape, dtype)
-    return compiled(ball_of, typed, p, shape=(*sizes, count), dtype=found)
+    typed, out, sizes = asked("ball", key, shape, dtype)
+    return compiled(ball_of, typed, p, shape=(*sizes, count), dtype=out)
 
 
 def ball_of(key: Array, p: Any, shape: Shape, dtype: DType) -> Array:

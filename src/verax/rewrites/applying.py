@@ -60,7 +60,7 @@ def apply(rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES) -> "Appli
     """
     given: object = rules
     chosen = tuple(given) if isinstance(given, Iterable) else (given,)
-    found: list[Rewrite] = []
+    out: list[Rewrite] = []
     for rule in chosen:
         if not isinstance(rule, Rewrite):
             raise TypeError(
@@ -68,8 +68,8 @@ def apply(rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES) -> "Appli
                 "verax.rewrites.rewrite, and call a function that returns rules: "
                 "apply(stable())"
             )
-        found.append(rule)
-    return Applied(tuple(found), passes)
+        out.append(rule)
+    return Applied(tuple(out), passes)
 
 
 @frozen(eq=False, repr=False)

@@ -3,9 +3,9 @@
 One idea: which rule fired, where, what was there before and what after, is what one
 wants to see of a rewrite that does too much or nothing at all::
 
-    found = trace(f, stable())(x)
-    found.steps[0].rule, found.after
-    print(found)
+    history = trace(f, stable())(x)
+    history.steps[0].rule, history.after
+    print(history)
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -74,8 +74,8 @@ class RewriteTrace(ReprMixin):
         gone = marks_of(step.before)
         origin = {eqn.source.origin for eqn in step.after}
         written = marks_of(step.after)
-        found = [(stage, i) for i, row in enumerate(old) if row.mark in gone]
-        return found + [
+        out = [(stage, i) for i, row in enumerate(old) if row.mark in gone]
+        return out + [
             (stage + 1, i)
             for i, row in enumerate(new)
             if row.kind == EQUATION
@@ -90,8 +90,8 @@ class RewriteTrace(ReprMixin):
 
 def marks_of(eqns: Sequence[Eqn]) -> set[Mark | None]:
     """The marks of equations."""
-    found: set[Mark | None] = {mark_of(eqn.source) for eqn in eqns}
-    return found - {None}
+    out: set[Mark | None] = {mark_of(eqn.source) for eqn in eqns}
+    return out - {None}
 
 
 @overload
@@ -128,8 +128,8 @@ def trace(
 
     >>> import verax.numpy as vnp
     >>> from verax.rewrites import stable, trace
-    >>> found = trace(lambda x: vnp.log(1.0 + x), stable())(1e-8)
-    >>> [step.rule for step in found.steps]
+    >>> history = trace(lambda x: vnp.log(1.0 + x), stable())(1e-8)
+    >>> [step.rule for step in history.steps]
     ['log_of_one_plus']
     """
     chosen = apply(rules, passes=passes)
@@ -141,13 +141,11 @@ def trace(
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(program, tree)
         avals = struct_avals(leaves, describe)
-        found = trace_function(
-            program, tree, avals, "rewrites.trace", describe=describe
-        )
-        if found.captured:
-            raise leaked(found.captured[0])
+        out = trace_function(program, tree, avals, "rewrites.trace", describe=describe)
+        if out.captured:
+            raise leaked(out.captured[0])
         name = function_name(program)
-        return traced_rewrite(found.jaxpr, chosen.rules, passes, name)
+        return traced_rewrite(out.jaxpr, chosen.rules, passes, name)
 
     return traced
 

@@ -40,8 +40,8 @@ class Slot(property):
 
     def __call__(self, block: object, *args: object) -> object:
         assert self.fget is not None
-        found: object = self.fget(block)(*args)
-        return found
+        out: object = self.fget(block)(*args)
+        return out
 
 
 class Block:
@@ -75,10 +75,10 @@ def block[**P](
     @wraps(steps)
     def made(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[None, None]:
         generator = steps(*args, **kwargs) if kwargs else steps(*args)  # type: ignore[call-arg]  # quicker
-        found: Any = Block()
-        found.entered = generator.__next__
-        found.exited = partial(EXIT, defaultdict(generator.close))
-        return found  # type: ignore[no-any-return]  # slots hold its methods
+        out: Any = Block()
+        out.entered = generator.__next__
+        out.exited = partial(EXIT, defaultdict(generator.close))
+        return out  # type: ignore[no-any-return]  # slots hold its methods
 
     return made
 

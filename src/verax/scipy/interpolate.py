@@ -91,10 +91,10 @@ class RegularGridInterpolator:
     @classmethod
     def tree_unflatten(cls, method: str, parts: Any) -> Self:
         """An interpolator of given arrays."""
-        found = cls.__new__(cls)
-        found.grid, found.values, found.fill_value = parts
-        found.method, found.bounds_error = method, False
-        return found
+        out = cls.__new__(cls)
+        out.grid, out.values, out.fill_value = parts
+        out.method, out.bounds_error = method, False
+        return out
 
     def __call__(self, xi: Any, method: str | None = None) -> Array:
         """The values at points: of shape (..., n), or n arrays of coordinates.
@@ -113,10 +113,10 @@ class RegularGridInterpolator:
             parts.append((at - line[cell]) / (line[cell + 1] - line[cell]))
             beyond = (at < line[0]) | (at > line[-1])
             outside = beyond if outside is None else outside | beyond
-        found = (self.linear if chosen == "linear" else self.nearest)(cells, parts)
+        out = (self.linear if chosen == "linear" else self.nearest)(cells, parts)
         if self.fill_value is None or outside is None:
-            return found
-        return where(self.widened(outside), self.fill_value, found).astype(found.dtype)
+            return out
+        return where(self.widened(outside), self.fill_value, out).astype(out.dtype)
 
     def widened(self, x: Array) -> Array:
         """An array for each point, beside the further dimensions of the values."""

@@ -24,15 +24,15 @@ __all__ = ["map_coordinates"]
 def mirrored(index: Array, size: int) -> Array:
     """Reflected at the centres of the outermost pixels."""
     last = max(size - 1, 1)
-    found = abs((index + last) % (2 * last) - last)
-    return found if size > 1 else found * 0
+    out = abs((index + last) % (2 * last) - last)
+    return out if size > 1 else out * 0
 
 
 def reflected(index: Array, size: int) -> Array:
     """Reflected at the edges of the outermost pixels."""
     period = 2 * size
-    found: Array = vnp.minimum(index % period, (-index - 1) % period)
-    return found
+    out: Array = vnp.minimum(index % period, (-index - 1) % period)
+    return out
 
 
 INSIDE: Final[dict[str, Callable[[Array, int], Array]]] = {

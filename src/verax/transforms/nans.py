@@ -257,8 +257,8 @@ def bad_elements(x: Array, kind: Kind) -> Array:
 
 def has_bad(x: Array, kind: Kind) -> Array:
     """Whether an element is of the kind: a boolean scalar."""
-    found = bad_elements(x, kind)
-    return reduce_or(found, range(x.ndim)) if x.ndim else found
+    out = bad_elements(x, kind)
+    return reduce_or(out, range(x.ndim)) if x.ndim else out
 
 
 def is_bad_value(value: np.ndarray, kind: Kind) -> bool:
@@ -427,7 +427,7 @@ class Place(ReprMixin):
 
 def place_of(jaxpr: Jaxpr, site: int, steps: Sequence[int]) -> Place:
     """The equation that `walk` meets as number `site`, with the steps around it."""
-    path, eqn = next(found for i, found in enumerate(walk(jaxpr)) if i == site)
+    path, eqn = next(place for i, place in enumerate(walk(jaxpr)) if i == site)
     numbers = iter(steps)
     levels, rest = [], path
     while len(rest) > 1:
@@ -471,10 +471,10 @@ def probe(engine: Engine, jaxpr: Jaxpr, place: Place) -> Jaxpr:
             atoms, path = [builder.atom(x) for x in args], path[2:]
         ins = before(builder, jaxpr, path[0], atoms)
         outs = builder.copy(place.eqn, ins)
-        found, _ = builder.close([*ins, *outs])
-    count = len(found.outvars)
-    silent = silenced(found)
-    return dce(engine, silent, (True,) * count, keep=len(found.invars))[0]
+        out, _ = builder.close([*ins, *outs])
+    count = len(out.outvars)
+    silent = silenced(out)
+    return dce(engine, silent, (True,) * count, keep=len(out.invars))[0]
 
 
 def before(
@@ -729,14 +729,14 @@ class NonFinite(ElementError):
 
     def at(self, eqn: Eqn) -> "NonFinite":
         """The error, where the operation that was run is `eqn` of a program."""
-        found = self.finding
-        if found is None or found.place is None:
+        finding = self.finding
+        if finding is None or finding.place is None:
             return self
-        place = found.place
+        place = finding.place
         if place.levels:
             outer = evolve(place.levels[0], eqn=eqn)
             place = evolve(place, levels=(outer, *place.levels[1:]))
         else:
             place = evolve(place, eqn=eqn)
-        located = evolve(found, place=place)
+        located = evolve(finding, place=place)
         return NonFinite(str(located), located)

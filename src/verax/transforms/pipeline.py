@@ -104,8 +104,8 @@ class Pass(ReprMixin):
 
 def without_dead_code(engine: Engine, body: Body, target: Target) -> Body:
     """The body without equations and inputs that no output and no effect needs."""
-    eqns, wanted = live(engine, body.live_eqns, body.outvars, body.size)
-    kept = tuple(wanted[: len(body.invars)])
+    eqns, expected = live(engine, body.live_eqns, body.outvars, body.size)
+    kept = tuple(expected[: len(body.invars)])
     invars = tuple(compress(body.invars, kept))
     used = consts_of([eqn for eqn in eqns if eqn is not None], body.outvars)
     consts = tuple([const.literal for const in used])

@@ -215,8 +215,8 @@ def jvp(
     """
     jaxpr = opened(program)
     mask = mask_of("nonzero", nonzero, len(jaxpr.invars))
-    pushed, found = engine.jvp(jaxpr, mask)
-    return hoist(pushed), found
+    pushed, out = engine.jvp(jaxpr, mask)
+    return hoist(pushed), out
 
 
 def transpose(
@@ -232,8 +232,8 @@ def transpose(
     """
     jaxpr = opened(program)
     mask = mask_of("linear", linear, len(jaxpr.invars))
-    pulled, found = engine.transpose(jaxpr, mask, (True,) * len(jaxpr.outvars))
-    return hoist(pulled), found
+    pulled, out = engine.transpose(jaxpr, mask, (True,) * len(jaxpr.outvars))
+    return hoist(pulled), out
 
 
 def vmap(
@@ -260,5 +260,5 @@ def vmap(
         raise ValueError(
             f"axes must have {len(jaxpr.invars)} entries, not {len(places)}"
         )
-    batched, found = engine.batch(jaxpr, size, places)
-    return hoist(batched), found
+    batched, out = engine.batch(jaxpr, size, places)
+    return hoist(batched), out

@@ -334,8 +334,8 @@ def discharge(
     slots = [(i, x) for i, x in enumerate(ins) if isinstance(x, Slot)]
     written = [(i, x.value) for i, x in slots if x.written and x.value is not None]
     finals = [value for _, value in written if value is not None]
-    found = builder.close([*results, *finals])[0]
-    return Discharged(found, tuple([i for i, _ in written]))
+    out = builder.close([*results, *finals])[0]
+    return Discharged(out, tuple([i for i, _ in written]))
 
 
 # -----------------------------------------------------------------------------
@@ -381,20 +381,20 @@ class Written(ReprMixin):
         """
         count, total = self.results, len(jaxpr.outvars)
         rest = len(jaxpr.invars) - len(self.marks)
-        found = self.pure(jaxpr, (*self.marks, *[False] * rest))
-        if not set(found.written) <= set(self.places):
+        out = self.pure(jaxpr, (*self.marks, *[False] * rest))
+        if not set(out.written) <= set(self.places):
             raise NotImplementedError(
                 f"a rule of {self.name} writes to a mutable reference to which the "
                 "function itself does not write; have the function write, too"
             )
 
         def body(*ins: Array) -> Sequence[object]:
-            outs = inlined(found.jaxpr, ins)
-            finals = dict(zip(found.written, outs[total:], strict=True))
+            outs = inlined(out.jaxpr, ins)
+            finals = dict(zip(out.written, outs[total:], strict=True))
             held = [finals.get(i, ins[i]) for i in self.places]
             return [*outs[:count], *held, *outs[count:total]]
 
-        return program(found.jaxpr.in_avals, body)
+        return program(out.jaxpr.in_avals, body)
 
 
 @frozen(cache_hash=True, repr=False)
@@ -412,8 +412,8 @@ class DischargedJvp(Remade, ReprMixin):
         first = len(jaxpr.invars) - sum(nonzero)
         tangents = [jaxpr.invars[first + sum(nonzero[:i])] for i in moving]
         outs: tuple[Atom, ...] = (*jaxpr.outvars, *tangents)
-        found = (*mask, *[i in moving for i in self.written.own])
-        return evolve(jaxpr, outvars=outs), found
+        out = (*mask, *[i in moving for i in self.written.own])
+        return evolve(jaxpr, outvars=outs), out
 
 
 @frozen(cache_hash=True, repr=False)
@@ -447,7 +447,7 @@ class DischargedVjp(Remade, ReprMixin):
         size = len(inner.invars)
         last = {i: size + k for k, i in enumerate(chosen(given[count:], own))}
         passing = [flag and i in last for i, flag in enumerate(nonzero)]
-        found = tuple([a or b for a, b in zip(mask, passing, strict=True)])
+        out = tuple([a or b for a, b in zip(mask, passing, strict=True)])
 
         def body(*ins: Array) -> Sequence[object]:
             pulled = iter(inlined(inner, ins[:size]))
@@ -458,7 +458,7 @@ class DischargedVjp(Remade, ReprMixin):
                 outs += [add(*parts) if len(parts) > 1 else x for x in parts[:1]]
             return outs
 
-        return program([*inner.in_avals, *types], body), found
+        return program([*inner.in_avals, *types], body), out
 
 
 @frozen(cache_hash=True, repr=False)
@@ -521,8 +521,8 @@ def on_values(
             rule = evolve(
                 rule, written=evolve(written, marks=marks[captured:], places=own)
             )
-    found: NamedCall = evolve(params, jaxpr=inner.jaxpr, rule=rule)
-    return found
+    out: NamedCall = evolve(params, jaxpr=inner.jaxpr, rule=rule)
+    return out
 
 
 # -----------------------------------------------------------------------------
@@ -570,11 +570,9 @@ def remembered(context: Context, jaxpr: Jaxpr, marks: Mask) -> Discharged:
 @memo(PROGRAMS)
 def remembered_to_run(context: Context, jaxpr: Jaxpr) -> Discharged:
     """See `runnable`."""
-    found = discharge(jaxpr, references(jaxpr), CUSTOM, final=True)
-    outs, count = found.jaxpr.outvars, len(jaxpr.outvars)
-    return evolve(
-        found, jaxpr=evolve(found.jaxpr, outvars=(*outs[count:], *outs[:count]))
-    )
+    out = discharge(jaxpr, references(jaxpr), CUSTOM, final=True)
+    outs, count = out.jaxpr.outvars, len(jaxpr.outvars)
+    return evolve(out, jaxpr=evolve(out.jaxpr, outvars=(*outs[count:], *outs[:count])))
 
 
 def without_own(jaxpr: Jaxpr) -> Jaxpr:

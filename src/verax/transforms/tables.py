@@ -122,17 +122,17 @@ class Propagation(ReprMixin):
         Raises:
             MissingRule: the table has none, and there is no other way.
         """
-        found = self.rules.get(primitive) or self.otherwise(primitive)
-        if found is None and thread_of(primitive):
-            found = follow(primitive)
-        if found is None:
+        out = self.rules.get(primitive) or self.otherwise(primitive)
+        if out is None and thread_of(primitive):
+            out = follow(primitive)
+        if out is None:
             raise MissingRule(
                 f"the primitive {primitive.name} has no rule in the table "
                 f"{self.name!r}; join one: {self.name} | {{{primitive.name}_p: "
                 "rule}, where rule(walk, params, parts of operands) returns the parts "
                 "of the results"
             )
-        return found
+        return out
 
     def program(
         self, jaxpr: Jaxpr, types: Iterable[Types]

@@ -43,7 +43,7 @@ def subjects(name: str) -> list[Primitive]:
     if not attribute and module_name in PRIMITIVES:
         return [PRIMITIVES[module_name]]
     try:
-        found: Any = pkgutil.resolve_name(f"{module_name}:{attribute}")
+        out: Any = pkgutil.resolve_name(f"{module_name}:{attribute}")
     except (ImportError, ValueError) as error:
         raise WrongCall(
             f"{name!r} is not a primitive of the library, and there is no module "
@@ -51,16 +51,16 @@ def subjects(name: str) -> list[Primitive]:
         ) from error
     except AttributeError as error:
         raise WrongCall(f"{module_name} has no {attribute}") from error
-    if isinstance(found, ModuleType):
-        rows = [x for x in vars(found).values() if isinstance(x, Row)]
+    if isinstance(out, ModuleType):
+        rows = [x for x in vars(out).values() if isinstance(x, Row)]
         if not rows:
             raise WrongCall(f"the module {module_name} contains no rows")
         return list(dict.fromkeys(rows))
-    if isinstance(found, Row):
-        return [found]
-    if isinstance(found, list | tuple) and all(isinstance(x, Row) for x in found):
-        return list(found)
-    raise WrongCall(f"{name} is {found!r}, not a row or a tuple of rows")
+    if isinstance(out, Row):
+        return [out]
+    if isinstance(out, list | tuple) and all(isinstance(x, Row) for x in out):
+        return list(out)
+    raise WrongCall(f"{name} is {out!r}, not a row or a tuple of rows")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -92,8 +92,8 @@ def verdicts(cases: int, rows: Iterable[Row[Any]] = ROWS) -> str:
     ]
     for row in sorted(rows, key=lambda row: row.name):
         if row.draw is not None:
-            found = [check_law(law, row, ENGINE, cases, seed=0) for law in laws]
-            lines.append(f"| `{row.name}` | {' | '.join(map(mark, found))} |")
+            result = [check_law(law, row, ENGINE, cases, seed=0) for law in laws]
+            lines.append(f"| `{row.name}` | {' | '.join(map(mark, result))} |")
     return "\n".join(lines) + "\n"
 
 

@@ -169,21 +169,21 @@ def special_points(dtype: DType, domain: Domain) -> list[float]:
     """The special floats of the dtype, and the points where functions turn."""
     limits = finfo(dtype)
     largest = float(limits.max)
-    found = [-0.0, np.inf, -np.inf, largest, -largest]
+    out = [-0.0, np.inf, -np.inf, largest, -largest]
     for name in ("tiny", "smallest_subnormal", "eps"):
-        found += [float(getattr(limits, name)), -float(getattr(limits, name))]
-    found += [1 - float(limits.eps), 1 + float(limits.eps), 0.5, -0.5, 1.5, 2.5, -2.5]
-    found += [x for x in SATURATED if abs(x) <= largest]
-    found += [x for x in (domain.low, domain.high) if np.isfinite(x)]
-    return [*found, *domain.kinks]
+        out += [float(getattr(limits, name)), -float(getattr(limits, name))]
+    out += [1 - float(limits.eps), 1 + float(limits.eps), 0.5, -0.5, 1.5, 2.5, -2.5]
+    out += [x for x in SATURATED if abs(x) <= largest]
+    out += [x for x in (domain.low, domain.high) if np.isfinite(x)]
+    return [*out, *domain.kinks]
 
 
 def meeting(domain: Domain) -> list[float]:
     """Points that are so few that two operands have the same: zeros, ends, NaN."""
     ends = (0.0, -0.0, np.inf, 1.0, *domain.special)
-    found = [x for x in ends if domain.low <= x <= domain.high]
+    out = [x for x in ends if domain.low <= x <= domain.high]
     free = domain.low == -np.inf and domain.high == np.inf
-    return [*found, np.nan] if free else found
+    return [*out, np.nan] if free else out
 
 
 def nearby(domain: Domain, reach: float = 8.0) -> tuple[float, float]:
@@ -252,7 +252,7 @@ def samples(
         with double_precision(inexact):
             return drawn(row, random, pool, inside, wide=inexact)
 
-    def found(random: Random) -> Sample[Any]:
+    def compute(random: Random) -> Sample[Any]:
         sample = one(random)
         for _ in range(ATTEMPTS if inexact else 0):
             if any(is_inexact(aval.dtype) for aval in sample.avals):
@@ -262,7 +262,7 @@ def samples(
         return weakened(row, sample, random) if weak else sample
 
     shrinking = st.randoms(use_true_random=False)
-    return st.one_of(shrinking, SEEDS.map(Random)).map(found)
+    return st.one_of(shrinking, SEEDS.map(Random)).map(compute)
 
 
 def cases(
@@ -375,17 +375,17 @@ def broadcastable_shapes(
     @st.composite
     def drawn(draw: st.DrawFn) -> tuple[Shape, ...]:
         whole = draw(shapes(max_dims, max_side))
-        found = []
+        out = []
         for _ in range(count):
             kept = draw(st.integers(0, len(whole)))
             sides = whole[kept:]
             ones = draw(
                 st.lists(st.booleans(), min_size=len(sides), max_size=len(sides))
             )
-            found.append(
+            out.append(
                 tuple(1 if one else n for one, n in zip(ones, sides, strict=True))
             )
-        return tuple(found)
+        return tuple(out)
 
     return drawn()
 

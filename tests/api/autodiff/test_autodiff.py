@@ -131,11 +131,11 @@ def test_jacobians_of_trees() -> None:
 
     p = {"a": vnp.float32(1), "b": vnp.arange(2.0)}
     for transform in (verax.jacfwd, verax.jacrev):
-        found = transform(fun)(p)
-        close(found["sum"]["a"], 1)
-        close(found["sum"]["b"], [1, 0])
-        close(found["scaled"]["a"], [0, 0])
-        close(found["scaled"]["b"], 2 * np.eye(2))
+        actual = transform(fun)(p)
+        close(actual["sum"]["a"], 1)
+        close(actual["sum"]["b"], [1, 0])
+        close(actual["scaled"]["a"], [0, 0])
+        close(actual["scaled"]["b"], 2 * np.eye(2))
 
 
 def test_hessian_in_every_order_of_modes() -> None:
@@ -204,8 +204,8 @@ def test_stop_gradient_is_a_constant() -> None:
 def test_linear_transpose() -> None:
     matrix = vnp.arange(6.0).reshape(2, 3)
     transposed = verax.linear_transpose(lambda x: matrix @ x, vnp.zeros(3))
-    (found,) = transposed(vnp.ones(2))
-    close(found, np.asarray(matrix).sum(0))
+    (actual,) = transposed(vnp.ones(2))
+    close(actual, np.asarray(matrix).sum(0))
     with pytest.raises(NotImplementedError, match="sin"):
         verax.linear_transpose(vnp.sin, 1.0)(1.0)
 

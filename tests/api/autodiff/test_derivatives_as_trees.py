@@ -46,9 +46,9 @@ def ones(fun: Callable[[Any], Any]) -> Any:
     return tree_util.tree_map(one, verax.eval_shape(fun, X))
 
 
-def same(found: Any, wanted: Any) -> None:
-    assert tree_structure(found) == tree_structure(wanted)
-    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+def same(result: Any, expected: Any) -> None:
+    assert tree_structure(result) == tree_structure(expected)
+    for a, b in zip(tree_leaves(result), tree_leaves(expected), strict=True):
         assert a.dtype == b.dtype
         assert a.shape == b.shape
         if a.dtype != verax.dtypes.float0:
@@ -114,14 +114,14 @@ def test_out_of_vmap_and_scan_and_into_them(name: str) -> None:
     fun = FUNCTIONS[name]
     xs = vnp.stack([X, X + 1])
     for make, argument in ((verax.vjp, ones(fun)), (verax.linearize, X)):
-        wanted = [make(fun, x)[1](argument) for x in xs]
+        expected = [make(fun, x)[1](argument) for x in xs]
         mapped = verax.vmap(lambda x, make=make: make(fun, x)[1])(xs)
-        found = verax.vmap(lambda f, t: f(t), (0, None), axis_size=2)(mapped, argument)
-        for i, row in enumerate(wanted):
-            same(tree_util.tree_map(lambda a, i=i: a[i], found), row)
+        actual = verax.vmap(lambda f, t: f(t), (0, None), axis_size=2)(mapped, argument)
+        for i, row in enumerate(expected):
+            same(tree_util.tree_map(lambda a, i=i: a[i], actual), row)
         _, stacked = lax.scan(partial(with_derivative, make, fun), 0, xs)
         _, rows = lax.scan(partial(at_argument, argument), 0, stacked, 2)
-        for i, row in enumerate(wanted):
+        for i, row in enumerate(expected):
             same(tree_util.tree_map(lambda a, i=i: a[i], rows), row)
 
 
@@ -161,8 +161,8 @@ def test_as_a_residual_of_a_custom_rule() -> None:
     f.defvjp(lambda x: verax.vjp(vnp.sin, x), lambda pull, ct: pull(ct))
     assert float(verax.grad(f)(1.0)) == pytest.approx(np.cos(1.0))
     assert float(verax.jit(verax.grad(f))(1.0)) == pytest.approx(np.cos(1.0))
-    found = verax.vmap(verax.grad(f))(X)
-    np.testing.assert_allclose(found, np.cos(X), rtol=1e-6)
+    actual = verax.vmap(verax.grad(f))(X)
+    np.testing.assert_allclose(actual, np.cos(X), rtol=1e-6)
 
 
 def test_a_derivative_is_a_tree_of_arrays_like_any_other() -> None:

@@ -19,9 +19,9 @@ def layer(x: Any, w: Any) -> Any:
     return 2.0 * (1.0 * x @ w)
 
 
-def right(found: Any) -> None:
-    np.testing.assert_allclose(found[0], 2 * CT @ W.T, 1e-6)
-    np.testing.assert_allclose(found[1], 2 * X.T @ CT, 1e-6)
+def right(result: Any) -> None:
+    np.testing.assert_allclose(result[0], 2 * CT @ W.T, 1e-6)
+    np.testing.assert_allclose(result[1], 2 * X.T @ CT, 1e-6)
 
 
 def test_arguments_stand_apart() -> None:
@@ -111,9 +111,9 @@ def test_a_tuple_stands_for_a_dict() -> None:
     with pytest.raises(ValueError, match=r"args\[0\]\['hi'\]"):
         pull(vnp.ones((3, 5)))
     pull.args_res = [d]
-    (found,) = pull(vnp.ones((3, 5)))
-    np.testing.assert_array_equal(found["hi"], np.full((4, 5), 3.0))
-    np.testing.assert_array_equal(found["bye"], np.full((3, 4), 5.0))
+    (actual,) = pull(vnp.ones((3, 5)))
+    np.testing.assert_array_equal(actual["hi"], np.full((4, 5), 3.0))
+    np.testing.assert_array_equal(actual["bye"], np.full((3, 4), 5.0))
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_primals_without_tangents() -> None:
     _, pull = verax.vjp(f, X, W, in_nzs=(True, False))
     assert pull.out_nzs == {"a": True, "b": False}
     assert isinstance(pull.args_res[0], NotNeeded)
-    found = pull({"a": CT, "b": vnp.ones((4, 4))})
-    np.testing.assert_allclose(found[0], CT @ W.T, 1e-6)
-    assert not np.any(found[1])
+    actual = pull({"a": CT, "b": vnp.ones((4, 4))})
+    np.testing.assert_allclose(actual[0], CT @ W.T, 1e-6)
+    assert not np.any(actual[1])
     _, push = verax.linearize(f, X, W, in_nzs=(False, True))
     tangent = push(X, W)
     np.testing.assert_allclose(tangent["a"], X @ W, 1e-6)

@@ -174,8 +174,8 @@ def test_eager_transformations_forget_what_functions_close_over(name: str) -> No
         alive.append(weakref.ref(table))
 
         def f(x: Any) -> Any:
-            found = table * vnp.sin(x)
-            return found if name in ("jacrev", "jacfwd") else found.sum()
+            actual = table * vnp.sin(x)
+            return actual if name in ("jacrev", "jacfwd") else actual.sum()
 
         getattr(verax, name)(f)(X)
 
@@ -214,8 +214,8 @@ def test_writers_run_what_they_would_write(size: int) -> None:
     assert [v.aval for v in from_values] == list(program.out_avals)
     assert pushed_types(f, (True,)) == [x.aval, x.aval]
     outs = as_arrays(from_values)
-    for found, due in zip(outs, apply(program, [x, x]), strict=True):
-        np.testing.assert_allclose(found, due, rtol=1e-6)
+    for actual, due in zip(outs, apply(program, [x, x]), strict=True):
+        np.testing.assert_allclose(actual, due, rtol=1e-6)
     xs = vnp.stack([x, 2 * x])
     rows, axes = batch_into(STANDARD, COMPUTING, f, 2, (0,), [xs])
     assert axes == (0,)

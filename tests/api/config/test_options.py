@@ -89,8 +89,8 @@ def test_blocks_are_decorators_too() -> None:
     @verax.numpy_rank_promotion("raise")
     def inside(again: bool) -> str:
         assert not again or inside(False) == "raise"
-        found: str = verax.config.numpy_rank_promotion
-        return found
+        actual: str = verax.config.numpy_rank_promotion
+        return actual
 
     assert inside(True) == "raise"
     assert verax.config.numpy_rank_promotion == "allow"
@@ -234,10 +234,10 @@ def test_seeds_are_moved() -> None:
     moved = verax.random.key_data(verax.random.key(12))
     verax.config.update("random_seed_offset", 5)
     for seed in (7, np.int32(7), vnp.int32(7)):
-        found = verax.random.key_data(verax.random.key(seed))
-        assert found.tolist() == moved.tolist()
-        found = verax.jit(lambda s: verax.random.key_data(verax.random.key(s)))(seed)
-        assert found.tolist() == moved.tolist()
+        actual = verax.random.key_data(verax.random.key(seed))
+        assert actual.tolist() == moved.tolist()
+        actual = verax.jit(lambda s: verax.random.key_data(verax.random.key(s)))(seed)
+        assert actual.tolist() == moved.tolist()
 
 
 def test_wide_dtypes_that_are_asked_for() -> None:
@@ -295,10 +295,10 @@ def test_wide_dtypes_that_are_asked_for_are_kept(name: str) -> None:
         wide = np.asarray(call())
     with verax.explicit_x64_dtypes("allow"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        for found in (call(), verax.jit(call)()):
-            assert found.dtype == dtype
+        for actual in (call(), verax.jit(call)()):
+            assert actual.dtype == dtype
             if wide.dtype == dtype:
-                np.testing.assert_allclose(found, wide, rtol=1e-15)
+                np.testing.assert_allclose(actual, wide, rtol=1e-15)
 
 
 def test_wide_arguments_of_programs_ahead_of_time() -> None:

@@ -70,10 +70,10 @@ W = np.ones((5, 4), np.float32) * 0.1
 )
 def test_what_is_kept(policy: Any, inner: int) -> None:
     kept = verax.checkpoint(layer, policy=policy)
-    found = residuals(kept, W, XS)
-    assert found[(5, 4)] == 1
-    assert found[(4,)] == 1
-    assert found[(5,)] == inner
+    actual = residuals(kept, W, XS)
+    assert actual[(5, 4)] == 1
+    assert actual[(4,)] == 1
+    assert actual[(5,)] == inner
     for ours, plain in zip(
         verax.grad(kept, (0, 1))(W, XS), verax.grad(layer, (0, 1))(W, XS), strict=True
     ):

@@ -300,8 +300,8 @@ def test_a_collective_of_what_is_not_batched_stays_unbatched() -> None:
     pulled.defvjp(lambda x: (pulled(x), None), lambda _, ct: (ct,))
     xs = vnp.arange(4.0)
     for f in (total, pulled):
-        found = verax.vmap(lambda _, x, f=f: f(x), (0, None), None, axis_name="i")
-        assert found(xs, 2.0) == 8.0
+        actual = verax.vmap(lambda _, x, f=f: f(x), (0, None), None, axis_name="i")
+        assert actual(xs, 2.0) == 8.0
 
         def weighed(x: Any, f: Any = f) -> Any:
             each = verax.vmap(lambda a, x: a * f(x), (0, None), axis_name="i")

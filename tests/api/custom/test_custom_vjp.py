@@ -395,9 +395,9 @@ def test_derivatives_of_custom_vmap_are_batched_by_the_rule(
             np.stack([x, x + 1], place) if flag else x
             for x, flag in zip(args, flags, strict=True)
         ]
-        found = verax.vmap(along(f), axes)(*own)
+        actual = verax.vmap(along(f), axes)(*own)
         due = verax.vmap(along(of_three), axes)(*own)
-        for ours, theirs in zip(*map(verax.tree.leaves, (found, due)), strict=True):
+        for ours, theirs in zip(*map(verax.tree.leaves, (actual, due)), strict=True):
             close(ours, theirs)
     assert calls
 
@@ -417,8 +417,8 @@ def test_unused_tangents_leave_the_rule_of_custom_vmap() -> None:
     given = [np.array(2.0, np.float32), XS, np.array(4.0, np.float32)]
     batched, axes = ENGINE.batch(slim, 4, (None, 0, None))
     assert axes == (0,)
-    (found,) = ENGINE.evaluate(batched, given)
-    close(found, 20 * XS)
+    (actual,) = ENGINE.evaluate(batched, given)
+    close(actual, 20 * XS)
     whole = verax.make_jaxpr(lambda *xs: g(*xs)[1][0])(2.0, 3.0, 4.0).jaxpr
     kept, _ = ENGINE.dce(whole, (True,))
     assert len(kept.eqns[-1].outvars) == 4, "tangents all or none"
@@ -467,12 +467,12 @@ def test_several_results_of_a_derivative_batched_and_transposed() -> None:
     both.defvjp(lambda x: (both(x), x), backward)
     _, push = verax.linearize(both, 1.0)
     pull = verax.linear_transpose(verax.vmap(push), XS)
-    (found,) = pull((XS, vnp.ones((4, 3))))
-    close(found, 3 * np.cos(1) * XS + 15)
+    (actual,) = pull((XS, vnp.ones((4, 3))))
+    close(actual, 3 * np.cos(1) * XS + 15)
     _, push = verax.linearize(verax.vmap(both), XS)
     pull = verax.linear_transpose(verax.vmap(push, 1), vnp.zeros((4, 2)))
-    (found,) = pull((vnp.ones((2, 4)), vnp.zeros((2, 4, 3))))
-    close(found, np.stack([3 * np.cos(XS)] * 2, 1))
+    (actual,) = pull((vnp.ones((2, 4)), vnp.zeros((2, 4, 3))))
+    close(actual, np.stack([3 * np.cos(XS)] * 2, 1))
 
 
 def test_sequential_vmap() -> None:

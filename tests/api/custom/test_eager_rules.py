@@ -107,9 +107,9 @@ def test_eager_rules_compile_nothing(name: str, how: str) -> None:
     f, transformed = FUNCTIONS[name], TRANSFORMED[how]
     x = vnp.array([0.5, -1.0, 2.0])
     with nothing_compiled():
-        found = transformed(f, x)
+        actual = transformed(f, x)
     due = verax.jit(lambda x: transformed(f, x))(x)
-    for a, b in zip(*map(verax.tree_util.tree_leaves, (found, due)), strict=True):
+    for a, b in zip(*map(verax.tree_util.tree_leaves, (actual, due)), strict=True):
         assert (a.dtype, a.weak_type) == (b.dtype, b.weak_type)
         np.testing.assert_allclose(a, b, 1e-5, 1e-6)
 
@@ -149,9 +149,9 @@ def test_rules_run_where_their_operands_are() -> None:
     device = verax.devices()[0]
     x = verax.device_put(vnp.array([0.5, -1.0]), device)
     with nothing_compiled():
-        found = verax.grad(lambda x: pushed(x).sum())(x)
-    np.testing.assert_array_equal(found, [1.0, 0.0])
-    assert found.devices() == {device}
+        actual = verax.grad(lambda x: pushed(x).sum())(x)
+    np.testing.assert_array_equal(actual, [1.0, 0.0])
+    assert actual.devices() == {device}
 
 
 def test_calls_of_rules_say_so_as_text() -> None:

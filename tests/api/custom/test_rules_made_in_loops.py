@@ -295,8 +295,8 @@ OBJECTS = tuple(
 )
 
 
-def values(found: Any) -> list[float]:
-    return [float(np.ravel(x)[0]) for x in verax.tree_util.tree_leaves(found)]
+def values(result: Any) -> list[float]:
+    return [float(np.ravel(x)[0]) for x in verax.tree_util.tree_leaves(result)]
 
 
 LATER = (with_symbolic_tangents, with_symbolic_zeros, with_vmap, with_jits)
@@ -344,8 +344,8 @@ RUNS: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
 @pytest.mark.parametrize(("way", "make"), CASES, ids=lambda function: function.__name__)
 def test_a_rule_means_what_it_read_at_the_call(way: Any, make: Any) -> None:
     f = way(make)
-    found = {name: values(run(f)) for name, (run, _) in RUNS.items()}
-    assert found == {name: due for name, (_, due) in RUNS.items()}
+    actual = {name: values(run(f)) for name, (run, _) in RUNS.items()}
+    assert actual == {name: due for name, (_, due) in RUNS.items()}
 
 
 @pytest.mark.parametrize("make", KINDS, ids=lambda function: function.__name__)

@@ -115,9 +115,9 @@ def test_rules_that_capture_see_constants_in_compiled_code(forward_mode: bool) -
             f.defjvp(pushed, symbolic_zeros=True)
         else:
             f.defvjp(forward, lambda k, ct: (ct * w * k, None), symbolic_zeros=True)
-        found = verax.grad(lambda x: f(x, k * 2.0))(x)
+        actual = verax.grad(lambda x: f(x, k * 2.0))(x)
         assert seen == [(True, False)]
-        return found
+        return actual
 
     assert slope(3.0, 2.0, 5.0) == 30.0
     assert verax.jit(slope)(3.0, 2.0, 5.0) == 30.0
@@ -171,9 +171,9 @@ def test_zero_from_primal_is_of_a_tree() -> None:
     zeros = zero_from_primal({"a": vnp.ones(2), "b": 3})
     np.testing.assert_array_equal(zeros["a"], [0.0, 0.0])
     assert zeros["b"].dtype == verax.dtypes.float0
-    found = zero_from_primal((1.0, [2]), symbolic_zeros=True)
-    assert [type(x) for x in (found[0], found[1][0])] == [SymbolicZero] * 2
-    assert found[1][0].dtype == verax.dtypes.float0
+    actual = zero_from_primal((1.0, [2]), symbolic_zeros=True)
+    assert [type(x) for x in (actual[0], actual[1][0])] == [SymbolicZero] * 2
+    assert actual[1][0].dtype == verax.dtypes.float0
 
 
 def test_keyword_arguments_take_their_positions() -> None:

@@ -211,12 +211,12 @@ def test_what_differs_is_named(name: str) -> None:
     jitted = verax.jit(fun, static_argnames=("n", "m"))
     jitted(*args, **kwargs)
     report = jitted.explain(*others, **words)
-    assert [str(found) for found in report.differences] == expected
+    assert [str(actual) for actual in report.differences] == expected
     assert report.reason == "What differs from the only signature known so far:"
     assert not report.hit
     assert jitted.explain(*args, **kwargs).hit
-    for found in report.differences:
-        assert f"  ({ADVICE[found.kind]})" in str(report).splitlines()
+    for actual in report.differences:
+        assert f"  ({ADVICE[actual.kind]})" in str(report).splitlines()
     jitted(*others, **words)
     assert jitted.explain(*others, **words).hit
 
@@ -610,12 +610,12 @@ def test_what_xla_cannot_estimate_is_left_out() -> None:
 def test_functions_made_anew_are_told() -> None:
     mapped = verax.jit(lambda x, f: f(x), static_argnums=1)
     mapped(1.0, lambda x: x * 2)
-    (found,) = mapped.explain(1.0, lambda x: x * 2).differences
-    assert found.kind == "static identity"
-    assert found.now.startswith(f"<lambda> ({__file__}:")
+    (actual,) = mapped.explain(1.0, lambda x: x * 2).differences
+    assert actual.kind == "static identity"
+    assert actual.now.startswith(f"<lambda> ({__file__}:")
     mapped(1.0, vnp.sin)
-    (found,) = mapped.explain(1.0, vnp.cos).differences
-    assert found.now.startswith("cos (")
+    (actual,) = mapped.explain(1.0, vnp.cos).differences
+    assert actual.now.startswith("cos (")
 
 
 def test_a_keyword_of_the_name_of_a_positional_argument() -> None:

@@ -50,10 +50,10 @@ def equal(one: Any, other: Any) -> bool:
 
 def test_call_gives_what_the_function_gives() -> None:
     exported = export.export(verax.jit(model))(PARAMS, X, steps=3)
-    wanted = verax.jit(model)(PARAMS, X, steps=3)
+    expected = verax.jit(model)(PARAMS, X, steps=3)
     for function in (exported, deserialize(exported.serialize())):
-        assert equal(function.call(PARAMS, X, steps=3), wanted)
-        assert equal(verax.jit(function.call)(PARAMS, X, steps=3), wanted)
+        assert equal(function.call(PARAMS, X, steps=3), expected)
+        assert equal(verax.jit(function.call)(PARAMS, X, steps=3), expected)
     assert (exported.fun_name, exported.platforms) == ("model", ("cpu",))
     assert [str(aval) for aval in exported.in_avals] == [
         "f32[2]",
@@ -185,15 +185,15 @@ def test_two_modules_in_one_program_keep_their_functions_apart() -> None:
     def both(x: Any) -> Any:
         return one.call(x) + two.call(x) + one.call(x + 1)
 
-    def wanted(x: Any) -> Any:
+    def expected(x: Any) -> Any:
         return 5 * (np.sin(x) + np.sin(x + 1)) + 2 * (np.sin(x + 1) + np.sin(x + 2))
 
-    assert np.allclose(verax.jit(both)(X), wanted(X), atol=1e-5)
+    assert np.allclose(verax.jit(both)(X), expected(X), atol=1e-5)
     # An exported function that calls exported functions.
     again = loaded(both, X)
     assert np.allclose(
         verax.jit(lambda x: again.call(x) + one.call(x))(X),
-        wanted(X) + 2 * (np.sin(X) + np.sin(X + 1)),
+        expected(X) + 2 * (np.sin(X) + np.sin(X + 1)),
         atol=1e-5,
     )
 
@@ -239,16 +239,16 @@ def test_captured_arrays_travel_exactly(values: np.ndarray) -> None:
     held = vnp.asarray(values)
     exported = loaded(lambda x: (held, x), 1.0)
     assert exported.mlir_module_serialized
-    found = np.asarray(exported.call(1.0)[0])
-    assert found.dtype == held.dtype
-    assert found.tobytes() == np.ascontiguousarray(held).tobytes()
+    actual = np.asarray(exported.call(1.0)[0])
+    assert actual.dtype == held.dtype
+    assert actual.tobytes() == np.ascontiguousarray(held).tobytes()
 
 
 def test_keys_and_64_bits() -> None:
     key = verax.random.key(7)
     exported = loaded(verax.random.split, key)
-    found = verax.random.key_data(exported.call(key))
-    assert np.array_equal(found, verax.random.key_data(verax.random.split(key)))
+    actual = verax.random.key_data(exported.call(key))
+    assert np.array_equal(actual, verax.random.key_data(verax.random.split(key)))
     with verax.enable_x64():
         wide = export.export(verax.jit(vnp.sin))(np.arange(3.0))
     data = wide.serialize(vjp_order=1)
@@ -458,8 +458,8 @@ def test_equal_programs_give_equal_bytes_in_every_process(tmp_path: Path) -> Non
         )
     one, two = [(tmp_path / seed).read_bytes() for seed in ("1", "2")]
     assert one == two
-    found = deserialize(one).call({"b": np.zeros(3, np.float32), "a": 0.0})
-    assert found["b"].tolist() == [0, 0, 0]
+    actual = deserialize(one).call({"b": np.zeros(3, np.float32), "a": 0.0})
+    assert actual["b"].tolist() == [0, 0, 0]
 
 
 def test_functions_of_the_library_need_no_jit() -> None:
@@ -478,8 +478,8 @@ def test_functions_of_the_library_need_no_jit() -> None:
     ]
     for fun, args, kwargs, arrays in calls:
         exported = export.export(fun)(*args, **kwargs)
-        found = exported.call(*arrays)
-        np.testing.assert_allclose(found, fun(*args, **kwargs), rtol=1e-6)
+        actual = exported.call(*arrays)
+        np.testing.assert_allclose(actual, fun(*args, **kwargs), rtol=1e-6)
     assert export.export(vnp.sin)(x).fun_name == "sin"
     for other in (lambda x: x, np.sin, 3, print):
         with pytest.raises(ValueError, match="made by"):

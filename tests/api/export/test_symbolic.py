@@ -113,7 +113,7 @@ def test_one_file_serves_all_sizes(name: str) -> None:
     exported = saved(function, X, shapes=("b, c",))
     for x in (X, X[:2, :3], X[:3]):
         verax.tree.map(
-            lambda found, due: np.testing.assert_allclose(found, due, 1e-5, 1e-5),
+            lambda result, due: np.testing.assert_allclose(result, due, 1e-5, 1e-5),
             exported.call(x),
             verax.jit(function)(x),
         )
@@ -174,8 +174,8 @@ def test_derivatives_beside_integers() -> None:
     specs = symbolic_args_specs((n, X[0, :4]), ("b", "b"))
     exported = deserialize(export(verax.jit(scaled))(*specs).serialize(1))
     due = verax.grad(lambda n, x: scaled(n, x)[0].sum(), 1)(n, X[0, :4])
-    found = verax.grad(lambda n, x: exported.call(n, x)[0].sum(), 1)(n, X[0, :4])
-    np.testing.assert_allclose(found, due)
+    actual = verax.grad(lambda n, x: exported.call(n, x)[0].sum(), 1)(n, X[0, :4])
+    np.testing.assert_allclose(actual, due)
 
 
 def test_exported_program_in_another() -> None:
@@ -186,8 +186,8 @@ def test_exported_program_in_another() -> None:
 
     outer = saved(twice, X, shapes=("n, _",), constraints=["n >= 2"])
     np.testing.assert_allclose(outer.call(X), X.mean(0) + X[1:].mean(0), 1e-6)
-    found = verax.jit(inner.call)(X)
-    np.testing.assert_allclose(found, X.mean(0), 1e-6)
+    actual = verax.jit(inner.call)(X)
+    np.testing.assert_allclose(actual, X.mean(0), 1e-6)
 
 
 def test_module_says_what_it_needs() -> None:

@@ -42,18 +42,18 @@ class Terminal:
 
     def read(self, end: str = PROMPT) -> str:
         """What the program writes up to `end`; a program that says nothing fails."""
-        found = ""
-        while not found.endswith(end):
+        actual = ""
+        while not actual.endswith(end):
             ready, _, _ = select.select([self.side], [], [], 60)
-            assert ready, f"the program waits, after {found!r}"
+            assert ready, f"the program waits, after {actual!r}"
             try:
                 part = os.read(self.side, 1 << 12)
             except OSError:  # it has ended
                 part = b""
             if not part:
                 break
-            found += part.decode().replace("\r\n", "\n")
-        return found
+            actual += part.decode().replace("\r\n", "\n")
+        return actual
 
     def interrupt(self, process: "subprocess.Popen[bytes]") -> None:
         """Ctrl-C, until something is said.

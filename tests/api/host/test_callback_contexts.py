@@ -55,8 +55,8 @@ def with_derivative(fun: Fun) -> Fun:
         return ruled(*primals), tangents[0] * fun(lax.stop_gradient(primals[0]))
 
     ruled.defjvp(rule)
-    found: Fun = ruled
-    return found
+    actual: Fun = ruled
+    return actual
 
 
 def scanned(fun: Fun) -> Fun:

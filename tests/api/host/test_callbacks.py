@@ -59,11 +59,11 @@ def test_trees_and_keywords_keep_their_structure(run: Any) -> None:
         out = {"sum": x["a"], "none": None, "pair": (np.float32(0), y[1])}
         return verax.pure_callback(host, out, x, y=y)
 
-    found = run(f)({"a": vnp.ones(2)}, (2.0, vnp.arange(3)))
-    assert found["sum"].tolist() == [3.0, 3.0]
-    assert found["none"] is None
-    assert float(found["pair"][0]) == 3.0
-    assert found["pair"][1].tolist() == [0, 1, 2]
+    actual = run(f)({"a": vnp.ones(2)}, (2.0, vnp.arange(3)))
+    assert actual["sum"].tolist() == [3.0, 3.0]
+    assert actual["none"] is None
+    assert float(actual["pair"][0]) == 3.0
+    assert actual["pair"][1].tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("run", [eager, verax.jit])
@@ -79,14 +79,14 @@ def test_vmap_is_the_loop(run: Any, method: str) -> None:
         return verax.pure_callback(host, like(x), x, y, vmap_method=method)
 
     x, y = vnp.arange(6.0).reshape(2, 3), vnp.float32(3)
-    found = run(verax.vmap(f, (1, None)))(x, y)
-    assert found.tolist() == (x.T * 3).tolist()
+    actual = run(verax.vmap(f, (1, None)))(x, y)
+    assert actual.tolist() == (x.T * 3).tolist()
     expected: list[Any] = [((2,), ())] * 3
     if method == "expand_dims":
-        found = run(verax.vmap(lambda x: f(x, y)))(vnp.ones((3, 1)))
+        actual = run(verax.vmap(lambda x: f(x, y)))(vnp.ones((3, 1)))
         expected = [((3, 2), (1,)), ((3, 1), (1,))]
     elif method == "broadcast_all":
-        found = run(verax.vmap(lambda x: f(x, vnp.ones(1) + y)))(vnp.ones((3, 1)))
+        actual = run(verax.vmap(lambda x: f(x, vnp.ones(1) + y)))(vnp.ones((3, 1)))
         expected = [((3, 2), (3,)), ((3, 1), (3, 1))]
     assert shapes == expected
 
@@ -106,8 +106,8 @@ def test_operands_of_nested_vmaps_have_a_lane_for_each(run: Any, method: str) ->
 
     x, y = vnp.arange(8.0).reshape(2, 4), vnp.arange(3.0)
     inner = verax.vmap(f, (0, None))
-    found = run(verax.vmap(inner, (None, 0)))(x, y)
-    assert found.tolist() == (x[None] + y[:, None, None]).tolist()
+    actual = run(verax.vmap(inner, (None, 0)))(x, y)
+    assert actual.tolist() == (x[None] + y[:, None, None]).tolist()
     once = method == "expand_dims"
     assert shapes == [((1, 2, 4), (3, 1)) if once else ((3, 2, 4), (3, 2))]
 
@@ -121,10 +121,10 @@ def test_nested_vmap_goes_through_lanes_in_order(run: Any) -> None:
         return doubled(x + y, "sequential")
 
     g = verax.vmap(verax.vmap(f, (None, 0)), (0, None))
-    found = run(g)(vnp.arange(2), vnp.arange(3))
+    actual = run(g)(vnp.arange(2), vnp.arange(3))
     verax.effects_barrier()
     assert seen == [(i, j) for i in range(2) for j in range(3)]
-    assert found.tolist() == [[0, 2, 4], [2, 4, 6]]
+    assert actual.tolist() == [[0, 2, 4], [2, 4, 6]]
     seen.clear()
     run(verax.vmap(verax.vmap(f, (0, None)), (None, 0)))(vnp.arange(2), vnp.arange(3))
     verax.effects_barrier()

@@ -113,9 +113,9 @@ def test_log(caplog: pytest.LogCaptureFixture) -> None:
     verax.jit(lambda x: verax.debug.log("x = {}", x))(2.0)
     verax.debug.log(ordered=True)("{y:.1f}", y=0.5)
     verax.effects_barrier()
-    found = [record for record in caplog.records if record.levelno == logging.INFO]
-    assert [record.getMessage() for record in found] == ["x = 2.0", "0.5"]
-    assert {record.filename for record in found} == {"test_debug.py"}
+    actual = [record for record in caplog.records if record.levelno == logging.INFO]
+    assert [record.getMessage() for record in actual] == ["x = 2.0", "0.5"]
+    assert {record.filename for record in actual} == {"test_debug.py"}
 
 
 def test_log_below_its_level(caplog: pytest.LogCaptureFixture) -> None:

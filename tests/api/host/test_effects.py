@@ -30,9 +30,9 @@ def note(log: Log, *args: Any, ordered: bool = False) -> int:
 
 def marks(log: Log) -> Log:
     verax.effects_barrier()
-    found = list(log)
+    actual = list(log)
     log.clear()
-    return found
+    return actual
 
 
 @pytest.mark.parametrize("ordered", [False, True])

@@ -50,9 +50,9 @@ def test_its_own_derivative(library: Path) -> None:
     def loss(f: Any) -> Any:
         return lambda x: (f(x) ** 2 * weights).sum()
 
-    found = verax.jit(verax.grad(loss(example.rms_norm)))(x)
+    actual = verax.jit(verax.grad(loss(example.rms_norm)))(x)
     want = verax.grad(loss(example.reference))(x)
-    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(actual, want, rtol=1e-4, atol=1e-5)
 
 
 def test_what_a_function_refuses_is_an_error(library: Path) -> None:
@@ -164,7 +164,7 @@ def test_attributes_of_each_type() -> None:
         )
 
     text = str(verax.jit(f).lower(1.0).as_text())
-    for found in (
+    for actual in (
         '"number" = 1 : i64',
         '"real" = 2.5 : f64',
         '"small" = 0x3727C5AC : f32',
@@ -175,7 +175,7 @@ def test_attributes_of_each_type() -> None:
         '"matrix" = dense<[[0.5, 1.5]]> : tensor<1x2xf64>',
         '"nested" = {"x" = 1 : i16, "y" = [1 : i64, 2.0 : f32]}',
     ):
-        assert found in text
+        assert actual in text
 
 
 def test_old_interfaces() -> None:
@@ -283,18 +283,18 @@ def test_keys_are_words_to_a_target(swap: str, layout: Any) -> None:
         input_output_aliases={0: 0},
     )
     want = np.asarray(verax.random.key_data(keys))[..., ::-1]
-    for found in (f(keys), verax.jit(f)(keys)):
-        assert found.aval == keys.aval
-        np.testing.assert_array_equal(verax.random.key_data(found), want)
+    for actual in (f(keys), verax.jit(f)(keys)):
+        assert actual.aval == keys.aval
+        np.testing.assert_array_equal(verax.random.key_data(actual), want)
 
 
 @pytest.mark.parametrize("method", ["sequential", "broadcast_all", "legacy_vectorized"])
 def test_batches_of_keys(swap: str, method: str) -> None:
     keys = verax.random.split(verax.random.key(0), (2, 3))
     f = ffi.ffi_call(swap, ShapeDtypeStruct((2,), keys.dtype), vmap_method=method)
-    found = verax.vmap(f, in_axes=1, out_axes=1)(keys)
+    actual = verax.vmap(f, in_axes=1, out_axes=1)(keys)
     want = np.asarray(verax.random.key_data(keys))[..., ::-1]
-    np.testing.assert_array_equal(verax.random.key_data(found), want)
+    np.testing.assert_array_equal(verax.random.key_data(actual), want)
 
 
 def test_wrong_attributes_and_targets() -> None:

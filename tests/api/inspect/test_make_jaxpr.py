@@ -141,9 +141,9 @@ def test_every_equation_knows_its_line() -> None:
 
 def test_eval_shape_computes_nothing() -> None:
     struct = verax.ShapeDtypeStruct((1 << 20, 1 << 20), np.float32)
-    found = verax.eval_shape(lambda x: {"y": (x @ x).sum(0)}, struct)
-    assert found["y"].shape == (1 << 20,)
-    assert found["y"].dtype == np.float32
+    actual = verax.eval_shape(lambda x: {"y": (x @ x).sum(0)}, struct)
+    assert actual["y"].shape == (1 << 20,)
+    assert actual["y"].dtype == np.float32
 
 
 def test_unused_results_are_elided() -> None:

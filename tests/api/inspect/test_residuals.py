@@ -58,8 +58,8 @@ def test_policies_that_offload_move_what_they_name(policy: Any) -> None:
     f = verax.checkpoint(layer, policy=policy)
     texts = [text for _, text in saved_residuals(f, X)]
     assert any("output of device_put" in text for text in texts), texts
-    found = verax.grad(lambda x: f(x).sum())(X)
-    np.testing.assert_allclose(found, verax.grad(lambda x: layer(x).sum())(X), 1e-5)
+    actual = verax.grad(lambda x: f(x).sum())(X)
+    np.testing.assert_allclose(actual, verax.grad(lambda x: layer(x).sum())(X), 1e-5)
 
 
 def test_a_name_is_saved_or_offloaded() -> None:

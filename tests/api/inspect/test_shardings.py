@@ -18,47 +18,47 @@ type Captured = pytest.CaptureFixture[str]
 
 
 def test_the_sharding_of_every_array_of_a_tree() -> None:
-    found: list[object] = []
+    actual: list[object] = []
     tree = {"a": vnp.zeros(3), "b": [vnp.array(1)]}
-    inspect_array_sharding(tree, callback=found.append)
-    assert found == [ONE, ONE]
+    inspect_array_sharding(tree, callback=actual.append)
+    assert actual == [ONE, ONE]
     with pytest.raises(TypeError, match="takes arrays"):
-        inspect_array_sharding(3, callback=found.append)
+        inspect_array_sharding(3, callback=actual.append)
 
 
 def test_values_of_programs_are_inspected_when_they_are_compiled() -> None:
-    found: list[object] = []
+    actual: list[object] = []
 
     def f(x: Any) -> Any:
-        inspect_array_sharding((x + 1, vnp.sin(x)), callback=found.append)
+        inspect_array_sharding((x + 1, vnp.sin(x)), callback=actual.append)
         return x * 2
 
     compiled = verax.jit(f)
     lowered = compiled.lower(1.0)
-    assert found == []
+    assert actual == []
     lowered.compile()
-    assert found == [ONE, ONE]
+    assert actual == [ONE, ONE]
     assert [float(compiled(x)) for x in (1.0, 2.0)] == [2.0, 4.0]
-    assert found in ([ONE] * 2, [ONE] * 4)  # the call may compile again
-    count = len(found)
+    assert actual in ([ONE] * 2, [ONE] * 4)  # the call may compile again
+    count = len(actual)
     compiled(3.0)
-    assert len(found) == count
+    assert len(actual) == count
 
 
 def test_transformations_of_programs_that_are_inspected() -> None:
-    found: list[object] = []
+    actual: list[object] = []
 
     def f(x: Any) -> Any:
-        inspect_array_sharding(vnp.sin(x), callback=found.append)
+        inspect_array_sharding(vnp.sin(x), callback=actual.append)
         return (x**3).sum()
 
     assert verax.jit(verax.grad(f))(2.0) == 12.0
     assert verax.grad(f)(2.0) == 12.0
     assert verax.jit(verax.grad(verax.checkpoint(f)))(2.0) == 12.0
-    assert found == [ONE] * 3
+    assert actual == [ONE] * 3
     assert verax.jit(verax.vmap(f))(vnp.arange(2.0)).tolist() == [0.0, 1.0]
     assert verax.jvp(verax.jit(f), (2.0,), (1.0,))[1] == 12.0
-    assert set(found) == {ONE}
+    assert set(actual) == {ONE}
     assert "inspect_sharding[viewer=" in str(verax.make_jaxpr(f)(1.0))
     failing = verax.jit(lambda x: inspect_array_sharding(x, callback=lambda s: 1 / 0))
     with pytest.raises(ZeroDivisionError):

@@ -68,11 +68,11 @@ def test_every_effort_has_the_same_results() -> None:
 
     x = np.linspace(-2.0, 2.0, 35, dtype=np.float32).reshape(5, 7)
     with override("compile_effort", "full"):
-        wanted = verax.jit(f)(x)
+        expected = verax.jit(f)(x)
     for effort in EFFORTS:
         with override("compile_effort", effort):
-            found = verax.jit(f)(x)
-        for a, b in zip(found, wanted, strict=True):
+            actual = verax.jit(f)(x)
+        for a, b in zip(actual, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 

@@ -70,8 +70,8 @@ def test_static_positions_count_from_the_last_parameter() -> None:
         return x * n, isinstance(n, verax.Array)
 
     jitted = verax.jit(fun, static_argnums=-1)
-    for found, traced in (jitted(3.0), jitted(3.0, 2), jitted(3.0, n=2)):
-        assert float(found) == 6
+    for actual, traced in (jitted(3.0), jitted(3.0, 2), jitted(3.0, n=2)):
+        assert float(actual) == 6
         assert not traced
 
 

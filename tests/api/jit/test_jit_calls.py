@@ -260,13 +260,13 @@ def test_keywords_in_any_order_and_statics_between_them() -> None:
         return a + sign * (b - 10 * c) ** power
 
     x, y, z = (vnp.asarray(float(v)) for v in (1, 2, 3))
-    wanted = 1 - (2 - 30.0) ** 3
+    expected = 1 - (2 - 30.0) ** 3
     for _ in range(2):
-        assert f(x, -1, y, c=z, power=3).item() == wanted
-        assert f(x, -1, c=z, power=3, b=y).item() == wanted
-        assert f(x, -1, power=3, b=y, c=z).item() == wanted
-        assert f(power=3, c=z, b=y, sign=-1, a=x).item() == wanted
-        assert f(x, -1, 2.0, c=3.0, power=3).item() == wanted
+        assert f(x, -1, y, c=z, power=3).item() == expected
+        assert f(x, -1, c=z, power=3, b=y).item() == expected
+        assert f(x, -1, power=3, b=y, c=z).item() == expected
+        assert f(power=3, c=z, b=y, sign=-1, a=x).item() == expected
+        assert f(x, -1, 2.0, c=3.0, power=3).item() == expected
         assert f(x, 1, y, c=z, power=True).item() == 1 - 28.0
         assert f(x, 1, [y][0], c={"c": z}["c"], power=1).item() == 1 - 28.0
 
@@ -277,9 +277,9 @@ def test_an_array_of_numpy_may_be_written_to_after_the_call() -> None:
         x = np.full(n, 3.0, np.float32)
         for _ in range(3):
             x[:] = 3.0
-            found = double(x)
+            actual = double(x)
             x[:] = 5.0
-            assert (np.asarray(found) == 6.0).all()
+            assert (np.asarray(actual) == 6.0).all()
 
 
 def numbers(n: int) -> list[Any]:

@@ -18,15 +18,15 @@ LONG = 120
 
 def together(work: Callable[[int], Any], count: int = COUNT) -> list[Any]:
     """What `work(i)` returns or raises in `count` threads that start at once."""
-    found: list[Any] = [None] * count
+    actual: list[Any] = [None] * count
     gate = threading.Barrier(count)
 
     def run(i: int) -> None:
         gate.wait()
         try:
-            found[i] = work(i)
+            actual[i] = work(i)
         except Exception as error:
-            found[i] = error
+            actual[i] = error
 
     threads = [
         threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)
@@ -36,15 +36,15 @@ def together(work: Callable[[int], Any], count: int = COUNT) -> list[Any]:
     for thread in threads:
         thread.join(LONG)
     assert not any(thread.is_alive() for thread in threads), "a thread waits for ever"
-    return found
+    return actual
 
 
 def elsewhere(work: Callable[[], Any]) -> Any:
     """What `work` returns or raises in another thread."""
-    (found,) = together(lambda i: work(), 1)
-    if isinstance(found, Exception):
-        raise found
-    return found
+    (actual,) = together(lambda i: work(), 1)
+    if isinstance(actual, Exception):
+        raise actual
+    return actual
 
 
 def test_one_function_is_traced_once_by_many_threads() -> None:
@@ -56,8 +56,8 @@ def test_one_function_is_traced_once_by_many_threads() -> None:
         time.sleep(0.01)
         return vnp.sin(x) * 2
 
-    found = together(lambda i: fun(np.full(4, i, np.float32)))
-    for i, y in enumerate(found):
+    actual = together(lambda i: fun(np.full(4, i, np.float32)))
+    for i, y in enumerate(actual):
         np.testing.assert_allclose(y, np.full(4, 2 * np.sin(i)), rtol=1e-5)
     assert len(traces) == 1
 
@@ -161,10 +161,10 @@ def test_one_of_many_threads_gets_the_memory() -> None:
     add = verax.jit(lambda x: x + 1, donate_argnums=0)
     add(verax.jit(lambda: vnp.ones(1000))())
     x: Any = verax.jit(lambda: vnp.ones(1000))()
-    found = together(lambda i: add(x))
-    good = [y for y in found if not isinstance(y, Exception)]
+    actual = together(lambda i: add(x))
+    good = [y for y in actual if not isinstance(y, Exception)]
     # The others come too late, or find the memory in use by one another's calls.
-    assert all(isinstance(y, RuntimeError) for y in found if y not in good)
+    assert all(isinstance(y, RuntimeError) for y in actual if y not in good)
     assert x.is_deleted()
     for y in good:
         assert set(y.tolist()) == {2}
@@ -183,8 +183,8 @@ def test_caches_may_be_cleared_while_others_call() -> None:
             return None
         return [float(fun(np.full(n % 3, i, np.float32))) for n in range(6)]
 
-    found = together(work, 4)
-    for i, sums in enumerate(found[1:], 1):
+    actual = together(work, 4)
+    for i, sums in enumerate(actual[1:], 1):
         assert sums == [2.0 * i * (n % 3) for n in range(6)]
 
 
@@ -196,8 +196,8 @@ def test_signatures_of_one_function_are_traced_at_the_same_time() -> None:
         gate.wait(LONG)  # broken, unless all four are in here
         return x * 2
 
-    found = together(lambda i: fun(np.ones(i + 1, np.float32)).tolist(), 4)
-    assert found == [[2.0] * (i + 1) for i in range(4)]
+    actual = together(lambda i: fun(np.ones(i + 1, np.float32)).tolist(), 4)
+    assert actual == [[2.0] * (i + 1) for i in range(4)]
 
 
 def test_different_programs_are_compiled_at_the_same_time(
@@ -212,9 +212,9 @@ def test_different_programs_are_compiled_at_the_same_time(
     monkeypatch.setattr(program, "build", slow)
     fun = verax.jit(lambda x: vnp.cos(x) - 3.25)
     functions = [fun, fun, fun, verax.jit(lambda x: vnp.tan(x) - 3.25)]
-    found = together(lambda i: functions[i](np.zeros(i + 1, np.float32)), 4)
+    actual = together(lambda i: functions[i](np.zeros(i + 1, np.float32)), 4)
     values = [-2.25, -2.25, -2.25, -3.25]
-    assert [y.tolist() for y in found] == [[v] * (i + 1) for i, v in enumerate(values)]
+    assert [y.tolist() for y in actual] == [[v] * (i + 1) for i, v in enumerate(values)]
 
 
 def test_one_program_is_compiled_once_whoever_asks(
@@ -256,11 +256,11 @@ def test_an_error_in_one_thread_leaves_the_others_their_turn() -> None:
         gate.wait(LONG)
         return float(fun(float(i)))
 
-    found = together(work)
-    errors = [y for y in found if isinstance(y, Exception)]
+    actual = together(work)
+    errors = [y for y in actual if isinstance(y, Exception)]
     assert [str(error) for error in errors] == ["the first trace fails"]
-    assert [y for y in found if y not in errors] == [
-        i + 1.0 for i, y in enumerate(found) if y not in errors
+    assert [y for y in actual if y not in errors] == [
+        i + 1.0 for i, y in enumerate(actual) if y not in errors
     ]
     assert tries[0] == 2
 
@@ -276,11 +276,11 @@ def test_a_compiled_function_is_called_and_saved_by_many_threads() -> None:
             return mine(np.ones(3, np.float32), 1.0)
         return [mine(kinds[n % 2], scalars[n % 4]).tolist() for n in range(8)]
 
-    for i, found in enumerate(together(work)):
+    for i, actual in enumerate(together(work)):
         if i == 5:
-            assert isinstance(found, TypeError)
+            assert isinstance(actual, TypeError)
         else:
-            assert found == [[2.0 * i] * 4] * 8
+            assert actual == [[2.0 * i] * 4] * 8
 
 
 def test_threads_compile_ahead_of_time_at_the_same_time() -> None:

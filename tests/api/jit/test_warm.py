@@ -50,9 +50,9 @@ class Gate:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    found = Gate(monkeypatch)
-    yield found
-    found.open.set()
+    actual = Gate(monkeypatch)
+    yield actual
+    actual.open.set()
 
 
 @contextmanager
@@ -70,27 +70,27 @@ def shifted(by: float) -> Callable[[Any], Any]:
 
 def test_it_returns_at_once_and_can_be_asked(gate: Gate) -> None:
     f = verax.jit(shifted(3.5625))
-    found = f.warm(X)
+    actual = f.warm(X)
     gate.reached()
-    assert not found.done()
-    assert not found.wait(0)
-    for ask in (found.result, found.exception):
+    assert not actual.done()
+    assert not actual.wait(0)
+    for ask in (actual.result, actual.exception):
         with pytest.raises(TimeoutError, match="<lambda> has not ended within 0"):
             ask(0)
     gate.open.set()
-    assert found.wait(LONG)
-    assert found.done()
-    assert found.exception() is None
-    assert isinstance(found.result(), verax.stages.Compiled)
-    assert found.result() is found.result()
-    np.testing.assert_array_equal(found.result()(X), f(X))
-    assert repr(found) == "Compilation(<lambda>: f32[5] -> f32[5])"
+    assert actual.wait(LONG)
+    assert actual.done()
+    assert actual.exception() is None
+    assert isinstance(actual.result(), verax.stages.Compiled)
+    assert actual.result() is actual.result()
+    np.testing.assert_array_equal(actual.result()(X), f(X))
+    assert repr(actual) == "Compilation(<lambda>: f32[5] -> f32[5])"
     assert f.warm(X).done()
 
 
 def test_calls_wait_for_the_compilation_under_way(gate: Gate) -> None:
     f, g = (verax.jit(shifted(4.5625)) for _ in range(2))
-    found = f.warm(X)
+    actual = f.warm(X)
     gate.reached()
     started = threading.Barrier(9)
 
@@ -100,7 +100,7 @@ def test_calls_wait_for_the_compilation_under_way(gate: Gate) -> None:
 
     values = together(work, 9)[:8]
     assert values == [f(X).tolist()] * 8
-    assert found.done()
+    assert actual.done()
     assert gate.names == ["<lambda>"]
 
 
@@ -119,13 +119,13 @@ def test_a_call_does_not_wait_for_what_waits_for_a_thread(
     first = verax.jit(shifted(6.5625)).warm(X)
     gate.reached()
     second = verax.jit(g := shifted(7.5625))
-    found = second.warm(X)
+    actual = second.warm(X)
     np.testing.assert_allclose(second(X), g(X), rtol=1e-6)
-    assert not found.done()
+    assert not actual.done()
     assert not first.done()
     gate.open.set()
     with compiling(1):  # the first
-        assert found.wait(LONG)
+        assert actual.wait(LONG)
 
 
 def test_programs_are_compiled_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +137,8 @@ def test_programs_are_compiled_side_by_side(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(JOBS, "size", 2)
     monkeypatch.setattr(program, "build", meeting)
-    found = [verax.jit(shifted(8.5625 + i)).warm(X) for i in range(4)]
-    assert [x.exception(LONG) for x in found] == [None] * 4
+    actual = [verax.jit(shifted(8.5625 + i)).warm(X) for i in range(4)]
+    assert [x.exception(LONG) for x in actual] == [None] * 4
 
 
 def test_errors_of_the_function_appear_at_once() -> None:
@@ -155,13 +155,13 @@ def test_errors_of_the_function_appear_at_once() -> None:
 
 def test_errors_of_the_compiler_appear_at_the_result_and_at_each_call() -> None:
     f = verax.jit(lambda x: x * 9.5625, compiler_options={"xla_no_such_option": 1})
-    found = f.warm(X)
+    actual = f.warm(X)
     for _ in range(2):
         with pytest.raises(CompileError, match="xla_no_such_option"):
-            found.result(LONG)
+            actual.result(LONG)
         with pytest.raises(CompileError, match="xla_no_such_option"):
             f(X)
-    assert isinstance(found.exception(), CompileError)
+    assert isinstance(actual.exception(), CompileError)
     assert isinstance(f.warm(X).exception(LONG), CompileError)
 
 
@@ -175,26 +175,26 @@ def test_a_failure_that_passes_is_tried_again(
 
     f = verax.jit(shifted(31.5625))
     monkeypatch.setattr(program, "build", failing)
-    found = f.warm(X)
-    assert isinstance(found.exception(LONG), MemoryError)
+    actual = f.warm(X)
+    assert isinstance(actual.exception(LONG), MemoryError)
     monkeypatch.setattr(program, "build", build)
     assert f(X).shape == (5,)
     assert f.warm(X).exception(LONG) is None
     with pytest.raises(MemoryError):
-        found.result()
+        actual.result()
 
 
 def test_arguments_are_not_kept(gate: Gate) -> None:
     f = verax.jit(lambda x, y: x * 11.5625 + y["a"])
     arrays: list[Any] = [verax.jit(lambda: vnp.ones(7))() for _ in range(2)]
     seen = [weakref.ref(x.buffer) for x in arrays]
-    found = f.warm(arrays[0], {"a": arrays[1]})
+    actual = f.warm(arrays[0], {"a": arrays[1]})
     gate.reached()
     del arrays
     gc.collect()
     assert [ref() for ref in seen] == [None, None]
     gate.open.set()
-    assert found.exception(LONG) is None
+    assert actual.exception(LONG) is None
 
 
 def test_what_was_closed_over_dies_with_the_function() -> None:
@@ -269,10 +269,10 @@ def test_a_call_finds_the_program(name: str) -> None:
     f = make()
     assert f.warm(*args, **kwargs).exception(LONG) is None
     with compiling(0):
-        found = f(*args, **kwargs)
+        actual = f(*args, **kwargs)
     verax.clear_caches()
     for one, other in zip(
-        verax.tree.leaves(found),
+        verax.tree.leaves(actual),
         verax.tree.leaves(make()(*args, **kwargs)),
         strict=True,
     ):
@@ -306,20 +306,20 @@ def test_custom_derivatives_and_references() -> None:
         return ref[...].sum()
 
     ref, g = verax.new_ref(vnp.ones(3)), verax.jit(step)
-    found = g.warm(ref, 1.0)
-    assert found.exception(LONG) is None
+    actual = g.warm(ref, 1.0)
+    assert actual.exception(LONG) is None
     with compiling(0):
         assert float(g(ref, 1.0)) == 67.5
-    assert float(found.result()(ref, 1.0)) == 67.5 * 21.5 + 3
+    assert float(actual.result()(ref, 1.0)) == 67.5 * 21.5 + 3
 
 
 def test_the_configuration_is_that_of_the_call_of_warm(gate: Gate) -> None:
     f = verax.jit(lambda x: vnp.sin(x) * 22.5625)
     wide = np.arange(5, dtype=np.float64)
     with verax.enable_x64():
-        found = f.warm(wide)
+        actual = f.warm(wide)
     gate.open.set()
-    assert found.result(LONG).out_avals.dtype == np.float64
+    assert actual.result(LONG).out_avals.dtype == np.float64
     with verax.enable_x64(), compiling(0):
         assert f(wide).dtype == np.float64
     with compiling(1):
@@ -338,28 +338,28 @@ def test_the_thread_has_the_options_of_the_caller(
     monkeypatch.setattr(program, "build", looking)
     f = verax.jit(shifted(23.5625))
     with verax.log_compiles(), verax.debug_nans():
-        found = f.warm(X)
-    assert found.exception(LONG) is None
+        actual = f.warm(X)
+    assert actual.exception(LONG) is None
     assert verax.jit(shifted(24.5625)).warm(X).exception(LONG) is None
     assert seen == [(True, True), (False, False)]
 
 
 def test_caches_are_cleared_while_it_compiles(gate: Gate) -> None:
     f = verax.jit(shifted(25.5625))
-    found = f.warm(X)
+    actual = f.warm(X)
     gate.reached()
     verax.clear_caches()
     gate.open.set()
     values = f(X)
-    assert found.exception(LONG) is None
-    np.testing.assert_array_equal(values, found.result()(X))
+    assert actual.exception(LONG) is None
+    np.testing.assert_array_equal(values, actual.result()(X))
 
 
 def test_an_interrupt_ends_the_wait_and_nothing_else(gate: Gate) -> None:
     f = verax.jit(shifted(26.5625))
-    found = f.warm(X)
+    actual = f.warm(X)
     gate.reached()
-    for wait in (found.result, lambda: f(X)):
+    for wait in (actual.result, lambda: f(X)):
         main = threading.main_thread().ident
         assert main is not None
         timer = threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT))
@@ -367,11 +367,11 @@ def test_an_interrupt_ends_the_wait_and_nothing_else(gate: Gate) -> None:
         with pytest.raises(KeyboardInterrupt):
             wait()
         timer.join()
-    assert not found.done()
+    assert not actual.done()
     gate.open.set()
     with compiling(1):
         assert f(X).shape == (5,)
-        assert found.exception(LONG) is None
+        assert actual.exception(LONG) is None
 
 
 def ran(script: str) -> str:

@@ -86,17 +86,17 @@ def test_a_loaded_function_computes_the_same(name: str) -> None:
     function, args = PROGRAMS[name]
     stage = compiled(function, *args)
     due, tree = verax.tree.flatten(stage(*args))
-    for found in through(stage):
-        leaves, other = verax.tree.flatten(found(*args))
+    for actual in through(stage):
+        leaves, other = verax.tree.flatten(actual(*args))
         assert other == tree
         assert [x.aval for x in leaves] == [x.aval for x in due]
         for x, y in zip(leaves, due, strict=True):
             assert str(x) == str(y)
-        assert str(found.args_info) == str(stage.args_info)
-        assert str(found.out_info) == str(stage.out_info)
-        assert found.fun_name == stage.fun_name
-        assert found.input_shardings == stage.input_shardings
-        assert found.output_formats == stage.output_formats
+        assert str(actual.args_info) == str(stage.args_info)
+        assert str(actual.out_info) == str(stage.out_info)
+        assert actual.fun_name == stage.fun_name
+        assert actual.input_shardings == stage.input_shardings
+        assert actual.output_formats == stage.output_formats
 
 
 def test_sixty_four_bits() -> None:
@@ -104,10 +104,10 @@ def test_sixty_four_bits() -> None:
         x = np.arange(3, dtype=np.float64) + 1e-12
         table = np.array([2**40, 1, 2])
         stage = compiled(lambda x: (x / 3, table), x)
-        for found in through(stage):
-            assert found(x)[0].dtype == np.float64
-            assert np.array_equal(found(x)[0], stage(x)[0])
-            assert found(x)[1].tolist() == table.tolist()
+        for actual in through(stage):
+            assert actual(x)[0].dtype == np.float64
+            assert np.array_equal(actual(x)[0], stage(x)[0])
+            assert actual(x)[1].tolist() == table.tolist()
 
 
 def test_captured_arrays_are_those_of_the_compilation() -> None:
@@ -130,19 +130,19 @@ def test_the_code_holds_no_captured_arrays() -> None:
 
 def test_donation_and_errors_of_calls_are_the_same() -> None:
     stage = compiled(lambda x, y: {"z": x + y}, X, 1.0, donate_argnums=0)
-    for found in through(stage):
+    for actual in through(stage):
         x: Any = vnp.asarray(X) + 0
-        assert found.donate_argnums == (0,)
-        found(x, 1.0)
+        assert actual.donate_argnums == (0,)
+        actual(x, 1.0)
         assert x.is_deleted()
         with pytest.raises(RuntimeError, match="donated to <lambda>"):
-            found(x, 1.0)
+            actual(x, 1.0)
         with pytest.raises(
             TypeError, match=r"Argument x of <lambda> .* called with f32\[3\]"
         ):
-            found(TABLE, 1.0)
+            actual(TABLE, 1.0)
         with pytest.raises(TypeError, match="by position, but was called with 1"):
-            found(X)
+            actual(X)
 
 
 def test_programs_from_the_disk_cache(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_programs_from_the_disk_cache(tmp_path: Path) -> None:
     ):
         stage = [compiled(lambda x: vnp.sin(x) * TABLE, X) for _ in range(2)][1]
     assert stage.program.executable.origin == "disk"
-    for found in through(stage):
-        assert np.array_equal(found(X), stage(X))
-        assert found.program.executable.origin == "bytes"
+    for actual in through(stage):
+        assert np.array_equal(actual(X), stage(X))
+        assert actual.program.executable.origin == "bytes"
 
 
 def test_structures_may_stay_with_the_caller() -> None:
@@ -167,8 +167,8 @@ def test_structures_may_stay_with_the_caller() -> None:
         Pair, lambda p: ((p.x, p.y), None), lambda _, xs: Pair(*xs)
     )
     stage = compiled(lambda p: Pair(p.y, p.x), Pair(1, 2.0))
-    found = deserialize_and_load(*serialize(stage))(Pair(3, 4.0))
-    assert (float(found.x), int(found.y)) == (4, 3)
+    actual = deserialize_and_load(*serialize(stage))(Pair(3, 4.0))
+    assert (float(actual.x), int(actual.y)) == (4, 3)
     with pytest.raises(TypeError, match=r"Pair.*no serialised form"):
         stage.serialize()
     data, in_tree, out_tree = serialize(stage)
@@ -263,8 +263,8 @@ def test_what_cannot_be_saved() -> None:
 def test_devices_are_checked(file: bytes) -> None:
     (device, *_) = verax.devices()
     data = file
-    found = stages.deserialize(data, execution_devices=[device], backend="cpu")
-    assert np.array_equal(found(X), X + TABLE)
+    actual = stages.deserialize(data, execution_devices=[device], backend="cpu")
+    assert np.array_equal(actual(X), X + TABLE)
     with pytest.raises(
         ValueError, match="runs on 1 different devices, but there are 0"
     ):
@@ -281,9 +281,9 @@ def test_the_description_is_plain(file: bytes) -> None:
     _, checksum, size = head.unpack_from(file, len(FRAME.magic))
     body = file[len(FRAME.magic) + head.size :]
     assert checksum == hashlib.sha256(body).digest()
-    found = json.loads(body[:size])
-    assert found["interface"]["in_avals"] == ["f32[2,3]"]
-    assert found["program"]["constants"] == [["f32[3]", 0]]
+    actual = json.loads(body[:size])
+    assert actual["interface"]["in_avals"] == ["f32[2,3]"]
+    assert actual["program"]["constants"] == [["f32[3]", 0]]
 
 
 FRESH = """
@@ -313,7 +313,7 @@ def test_a_fresh_process_computes_the_same() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
-    *found, last = pickle.loads(done.stdout)
-    for name, values in zip(names, found, strict=True):
+    *actual, last = pickle.loads(done.stdout)
+    for name, values in zip(names, actual, strict=True):
         np.testing.assert_array_equal(values, compiled(PROGRAMS[name][0], X)(X))
     np.testing.assert_array_equal(last, X * TABLE)

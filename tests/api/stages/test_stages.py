@@ -167,8 +167,8 @@ def test_a_compiled_function_takes_arrays_scalars_and_trees() -> None:
 
     given = Point(X, None), 2, OrderedDict(b=3.0, a=(4.0,))
     compiled = verax.jit(fun).lower(*given, scale=2.0, zero=0, also=1).compile()
-    found = compiled(*given, zero=0, also=1, scale=2.0)
-    assert str(found) == str(verax.jit(fun)(*given, scale=2.0, also=1, zero=0))
+    actual = compiled(*given, zero=0, also=1, scale=2.0)
+    assert str(actual) == str(verax.jit(fun)(*given, scale=2.0, also=1, zero=0))
     for scale in (3.0, np.float32(3), vnp.float32(3), np.float64(3)):
         assert compiled(*given, zero=0, also=1, scale=scale)[0].tolist() == [0, 3, 6]
     assert str(compiled.input_shardings[1].keys()) == str(
@@ -178,9 +178,9 @@ def test_a_compiled_function_takes_arrays_scalars_and_trees() -> None:
 
 def test_static_arguments_are_left_out() -> None:
     *_, compiled = scaled_stages()
-    found = compiled({"w": X}, shift=np.ones(3, np.float32))
-    assert found["out"].tolist() == [1, 4, 7]
-    assert int(found["count"]) == 3
+    actual = compiled({"w": X}, shift=np.ones(3, np.float32))
+    assert actual["out"].tolist() == [1, 4, 7]
+    assert int(actual["count"]) == 3
     with pytest.raises(TypeError, match="leave out static arguments"):
         compiled({"w": X}, 3, shift=X)
 
@@ -260,10 +260,10 @@ def test_calls_of_a_compiled_function_are_remembered() -> None:
     for args, kwargs in calls:
         assert not compiled.is_remembered(args, kwargs)
         for _ in range(2):
-            found = compiled(*args, **kwargs)
-            assert found["out"].tolist() == [0, 1, 4]
-            assert found["more"][0].tolist() == [1, 2, 3]
-            assert found["more"][1] is None
+            actual = compiled(*args, **kwargs)
+            assert actual["out"].tolist() == [0, 1, 4]
+            assert actual["more"][0].tolist() == [1, 2, 3]
+            assert actual["more"][1] is None
             assert compiled.is_remembered(args, kwargs)
 
 
@@ -323,14 +323,14 @@ def test_formats() -> None:
 
 def test_formats_are_places() -> None:
     compiled = verax.jit(lambda x: x.T).lower(X).compile()
-    (wanted,), _ = compiled.input_formats
-    x = verax.device_put(X, wanted)
-    assert x.format == wanted
+    (expected,), _ = compiled.input_formats
+    x = verax.device_put(X, expected)
+    assert x.format == expected
     assert x.committed
     assert np.array_equal(compiled(x), X)
-    again = verax.jit(lambda x: x, in_shardings=wanted, out_shardings=Format())
+    again = verax.jit(lambda x: x, in_shardings=expected, out_shardings=Format())
     assert np.array_equal(again(x), X)
-    columns = Format(Layout((1, 0)), wanted.sharding)
+    columns = Format(Layout((1, 0)), expected.sharding)
     with pytest.raises(ValueError, match=r"row-major.*major_to_minor=\(1, 0\)"):
         verax.device_put(np.ones((2, 2)), columns)
 
@@ -498,9 +498,9 @@ def test_calls_and_stages_share_their_programs() -> None:
     called = jitted(X, twice=True)
     other = jitted.lower(X, twice=True).compile()
     assert made() == before + 1
-    for found in (first, again, other):
-        assert found.program.executable is first.program.executable
-        for key, value in found(X).items():
+    for actual in (first, again, other):
+        assert actual.program.executable is first.program.executable
+        for key, value in actual(X).items():
             assert np.array_equal(value, called[key])
     fast = lowered.compile({"xla_cpu_enable_fast_math": True})
     assert made() == before + 2

@@ -245,13 +245,13 @@ def test_the_names_of_the_option() -> None:
 
 
 def test_other_threads_have_their_own_message() -> None:
-    found: list[str] = []
+    actual: list[str] = []
 
     def fun(x: Any) -> Any:
-        thread = threading.Thread(target=lambda: found.append(message(lambda: x + 1)))
+        thread = threading.Thread(target=lambda: actual.append(message(lambda: x + 1)))
         thread.start()
         thread.join()
         return x
 
     verax.jit(fun)(1.0)
-    assert "was used in a thread other than" in found[0]
+    assert "was used in a thread other than" in actual[0]

@@ -16,9 +16,9 @@ X = vnp.linspace(0.1, 0.9, 4)
 
 
 def jaxpr_of(f: Any, *args: Any) -> Jaxpr:
-    found: Jaxpr = verax.make_jaxpr(f)(*args).jaxpr
-    check_jaxpr(found, infer)
-    return found
+    actual: Jaxpr = verax.make_jaxpr(f)(*args).jaxpr
+    check_jaxpr(actual, infer)
+    return actual
 
 
 opaque_p: Row[NoParams] = Row(

@@ -481,5 +481,5 @@ def test_zeros_and_linear_operands_of_rules_are_nodes_without_leaves() -> None:
         assert tree_util.tree_leaves([node, 1]) == [1]
         assert tree_util.tree_map(lambda x: x + 1, [node, 1]) == [node, 2]
         assert [x for _, x in tree_util.tree_flatten_with_path((node, 2))[0]] == [2]
-        ones, found = verax.vmap(lambda x, node=node: (x, node))(vnp.ones(3))
-        assert (ones.shape, found) == ((3,), node)
+        ones, actual = verax.vmap(lambda x, node=node: (x, node))(vnp.ones(3))
+        assert (ones.shape, actual) == ((3,), node)

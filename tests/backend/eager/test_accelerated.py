@@ -139,8 +139,8 @@ def test_a_training_step_copies_nothing_to_the_host(accelerator: None) -> None:
 
 def test_functions_of_the_user_get_their_values(accelerator: None) -> None:
     x = on_device(MATRIX)
-    found = verax.pure_callback(lambda v: np.asarray(v) + 1, x, x)
-    np.testing.assert_array_equal(found, MATRIX + 1)
+    actual = verax.pure_callback(lambda v: np.asarray(v) + 1, x, x)
+    np.testing.assert_array_equal(actual, MATRIX + 1)
 
 
 @pytest.mark.parametrize("placed", [False, True])
@@ -221,6 +221,6 @@ def test_the_start_of_a_client_decides(
     monkeypatch.setattr(client, "start_client", lambda options: started)
     monkeypatch.setattr("os.register_at_fork", lambda **options: None)
     monkeypatch.setattr(State, "accelerate", staticmethod(lambda: told.append(None)))
-    found: object = client.ClientSlot().get()
-    assert found is started
+    actual: object = client.ClientSlot().get()
+    assert actual is started
     assert len(told) == count

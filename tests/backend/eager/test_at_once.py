@@ -34,10 +34,10 @@ DTYPES = ("float32", "float64", "complex64", "complex128", "float16", "int32")
 def outcome(function: Any, *args: Any, **options: Any) -> object:
     """The result as type and bytes, or the error."""
     try:
-        found = verax.tree.leaves(function(*args, **options))
+        actual = verax.tree.leaves(function(*args, **options))
     except Exception as error:
         return type(error), str(error)
-    return [(x.aval, np.asarray(x).tobytes()) for x in found]
+    return [(x.aval, np.asarray(x).tobytes()) for x in actual]
 
 
 def same_twice(function: Any, *args: Any, **options: Any) -> None:
@@ -175,7 +175,7 @@ def test_polynomials_have_the_bits_of_the_steps(dtype: str) -> None:
 
 def test_common_types_are_computed_at_once() -> None:
     line, matrix, share = (ShapedArray(s, np.dtype("f4")) for s in ((8,), (8, 8), ()))
-    found = (
+    actual = (
         det_at_once(matrix),
         inv_at_once(matrix),
         solve_at_once(matrix, line),
@@ -185,7 +185,7 @@ def test_common_types_are_computed_at_once() -> None:
         bisect_at_once(line, matrix, False),
         quantile_at_once(line, share, None, "", None, "linear", False, False),
     )
-    assert None not in found
+    assert None not in actual
 
 
 def test_arguments_are_left_as_they_are() -> None:

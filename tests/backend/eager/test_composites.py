@@ -37,10 +37,10 @@ ARRAYS = (
 def outcome(function: Any, *args: Any, **kwargs: Any) -> tuple[object, object]:
     """The result as type and bytes, or the error."""
     try:
-        found = function(*args, **kwargs)
+        actual = function(*args, **kwargs)
     except Exception as error:
         return type(error), str(error)
-    return found.aval, np.asarray(found).tobytes()
+    return actual.aval, np.asarray(actual).tobytes()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
@@ -155,8 +155,8 @@ CALLS: dict[str, tuple[Any, ...]] = {
 
 
 def leaves(function: Any, *args: Any) -> list[tuple[object, object]]:
-    found = verax.tree.leaves(function(*args))
-    return [(x.aval, np.asarray(x).tobytes()) for x in found]
+    actual = verax.tree.leaves(function(*args))
+    return [(x.aval, np.asarray(x).tobytes()) for x in actual]
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -291,8 +291,8 @@ def test_joining_like_arrays_checks_what_it_is_told() -> None:
 
 def stepped(x: Any, n: int) -> Any:
     """What adds to itself in a loop."""
-    found = verax.lax.while_loop(lambda y: (y < n).any(), lambda y: y + x, x * 0)
-    return {"found": found, "more": found - x}
+    actual = verax.lax.while_loop(lambda y: (y < n).any(), lambda y: y + x, x * 0)
+    return {"found": actual, "more": actual - x}
 
 
 def test_loops_are_compiled_with_what_is_around_them() -> None:
@@ -351,8 +351,8 @@ def test_what_is_remembered_is_what_is_traced() -> None:
         plain = getattr(function, "func", function).__wrapped__
         due = plain(*args, **options)
         for _ in range(2):
-            found = function(*args, **options)
-            leaves = zip(verax.tree.leaves(found), verax.tree.leaves(due), strict=True)
+            actual = function(*args, **options)
+            leaves = zip(verax.tree.leaves(actual), verax.tree.leaves(due), strict=True)
             for leaf, other in leaves:
                 assert leaf.aval == other.aval
                 assert np.asarray(leaf).tobytes() == np.asarray(other).tobytes()

@@ -24,8 +24,8 @@ SCALAR = ShapedArray((), np.dtype("float32"))
 
 
 def jaxpr_of(f: Any, *args: Any) -> Jaxpr:
-    found: Jaxpr = verax.make_jaxpr(f)(*args).jaxpr
-    return found
+    actual: Jaxpr = verax.make_jaxpr(f)(*args).jaxpr
+    return actual
 
 
 def text_of(f: Any, *args: Any) -> str:
@@ -79,8 +79,8 @@ def test_an_operand_that_is_a_constant_is_another_kind(asked: list[str]) -> None
     def f(s: Any) -> Any:
         return [twice.call(NO_PARAMS, a) for a in (s, np.float32(2), np.float32(3))]
 
-    found = verax.jit(f)(np.float32(1))
-    assert [float(x) for x in found] == [2.0, 4.0, 6.0]
+    actual = verax.jit(f)(np.float32(1))
+    assert [float(x) for x in actual] == [2.0, 4.0, 6.0]
     assert len(asked) == 2
 
 
@@ -204,8 +204,8 @@ def test_dead_results_of_kept_equations_keep_their_numbers() -> None:
         (a, _), _ = lax.scan(body, (x, x), None, length=3)
         return a * x
 
-    found = verax.jit(f)(2.0)
-    assert float(found) == 10.0
+    actual = verax.jit(f)(2.0)
+    assert float(actual) == 10.0
 
 
 def test_a_long_equation_becomes_a_function_when_it_comes_again() -> None:
@@ -228,9 +228,9 @@ def test_what_computes_no_element_is_a_constant() -> None:
     text = text_of(verax.vmap(f), empty)
     assert "while" not in text
     assert "add" not in text
-    for found in verax.jit(verax.vmap(f))(empty):
-        assert found.shape == (0,)
-        assert found.dtype == np.float32
+    for actual in verax.jit(verax.vmap(f))(empty):
+        assert actual.shape == (0,)
+        assert actual.dtype == np.float32
 
 
 def test_effects_without_elements_are_written() -> None:

@@ -73,11 +73,11 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> Runtime:
 
 
 def test_the_newest_plugin_is_found_without_importing_it(installed: Path) -> None:
-    found = cuda.find_plugin()
-    assert found is not None
-    assert found.library == installed / "jax_plugins" / "xla_cuda13" / cuda.LIBRARY
+    actual = cuda.find_plugin()
+    assert actual is not None
+    assert actual.library == installed / "jax_plugins" / "xla_cuda13" / cuda.LIBRARY
     assert not any(name.startswith("jax_plugins") for name in sys.modules)
-    found.library.unlink()
+    actual.library.unlink()
     older = cuda.find_plugin()
     assert older is not None
     assert older.library.parent.name == "xla_cuda12"

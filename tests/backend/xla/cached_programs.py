@@ -63,7 +63,7 @@ def counted(x: Any) -> Any:
 def programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """By name: a function, jitted where that says more, and its arguments."""
     square = draw(6, 6)
-    found: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    actual: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         "elementwise": (lambda x: vnp.sin(x) * vnp.exp(x), (draw(1000),)),
         "reductions": (lambda x: (x.sum(0), x.max(1), x.var()), (draw(300, 200),)),
         "softmax": (verax.grad(softened), (draw(16, 9),)),
@@ -87,11 +87,11 @@ def programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         "batched": (verax.vmap(vnp.matmul), (draw(5, 3, 4), draw(5, 4, 2))),
     }
     donating = verax.jit(lambda x, y: x * y + 1, donate_argnums=0)
-    found["donated"] = donating, (vnp.asarray(draw(2000)), draw(2000))
+    actual["donated"] = donating, (vnp.asarray(draw(2000)), draw(2000))
     for calls in ("keep", "inline"):
         jitted = verax.jit(network, calls=calls)
-        found[calls] = jitted, ([draw(8, 8)] * DEEP, draw(4, 8))
-    return found | placed_programs()
+        actual[calls] = jitted, ([draw(8, 8)] * DEEP, draw(4, 8))
+    return actual | placed_programs()
 
 
 def placed_programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:

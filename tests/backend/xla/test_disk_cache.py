@@ -46,8 +46,8 @@ def compiled(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def origin(stage: Any) -> str:
-    found: str = stage.program.executable.origin
-    return found
+    actual: str = stage.program.executable.origin
+    return actual
 
 
 def cube(x: Any) -> Any:

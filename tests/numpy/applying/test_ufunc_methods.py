@@ -29,13 +29,13 @@ def test_methods(name: str) -> None:
         (own.reduceat(x, [0, 2, 1], axis=1), numpy.reduceat(x, [0, 2, 1], axis=1)),
     ]
     if not name.startswith("logical"):
-        wanted = x.ravel().copy()
-        numpy.at(wanted, [1, 1, 5], x[2, :3])
+        expected = x.ravel().copy()
+        numpy.at(expected, [1, 1, 5], x[2, :3])
         places = np.array([1, 1, 5])
-        found = own.at(x.ravel(), places, x[2, :3], inplace=False)
-        calls.append((found, wanted))
-    for found, wanted in calls:
-        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        actual = own.at(x.ravel(), places, x[2, :3], inplace=False)
+        calls.append((actual, expected))
+    for actual, expected in calls:
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 def test_a_function_of_ones_own() -> None:

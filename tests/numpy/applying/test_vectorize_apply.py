@@ -21,8 +21,8 @@ def test_mapping() -> None:
         )
     signature = "(m,n),(n)->(m)"
     product = jnp.vectorize(lambda a, b: a @ b, signature=signature)
-    wanted = np.vectorize(lambda a, b: a @ b, signature=signature)
-    agree(product, wanted, X, X[0, 0])
+    expected = np.vectorize(lambda a, b: a @ b, signature=signature)
+    agree(product, expected, X, X[0, 0])
     assert "signature" in error_of(
         lambda: jnp.vectorize(len, signature="x"), ValueError
     )

@@ -12,9 +12,9 @@ import verax
 jnp: Any = verax.numpy
 
 
-def check(found: Any, wanted: Any) -> None:
-    assert found.shape == np.shape(wanted)
-    np.testing.assert_allclose(np.asarray(found), wanted, 1e-5, 1e-5)
+def check(result: Any, expected: Any) -> None:
+    assert result.shape == np.shape(expected)
+    np.testing.assert_allclose(np.asarray(result), expected, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def check(found: Any, wanted: Any) -> None:
     ],
 )
 def test_array_types(value: Any, dtype: Any, weak: Any) -> None:
-    found = jnp.asarray(value)
-    assert (found.dtype, found.weak_type) == (np.dtype(dtype), weak)
-    check(found, value)
+    actual = jnp.asarray(value)
+    assert (actual.dtype, actual.weak_type) == (np.dtype(dtype), weak)
+    check(actual, value)
 
 
 def test_array_of_arrays() -> None:

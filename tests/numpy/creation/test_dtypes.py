@@ -39,8 +39,8 @@ def test_scalar_types() -> None:
         (float, jnp.generic, True),
     ],
 )
-def test_issubdtype(below: Any, above: Any, wanted: Any) -> None:
-    assert jnp.issubdtype(below, above) is wanted
+def test_issubdtype(below: Any, above: Any, expected: Any) -> None:
+    assert jnp.issubdtype(below, above) is expected
 
 
 def test_isdtype() -> None:

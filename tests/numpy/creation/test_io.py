@@ -26,9 +26,9 @@ def test_files(tmp_path: Path) -> None:
     for dtype in ("float32", "int8", "bfloat16", "complex64"):
         x = jnp.arange(4).astype(dtype)
         jnp.save(tmp_path / "x.npy", x)
-        found = jnp.load(tmp_path / "x.npy")
-        assert found.dtype == x.dtype
-        assert found.tolist() == x.tolist()
+        actual = jnp.load(tmp_path / "x.npy")
+        assert actual.dtype == x.dtype
+        assert actual.tolist() == x.tolist()
     jnp.savez(tmp_path / "all.npz", jnp.ones(2), named=jnp.zeros(3))
     with jnp.load(tmp_path / "all.npz") as archive:
         assert sorted(archive) == ["arr_0", "named"]
@@ -38,8 +38,8 @@ def test_files(tmp_path: Path) -> None:
 
 def test_bytes_text_and_other_libraries() -> None:
     data = np.array([1, 2], np.int32).tobytes()
-    found = jnp.frombuffer(data, dtype="int32", count=1, offset=4)
-    assert typed(found) == ("int32", [2])
+    actual = jnp.frombuffer(data, dtype="int32", count=1, offset=4)
+    assert typed(actual) == ("int32", [2])
     assert jnp.frombuffer(data).dtype == "float32"
     assert typed(jnp.fromstring("1 2 3", sep=" ", dtype=int)) == ("int32", [1, 2, 3])
     assert typed(jnp.fromiter(range(3), dtype=int)) == ("int32", [0, 1, 2])
@@ -58,13 +58,13 @@ def test_what_was_saved_is_loaded(dtype: Any, tmp_path: Path) -> None:
             x = jnp.asarray(np.arange(np.prod(shape)).reshape(shape) % 2, dtype)
             jnp.save(path, x)
             jnp.savez(archive, x, named=x)
-            found = [jnp.load(path)]
+            actual = [jnp.load(path)]
             if x.size:
-                found.append(jnp.load(path, mmap_mode="r"))
+                actual.append(jnp.load(path, mmap_mode="r"))
             with jnp.load(archive) as arrays:
                 assert sorted(arrays.files) == sorted(arrays) == ["arr_0", "named"]
-                found += [arrays["named"], arrays["arr_0"]]
-            for y in found:
+                actual += [arrays["named"], arrays["arr_0"]]
+            for y in actual:
                 assert (y.dtype, y.shape) == (x.dtype, x.shape)
                 assert np.asarray(y).tobytes() == np.asarray(x).tobytes()
 

@@ -35,12 +35,14 @@ RESTS = [
 DIVISIONS = {"floor_divide": QUOTIENTS, "remainder": RESTS}
 
 
-def same(found: object, expected: object) -> None:
+def same(result: object, expected: object) -> None:
     """Equal, with zeros of the same sign, where a NaN has none."""
-    found, expected = np.asarray(found, np.float32), np.asarray(expected, np.float32)
-    np.testing.assert_array_equal(found, expected)
+    result, expected = np.asarray(result, np.float32), np.asarray(expected, np.float32)
+    np.testing.assert_array_equal(result, expected)
     known = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(expected)[known])
+    np.testing.assert_array_equal(
+        np.signbit(result)[known], np.signbit(expected)[known]
+    )
 
 
 @pytest.mark.parametrize("name", DIVISIONS)
@@ -49,9 +51,9 @@ def test_division_of_arrays(name: str, dtype: str) -> None:
     function = getattr(jnp, name)
     x = jnp.asarray(VALUES, dtype)
     for call in (function, verax.jit(function)):
-        found = call(x[:, None], x)
-        assert found.dtype == dtype
-        same(found.astype("float32"), DIVISIONS[name])
+        actual = call(x[:, None], x)
+        assert actual.dtype == dtype
+        same(actual.astype("float32"), DIVISIONS[name])
     index = 0 if name == "floor_divide" else 1
     same(jnp.divmod(x[:, None], x)[index].astype("float32"), DIVISIONS[name])
 
@@ -104,10 +106,10 @@ COMPLEX_POINTS: list[tuple[str, complex, complex]] = [
 def test_complex_special_points(name: str, x: complex, y: complex) -> None:
     function = getattr(jnp, name)
     for call in (function, verax.jit(function)):
-        found = np.asarray(call(np.asarray(x, np.complex64)))
-        np.testing.assert_equal(abs(found.real), abs(y.real) if y.real != -1 else 1)
-        np.testing.assert_equal(abs(found.imag), y.imag)
-        assert np.isnan(y.real) or np.sign(found.real) == np.sign(y.real)
+        actual = np.asarray(call(np.asarray(x, np.complex64)))
+        np.testing.assert_equal(abs(actual.real), abs(y.real) if y.real != -1 else 1)
+        np.testing.assert_equal(abs(actual.imag), y.imag)
+        assert np.isnan(y.real) or np.sign(actual.real) == np.sign(y.real)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
@@ -117,9 +119,9 @@ def test_what_a_mask_leaves_out_is_zero(dtype: str, shape: tuple[int, ...]) -> N
     mask = jnp.arange(max(1, np.prod(shape, dtype=int))).reshape(shape) % 2 == 1
     due = np.where(mask, x, np.zeros((), x.dtype)).astype(complex)
     for f in (jnp.multiply, verax.jit(jnp.multiply)):
-        for found in (f(x, mask), f(mask, x), f(x, np.asarray(mask))):
-            assert found.dtype == x.dtype
-            np.testing.assert_array_equal(np.asarray(found).astype(complex), due)
+        for actual in (f(x, mask), f(mask, x), f(x, np.asarray(mask))):
+            assert actual.dtype == x.dtype
+            np.testing.assert_array_equal(np.asarray(actual).astype(complex), due)
     known = verax.jit(lambda x: x * np.asarray(mask))(x)
     np.testing.assert_array_equal(np.asarray(known).astype(complex), due)
 

@@ -107,10 +107,10 @@ REAL_BINARY = [
 BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
 
 
-def check(name: Any, found: Any, wanted: Any) -> None:
-    found = found if isinstance(found, tuple) else (found,)
-    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-    for x, y in zip(found, wanted, strict=True):
+def check(name: Any, result: Any, expected: Any) -> None:
+    result = result if isinstance(result, tuple) else (result,)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for x, y in zip(result, expected, strict=True):
         assert x.shape == np.shape(y), name
         np.testing.assert_allclose(np.asarray(x), y, 3e-5, 3e-5, err_msg=name)
 
@@ -179,8 +179,8 @@ def test_zeros_keep_their_sign() -> None:
     ],
 )
 def test_result_types(call: Any, dtype: Any, weak: Any) -> None:
-    found = call()
-    assert (found.dtype, found.weak_type) == (np.dtype(dtype), weak)
+    actual = call()
+    assert (actual.dtype, actual.weak_type) == (np.dtype(dtype), weak)
 
 
 def names(function: Any, *args: Any) -> list[str]:
@@ -209,10 +209,10 @@ X = np.ones((3, 4), np.float32)
         (lambda x: jnp.real(x), ""),
     ],
 )
-def test_equations(function: Any, wanted: Any) -> None:
-    found = names(function, X)
-    assert len(found) <= len(wanted.split())
-    assert found[-1:] == wanted.split()[-1:]
+def test_equations(function: Any, expected: Any) -> None:
+    actual = names(function, X)
+    assert len(actual) <= len(expected.split())
+    assert actual[-1:] == expected.split()[-1:]
 
 
 def test_a_scalar_is_a_literal_of_the_arrays_dtype() -> None:
@@ -271,8 +271,8 @@ def test_gradients(function: Any, point: Any, slope: Any) -> None:
 def test_numbers_of_python_alone() -> None:
     assert float(jnp.heaviside(0.0, 0.5)) == 0.5
     assert float(jnp.heaviside(2, 3)) == 1
-    found = verax.nn.logsumexp(1.0, None, 2.0)
-    np.testing.assert_allclose(float(found), 1 + np.log(2), 1e-6)
+    actual = verax.nn.logsumexp(1.0, None, 2.0)
+    np.testing.assert_allclose(float(actual), 1 + np.log(2), 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -340,9 +340,9 @@ WEAK_ROW = jnp.broadcast_to(jnp.asarray(1.5) * 1.0, (2,))
     ],
 )
 @pytest.mark.parametrize("wrap", [lambda f: f, verax.jit], ids=["eager", "jit"])
-def test_weak_types_as_in_jax(call: Any, wanted: str, wrap: Any) -> None:
-    found = wrap(call)()
-    assert f"{'~' * found.weak_type}{found.dtype}" == wanted
+def test_weak_types_as_in_jax(call: Any, expected: str, wrap: Any) -> None:
+    actual = wrap(call)()
+    assert f"{'~' * actual.weak_type}{actual.dtype}" == expected
 
 
 def test_sinc_is_right_far_from_zero() -> None:
@@ -353,12 +353,12 @@ def test_sinc_is_right_far_from_zero() -> None:
     whole = np.round(np.where(np.isinf(wide), 0, wide))
     rest = np.where(np.isinf(wide), 0, wide) - whole
     sign = 1 - 2 * (whole % 2)
-    wanted = sign * np.sin(np.pi * rest) / np.pi / wide
+    expected = sign * np.sin(np.pi * rest) / np.pi / wide
     for f in (jnp.sinc, verax.jit(jnp.sinc)):
-        np.testing.assert_allclose(f(x), wanted, 3e-7)
-        np.testing.assert_allclose(f(-x), wanted, 3e-7)
+        np.testing.assert_allclose(f(x), expected, 3e-7)
+        np.testing.assert_allclose(f(-x), expected, 3e-7)
     slopes = verax.vmap(verax.grad(jnp.sinc))(x)
-    far = (sign * np.cos(np.pi * rest) - wanted) / wide
+    far = (sign * np.cos(np.pi * rest) - expected) / wide
     np.testing.assert_allclose(slopes[:-1], far[:-1], 1e-5, 1e-12)
     assert slopes[-1] == 0
     assert jnp.sinc(jnp.bfloat16(0.3)).dtype == jnp.bfloat16

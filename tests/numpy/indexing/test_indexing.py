@@ -65,23 +65,23 @@ def test_reading(index: Any) -> None:
 @pytest.mark.parametrize("index", BASIC + ADVANCED, ids=repr)
 @pytest.mark.parametrize("how", ["set", "add", "multiply", "min", "max"])
 def test_writing(how: str, index: Any) -> None:
-    wanted = X.copy()
+    expected = X.copy()
     if how == "set":
-        wanted[index] = 7.0
+        expected[index] = 7.0
     else:
         names = {"min": "minimum", "max": "maximum"}
-        getattr(np, names.get(how, how)).at(wanted, index, np.float32(7.0))
-    for found in computed_both_ways(lambda x: getattr(x.at[index], how)(7.0), X):
-        same(found, wanted)
+        getattr(np, names.get(how, how)).at(expected, index, np.float32(7.0))
+    for actual in computed_both_ways(lambda x: getattr(x.at[index], how)(7.0), X):
+        same(actual, expected)
 
 
 @pytest.mark.parametrize("index", BASIC, ids=repr)
 def test_writing_arrays(index: Any) -> None:
     values = -np.arange(X[index].size, dtype=np.float32).reshape(X[index].shape)
-    wanted = X.copy()
-    wanted[index] = values
-    for found in computed_both_ways(lambda x, v: x.at[index].set(v), X, values):
-        same(found, wanted)
+    expected = X.copy()
+    expected[index] = values
+    for actual in computed_both_ways(lambda x, v: x.at[index].set(v), X, values):
+        same(actual, expected)
 
 
 def drawn(source: random.Random, size: int) -> Any:
@@ -115,10 +115,10 @@ def test_random_indices(seed: int) -> None:
         return tuple(next(rest) if isinstance(i, np.ndarray) else i for i in index)
 
     agree(lambda x, *a: x[rebuilt(a)], lambda x, *a: x[rebuilt(a)], X, *arrays)
-    wanted = X.copy()
-    np.add.at(wanted, index, np.float32(2))
-    for found in computed_both_ways(lambda x, *a: x.at[rebuilt(a)].add(2), X, *arrays):
-        same(found, wanted)
+    expected = X.copy()
+    np.add.at(expected, index, np.float32(2))
+    for actual in computed_both_ways(lambda x, *a: x.at[rebuilt(a)].add(2), X, *arrays):
+        same(actual, expected)
 
 
 def test_out_of_bounds() -> None:
@@ -135,8 +135,8 @@ def test_out_of_bounds() -> None:
     assert v.at[places].set(-1.0, mode="clip").tolist() == [-1, -1, 2, 3, -1]
     assert v.at[-1].get(mode="fill", wrap_negative_indices=False).tolist() != 4
     assert jnp.arange(3).at[7].get(mode="fill").tolist() == -(2**31)
-    for found in computed_both_ways(lambda x, i: x[i], V, np.int32(9)):
-        assert float(np.asarray(found)) == 4
+    for actual in computed_both_ways(lambda x, i: x[i], V, np.int32(9)):
+        assert float(np.asarray(actual)) == 4
 
 
 def test_duplicates() -> None:
@@ -179,9 +179,9 @@ def test_dtypes_of_updates() -> None:
         (lambda x: x.at[...].add(3.0), ["add"]),
     ],
 )
-def test_equations(function: Any, wanted: list[str]) -> None:
-    found = equations(function, X)
-    assert [name for name in found if name != "reshape"] in (wanted, wanted[1:])
+def test_equations(function: Any, expected: list[str]) -> None:
+    actual = equations(function, X)
+    assert [name for name in actual if name != "reshape"] in (expected, expected[1:])
 
 
 def test_equations_of_traced_indices() -> None:

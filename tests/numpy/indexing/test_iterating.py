@@ -38,8 +38,8 @@ def test_a_scalar_has_no_rows() -> None:
 def test_rows_of_keys_and_of_tracers() -> None:
     keys = verax.random.split(verax.random.key(0))
     expected = verax.random.key_data(keys)
-    found = jnp.stack([verax.random.key_data(key) for key in keys])
-    np.testing.assert_array_equal(found, expected)
+    actual = jnp.stack([verax.random.key_data(key) for key in keys])
+    np.testing.assert_array_equal(actual, expected)
     held = jnp.arange(3)
     program = verax.make_jaxpr(lambda x: [a * b for a, b in zip(x, held, strict=True)])
     assert len(program(jnp.arange(3)).out_avals) == 3

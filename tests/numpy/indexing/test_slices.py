@@ -33,13 +33,13 @@ def test_blocks_are_read(start: int) -> None:
         (lambda i: (ROWS, None, ds(i, 1), ROWS), X[ROWS, None, row : row + 1, ROWS]),
         (lambda i: (None, ds(0, 1), ..., ds(i, 2), None), X[None, :1, ..., part, None]),
     ):
-        found = both(lambda x, i, index=index: x[index(i)], start)
-        np.testing.assert_array_equal(found, expected)
+        actual = both(lambda x, i, index=index: x[index(i)], start)
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_several_starts_and_strides() -> None:
-    found = both(lambda x, i: x[ds(i, 1), ds(i, 2), ds(i - 1, 2, 2)], 1)
-    np.testing.assert_array_equal(found, X[1:, 1:, 0:3:2])
+    actual = both(lambda x, i: x[ds(i, 1), ds(i, 2), ds(i - 1, 2, 2)], 1)
+    np.testing.assert_array_equal(actual, X[1:, 1:, 0:3:2])
     assert both(lambda x, i: x[:, ds(i, 0)], 1).shape == (2, 0, 4)
     np.testing.assert_array_equal(vnp.asarray(X)[ds(1)], X[:1])
     np.testing.assert_array_equal(vnp.asarray(X)[0, ds(1, 5)], X[0, 1:])
@@ -51,14 +51,14 @@ def test_blocks_are_updated() -> None:
     expected = X.copy()
     expected[0, 1:3, ROWS] += 1
     expected[0, 1:3, 1] += 1  # it is named twice
-    found = both(lambda x, i: x.at[0, ds(i, 2), ROWS].add(1.0), 1)
-    np.testing.assert_array_equal(found, expected)
+    actual = both(lambda x, i: x.at[0, ds(i, 2), ROWS].add(1.0), 1)
+    np.testing.assert_array_equal(actual, expected)
     expected = X.copy()
     expected[:, :, 1:3] = expected[:, :, 1:3] ** 2
-    found = both(lambda x, i: x.at[..., ds(i, 2)].power(2.0), 1)
-    np.testing.assert_array_equal(found, expected)
-    found = both(lambda x, i: x.at[..., ds(i, 2)].apply(vnp.square), 1)
-    np.testing.assert_array_equal(found, expected)
+    actual = both(lambda x, i: x.at[..., ds(i, 2)].power(2.0), 1)
+    np.testing.assert_array_equal(actual, expected)
+    actual = both(lambda x, i: x.at[..., ds(i, 2)].apply(vnp.square), 1)
+    np.testing.assert_array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("start", [-1, 2])

@@ -60,14 +60,14 @@ def test_take_along_axis(shape: Any, indices: Any, axis: int) -> None:
 def test_put() -> None:
     x = jnp.asarray(X)
     values = jnp.array([5.0, 6.0])
-    found = jnp.put(x, jnp.array([0, 7, -1]), values, inplace=False)
-    assert found.tolist() == [[5, 1, 2], [3, 4, 5]]
+    actual = jnp.put(x, jnp.array([0, 7, -1]), values, inplace=False)
+    assert actual.tolist() == [[5, 1, 2], [3, 4, 5]]
     rows = jnp.array([[0], [1]])
-    found = jnp.put_along_axis(x, rows, 9.0, axis=1, inplace=False)
-    assert found.tolist() == [[9, 1, 2], [3, 9, 5]]
+    actual = jnp.put_along_axis(x, rows, 9.0, axis=1, inplace=False)
+    assert actual.tolist() == [[9, 1, 2], [3, 9, 5]]
     assert jnp.fill_diagonal(x, 9.0, inplace=False).tolist() == [[9, 1, 2], [3, 9, 5]]
-    found = jnp.place(x, x > 2, jnp.array([7.0, 8.0]), inplace=False)
-    assert found.tolist() == [[0, 1, 2], [7, 8, 7]]
+    actual = jnp.place(x, x > 2, jnp.array([7.0, 8.0]), inplace=False)
+    assert actual.tolist() == [[0, 1, 2], [7, 8, 7]]
     assert "inplace=False" in error_of(lambda: jnp.put(x, 0, 1.0), ValueError)
 
 
@@ -76,5 +76,5 @@ def test_compress() -> None:
     mask = jnp.array([True, False, True])
     assert jnp.compress(mask, x, axis=1).tolist() == [[0, 2], [3, 5]]
     assert jnp.extract(x > 2, x, size=5, fill_value=9).tolist() == [3, 4, 5, 9, 9]
-    found = verax.jit(lambda m, a: jnp.compress(m, a, axis=1, size=2))(mask, x)
-    assert found.tolist() == [[0, 2], [3, 5]]
+    actual = verax.jit(lambda m, a: jnp.compress(m, a, axis=1, size=2))(mask, x)
+    assert actual.tolist() == [[0, 2], [3, 5]]

@@ -15,8 +15,8 @@ SHAPES = ((4, 4), (2, 3, 3), (2, 2), (1, 1))
 DTYPES = (np.float32, np.complex64)
 
 
-def close(found: object, want: object) -> None:
-    x, y = np.asarray(found), np.asarray(want)
+def close(result: object, want: object) -> None:
+    x, y = np.asarray(result), np.asarray(want)
     assert x.shape == y.shape
     np.testing.assert_allclose(x, y, rtol=2e-3, atol=2e-4 * np.abs(y).max(initial=1))
 
@@ -25,10 +25,10 @@ def close(found: object, want: object) -> None:
 def a(request: pytest.FixtureRequest) -> np.ndarray:
     shape, dtype = request.param
     random = np.random.default_rng(1)
-    found = random.normal(size=shape) + 3 * np.eye(shape[-1])
+    actual = random.normal(size=shape) + 3 * np.eye(shape[-1])
     if dtype is np.complex64:
-        found = found + 1j * random.normal(size=shape)
-    return np.asarray(found, dtype)
+        actual = actual + 1j * random.normal(size=shape)
+    return np.asarray(actual, dtype)
 
 
 def hermitian(a: np.ndarray) -> np.ndarray:
@@ -89,8 +89,8 @@ def test_least_squares() -> None:
     random = np.random.default_rng(0)
     a = random.normal(size=(5, 3)).astype(np.float32)
     for b in (a[:, 0], random.normal(size=(5, 2)).astype(np.float32)):
-        found = linalg.lstsq(a, b, numpy_resid=True)
-        for x, y in zip(found, np.linalg.lstsq(a, b, rcond=None), strict=True):
+        actual = linalg.lstsq(a, b, numpy_resid=True)
+        for x, y in zip(actual, np.linalg.lstsq(a, b, rcond=None), strict=True):
             close(np.asarray(x).reshape(-1), np.asarray(y).reshape(-1))
 
 
@@ -113,9 +113,9 @@ def test_gradients(a: np.ndarray) -> None:
 def test_determinants_from_reflections() -> None:
     x = np.random.default_rng(1).normal(size=(3, 4, 4)).astype(np.float32)
     for case in (x, x[0, :1, :1], np.diag([1, -2, 3]).astype(np.float32), x[:, :0, :0]):
-        found, want = linalg.slogdet(case, method="qr"), np.linalg.slogdet(case)
-        close(found.sign, want.sign)
-        close(found.logabsdet, want.logabsdet)
+        actual, want = linalg.slogdet(case, method="qr"), np.linalg.slogdet(case)
+        close(actual.sign, want.sign)
+        close(actual.logabsdet, want.logabsdet)
     slope = verax.grad(lambda x: linalg.slogdet(x, method="qr")[1])(x[0])
     close(slope, np.linalg.inv(x[0]).T)
 

@@ -153,8 +153,8 @@ def test_equations() -> None:
 def test_dtypes() -> None:
     x = jnp.ones((2, 2), jnp.bfloat16)
     assert (x @ x).dtype == x.dtype
-    found = jnp.matmul(x, x, preferred_element_type=jnp.float32)
-    assert found.dtype == np.float32
+    actual = jnp.matmul(x, x, preferred_element_type=jnp.float32)
+    assert actual.dtype == np.float32
     assert jnp.dot(jnp.ones(2, jnp.int8), jnp.ones(2, jnp.float32)).dtype == np.float32
     assert jnp.einsum("i->", x[0]).dtype == x.dtype
 
@@ -177,7 +177,7 @@ def test_errors(call: Any, kind: type[Exception], text: str) -> None:
 def test_einsum_takes_a_path() -> None:
     shapes = ((2, 3), (3, 4), (4, 5))
     operands = [np.ones(shape, np.float32) for shape in shapes]
-    wanted = np.einsum("ij,jk,kl->il", *operands)
+    expected = np.einsum("ij,jk,kl->il", *operands)
     paths = [
         jnp.einsum_path("ij,jk,kl->il", *operands)[0],
         np.einsum_path("ij,jk,kl->il", *operands)[0],
@@ -187,8 +187,8 @@ def test_einsum_takes_a_path() -> None:
         None,
     ]
     for path in paths:
-        found = jnp.einsum("ij,jk,kl->il", *operands, optimize=path)
-        np.testing.assert_array_equal(found, wanted)
+        actual = jnp.einsum("ij,jk,kl->il", *operands, optimize=path)
+        np.testing.assert_array_equal(actual, expected)
     order = jnp.einsum_path(
         operands[0], [0, 1], operands[1], [1, 2], operands[2], [2, 3], [0, 3]
     )

@@ -10,9 +10,9 @@ import verax
 jnp: Any = verax.numpy
 
 
-def check(found: Any, wanted: Any) -> None:
-    assert found.shape == np.shape(wanted)
-    np.testing.assert_allclose(np.asarray(found), wanted, 1e-5, 1e-5)
+def check(result: Any, expected: Any) -> None:
+    assert result.shape == np.shape(expected)
+    np.testing.assert_allclose(np.asarray(result), expected, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize("k", [-9, -2, -1, 0, 1, 3])
@@ -30,9 +30,9 @@ def test_diagonals(k: Any) -> None:
 @pytest.mark.parametrize("sparse", [True, False])
 def test_meshgrid(indexing: Any, sparse: Any) -> None:
     vectors = np.arange(3.0), np.arange(4.0), np.arange(2.0)
-    found = jnp.meshgrid(*vectors, indexing=indexing, sparse=sparse)
-    wanted = np.meshgrid(*vectors, indexing=indexing, sparse=sparse)
-    for x, y in zip(found, wanted, strict=True):
+    actual = jnp.meshgrid(*vectors, indexing=indexing, sparse=sparse)
+    expected = np.meshgrid(*vectors, indexing=indexing, sparse=sparse)
+    for x, y in zip(actual, expected, strict=True):
         check(x, y)
 
 
@@ -42,8 +42,8 @@ def test_grids() -> None:
         check(x, y)
     check(jnp.indices((2, 3)), np.indices((2, 3)))
     check(jnp.vander(np.arange(4.0), 3), np.vander(np.arange(4.0), 3))
-    found = jnp.fromfunction(lambda i, j: 10 * i + j, (2, 3))
-    check(found, np.fromfunction(lambda i, j: 10 * i + j, (2, 3)))
+    actual = jnp.fromfunction(lambda i, j: 10 * i + j, (2, 3))
+    check(actual, np.fromfunction(lambda i, j: 10 * i + j, (2, 3)))
     for x, y in zip(jnp.tril_indices(3, 1), np.tril_indices(3, 1), strict=True):
         check(x, y)
 

@@ -18,15 +18,15 @@ jnp: Any = verax.numpy
 def test_linspace_has_whole_numbers(
     start: int, stop: int, num: int, jitted: bool
 ) -> None:
-    wanted = np.linspace(start, stop, num)
-    whole = wanted == np.round(wanted)
+    expected = np.linspace(start, stop, num)
+    whole = expected == np.round(expected)
 
     def line() -> Any:
         return jnp.linspace(start, stop, num)
 
-    found = np.asarray(verax.jit(line)() if jitted else line())
-    np.testing.assert_array_equal(found[whole], wanted[whole])
-    np.testing.assert_allclose(found, wanted, 3e-7, 1e-6)
+    actual = np.asarray(verax.jit(line)() if jitted else line())
+    np.testing.assert_array_equal(actual[whole], expected[whole])
+    np.testing.assert_allclose(actual, expected, 3e-7, 1e-6)
     floored = jnp.linspace(start, stop, num, dtype=int)
     np.testing.assert_array_equal(floored, np.linspace(start, stop, num, dtype=int))
 
@@ -45,16 +45,16 @@ def test_linspace_at_its_limits() -> None:
 
 def test_spaces_of_powers() -> None:
     bases = np.array([2.0, 10.0], np.float32)
-    wanted = np.logspace(0, 3, 4, base=bases)
-    np.testing.assert_allclose(jnp.logspace(0, 3, 4, base=bases), wanted, 1e-6)
+    expected = np.logspace(0, 3, 4, base=bases)
+    np.testing.assert_allclose(jnp.logspace(0, 3, 4, base=bases), expected, 1e-6)
     assert jnp.geomspace(1, 1000, 4).tolist() == [1, 10, 100, 1000]
     half = jnp.geomspace(1, 1000, 4, dtype="float16")
     assert half.tolist() == [1, 10, 100, 1000]
 
 
-def check(found: Any, wanted: Any) -> None:
-    assert found.shape == np.shape(wanted)
-    np.testing.assert_allclose(np.asarray(found), wanted, 1e-5, 1e-5)
+def check(result: Any, expected: Any) -> None:
+    assert result.shape == np.shape(expected)
+    np.testing.assert_allclose(np.asarray(result), expected, 1e-5, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_arange_needs_values() -> None:
 @pytest.mark.parametrize("ends", [(0, 1, 5), (2, -3, 7), (0, 1, 1), (0, 1, 0)])
 def test_spaced(ends: Any, endpoint: Any) -> None:
     start, stop, num = ends
-    wanted = np.linspace(start, stop, num, endpoint)
-    check(jnp.linspace(start, stop, num, endpoint), wanted)
-    found = jnp.logspace(start, stop, num, endpoint)
-    np.testing.assert_allclose(found, np.logspace(start, stop, num, endpoint), 1e-4)
+    expected = np.linspace(start, stop, num, endpoint)
+    check(jnp.linspace(start, stop, num, endpoint), expected)
+    actual = jnp.logspace(start, stop, num, endpoint)
+    np.testing.assert_allclose(actual, np.logspace(start, stop, num, endpoint), 1e-4)
 
 
 def test_linspace_of_arrays() -> None:

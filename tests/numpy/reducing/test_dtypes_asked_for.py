@@ -20,9 +20,11 @@ def test_sums_and_products_of_booleans_are_any_and_all(dtype: str, wrap: Any) ->
         np.array([[True, True, False], [True, False, True]]),
     )
     for name in ("sum", "nansum", "prod", "nanprod"):
-        f, wanted = getattr(jnp, name), X.any(0) if "sum" in name else X.all(0)
-        found = wrap(lambda x, f=f: f(x, axis=0, dtype=bool))(x)
-        assert (found.dtype, found.tolist()) == (np.dtype(bool), wanted.tolist()), name
+        f, expected = getattr(jnp, name), X.any(0) if "sum" in name else X.all(0)
+        actual = wrap(lambda x, f=f: f(x, axis=0, dtype=bool))(x)
+        assert (actual.dtype, actual.tolist()) == (np.dtype(bool), expected.tolist()), (
+            name
+        )
         held = wrap(lambda x, f=f: f(x, axis=0, dtype=bool, where=mask))(x)
         join = np.any if "sum" in name else np.all
         joined = join(X, 0, where=mask)
@@ -48,8 +50,8 @@ def test_means_and_variances_in_integers_are_quotients_of_integers(wrap: Any) ->
     assert mean(np.array([-1, -2])).tolist() == -1
     assert wrap(lambda x: jnp.mean(x, dtype=np.int8))(np.array([100, 100])) == -28
     small = np.array([1, 2, 6], np.uint8)
-    found = wrap(lambda x: jnp.nanmean(x, dtype=np.int32))(small)
-    assert (found.dtype, found.tolist()) == (np.dtype(np.int32), 3)
+    actual = wrap(lambda x: jnp.nanmean(x, dtype=np.int32))(small)
+    assert (actual.dtype, actual.tolist()) == (np.dtype(np.int32), 3)
     spread = wrap(lambda x: jnp.var(x, dtype=np.int32))(X)
     assert (spread.dtype, spread.weak_type, float(spread)) == (np.float32, True, 1)
     empty = wrap(lambda x: jnp.var(x, dtype=np.int32, ddof=2, axis=0))(X)

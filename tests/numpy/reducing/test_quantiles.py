@@ -17,11 +17,11 @@ def test_quantiles_of_weighted_elements() -> None:
     weights = np.array([1.0, 3.0, 0.0, 2.0], np.float32)
     q = np.array([0.0, 0.5, 0.51, 0.9, 1.0], np.float32)
     options: dict[str, Any] = {"axis": 1, "method": "inverted_cdf"}
-    wanted = np.quantile(x, q, weights=weights, **options)
-    found = jnp.quantile(x, q, weights=weights, **options)
-    np.testing.assert_array_equal(found, wanted)
+    expected = np.quantile(x, q, weights=weights, **options)
+    actual = jnp.quantile(x, q, weights=weights, **options)
+    np.testing.assert_array_equal(actual, expected)
     traced = verax.jit(lambda x, w: jnp.quantile(x, q, weights=w, **options))
-    np.testing.assert_array_equal(traced(x, weights), wanted)
+    np.testing.assert_array_equal(traced(x, weights), expected)
     percent = jnp.percentile(x, 50, weights=weights, keepdims=True, **options)
     assert percent.tolist() == [[1], [0]]
     everywhere = np.broadcast_to(weights, x.shape)
@@ -51,10 +51,10 @@ NONE = np.zeros((2, 0, 3), np.float32)
 def test_quantiles_of_no_elements_are_nan_or_an_error(wrap: Any) -> None:
     for name, *q in (("nanmedian",), ("nanquantile", 0.5), ("nanpercentile", 50)):
         f = getattr(jnp, name)
-        found = wrap(lambda x, f=f, q=q: f(x, *q, axis=1))(NONE)
-        assert found.shape == (2, 3), name
-        assert found.dtype == np.float32, name
-        assert np.isnan(found).all(), name
+        actual = wrap(lambda x, f=f, q=q: f(x, *q, axis=1))(NONE)
+        assert actual.shape == (2, 3), name
+        assert actual.dtype == np.float32, name
+        assert np.isnan(actual).all(), name
         one = wrap(lambda x, f=f, q=q: f(x, *q, keepdims=True))(NONE.astype(np.int8))
         assert one.shape == (1, 1, 1), name
         assert np.isnan(one).all(), name

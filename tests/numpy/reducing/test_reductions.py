@@ -41,9 +41,9 @@ NAN_REDUCTIONS = [
 ]
 
 
-def check(found: Any, wanted: Any) -> None:
-    assert found.shape == np.shape(wanted)
-    np.testing.assert_allclose(np.asarray(found), wanted, 2e-5, 2e-5)
+def check(result: Any, expected: Any) -> None:
+    assert result.shape == np.shape(expected)
+    np.testing.assert_allclose(np.asarray(result), expected, 2e-5, 2e-5)
 
 
 @pytest.mark.parametrize("keepdims", [False, True])
@@ -51,8 +51,8 @@ def check(found: Any, wanted: Any) -> None:
 @pytest.mark.parametrize("name", REDUCTIONS + NAN_REDUCTIONS)
 def test_axes(name: Any, axis: Any, keepdims: Any) -> None:
     x = HOLES if name in NAN_REDUCTIONS else X
-    found = getattr(jnp, name)(x, axis=axis, keepdims=keepdims)
-    check(found, getattr(np, name)(x, axis=axis, keepdims=keepdims))
+    actual = getattr(jnp, name)(x, axis=axis, keepdims=keepdims)
+    check(actual, getattr(np, name)(x, axis=axis, keepdims=keepdims))
 
 
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "all", "any"])
@@ -96,10 +96,10 @@ def test_along(name: Any, axis: Any) -> None:
         ("all", "float32", "bool"),
     ],
 )
-def test_dtypes(name: Any, given: Any, wanted: Any) -> None:
-    found = getattr(jnp, name)(jnp.ones(3, given))
-    assert found.dtype == np.dtype(wanted)
-    assert not found.weak_type
+def test_dtypes(name: Any, given: Any, expected: Any) -> None:
+    actual = getattr(jnp, name)(jnp.ones(3, given))
+    assert actual.dtype == np.dtype(expected)
+    assert not actual.weak_type
 
 
 def test_small_floats_are_summed_wide() -> None:
@@ -135,9 +135,9 @@ def test_arguments() -> None:
 def test_average() -> None:
     w = np.array([1.0, 2.0, 3.0, 4.0], np.float32)
     check(jnp.average(X, axis=1, weights=w), np.average(X, axis=1, weights=w))
-    found, total = jnp.average(X, axis=1, weights=w, returned=True)
+    actual, total = jnp.average(X, axis=1, weights=w, returned=True)
     check(total, np.full((3, 2), 10.0))
-    assert found.shape == (3, 2)
+    assert actual.shape == (3, 2)
 
 
 @pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
@@ -145,10 +145,10 @@ def test_average() -> None:
 @pytest.mark.parametrize("axis", [None, 1, (0, 2)])
 def test_quantiles(method: Any, q: Any, axis: Any) -> None:
     share = jnp.asarray(q)
-    found = jnp.quantile(X, share, axis=axis, method=method)
-    check(found, np.quantile(X, q, axis=axis, method=method))
-    found = jnp.nanquantile(HOLES, share, axis=axis, method=method)
-    check(found, np.nanquantile(HOLES, q, axis=axis, method=method))
+    actual = jnp.quantile(X, share, axis=axis, method=method)
+    check(actual, np.quantile(X, q, axis=axis, method=method))
+    actual = jnp.nanquantile(HOLES, share, axis=axis, method=method)
+    check(actual, np.nanquantile(HOLES, q, axis=axis, method=method))
 
 
 def test_nan_spoils_a_quantile() -> None:
@@ -171,8 +171,8 @@ def names(function: Any) -> list[str]:
         (lambda x: jnp.sum(x, 0, keepdims=True), ["reduce_sum", "reshape"]),
     ],
 )
-def test_equations(function: Any, wanted: Any) -> None:
-    assert names(function) == wanted
+def test_equations(function: Any, expected: Any) -> None:
+    assert names(function) == expected
 
 
 def test_variance_takes_few_equations() -> None:
@@ -187,7 +187,7 @@ def test_complex_extremes_go_by_real_part() -> None:
 
 def test_standard_scans_widen_small_integers() -> None:
     x = np.array([200, 100], np.uint8)
-    found = jnp.cumulative_sum(x, axis=0)
-    assert (found.dtype, found.tolist()) == (np.dtype("uint32"), [200, 300])
+    actual = jnp.cumulative_sum(x, axis=0)
+    assert (actual.dtype, actual.tolist()) == (np.dtype("uint32"), [200, 300])
     assert jnp.cumulative_prod(x).tolist() == [200, 20000]
     assert jnp.cumulative_sum(x, dtype="uint8").tolist() == [200, 44]

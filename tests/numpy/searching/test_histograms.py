@@ -13,9 +13,9 @@ RANDOM = np.random.default_rng(2)
 X = RANDOM.normal(size=(4, 5)).astype(np.float32)
 
 
-def same(found: Any, wanted: Any) -> None:
-    assert found.shape == np.shape(wanted)
-    np.testing.assert_array_equal(np.asarray(found), wanted)
+def same(result: Any, expected: Any) -> None:
+    assert result.shape == np.shape(expected)
+    np.testing.assert_array_equal(np.asarray(result), expected)
 
 
 def test_bincount() -> None:
@@ -29,12 +29,12 @@ def test_bincount() -> None:
 
 def test_histogram() -> None:
     for arguments in ({}, {"range": (-1, 1)}, {"bins": np.array([-1.0, 0, 2])}):
-        found, edges = jnp.histogram(X, **arguments)
-        counts, wanted = np.histogram(X, **arguments)
-        same(found, counts)
-        np.testing.assert_allclose(np.asarray(edges), wanted, 1e-5, 1e-6)
-    found, _ = jnp.histogram(X, density=True)
-    np.testing.assert_allclose(found, np.histogram(X, density=True)[0], 1e-4)
+        actual, edges = jnp.histogram(X, **arguments)
+        counts, expected = np.histogram(X, **arguments)
+        same(actual, counts)
+        np.testing.assert_allclose(np.asarray(edges), expected, 1e-5, 1e-6)
+    actual, _ = jnp.histogram(X, density=True)
+    np.testing.assert_allclose(actual, np.histogram(X, density=True)[0], 1e-4)
 
 
 def test_histograms_of_several_dimensions() -> None:
@@ -49,12 +49,12 @@ def test_histograms_of_several_dimensions() -> None:
         {"bins": 3, "weights": weights, "density": True},
     ]
     for options in cases:
-        found = jnp.histogram2d(x, y, **options)
-        for mine, wanted in zip(found, np.histogram2d(x, y, **options), strict=True):
-            np.testing.assert_allclose(mine, wanted, 1e-5, 1e-6)
+        actual = jnp.histogram2d(x, y, **options)
+        for mine, expected in zip(actual, np.histogram2d(x, y, **options), strict=True):
+            np.testing.assert_allclose(mine, expected, 1e-5, 1e-6)
     counts, edges = jnp.histogramdd(points, bins=(2, 3, 4))
-    wanted, lines = np.histogramdd(points, bins=(2, 3, 4))
-    np.testing.assert_array_equal(counts, wanted)
+    expected, lines = np.histogramdd(points, bins=(2, 3, 4))
+    np.testing.assert_array_equal(counts, expected)
     for mine, line in zip(edges, lines, strict=True):
         np.testing.assert_allclose(mine, line, 1e-5, 1e-6)
     assert jnp.histogram2d(x, y, 2)[0].dtype == "int32"

@@ -33,8 +33,8 @@ def test_select() -> None:
 
 def test_piecewise() -> None:
     x = jnp.asarray(N)
-    found = jnp.piecewise(x, [x < 2, x >= 2], [lambda x: -x * 1.0, 7.5])
-    assert typed(found) == ("int32", [-1, 7, 7])
+    actual = jnp.piecewise(x, [x < 2, x >= 2], [lambda x: -x * 1.0, 7.5])
+    assert typed(actual) == ("int32", [-1, 7, 7])
     later = jnp.piecewise(x * 1.0, [x > 0, x > 1], [1.0, 2.0])
     assert later.tolist() == [1, 2, 2]
 
@@ -67,8 +67,8 @@ def test_choose_in_the_form_of_numpy() -> None:
     np.testing.assert_array_equal(jnp.choose(i, rows), np.choose(i, rows))
     far = i * 3 - 2
     for mode in ("wrap", "clip"):
-        found = verax.jit(lambda i, mode=mode: jnp.choose(i, choices, mode=mode))(far)
-        np.testing.assert_array_equal(found, np.choose(far, choices, mode=mode))
+        actual = verax.jit(lambda i, mode=mode: jnp.choose(i, choices, mode=mode))(far)
+        np.testing.assert_array_equal(actual, np.choose(far, choices, mode=mode))
     assert "out of bounds" in error_of(lambda: jnp.choose(far, choices), ValueError)
     assert "'wrap'" in error_of(
         lambda: verax.jit(lambda i: jnp.choose(i, choices))(i), TypeError

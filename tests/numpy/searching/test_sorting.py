@@ -15,9 +15,9 @@ X = RANDOM.normal(size=(4, 5)).astype(np.float32)
 N = RANDOM.integers(0, 4, (4, 5)).astype(np.int32)
 
 
-def same(found: Any, wanted: Any) -> None:
-    assert found.shape == np.shape(wanted)
-    np.testing.assert_array_equal(np.asarray(found), wanted)
+def same(result: Any, expected: Any) -> None:
+    assert result.shape == np.shape(expected)
+    np.testing.assert_array_equal(np.asarray(result), expected)
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1])
@@ -56,10 +56,10 @@ def test_few_pairs_are_compared_and_many_are_searched(
     line, queries = line.astype(dtype), np.tile(queries.astype(dtype), copies)
     few = line.size * queries.size < FEW_PAIRS
     assert few == (copies == 1)
-    wanted = np.searchsorted(line, queries, side)
-    same(jnp.searchsorted(line, queries, side), wanted)
+    expected = np.searchsorted(line, queries, side)
+    same(jnp.searchsorted(line, queries, side), expected)
     search = verax.jit(jnp.searchsorted, static_argnames="side")
-    same(search(line, queries, side=side), wanted)
+    same(search(line, queries, side=side), expected)
 
 
 @pytest.mark.parametrize("right", [False, True])

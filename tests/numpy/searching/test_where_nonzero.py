@@ -49,10 +49,10 @@ def test_places_from_narrow_indices() -> None:
 def test_nonzero() -> None:
     x = jnp.asarray(X)
     agree(lambda a: jnp.argwhere(a, size=5), np.argwhere, X)
-    found = jnp.nonzero(x > 2, size=5, fill_value=-1)
-    assert [part.tolist() for part in found] == [[1, 1, 1, -1, -1], [0, 1, 2, -1, -1]]
-    found = jnp.nonzero(x > 2, size=4, fill_value=(7, 8))
-    assert [part.tolist() for part in found] == [[1, 1, 1, 7], [0, 1, 2, 8]]
+    actual = jnp.nonzero(x > 2, size=5, fill_value=-1)
+    assert [part.tolist() for part in actual] == [[1, 1, 1, -1, -1], [0, 1, 2, -1, -1]]
+    actual = jnp.nonzero(x > 2, size=4, fill_value=(7, 8))
+    assert [part.tolist() for part in actual] == [[1, 1, 1, 7], [0, 1, 2, 8]]
     assert jnp.where(x > 3)[0].tolist() == [1, 1]
     assert jnp.flatnonzero(x > 2, size=4, fill_value=9).tolist() == [3, 4, 5, 9]
     text = error_of(lambda: verax.jit(jnp.nonzero)(x), TypeError)
@@ -70,8 +70,8 @@ def test_where(shape: Any) -> None:
 
 
 def test_multi_indices() -> None:
-    found = jnp.unravel_index(jnp.array([1, 5, 9, -1, -9]), (2, 3))
-    assert [part.tolist() for part in found] == [[0, 1, 1, 1, 0], [1, 2, 2, 2, 0]]
+    actual = jnp.unravel_index(jnp.array([1, 5, 9, -1, -9]), (2, 3))
+    assert [part.tolist() for part in actual] == [[0, 1, 1, 1, 0], [1, 2, 2, 2, 0]]
     pair = (jnp.array([0, 3]), jnp.array([2, 4]))
     assert jnp.ravel_multi_index(pair, (2, 3), mode="clip").tolist() == [2, 5]
     assert jnp.ravel_multi_index(pair, (2, 3), mode="wrap").tolist() == [2, 4]

@@ -67,8 +67,8 @@ def test_steps_of_trapezoid_broadcast_as_in_numpy(
     y: Any = draw(size=shape)
     dx: Any = draw(size=steps)
     with verax.numpy_rank_promotion("raise"):
-        found = jnp.trapezoid(y, dx=dx, axis=axis)
-    np.testing.assert_allclose(found, np.trapezoid(y, dx=dx, axis=axis), 1e-5, 1e-5)
+        actual = jnp.trapezoid(y, dx=dx, axis=axis)
+    np.testing.assert_allclose(actual, np.trapezoid(y, dx=dx, axis=axis), 1e-5, 1e-5)
 
 
 def test_polyfit_and_reduceat_without_rank_promotion() -> None:
@@ -76,6 +76,6 @@ def test_polyfit_and_reduceat_without_rank_promotion() -> None:
     with verax.numpy_rank_promotion("raise"):
         _, spread = jnp.polyfit(x, y, 1, cov=True)
         added = jnp.frompyfunc(lambda a, b: a + b, 2, 1)
-        found = added.reduceat(y, jnp.array([0, 2, 5]))
+        actual = added.reduceat(y, jnp.array([0, 2, 5]))
     assert spread.shape == (2, 2, 5)
-    np.testing.assert_allclose(found, np.add.reduceat(y, [0, 2, 5]), 1e-5)
+    np.testing.assert_allclose(actual, np.add.reduceat(y, [0, 2, 5]), 1e-5)

@@ -83,8 +83,8 @@ def test_poly_and_roots() -> None:
     assert jnp.poly(1).tolist() == [1, -1]
     assert jnp.poly(np.zeros(0, np.float32)).shape == ()
     np.testing.assert_allclose(jnp.poly(np.array([1j, -1j])), [1, 0, 1], atol=1e-6)
-    found = np.sort_complex(np.asarray(jnp.roots(np.array([0, 1, -6, 11, -6, 0.0]))))
-    np.testing.assert_allclose(found, [0, 1, 2, 3], atol=1e-3)
+    actual = np.sort_complex(np.asarray(jnp.roots(np.array([0, 1, -6, 11, -6, 0.0]))))
+    np.testing.assert_allclose(actual, [0, 1, 2, 3], atol=1e-3)
     assert jnp.roots(np.zeros(3, np.float32)).shape == (0,)
     traced = verax.jit(lambda p: jnp.roots(p, strip_zeros=False))(jnp.array([1.0, -4]))
     assert typed(traced) == ("complex64", [4])
@@ -98,35 +98,35 @@ def test_polyfit() -> None:
     y = np.polyval([2.0, -1.0, 0.5], x).astype(np.float32) + np.sin(9 * x) * 0.1
     np.testing.assert_allclose(jnp.polyfit(x, y, 2), np.polyfit(x, y, 2), 1e-3, 1e-4)
     w = np.linspace(1, 2, 8).astype(np.float32)
-    for mine, wanted in zip(
+    for mine, expected in zip(
         jnp.polyfit(x, y, 2, w=w, cov=True),
         np.polyfit(x, y, 2, w=w, cov=True),
         strict=True,
     ):
-        np.testing.assert_allclose(mine, wanted, 1e-3, 1e-4)
+        np.testing.assert_allclose(mine, expected, 1e-3, 1e-4)
     pair = np.stack([y, 2 * y], 1)
-    found = jnp.polyfit(x, pair, 2, full=True)
-    np.testing.assert_allclose(found[0], np.polyfit(x, pair, 2), 1e-3, 1e-4)
-    assert len(found) == 5
+    actual = jnp.polyfit(x, pair, 2, full=True)
+    np.testing.assert_allclose(actual[0], np.polyfit(x, pair, 2), 1e-3, 1e-4)
+    assert len(actual) == 5
     assert "negative" in error_of(lambda: jnp.polyfit(x, y, -1), ValueError)
 
 
 def test_roots_behind_leading_zeros() -> None:
-    def found(p: list[float]) -> list[complex]:
+    def actual(p: list[float]) -> list[complex]:
         function = verax.jit(lambda p: jnp.roots(p, strip_zeros=False))
         values = np.array(p, np.float32)
         eager = jnp.roots(values, strip_zeros=False)
         np.testing.assert_allclose(function(values), eager, 1e-5)
         return [complex(x) for x in np.asarray(eager)]
 
-    first, last = found([0, 1, 2])
+    first, last = actual([0, 1, 2])
     assert abs(first + 2) < 1e-6
     assert np.isnan(last)
-    several = found([0, 0, 1, -3, 2, 0])
+    several = actual([0, 0, 1, -3, 2, 0])
     np.testing.assert_allclose(sorted(np.abs(several[:3])), [0, 1, 2], 1e-5, 1e-6)
     assert np.isnan(several[3:]).all()
-    assert np.isnan(found([0, 0, 0])).all()
-    assert found([3]) == []
+    assert np.isnan(actual([0, 0, 0])).all()
+    assert actual([3]) == []
     assert jnp.roots(3.0).shape == (0,)
 
 

@@ -14,9 +14,9 @@ jnp: Any = verax.numpy
 @pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
 @pytest.mark.parametrize("size", [0, 1, 2, 7])
 def test_windows(name: str, size: int) -> None:
-    found = getattr(jnp, name)(size)
-    assert found.dtype == "float32"
-    np.testing.assert_allclose(found, getattr(np, name)(size), 1e-6, 1e-7)
+    actual = getattr(jnp, name)(size)
+    assert actual.dtype == "float32"
+    np.testing.assert_allclose(actual, getattr(np, name)(size), 1e-6, 1e-7)
     assert "negative" in error_of(lambda: getattr(jnp, name)(-1), ValueError)
 
 

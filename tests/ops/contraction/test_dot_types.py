@@ -173,8 +173,8 @@ def test_each_algorithm_has_its_types_and_its_text() -> None:
         preset = DotAlgorithmPreset[name]
         assert storage(preset, F32) == tuple(as_dtype(NAMES[t]) for t in types)
         fast = str(name.endswith("ACCUM")).lower()
-        found = algorithm_attribute(preset, "f8E5M2", "f8E4M3FN")
-        assert found == told(text, (1, 1, products), fast)
+        actual = algorithm_attribute(preset, "f8E5M2", "f8E4M3FN")
+        assert actual == told(text, (1, 1, products), fast)
     half = as_dtype("float16")
     assert storage(DotAlgorithmPreset.BF16_BF16_F32, half) == (
         as_dtype("bfloat16"),
@@ -225,8 +225,8 @@ def test_the_configuration_names_a_precision() -> None:
 def precisions(f: Any, *xs: Any) -> list[object]:
     """The precisions of the contractions of a program."""
     eqns = verax.make_jaxpr(f)(*xs).eqns
-    found = [getattr(eqn.params, "precision", None) for eqn in eqns]
-    return [p for p in found if p is not None]
+    actual = [getattr(eqn.params, "precision", None) for eqn in eqns]
+    return [p for p in actual if p is not None]
 
 
 def test_operands_keep_their_precision_in_derivatives() -> None:

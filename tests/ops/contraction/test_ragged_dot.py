@@ -15,19 +15,19 @@ MATRIX = (((1,), (1,)), ((), ()))
 
 def test_ragged_rows() -> None:
     numbers = lax.RaggedDotDimensionNumbers(MATRIX, (0,), (0,))
-    found = lax.ragged_dot_general(X, Y, SIZES, numbers)
-    np.testing.assert_allclose(found, lax.ragged_dot(X, Y, SIZES), rtol=1e-6)
+    actual = lax.ragged_dot_general(X, Y, SIZES, numbers)
+    np.testing.assert_allclose(actual, lax.ragged_dot(X, Y, SIZES), rtol=1e-6)
     slope = verax.grad(lambda y: lax.ragged_dot_general(X, y, SIZES, numbers).sum())(Y)
-    wanted = np.stack([X[:2].sum(0), X[2:5].sum(0)])[..., None].repeat(2, -1)
-    np.testing.assert_allclose(slope, wanted, rtol=1e-5)
+    expected = np.stack([X[:2].sum(0), X[2:5].sum(0)])[..., None].repeat(2, -1)
+    np.testing.assert_allclose(slope, expected, rtol=1e-5)
 
 
 def test_ragged_contraction_has_groups_in_front() -> None:
     numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
     z = RANDOM.normal(size=(6, 4)).astype(np.float32)
-    found = lax.ragged_dot_general(X, z, SIZES, numbers)
-    wanted = np.stack([X[:2].T @ z[:2], X[2:5].T @ z[2:5]])
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+    actual = lax.ragged_dot_general(X, z, SIZES, numbers)
+    expected = np.stack([X[:2].T @ z[:2], X[2:5].T @ z[2:5]])
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_sizes_of_groups_for_each_element_of_a_batch() -> None:
@@ -35,10 +35,10 @@ def test_sizes_of_groups_for_each_element_of_a_batch() -> None:
     x = RANDOM.normal(size=(2, 5, 3)).astype(np.float32)
     y = RANDOM.normal(size=(2, 2, 3, 2)).astype(np.float32)
     sizes = np.array([[1, 2], [2, 2]], np.int32)
-    found = lax.ragged_dot_general(x, y, sizes, numbers)
+    actual = lax.ragged_dot_general(x, y, sizes, numbers)
     for i in range(2):
-        wanted = lax.ragged_dot(x[i], y[i], sizes[i])
-        np.testing.assert_allclose(found[i], wanted, rtol=1e-5, atol=1e-6)
+        expected = lax.ragged_dot(x[i], y[i], sizes[i])
+        np.testing.assert_allclose(actual[i], expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(
         TypeError, match=r"expected group_sizes to have shape .2, 2., got .1, 2."
     ):

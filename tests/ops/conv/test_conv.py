@@ -73,27 +73,27 @@ def test_groups_of_batches() -> None:
 )
 def test_transposed(padding: Any, transposed: bool, want: list[int]) -> None:
     x, k = ramp(9, 1, 4, 1), ramp(9, 3, 1, 1) + 1
-    found = lax.conv_transpose(x, k, (2,), padding, transpose_kernel=transposed)
-    np.testing.assert_array_equal(found.ravel(), want)
+    actual = lax.conv_transpose(x, k, (2,), padding, transpose_kernel=transposed)
+    np.testing.assert_array_equal(actual.ravel(), want)
 
 
 def test_consistent_padding_is_that_of_the_convolution_turned_back() -> None:
     x, k = ramp(9, 1, 4, 1), ramp(9, 3, 1, 1) + 1
-    found = lax.conv_transpose(x, k, (2,), [(1, 1)], use_consistent_padding=True)
-    np.testing.assert_array_equal(found.ravel(), [0, 3, 2, 7, 4, 11, 6])
+    actual = lax.conv_transpose(x, k, (2,), [(1, 1)], use_consistent_padding=True)
+    np.testing.assert_array_equal(actual.ravel(), [0, 3, 2, 7, 4, 11, 6])
     dims = ("NHC", "HIO", "NHC")
 
     def forward(z: Any) -> Any:
         return lax.conv_general_dilated(z, k[::-1], (2,), [(1, 1)], None, None, dims)
 
     (back,) = verax.linear_transpose(forward, np.zeros((1, 7, 1), np.float32))(x)
-    np.testing.assert_array_equal(found, back)
+    np.testing.assert_array_equal(actual, back)
 
 
 def test_patches_hold_features_then_places() -> None:
     x = ramp(9, 1, 2, 4)
-    found = lax.conv_general_dilated_patches(x, (2,), (2,), "VALID")
-    np.testing.assert_array_equal(found, [[[0, 2], [1, 3], [4, 6], [5, 7]]])
+    actual = lax.conv_general_dilated_patches(x, (2,), (2,), "VALID")
+    np.testing.assert_array_equal(actual, [[[0, 2], [1, 3], [4, 6], [5, 7]]])
     kernel = np.ones((2, 4, 3), np.float32)
     local = lax.conv_general_dilated_local(
         x, kernel, (2,), "VALID", (2,), dimension_numbers=("NCH", "HIO", "NCH")
@@ -140,10 +140,10 @@ def test_one_operation_forward_and_in_vmap() -> None:
 
 
 def test_dimension_numbers() -> None:
-    found = lax.conv_dimension_numbers(
+    actual = lax.conv_dimension_numbers(
         (1, 2, 3, 4), (5, 6, 7, 8), ("NHWC", "WHIO", "CNWH")
     )
-    assert found == ((0, 3, 2, 1), (3, 2, 0, 1), (1, 0, 2, 3))
+    assert actual == ((0, 3, 2, 1), (3, 2, 0, 1), (1, 0, 2, 3))
     assert lax.padtype_to_pads((5, 6), (3, 3), (2, 2), "SAME") == [(1, 1), (0, 1)]
 
 

@@ -57,8 +57,8 @@ def test_extremes_split_ties_and_keep_nan() -> None:
 def test_of_equal_complex_numbers_the_second_is_the_extreme() -> None:
     for z, w in ((0.0, -0.0), (-0.0, 0.0)):
         for extreme in (arith.max, arith.min):
-            found = value(extreme, np.complex64(z), np.complex64(w))
-            assert np.signbit(found.real) == np.signbit(w)
+            actual = value(extreme, np.complex64(z), np.complex64(w))
+            assert np.signbit(actual.real) == np.signbit(w)
 
 
 def test_complex_extremes_follow_the_larger_imaginary_part_at_a_tie() -> None:
@@ -66,10 +66,10 @@ def test_complex_extremes_follow_the_larger_imaginary_part_at_a_tie() -> None:
     x, y = np.complex64(1 + 2j), np.complex64(1 - 3j)
     for extreme, first in ((arith.max, 1), (arith.min, 0)):
         tangents = np.complex64(2), np.complex64(5)
-        _, found = verax.jvp(extreme, (x, y), tangents)
-        assert found == tangents[1 - first]
-        _, found = verax.jvp(extreme, (y, x), tangents)
-        assert found == tangents[first]
+        _, actual = verax.jvp(extreme, (x, y), tangents)
+        assert actual == tangents[1 - first]
+        _, actual = verax.jvp(extreme, (y, x), tangents)
+        assert actual == tangents[first]
 
 
 def test_abs_and_sign_at_special_points() -> None:
@@ -112,9 +112,9 @@ def test_nextafter() -> None:
 
 
 def test_products_in_another_dtype() -> None:
-    found = value(lambda x: arith.mul(x, x, out_dtype=np.int16), np.int8(100))
-    assert found == 10000
-    assert found.dtype == np.dtype("int16")
+    actual = value(lambda x: arith.mul(x, x, out_dtype=np.int16), np.int8(100))
+    assert actual == 10000
+    assert actual.dtype == np.dtype("int16")
 
 
 def test_python_scalars_take_the_dtype() -> None:

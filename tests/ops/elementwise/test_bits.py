@@ -126,14 +126,14 @@ def test_floats_of_fewer_bits(dtype: str) -> None:
             value(partial(reduce_precision, exponent_bits=exponent,
                           mantissa_bits=mantissa), x)  # fmt: skip
         for name, (exponent, mantissa) in FORMATS.items():
-            found = value(partial(reduce_precision, exponent_bits=exponent,
+            actual = value(partial(reduce_precision, exponent_bits=exponent,
                                   mantissa_bits=mantissa), x)  # fmt: skip
-            assert found.dtype == x.dtype
+            assert actual.dtype == x.dtype
             due = x.astype(numpy_dtype(as_dtype(name))).astype(np.float64)
             least = 2.0 ** (2 - 2 ** (exponent - 1))
             due = np.where(np.abs(due) < least, np.copysign(0, due), due)
             due = due.astype(x.dtype).astype(np.float64)
-            np.testing.assert_array_equal(found.astype(np.float64), due)
+            np.testing.assert_array_equal(actual.astype(np.float64), due)
 
 
 @pytest.mark.parametrize("dtype", [d for d in WIDTHS if d.itemsize > 1], ids=str)
@@ -141,13 +141,13 @@ def test_upper_halves_of_products(dtype: DType) -> None:
     known = [number(x, dtype) for x in patterns(dtype)]
     pairs = [(x, y) for x in known for y in known]
     with double_precision():
-        found = value(
+        actual = value(
             bits.mulhi,
             stored([x for x, _ in pairs], dtype),
             stored([y for _, y in pairs], dtype),
         )
     width = bit_width(dtype)
-    assert found.tolist() == [number((x * y) >> width, dtype) for x, y in pairs]
+    assert actual.tolist() == [number((x * y) >> width, dtype) for x, y in pairs]
 
 
 def test_rounding_of_halves() -> None:
@@ -178,12 +178,12 @@ def test_total_order() -> None:
 
 
 def test_results_are_weak_where_all_operands_are() -> None:
-    found: list[Array] = []
+    actual: list[Array] = []
 
     def weak(x: object) -> Array:
-        found.append(compare.lt(1.0, 2.0))
-        found.append(compare.lt(x, 2.0))
-        return found[0]
+        actual.append(compare.lt(1.0, 2.0))
+        actual.append(compare.lt(x, 2.0))
+        return actual[0]
 
     value(weak, F(1))
-    assert [x.aval.weak_type for x in found] == [True, False]
+    assert [x.aval.weak_type for x in actual] == [True, False]

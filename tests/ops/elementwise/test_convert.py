@@ -37,9 +37,9 @@ FLOATS = [np.dtype(d) for d in (F, np.float64, np.float16, ml_dtypes.bfloat16)]
     ],
 )
 def test_values(x: object, dtype: type, expected: object) -> None:
-    found = value(lambda y: convert_element_type(y, dtype), x)
-    assert found == expected
-    assert found.dtype == np.dtype(dtype)
+    actual = value(lambda y: convert_element_type(y, dtype), x)
+    assert actual == expected
+    assert actual.dtype == np.dtype(dtype)
 
 
 def saturated(x: float, low: int, high: int) -> int:
@@ -67,16 +67,16 @@ def test_floats_saturate_at_the_ends_of_all_integers(
     expected = [saturated(float(v), low, high) for v in x]
     inside = np.array([low <= float(v) <= high for v in x])
     for part, due in ((x, expected), (x[inside], np.array(expected)[inside].tolist())):
-        found = convert.evaluate_convert(convert.ConvertParams(new), part)
-        assert found.dtype == new
-        assert [int(v) for v in found] == due
+        actual = convert.evaluate_convert(convert.ConvertParams(new), part)
+        assert actual.dtype == new
+        assert [int(v) for v in actual] == due
 
 
 def test_complex_numbers_keep_both_parts() -> None:
     for old, new in ((np.complex64, np.complex128), (np.complex128, np.complex64)):
-        found = value(lambda x, d=new: convert.convert(x, np.dtype(d)), old(2 + 1j))
-        assert found == 2 + 1j
-        assert found.dtype == new
+        actual = value(lambda x, d=new: convert.convert(x, np.dtype(d)), old(2 + 1j))
+        assert actual == 2 + 1j
+        assert actual.dtype == new
 
 
 def test_nothing_is_written_where_nothing_changes() -> None:
@@ -107,9 +107,9 @@ def test_slopes() -> None:
 )
 def test_bits(old: type, new: type, shape: tuple[int, ...]) -> None:
     x: np.ndarray = np.arange(8).reshape(2, 4).astype(old)
-    found = value(lambda y: bitcast_convert_type(y, new), x)
-    assert found.shape == shape
-    back = value(lambda y: bitcast_convert_type(y, old), found)
+    actual = value(lambda y: bitcast_convert_type(y, new), x)
+    assert actual.shape == shape
+    back = value(lambda y: bitcast_convert_type(y, old), actual)
     np.testing.assert_array_equal(back.astype(F), x.astype(F))
 
 
@@ -133,9 +133,9 @@ def test_bits_errors() -> None:
     ],
 )
 def test_reduce_precision(x: float, expected: float) -> None:
-    found = value(lambda y: convert.reduce_precision(y, 5, 10), F(x))
-    np.testing.assert_array_equal(found, F(expected))
-    assert np.signbit(found) == np.signbit(F(expected))
+    actual = value(lambda y: convert.reduce_precision(y, 5, 10), F(x))
+    np.testing.assert_array_equal(actual, F(expected))
+    assert np.signbit(actual) == np.signbit(F(expected))
 
 
 def test_reduce_precision_refuses_impossible_formats() -> None:

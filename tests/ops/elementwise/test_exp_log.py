@@ -29,8 +29,8 @@ INF, NAN = float("inf"), float("nan")
     ],
 )
 def test_slopes_of_pow(x: float, y: float, base: float, exponent: float) -> None:
-    found = slopes(exp_log.pow, F(x), F(y))
-    np.testing.assert_allclose(found, [base, exponent], 1e-6)
+    actual = slopes(exp_log.pow, F(x), F(y))
+    np.testing.assert_allclose(actual, [base, exponent], 1e-6)
 
 
 def test_pow_with_integer_exponents() -> None:
@@ -62,8 +62,8 @@ def test_the_least_exponent_has_a_slope() -> None:
 def test_whole_powers_of_two_are_exact_in_small_floats(dtype: np.dtype[Any]) -> None:
     """log 2 has few digits there, and e to the power 7 log 2 is not 128."""
     x = np.arange(-6.0, 8.0)
-    found = np.asarray(verax.jit(exp_log.exp2)(x.astype(dtype)))
-    np.testing.assert_array_equal(found.astype(float), 2.0**x)
+    actual = np.asarray(verax.jit(exp_log.exp2)(x.astype(dtype)))
+    np.testing.assert_array_equal(actual.astype(float), 2.0**x)
 
 
 def test_second_derivatives_of_pow_are_finite_at_zero() -> None:

@@ -13,8 +13,8 @@ F = np.float32
     ("which", "chosen"), [(-5, 1), (-1, 1), (0, 1), (1, 2), (2, 3), (3, 3), (9, 3)]
 )
 def test_a_number_outside_means_the_nearest_case(which: int, chosen: int) -> None:
-    found = value(select.select_n, np.int32(which), F(1), F(2), F(3))
-    assert found == chosen
+    actual = value(select.select_n, np.int32(which), F(1), F(2), F(3))
+    assert actual == chosen
 
 
 def test_predicates_without_dimensions_stay_so() -> None:
@@ -81,7 +81,7 @@ def test_masks_of_many_elements_choose_by_bits(dtype: str) -> None:
         (minus, x),
         (minus, zero),
     ]:
-        found = select.evaluate_select(which, np.asarray(no), np.asarray(yes))
+        actual = select.evaluate_select(which, np.asarray(no), np.asarray(yes))
         due = np.where(which, yes, no)
-        assert found.dtype == dtype
-        assert found.tobytes() == due.tobytes()
+        assert actual.dtype == dtype
+        assert actual.tobytes() == due.tobytes()

@@ -91,8 +91,10 @@ def column(*values: int) -> np.ndarray:
 )
 def test_gather_out_of_bounds(mode: str | None, expected: list[float]) -> None:
     index = column(2, 3, -1, 2)
-    found = run(lambda x: gather.gather(x, index, READ, (1,), mode=mode), f32s(1, 5, 3))
-    np.testing.assert_array_equal(found, f32s(*expected))
+    actual = run(
+        lambda x: gather.gather(x, index, READ, (1,), mode=mode), f32s(1, 5, 3)
+    )
+    np.testing.assert_array_equal(actual, f32s(*expected))
 
 
 @pytest.mark.parametrize(
@@ -115,11 +117,11 @@ def test_gather_cotangents_agree_with_the_mode(
     [(np.int8, -128), (np.uint8, 255), (np.bool_, True), (np.int32, -(2**31))],
 )
 def test_default_fill_values(dtype: type, expected: int) -> None:
-    found = run(
+    actual = run(
         lambda x: gather.gather(x, column(7), READ, (1,), mode="fill"),
         np.zeros(3, dtype),
     )
-    assert found[0] == np.asarray(expected, dtype)
+    assert actual[0] == np.asarray(expected, dtype)
 
 
 def test_fill_value_nan_is_the_default_one() -> None:
@@ -144,9 +146,9 @@ def test_small_and_large_index_types(dtype: type) -> None:
         ShapedArray((2, 1), np.dtype(dtype)),
     )
     index: np.ndarray = np.array([[100], [np.iinfo(dtype).max]], dtype)
-    (found,) = ENGINE.evaluate(jaxpr, [np.arange(1000, dtype=np.int32), index])
+    (actual,) = ENGINE.evaluate(jaxpr, [np.arange(1000, dtype=np.int32), index])
     last = np.iinfo(dtype).max
-    assert found.tolist() == [100, last if last < 1000 else -(2**31)]
+    assert actual.tolist() == [100, last if last < 1000 else -(2**31)]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64])
@@ -161,19 +163,19 @@ def test_all_inside_with_every_sign_and_size(dtype: type) -> None:
 
 def test_windows_partly_outside_are_dropped_whole() -> None:
     dims = ScatterDimensionNumbers((1,), (), (0,))
-    found = run(
+    actual = run(
         lambda x, u: scatter.scatter_sub(x, column(3, -1, 1), u, dims),
         f32s(0, 0, 0, 0),
         -np.ones((3, 2), np.float32),
     )
-    assert found.tolist() == [0, 1, 1, 0]
+    assert actual.tolist() == [0, 1, 1, 0]
 
 
 def test_scatter_keeps_the_last_of_duplicates_and_its_cotangent() -> None:
     index = column(0, 0, 1, 7)
     x, u = f32s(1, 5, 3), f32s(2, -0.0, 5, 9)
-    found = run(lambda x, u: scatter.scatter(x, index, u, WRITE), x, u)
-    assert found.tolist() == [0, 5, 3]
+    actual = run(lambda x, u: scatter.scatter(x, index, u, WRITE), x, u)
+    assert actual.tolist() == [0, 5, 3]
     cts = pull(lambda x, u: scatter.scatter(x, index, u, WRITE), f32s(1, 10, 100), x, u)
     assert [ct.tolist() for ct in cts] == [[0, 0, 100], [0, 1, 10, 0]]
 
@@ -220,17 +222,17 @@ def test_product_with_several_updates_has_no_derivative() -> None:
 def test_scatter_of_a_window_that_is_as_long_as_rows_are_wide() -> None:
     window = ScatterDimensionNumbers((0, 1), (), (0, 1))
     start = np.array([1, 1], np.int32)
-    found = run(
+    actual = run(
         lambda x, u: scatter.scatter(x, start, u, window),
         np.zeros((4, 3), np.float32),
         np.ones((3, 2), np.float32),
     )
-    np.testing.assert_array_equal(found, np.pad(np.ones((3, 2)), ((1, 0), (1, 0))))
+    np.testing.assert_array_equal(actual, np.pad(np.ones((3, 2)), ((1, 0), (1, 0))))
 
 
 def test_scatter_into_nothing() -> None:
-    found = run(lambda x, u: scatter.scatter(x, column(0), u, WRITE), f32s(), f32s(1))
-    assert found.shape == (0,)
+    actual = run(lambda x, u: scatter.scatter(x, column(0), u, WRITE), f32s(), f32s(1))
+    assert actual.shape == (0,)
     cts = pull(
         lambda x, u: scatter.scatter(x, column(0), u, WRITE), f32s(), f32s(), f32s(1)
     )
@@ -244,8 +246,8 @@ def test_dynamic_slice_moves_inside(start: int, expected: list[int]) -> None:
     x = np.arange(1, 5, dtype=np.int32)
     for given in (start, np.int32(start), np.array([start], np.int32)):
         starts = given if np.ndim(given) else (given,)
-        found = run(lambda x, s=starts: dynamic_slice.dynamic_slice(x, s, (2,)), x)
-        assert found.tolist() == expected
+        actual = run(lambda x, s=starts: dynamic_slice.dynamic_slice(x, s, (2,)), x)
+        assert actual.tolist() == expected
     traced = run(
         lambda x, i: dynamic_slice.dynamic_slice(x, (i,), (2,)), x, np.int32(start)
     )
@@ -254,10 +256,10 @@ def test_dynamic_slice_moves_inside(start: int, expected: list[int]) -> None:
 
 def test_unsigned_starts_are_not_negative() -> None:
     x = np.arange(300, dtype=np.int32)
-    found = run(
+    actual = run(
         lambda x, i: dynamic_slice.dynamic_slice(x, (i,), (1,)), x, np.uint8(200)
     )
-    assert found.tolist() == [200]
+    assert actual.tolist() == [200]
 
 
 def test_batched_starts_make_one_gather() -> None:
@@ -323,28 +325,28 @@ def test_parts_along_one_dimension(
     start: int | None, limit: int | None, stride: int, axis: int
 ) -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    found = run(lambda x: slicing.slice_in_dim(x, start, limit, stride, axis), x)
+    actual = run(lambda x: slicing.slice_in_dim(x, start, limit, stride, axis), x)
     part = slice(start, limit, stride)
-    np.testing.assert_array_equal(found, x[part] if axis == 0 else x[:, part])
+    np.testing.assert_array_equal(actual, x[part] if axis == 0 else x[:, part])
 
 
 def test_elements_along_one_dimension() -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     for i in (0, 2, -1, -3):
-        found = run(lambda x, i=i: slicing.index_in_dim(x, i), x)
-        assert found.tolist() == [x[i].tolist()]
-    found = run(lambda x: slicing.index_in_dim(x, 1, -1, keepdims=False), x)
-    np.testing.assert_array_equal(found, x[:, 1])
+        actual = run(lambda x, i=i: slicing.index_in_dim(x, i), x)
+        assert actual.tolist() == [x[i].tolist()]
+    actual = run(lambda x: slicing.index_in_dim(x, 1, -1, keepdims=False), x)
+    np.testing.assert_array_equal(actual, x[:, 1])
     np.testing.assert_array_equal(
         run(lambda x: slicing.slice_in_dim(x, 1, 3), x), x[1:]
     )
 
 
 def test_padding() -> None:
-    found = run(lambda x: slicing.pad(x, -1.0, [(-1, 2, 1)]), f32s(1, 2, 3))
-    assert found.tolist() == [-1, 2, -1, 3, -1, -1]
-    found = run(lambda x: slicing.pad(x, 0.0, [(2, -3, 2)]), f32s(1, 2, 3))
-    assert found.tolist() == [0, 0, 1, 0, 0, 2]
+    actual = run(lambda x: slicing.pad(x, -1.0, [(-1, 2, 1)]), f32s(1, 2, 3))
+    assert actual.tolist() == [-1, 2, -1, 3, -1, -1]
+    actual = run(lambda x: slicing.pad(x, 0.0, [(2, -3, 2)]), f32s(1, 2, 3))
+    assert actual.tolist() == [0, 0, 1, 0, 0, 2]
 
 
 def test_cotangent_of_the_padding_value_ignores_infinite_elements() -> None:
@@ -371,9 +373,9 @@ def test_fillings() -> None:
     )
     assert run(lambda: create.full((2,), 2, bool_)).tolist() == [True, True]
     assert run(lambda x: create.full_like(x, 2), f32s(1)).dtype == float32
-    found = run(lambda x: create.full((2,), x, int32), np.float32(2.5))
-    assert found.tolist() == [2, 2]
-    assert found.dtype == int32
+    actual = run(lambda x: create.full((2,), x, int32), np.float32(2.5))
+    assert actual.tolist() == [2, 2]
+    assert actual.dtype == int32
     assert (
         run(lambda: create.broadcasted_iota(int32, (2, 3), 1)).tolist()
         == [[0, 1, 2]] * 2
@@ -485,8 +487,8 @@ def test_indices_reach_as_far_as_their_dtype_does(
     jaxpr = trace(both, *types(args))
     (evaluated,) = ENGINE.evaluate(jaxpr, args)
     np.testing.assert_array_equal(evaluated, [*read, *written])
-    (found,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run(args)
-    np.testing.assert_array_equal(np.asarray(found), [*read, *written])
+    (actual,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run(args)
+    np.testing.assert_array_equal(np.asarray(actual), [*read, *written])
 
 
 def test_narrow_indices_are_widened_only_where_bounds_ask_for_it() -> None:
@@ -528,13 +530,13 @@ def test_windows_may_come_before_the_indices() -> None:
         GatherDimensionNumbers((0,), (0,), (0,)),
         ScatterDimensionNumbers((0,), (0,), (0,)),
     )
-    found = run(lambda x: gather.gather(x, index, read, (1, 3)), x)
-    np.testing.assert_array_equal(found, x[[4, 0]].T)
+    actual = run(lambda x: gather.gather(x, index, read, (1, 3)), x)
+    np.testing.assert_array_equal(actual, x[[4, 0]].T)
     updates = np.arange(6, dtype=np.float32).reshape(3, 2)
-    found = run(lambda x, u: scatter.scatter_add(x, index, u, write), x, updates)
+    actual = run(lambda x, u: scatter.scatter_add(x, index, u, write), x, updates)
     want = x.copy()
     want[[4, 0]] += updates.T
-    np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(actual, want)
 
 
 @pytest.mark.parametrize(("place", "kept"), [(0, True), (1, False)])
@@ -564,12 +566,12 @@ def test_starts_count_from_the_end_if_they_are_negative(
 ) -> None:
     x = np.arange(5, dtype=np.float32)
     if traced:
-        found = run(
+        actual = run(
             lambda x, i: dynamic_slice.dynamic_slice(x, (i,), (2,)),
             x,
             np.asarray(start),
         )
     else:
-        found = run(lambda x: dynamic_slice.dynamic_slice(x, (start,), (2,)), x)
+        actual = run(lambda x: dynamic_slice.dynamic_slice(x, (start,), (2,)), x)
     first = int(start) % 5
-    np.testing.assert_array_equal(found, x[first : first + 2])
+    np.testing.assert_array_equal(actual, x[first : first + 2])

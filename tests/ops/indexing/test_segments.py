@@ -56,8 +56,8 @@ def test_segments_are_mapped_and_differentiated() -> None:
     data, ids = vnp.arange(6.0), vnp.array([0, 0, 1, 3, -1, 1])
 
     def largest(x: Array) -> Array:
-        found = verax.ops.segment_max(x, ids, 4)
-        return vnp.where(vnp.isfinite(found), found, 0.0)
+        actual = verax.ops.segment_max(x, ids, 4)
+        return vnp.where(vnp.isfinite(actual), actual, 0.0)
 
     check_grads(lambda x: verax.ops.segment_sum(x * x, ids, 4), (data,), 2)
     check_grads(largest, (data,), 1)

@@ -19,7 +19,7 @@ from verax.lax import linalg
 def told(f: Callable[..., object], *xs: object) -> list[str]:
     """Routines, options, which operand becomes which result, and types of results."""
     text = verax.jit(f).lower(*xs).as_text()
-    found = []
+    actual = []
     for line in text.split("\n"):
         if "lapack_" in line:
             (name,) = re.findall(r"lapack_(\w+)_ffi", line)
@@ -28,8 +28,8 @@ def told(f: Callable[..., object], *xs: object) -> list[str]:
             taken = re.findall(r"indices = \[(\d*)\], operand_index = (\d)", line)
             pairs = [f"{operand}>{result}" for result, operand in taken]
             types = re.findall(r"tensor<([^>]*>?)>", line.rpartition("->")[2])
-            found.append(" ".join([name, *words, *pairs, *types]))
-    return found
+            actual.append(" ".join([name, *words, *pairs, *types]))
+    return actual
 
 
 STACK, ITEM = np.zeros((2, 3, 4, 4), np.float32), np.zeros((4, 4), np.complex64)

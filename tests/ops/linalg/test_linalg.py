@@ -15,18 +15,18 @@ DTYPES = (np.float32, np.complex64)
 
 def matrices(shape: tuple[int, ...], dtype: type) -> np.ndarray:
     random = np.random.default_rng(0)
-    found = random.normal(size=shape)
+    actual = random.normal(size=shape)
     if dtype is np.complex64:
-        return (found + 1j * random.normal(size=shape)).astype(dtype)
-    return found.astype(dtype)
+        return (actual + 1j * random.normal(size=shape)).astype(dtype)
+    return actual.astype(dtype)
 
 
 def adjoint(x: np.ndarray) -> np.ndarray:
     return x.conj().swapaxes(-1, -2)
 
 
-def hosts(found: object) -> list[np.ndarray]:
-    return [np.asarray(x) for x in found]  # type: ignore[attr-defined]  # a tuple
+def hosts(result: object) -> list[np.ndarray]:
+    return [np.asarray(x) for x in result]  # type: ignore[attr-defined]  # a tuple
 
 
 def eager(f: Callable[..., object], *xs: object) -> object:
@@ -133,8 +133,8 @@ def test_solving_with_factors(turned: int) -> None:
 @WAYS
 def test_permutation_of_exchanges(run: Callable[..., object]) -> None:
     pivots = np.array([[2, 2, 2], [0, 1, 2]], np.int32)
-    found = run(lambda p: linalg.lu_pivots_to_permutation(p, 4), pivots)
-    assert np.asarray(found).tolist() == [[2, 0, 1, 3], [0, 1, 2, 3]]
+    actual = run(lambda p: linalg.lu_pivots_to_permutation(p, 4), pivots)
+    assert np.asarray(actual).tolist() == [[2, 0, 1, 3], [0, 1, 2, 3]]
 
 
 @WAYS

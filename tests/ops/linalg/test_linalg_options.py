@@ -32,8 +32,8 @@ def agree(*calls: Call) -> list[list[np.ndarray]]:
     functions = [call[0] for call in calls]
 
     def every(operands: Iterable[Sequence[Any]]) -> list[list[object]]:
-        found = [f(*xs) for f, xs in zip(functions, operands, strict=True)]
-        return [list(x) if isinstance(x, tuple | list) else [x] for x in found]
+        actual = [f(*xs) for f, xs in zip(functions, operands, strict=True)]
+        return [list(x) if isinstance(x, tuple | list) else [x] for x in actual]
 
     operands = [tuple(call[1:]) for call in calls]
     both = every(operands), verax.jit(every)(operands)
@@ -158,8 +158,8 @@ def hermitian(a: np.ndarray, lower: bool) -> np.ndarray:
     """The matrices of which one triangle is given."""
     strict = np.tril(a, -1) if lower else np.triu(a, 1)
     centre: np.ndarray = a.real * np.eye(a.shape[-1])
-    found: np.ndarray = strict + adjoint(strict) + centre
-    return found
+    actual: np.ndarray = strict + adjoint(strict) + centre
+    return actual
 
 
 @KINDS
@@ -259,14 +259,14 @@ def test_svd_with_each_option(dtype: type) -> None:
 @KINDS
 def test_factors_of_lu(dtype: type) -> None:
     shapes: Shapes = (*OTHER, (3, 3), (0, 0))
-    found = agree(*[(linalg.lu, matrices(shape, dtype)) for shape in shapes])
+    actual = agree(*[(linalg.lu, matrices(shape, dtype)) for shape in shapes])
     again = agree(
         *[
             (partial(linalg.lu_pivots_to_permutation, permutation_size=m), pivots)
-            for (*_, m, _), (_, pivots, _) in zip(shapes, found, strict=True)
+            for (*_, m, _), (_, pivots, _) in zip(shapes, actual, strict=True)
         ]
     )
-    for shape, outs, (permuted,) in zip(shapes, found, again, strict=True):
+    for shape, outs, (permuted,) in zip(shapes, actual, again, strict=True):
         (packed, pivots, order), k = outs, size(shape)
         assert pivots.dtype == order.dtype == np.int32
         assert pivots.shape == (*shape[:-2], k)
@@ -290,8 +290,8 @@ def test_cholesky_of_stacks_and_nothing(dtype: type) -> None:
     for shape in SQUARE:
         a = matrices(shape, dtype)
         values.append(a @ adjoint(a) + np.eye(shape[-1], dtype=dtype))
-    found = agree(*[(linalg.cholesky, a) for a in values])
-    for a, (factor,) in zip(values, found, strict=True):
+    actual = agree(*[(linalg.cholesky, a) for a in values])
+    for a, (factor,) in zip(values, actual, strict=True):
         np.testing.assert_allclose(factor @ adjoint(factor), a, rtol=1e-4, atol=1e-5)
         assert (np.triu(factor, 1) == 0).all()
 
@@ -305,10 +305,10 @@ def test_tridiagonal_systems_of_all_sizes(dtype: type) -> None:
         calls.append((linalg.tridiagonal_solve, dl, d + np.asarray(4, dtype), du, b))
     for (_, dl, d, du, b), (x,) in zip(calls, agree(*calls), strict=True):
         assert x.shape == b.shape
-        found = d[..., None] * x
-        found[..., 1:, :] += dl[..., 1:, None] * x[..., :-1, :]
-        found[..., :-1, :] += du[..., :-1, None] * x[..., 1:, :]
-        np.testing.assert_allclose(found, b, atol=1e-5)
+        actual = d[..., None] * x
+        actual[..., 1:, :] += dl[..., 1:, None] * x[..., :-1, :]
+        actual[..., :-1, :] += du[..., :-1, None] * x[..., 1:, :]
+        np.testing.assert_allclose(actual, b, atol=1e-5)
 
 
 @KINDS
@@ -321,8 +321,8 @@ def test_triangular_systems_with_vectors(dtype: type) -> None:
         options = dict(zip(names, flags, strict=True))
         b = matrices((*stack, 3), dtype)
         calls.append((partial(linalg.triangular_solve, **options), a, b))
-    found = agree(*calls)
-    for (_, flags), (_, a, b), (x,) in zip(choices, calls, found, strict=True):
+    actual = agree(*calls)
+    for (_, flags), (_, a, b), (x,) in zip(choices, calls, actual, strict=True):
         left, lower, turned, conjugated, unit = flags
         whole = np.tril(a) if lower else np.triu(a)
         if unit:

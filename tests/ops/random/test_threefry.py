@@ -29,11 +29,11 @@ def test_threefry_gives_the_documented_stream() -> None:
         8: [167, 146, 40],
     }
     for width, expected in bits.items():
-        (found,) = both(
+        (actual,) = both(
             lambda k, w=width: threefry.random_bits(k, w, (3,)),
             KEY,
         )
-        assert found.tolist() == expected
+        assert actual.tolist() == expected
     (wide,) = both(lambda k: threefry.random_bits(k, 64, (1,)), KEY)
     assert wide.tolist() == [7719171245655871230]
 

@@ -52,10 +52,10 @@ def test_typed_keys_batch_as_a_loop_does() -> None:
     jaxpr = trace(on_keys, KEY)
     words = np.arange(6, dtype=np.uint32).reshape(2, 3)
     batched, axes = ENGINE.batch(jaxpr, 3, (1,))
-    found = ENGINE.evaluate(batched, [words])
+    actual = ENGINE.evaluate(batched, [words])
     for i in range(3):
         alone = ENGINE.evaluate(jaxpr, [words[:, i].copy()])
-        for x, y, axis in zip(found, alone, axes, strict=True):
+        for x, y, axis in zip(actual, alone, axes, strict=True):
             np.testing.assert_array_equal(x if axis is None else x.take(i, axis), y)
 
 

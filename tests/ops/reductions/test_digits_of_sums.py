@@ -16,9 +16,9 @@ from verax.rules.families.reducer import total
 RANDOM = np.random.default_rng(0)
 
 
-def ulps(found: Any, exact: Any, dtype: Any = np.float32) -> float:
+def ulps(result: Any, exact: Any, dtype: Any = np.float32) -> float:
     """How far off, relative to `exact`, in units of the last place of `dtype`."""
-    error = np.abs(np.asarray(found).astype(exact.dtype) - exact) / np.abs(exact)
+    error = np.abs(np.asarray(result).astype(exact.dtype) - exact) / np.abs(exact)
     return float(np.max(error) / float(finfo(vnp.dtype(dtype)).eps))
 
 

@@ -33,8 +33,8 @@ def gradient(f: Callable[..., Array], x: list[float]) -> list[float]:
     y, *saved = ENGINE.evaluate(forward, [value])
     linear = (False,) * len(saved) + (True,)
     back, _ = ENGINE.transpose(tangent, linear, (True,))
-    found: list[float] = ENGINE.evaluate(back, [*saved, np.ones_like(y)])[0].tolist()
-    return found
+    actual: list[float] = ENGINE.evaluate(back, [*saved, np.ones_like(y)])[0].tolist()
+    return actual
 
 
 @pytest.mark.parametrize("row", ALL_ROWS, ids=str)
@@ -104,17 +104,17 @@ def test_running_reductions_of_nothing(dtype: Any, shape: tuple[int, ...]) -> No
 
 def test_running_log_sum_exp_of_infinities() -> None:
     x = np.array([-INF, -INF, 0, 1000, INF])
-    found = run(lambda x: cumulative.cumlogsumexp(x), x)
-    assert found.tolist() == [-INF, -INF, 0, 1000, INF]
+    actual = run(lambda x: cumulative.cumlogsumexp(x), x)
+    assert actual.tolist() == [-INF, -INF, 0, 1000, INF]
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_long_running_sums_are_compiled_in_two_levels(reverse: bool) -> None:
     x = np.arange(5001 * 2, dtype=np.int32).reshape(5001, 2)
     jaxpr = trace(lambda x: cumulative.cumsum(x, 0, reverse), x)
-    (found,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run([x])
+    (actual,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run([x])
     (expected,) = ENGINE.evaluate(jaxpr, [x])
-    np.testing.assert_array_equal(np.asarray(found), expected)
+    np.testing.assert_array_equal(np.asarray(actual), expected)
 
 
 @pytest.mark.parametrize("row", cumulative.ROWS, ids=str)
@@ -123,9 +123,9 @@ def test_what_stands_before_the_first_block_is_neutral(row: Row[ScanParams]) -> 
     x = np.where(np.arange(5001) % 7 == 0, -1.0, 1.0)
     for reverse in (False, True):
         jaxpr = trace(lambda x, r=reverse: row.call(ScanParams(0, r), x), x)
-        (found,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run([x])
+        (actual,) = compiled(ENGINE, jaxpr, "f", CompileOptions()).run([x])
         (expected,) = ENGINE.evaluate(jaxpr, [x])
-        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-12)
 
 
 def test_running_log_sum_exp_of_complex_numbers_does_not_overflow() -> None:

@@ -33,9 +33,9 @@ def jit(function: Callable[..., object], *xs: object) -> object:
 RUNS = pytest.mark.parametrize("run", [eager, jit])
 
 
-def close(found: object, want: np.ndarray) -> None:
+def close(result: object, want: np.ndarray) -> None:
     """Equal but for rounding errors of a few dozen operations in the dtype."""
-    array = np.asarray(found)
+    array = np.asarray(result)
     single = array.dtype == np.float32
     rtol, atol = (6e-6, 2e-6) if single else (1e-12, 1e-40)
     np.testing.assert_allclose(array, want, rtol, atol)
@@ -45,13 +45,13 @@ def close(found: object, want: np.ndarray) -> None:
 
 @RUNS
 def test_ends(run: Callable[..., object]) -> None:
-    wanted = {
+    expected = {
         lax.igamma: [1, 0, NAN, NAN, NAN, 1, 0, NAN, NAN, NAN],
         lax.igammac: [0, 1, NAN, NAN, NAN, 0, 1, NAN, NAN, NAN],
         lax.igamma_grad_a: [NAN, 0, NAN, NAN, NAN, 0, NAN, NAN, NAN, NAN],
         lax.random_gamma_grad: [NAN, 0] + [NAN] * 8,
     }
-    for function, want in wanted.items():
+    for function, want in expected.items():
         np.testing.assert_array_equal(np.asarray(run(function, A, X)), want)
 
 
@@ -69,12 +69,12 @@ def test_compiled_accuracy() -> None:
         (lax.igamma, scipy.special.gammainc),
         (lax.igammac, scipy.special.gammaincc),
     ):
-        found = np.asarray(verax.jit(function)(MANY_A, MANY_X))
-        np.testing.assert_allclose(found, want(MANY_A, MANY_X), atol=1e-5)
+        actual = np.asarray(verax.jit(function)(MANY_A, MANY_X))
+        np.testing.assert_allclose(actual, want(MANY_A, MANY_X), atol=1e-5)
     x = MANY_X / 40
-    found = np.asarray(verax.jit(lax.betainc)(MANY_A, MANY_B, x))
+    actual = np.asarray(verax.jit(lax.betainc)(MANY_A, MANY_B, x))
     want_beta = scipy.special.betainc(MANY_A, MANY_B, x)
-    np.testing.assert_allclose(found, want_beta, atol=5e-5)
+    np.testing.assert_allclose(actual, want_beta, atol=5e-5)
 
 
 @RUNS
@@ -82,9 +82,9 @@ def test_compiled_accuracy() -> None:
 def test_table_of_incomplete_gamma_functions(
     run: Callable[..., object], dtype: str
 ) -> None:
-    a, x, *wanted = np.loadtxt(TABLE).T
+    a, x, *expected = np.loadtxt(TABLE).T
     with verax.enable_x64(dtype == "float64"):
-        for function, want in zip(GAMMA, wanted, strict=True):
+        for function, want in zip(GAMMA, expected, strict=True):
             close(run(function, a.astype(dtype), x.astype(dtype)), want)
 
 
@@ -96,10 +96,10 @@ def test_beta_where_the_sides_meet(dtype: str) -> None:
     x = np.minimum((a + 1) / (a + b + 2) * part, 63 / 64).astype(dtype)
     a, b = a.astype(dtype), b.astype(dtype)
     with verax.enable_x64(dtype == "float64"):
-        found = np.asarray(verax.jit(lax.betainc)(a, b, x))
+        actual = np.asarray(verax.jit(lax.betainc)(a, b, x))
     want = scipy.special.betainc(*(v.astype(np.float64) for v in (a, b, x)))
     rtol, atol = (1e-4, 2e-5) if dtype == "float32" else (1e-12, 0.0)
-    np.testing.assert_allclose(found, want, rtol, atol)
+    np.testing.assert_allclose(actual, want, rtol, atol)
 
 
 @pytest.mark.parametrize("function", [lax.igamma, lax.igammac])
@@ -120,8 +120,8 @@ def test_slopes_by_the_parameter(run: Callable[..., object]) -> None:
     difference = (
         scipy.special.gammainc(a + h, x) - scipy.special.gammainc(a - h, x)
     ) / (2 * h)
-    found = np.asarray(run(lax.igamma_grad_a, MANY_A, MANY_X))
-    np.testing.assert_allclose(found, difference, atol=2e-5)
+    actual = np.asarray(run(lax.igamma_grad_a, MANY_A, MANY_X))
+    np.testing.assert_allclose(actual, difference, atol=2e-5)
     density = np.exp((a - 1) * np.log(x) - x - scipy.special.gammaln(a))
     sample = np.asarray(run(lax.random_gamma_grad, MANY_A, MANY_X))
     np.testing.assert_allclose(sample * density, -difference, atol=2e-5)
@@ -133,8 +133,8 @@ def test_slopes_by_the_parameter_are_zero_at_both_ends(
 ) -> None:
     a = np.array([0.5, 1.0, 2.5, 7.0], np.float32)
     for end in (0.0, INF):
-        found = np.asarray(run(lax.igamma_grad_a, a, np.full(4, end, np.float32)))
-        assert found.tolist() == [0.0] * 4
+        actual = np.asarray(run(lax.igamma_grad_a, a, np.full(4, end, np.float32)))
+        assert actual.tolist() == [0.0] * 4
 
 
 @RUNS
@@ -156,9 +156,9 @@ def test_compiled_bessel_functions_to_the_last_digits(dtype: str) -> None:
             (lax.bessel_i0e, scipy.special.i0e),
             (lax.bessel_i1e, scipy.special.i1e),
         ):
-            found = np.asarray(verax.jit(function)(x))
+            actual = np.asarray(verax.jit(function)(x))
             exact = want(x.astype(np.float64))
-            np.testing.assert_allclose(found, exact, 32 * np.finfo(dtype).eps, 0)
+            np.testing.assert_allclose(actual, exact, 32 * np.finfo(dtype).eps, 0)
 
 
 @RUNS
@@ -167,9 +167,9 @@ def test_empty_operands(run: Callable[..., object], dtype: str) -> None:
     none = vnp.zeros((0,), dtype)
     for function in (lax.igamma, lax.bessel_i1e):
         operands = (none, none) if function is lax.igamma else (none,)
-        found = run(function, *operands)
-        assert isinstance(found, verax.Array)
-        assert (found.shape, str(found.dtype)) == ((0,), dtype)
+        actual = run(function, *operands)
+        assert isinstance(actual, verax.Array)
+        assert (actual.shape, str(actual.dtype)) == ((0,), dtype)
 
 
 def test_underived_parameters_say_so() -> None:

@@ -52,15 +52,15 @@ def call(out_sharding: object) -> Any:
 
 
 def test_all_arguments_are_handed_over() -> None:
-    for found in (call(PLACE), verax.jit(lambda: call(PLACE))()):
-        assert verax.typeof(found) == verax.typeof(verax.device_put(found, PLACE))
-        assert found.tolist() == [7.0, 7.0]
+    for actual in (call(PLACE), verax.jit(lambda: call(PLACE))()):
+        assert verax.typeof(actual) == verax.typeof(verax.device_put(actual, PLACE))
+        assert actual.tolist() == [7.0, 7.0]
 
 
 def test_a_sharding_that_says_nothing_is_none() -> None:
-    found = call(verax.typeof(vnp.ones(2)).sharding)
-    assert verax.typeof(found) == verax.typeof(vnp.ones(2))
-    assert found.tolist() == [7.0, 7.0]
+    actual = call(verax.typeof(vnp.ones(2)).sharding)
+    assert verax.typeof(actual) == verax.typeof(vnp.ones(2))
+    assert actual.tolist() == [7.0, 7.0]
 
 
 def test_messages_name_the_function() -> None:

@@ -37,8 +37,8 @@ def test_initial_values_that_are_not_neutral() -> None:
     np.testing.assert_array_equal(
         lax.reduce(X, 5.0, lambda a, b: a + b, (1,)), X.sum(1) + 5
     )
-    found = lax.reduce_window(np.ones(5, np.float32), 2.0, lax.add, (3,), (1,), "SAME")
-    np.testing.assert_array_equal(found, [4, 5, 5, 5, 4])
+    actual = lax.reduce_window(np.ones(5, np.float32), 2.0, lax.add, (3,), (1,), "SAME")
+    np.testing.assert_array_equal(actual, [4, 5, 5, 5, 4])
 
 
 def argmax(a: Any, b: Any) -> Any:
@@ -95,8 +95,8 @@ def test_dilated_pooling_has_a_gradient() -> None:
 
 def test_batched_initial_values() -> None:
     starts = np.array([1, 2, 3], np.float32)
-    found = verax.vmap(lambda x, s: lax.reduce(x, s, lax.mul, (0,)))(X, starts)
-    np.testing.assert_array_equal(found, X.prod(1) * starts)
+    actual = verax.vmap(lambda x, s: lax.reduce(x, s, lax.mul, (0,)))(X, starts)
+    np.testing.assert_array_equal(actual, X.prod(1) * starts)
     pool = verax.vmap(lambda x, s: lax.reduce_window(x, s, lax.add, (2,)))(X, starts)
     np.testing.assert_array_equal(pool, X[:, 1:] + X[:, :-1] + starts[:, None])
 
@@ -116,8 +116,8 @@ def test_selecting_is_the_adjoint_of_gathering() -> None:
 def test_rows_of_groups() -> None:
     x, y = X[:, :2], np.stack([np.eye(2), 10 * np.eye(2)]).astype(np.float32)
     sizes = np.array([1, 1], np.int32)
-    found = lax.ragged_dot(x, y, sizes)
-    np.testing.assert_array_equal(found, [x[0], 10 * x[1], [0, 0]])
+    actual = lax.ragged_dot(x, y, sizes)
+    np.testing.assert_array_equal(actual, [x[0], 10 * x[1], [0, 0]])
 
 
 def test_approximations_are_exact() -> None:

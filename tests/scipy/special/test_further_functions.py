@@ -29,8 +29,8 @@ UNARY: dict[str, np.ndarray] = {
 }
 
 
-def close(found: Any, want: Any, tolerance: float, small: float = 0.0) -> None:
-    np.testing.assert_allclose(np.asarray(found), want, tolerance, small)
+def close(result: Any, want: Any, tolerance: float, small: float = 0.0) -> None:
+    np.testing.assert_allclose(np.asarray(result), want, tolerance, small)
 
 
 def compare(name: str, *args: Any, tolerance: float = 1e-12) -> None:
@@ -38,12 +38,12 @@ def compare(name: str, *args: Any, tolerance: float = 1e-12) -> None:
     with np.errstate(all="ignore"), verax.enable_x64(True):
         close(ours(*args), theirs(*args), tolerance, 1e-300)
     narrow = [np.asarray(x).astype(np.float32) for x in args]
-    found = ours(*narrow)
-    assert found.dtype == np.float32
+    actual = ours(*narrow)
+    assert actual.dtype == np.float32
     with np.errstate(all="ignore"):
         want = theirs(*[x.astype(np.float64) for x in narrow])
-        close(found, want.astype(np.float32), 3e-5, 1e-37)
-        close(verax.jit(ours)(*narrow), np.asarray(found), 2e-5, 2e-6)
+        close(actual, want.astype(np.float32), 3e-5, 1e-37)
+        close(verax.jit(ours)(*narrow), np.asarray(actual), 2e-5, 2e-6)
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -73,8 +73,8 @@ def test_pairs() -> None:
     with verax.enable_x64(True), np.errstate(all="ignore"):
         for name in ("sici", "fresnel"):
             at = abs(x) if name == "sici" else x
-            found, want = getattr(special, name)(at), getattr(scipy.special, name)(at)
-            for one, other in zip(found, want, strict=True):
+            actual, want = getattr(special, name)(at), getattr(scipy.special, name)(at)
+            for one, other in zip(actual, want, strict=True):
                 close(one, other, 1e-11)
         close(special.sici(-2.0)[0], -scipy.special.sici(2.0)[0], 1e-12)
 
@@ -152,8 +152,8 @@ def test_harmonics() -> None:
     n, m = np.meshgrid(np.arange(6), np.arange(-6, 7))
     theta = np.linspace(0, math.pi, n.size).reshape(n.shape)
     with verax.enable_x64(True):
-        found = special.bessel_jn(z, v=4, n_iter=70)
-        close(found, [scipy.special.jn(v, z) for v in range(5)], 1e-11, 1e-13)
+        actual = special.bessel_jn(z, v=4, n_iter=70)
+        close(actual, [scipy.special.jn(v, z) for v in range(5)], 1e-11, 1e-13)
         for polar in (theta, theta + 4):
             y = special.sph_harm_y(n, m, polar, 0.7)
             close(y, scipy.special.sph_harm_y(n, m, polar, 0.7), 1e-11, 1e-13)
@@ -190,8 +190,8 @@ def test_second_derivatives_of_entropies_at_zero(name: str) -> None:
 
 def test_bernoulli_and_wrong_calls() -> None:
     with verax.enable_x64(True):
-        found = np.asarray(special.bernoulli(12))
-        close(found, scipy.special.bernoulli(12), 1e-9, 1e-12)
+        actual = np.asarray(special.bernoulli(12))
+        close(actual, scipy.special.bernoulli(12), 1e-9, 1e-12)
     wrong: list[tuple[type[Exception], Any]] = [
         (ValueError, lambda: special.bernoulli(-1)),
         (ValueError, lambda: special.bessel_jn(1.0, v=-1)),
@@ -208,8 +208,8 @@ def test_bernoulli_and_wrong_calls() -> None:
 
 def test_cosine_integral_of_negative_numbers() -> None:
     x = np.array([-1.0, -7.5], np.float32)
-    found = np.asarray(special.sici(x)[1])
-    np.testing.assert_allclose(found, scipy.special.sici(x)[1], 1e-6)
+    actual = np.asarray(special.sici(x)[1])
+    np.testing.assert_allclose(actual, scipy.special.sici(x)[1], 1e-6)
 
 
 def test_extremes() -> None:
@@ -231,6 +231,6 @@ def test_extremes() -> None:
     for ours, theirs, args in cases:
         xs = [np.float32(x) for x in args]
         want = theirs(*[np.float64(x) for x in xs])
-        for found in (ours(*xs), verax.jit(ours)(*xs)):
-            np.testing.assert_allclose(np.asarray(found), want, 2e-5, 1e-35)
+        for actual in (ours(*xs), verax.jit(ours)(*xs)):
+            np.testing.assert_allclose(np.asarray(actual), want, 2e-5, 1e-35)
     assert float(special.i0(np.float16(12.25))) == pytest.approx(24064, rel=1e-2)

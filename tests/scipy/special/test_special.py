@@ -36,20 +36,20 @@ BINARY = ("xlogy", "xlog1py", "rel_entr", "kl_div", "betaln", "beta", "boxcox")
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
     x = UNARY[name]
-    wanted = getattr(scipy.special, name)(x.astype(np.float64))
-    found = np.asarray(getattr(special, name)(x))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, wanted, 2e-5, 1e-7)
+    expected = getattr(scipy.special, name)(x.astype(np.float64))
+    actual = np.asarray(getattr(special, name)(x))
+    assert actual.dtype == np.float32
+    np.testing.assert_allclose(actual, expected, 2e-5, 1e-7)
     compiled = np.asarray(verax.jit(getattr(special, name))(x))
-    np.testing.assert_allclose(compiled, found, 2e-5, 1e-6)
+    np.testing.assert_allclose(compiled, actual, 2e-5, 1e-6)
 
 
 @pytest.mark.parametrize("name", BINARY)
 def test_binary(name: str) -> None:
     x, y = np.meshgrid(POSITIVE, POSITIVE[:-1])
-    wanted = getattr(scipy.special, name)(x.astype(np.float64), y)
-    found = np.asarray(getattr(special, name)(x, y))
-    np.testing.assert_allclose(found, wanted, 5e-5, 1e-5)
+    expected = getattr(scipy.special, name)(x.astype(np.float64), y)
+    actual = np.asarray(getattr(special, name)(x, y))
+    np.testing.assert_allclose(actual, expected, 5e-5, 1e-5)
     np.testing.assert_allclose(
         np.asarray(getattr(special, name)(POSITIVE, 2)),
         getattr(scipy.special, name)(POSITIVE.astype(np.float64), 2),
@@ -63,18 +63,18 @@ def test_edges(name: str) -> None:
     edges = np.array([0, 1, -1, math.inf, math.nan, 2], np.float32)
     x, y = np.meshgrid(edges, edges)
     with np.errstate(all="ignore"):
-        wanted = getattr(scipy.special, name)(x.astype(np.float64), y)
-    found = np.asarray(getattr(special, name)(x, y))
+        expected = getattr(scipy.special, name)(x.astype(np.float64), y)
+    actual = np.asarray(getattr(special, name)(x, y))
     compiled = np.asarray(verax.jit(getattr(special, name))(x, y))
     inner = np.isfinite(x) & np.isfinite(y)
-    np.testing.assert_allclose(found[inner], wanted[inner], 1e-5)
-    np.testing.assert_array_equal(compiled[inner], found[inner])
+    np.testing.assert_allclose(actual[inner], expected[inner], 1e-5)
+    np.testing.assert_array_equal(compiled[inner], actual[inner])
 
 
 def test_gradients_at_the_ends() -> None:
     def slopes(function: Any, *x: float) -> Any:
-        found = verax.grad(function, tuple(range(len(x))))(*x)
-        return tuple(float(t) for t in found)
+        actual = verax.grad(function, tuple(range(len(x))))(*x)
+        return tuple(float(t) for t in actual)
 
     assert slopes(special.xlogy, 0.0, 2.0) == (pytest.approx(math.log(2)), 0)
     assert slopes(special.xlogy, 0.0, 0.0) == (-math.inf, 0)
@@ -104,8 +104,8 @@ def test_softmax_is_over_everything() -> None:
 
 
 def test_further_functions() -> None:
-    def close(found: Any, wanted: Any) -> None:
-        np.testing.assert_allclose(np.asarray(found), wanted, 3e-5)
+    def close(result: Any, expected: Any) -> None:
+        np.testing.assert_allclose(np.asarray(result), expected, 3e-5)
 
     close(special.polygamma(2, POSITIVE), scipy.special.polygamma(2, POSITIVE))
     q = POSITIVE + np.float32(1)

@@ -80,13 +80,13 @@ def chain(f: Callable[..., Any], *args: Any) -> Jaxpr:
 
 def parts(jaxpr: Jaxpr) -> list[list[Eqn]]:
     """What stands between barriers."""
-    found: list[list[Eqn]] = [[]]
+    actual: list[list[Eqn]] = [[]]
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == BARRIER:
-            found.append([])
+            actual.append([])
         else:
-            found[-1].append(eqn)
-    return found
+            actual[-1].append(eqn)
+    return actual
 
 
 def barriers(f: Callable[..., Any], *args: Any, **how: Any) -> int:
@@ -128,12 +128,12 @@ def compiled(f: Callable[..., Any]) -> list[np.ndarray]:
 def test_compiled_values_are_those_of_one_loop(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = compiled(CHAINS[name])
+    actual = compiled(CHAINS[name])
     assert barriers(CHAINS[name], X) > 1
     monkeypatch.setattr(chains, "WORTH", 10**9)
     verax.clear_caches()
     assert barriers(CHAINS[name], X) == 0
-    for one, other in zip(found, compiled(CHAINS[name]), strict=True):
+    for one, other in zip(actual, compiled(CHAINS[name]), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

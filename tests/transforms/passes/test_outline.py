@@ -108,9 +108,9 @@ def test_the_first_and_the_last_block_are_calls_too() -> None:
     build, arrays = deep.NETWORKS["transformer"]
     args = verax.device_put(arrays(BLOCKS, True))
     gradient = verax.value_and_grad(build(load("verax")))
-    found = [e for e in blocks_of(shortened(program(gradient, *args)))]
-    assert len(found) == 2 * BLOCKS
-    assert len({e.params for e in found}) == 2
+    actual = [e for e in blocks_of(shortened(program(gradient, *args)))]
+    assert len(actual) == 2 * BLOCKS
+    assert len({e.params for e in actual}) == 2
     want = verax.jit(gradient, calls="inline")(*args)
     got = verax.jit(gradient)(*args)
     for x, y in zip(verax.tree.leaves(want), verax.tree.leaves(got), strict=True):
@@ -119,9 +119,9 @@ def test_the_first_and_the_last_block_are_calls_too() -> None:
 
 def test_a_block_is_written_once() -> None:
     short = transforms.outline(program(loss, weights(), X))
-    found = blocks_of(short)
-    assert len(found) == BLOCKS
-    assert len({e.params for e in found}) == 1
+    actual = blocks_of(short)
+    assert len(actual) == BLOCKS
+    assert len({e.params for e in actual}) == 1
     # The rest is the sum of squares.
     assert len(short.eqns) == BLOCKS + 2
 
@@ -203,8 +203,8 @@ def test_literals_that_differ_are_operands() -> None:
     def f(x: Any) -> Any:
         return vnp.exp(vnp.sin(x) * 2.0) + vnp.exp(vnp.sin(x + 1) * 3.0)
 
-    (first, _) = found = blocks_of(tiny(f, np.float32(1)))
-    assert [str(e.invars[-1]) for e in found] == ["2.0:f32[]", "3.0:f32[]"]
+    (first, _) = actual = blocks_of(tiny(f, np.float32(1)))
+    assert [str(e.invars[-1]) for e in actual] == ["2.0:f32[]", "3.0:f32[]"]
     assert [v.aval.weak_type for v in first.params.jaxpr.invars] == [False, False]  # type: ignore[attr-defined]
 
 
@@ -338,8 +338,8 @@ def test_no_more_memory_than_inlined() -> None:
     """What gain and bias make of a norm is computed again, and so are deviations."""
     build, arrays = deep.NETWORKS["transformer"]
     gradient, args = verax.value_and_grad(build(load("verax"))), arrays(BLOCKS, True)
-    found = blocks_of(shortened(program(gradient, *args)))
-    forward = found[0].params.jaxpr  # type: ignore[attr-defined]
+    actual = blocks_of(shortened(program(gradient, *args)))
+    forward = actual[0].params.jaxpr  # type: ignore[attr-defined]
     made = {v: e.primitive.name for e in forward.eqns for v in e.outvars}
     # Both norms pass the centred and the normed array, and a sum of squares.
     sizes: dict[str, list[int]] = {}
@@ -349,7 +349,7 @@ def test_no_more_memory_than_inlined() -> None:
     assert "sqrt" not in sizes
     assert sizes["reduce_sum"] == [4 * 4 * 32, 4 * 32, 4 * 32]
     # What takes long is passed, though it could be computed of something no larger.
-    backward = found[-1].params.jaxpr  # type: ignore[attr-defined]
+    backward = actual[-1].params.jaxpr  # type: ignore[attr-defined]
     assert not {e.primitive.name for e in backward.eqns} & {"tanh", "exp"}
 
     def temporaries(calls: Any) -> int:

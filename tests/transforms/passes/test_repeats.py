@@ -30,10 +30,10 @@ def best(text: str, least: int) -> Repeat | None:
     ],
 )
 def test_the_run_that_saves_most(text: str, least: int, runs: list[str]) -> None:
-    found = best(text, least)
-    assert found is not None
-    assert [text[i : i + found.length] for i in found.starts] == runs
-    assert found.saved == (len(runs) - 1) * len(runs[0])
+    actual = best(text, least)
+    assert actual is not None
+    assert [text[i : i + actual.length] for i in actual.starts] == runs
+    assert actual.saved == (len(runs) - 1) * len(runs[0])
 
 
 @pytest.mark.parametrize("text", ["", "a", "ab", "abcdefgh", "aabbccdd"])
@@ -45,14 +45,14 @@ def test_positions_that_are_taken_are_left_alone() -> None:
     text = "abcdabcdabcd"
     free = np.ones(len(text), bool)
     free[4:8] = False
-    found = repeats_of(text, 3).best(free, 1)
-    assert found == Repeat((0, 8), 4)
+    actual = repeats_of(text, 3).best(free, 1)
+    assert actual == Repeat((0, 8), 4)
     # No run goes across what is taken.
     free[:] = True
     free[6] = False
-    found = repeats_of(text, 3).best(free, 1)
-    assert found is not None
-    assert not any(start <= 6 < start + found.length for start in found.starts)
+    actual = repeats_of(text, 3).best(free, 1)
+    assert actual is not None
+    assert not any(start <= 6 < start + actual.length for start in actual.starts)
 
 
 def test_runs_read_the_same_of_their_own() -> None:
@@ -82,13 +82,13 @@ def test_a_last_run_that_lacks_some(
     text: str, light: str, last: tuple[int, ...]
 ) -> None:
     free = np.ones(len(text), bool)
-    repeats, found = repeats_of(text, 4), Repeat((0, 8), 8)
-    more = repeats.completed(found, free, np.array([c in light for c in text]))
-    assert more == (Repeat((0, 8, 16), 8, last) if last else found)
+    repeats, actual = repeats_of(text, 4), Repeat((0, 8), 8)
+    more = repeats.completed(actual, free, np.array([c in light for c in text]))
+    assert more == (Repeat((0, 8, 16), 8, last) if last else actual)
     assert more.spans[2:] == ([(16, 16 + len(last))] if last else [])
     assert more.saved == 8 + len(last)
     free[18] = False
-    assert repeats.completed(found, free, np.ones(len(text), bool)) == found
+    assert repeats.completed(actual, free, np.ones(len(text), bool)) == actual
 
 
 def test_a_last_run_reads_of_its_own_what_the_others_do() -> None:
@@ -110,18 +110,18 @@ def test_what_is_found_repeats(seed: int) -> None:
     parts = ["".join(random.choices("abc", k=random.randint(1, 6))) for _ in range(3)]
     text = "".join(random.choices(parts, k=random.randint(0, 12)))
     least = random.randint(1, 4)
-    found = best(text, least)
-    if found is None:
+    actual = best(text, least)
+    if actual is None:
         longest = 2 * least
         starts = range(len(text) - longest + 1)
         seen = [text[i : i + longest] for i in starts]
         apart = [(i, j) for i in starts for j in starts if j >= i + longest]
         assert not any(seen[i] == seen[j] for i, j in apart)
         return
-    assert found.length >= least
-    assert len(found.starts) > 1
-    assert len({text[i : i + found.length] for i in found.starts}) == 1
-    assert all(j >= i + found.length for i, j in pairwise(found.starts))
+    assert actual.length >= least
+    assert len(actual.starts) > 1
+    assert len({text[i : i + actual.length] for i in actual.starts}) == 1
+    assert all(j >= i + actual.length for i, j in pairwise(actual.starts))
 
 
 def test_how_much_repeats_at_a_glance() -> None:

@@ -142,8 +142,8 @@ class Hashes:
     def check(self, name: str, labelled: Iterable[tuple[str, Any]]) -> None:
         """Warn of objects whose hash differs from an earlier call."""
         for label, value in labelled:
-            found, now = self.known.get(id(value)), hash(value)
-            if found is not None and found[0] is value and found[1] != now:
+            result, now = self.known.get(id(value)), hash(value)
+            if result is not None and result[0] is value and result[1] != now:
                 warnings.warn(
                     f"static {label} of {name}, an object of class "
                     f"{type(value).__name__}, has a different hash than in an earlier "
@@ -257,8 +257,8 @@ class Statics(ReprMixin):
 
     def split(self, layout: Layout) -> Split:
         """Which arguments are static, and which are traced."""
-        found = self.layouts.get(layout)
-        if found is None:
+        entry = self.layouts.get(layout)
+        if entry is None:
             count, *names = (layout,) if isinstance(layout, int) else layout
             assert isinstance(count, int)
             chosen = {p % count for p in self.positions if -count <= p < count}
@@ -266,8 +266,8 @@ class Statics(ReprMixin):
             static = (*sorted(chosen), *named)
             every = range(count + len(names))
             traced = tuple([i for i in every if i not in static])
-            found = self.layouts[layout] = (static, traced)
-        return found
+            entry = self.layouts[layout] = (static, traced)
+        return entry
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
         """Sort the arguments of a call.
@@ -275,12 +275,12 @@ class Statics(ReprMixin):
         Raises:
             ValueError: a static value is not hashable.
         """
-        found = self.taken(args, kwargs)
-        for position, value in zip(found.positions, found.values, strict=True):
+        out = self.taken(args, kwargs)
+        for position, value in zip(out.positions, out.values, strict=True):
             check_hashable(position, value)
-        for name, value in found.named:
+        for name, value in out.named:
             check_hashable(name, value)
-        return found
+        return out
 
     def taken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
         """`bind` without checking that static values are hashable."""
@@ -343,11 +343,11 @@ def names(word: str, given: Names) -> frozenset[str]:
     """
     if given is None:
         return frozenset()
-    found = [given] if isinstance(given, str) else given
-    if isinstance(found, Iterable):
-        found = list(found)
-        if all(isinstance(name, str) for name in found):
-            return frozenset(found)
+    out = [given] if isinstance(given, str) else given
+    if isinstance(out, Iterable):
+        out = list(out)
+        if all(isinstance(name, str) for name in out):
+            return frozenset(out)
     raise TypeError(
         f"{word}_argnames takes a name or a sequence of names, not {shown(given)}; for "
         f"numbers use {word}_argnums"
@@ -558,8 +558,8 @@ def leaf_places(
 
     None if they are the arguments as they were passed.
     """
-    found = tuple([i for i in traced if kinds[i] is not NoneType])
-    return None if found == tuple(range(len(kinds))) else found
+    out = tuple([i for i in traced if kinds[i] is not NoneType])
+    return None if out == tuple(range(len(kinds))) else out
 
 
 def taking(run: Call, places: Sequence[int] | None = None) -> Call:

@@ -91,54 +91,54 @@ class DirectCalls[**P, R]:
         mode = current_mode() if State.owners else State.shared
         try:
             if self.statics is not None:
-                found = self.direct.get(call_key(self.statics, given, kwargs))
+                entry = self.direct.get(call_key(self.statics, given, kwargs))
             elif kwargs or len(args) != 1:  # as `call_key`, in this frame
                 kinds = [
                     x.kind if type(x) is ConcreteArray else kind_of(x) for x in given
                 ]
                 key = (*kinds, mode, *kwargs) if kwargs else (*kinds, mode)
-                found = self.direct.get(key)
+                entry = self.direct.get(key)
             else:
                 kind = x.kind if type(x := args[0]) is ConcreteArray else kind_of(x)
-                found = self.direct.get((kind, mode))
-            if type(found) is TreeCalls:  # as `TreeCalls.flat`, in this frame
-                places = found.places
+                entry = self.direct.get((kind, mode))
+            if type(entry) is TreeCalls:  # as `TreeCalls.flat`, in this frame
+                places = entry.places
                 given, tree = flatten_call(
                     given if places is None else tuple([given[i] for i in places]), None
                 )
                 kinds = [
                     x.kind if type(x) is ConcreteArray else kind_of(x) for x in given
                 ]
-                found = found.known.get((tree, *kinds))
+                entry = entry.known.get((tree, *kinds))
         except (TypeError, ValueError, SystemError):
-            found = None  # no hash, or a tree that cannot be flattened
+            entry = None  # no hash, or a tree that cannot be flattened
         result: R
-        if type(found) is not PreparedCall:
-            result = self.slow_call(args, kwargs) if found is None else found(given)
+        if type(entry) is not PreparedCall:
+            result = self.slow_call(args, kwargs) if entry is None else entry(given)
             return result
         # As `PreparedCall.__call__`, in this frame.
         ins = (
             fetch(given)
-            if (fetch := found.fetch) is not None
+            if (fetch := entry.fetch) is not None
             else [x.device_buffer() if (b := x.buffer) is None else b for x in given]
-            if (taken := found.places) is None
+            if (taken := entry.places) is None
             else [
                 x.device_buffer() if (b := (x := given[i]).buffer) is None else b
                 for i in taken
             ]
         )
         try:
-            outs = found.run(ins).consume_with_handlers(found.handlers)
+            outs = entry.run(ins).consume_with_handlers(entry.handlers)
         except FAILED as error:
             fail(error, ins)
-        if found.after is not None:
-            found.after(given, ins, outs)
-        if found.finish is not None:
-            result = found.finish(outs)
+        if entry.after is not None:
+            entry.after(given, ins, outs)
+        if entry.finish is not None:
+            result = entry.finish(outs)
             return result
         made: Any = ConcreteArray()
         (made.buffer,), made.host = outs, None
-        made.aval = made.kind = found.aval
+        made.aval = made.kind = entry.aval
         result = made
         return result
 
@@ -163,10 +163,10 @@ class DirectCalls[**P, R]:
     def is_remembered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether such a call takes the short way."""
         given = (*args, *kwargs.values())
-        found = self.direct.get(call_key(self.statics, given, kwargs))
-        if isinstance(found, TreeCalls):
-            found = found.known.get(found.flat(given)[0])
-        return found is not None
+        entry = self.direct.get(call_key(self.statics, given, kwargs))
+        if isinstance(entry, TreeCalls):
+            entry = entry.known.get(entry.flat(given)[0])
+        return entry is not None
 
 
 # -----------------------------------------------------------------------------

@@ -54,12 +54,12 @@ def usable(
 ) -> tuple[bool, ...]:
     """The donations that have an output of the same shape and dtype."""
     free = Counter((aval.shape, aval.dtype) for aval in outs)
-    found = []
+    out = []
     for flag, aval in zip(donated, ins, strict=False):
         kind = (aval.shape, aval.dtype)
-        found.append(flag and free[kind] > 0)
-        free[kind] -= found[-1]
-    return tuple(found)
+        out.append(flag and free[kind] > 0)
+        free[kind] -= out[-1]
+    return tuple(out)
 
 
 def warn_unusable(

@@ -160,19 +160,19 @@ class Accumulating:
             known = isinstance(entry, BoundRef | DontWant)
             if isinstance(aval, AbstractRef) and not known:
                 raise no_gradient_ref(at, i)
-        wanted = tuple([not isinstance(entry, DontWant) for entry in leaves])
-        found = self.cotangents(cts, self.state(at), wanted)
+        expected = tuple([not isinstance(entry, DontWant) for entry in leaves])
+        result = self.cotangents(cts, self.state(at), expected)
         results = [
             self.placed(i, entry, ct, i in at.finals)
-            for i, (entry, ct) in enumerate(zip(leaves, found, strict=True))
+            for i, (entry, ct) in enumerate(zip(leaves, result, strict=True))
         ]
         args, _ = at.in_tree.unflatten(results)
         return tuple(args)
 
     def cotangents(
-        self, cts: Sequence[object | None], state: Sequence[Any], wanted: Mask
+        self, cts: Sequence[object | None], state: Sequence[Any], due: Mask
     ) -> list[Any]:
-        """Cotangents of the leaves that are `wanted`, zeros for others.
+        """Cotangents of the leaves that are `due`, zeros for others.
 
         `state` are those of what references hold at the end, None for zero.
         """
@@ -182,7 +182,7 @@ class Accumulating:
         ends = [x for x, flag in zip(state, marks, strict=True) if flag]
         flags = (*given[: len(given) - len(ends)], *[x is not None for x in ends])
         live += [x for x in ends if x is not None]
-        moving = zip(wanted, pull.at.active, strict=True)
+        moving = zip(due, pull.at.active, strict=True)
         chosen = [flag for flag, moves in moving if moves]
         return pull.at.cotangents(*pull.linear.pulled_for(flags, live, chosen))
 

@@ -85,8 +85,8 @@ def differentiated(
         value, pull, aux = pulled_from(rest, chosen, has_aux)
         check_output(fun, value, holomorphic)
         gradients = pull(one_like(value))
-        found = gradients[0] if single else gradients
-        return ((value, aux) if has_aux else value), found
+        out = gradients[0] if single else gradients
+        return ((value, aux) if has_aux else value), out
 
     return both
 
@@ -114,8 +114,8 @@ def grad[**P](
 
     @wraps(fun)
     def grad_of(*args: P.args, **kwargs: P.kwargs) -> Any:
-        value, found = both(args, kwargs)
-        return (found, value[1]) if has_aux else found
+        value, out = both(args, kwargs)
+        return (out, value[1]) if has_aux else out
 
     return grad_of
 
@@ -236,8 +236,8 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
             f"{function_name(fun)} a scalar, use {hint}; for the derivatives of all "
             "elements use verax.jacobian or verax.vjp"
         )
-    wanted = is_complex if holomorphic else is_float
-    if not wanted(aval.dtype):
+    expected = is_complex if holomorphic else is_float
+    if not expected(aval.dtype):
         kind = "complex outputs" if holomorphic else "real-valued outputs"
         parent = "np.complexfloating" if holomorphic else "np.floating"
         hint = (

@@ -57,8 +57,8 @@ def jacfwd[**P](
             for leaf in push.func.columns(*push.args, stacked, size)
         ]
         single = is_single(argnums)
-        found = push.func.at.out_tree.unflatten([t[0] if single else t for t in trees])
-        return (found, outcome[2]) if has_aux else found
+        out = push.func.at.out_tree.unflatten([t[0] if single else t for t in trees])
+        return (out, outcome[2]) if has_aux else out
 
     return jacobian
 
@@ -92,8 +92,8 @@ def jacrev[**P](
         per_input = [split_axis(leaf, out_leaves, 0, first=True) for leaf in in_leaves]
         trees = [in_tree.unflatten(parts) for parts in zip(*per_input, strict=True)]
         single = is_single(argnums)
-        found = out_tree.unflatten([t[0] if single else t for t in trees])
-        return (found, aux) if has_aux else found
+        out = out_tree.unflatten([t[0] if single else t for t in trees])
+        return (out, aux) if has_aux else out
 
     return jacobian
 

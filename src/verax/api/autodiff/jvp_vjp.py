@@ -152,8 +152,8 @@ class Pushforward:
     ) -> list[Any]:
         """Output tangents for `size` tangents, stacked in the last dimension."""
         axes = (*[None] * len(residuals), *[0] * len(stacked))
-        wanted = [-1] * len(self.tangent.outvars)
-        outs = apply_batched(self.tangent, [*residuals, *stacked], axes, size, wanted)
+        expected = [-1] * len(self.tangent.outvars)
+        outs = apply_batched(self.tangent, [*residuals, *stacked], axes, size, expected)
         avals = [a.with_shape((*a.shape, size)) for a in self.at.out_avals]
         return fill(self.at.pad(self.nonzero), outs, avals)
 
@@ -329,8 +329,8 @@ class Pullback:
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Pushforward, Slots]]:
         """The residuals, and the program that they complete."""
-        found = self.sorted
-        return (found.args, found.others), (found.program, found.slots)
+        out = self.sorted
+        return (out.args, out.others), (out.program, out.slots)
 
     @classmethod
     def tree_unflatten(
@@ -388,8 +388,8 @@ class Pullback:
             lambda p: derivatives.transpose(ENGINE, p, tuple(linear), given),
         )
         axes = (*[None] * len(residuals), *[0] * len(live))
-        wanted = [0] * len(jaxpr.outvars)
-        outs = apply_batched(jaxpr, [*residuals, *live], axes, size, wanted)
+        expected = [0] * len(jaxpr.outvars)
+        outs = apply_batched(jaxpr, [*residuals, *live], axes, size, expected)
         return self.at.pack(outs, mask, (size,))
 
     def given(

@@ -115,19 +115,19 @@ def laid_out(layout: Layout, leaves: Iterator[Any]) -> Any:
     return layout.unflatten([next(leaves) for _ in range(layout.num_leaves)])
 
 
-def argument_leaves(found: Sequence[Any], trees: Sequence[PyTreeDef]) -> list[Any]:
+def argument_leaves(result: Sequence[Any], trees: Sequence[PyTreeDef]) -> list[Any]:
     """The leaves that stand in `args_res` for those of the arguments.
 
     Raises:
         ValueError: there is another number of arguments, or of leaves of one.
     """
-    if len(found) != len(trees):
+    if len(result) != len(trees):
         raise ValueError(
             f"args_res must hold one entry for each of the {len(trees)} arguments, not "
-            f"{len(found)}"
+            f"{len(result)}"
         )
     leaves = []
-    for i, (part, tree) in enumerate(zip(found, trees, strict=True)):
+    for i, (part, tree) in enumerate(zip(result, trees, strict=True)):
         own, _ = pytrees.flatten(part, is_absent)
         if len(own) != tree.num_leaves:
             raise ValueError(

@@ -112,9 +112,9 @@ class Signature(ReprMixin):
         self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
     ) -> list[Any]:
         """`pack`, as a list of leaves."""
-        found, flags = iter(outs), iter(mask)
+        out, flags = iter(outs), iter(mask)
         return [
-            next(found)
+            next(out)
             if moves and next(flags)
             else zero(aval.cotangent().with_shape((*stack, *aval.shape)))
             for aval, moves in zip(self.avals, self.active, strict=True)
@@ -184,18 +184,18 @@ def trace_primals(
         else describe_arguments(fun, tree)
     )
     avals = leaf_avals(leaves, describe)
-    found: list[tuple[PyTreeDef, KeptLeaves | None]] = []
+    result: list[tuple[PyTreeDef, KeptLeaves | None]] = []
 
     def flat(*args: Any) -> list[Any]:
         out = fun(*args)
         if not has_aux:
             leaves, out_tree = pytrees.flatten(out)
-            found[:] = [(out_tree, None)]
+            result[:] = [(out_tree, None)]
             return leaves
         value, aux = check_pair(fun, out)
         leaves, out_tree = pytrees.flatten(value)
         arrays, kept = split_leaves(aux, is_tracer)
-        found[:] = [(out_tree, kept)]
+        result[:] = [(out_tree, kept)]
         return [*leaves, *arrays]
 
     flat.__name__ = name
@@ -208,7 +208,7 @@ def trace_primals(
         values=leaves,
         differentiates=True,
     )
-    jaxpr, [(out_tree, kept)] = traced.jaxpr, found
+    jaxpr, [(out_tree, kept)] = traced.jaxpr, result
     out_avals = tuple(jaxpr.out_avals[: out_tree.num_leaves])
     signature = Signature(name, tree, tuple(avals), out_tree, out_avals)
     if traced.refs:
@@ -307,10 +307,10 @@ def check_cotangent(
     """As `check_tangent`; whatever has the shape may stand for one that is not read."""
     if not is_inexact(aval.dtype) and np.shape(cast(Any, cotangent)) == aval.shape:
         return None
-    found = check_tangent(describe, i, aval, cotangent)
+    out = check_tangent(describe, i, aval, cotangent)
     if aval.explicit is None or not aval.explicit.terms:
-        return found
-    return as_cotangent(ENGINE, found, aval.cotangent())
+        return out
+    return as_cotangent(ENGINE, out, aval.cotangent())
 
 
 def type_text(aval: ShapedArray) -> str:
@@ -323,9 +323,9 @@ def fill(
     nonzero: Sequence[bool], live: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> list[Any]:
     """Tangents of all outputs: the known ones, and zeros elsewhere."""
-    found = iter(live)
+    out = iter(live)
     return [
-        next(found) if flag else zero(aval.tangent())
+        next(out) if flag else zero(aval.tangent())
         for flag, aval in zip(nonzero, avals, strict=False)
     ]
 

@@ -130,8 +130,8 @@ class LinearPart(ReprMixin):
             )
             return apply(jaxpr, args), mask
         with builder.undone_on_error():
-            found, mask = transpose_into(ENGINE, builder, tangent, linear, given, atoms)
-        return builder.tracers(found), mask
+            out, mask = transpose_into(ENGINE, builder, tangent, linear, given, atoms)
+        return builder.tracers(out), mask
 
     def pulled(self, given: Mask, cts: Sequence[object]) -> tuple[Any, Mask]:
         """`transposed`, step by step where that can be done."""
@@ -142,43 +142,43 @@ class LinearPart(ReprMixin):
             if builder is not None:
                 return self.pulled_into(builder, steps, given, cts)
             if self.builder is None:
-                found, mask = pull_back(
+                out, mask = pull_back(
                     ENGINE, COMPUTING, steps, given, [as_array(ct) for ct in cts]
                 )
-                return as_arrays(found), mask
+                return as_arrays(out), mask
         except MissingRule:
             pass  # the program knows the line that the message names
         return self.transposed(given, cts)
 
     def pulled_for(
-        self, given: Mask, cts: Sequence[object], wanted: Sequence[bool]
+        self, given: Mask, cts: Sequence[object], due: Sequence[bool]
     ) -> tuple[Any, Mask]:
-        """`pulled`, of which only the `wanted` cotangents are computed."""
-        if all(wanted):
+        """`pulled`, of which only the `due` cotangents are computed."""
+        if all(due):
             return self.pulled(given, cts)
         tangent, linear = self.tangent, self.linear_inputs
         jaxpr, mask = observed(
             "transpose", tangent, lambda p: transpose(ENGINE, p, linear, given)
         )
-        used = [w for w, flag in zip(wanted, mask, strict=True) if flag]
+        used = [w for w, flag in zip(due, mask, strict=True) if flag]
         slim, needed = ENGINE.dce(jaxpr, tuple(used))
         args = zip([*self.residuals, *cts], needed, strict=True)
-        found = apply(slim, [x for x, flag in args if flag])
-        return found, tuple([m and w for m, w in zip(mask, wanted, strict=True)])
+        arrays = apply(slim, [x for x, flag in args if flag])
+        return arrays, tuple([m and w for m, w in zip(mask, due, strict=True)])
 
     def pulled_into(
         self, builder: Builder, steps: Steps[Any], given: Mask, cts: Sequence[object]
     ) -> tuple[Any, Mask]:
         """`pulled`, written into a trace."""
-        pairs = zip(steps.wanted, given, strict=True)
+        pairs = zip(steps.results, given, strict=True)
         atoms = typed_atoms(cts, [aval for (_, aval), flag in pairs if flag])
         if atoms is None:
             return self.transposed(given, cts)
         with builder.undone_on_error():
             if self.builder is not builder:
                 steps = brought(builder, steps, self.builder)
-            found, mask = pull_back(ENGINE, builder, steps, given, atoms)
-        return builder.tracers(found), mask
+            out, mask = pull_back(ENGINE, builder, steps, given, atoms)
+        return builder.tracers(out), mask
 
 
 def brought(builder: Builder, steps: Steps[Any], owner: Builder | None) -> Steps[Any]:

@@ -44,8 +44,8 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
 
     This goes through the objects of the process, which takes a while if it is large.
     """
-    found = [x for x in gc.get_objects() if type(x) is ConcreteArray]
-    held = [x for x in found if hasattr(x, "aval") and not x.is_deleted()]
+    result = [x for x in gc.get_objects() if type(x) is ConcreteArray]
+    held = [x for x in result if hasattr(x, "aval") and not x.is_deleted()]
     if platform is None:
         return held
     check_backend(platform)
@@ -62,11 +62,11 @@ def clear_caches() -> None:
     # Objects are many, their classes few; these need not be hashable.
     classes = {id(kind): kind for kind in map(type, every)}
     keepers = {key for key, kind in classes.items() if issubclass(kind, KEEPERS)}
-    for found in [x for x in every if id(type(x)) in keepers]:
-        if isinstance(found, PjitFunction | Home):
-            found.clear_cache()
-        elif is_memo(found) or isinstance(found, Recent | ByFunction):
-            found.cache_clear()
+    for result in [x for x in every if id(type(x)) in keepers]:
+        if isinstance(result, PjitFunction | Home):
+            result.clear_cache()
+        elif is_memo(result) or isinstance(result, Recent | ByFunction):
+            result.cache_clear()
     del every, classes
     gc.collect()
     give_back()

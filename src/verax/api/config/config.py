@@ -190,10 +190,10 @@ def override(name: str, value: Any) -> OptionBlock:
 def option_block(values: Mapping[str, Any]) -> OptionBlock:
     """A block or decorator that sets attributes of this thread's state."""
     made: Any = block_of(values)
-    found: Any = Setting()
-    found.entered, found.exited = made.entered, made.exited
-    found.again = lambda: block_of(values)
-    return found  # type: ignore[no-any-return]  # slots hold its methods
+    out: Any = Setting()
+    out.entered, out.exited = made.entered, made.exited
+    out.again = lambda: block_of(values)
+    return out  # type: ignore[no-any-return]  # slots hold its methods
 
 
 def eager_of(state: Any) -> Interpreter:
@@ -530,8 +530,8 @@ def from_environment() -> None:
 
     Options of the client are read when it starts.
     """
-    found = [name for name in os.environ if name.startswith(PREFIXES)]
-    for variable in sorted(found):  # so that VERAX_... comes after JAX_...
+    result = [name for name in os.environ if name.startswith(PREFIXES)]
+    for variable in sorted(result):  # so that VERAX_... comes after JAX_...
         row = OPTIONS.get(variable.partition("_")[2].lower())
         if row is None or row.client:
             continue

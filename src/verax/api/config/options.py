@@ -455,14 +455,14 @@ def option(name: str) -> Option:
     """
     for prefix in PREFIXES:
         name = name.removeprefix(prefix)
-    found = OPTIONS.get(name)
-    if found is None:
+    entry = OPTIONS.get(name)
+    if entry is None:
         close = difflib.get_close_matches(name, OPTIONS, 4)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise AttributeError(
             f"there is no option {name!r}; {hint}dir(verax.config) lists all of them"
         )
-    return found
+    return entry
 
 
 def flags_of(arguments: Iterable[str]) -> Iterator[tuple[Option, Any]]:

@@ -177,23 +177,23 @@ def held_positions(
     Raises:
         ValueError: there is no such argument.
     """
-    found = [numbers] if isinstance(numbers, int) else list(numbers)
-    wanted = [names] if isinstance(names, str) else list(names)
-    if wanted:
+    out = [numbers] if isinstance(numbers, int) else list(numbers)
+    expected = [names] if isinstance(names, str) else list(names)
+    if expected:
         parameters = list(inspect.signature(fun).parameters)
-        for name in wanted:
+        for name in expected:
             if name not in parameters:
                 raise ValueError(
                     f"nondiff_argnames names {name!r}, which {function_name(fun)} does "
                     f"not have; its parameters are {parameters}"
                 )
-            found.append(parameters.index(name))
-    for number in found:
+            out.append(parameters.index(name))
+    for number in out:
         if not isinstance(number, int) or number < 0:
             raise ValueError(
                 f"{argument} must hold non-negative integers, not {shown(number)}"
             )
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(out)))
 
 
 def sort_arguments(
@@ -286,19 +286,19 @@ def matching_leaves(
     what: str,
     tree: PyTreeDef,
     like: str,
-    found: object,
+    result: object,
     name: str | None = None,
 ) -> list[Any]:
-    """The leaves of `found`, which must have the structure `tree`; `name` is its name.
+    """The leaves of `result`, which must have the structure `tree`; `name` is its name.
 
     Raises:
         TypeError: it has another; the message shows where.
     """
-    leaves, given = pytrees.flatten(found)
+    leaves, given = pytrees.flatten(result)
     if given == tree:
         return leaves
-    wanted = tree.unflatten([0] * tree.num_leaves)
-    difference = first_difference(wanted, found, name or what, None)
+    expected = tree.unflatten([0] * tree.num_leaves)
+    difference = first_difference(expected, result, name or what, None)
     place = f": at {difference[0]}, {difference[1]}" if difference else ""
     raise TypeError(
         f"{rule} must produce {what} with the structure {tree}, as {like} has it, but "

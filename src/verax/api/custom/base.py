@@ -157,10 +157,10 @@ class CallRules(ReprMixin):
         with entered(self.context):
             return shared(self.context, what, self, *key)
 
-    def like_output(self, purpose: str, what: str, found: Any) -> list[Any]:
+    def like_output(self, purpose: str, what: str, result: Any) -> list[Any]:
         """The leaves of what must have the structure of the output."""
         like = f"the output of {self.name}"
-        return matching_leaves(purpose, what, self.out_tree, like, found, "the output")
+        return matching_leaves(purpose, what, self.out_tree, like, result, "the output")
 
 
 @frozen(cache_hash=True, repr=False)
@@ -213,16 +213,16 @@ def shared[R](context: Context, what: Callable[..., R], *key: Any) -> R:
     return what(*key)
 
 
-def pair_of(purpose: str, what: str, found: Any) -> tuple[Any, Any]:
+def pair_of(purpose: str, what: str, result: Any) -> tuple[Any, Any]:
     """What a rule has returned, which must be a pair.
 
     Raises:
         TypeError: it is none.
     """
-    if isinstance(found, tuple | list) and len(found) == 2:
-        return found[0], found[1]
+    if isinstance(result, tuple | list) and len(result) == 2:
+        return result[0], result[1]
     raise TypeError(
-        f"{purpose} must produce a pair ({what}), not {type(found).__name__}"
+        f"{purpose} must produce a pair ({what}), not {type(result).__name__}"
     )
 
 

@@ -124,16 +124,16 @@ class UserJvp(UserRules):
         held = "the nondifferentiable arguments, " if self.held else ""
         takes = f"{held}the primals and the tangents"
         args = (*self.held_values, primals_in, tangents_in)
-        found = called(self.rule.value, self.purpose, takes, args)
-        return self.checked(*pair_of(self.title, "output, output tangent", found))
+        out = called(self.rule.value, self.purpose, takes, args)
+        return self.checked(*pair_of(self.title, "output, output tangent", out))
 
     def checked(self, out: Any, tangent: Any) -> tuple[list[Any], Mask]:
         """Outputs and nonzero tangents in the types that are due."""
         typed = self.outputs(self.purpose, self.title, out)
-        found = self.like_output(self.title, "the output tangent", tangent)
+        result = self.like_output(self.title, "the output tangent", tangent)
         pushed = [
             tangent_in_type(t, aval.tangent(), i, self.purpose)
-            for i, (t, aval) in enumerate(zip(found, self.out_avals, strict=True))
+            for i, (t, aval) in enumerate(zip(result, self.out_avals, strict=True))
         ]
         live = [t for t in pushed if t is not None]
         return [*typed, *live], tuple([t is not None for t in pushed])
@@ -251,10 +251,10 @@ def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:
     leaves, tree = pytrees.flatten(out)
     sums = [instantiate(leaf_type(x).tangent(), False) for x in leaves]
     for k, part in enumerate(parts):
-        found = matching_leaves(
+        result = matching_leaves(
             "a rule of defjvps", "a tangent", tree, "the output", part
         )
-        sums = found if k == 0 else [a + b for a, b in zip(sums, found, strict=True)]
+        sums = result if k == 0 else [a + b for a, b in zip(sums, result, strict=True)]
     return tree.unflatten(sums)
 
 

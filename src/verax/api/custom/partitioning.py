@@ -117,7 +117,7 @@ class UserPartition(CallRules):
                 results of other types.
         """
         with entered(self.context), interpreting(STATE.eager):
-            found = called(
+            result = called(
                 self.rule.value,
                 self.purpose,
                 "the static arguments, the mesh, the arguments and the result",
@@ -128,13 +128,13 @@ class UserPartition(CallRules):
                     structs(self.out_tree, self.out_avals, outs),
                 ),
             )
-            if not isinstance(found, tuple | list) or len(found) != 4:
+            if not isinstance(result, tuple | list) or len(result) != 4:
                 raise TypeError(
                     f"{self.purpose} must return the mesh, the function of the parts, "
                     f"the shardings of results and those of arguments, not "
-                    f"{shown(found)}"
+                    f"{shown(result)}"
                 )
-            own, function, results, arguments = found
+            own, function, results, arguments = result
             if not isinstance(own, Mesh):
                 raise TypeError(
                     f"{self.purpose} must return a Mesh first, not {shown(own)}"
@@ -149,7 +149,7 @@ class UserPartition(CallRules):
         return Part(traced.jaxpr, own, tuple(in_places), tuple(out_places))
 
     def places(
-        self, what: str, tree: PyTreeDef, found: object, mesh: BaseMesh
+        self, what: str, tree: PyTreeDef, result: object, mesh: BaseMesh
     ) -> list[NamedSharding]:
         """The shardings that the rule has returned, one for each leaf.
 
@@ -157,7 +157,7 @@ class UserPartition(CallRules):
             ValueError: one is not a sharding over the devices of `mesh`.
         """
         leaves = matching_leaves(
-            self.purpose, f"shardings of {what}", tree, f"{what} of {self.name}", found
+            self.purpose, f"shardings of {what}", tree, f"{what} of {self.name}", result
         )
         assert isinstance(mesh, Mesh)
         devices = set(mesh.devices.flat)
@@ -175,12 +175,12 @@ class UserPartition(CallRules):
         return leaves
 
     def check_results(
-        self, found: Sequence[ShapedArray], due: Sequence[ShapedArray]
+        self, result: Sequence[ShapedArray], due: Sequence[ShapedArray]
     ) -> None:
         """Raise ValueError unless the parts are those of the results."""
-        types = [[(a.shape, a.dtype) for a in avals] for avals in (found, due)]
+        types = [[(a.shape, a.dtype) for a in avals] for avals in (result, due)]
         if types[0] != types[1]:
-            texts = [", ".join(map(str, avals)) for avals in (found, due)]
+            texts = [", ".join(map(str, avals)) for avals in (result, due)]
             raise ValueError(
                 f"Mismatch in result shapes. {self.purpose} returned a function whose "
                 f"results are {texts[0]}, but the shardings of results that it "
@@ -192,13 +192,13 @@ def structs(
     tree: PyTreeDef, avals: Sequence[ShapedArray], places: Sequence[TypeSharding]
 ) -> Any:
     """What a rule is told of arrays: their types and shardings."""
-    found: list[ShapeDtypeStruct] = []
+    out: list[ShapeDtypeStruct] = []
     for aval, place in zip(avals, places, strict=True):
         assert isinstance(place, NamedSharding)
         spec = (*place.spec, *[None] * (aval.ndim - len(place.spec)))
         sharding = NamedSharding(place.mesh, PartitionSpec(*spec))
-        found.append(ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding))
-    return tree.unflatten(found)
+        out.append(ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding))
+    return tree.unflatten(out)
 
 
 def tile(aval: ShapedArray, place: NamedSharding) -> ShapedArray:

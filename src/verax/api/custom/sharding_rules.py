@@ -163,18 +163,18 @@ class SdyShardingRule:
 
     def special(self, kind: str) -> tuple[str, ...]:
         """The factors of a kind: "reduction", "need_replication" or "permutation"."""
-        found: tuple[str, ...] = getattr(self, f"{kind}_factors")
-        return found
+        out: tuple[str, ...] = getattr(self, f"{kind}_factors")
+        return out
 
     def whole_dimensions(self) -> dict[str, bool]:
         """The factors in order, and whether some dimension has this one alone."""
-        found: dict[str, bool] = {}
+        out: dict[str, bool] = {}
         for mapping in (*self.operand_mappings, *self.result_mappings):
             for dim in mapping:
                 for factor in factors_of(dim):
                     alone = isinstance(dim, str)
-                    found[factor] = found.get(factor, False) or alone
-        return found
+                    out[factor] = out.get(factor, False) or alone
+        return out
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, SdyShardingRule):
@@ -397,9 +397,9 @@ def rule_text(
     count = len(operands)
     sizes = ", ".join([f"{factors.symbol(f)}={n}" for f, n in factors.sizes.items()])
     special = [
-        f" {kind}={{{factors.symbols(found, ', ')}}}"
+        f" {kind}={{{factors.symbols(result, ', ')}}}"
         for kind in KINDS
-        if (found := rule.special(kind))
+        if (result := rule.special(kind))
     ]
     return (
         f"#sdy.op_sharding_rule<({', '.join(texts[:count])})->"

@@ -91,12 +91,12 @@ def at_home[R](home: Home | None, what: Callable[..., R], *key: Any) -> R:
 
 def kept_in[R](traced: dict[object, Any], what: Callable[..., R], *key: Any) -> R:
     """`what(*key)`, kept in `traced`."""
-    found: R | None = traced.get((what, key))  # others may clear it meanwhile
-    if found is None:
+    entry: R | None = traced.get((what, key))  # others may clear it meanwhile
+    if entry is None:
         if len(traced) >= RULES:
             traced.clear()
-        found = traced[what, key] = what(*key)
-    return found
+        entry = traced[what, key] = what(*key)
+    return entry
 
 
 # -----------------------------------------------------------------------------
@@ -340,23 +340,23 @@ class Reader:
         mentioned = [n for n in self.attributes if n in there and n not in but]
         rigid, self.rigid = self.rigid, True
         for name in sorted(mentioned):
-            found = there[name]
-            if isinstance(found, property):
-                for part in (found.fget, found.fset):
+            result = there[name]
+            if isinstance(result, property):
+                for part in (result.fget, result.fset):
                     self.read(part)
-            elif isinstance(found, staticmethod | classmethod):
-                self.read(found.__func__)
+            elif isinstance(result, staticmethod | classmethod):
+                self.read(result.__func__)
             else:
-                self.name(holder, name, found)
+                self.name(holder, name, result)
         self.rigid = rigid
 
     def home(self, value: Home) -> None:
         """Add a function with rules of its own."""
         self.key.append(type(value))
         for part in value.parts:
-            found = vars(value)[part]
-            self.checks.append((value, part, found))
-            self.read(found)
+            result = vars(value)[part]
+            self.checks.append((value, part, result))
+            self.read(result)
 
     def object(self, value: Any) -> None:
         """Add an object that cannot change, or wraps a function.
@@ -498,9 +498,9 @@ class Rebuilder:
         for cell, name, fresh in zip(
             cells or (), old.__code__.co_freevars, closure or (), strict=False
         ):
-            found = self.values.get((id(cell), name), content(cell))
-            if found is not MISSING:
-                fresh.cell_contents = self(found)
+            entry = self.values.get((id(cell), name), content(cell))
+            if entry is not MISSING:
+                fresh.cell_contents = self(entry)
         for name in names:
             own[name] = self(self.values[id(around), name])
         return new
@@ -584,8 +584,8 @@ def snapshots_at(home: Home, values: Sequence[Any]) -> tuple[Snapshot, ...]:
         if same and stand(checks):
             return kept
     pairs = [snapshot(value) for value in values]
-    found = tuple([pair[0] for pair in pairs])
-    if not any([x.open for x in found]):
+    out = tuple([pair[0] for pair in pairs])
+    if not any([x.open for x in out]):
         checks = [check for pair in pairs for check in pair[1]]
-        home.taken = (tuple(values), checks, found)
-    return found
+        home.taken = (tuple(values), checks, out)
+    return out

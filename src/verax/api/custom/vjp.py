@@ -119,11 +119,11 @@ class UserVjp(UserRules):
         self, nonzero: Mask, values: Sequence[object] | None = None
     ) -> tuple[Traced, KeptLeaves]:
         """The forward rule under the current trace, and the rest of its residuals."""
-        found: list[KeptLeaves] = []
+        out: list[KeptLeaves] = []
 
         def flat(*leaves: Any) -> list[Any]:
             outs, residuals, rest = self.call_forward(nonzero, leaves)
-            found.append(rest)
+            out.append(rest)
             return [*outs, *residuals]
 
         flat.__name__ = self.purpose
@@ -132,7 +132,7 @@ class UserVjp(UserRules):
             traced = trace(
                 flat, tree, self.avals, self.purpose, values=values, passes=True
             )
-        return traced, found[0]
+        return traced, out[0]
 
     def call_forward(
         self, nonzero: Mask, leaves: Sequence[Any]
@@ -165,11 +165,11 @@ class UserVjp(UserRules):
         masks: list[Mask] = []
 
         def flat(saved: list[Any], live: list[Any]) -> list[Any]:
-            found, mask = self.call_backward(
+            out, mask = self.call_backward(
                 nonzero, given, residuals.rebuilt(saved), live
             )
             masks.append(mask)
-            return found
+            return out
 
         flat.__name__ = self.backward_purpose
         cts = [
@@ -185,9 +185,9 @@ class UserVjp(UserRules):
         self, nonzero: Mask, given: Mask, residuals: Any, live: Sequence[Any]
     ) -> tuple[list[Any], Mask]:
         """Call the backward rule: cotangents, and of which arguments they are."""
-        found = iter(live)
+        result = iter(live)
         cts = [
-            next(found) if flag else instantiate(aval.cotangent(), self.symbolic)
+            next(result) if flag else instantiate(aval.cotangent(), self.symbolic)
             for aval, flag in zip(self.out_avals, given, strict=True)
         ]
         ct = self.out_tree.unflatten(cts)
@@ -576,7 +576,7 @@ def closure_convert(
     def converted(*args: Any) -> Any:
         count = len(args) - hoists
         given, rest, others = args[:count], iter(args[count:]), iter(kept)
-        found = matching_leaves(
+        result = matching_leaves(
             "The inputs to the closure produced by closure_convert",
             "arguments",
             expected,
@@ -586,7 +586,7 @@ def closure_convert(
         ins = [next(rest) if flag else next(others) for flag in hoisted]
         typed = [
             ENGINE.core.convert(x, a.dtype, a.weak_type)
-            for x, a in zip([*ins, *found], jaxpr.in_avals, strict=True)
+            for x, a in zip([*ins, *result], jaxpr.in_avals, strict=True)
         ]
         return result_tree(out_tree, apply(jaxpr, typed))
 
@@ -652,15 +652,15 @@ def checked_transpose(
     def transposed(residuals: Any, ct: Any) -> list[Array]:
         what = f"the transpose of {name}"
         pulled = fun_transpose(residuals, ct)
-        found = matching_leaves(what, "the cotangent", tree, "linear_args", pulled)
-        for i, (x, aval) in enumerate(zip(found, due, strict=True)):
+        result = matching_leaves(what, "the cotangent", tree, "linear_args", pulled)
+        for i, (x, aval) in enumerate(zip(result, due, strict=True)):
             given = leaf_type(x)
             if given.shape != aval.shape or not fits(given, aval):
                 raise TypeError(
                     f"{what} returned {describe_type(given)} as the cotangent of leaf "
                     f"{i} of linear_args, which is {describe_type(aval)}"
                 )
-        pairs = zip(found, due, strict=True)
+        pairs = zip(result, due, strict=True)
         return [ENGINE.core.convert(x, a.dtype, a.weak_type) for x, a in pairs]
 
     return transposed

@@ -70,8 +70,8 @@ class UserVmap(CallRules):
         flags = list(self.tree.unflatten(in_batched))
         args = (size, flags, *self.tree.unflatten(leaves))
         takes = f"the axis size, which arguments are batched and what {self.name} takes"
-        found = called(self.rule.value, self.purpose, takes, args)
-        pair = pair_of(self.purpose, "output, output batched", found)
+        result = called(self.rule.value, self.purpose, takes, args)
+        pair = pair_of(self.purpose, "output, output batched", result)
         outs = self.like_output(self.purpose, "the output", pair[0])
         marks = self.like_output(self.purpose, "out_batched", pair[1])
         mask = tuple(map(bool, marks))

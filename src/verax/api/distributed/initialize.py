@@ -123,10 +123,10 @@ def read_open_mpi(environment: Environment) -> Member:
     """
     uri = environment.get("OMPI_MCA_orte_hnp_uri", "")
     address = None
-    if found := HNP_URI.search(uri):
+    if match := HNP_URI.search(uri):
         # Numbers of jobs are multiples of 2**12.
-        job = int(found[1]) // PORTS
-        host = found[2] or f"[{found[3]}]"
+        job = int(match[1]) // PORTS
+        host = match[2] or f"[{match[3]}]"
         address = f"{host}:{port_of(environment, job)}"
     return Member(
         address,
@@ -193,8 +193,8 @@ def detected(environment: Environment, method: str | None = None) -> Member:
     if method == OFF:
         return Member()
     if method is None:
-        found = [x for x in LAUNCHERS.values() if x.started(environment)]
-        return found[0].read(environment) if found else Member()
+        out = [x for x in LAUNCHERS.values() if x.started(environment)]
+        return out[0].read(environment) if out else Member()
     if method not in LAUNCHERS:
         known = ", ".join(map(repr, (*LAUNCHERS, OFF)))
         raise ValueError(
@@ -219,10 +219,10 @@ def half_set(environment: Environment) -> str:
     """
     for launcher in LAUNCHERS.values():
         missing = launcher.missing(environment)
-        found = [name for name in launcher.variables if name in environment]
-        if missing and found:
+        out = [name for name in launcher.variables if name in environment]
+        if missing and out:
             return (
-                f". {found[0]} is set, but not {', '.join(missing)}: was this process "
+                f". {out[0]} is set, but not {', '.join(missing)}: was this process "
                 f"started by {launcher.command}?"
             )
     return ""
@@ -320,8 +320,8 @@ def is_initialized() -> bool:
 
 def variable(name: str) -> str | None:
     """The value of `VERAX_name`, else `JAX_name`."""
-    found = first_variable(tuple([prefix + name for prefix in PREFIXES]))
-    return None if found is None else found[1]
+    out = first_variable(tuple([prefix + name for prefix in PREFIXES]))
+    return None if out is None else out[1]
 
 
 def integer(value: int | None, name: str, default: int | None) -> int | None:

@@ -85,11 +85,11 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
         own = np.asarray(array)
         if mesh.size == 1:
             return own if tiled else own[None]
-        found = everywhere(rows(own, mesh), mesh).view(own.dtype)
-        found = found.reshape(mesh.size, *own.shape)
+        out = everywhere(rows(own, mesh), mesh).view(own.dtype)
+        out = out.reshape(mesh.size, *own.shape)
         if tiled and own.ndim:
-            return found.reshape(-1, *own.shape[1:])
-        return found
+            return out.reshape(-1, *own.shape[1:])
+        return out
 
     leaves, tree = pytrees.flatten(in_tree)
     return tree.unflatten([gathered(leaf) for leaf in leaves])
@@ -130,8 +130,8 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
         own = np.asarray(as_array(x))
         if mesh.size == 1:
             return own
-        found = everywhere(rows(own, mesh), mesh, lambda every: every[source])
-        return found.view(own.dtype).reshape(own.shape)
+        values = everywhere(rows(own, mesh), mesh, lambda every: every[source])
+        return values.view(own.dtype).reshape(own.shape)
 
     leaves, tree = pytrees.flatten(in_tree)
     return tree.unflatten([taken(leaf) for leaf in leaves])
@@ -143,12 +143,12 @@ def digest(tree: Any) -> np.ndarray:
     So processes can compare them, whatever they hold.
     """
     leaves, structure = pytrees.flatten(tree)
-    found = hashlib.sha256(str(structure).encode())
+    out = hashlib.sha256(str(structure).encode())
     for leaf in leaves:
         values = np.asarray(as_array(leaf))
-        found.update(f"{values.dtype}{values.shape}".encode())
-        found.update(np.ascontiguousarray(values).tobytes())
-    return np.frombuffer(found.digest(), np.uint8)
+        out.update(f"{values.dtype}{values.shape}".encode())
+        out.update(np.ascontiguousarray(values).tobytes())
+    return np.frombuffer(out.digest(), np.uint8)
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
@@ -161,8 +161,8 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 
     >>> assert_equal({"step": 3}, "the processes are at different steps")
     """
-    found = process_allgather(digest(in_tree))
-    other = [i for i, row in enumerate(found) if (row != found[0]).any()]
+    result = process_allgather(digest(in_tree))
+    other = [i for i, row in enumerate(result) if (row != result[0]).any()]
     if other:
         named = ", ".join(map(str, other))
         raise AssertionError(
@@ -194,8 +194,8 @@ def places_of(what: str, mesh: Any, specs: Any, tree: Any) -> tuple[NamedShardin
         if not isinstance(spec, PartitionSpec):
             raise ValueError(f"{what} takes PartitionSpecs, such as P(), not {spec!r}")
     prefix = structure.unflatten([NamedSharding(mesh, spec) for spec in entries])
-    found = place_leaves(what, prefix, tree)
-    return tuple([place for place in found if isinstance(place, NamedSharding)])
+    out = place_leaves(what, prefix, tree)
+    return tuple([place for place in out if isinstance(place, NamedSharding)])
 
 
 def is_spec(x: Any) -> bool:

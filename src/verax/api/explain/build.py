@@ -87,8 +87,8 @@ def seen_keys(programs: Sequence[Key], traces: Sequence[Key]) -> list[Key]:
     Those that `check_purity` made are of no use.
     """
     made = {trace_key(key) for key in programs}
-    found = [*[key for key in traces if key not in made], *programs]
-    return [key for key in found if not key[1].fresh]
+    out = [*[key for key in traces if key not in made], *programs]
+    return [key for key in out if not key[1].fresh]
 
 
 def why(
@@ -105,8 +105,8 @@ def why(
     if closest is None:
         return first_call(siblings), NOTHING
     which = "only signature" if len(seen) == 1 else f"nearest of {len(seen)} signatures"
-    found = differences(signature_of(fun, key), signature_of(fun, closest))
-    return f"What differs from the {which} known so far:", found
+    out = differences(signature_of(fun, key), signature_of(fun, closest))
+    return f"What differs from the {which} known so far:", out
 
 
 def first_call(siblings: int) -> str:
@@ -143,18 +143,18 @@ def explained(asked: Asked) -> Explanation:
     if asked.recipe is not None and lowered is None:
         lowered = lowered_now(asked.recipe, asked.entry.name)
         disk = stored(asked.recipe, lowered)
-    entry, found = asked.entry, NOTHING
+    entry, out = asked.entry, NOTHING
     reason = " ".join(changes(entry.name, entry.watched))
     if not asked.hit:
         seen, siblings = asked.seen, asked.siblings
-        reason, found = why(asked.fun, asked.key, seen, asked.traced, siblings)
+        reason, out = why(asked.fun, asked.key, seen, asked.traced, siblings)
     return Explanation(
         name_and_line(asked.fun),
         str(signature_of(asked.fun, asked.key)),
         asked.hit,
         verdict(asked, made, disk),
         reason,
-        found,
+        out,
         tuple(cache_answers(asked, made, disk)),
         tuple(stages(asked, lowered, program)),
         captured_constants(asked.entry.traced.jaxpr),
@@ -213,14 +213,14 @@ def verdict(asked: Asked, made: Made | None, disk: DiskAnswer) -> str:
 
 def steps(traced: bool, made: Made | None, origin: str) -> str:
     """What happens on a miss: "traced, lowered and compiled"."""
-    found = [] if traced else ["traced"]
+    out = [] if traced else ["traced"]
     if made is not None:
-        found.append(f"given the program that was compiled for {maker(made)}")
+        out.append(f"given the program that was compiled for {maker(made)}")
     elif origin == "disk":
-        found += ["lowered", "read from the compilation cache on disk"]
+        out += ["lowered", "read from the compilation cache on disk"]
     else:
-        found += ["lowered", "compiled"]
-    return " and ".join([", ".join(found[:-1]), found[-1]]) if found[1:] else found[0]
+        out += ["lowered", "compiled"]
+    return " and ".join([", ".join(out[:-1]), out[-1]]) if out[1:] else out[0]
 
 
 def cache_answers(
@@ -275,9 +275,9 @@ def run_stage(program: Program) -> StageReport:
     costs: dict[str, float] = {}
     with suppress(RuntimeError):  # not every platform estimates
         costs = program.executable.cost_analysis()
-    wanted = {"flops": "flops", "bytes accessed": "bytes moved"}
+    expected = {"flops": "flops", "bytes accessed": "bytes moved"}
     sizes = {
-        text: costs[name] for name, text in wanted.items() if costs.get(name, -1) >= 0
+        text: costs[name] for name, text in expected.items() if costs.get(name, -1) >= 0
     }
     return StageReport("run", None, LATER, sizes, "by XLA's estimate" if sizes else "")
 

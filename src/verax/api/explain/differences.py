@@ -3,7 +3,7 @@
 One idea: a call that misses differs from each call before in something; what differs
 from the nearest one is the reason::
 
-    [print(found) for found in differences(signature, nearest)]
+    [print(line) for line in differences(signature, nearest)]
     # x: shape (8, 3), previously (4, 3)
 """
 
@@ -57,8 +57,8 @@ class Argument(ReprMixin):
     def paths(self) -> list[str]:
         """The key path of each leaf, as Python writes it: `['w'][0]`."""
         filled = self.tree.unflatten(range(self.tree.num_leaves))
-        found, _ = pytrees.flatten_with_path(filled)
-        return ["".join(map(str, path)) for path, _ in found]
+        out, _ = pytrees.flatten_with_path(filled)
+        return ["".join(map(str, path)) for path, _ in out]
 
     def leaf_names(self, label: str) -> list[str]:
         """The names of the leaves in messages: `params['w']`."""
@@ -140,7 +140,7 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
     names = ParameterNames(fun)
     kept = without(positions)
     args, kwargs = tree.children()
-    found: dict[str, Argument] = {}
+    out: dict[str, Argument] = {}
     start = 0
     for passed, label, child in [
         *[(BY_POSITION, names.positional(next(kept)), c) for c in args.children()],
@@ -150,9 +150,9 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
         ],
     ]:
         leaves = range(start, start + child.num_leaves)
-        if label in found:  # of `def f(x, /, **others)`, called with x=...
+        if label in out:  # of `def f(x, /, **others)`, called with x=...
             label = f"{label} ({BY_KEYWORD})"
-        found[label] = Argument(
+        out[label] = Argument(
             passed,
             child,
             tuple([rest[i] for i in leaves]),
@@ -168,7 +168,7 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
     }
     words = [words for _, words in TRACED]
     options = dict(zip(words, context.values, strict=True))
-    return Signature(found, static, options)
+    return Signature(out, static, options)
 
 
 def placement_kind(kind: Any) -> object:
@@ -245,15 +245,15 @@ def distance(now: Key, before: Key) -> int:
     """How much differs, without saying what."""
     tree, context, *leaves, static = now
     other_tree, other_context, *other_leaves, other_static = before
-    found: int = 0 if tree == other_tree else STRUCTURE
+    out: int = 0 if tree == other_tree else STRUCTURE
     pairs = zip(context.values, other_context.values, strict=True)
-    found += sum([a != b for a, b in pairs])
+    out += sum([a != b for a, b in pairs])
     for leaf, other in zip_longest(leaves, other_leaves):
         if leaf is not other:
-            found += leaf_distance(leaf, other)
+            out += leaf_distance(leaf, other)
     for part, rest in zip(static, other_static, strict=True):
-        found += sum([not same(a, b) for a, b in zip_longest(part, rest)])
-    return found
+        out += sum([not same(a, b) for a, b in zip_longest(part, rest)])
+    return out
 
 
 def leaf_distance(now: Any, before: Any) -> int:

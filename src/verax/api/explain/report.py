@@ -191,19 +191,19 @@ def counted(number: float, what: str) -> str:
     return " ".join([f"{number:,.0f}", first, *rest])
 
 
-def reason_lines(reason: str, found: Sequence[Difference]) -> Iterator[str]:
+def reason_lines(reason: str, result: Sequence[Difference]) -> Iterator[str]:
     """Why nothing was found, in what the calls differ, and what to do about it."""
     if reason:
         yield reason
-    yield from [f"  {difference}" for difference in found[:SHOWN]]
-    if len(found) > SHOWN:
-        yield f"  and {len(found) - SHOWN} more differences"
-    yield from [f"  ({text})" for text in advice(found)]
+    yield from [f"  {difference}" for difference in result[:SHOWN]]
+    if len(result) > SHOWN:
+        yield f"  and {len(result) - SHOWN} more differences"
+    yield from [f"  ({text})" for text in advice(result)]
 
 
-def advice(found: Iterable[Difference]) -> tuple[str, ...]:
+def advice(result: Iterable[Difference]) -> tuple[str, ...]:
     """What to do, once for each kind of difference."""
-    return tuple(dict.fromkeys([difference.advice for difference in found]))
+    return tuple(dict.fromkeys([difference.advice for difference in result]))
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -112,8 +112,8 @@ def unpack(data: bytes | bytearray) -> tuple[list[dict[str, Any]], list[bytes]]:
     """
     if not isinstance(data, bytes | bytearray):
         raise TypeError(f"deserialize takes bytes, not {type(data).__name__}")
-    found, rest = FRAME.unpack(bytes(data))
-    descriptions: Any = found
+    result, rest = FRAME.unpack(bytes(data))
+    descriptions: Any = result
     with FRAME.understanding():
         return descriptions, cut(rest, [one["size"] for one in descriptions])
 
@@ -255,10 +255,10 @@ class Exported(Unchanging, ReprMixin):
         extra = (PLATFORM_NUMBER,) if self.uses_global_constants else ()
         ins = (*extra, *[self.in_avals[i] for i in self.module_kept_var_idx])
         due = tuple(map(mlir_type, ins)), tuple(map(mlir_type, self.out_avals))
-        if (found := signature(text)) != due:
+        if (result := signature(text)) != due:
             raise ValueError(
                 f"the module of the exported function {self.fun_name} is one of "
-                f"{arrow(*found)}, but its description says {arrow(*due)}: the file "
+                f"{arrow(*result)}, but its description says {arrow(*due)}: the file "
                 "was altered"
             )
         return text
@@ -336,10 +336,9 @@ class Exported(Unchanging, ReprMixin):
         def backward(leaves: tuple[Any, ...], cts: tuple[Any, ...]) -> tuple[Any, ...]:
             outs = zip(cts, self.out_avals, strict=True)
             given = [ct for ct, aval in outs if is_inexact(aval.dtype)]
-            found = iter(self.vjp().flat(*leaves, *given))
+            out = iter(self.vjp().flat(*leaves, *given))
             return tuple(
-                next(found) if is_inexact(aval.dtype) else None
-                for aval in self.in_avals
+                next(out) if is_inexact(aval.dtype) else None for aval in self.in_avals
             )
 
         function = custom_vjp(plain)
@@ -510,14 +509,14 @@ def export[**P, R](
     [0.0, 0.0, 0.0]
     """
     jitted = exportable(fun_jit)
-    wanted = checked_platforms(platforms)
+    expected = checked_platforms(platforms)
     checks = tuple(disabled_checks)
 
     def export_for(*args: Any, **kwargs: Any) -> Exported:
         traced = jitted.trace(*args, **kwargs)
         if traced.traced.captured:
             raise leaked(traced.traced.captured[0])
-        return exported_program(traced, wanted, checks)
+        return exported_program(traced, expected, checks)
 
     return export_for
 
@@ -610,8 +609,8 @@ def exported_vjp(
         def of_moving(*xs: Any) -> tuple[Any, ...]:
             for i, x in zip(moving, xs, strict=True):
                 leaves[i] = x
-            found = zip(apply(jaxpr, leaves), outs, strict=True)
-            return tuple(y for y, aval in found if is_inexact(aval.dtype))
+            out = zip(apply(jaxpr, leaves), outs, strict=True)
+            return tuple(y for y, aval in out if is_inexact(aval.dtype))
 
         _, pull = vjp(of_moving, *[leaves[i] for i in moving])
         return tuple(pull(cts))
@@ -691,14 +690,14 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     >>> float(verax.grad(deserialize(data).call)(3.0))
     6.0
     """
-    found: Exported | None = None
+    out: Exported | None = None
     pairs = list(zip(*unpack(blob), strict=True))
     with FRAME.understanding():
         for description, module in reversed(pairs):
-            found = checked(read_exported(description, module, found))
-    if found is None:
+            out = checked(read_exported(description, module, out))
+    if out is None:
         raise ValueError("the file does not contain a function")
-    return found
+    return out
 
 
 def checked(exported: Exported) -> Exported:

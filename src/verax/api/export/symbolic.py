@@ -90,9 +90,9 @@ def symbolic_args_specs(
     leaves, tree = pytrees.flatten(args)
     if isinstance(args, tuple) and isinstance(shapes_specs, list):
         shapes_specs = tuple(shapes_specs)
-    found = first_difference(shapes_specs, args, "shapes_specs", lambda x: x is None)
-    if found is not None:
-        place, difference = found
+    result = first_difference(shapes_specs, args, "shapes_specs", lambda x: x is None)
+    if result is not None:
+        place, difference = result
         raise ValueError(
             "pytree structure error: different types or lengths of shapes_specs and "
             f"args at {place}: {difference}"

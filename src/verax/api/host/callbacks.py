@@ -61,9 +61,9 @@ class Held:
             return False
         if self.value is other.value:
             return True
-        found = self.hashed()
-        return found is not None and (
-            found == other.hashed() and bool(self.value == other.value)
+        out = self.hashed()
+        return out is not None and (
+            out == other.hashed() and bool(self.value == other.value)
         )
 
     @property
@@ -72,8 +72,8 @@ class Held:
         return holds(self.value)
 
     def __hash__(self) -> int:
-        found = self.hashed()
-        return id(self.value) if found is None else found
+        out = self.hashed()
+        return id(self.value) if out is None else out
 
 
 @frozen(cache_hash=True, repr=False)
@@ -115,12 +115,12 @@ class UserFunction(ReprMixin):
         out = self.function.value(*args, **kwargs)
         if self.out_tree is None:
             return ()
-        found, tree = pytrees.flatten(out)
+        result, tree = pytrees.flatten(out)
         if tree != self.out_tree:
             raise WrongStructure(
                 f"the structure {tree}, where result_shape_dtypes has {self.out_tree}"
             )
-        return found
+        return result
 
 
 def array_type(x: np.ndarray, dtype: DType) -> ShapedArray:
@@ -141,8 +141,8 @@ def call_host(
     """The results of a callback: called now, or written into the current trace."""
     if not is_tracing() and all([committed_place(x) is None for x in leaves]):
         arrays = [host_values(x) for x in leaves]
-        found = called(function, results, arrays)
-        return [from_host(x, aval) for x, aval in zip(found, results, strict=True)]
+        values = called(function, results, arrays)
+        return [from_host(x, aval) for x, aval in zip(values, results, strict=True)]
     flags = (False,) * len(leaves)
     mesh = mesh_of_parts()
     params = CallbackParams(

@@ -518,12 +518,12 @@ def constant_in_derivatives(x: Any) -> Any:
 
 def stack(frame: FrameType | None, filtered: bool) -> list[FrameType]:
     """The frames from one outwards, without those of the library if `filtered`."""
-    found = []
+    out = []
     while frame is not None:
         if not (filtered and SOURCES.is_library(frame.f_code.co_filename)):
-            found.append(frame)
+            out.append(frame)
         frame = frame.f_back
-    return found
+    return out
 
 
 @frozen(eq=False, repr=False)
@@ -597,11 +597,11 @@ def is_iterator(x: object) -> bool:
 
 def builders_around(builder: Scope | None) -> list[Scope]:
     """A builder and those of the traces around it: their tracers have values here."""
-    found = []
+    out = []
     while builder is not None:
-        found.append(builder)
+        out.append(builder)
         builder = builder.outer
-    return found
+    return out
 
 
 @locked

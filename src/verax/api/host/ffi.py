@@ -82,8 +82,8 @@ def ffi_call(
     several = isinstance(result_shape_dtypes, Sequence)
     given = result_shape_dtypes if several else [result_shape_dtypes]
     results = tuple([result_type(i, x) for i, x in enumerate(given)])
-    wanted = output_layouts if several or output_layouts is None else [output_layouts]
-    outputs = orders("output", results, wanted)
+    expected = output_layouts if several or output_layouts is None else [output_layouts]
+    outputs = orders("output", results, expected)
     params = ForeignParams(
         target_name,
         tuple([words(a) for a in results]),
@@ -140,10 +140,10 @@ class ForeignFunction(ReprMixin):
             random_unwrap(x) if isinstance(a.dtype, KeyDType) else x
             for x, a in zip(args, avals, strict=True)
         ]
-        found = ffi_call_p.bind(params, *operands)
+        result = ffi_call_p.bind(params, *operands)
         outs = [
             random_wrap(x, a.dtype.impl) if isinstance(a.dtype, KeyDType) else x
-            for x, a in zip(found, self.outputs[0], strict=True)
+            for x, a in zip(result, self.outputs[0], strict=True)
         ]
         if self.container is None:
             return outs[0]
@@ -209,13 +209,13 @@ def order_of(name: str, aval: ShapedArray, layout: FfiLayout) -> MinorToMajor:
         if layout.tiling is not None:
             raise ValueError("The FFI does not support layouts with tiling")
         layout = layout.major_to_minor
-    found = tuple(reversed([int(axis) for axis in layout]))
-    if sorted(found) != list(range(aval.ndim)):
+    out = tuple(reversed([int(axis) for axis in layout]))
+    if sorted(out) != list(range(aval.ndim)):
         raise ShapeError(
             f"the layout of {name} must name each dimension of {aval} once, from major "
-            f"to minor, not {tuple(reversed(found))}"
+            f"to minor, not {tuple(reversed(out))}"
         )
-    return found
+    return out
 
 
 def shared(
@@ -226,7 +226,7 @@ def shared(
     Raises:
         ValueError: a number is too large, or the two differ in type or layout.
     """
-    found = []
+    out = []
     for i, o in sorted((int(i), int(o)) for i, o in aliases.items()):
         head = f"input_output_aliases contains the mapping '{i}:{o}' "
         for side, k, size in (
@@ -248,8 +248,8 @@ def shared(
                 f"{head}referring to an input with layout {ins[1]} and an output with "
                 f"a different layout {outs[1]}"
             )
-        found.append((i, o))
-    return tuple(found)
+        out.append((i, o))
+    return tuple(out)
 
 
 def configuration(kwargs: Mapping[str, Any], version: int, legacy: str) -> str:
@@ -306,8 +306,8 @@ def attribute(value: Any, path: str) -> str:
         case Mapping():
             return f"{{{fields(value, f'{path}.')}}}"
         case list() | tuple():
-            found = [attribute(x, f"{path}[{i}]") for i, x in enumerate(value)]
-            return f"[{', '.join(found)}]"
+            out = [attribute(x, f"{path}[{i}]") for i, x in enumerate(value)]
+            return f"[{', '.join(out)}]"
     raise TypeError(
         f"the attribute {path} of ffi_call is {shown(value)}; booleans, numbers, "
         "strings, arrays of NumPy, sequences and dictionaries of them can be passed on"

@@ -129,7 +129,7 @@ def searching[**P](
         if traced.captured:
             raise leaked(traced.captured[0])
         how = Search(function_name(fun), describe, compiled)
-        found = search(ENGINE, traced.jaxpr, leaves, kind, how)[1]
-        return None if found is None else evolve(found, again=again)
+        out = search(ENGINE, traced.jaxpr, leaves, kind, how)[1]
+        return None if out is None else evolve(out, again=again)
 
     return find

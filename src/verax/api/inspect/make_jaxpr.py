@@ -84,8 +84,8 @@ def make_jaxpr[**P](
 def closed_over(traced: Traced) -> ClosedJaxpr:
     """The jaxpr with what it captured as constvars: arrays, and tracers around it."""
     if not traced.captured:
-        found: ClosedJaxpr = hoist(traced.jaxpr, as_operands)
-        return found
+        out: ClosedJaxpr = hoist(traced.jaxpr, as_operands)
+        return out
     opened = traced.opened
     jaxpr, count = opened.jaxpr, len(opened.captured)
     ours, theirs = jaxpr.invars[:count], jaxpr.invars[count:]
@@ -162,9 +162,9 @@ def linear_transpose(
         slim, needed = ENGINE.dce(jaxpr, (True,) * len(jaxpr.outvars))
         given = [*traced.captured, *[ct for ct in cts if ct is not None]]
         operands = [x for x, flag in zip(given, needed, strict=True) if flag]
-        found = iter(apply(slim, operands))
+        result = iter(apply(slim, operands))
         filled = [
-            next(found) if flag else zero(aval.tangent())
+            next(result) if flag else zero(aval.tangent())
             for flag, aval in zip(mask, avals, strict=True)
         ]
         return tuple(tree.unflatten(filled)[0])
@@ -267,8 +267,8 @@ def saved_residuals(
     origins = origins_of(jaxpr, argument_names(f, args, kwargs))
     kept = dict.fromkeys(jaxpr.outvars)
     order = {atom: i for i, atom in enumerate(origins)}
-    found = sorted(kept, key=lambda atom: order.get(atom, -1))
-    return [(atom.aval, origins.get(atom, "from a literal")) for atom in found]
+    out = sorted(kept, key=lambda atom: order.get(atom, -1))
+    return [(atom.aval, origins.get(atom, "from a literal")) for atom in out]
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
@@ -315,8 +315,8 @@ def argument_names(
     positional = [
         names.name(i) or f"{i} of {function_name(f)}" for i in range(len(args))
     ]
-    found = []
+    out = []
     for name, value in [*zip(positional, args, strict=True), *sorted(kwargs.items())]:
         paths, _ = pytrees.flatten_with_path(value)
-        found += [name + "".join(map(str, path)) for path, _ in paths]
-    return found
+        out += [name + "".join(map(str, path)) for path, _ in paths]
+    return out

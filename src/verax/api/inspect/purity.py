@@ -84,12 +84,10 @@ def traced(fun: Callable[..., Any], tree: PyTreeDef, leaves: Sequence[Any]) -> T
     """The function traced on the types of the leaves, inner functions too."""
     describe = describe_arguments(fun, tree)
     with fresh_context():
-        found = trace(
-            fun, tree, struct_avals(leaves), "check_purity", describe=describe
-        )
-    if found.captured:
-        raise leaked(found.captured[0])
-    return found
+        out = trace(fun, tree, struct_avals(leaves), "check_purity", describe=describe)
+    if out.captured:
+        raise leaked(out.captured[0])
+    return out
 
 
 def compare(fun: Callable[..., Any], first: Traced, second: Traced) -> None:
@@ -119,13 +117,13 @@ def same_arrays(left: Jaxpr, right: Jaxpr) -> Jaxpr:
 def replaced(jaxpr: Jaxpr, table: dict[Literal, Literal]) -> Jaxpr:
     """A jaxpr with other literals in its own equations and outputs."""
 
-    def atoms(found: tuple[Atom, ...]) -> tuple[Atom, ...]:
+    def atoms(result: tuple[Atom, ...]) -> tuple[Atom, ...]:
         return tuple(
             [
                 table.get(a, a)
                 if isinstance(a, Literal) and isinstance(a.key, Identity)
                 else a
-                for a in found
+                for a in result
             ]
         )
 

@@ -281,13 +281,12 @@ def holders(shape: tuple[int, ...], sharding: Sharding) -> tuple[tuple[str, ...]
     tiling = sharding.tiling(len(shape))
     sharding.check(shape)
     rows, columns = (1, *tiling.counts)[-2:]
-    found: list[list[list[int]]] = [[[] for _ in range(columns)] for _ in range(rows)]
+    out: list[list[list[int]]] = [[[] for _ in range(columns)] for _ in range(rows)]
     for device, place in zip(sharding.ordered, tiling.places, strict=True):
         row, column = (0, *place)[-2:]
-        found[row][column].append(device.id)
+        out[row][column].append(device.id)
     return tuple(
-        tuple(f"{kind} {','.join(map(str, sorted(ids)))}" for ids in row)
-        for row in found
+        tuple(f"{kind} {','.join(map(str, sorted(ids)))}" for ids in row) for row in out
     )
 
 

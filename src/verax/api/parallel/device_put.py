@@ -257,9 +257,9 @@ def check_sums(place: Sharding) -> None:
 
 def resharded(x: ConcreteArray, place: Sharding) -> ConcreteArray:
     """The array at another place, where a program moves it."""
-    found = jit(same, out_shardings=place)(x)
-    assert isinstance(found, ConcreteArray)
-    return found
+    out = jit(same, out_shardings=place)(x)
+    assert isinstance(out, ConcreteArray)
+    return out
 
 
 def placed_at(
@@ -403,15 +403,15 @@ def make_array_from_callback(
             "make_array_from_callback takes a sharding as its second argument, not "
             f"{sharding!r}"
         )
-    wanted = sharding.shard_shape(size)
+    expected = sharding.shard_shape(size)
     for index in sharding.addressable_devices_indices_map(size).values():
         key = repr(index)
         if key not in known:
             known[key] = part = stored_part(data_callback(index), dtype)
-            if part[1].shape != wanted:
+            if part[1].shape != expected:
                 raise ValueError(
                     f"data_callback returned a part of shape {part[1].shape} for "
-                    f"{index}, but each part has the shape {wanted}"
+                    f"{index}, but each part has the shape {expected}"
                 )
         parts.append(known[key])
     kinds = {aval.dtype for _, aval in parts}
@@ -425,11 +425,11 @@ def make_array_from_callback(
     return placed(aval, sharding, True, buffer=buffer)
 
 
-def stored_part(found: Any, dtype: DTypeLike | None) -> tuple[np.ndarray, ShapedArray]:
+def stored_part(result: Any, dtype: DTypeLike | None) -> tuple[np.ndarray, ShapedArray]:
     """A part of an array as it is stored, and its type; keys stay keys."""
-    if isinstance(found, Array) and is_extended(found.aval.dtype):
-        return found.stored(), found.aval
-    values = np.asarray(found)
+    if isinstance(result, Array) and is_extended(result.aval.dtype):
+        return result.stored(), result.aval
+    values = np.asarray(result)
     named = as_dtype(dtype or values.dtype)
     own = asked_dtype(named) if dtype else canonical(named, STATE.enable_x64)
     stored = np.array(values, stored_dtype(own), order="C")
@@ -452,34 +452,34 @@ def make_array_from_single_device_arrays(
         TypeError: a part is not an array, or parts have different dtypes.
     """
     size = tuple(shape)
-    wanted = sharding.shard_shape(size)
-    found: dict[Device, ConcreteArray] = {}
+    expected = sharding.shard_shape(size)
+    result: dict[Device, ConcreteArray] = {}
     for part in arrays:
         if not isinstance(part, ConcreteArray):
             raise TypeError(f"the parts must be arrays on devices, not {shown(part)}")
         (device,) = part.devices() if len(part.devices()) == 1 else (None,)
-        if device is None or device in found or device not in sharding.device_set:
+        if device is None or device in result or device not in sharding.device_set:
             raise ValueError(
                 f"{sharding} takes one part on each of its devices; got a part on "
                 f"{part.sharding}"
             )
-        if part.shape != wanted:
+        if part.shape != expected:
             raise ValueError(
                 f"the part on {device} has the shape {part.shape}, but the parts of an "
-                f"array of shape {size} have {wanted}"
+                f"array of shape {size} have {expected}"
             )
-        found[device] = part
+        result[device] = part
     local = [device for device in sharding.ordered if is_local(device)]
-    missing = [str(device) for device in local if device not in found]
+    missing = [str(device) for device in local if device not in result]
     if missing:
         raise ValueError(f"there is no part for {', '.join(missing)}")
-    avals = {part.aval for part in found.values()}
+    avals = {part.aval for part in result.values()}
     if len(avals) != 1:
         raise TypeError(f"the parts have different types: {sorted(map(str, avals))}")
     aval = avals.pop().with_shape(size)
     if dtype is not None and as_dtype(dtype) != aval.dtype:
         raise TypeError(f"the parts have the dtype {aval.dtype}, not {dtype}")
-    parts = [found[device] for device in local]
+    parts = [result[device] for device in local]
     if sharding.num_devices == 1:
         return put(parts[0], sharding, committed=True)
     held = [buffer_at(part, part.sharding) for part in parts]
@@ -653,8 +653,8 @@ def local_devices(
 def version_of(name: str) -> str:
     """The version of an installed package."""
     try:
-        found: str = metadata.version(name)
-        return found
+        out: str = metadata.version(name)
+        return out
     except ModuleNotFoundError:  # PackageNotFoundError is one
         return "not installed, run from its sources"
 
@@ -666,14 +666,14 @@ def environment_info() -> str:
         for name, value in sorted(os.environ.items())
         if name.startswith(VARIABLES)
     ]
-    found = ", ".join(map(str, client_devices()))
+    result = ", ".join(map(str, client_devices()))
     lines = [
         f"verax:   {version_of('verax')}",
         f"jaxlib:  {version_of('jaxlib')}",
         f"numpy:   {version_of('numpy')}",
         f"python:  {sys.version}",
         f"system:  {platform.platform()}",
-        f"devices: {found} ({default_client().platform_version.splitlines()[0]})",
+        f"devices: {result} ({default_client().platform_version.splitlines()[0]})",
         *options,
     ]
     return "\n".join(lines)

@@ -97,12 +97,12 @@ class Settings(Unchanging, ReprMixin):
         count = len(args)
         given = {i % count for i in donated if -count <= i < count}
         marks = self.moving([i in given for i in range(count)])
-        found = [
+        out = [
             mark
             for mark, arg in zip(marks, moving, strict=True)
             for _ in pytrees.flatten(arg)[0]
         ]
-        return found + [False] * (leaves - len(found))
+        return out + [False] * (leaves - len(out))
 
     def filled(self, args: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
         """All arguments, the moving ones replaced."""
@@ -191,12 +191,12 @@ class PmapFunction(Copyable):
 
     def program(self, size: int) -> tuple[PjitFunction[..., Any], Mesh]:
         """The jitted function for `size` elements, and the devices it runs on."""
-        found = self.programs.get(size)
-        if found is None:
+        entry = self.programs.get(size)
+        if entry is None:
             mesh = self.settings.mesh(self.fun, size)
             made = (parallel(self.fun, self.settings, mesh), mesh)
-            found = self.programs.setdefault(size, made)
-        return found
+            entry = self.programs.setdefault(size, made)
+        return entry
 
     def on_devices(
         self,

@@ -66,25 +66,25 @@ def from_local(
     own = parts_of_process(sharding, data.ndim)
     shape = whole_shape(data.shape, tiling.counts, own, global_shape)
     sizes = sharding.shard_shape(shape)
-    wanted = [
+    expected = [
         n if n == size else part * len(places)
         for n, size, part, places in zip(data.shape, shape, sizes, own, strict=True)
     ]
-    if list(data.shape) != wanted:
+    if list(data.shape) != expected:
         raise ValueError(
             f"an array of shape {shape} under {sharding} takes data of shape "
-            f"{tuple(wanted)} from this process, not {data.shape}"
+            f"{tuple(expected)} from this process, not {data.shape}"
         )
 
     def part(index: tuple[slice, ...]) -> np.ndarray:
-        found = []
+        out = []
         for i, where in enumerate(index):
             if data.shape[i] == shape[i]:
-                found.append(where)
+                out.append(where)
                 continue
             first = own[i].index((where.start or 0) // sizes[i]) * sizes[i]
-            found.append(slice(first, first + sizes[i]))
-        return data[tuple(found)]
+            out.append(slice(first, first + sizes[i]))
+        return data[tuple(out)]
 
     return make_array_from_callback(shape, sharding, part, dtype=data.dtype)
 

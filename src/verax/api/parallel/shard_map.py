@@ -272,13 +272,13 @@ def chosen_mesh(mesh: Mesh | AbstractMesh | None, around: Mesh | None) -> Mesh:
     """
     inner = current_mesh()
     if mesh is None:
-        found = inner or around
-        if found is None:
+        out = inner or around
+        if out is None:
             raise ValueError(
                 "The context mesh cannot be empty where shard_map gets none: pass "
                 "mesh=, or call it within `with verax.set_mesh(mesh):`"
             )
-        return found
+        return out
     if mesh.empty:
         raise ValueError(f"shard_map requires a non-empty mesh. Got {mesh}")
     chosen = concrete_mesh(mesh)
@@ -300,8 +300,8 @@ def mapped_axes(mesh: Mesh, names: frozenset[str]) -> tuple[str, ...]:
             f"mesh.axis_names={mesh.axis_names}"
         )
     outside = set(mesh.manual_axes)
-    wanted = names or mesh.axis_names
-    return tuple([a for a in mesh.axis_names if a in wanted and a not in outside])
+    expected = names or mesh.axis_names
+    return tuple([a for a in mesh.axis_names if a in expected and a not in outside])
 
 
 def as_layouts(
@@ -313,7 +313,7 @@ def as_layouts(
         ValueError: a value is to be unreduced or reduced along an axis of which types
             do not speak outside.
     """
-    found = []
+    out = []
     for spec in place_entries(f"shard_map {what}", specs, tree):
         if spec is not None and not isinstance(spec, PartitionSpec):
             raise TypeError(
@@ -327,8 +327,8 @@ def as_layouts(
                     "shard_map contains axis names all of type `Explicit`, or these "
                     f"are: types do not speak of others. Got {given} on {outer}"
                 )
-        found.append(layout_of(what, mesh, axes, given))
-    return found
+        out.append(layout_of(what, mesh, axes, given))
+    return out
 
 
 def layout_of(what: str, mesh: Mesh, axes: Sequence[str], spec: PartitionSpec) -> Parts:
@@ -406,11 +406,11 @@ class Mapped(ReprMixin):
             retyped(as_array(x), v.aval.explicit)
             for x, v in zip([*program.captured, *parts], jaxpr.invars, strict=True)
         ]
-        found = apply(jaxpr, operands)
+        arrays = apply(jaxpr, operands)
         wholes = [
             self.assembled(x, spread, axes, aval.shape)
             for x, spread, axes, aval in zip(
-                found, results, varying, out_avals, strict=True
+                arrays, results, varying, out_avals, strict=True
             )
         ]
         held = self.held(wholes, results)
@@ -464,7 +464,7 @@ class Mapped(ReprMixin):
         seen: Collection[str],
     ) -> ValueError:
         """The error of result i, or a reference, that varies where no spec names it."""
-        known, unnamed, found = (
+        known, unnamed, out = (
             ",".join([name for name in self.mesh.axis_names if name in axes])
             for axes in (named, set(seen).difference(named), seen)
         )
@@ -475,7 +475,7 @@ class Mapped(ReprMixin):
             f"out_specs is {spread.spec} which implies that the corresponding "
             f"output value is only varying across mesh axes {{{known}}} and not "
             f"{{{unnamed}}}, but it was inferred to be possibly varying over "
-            f"{{{found}}}: {what} may differ along {unnamed}. Name the axis, reduce "
+            f"{{{out}}}: {what} may differ along {unnamed}. Name the axis, reduce "
             "over it (psum, pmean, "
             "pmax, or all_gather with to='invarying'), or pass check_vma=False to take "
             "what the first device has"
@@ -498,11 +498,9 @@ class Mapped(ReprMixin):
         """
         specs = tuple(self.in_specs) if type(self.in_specs) is list else self.in_specs
         if not isinstance(specs, Infer):
-            found = as_layouts(
-                "in_specs", self.mesh, self.outer, self.axes, specs, args
-            )
+            out = as_layouts("in_specs", self.mesh, self.outer, self.axes, specs, args)
         elif set(self.axes) <= set(self.outer.explicit_axes):
-            found = [
+            out = [
                 layout_of("in_specs", self.mesh, self.axes, self.spec_of(aval))
                 for aval in avals
             ]
@@ -513,7 +511,7 @@ class Mapped(ReprMixin):
                 "only along AxisType.Explicit axes do types say it, not along "
                 f"{', '.join(self.axes)} of {self.outer}"
             )
-        for aval, parts in zip(avals, found, strict=True):
+        for aval, parts in zip(avals, out, strict=True):
             own = terms_along(terms_of(aval.explicit), self.axes)
             for kind in ("unreduced", "reduced"):
                 if set(getattr(own, kind)) != set(getattr(parts.terms, kind)):
@@ -522,7 +520,7 @@ class Mapped(ReprMixin):
                         f"should be equal to the {kind} present on the in_aval {aval}: "
                         "say it in in_specs, or verax.sharding.reshard the argument"
                     )
-        return [self.typed_inside(s, a) for s, a in zip(found, avals, strict=True)]
+        return [self.typed_inside(s, a) for s, a in zip(out, avals, strict=True)]
 
     def typed_inside(self, parts: Parts, aval: ShapedArray) -> Parts:
         """The parts of what has this type, inside or outside."""
@@ -571,10 +569,10 @@ class Mapped(ReprMixin):
         if len(spread.sharding.splits) > len(shape):
             name = function_name(self.f)
             raise too_long(name, "out", spread.spec, "a result", shape)
-        wanted = spread.axes(len(shape))
-        extra = [name for name in varying if name not in wanted]
+        expected = spread.axes(len(shape))
+        extra = [name for name in varying if name not in expected]
         if extra and self.check:  # of a reference, which an inner type does not follow
-            raise self.differs(None, spread, wanted, varying)
+            raise self.differs(None, spread, expected, varying)
         return spread.whole(x, varying, shape)
 
 
@@ -591,10 +589,10 @@ def over_mesh(
         engine = over_axis(ENGINE, BatchAxis(name, (name,)))
         axes: tuple[Axis, ...] = tuple([0 if name in use else None for use in uses])
         size = mesh.shape[name]
-        _, found = engine.batch(jaxpr, size, axes)
-        wanted: list[Axis] = [None if axis is None else 0 for axis in found]
-        jaxpr = batch_to(engine, jaxpr, size, axes, wanted)
-        for names, axis in zip(varying, wanted, strict=True):
+        _, result = engine.batch(jaxpr, size, axes)
+        expected: list[Axis] = [None if axis is None else 0 for axis in result]
+        jaxpr = batch_to(engine, jaxpr, size, axes, expected)
+        for names, axis in zip(varying, expected, strict=True):
             if axis is not None:
                 names.insert(0, name)
     return jaxpr, varying

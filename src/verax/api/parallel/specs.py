@@ -242,12 +242,12 @@ class Parts(ReprMixin):
                 rest.append(len(shape))
                 shape.append(n // prod([sizes[name] for name in split]))
         order = [place[name] for name in self.axes(x.ndim - first)]
-        found = transpose(reshape(x, shape), (*order, *rest))
+        out = transpose(reshape(x, shape), (*order, *rest))
         if self.inner is None:
-            return found
+            return out
         splits = (*[()] * len(order), *self.inner.splits)
         return retyped(
-            found, explicit_on(mesh_known(self.mesh), splits, self.inner.terms)
+            out, explicit_on(mesh_known(self.mesh), splits, self.inner.terms)
         )
 
     def whole(self, x: Array, varying: Sequence[str], shape: Shape) -> Array:
@@ -257,18 +257,18 @@ class Parts(ReprMixin):
         """
         ndim = len(shape)
         x = retyped(x, self.free(x.ndim))
-        wanted, kept = self.axes(ndim), list(varying)
-        for name in [name for name in varying if name not in wanted]:
+        expected, kept = self.axes(ndim), list(varying)
+        for name in [name for name in varying if name not in expected]:
             x = index_in_dim(x, 0, kept.index(name), keepdims=False)
             kept.remove(name)
-        sizes = tuple([self.mesh.shape[name] for name in wanted])
-        dims = [wanted.index(name) for name in kept]
-        dims += range(len(wanted), len(wanted) + ndim)
+        sizes = tuple([self.mesh.shape[name] for name in expected])
+        dims = [expected.index(name) for name in kept]
+        dims += range(len(expected), len(expected) + ndim)
         full = broadcast_in_dim(x, (*sizes, *shape), tuple(dims))
-        order: list[int] = [wanted.index(name) for name in self.held]
+        order: list[int] = [expected.index(name) for name in self.held]
         due: list[int] = [full.shape[place] for place in order]
         for i, split in enumerate(self.splits(ndim)):
-            places = [*[wanted.index(name) for name in split], len(wanted) + i]
+            places = [*[expected.index(name) for name in split], len(expected) + i]
             order += places
             due.append(prod([full.shape[place] for place in places]))
         return reshape(transpose(full, order), due)
@@ -325,12 +325,12 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     """
     leaves, tree = pytrees.flatten(xs)
     entries = place_entries("reshard out_shardings", out_shardings, xs)
-    found = []
+    out = []
     for leaf, entry in zip(leaves, entries, strict=True):
         x, place = as_array(leaf), explicit_place("reshard", entry)
         place.check(x.shape, f"reshard: an array {x.aval}")
-        found.append(split_by(x, place) if place.explicit else retyped(x, None))
-    return tree.unflatten(found)
+        out.append(split_by(x, place) if place.explicit else retyped(x, None))
+    return tree.unflatten(out)
 
 
 def explicit_place(what: str, entry: object) -> NamedSharding:
@@ -482,11 +482,11 @@ def within_auto(
     outs, out_tree = pytrees.flatten(result)
     with typed_axes(mesh):
         entries = place_entries("out_sharding", places, result)
-        found = [
+        out = [
             split_by(as_array(x), explicit_place("out_sharding", entry))
             for x, entry in zip(outs, entries, strict=True)
         ]
-    return out_tree.unflatten(found)
+    return out_tree.unflatten(out)
 
 
 def within_explicit(

@@ -103,20 +103,20 @@ class Interface(ReprMixin):
             self.in_tree.children(),
             tree.children(),
         )
-        wanted, got = due.children(), given.children()
-        if len(wanted) != len(got):
+        expected, got = due.children(), given.children()
+        if len(expected) != len(got):
             hint = ""
-            if len(got) > len(wanted):
+            if len(got) > len(expected):
                 hint = "; leave out static arguments, which are part of the program"
             return (
-                f"{start}it takes {len(wanted)} by position, but was called "
+                f"{start}it takes {len(expected)} by position, but was called "
                 f"with {len(got)}{hint}"
             )
-        for i, pair in enumerate(zip(wanted, got, strict=True)):
-            if found := difference(*pair, ParameterNames(self.callee).label(i)):
-                return start + found
-        found = difference(due_named, given_named, KEYWORDS)
-        return start + (found or f"expected {self.in_tree}, got {tree}")
+        for i, pair in enumerate(zip(expected, got, strict=True)):
+            if out := difference(*pair, ParameterNames(self.callee).label(i)):
+                return start + out
+        out = difference(due_named, given_named, KEYWORDS)
+        return start + (out or f"expected {self.in_tree}, got {tree}")
 
 
 def difference(due: PyTreeDef, given: PyTreeDef, place: str) -> str | None:
@@ -133,8 +133,8 @@ def difference(due: PyTreeDef, given: PyTreeDef, place: str) -> str | None:
         return f"in {place}, {' and '.join(told)}"
     for key in mine:
         inner = f"keyword argument {key}" if place == KEYWORDS else f"{place}{key}"
-        if found := difference(mine[key], others[key], inner):
-            return found
+        if out := difference(mine[key], others[key], inner):
+            return out
     return f"{place} has the metadata {right[1]!r}, but must have {left[1]!r}"
 
 
@@ -153,8 +153,8 @@ def kind_text(node: tuple[type, Any] | None) -> str:
 def parts(tree: PyTreeDef) -> dict[str, PyTreeDef]:
     """The children of a structure, under what a path calls them."""
     filled = tree.unflatten(range(tree.num_leaves))
-    found = pytrees.flatten_one_level_with_keys(filled)
-    keys = [str(key) for key, _ in found[0]] if found is not None else []
+    result = pytrees.flatten_one_level_with_keys(filled)
+    keys = [str(key) for key, _ in result[0]] if result is not None else []
     return dict(zip(keys, tree.children(), strict=True))
 
 

@@ -105,9 +105,9 @@ def on_values(stage: Traced) -> tuple[Traced, Whole]:
     for x in opened.captured:
         if isinstance(x, Staged):
             raise leaked(x)
-    found = runnable(opened.jaxpr)
-    jaxpr, count = found.jaxpr, len(found.jaxpr.in_avals)
-    donated = tuple([i in found.written for i in range(count)])
+    out = runnable(opened.jaxpr)
+    jaxpr, count = out.jaxpr, len(out.jaxpr.in_avals)
+    donated = tuple([i in out.written for i in range(count)])
     out_tree = pytrees.flatten((0,) * len(jaxpr.outvars))[1]
     interface = Interface(
         stage.interface.callee,
@@ -123,28 +123,28 @@ def on_values(stage: Traced) -> tuple[Traced, Whole]:
         stage.options,
         True,
         donated,
-        placement_on_values(stage, found),
+        placement_on_values(stage, out),
     )
-    return flat, Whole(stage.interface, opened.captured, found.written)
+    return flat, Whole(stage.interface, opened.captured, out.written)
 
 
-def placement_on_values(stage: Traced, found: Discharged) -> Placement | None:
+def placement_on_values(stage: Traced, discharged: Discharged) -> Placement | None:
     """Where the program runs; what references hold stays where it was."""
     captured = held(stage.traced.opened.captured)
     own = stage.placement
     if own is None:
-        rest = found.jaxpr.in_avals[len(captured) :]
-        own = placement_of(found.jaxpr, [*captured, *rest])
-        return own and evolve(own, outs=with_finals(own, found, len(own.outs)))
+        rest = discharged.jaxpr.in_avals[len(captured) :]
+        own = placement_of(discharged.jaxpr, [*captured, *rest])
+        return own and evolve(own, outs=with_finals(own, discharged, len(own.outs)))
     ins = (*map(place_of, captured), *own.ins)
     own = evolve(own, ins=ins)
-    return evolve(own, outs=with_finals(own, found, len(own.outs)))
+    return evolve(own, outs=with_finals(own, discharged, len(own.outs)))
 
 
-def with_finals(own: Placement, found: Discharged, count: int) -> Places:
+def with_finals(own: Placement, discharged: Discharged, count: int) -> Places:
     """The places of what references hold, and after them those of the outputs."""
-    shown = min(count, len(found.jaxpr.outvars) - len(found.written))
-    return (*[own.ins[i] for i in found.written], *own.outs[:shown])
+    shown = min(count, len(discharged.jaxpr.outvars) - len(discharged.written))
+    return (*[own.ins[i] for i in discharged.written], *own.outs[:shown])
 
 
 @frozen(eq=False, repr=False)
@@ -157,10 +157,8 @@ class LoweredOnValues(Lowered):
 
     def compile(self, *args: Any, **kwargs: Any) -> Compiled:
         """See `Lowered.compile`."""
-        found = super().compile(*args, **kwargs)
-        return CompiledOnValues(
-            found.interface, found.program, found.jaxpr, whole=self.whole
-        )
+        out = super().compile(*args, **kwargs)
+        return CompiledOnValues(out.interface, out.program, out.jaxpr, whole=self.whole)
 
 
 @frozen(eq=False, repr=False)

@@ -67,12 +67,12 @@ def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
         return (platform_name(default_client()),)
     if isinstance(platforms, str) or not platforms:
         raise ValueError(f"platforms takes a sequence of names, not {shown(platforms)}")
-    found = tuple(dict.fromkeys([ALIASES.get(name, name) for name in platforms]))
-    for name in found:
+    out = tuple(dict.fromkeys([ALIASES.get(name, name) for name in platforms]))
+    for name in out:
         if name not in PLATFORMS:
             known = ", ".join(PLATFORMS)
             raise ValueError(f"unknown platform {name!r}; the known ones are {known}")
-    return found
+    return out
 
 
 # -----------------------------------------------------------------------------
@@ -388,7 +388,7 @@ class Compiled(Stage, DirectCalls[..., Any]):
         Raises:
             ValueError: an argument is committed to another place.
         """
-        found = []
+        out = []
         places = self.input_places()
         for i, (leaf, place) in enumerate(zip(leaves, places, strict=True)):
             if not isinstance(leaf, ConcreteArray) or leaf.placed is None:
@@ -405,8 +405,8 @@ class Compiled(Stage, DirectCalls[..., Any]):
                     f"the program was compiled for {place}: move it with "
                     "verax.device_put, or compile the function for it"
                 )
-            found.append((i, place))
-        return found
+            out.append((i, place))
+        return out
 
     def input_places(self) -> list[Sharding]:
         """Where each leaf of the arguments must lie."""
@@ -436,13 +436,13 @@ class Compiled(Stage, DirectCalls[..., Any]):
         lowered, avals = self.program.lowered, self.interface.in_avals
         places = self.input_places()
         used = iter(self.program.executable.input_layouts()[len(lowered.constants) :])
-        found = []
+        out = []
         for place, aval, kept in zip(places, avals, lowered.kept, strict=True):
             layout = Layout.row_major(aval.ndim)
             if kept:
                 layout = Layout.from_runtime(next(used), aval.ndim)
-            found.append(Format(layout, place))
-        return self.in_tree.unflatten(found)
+            out.append(Format(layout, place))
+        return self.in_tree.unflatten(out)
 
     @property
     def output_formats(self) -> Any:

@@ -45,8 +45,8 @@ class Oracle:
         self.refusals: dict[int, Tracer | None] = {}
         self.done = 0
 
-    def __call__(self, tracer: Tracer, wanted: str, refusal: Refusal) -> np.ndarray:
-        """The value of a tracer of this trace; `wanted` says what asks for it.
+    def __call__(self, tracer: Tracer, expected: str, refusal: Refusal) -> np.ndarray:
+        """The value of a tracer of this trace; `expected` says what asks for it.
 
         Raises:
             AbstractValueError: an argument that it depends on has none.
@@ -56,7 +56,7 @@ class Oracle:
             self.evaluate(self.builder.eqns[self.done])
             self.done += 1
         if isinstance(tracer.atom, Var) and tracer.atom.index not in self.env:
-            raise self.refused(tracer, wanted, refusal)
+            raise self.refused(tracer, expected, refusal)
         return read_as([tracer.atom], self.env, literal_value)[0]
 
     def evaluate(self, eqn: Eqn) -> None:
@@ -104,7 +104,7 @@ class Oracle:
             self.refusals[var.index] = x
 
     def refused(
-        self, tracer: Tracer, wanted: str, refusal: Refusal
+        self, tracer: Tracer, expected: str, refusal: Refusal
     ) -> AbstractValueError:
         """The error for a tracer without a value: which argument has none."""
         below = roots(tracer)
@@ -112,9 +112,9 @@ class Oracle:
         outer = [x for x in without if x is not None]
         if len(outer) < len(without):
             known = {v for v in below if v.index in self.env}
-            return abstract(tracer, wanted, refusal, known)
+            return abstract(tracer, expected, refusal, known)
         return (
-            refusal_of(outer[0], wanted, refusal)
+            refusal_of(outer[0], expected, refusal)
             if outer
             else after_effect(tracer, refusal)
         )
@@ -247,10 +247,10 @@ def is_known(x: object) -> bool:
     return True
 
 
-def refusal_of(tracer: Tracer, wanted: str, refusal: Refusal) -> AbstractValueError:
+def refusal_of(tracer: Tracer, expected: str, refusal: Refusal) -> AbstractValueError:
     """The error of a tracer of an outer trace, without a value either."""
     try:
-        tracer.concrete(wanted, refusal)
+        tracer.concrete(expected, refusal)
     except AbstractValueError as error:
         return error
     raise AssertionError("a tracer that had no value has one")

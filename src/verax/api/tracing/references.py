@@ -116,9 +116,9 @@ def freeze(ref: Ref) -> Array:
             f"a reference to {ref.inner_aval} can be frozen or freed only by the "
             "function that made it; read it instead: ref[...]"
         )
-    found = freeze_p.call(FREEZE, ref)
+    out = freeze_p.call(FREEZE, ref)
     ref.ended = user_source(1)
-    return found
+    return out
 
 
 def free_ref(ref: Ref) -> None:
@@ -149,17 +149,17 @@ def discharge(program: AnyJaxpr) -> ClosedJaxpr:
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     """
     jaxpr = with_constants(opened(program))
-    found = discharged(jaxpr)
+    result = discharged(jaxpr)
     given = dict(
-        zip(found.written, found.jaxpr.outvars[len(jaxpr.outvars) :], strict=True)
+        zip(result.written, result.jaxpr.outvars[len(jaxpr.outvars) :], strict=True)
     )
     finals = [
-        given.get(i, found.jaxpr.invars[i])
+        given.get(i, result.jaxpr.invars[i])
         for i, flag in enumerate(references(jaxpr))
         if flag
     ]
-    outs = (*found.jaxpr.outvars[: len(jaxpr.outvars)], *finals)
-    pure = evolve(found.jaxpr, outvars=outs)
+    outs = (*result.jaxpr.outvars[: len(jaxpr.outvars)], *finals)
+    pure = evolve(result.jaxpr, outvars=outs)
     return hoist(pure)
 
 
@@ -230,15 +230,15 @@ def on_values(
     """
     if not traced.refs:
         return OnValues(traced.jaxpr, traced.captured, tuple(leaves))
-    found = traced.opened
-    check_closed_over(found, leaves, describe)
-    args = [*found.captured, *leaves]
-    kept = held(found.jaxpr) if keep else frozenset()
-    marks = references(found.jaxpr)
+    result = traced.opened
+    check_closed_over(result, leaves, describe)
+    args = [*result.captured, *leaves]
+    kept = held(result.jaxpr) if keep else frozenset()
+    marks = references(result.jaxpr)
     chosen = tuple([flag and i not in kept for i, flag in enumerate(marks)])
-    pure = discharged(found.jaxpr, chosen)
+    pure = discharged(result.jaxpr, chosen)
     values = [x.read() if flag else x for x, flag in zip(args, chosen, strict=True)]
-    count = len(found.captured)
+    count = len(result.captured)
     return OnValues(
         pure.jaxpr,
         tuple(values[:count]),

@@ -53,13 +53,13 @@ def sharding_of(place: Sharding | Format | None) -> Sharding | None:
     Raises:
         TypeError: it is not a place.
     """
-    found = place.sharding if isinstance(place, Format) else place
-    if not isinstance(found, Sharding | None):
+    out = place.sharding if isinstance(place, Format) else place
+    if not isinstance(out, Sharding | None):
         raise TypeError(
             "the sharding of a ShapeDtypeStruct must be a Sharding or a Format, not "
             f"{place!r}"
         )
-    return None if says_nothing(found) else found
+    return None if says_nothing(out) else out
 
 
 def check_manual(struct: object, attribute: "Attribute[Any]", value: object) -> None:
@@ -199,8 +199,8 @@ def struct_of(aval: ShapedArray, place: Sharding | None = None) -> ShapeDtypeStr
 
 def said_of(aval: ShapedArray) -> ManualAxisType | None:
     """What a type says of the axes of an enclosing `shard_map`, if anything."""
-    found = aval.manual_axis_type
-    return None if found.empty else found
+    manual_axis_type = aval.manual_axis_type
+    return None if manual_axis_type.empty else manual_axis_type
 
 
 def out_info(traced: Traced) -> Any:
@@ -245,10 +245,10 @@ def typed_arguments(
     So they can be kept without keeping an array alive.
     """
     leaves, tree = pytrees.flatten((args, dict(kwargs)))
-    found: tuple[tuple[Any, ...], dict[str, Any]] = tree.unflatten(
+    out: tuple[tuple[Any, ...], dict[str, Any]] = tree.unflatten(
         map(typed_argument, leaves)
     )
-    return found
+    return out
 
 
 def typed_argument(x: Any) -> Any:

@@ -178,14 +178,14 @@ def shared_trace(
     store = TRACES.of(fun if owner is None else owner)
     context = current_context()
     key = (purpose, in_tree, context, *avals)
-    found = store.get(key)
-    if found is None:
-        found = trace(fun, in_tree, avals, purpose, describe=describe)
-        if is_shared(found, in_tree, context):
+    entry = store.get(key)
+    if entry is None:
+        entry = trace(fun, in_tree, avals, purpose, describe=describe)
+        if is_shared(entry, in_tree, context):
             if len(store) >= SHARED:
                 store.clear()
-            store[key] = found
-    return found
+            store[key] = entry
+    return entry
 
 
 def is_shared(traced: Traced, in_tree: PyTreeDef, context: Context) -> bool:

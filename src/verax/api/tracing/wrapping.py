@@ -54,9 +54,9 @@ TYPES: Final[dict[str, tuple[type, ...]]] = {
 def described(fun: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     """The attributes by which a function is known, those of `fun` that fit."""
     for name in functools.WRAPPER_ASSIGNMENTS:
-        found = getattr(fun, name, TYPES)  # TYPES itself: there is none
-        if found is not TYPES and isinstance(found, TYPES.get(name, object)):
-            yield name, found
+        result = getattr(fun, name, TYPES)  # TYPES itself: there is none
+        if result is not TYPES and isinstance(result, TYPES.get(name, object)):
+            yield name, result
 
 
 def wraps[F: Callable[..., Any]](fun: Callable[..., Any]) -> Callable[[F], F]:
@@ -315,18 +315,18 @@ def rewritten[E](
     """
     builder = current_builder()
     if builder is not None and is_observed():
-        made, found = observed(name, jaxpr, program)
-        return apply(made, args), found
+        made, out = observed(name, jaxpr, program)
+        return apply(made, args), out
     if builder is None:
-        outs, found = into(COMPUTING, [as_array(x) for x in args])
-        return as_arrays(outs), found
+        outs, out = into(COMPUTING, [as_array(x) for x in args])
+        return as_arrays(outs), out
     atoms = typed_atoms(args, avals())
     if atoms is None:
-        made, found = program(jaxpr)
-        return apply(made, args), found
+        made, out = program(jaxpr)
+        return apply(made, args), out
     with builder.undone_on_error():
-        outs, found = into(builder, atoms)
-    return builder.tracers(outs), found
+        outs, out = into(builder, atoms)
+    return builder.tracers(outs), out
 
 
 def literal_array(literal: Literal) -> Array:
@@ -444,18 +444,18 @@ def function_name(fun: object) -> str:
 
 def codes(fun: object) -> tuple[CodeType, ...]:
     """The code of a callable, and of those that it wraps, the user's own last."""
-    found: list[CodeType] = []
+    out: list[CodeType] = []
     seen: set[int] = set()
     while fun is not None and id(fun) not in seen:
         seen.add(id(fun))
         if isinstance(code := getattr(fun, "__code__", None), CodeType):
-            found.append(code)
+            out.append(code)
         wrapped = getattr(fun, "__wrapped__", None) or getattr(fun, "func", None)
-        if wrapped is None and not found:
+        if wrapped is None and not out:
             method = getattr(type(fun), CALL, None)  # of a callable object
             wrapped = method if hasattr(method, "__code__") else None
         fun = wrapped
-    return tuple(found)
+    return tuple(out)
 
 
 def stands_for(inner: Callable[..., Any], fun: Callable[..., Any]) -> None:
@@ -467,10 +467,10 @@ def stands_for(inner: Callable[..., Any], fun: Callable[..., Any]) -> None:
 def name_and_line(fun: object) -> str:
     """A function and where the user wrote it: `step (train.py:12)`."""
     name = function_name(fun)
-    found = codes(fun)
-    if not found:
+    out = codes(fun)
+    if not out:
         return name
-    return f"{name} ({found[-1].co_filename}:{found[-1].co_firstlineno})"
+    return f"{name} ({out[-1].co_filename}:{out[-1].co_firstlineno})"
 
 
 def callee_of(fun: object, count: int, static: Sequence[int]) -> Callee:
@@ -495,7 +495,7 @@ def describe_arguments(
 
     def describe() -> Sequence[str]:
         names, who = ParameterNames(fun), function_name(fun)
-        found = []
+        out = []
         for path in leaf_paths(tree):
             kind, which, *rest = path
             inner = "".join(map(str, rest))
@@ -504,8 +504,8 @@ def describe_arguments(
                 label = names.label(position(number, static, places))
             else:
                 label = names.keyword_label(str(getattr(which, "key", which)))
-            found.append(f"{label}{inner} of {who}")
-        return found
+            out.append(f"{label}{inner} of {who}")
+        return out
 
     return describe
 

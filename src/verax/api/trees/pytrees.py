@@ -52,11 +52,11 @@ def structure_mismatch(
     pytree structure error: Tree 2 has another structure at tree: the keys differ: 'a'
     is missing, 'b' is unexpected.
     """
-    found = first_difference(expected, actual, "tree", is_leaf)
-    if found is None:
+    result = first_difference(expected, actual, "tree", is_leaf)
+    if result is None:
         # Equal level by level, so that only the whole can tell them apart.
         return ValueError(f"{name} does not have the structure of the first tree.")
-    place, difference = found
+    place, difference = result
     return ValueError(
         f"pytree structure error: {name} has another structure at {place}: "
         f"{difference}."
@@ -69,20 +69,20 @@ def first_difference(
     """The first place where `actual` does not continue `expected`, and how."""
     if is_leaf is not None and is_leaf(expected):
         return None
-    wanted = pytrees.flatten_one_level_with_keys(expected)
-    if wanted is None:
+    target = pytrees.flatten_one_level_with_keys(expected)
+    if target is None:
         return None
     if type(expected) is not type(actual):
         return place, f"expected {type(expected).__name__}, got {type(actual).__name__}"
     got = pytrees.flatten_one_level_with_keys(actual)
     if got is None:
         return place, "expected a container, got a leaf"
-    left, right = list(wanted[0]), list(got[0])
-    if (difference := level_difference(left, right, wanted[1], got[1])) is not None:
+    left, right = list(target[0]), list(got[0])
+    if (difference := level_difference(left, right, target[1], got[1])) is not None:
         return place, f"{difference}"
     for (key, child), (_, other) in zip(left, right, strict=True):
-        if found := first_difference(child, other, f"{place}{key}", is_leaf):
-            return found
+        if out := first_difference(child, other, f"{place}{key}", is_leaf):
+            return out
     return None
 
 
@@ -328,8 +328,8 @@ def prefix_leaves(what: str, prefix: Any, tree: Any, is_leaf: IsLeaf) -> list[An
     try:
         parts = outline.flatten_up_to(tree)
     except (ValueError, TypeError) as error:
-        found = first_difference(prefix, tree, what, is_leaf)
-        reason = f"at {found[0]}: {found[1]}" if found else f"{error}"
+        result = first_difference(prefix, tree, what, is_leaf)
+        reason = f"at {result[0]}: {result[1]}" if result else f"{error}"
         raise ValueError(
             f"{what} must be a prefix of the structure that it applies to, but {reason}"
         ) from None

@@ -100,12 +100,12 @@ class Layout(ReprMixin):
 
         An array of keys has one dimension more on the device than for its user.
         """
-        found = layout._xla_layout()
-        order = reversed(found.minor_to_major())
+        out = layout._xla_layout()
+        order = reversed(out.minor_to_major())
         return cls(
             tuple([i for i in order if i < ndim]),
-            found.tiling(),
-            found.element_size_in_bits(),
+            out.tiling(),
+            out.element_size_in_bits(),
         )
 
 
@@ -320,7 +320,7 @@ class ConcreteArray(OnDevices, Exchangeable):
         return format(values if self.shape else values[()], spec)
 
     def concrete(
-        self, wanted: str, refusal: Refusal = ConcretizationTypeError
+        self, expected: str, refusal: Refusal = ConcretizationTypeError
     ) -> np.ndarray:
         return self.numpy()
 
@@ -496,7 +496,7 @@ def shards_of(x: ConcreteArray, place: Sharding) -> list[Shard]:
     tiles = place.tiling(x.ndim).places
     held = iter(buffers.parts_of(buffer))
     copies: dict[tuple[int, ...], int] = {}
-    found = []
+    out = []
     for device, tile in zip(place.ordered, tiles, strict=True):
         number = copies.get(tile, 0)
         copies[tile] = number + 1
@@ -508,8 +508,8 @@ def shards_of(x: ConcreteArray, place: Sharding) -> list[Shard]:
             aval = x.aval.with_explicit(None).with_shape(shape)
             part = buffers.retyped(next(held), stored_aval(aval))
             data = placed(aval, own, True, buffer=part)
-        found.append(Shard(device, index, number, data))
-    return found
+        out.append(Shard(device, index, number, data))
+    return out
 
 
 def to_buffer(values: np.ndarray, aval: ShapedArray, copy: bool = False) -> Buffer:

@@ -358,5 +358,5 @@ def typed(value: Any, aval: ShapedArray) -> NDArray:
     """A result of NumPy, which may be a scalar of it, as an array of type `aval`."""
     if type(value) is not np.ndarray:
         value = np.asarray(value)
-    found: NDArray = value if value.dtype is aval.dtype else as_typed(value, aval)
-    return found
+    out: NDArray = value if value.dtype is aval.dtype else as_typed(value, aval)
+    return out

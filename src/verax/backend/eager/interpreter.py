@@ -151,8 +151,8 @@ class EagerInterpreter(ReprMixin):
             return done
         try:
             plan = planned(engine, primitive, params, *avals)
-        except Unshared as found:
-            plan = found.result
+        except Unshared as kept:
+            plan = kept.result
         evaluate, outs, row, body = plan
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
@@ -258,8 +258,8 @@ class DeviceInterpreter(EagerInterpreter):
         ]
         try:
             run = launch(self.engine, primitive, params, State.forked, *kinds)
-        except Unshared as found:
-            run = found.result
+        except Unshared as kept:
+            run = kept.result
         if run is None:
             return self.bind_rare(primitive, params, args)
         outs = run(args)
@@ -417,8 +417,8 @@ def bind_placed(
         args = [constant(x) if isinstance(x, Literal) else x for x in args]
         return tuple(run_alone(engine, row, params, tuple(avals), args))
     else:
-        found = quietly(evaluate, engine, params, [host_of(x) for x in args])
-        results = list(map(as_array, found, outs))
+        result = quietly(evaluate, engine, params, [host_of(x) for x in args])
+        results = list(map(as_array, result, outs))
     places = [result_place(place, x.shape, args) for x in results]
     return tuple([put(x, p, committed) for x, p in zip(results, places, strict=True)])
 

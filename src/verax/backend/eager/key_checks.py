@@ -44,16 +44,16 @@ class UsedKeys:
 
     def of(self, keys: Array) -> Mask:
         """Which elements of an array are used."""
-        found = self.masks.get(id(keys))
-        return found[1] if found is not None and found[0]() is keys else False
+        entry = self.masks.get(id(keys))
+        return entry[1] if entry is not None and entry[0]() is keys else False
 
     def set(self, keys: Array, mask: Mask) -> None:
         """Say which elements are used, as long as the array lives."""
         number = id(keys)
 
         def forget(dead: weakref.ref[Array]) -> None:
-            found = self.masks.get(number)
-            if found is not None and found[0] is dead:
+            entry = self.masks.get(number)
+            if entry is not None and entry[0] is dead:
                 self.masks.pop(number, None)
 
         with self.lock:
@@ -68,13 +68,13 @@ def holds_keys(x: object) -> bool:
     return isinstance(x, Array) and is_key(x.aval)
 
 
-def check(name: str, found: Signature, args: Sequence[Any]) -> None:
+def check(name: str, signature: Signature, args: Sequence[Any]) -> None:
     """Raise if a key that `name` uses is used already.
 
     Raises:
         KeyReuseError: it is.
     """
-    for number, mask in found.uses.items():
+    for number, mask in signature.uses.items():
         keys = args[number]
         if holds_keys(keys) and np.any(USED.of(keys) & mask):
             raise KeyReuseError(
@@ -83,16 +83,16 @@ def check(name: str, found: Signature, args: Sequence[Any]) -> None:
             )
 
 
-def take_down(found: Signature, args: Sequence[Any], outs: Sequence[Any]) -> None:
+def take_down(signature: Signature, args: Sequence[Any], outs: Sequence[Any]) -> None:
     """Remember what is used now."""
     before = [USED.of(x) if holds_keys(x) else False for x in args]
-    for number, mask in found.uses.items():
+    for number, mask in signature.uses.items():
         if holds_keys(args[number]):
             USED.set(args[number], before[number] | mask)
     for i, out in enumerate(outs):
-        if not holds_keys(out) or i in found.makes:
+        if not holds_keys(out) or i in signature.makes:
             continue
-        source = found.passes.get(i)
+        source = signature.passes.get(i)
         USED.set(out, True if source is None else bool(np.any(USED.of(args[source]))))
 
 
@@ -115,10 +115,10 @@ class KeyCheckingInterpreter(ReprMixin):
         if not nested and not any(map(holds_keys, args)):
             return self.inner.bind(primitive, params, args)
         name, avals = primitive.name, [aval_of(x) for x in args]
-        found = eqn_signature(name, params, avals, 1)
-        check(name, found, args)
+        result = eqn_signature(name, params, avals, 1)
+        check(name, result, args)
         outs = self.inner.bind(primitive, params, args)
-        take_down(found, args, outs)
+        take_down(result, args, outs)
         return outs
 
 
@@ -138,12 +138,12 @@ def checked_keys(
     Raises:
         KeyReuseError: the program itself uses a key twice.
     """
-    found = signature_of(jaxpr)
+    result = signature_of(jaxpr)
 
     def call(leaves: Sequence[Any]) -> Any:
-        check(f"jit-compiled function {name}", found, leaves)
+        check(f"jit-compiled function {name}", result, leaves)
         out = run(leaves)
-        take_down(found, leaves, flatten(out)[0])
+        take_down(result, leaves, flatten(out)[0])
         return out
 
     return call

@@ -78,11 +78,11 @@ def search(
         if is_inexact(v.aval.dtype) and is_bad_value(x, kind)
     ]
     if site == NONE:
-        found = None
+        out = None
         if bad:
             name = name_of(kind, values)
-            found = Finding(how.name, name, None, None, None, tuple(bad))
-        return outs[:count], found
+            out = Finding(how.name, name, None, None, None, tuple(bad))
+        return outs[:count], out
     place = place_of(jaxpr, site, steps)
     operands = results = None
     if repeatable(jaxpr) and is_reachable(place):

@@ -69,22 +69,22 @@ def run_stateful(
     places = tuple([order.setdefault(id(x), len(order)) for x in args])
     known = dict(zip(map(id, args), args, strict=True))
     given = [known[key] for key in order]
-    found, name = pure_program(engine.rules[primitive], params, given, places)
+    result, name = pure_program(engine.rules[primitive], params, given, places)
     values = [x.value if isinstance(x, ConcreteRef) else x for x in given]
-    for i in found.written:
+    for i in result.written:
         values[i] = given[i].unshared()
     program = compiled(
         engine,
-        found.jaxpr,
+        result.jaxpr,
         name,
         OPTIONS,
         keep_unused=True,  # what is overwritten unread lends its memory, too
-        donated=tuple([i in found.written for i in range(len(values))]),
-        placement=placement_of(found.jaxpr, values, outs=places_of(found, values)),
+        donated=tuple([i in result.written for i in range(len(values))]),
+        placement=placement_of(result.jaxpr, values, outs=places_of(result, values)),
     )
     outs = list(program.run(values))
-    count = len(found.written)
-    for i, value in zip(found.written, outs[:count], strict=True):
+    count = len(result.written)
+    for i, value in zip(result.written, outs[:count], strict=True):
         given[i].value, given[i].shared = value, False
     return tuple(outs[count:])
 
@@ -113,9 +113,11 @@ def on_places(
     return builder.finish(builder.bind(row, params, [inputs[i] for i in places]))[0]
 
 
-def places_of(found: Discharged, values: Sequence[Any]) -> tuple[Sharding | None, ...]:
+def places_of(
+    discharged: Discharged, values: Sequence[Any]
+) -> tuple[Sharding | None, ...]:
     """Where the outputs go: what references hold stays where it was placed."""
-    held = [values[i] for i in found.written]
+    held = [values[i] for i in discharged.written]
     places = [place_of(x) for x in held]
-    count = len(found.jaxpr.outvars) - len(places)
+    count = len(discharged.jaxpr.outvars) - len(places)
     return (*places, *[None] * count) if any(places) else ()

@@ -78,12 +78,12 @@ class FunctionText:
         if x.name:
             return x
         key = (x.aval, scalar_bytes(x.value, x.aval))
-        found = self.scalars.get(key)
-        if found is None:
-            found = self.scalars[key] = self.name(x.aval)
+        entry = self.scalars.get(key)
+        if entry is None:
+            entry = self.scalars[key] = self.name(x.aval)
             text = dense(x.value, x.aval)
-            self.lines.append(f"    {found.name} = stablehlo.constant {text}\n")
-        return found
+            self.lines.append(f"    {entry.name} = stablehlo.constant {text}\n")
+        return entry
 
     def op(
         self,
@@ -98,8 +98,8 @@ class FunctionText:
         ins = ", ".join([x.name for x in xs])
         types = ", ".join([mlir_type(x.aval) for x in xs])
         end = ENDS.get(name, "stablehlo.return")
-        found = [self.region(region, end) for region in regions]
-        bodies = f" ({', '.join(found)})" if found else ""
+        result = [self.region(region, end) for region in regions]
+        bodies = f" ({', '.join(result)})" if result else ""
         extra = ""
         if self.told:
             attributes = {**attributes, FRONTEND: self.told}
@@ -133,15 +133,15 @@ class FunctionText:
         if terms.names.isdisjoint([x.name for x in operands]):
             return results
         self.terms = None
-        found = [
+        out = [
             self.op("sdy.sharding_constraint", (x,), (x.aval,), sharding=text)[0]
             if (text := terms.text(x.aval))
             else x
             for x in results
         ]
         self.terms = terms
-        terms.names.update([x.name for x in found])
-        return tuple(found)
+        terms.names.update([x.name for x in out])
+        return tuple(out)
 
     def region(self, region: tuple[Sequence[ShapedArray], Region], end: str) -> str:
         """The text of a region: a block with arguments, which `end` ends."""
@@ -335,11 +335,11 @@ class Recorder(FunctionText):
             if needed.place is not None:
                 raise NeedsModule
             return super().used(x)
-        found = [same(needed, other) for other in self.needed]
-        if True not in found:
+        out = [same(needed, other) for other in self.needed]
+        if True not in out:
             self.needed.append(needed)
-            found.append(True)
-        return Operand(f"{MARK}c{found.index(True)}{MARK}", x.aval)
+            out.append(True)
+        return Operand(f"{MARK}c{out.index(True)}{MARK}", x.aval)
 
     def region(self, region: tuple[Sequence[ShapedArray], Region], end: str) -> str:
         """A region writes its own constants."""
@@ -411,13 +411,13 @@ def recorded(
         return starts[mark[0]] + int(mark[1:])
 
     pieces = [line.split(MARK) for line in recorder.lines]
-    found: list[Result] = []
+    out: list[Result] = []
     for x in results:
         if x.name:
             _, mark, rest = x.name.split(MARK)
-            found.append((number(mark), rest))
+            out.append((number(mark), rest))
         else:
-            found.append(recorder.constant_of(x))
+            out.append(recorder.constant_of(x))
     lines = ["%s".join([p.replace("%", "%%") for p in line[::2]]) for line in pieces]
     orders = [tuple([number(mark) for mark in line[1::2]]) for line in pieces]
     order, last = tuple([i for part in orders for i in part]), len(avals)
@@ -427,10 +427,10 @@ def recorded(
         order,
         tuple(recorder.needed),
         recorder.count,
-        tuple(found),
+        tuple(out),
         len(own) + sum([line.count("\n") for line in lines]),
         tuple(zip(lines, orders, strict=True)),
-        simple=order == (last, *range(last)) and found == [(last, "")],
+        simple=order == (last, *range(last)) and out == [(last, "")],
     )
 
 

@@ -187,13 +187,13 @@ def symbol(name: str, taken: dict[str, int]) -> str:
     stem = "".join(c if c.isalnum() else "_" for c in name) or "f"
     stem = "main_" if stem == "main" else stem
     count = taken.get(stem, 0)
-    found = f"{stem}_{count}" if count else stem
-    while count and found in taken:
+    out = f"{stem}_{count}" if count else stem
+    while count and out in taken:
         count += 1
-        found = f"{stem}_{count}"
+        out = f"{stem}_{count}"
     taken[stem] = count + 1
-    taken.setdefault(found, 1)
-    return found
+    taken.setdefault(out, 1)
+    return out
 
 
 # An algorithm of a product in types that CPUs compute in; XLA puts such a product into
@@ -352,13 +352,13 @@ def partition_attributes(
     index: int, factors: str | None, *, effect: bool
 ) -> dict[str, str]:
     """The attributes of a call that XLA asks rule `index` about."""
-    found = {
+    out = {
         "call_target_name": f'"{PARTITIONED}"',
         "api_version": "2 : i32",
         "backend_config": f'"{RULES}{index}"',
         "has_side_effect": flag(effect),
     }
-    return found if factors is None else found | {"sdy.sharding_rule": factors}
+    return out if factors is None else out | {"sdy.sharding_rule": factors}
 
 
 class Ordering(Protocol):
@@ -451,11 +451,11 @@ class Meshes:
 
     def lines(self) -> list[str]:
         """The declarations of the meshes named so far."""
-        found = [
+        out = [
             f"  sdy.mesh {symbol} = {mesh_text(mesh, self.order)}\n"
             for mesh, symbol in self.symbols.items()
         ]
-        return [*found, FIRST_DEVICE] if self.first_device else found
+        return [*out, FIRST_DEVICE] if self.first_device else out
 
     def layout(self, layout: Layout, aval: ShapedArray) -> str | None:
         """See `Emitter.layout`."""
@@ -478,10 +478,10 @@ class Meshes:
         if len(self.order) < 2:
             return None
         key = (mesh, aval)
-        found = self.typed.get(key)
-        if found is None:
-            found = self.typed[key] = self.written_layout(mesh, aval)
-        return found
+        entry = self.typed.get(key)
+        if entry is None:
+            entry = self.typed[key] = self.written_layout(mesh, aval)
+        return entry
 
     def written_layout(self, mesh: MeshType, aval: ShapedArray) -> str:
         """The text of `typed_layout`."""
@@ -527,11 +527,11 @@ class Meshes:
             return None
         order = sorted(mesh.devices)
         places = np.array([order.index(i) for i in mesh.devices]).reshape(mesh.sizes)
-        found = np.moveaxis(
+        values = np.moveaxis(
             places, [mesh.names.index(name) for name in axes], range(-len(axes), 0)
         )
         count = prod([mesh.size(name) for name in axes])
-        return tuple([tuple(row) for row in found.reshape(-1, count).tolist()])
+        return tuple([tuple(row) for row in values.reshape(-1, count).tolist()])
 
     def on_first_device(self, results: int) -> dict[str, str]:
         """The attribute of a call that one device of several makes for all."""
@@ -648,8 +648,8 @@ def inner_constants(params: Params) -> tuple[Literal, ...]:
     """The array constants of the jaxprs that an equation holds, one per object."""
     if params is NO_PARAMS:
         return ()
-    found = [c for inner in params.subjaxprs() for c in array_constants(inner)]
-    return tuple(dict.fromkeys(found))
+    out = [c for inner in params.subjaxprs() for c in array_constants(inner)]
+    return tuple(dict.fromkeys(out))
 
 
 def written_constant(literal: Literal) -> Operand:

@@ -111,13 +111,13 @@ class Module:
 
     def part(self, platform: str) -> "Module":
         """The same module, as code is written that runs on one of its platforms."""
-        found = self.parts.get(platform)
-        if found is None:
-            found = self.parts[platform] = copy(self)
-            found.platforms, found.parts = (platform,), {}
-            found.names, found.kinds = {}, {}
-            found.large, found.equations = set(), {}
-        return found
+        entry = self.parts.get(platform)
+        if entry is None:
+            entry = self.parts[platform] = copy(self)
+            entry.platforms, entry.parts = (platform,), {}
+            entry.names, entry.kinds = {}, {}
+            entry.large, entry.equations = set(), {}
+        return entry
 
     def fresh(self, name: str) -> str:
         """A function name that is not taken yet."""
@@ -186,37 +186,37 @@ class Module:
 
     def shared(self, key: EquationKey) -> str:
         """The symbol of the function for a long equation."""
-        found = self.equations.get(key)
-        if found is None:
+        entry = self.equations.get(key)
+        if entry is None:
             row, params, avals, outs = key
-            found = self.equations[key] = self.fresh(row.name)
+            entry = self.equations[key] = self.fresh(row.name)
             writer = self.writer()
             consts = inner_constants(params)
             given = [writer.name(c.aval) for c in consts]
             writer.constants = {c.key: x for c, x in zip(consts, given, strict=True)}
             inputs = [writer.name(aval) for aval in avals]
             results = lowered(writer, row, params, inputs, outs)
-            self.write(found, writer, [*given, *inputs], results)
-        return found
+            self.write(entry, writer, [*given, *inputs], results)
+        return entry
 
     def private(self, jaxpr: Jaxpr, name: str) -> str:
         """The name of the function for `jaxpr`, which is written now if it is new."""
-        found = self.names.get(jaxpr)
-        if found is not None:
-            return found
-        found = self.names[jaxpr] = self.fresh(name)
+        entry = self.names.get(jaxpr)
+        if entry is not None:
+            return entry
+        entry = self.names[jaxpr] = self.fresh(name)
         body = body_of(jaxpr)
-        self.function(found, body, body.consts)
-        return found
+        self.function(entry, body, body.consts)
+        return entry
 
     def copy(self, text: str) -> str:
         """The symbol of `main` of another module, copied into this one if it is new."""
-        found = self.copied.get(text)
-        if found is None:
-            functions, found = renamed(text, self.fresh)
-            self.copied[text] = found
+        entry = self.copied.get(text)
+        if entry is None:
+            functions, entry = renamed(text, self.fresh)
+            self.copied[text] = entry
             self.functions.append(functions)
-        return found
+        return entry
 
     def function(
         self,
@@ -382,11 +382,11 @@ class Writer(FunctionText):
             attributes["call_target_name"] = PARTITIONED_TARGETS[self.platform]
         elif not everywhere:
             attributes |= self.module.meshes.on_first_device(len(outs))
-        found = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
+        out = self.op("stablehlo.custom_call", ins, outs, (), **attributes)
         if ordered:
-            self.token, *rest = found
+            self.token, *rest = out
             return tuple(rest)
-        return found
+        return out
 
     def partitioned(
         self,
@@ -419,8 +419,8 @@ class Writer(FunctionText):
         ins, outs = [*consts, *operands], jaxpr.out_avals
         if not is_ordered(jaxpr.effects):
             return called(self, symbol, ins, outs)
-        self.token, *found = called(self, symbol, [self.token, *ins], (TOKEN, *outs))
-        return tuple(found)
+        self.token, *out = called(self, symbol, [self.token, *ins], (TOKEN, *outs))
+        return tuple(out)
 
     def embed(
         self,
@@ -461,8 +461,8 @@ class Writer(FunctionText):
         invars, outvars = eqn.invars, eqn.outvars
         given = [env[a.index] if type(a) is Var else self.literal(a) for a in invars]
         if self.told:
-            found = self.by_rule(eqn, given)
-            for var, result in zip(outvars, found, strict=True):
+            value = self.by_rule(eqn, given)
+            for var, result in zip(outvars, value, strict=True):
                 env[var.index] = result
             return
         kind: Kind = (
@@ -525,11 +525,11 @@ class Writer(FunctionText):
             if type(x) is not Literal:
                 return self.used(self.constant_of(needed, given)).name
             key = (needed.aval, x.aval, x.key)
-        found = self.scalars.get(key)
-        if found is None:
-            found = self.used(self.constant_of(needed, given))
-            self.scalars[key] = found
-        return found.name
+        entry = self.scalars.get(key)
+        if entry is None:
+            entry = self.used(self.constant_of(needed, given))
+            self.scalars[key] = entry
+        return entry.name
 
     def by_rule(self, eqn: Eqn, given: Sequence[Value]) -> Sequence[Value]:
         """An equation whose rule speaks of more than its operands."""
@@ -541,8 +541,8 @@ class Writer(FunctionText):
         if key in module.large and not self.told:
             consts = [constant_array(self, c) for c in inner_constants(eqn.params)]
             ins = [*consts, *operands]
-            found = called(self, module.shared(key), ins, outs)
-            return [x.name for x in split_as_typed(self, row, eqn, found)]
+            out = called(self, module.shared(key), ins, outs)
+            return [x.name for x in split_as_typed(self, row, eqn, out)]
         start, ordered = len(self.lines), is_ordered(eqn.effects)
         self.terms = summed_operands(self, row, eqn, operands)
         results = lowered(self, row, eqn.params, operands, outs, ordered=ordered)
@@ -558,8 +558,8 @@ class Writer(FunctionText):
         assert isinstance(atom, Literal)
         if not atom.aval.shape:
             return atom
-        found = constant_array(self, atom)
-        return found.name or found
+        out = constant_array(self, atom)
+        return out.name or out
 
     def operand(self, x: Value, aval: ShapedArray) -> Operand:
         """A value as rules take it."""
@@ -613,12 +613,12 @@ def summed_operands(
     if not known:
         return None
     outs = types(eqn.outvars)
-    found = {a.shape: a.explicit for a in (*avals, *outs) if a.explicit in known}
-    found |= {a.shape: a.explicit for a in outs if a.explicit is not None}
+    result = {a.shape: a.explicit for a in (*avals, *outs) if a.explicit in known}
+    result |= {a.shape: a.explicit for a in outs if a.explicit is not None}
     whole, meshes = known[0], writer.module.meshes
 
     def text(aval: ShapedArray) -> str | None:
-        own = found.get(aval.shape)
+        own = result.get(aval.shape)
         splits = ((),) * aval.ndim if own is None else own.splits
         return meshes.typed_layout(
             whole.mesh, aval.with_explicit(Explicit(whole.mesh, splits, whole.terms))
@@ -639,12 +639,12 @@ def held_terms(
 
     It does not find that out for what enters and leaves regions.
     """
-    found = list(xs)
+    out = list(xs)
     for i, aval in enumerate(avals):
         explicit = aval.explicit
         if explicit is not None and explicit.terms.unreduced:
-            (found[i],) = constrained(writer, xs[i : i + 1], [aval], explicit.mesh)
-    return found
+            (out[i],) = constrained(writer, xs[i : i + 1], [aval], explicit.mesh)
+    return out
 
 
 def constant_array(writer: Writer, literal: Literal) -> Operand:
@@ -653,8 +653,8 @@ def constant_array(writer: Writer, literal: Literal) -> Operand:
     One that only a batching rule of the user's knows, asked for a choice that is
     lowered element by element, is written here.
     """
-    found = writer.constants.get(literal.key)
-    return written_constant(literal) if found is None else found
+    entry = writer.constants.get(literal.key)
+    return written_constant(literal) if entry is None else entry
 
 
 def lowered(

@@ -133,8 +133,8 @@ def from_hlo(data: bytes) -> bytes:
 
 def custom_targets(text: str) -> tuple[str, ...]:
     """The custom calls of a module, each target once, in order."""
-    found = ["".join(groups) for groups in TARGETS.findall(text)]
-    return tuple(dict.fromkeys(found))
+    out = ["".join(groups) for groups in TARGETS.findall(text)]
+    return tuple(dict.fromkeys(out))
 
 
 def signature(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -147,10 +147,10 @@ def signature(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     Raises:
         ValueError: there is no main function.
     """
-    found = MAIN.search(text)
-    if found is None:
+    match = MAIN.search(text)
+    if match is None:
         raise ValueError("the module has no function @main")
-    ins, _, outs = QUOTED.sub("", found[1]).partition(") -> ")
+    ins, _, outs = QUOTED.sub("", match[1]).partition(") -> ")
     return tuple(TYPES.findall(ins)), tuple(TYPES.findall(outs))
 
 
@@ -206,7 +206,7 @@ def refined(
     data = BytesIO()
     module.operation.write_bytecode(data)
     try:
-        found = _jax.mlir.refine_polymorphic_shapes(
+        out = _jax.mlir.refine_polymorphic_shapes(
             data.getvalue(),
             enable_shape_assertions=True,
             validate_static_shapes=True,
@@ -216,7 +216,7 @@ def refined(
         raise ValueError(
             f"the program has no form for {ins}: {trimmed(str(error))}"
         ) from error
-    return str(loaded("jaxlib.mlir.ir", "Module").parse(found, new_context()))
+    return str(loaded("jaxlib.mlir.ir", "Module").parse(out, new_context()))
 
 
 def with_main(
@@ -227,14 +227,14 @@ def with_main(
     names = [f"%{i}" for i in range(len(ins))]
     lines: list[str] = []
     given = conversions(lines, names, ins, declared_ins, "a")
-    found = [f"%r{i}" for i in range(len(outs))]
+    result = [f"%r{i}" for i in range(len(outs))]
     types = ", ".join(map(mlir_type, declared_ins))
     results = ", ".join(map(mlir_type, declared_outs))
-    start = f"{', '.join(found)} = " if found else ""
+    start = f"{', '.join(result)} = " if result else ""
     lines.append(
         f"{start}func.call @{main}({', '.join(given)}) : ({types}) -> ({results})"
     )
-    ends = conversions(lines, found, declared_outs, outs, "b")
+    ends = conversions(lines, result, declared_outs, outs, "b")
     heads = ", ".join(f"{x}: {mlir_type(a)}" for x, a in zip(names, ins, strict=True))
     kinds = ", ".join(map(mlir_type, outs))
     returned = f"return {', '.join(ends)} : {kinds}" if ends else "return"
@@ -250,16 +250,16 @@ def conversions(
     lines: list[str],
     names: Sequence[str],
     types: Types,
-    wanted: Types,
+    expected: Types,
     stem: str,
 ) -> list[str]:
-    """Write what gives values of some types the types `wanted`; their names."""
-    found = []
-    for i, (name, one, other) in enumerate(zip(names, types, wanted, strict=True)):
+    """Write what gives values of some types the types `expected`; their names."""
+    out = []
+    for i, (name, one, other) in enumerate(zip(names, types, expected, strict=True)):
         have, want = mlir_type(one), mlir_type(other)
         if have == want:
-            found.append(name)
+            out.append(name)
             continue
-        found.append(f"%{stem}{i}")
-        lines.append(f'{found[-1]} = "stablehlo.convert"({name}) : ({have}) -> {want}')
-    return found
+        out.append(f"%{stem}{i}")
+        lines.append(f'{out[-1]} = "stablehlo.convert"({name}) : ({have}) -> {want}')
+    return out

@@ -105,8 +105,8 @@ class SymbolicWriter(Writer):
             total = self.axis_size(arguments[step.argument], step.axis)
             less = self.count_op("subtract", total, self.size(step.rest))
             factor = self.size(step.factor)
-            found = less if step.factor == 1 else self.count_op("divide", less, factor)
-            self.values[step.name] = found
+            result = less if step.factor == 1 else self.count_op("divide", less, factor)
+            self.values[step.name] = result
             if step.factor != 1:
                 left = self.count_op("remainder", less, factor)
                 self.assert_that(
@@ -116,10 +116,10 @@ class SymbolicWriter(Writer):
                     left,
                 )
             self.assert_that(
-                compared(self, found, "GE", self.size(1)),
+                compared(self, result, "GE", self.size(1)),
                 f"Expected value >= 1 for dimension variable '{step.name}', but found "
                 "{0}",
-                found,
+                result,
             )
 
     def check_sizes(self, arguments: Sequence[Operand]) -> None:
@@ -143,12 +143,14 @@ class SymbolicWriter(Writer):
                 due,
             )
         for constraint in plan.constraints:
-            found = self.size(constraint.less)
+            result = self.size(constraint.less)
             relation = "equal" if constraint.equal else "greater or equal"
             self.assert_that(
-                compared(self, found, "EQ" if constraint.equal else "GE", self.size(0)),
+                compared(
+                    self, result, "EQ" if constraint.equal else "GE", self.size(0)
+                ),
                 f"Expected '{constraint.less}' to be {relation} to 0, but found {{0}}",
-                found,
+                result,
             )
 
     def assert_that(self, holds: Operand, message: str, *values: Operand) -> None:
@@ -186,9 +188,9 @@ class SymbolicWriter(Writer):
         """See `Emitter.op`; in the dynamic form, if that is needed."""
         form = FORMS.get(name)
         if form is not None:
-            found = form(self, operands, results, attributes)
-            if found is not None:
-                return found
+            out = form(self, operands, results, attributes)
+            if out is not None:
+                return out
         if name == "stablehlo.reduce_window" and has_names(attributes["padding"]):
             operands, attributes = padded(self, operands, attributes)
         return self.plain(name, operands, results, regions, **attributes)
@@ -226,10 +228,10 @@ class SymbolicWriter(Writer):
         if not isinstance(dim, SymbolicDim):
             return Operand("", COUNT, dim)
         key = ("size", dim)
-        found = self.scalars.get(key)
-        if found is None:
-            found = self.scalars[key] = self.sum_of(dim)
-        return found
+        entry = self.scalars.get(key)
+        if entry is None:
+            entry = self.scalars[key] = self.sum_of(dim)
+        return entry
 
     def sum_of(self, dim: SymbolicDim) -> Operand:
         """The operations that compute a dimension."""
@@ -295,9 +297,9 @@ class SymbolicWriter(Writer):
 
     def sizes_in(self, text: str) -> tuple[Size, ...]:
         """The sizes that an attribute lists."""
-        found = LIST.fullmatch(text)
-        assert found is not None, text
-        return parsed_shape(found[1] or "", self.scope)
+        match = LIST.fullmatch(text)
+        assert match is not None, text
+        return parsed_shape(match[1] or "", self.scope)
 
     @property
     def scope(self) -> Any:
@@ -320,8 +322,8 @@ def has_names(text: str) -> bool:
     (True, False)
     """
     dense = DENSE.fullmatch(text)
-    found = dense or LIST.fullmatch(text)
-    return found is not None and any(c.isalpha() for c in found[1] or "")
+    match = dense or LIST.fullmatch(text)
+    return match is not None and any(c.isalpha() for c in match[1] or "")
 
 
 def of_result(name: str) -> Form:
@@ -456,16 +458,14 @@ def padded(
     """The operands of a reduction over windows, padded by sizes with the identities."""
     pairs, count = window_pads(e, attributes), len(xs) // 2
     lows, highs = (e.list_of([pair[i] for pair in pairs]) for i in (0, 1))
-    found: list[Operand] = []
+    out: list[Operand] = []
     for x, start in zip(xs[:count], xs[count:], strict=True):
         sizes = zip(x.aval.shape, pairs, strict=True)
         aval = x.aval.with_shape([n + low + high for n, (low, high) in sizes])
         gaps = e.list_of((0,) * len(pairs))
-        found += e.plain(
-            "stablehlo.dynamic_pad", (x, start, lows, highs, gaps), (aval,)
-        )
+        out += e.plain("stablehlo.dynamic_pad", (x, start, lows, highs, gaps), (aval,))
     rest = {key: text for key, text in attributes.items() if key != "padding"}
-    return (*found, *xs[count:]), rest
+    return (*out, *xs[count:]), rest
 
 
 def convolution(

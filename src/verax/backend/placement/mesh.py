@@ -402,9 +402,9 @@ class Mesh(BaseMesh, ContextDecorator):
         if self.empty or not self.is_multi_process:
             return self
         local = np.vectorize(lambda d: d.process_index == process_of(d))(self.devices)
-        found = np.nonzero(local)
+        values = np.nonzero(local)
         block = (
-            tuple([slice(i.min(), i.max() + 1) for i in found]) if local.any() else ()
+            tuple([slice(i.min(), i.max() + 1) for i in values]) if local.any() else ()
         )
         if not block or not local[block].all():
             raise ValueError(f"the devices of this process are not a block of {self}")
@@ -490,8 +490,8 @@ def enclose(meshes: tuple[Mesh, ...]) -> None:
 
 def current_mesh() -> Mesh | None:
     """The innermost mesh in force in this thread."""
-    found = STATE.mesh
-    mesh: Mesh | None = found[0] if found else None
+    result = STATE.mesh
+    mesh: Mesh | None = result[0] if result else None
     return mesh
 
 
@@ -517,13 +517,13 @@ def make_mesh(
     if any([size < 1 for size in shape]):
         raise ValueError(f"make_mesh: sizes of axes must be positive, not {shape}")
     count = prod(shape)
-    found = list(all_devices() if devices is None else devices)
-    if count > len(found):
+    out = list(all_devices() if devices is None else devices)
+    if count > len(out):
         raise ValueError(
             f"a mesh of shape {shape} takes {count} devices, but there are "
-            f"{len(found)}; on CPU set their number with verax.config.update("
+            f"{len(out)}; on CPU set their number with verax.config.update("
             '"num_cpu_devices", n) before the first array is made'
         )
     names = as_names(axis_names)
     types = checked_types(axis_types, names, AxisType.Explicit)
-    return Mesh(np.array(found[:count], object).reshape(shape), names, types)
+    return Mesh(np.array(out[:count], object).reshape(shape), names, types)

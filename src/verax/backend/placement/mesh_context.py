@@ -162,13 +162,13 @@ def concrete_mesh(mesh: Mesh | AbstractMesh) -> Mesh:
         return mesh
     outer, count = current_mesh(), prod(mesh.axis_sizes)
     if outer is not None and outer.size == count:
-        found = outer.devices
+        values = outer.devices
     else:
         known = devices()
         if count > len(known):
             return absent_mesh(mesh)
-        found = np.array(known[:count], object)
-    return Mesh(found.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+        values = np.array(known[:count], object)
+    return Mesh(values.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
 
 
 @pure()

@@ -169,8 +169,8 @@ class Sharding(Unchanging):
         self, global_shape: Sequence[int]
     ) -> dict[Device, Index]:
         """As `devices_indices_map`, for the devices of this process."""
-        found = self.devices_indices_map(global_shape)
-        return {device: index for device, index in found.items() if is_local(device)}
+        out = self.devices_indices_map(global_shape)
+        return {device: index for device, index in out.items() if is_local(device)}
 
     def is_equivalent_to(self, other: "Sharding", ndim: int) -> bool:
         """Whether both put the same parts of every such array on the same devices."""
@@ -346,8 +346,8 @@ class NamedSharding(Sharding):
 
     def counts(self, ndim: int) -> tuple[int, ...]:
         sizes = self.mesh.shape
-        found = [prod([sizes[name] for name in split or ()]) for split in self.splits]
-        return (*found, *[1] * (ndim - len(found)))
+        out = [prod([sizes[name] for name in split or ()]) for split in self.splits]
+        return (*out, *[1] * (ndim - len(out)))
 
     def check(self, shape: Shape, what: Words = "an array") -> None:
         check_rank(self, shape, what)
@@ -459,8 +459,8 @@ def named_tiling(sharding: NamedSharding, ndim: int) -> Tiling:
     term = np.zeros(mesh.devices.shape, int)
     for name in unreduced:
         term = term * mesh.shape[name] + coordinates[name]
-    found = term.reshape(-1).tolist()
-    terms = tuple([found[i] for i in order])
+    result = term.reshape(-1).tolist()
+    terms = tuple([result[i] for i in order])
     return Tiling(tuple(counts), places, terms, sharding.spec.unreduced_kind)
 
 
@@ -579,8 +579,8 @@ def axes_that_split(tiles: np.ndarray, mesh: Mesh, count: int) -> Split:
     coordinates: Mapping[str, np.ndarray] = dict(
         zip(mesh.axis_names, np.indices(mesh.axis_sizes), strict=True)
     )
-    found = np.zeros(mesh.axis_sizes, int)
+    values = np.zeros(mesh.axis_sizes, int)
     for name in names:
-        found = found * mesh.shape[name] + coordinates[name]
+        values = values * mesh.shape[name] + coordinates[name]
     same = prod([mesh.shape[name] for name in names]) == count
-    return tuple(names) if same and bool((found == tiles).all()) else None
+    return tuple(names) if same and bool((values == tiles).all()) else None

@@ -218,8 +218,8 @@ def own_address(settings: Settings) -> str:
     family, kind, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as probe:
         probe.connect(where)
-        found: str = probe.getsockname()[0]
-    return found
+        out: str = probe.getsockname()[0]
+    return out
 
 
 def disconnect() -> None:
@@ -298,7 +298,7 @@ def await_keys(name: str, count: int, seconds: float) -> None:
         RuntimeError: they do not come in time.
     """
 
-    def found(client: _jax.DistributedRuntimeClient) -> int:
+    def compute(client: _jax.DistributedRuntimeClient) -> int:
         end = time.monotonic() + seconds
         while True:
             missing = count - len(client.key_value_dir_get(name))
@@ -307,7 +307,7 @@ def await_keys(name: str, count: int, seconds: float) -> None:
             time.sleep(LOOK_SECONDS)
 
     try:
-        missing = ask(found, seconds + GRACE_SECONDS)
+        missing = ask(compute, seconds + GRACE_SECONDS)
     except TimeoutError as error:
         raise RuntimeError(str(error)) from error
     if missing:

@@ -41,13 +41,13 @@ def connection() -> Connection:
     Raises:
         RuntimeError: there is none.
     """
-    found = CLUSTER.connection
-    if found is None:
+    out = CLUSTER.connection
+    if out is None:
         raise RuntimeError(
             "this process is not connected with others: call "
             "verax.distributed.initialize first"
         )
-    return found
+    return out
 
 
 def ask[T](
@@ -198,7 +198,7 @@ def compare_programs(name: str, text: str, devices: Sequence[Device]) -> None:
     publish(f"{key}/{own}", mark.encode())
     for other in members:
         try:
-            found = published(f"{key}/{other}", SECONDS, [other]).decode()
+            result = published(f"{key}/{other}", SECONDS, [other]).decode()
         except RuntimeError as error:
             if "DEADLINE" not in str(error.__cause__):
                 raise
@@ -207,10 +207,10 @@ def compare_programs(name: str, text: str, devices: Sequence[Device]) -> None:
                 f"{members}, but process {other} has compiled none in {SECONDS:g} s: "
                 "all processes must run the same programs in the same order"
             ) from error
-        if found != mark:
+        if result != mark:
             raise RuntimeError(
                 f"program {number} of processes {members} differs: process {own} "
-                f"compiles {mark}, but process {other} {found} (name and checksum of "
+                f"compiles {mark}, but process {other} {result} (name and checksum of "
                 "the module): all processes must run the same programs in the same "
                 "order"
             )

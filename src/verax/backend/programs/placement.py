@@ -151,7 +151,7 @@ def own_meshes(params: Params) -> list[MeshAxes]:
 def meshes_in(params: Params) -> list[MeshAxes]:
     """The meshes that an operation, or the programs inside it, name."""
     inside = [recall(facts, jaxpr, jaxpr)[0] for jaxpr in params.subjaxprs()]
-    return [*own_meshes(params), *[mesh for found in inside for mesh in found]]
+    return [*own_meshes(params), *[mesh for meshes in inside for mesh in meshes]]
 
 
 def mesh_of(axes: MeshAxes) -> Mesh:
@@ -159,8 +159,8 @@ def mesh_of(axes: MeshAxes) -> Mesh:
     known = {device.id: device for device in default_client().devices()}
     there = known.keys() >= set(axes.devices)
     make = known.__getitem__ if there else AbsentDevice
-    found = np.array([make(number) for number in axes.devices], object)
-    return Mesh(found.reshape(axes.sizes), axes.names)
+    values = np.array([make(number) for number in axes.devices], object)
+    return Mesh(values.reshape(axes.sizes), axes.names)
 
 
 def placement_of(
@@ -240,8 +240,8 @@ def explicit_mesh(
     for mesh in known if around is None else [*known, around]:
         if (mesh.axis_names, mesh.axis_sizes) == (first.names, first.sizes):
             return mesh.update(axis_types=first.types)
-    found: Mesh = mesh_for(first)
-    return found
+    out: Mesh = mesh_for(first)
+    return out
 
 
 def check_sizes(typed: Sequence[MeshType], devices: Sequence[Device]) -> None:
@@ -303,12 +303,12 @@ def has_place(x: object) -> bool:
 
 def sharding_of(x: object) -> Sharding | None:
     """The sharding that a type without values says, such as a `ShapeDtypeStruct`."""
-    found = None if isinstance(x, Array) else getattr(x, "sharding", None)
-    if not isinstance(found, Sharding) or says_nothing(found):
+    out = None if isinstance(x, Array) else getattr(x, "sharding", None)
+    if not isinstance(out, Sharding) or says_nothing(out):
         return None
-    if isinstance(found, NamedSharding) and not isinstance(found.mesh, Mesh):
-        return found.update(mesh=concrete_mesh(found.mesh))
-    return found
+    if isinstance(out, NamedSharding) and not isinstance(out.mesh, Mesh):
+        return out.update(mesh=concrete_mesh(out.mesh))
+    return out
 
 
 def committed_place(x: object) -> Sharding | None:
@@ -368,10 +368,10 @@ def common_place(args: Sequence[object]) -> tuple[Sharding | None, bool]:
         if (place := committed_place(x)) is not None
     ]
     check_agreement(claims)
-    found: Sharding = claims[0].sharding if claims else default_place()
-    if found.other_memory is not None:
-        found = found.with_memory_kind(DEVICE)
-    return (found if found.num_devices == 1 else None), bool(claims)
+    sharding: Sharding = claims[0].sharding if claims else default_place()
+    if sharding.other_memory is not None:
+        sharding = sharding.with_memory_kind(DEVICE)
+    return (sharding if sharding.num_devices == 1 else None), bool(claims)
 
 
 def result_place(place: Sharding, shape: Shape, args: Sequence[object]) -> Sharding:
@@ -425,8 +425,8 @@ def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
     new = dict(zip(placement.devices, devices, strict=True))
 
     def moved_mesh(mesh: Mesh) -> Mesh:
-        found = np.array([new[device] for device in mesh.devices.flat], object)
-        return mesh.update(devices=found.reshape(mesh.devices.shape))
+        values = np.array([new[device] for device in mesh.devices.flat], object)
+        return mesh.update(devices=values.reshape(mesh.devices.shape))
 
     def moved_place(place: Sharding | None) -> Sharding | None:
         if isinstance(place, NamedSharding):
@@ -503,9 +503,9 @@ class SavedPlaces(ReprMixin):
     def read_mesh(self, data: Any) -> Mesh | None:
         if data is None:
             return None
-        found = np.array([self.devices[i] for i in data["order"]], object)
+        values = np.array([self.devices[i] for i in data["order"]], object)
         types = tuple([AxisType[name] for name in data["types"]])
-        return Mesh(found.reshape(data["sizes"]), tuple(data["names"]), types)
+        return Mesh(values.reshape(data["sizes"]), tuple(data["names"]), types)
 
     def write_placement(self, placement: Placement | None) -> Any:
         """A placement as JSON; None for a program without one."""

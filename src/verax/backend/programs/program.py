@@ -147,7 +147,7 @@ def compile_placed(
     avals = [stored_aval(aval) for aval in lowered.out_avals]
     free = tuple([place is None for place in placement.outs])
     asked = [place or placement.whole for place in placement.outs]
-    found: list[Sharding] = list(asked)
+    out: list[Sharding] = list(asked)
 
     def chosen(hlos: Sequence[HloSharding]) -> list[RuntimeSharding]:
         for i, aval in enumerate(avals):
@@ -156,8 +156,8 @@ def compile_placed(
                 place = from_hlo(hlos[i], devices, ndim, placement.mesh)
                 if place.explicit:
                     place = place.update(spec=place.spec.padded(ndim))
-                found[i] = place
-        fit = [is_even(place, a.shape) for place, a in zip(found, avals, strict=True)]
+                out[i] = place
+        fit = [is_even(place, a.shape) for place, a in zip(out, avals, strict=True)]
         if not all(fit):
             whole = placement.whole
             raise Uneven(
@@ -168,7 +168,7 @@ def compile_placed(
             )
         return [
             runtime_sharding(place, len(aval.shape))
-            for place, aval in zip(found, avals, strict=True)
+            for place, aval in zip(out, avals, strict=True)
         ]
 
     if State.joined and STATE.compare_programs:
@@ -182,7 +182,7 @@ def compile_placed(
         out_shardings=chosen,
         calls=lowered.calls,
     )
-    return executable, tuple(found)
+    return executable, tuple(out)
 
 
 def refuse_two_bits(lowered: Lowered, count: int) -> None:
@@ -454,18 +454,18 @@ def slots_of(jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[Literal, ...]]:
     if not jaxpr.used_consts:
         return jaxpr, ()
     store = cast(dict[object, tuple[Jaxpr, tuple[Literal, ...]]], jaxpr.kept)
-    found = store.get(numbered)
-    if found is None:
-        found = store[numbered] = numbered(jaxpr, place_of)
-    return found
+    entry = store.get(numbered)
+    if entry is None:
+        entry = store[numbered] = numbered(jaxpr, place_of)
+    return entry
 
 
 def made_of(recipe: Recipe) -> Made | None:
     """The program that was made of a recipe, if one is known."""
-    found = None if recipe.jaxpr.transient else MADE.find(recipe)
-    if found is None:
-        found = cast(Made | None, recipe.jaxpr.kept.get(without_jaxpr(recipe)))
-    return found
+    out = None if recipe.jaxpr.transient else MADE.find(recipe)
+    if out is None:
+        out = cast(Made | None, recipe.jaxpr.kept.get(without_jaxpr(recipe)))
+    return out
 
 
 def without_jaxpr(recipe: Recipe) -> Recipe:
@@ -483,18 +483,18 @@ def shared(
 
     One that is compiled ahead of time is not kept beyond its jaxpr.
     """
-    found = made_of(recipe)
-    if found is None:
+    out = made_of(recipe)
+    if out is None:
         with LOCKS.turn(recipe):
-            found = made_of(recipe)  # another thread may have made it meanwhile
-            if found is None:
+            out = made_of(recipe)  # another thread may have made it meanwhile
+            if out is None:
                 program = make(recipe, lowered or lowered_of(recipe, name))
                 if ahead or recipe.jaxpr.transient:
-                    found = Made(program, EMPTY)
-                    recipe.jaxpr.kept[without_jaxpr(recipe)] = found
+                    out = Made(program, EMPTY)
+                    recipe.jaxpr.kept[without_jaxpr(recipe)] = out
                 else:
-                    found = MADE.add(recipe, Made(program, recipe.jaxpr))
-    return found.program
+                    out = MADE.add(recipe, Made(program, recipe.jaxpr))
+    return out.program
 
 
 def lowered_of(recipe: Recipe, name: str) -> Lowered:

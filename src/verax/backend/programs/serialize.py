@@ -284,8 +284,8 @@ hashlib = LazyModule("hashlib")
 
 def sha256(body: bytes) -> bytes:
     """A checksum that accidental damage does not pass."""
-    found: bytes = hashlib.sha256(body).digest()
-    return found
+    out: bytes = hashlib.sha256(body).digest()
+    return out
 
 
 FRAME: Final = Frame(
@@ -315,8 +315,8 @@ def unpack(data: object) -> tuple[dict[str, Any], list[bytes]]:
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a compiled program must be bytes, not {type(data).__name__}")
-    found, rest = FRAME.unpack(bytes(data))
-    description: Any = found
+    result, rest = FRAME.unpack(bytes(data))
+    description: Any = result
     with FRAME.understanding():
         return description, cut(rest, description["sizes"])
 

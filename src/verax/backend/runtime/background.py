@@ -279,17 +279,17 @@ class Display:
         tick = threading.Event()
         while True:
             with self.lock:
-                found = [x for x in self.stages.values() if x.thread.is_alive()]
-                if not found and not known:
+                result = [x for x in self.stages.values() if x.thread.is_alive()]
+                if not result and not known:
                     self.thread = None
                     break
-            ended = [x for x in known if x not in found]
-            known = found
+            ended = [x for x in known if x not in result]
+            known = result
             screen.show(
-                [x.line() for x in found if x.seconds >= self.after],
+                [x.line() for x in result if x.seconds >= self.after],
                 [x.line() for x in ended if x.seconds >= self.after],
             )
-            if found:
+            if result:
                 tick.wait(EVERY)
         screen.close()
 

@@ -55,10 +55,10 @@ class Failures:
 
         With `new`, only one that has not been asked for yet.
         """
-        found = MARK.search(str(error))
-        if found is None:
+        match = MARK.search(str(error))
+        if match is None:
             return None
-        number = int(found[1])
+        number = int(match[1])
         with self.lock:
             kept = self.kept.get(number)
             if kept is None or (new and number in self.seen):
@@ -72,13 +72,13 @@ class Failures:
 
     def revealed(self, error: Exception) -> BaseException:
         """The exception to raise for an error of the runtime: its cause or its text."""
-        found = self.behind(error)
-        if found is None:
+        out = self.behind(error)
+        if out is None:
             if State.joined:
                 suspect(error)
-            found = ExecutionError(explained(str(error)))
-            found.__cause__ = error
-        return found
+            out = ExecutionError(explained(str(error)))
+            out.__cause__ = error
+        return out
 
 
 FAILURES: Final = Failures()

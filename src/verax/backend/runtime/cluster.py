@@ -298,13 +298,13 @@ class Cluster:
             TimeoutError: it takes longer than `seconds`.
         """
         self.check()
-        found: list[T] = []
+        out: list[T] = []
         errors: list[BaseException] = []
         done = Event()
 
         def run() -> None:
             try:
-                found.append(work())
+                out.append(work())
             except BaseException as error:  # raised again by the caller
                 errors.append(error)
             done.set()
@@ -325,7 +325,7 @@ class Cluster:
             self.failed.wait(STEP_SECONDS)  # the watch may know more of it
             self.check()
             raise errors[0]
-        return found[0]
+        return out[0]
 
 
 CLUSTER: Final = Cluster()

@@ -152,8 +152,8 @@ def numbers(version: str) -> str:
     >>> numbers("0.12.0.dev20261016")
     '0.12.0'
     """
-    found = NUMBERS.match(version)
-    return found[0] if found else version
+    match = NUMBERS.match(version)
+    return match[0] if match else version
 
 
 def driver_is_there() -> bool:

@@ -65,11 +65,11 @@ def explained(message: str) -> str:
     allocated.'
     """
     text = trimmed(message)
-    found = NO_MEMORY.search(text)
-    if found is None:
+    match = NO_MEMORY.search(text)
+    if match is None:
         return text
-    size = int(found[1])
-    rest = text.replace(found[0], "", 1).strip(" .")
+    size = int(match[1])
+    rest = text.replace(match[0], "", 1).strip(" .")
     told = (
         f"Out of memory: a single piece of {size} bytes ({size / 2**30:.1f} GiB) could "
         "not be allocated."

@@ -6,7 +6,7 @@ thread waits only for locks that rank above all that it holds, and otherwise goe
 and at worst makes what another thread is making too::
 
     with locks.turn(key):
-        found = cache.get(key) or make(key)
+        value = cache.get(key) or make(key)
 """
 
 import threading

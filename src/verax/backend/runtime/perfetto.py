@@ -27,13 +27,13 @@ def write_perfetto(folder: str) -> Path:
     """
     recordings = list((Path(folder) / "plugins" / "profile").glob("*"))
     newest = max(recordings, key=lambda path: path.stat().st_mtime, default=None)
-    found = [] if newest is None else list(newest.glob("*.trace.json.gz"))
-    if newest is None or len(found) != 1:
+    result = [] if newest is None else list(newest.glob("*.trace.json.gz"))
+    if newest is None or len(result) != 1:
         raise ValueError(
-            f"{folder!r} has {len(found)} files *.trace.json.gz of the last recording; "
-            "the file for Perfetto is made of one"
+            f"{folder!r} has {len(result)} files *.trace.json.gz of the last "
+            "recording, and the file for Perfetto is made of one"
         )
-    recorded = json.loads(gzip.decompress(found[0].read_bytes()))
+    recorded = json.loads(gzip.decompress(result[0].read_bytes()))
     recorded.pop("metadata", None)
     path = newest / NAME
     path.write_bytes(gzip.compress(json.dumps(recorded).encode()))

@@ -68,16 +68,16 @@ class Trampoline(ReprMixin):
         try:
             INSIDE.depth = depth + 1
             assert function is not None, "the program of this callback no longer exists"
-            found = function(*(arrays[1:] if self.ordered else arrays))
+            out = function(*(arrays[1:] if self.ordered else arrays))
         except BaseException as error:
             if self.failed is None or function is None:
                 raise FAILURES.keep(error) from None
             self.failed.append(error)
-            found = function.blanks()
+            out = function.blanks()
         finally:
             INSIDE.depth = depth
         # In the place of a token XLA gives None, and takes None.
-        return (None, *found) if self.ordered else tuple(found)
+        return (None, *out) if self.ordered else tuple(out)
 
 
 def trampolines(

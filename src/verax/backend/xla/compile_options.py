@@ -192,9 +192,9 @@ def compile_error(error: Exception, options: CompileOptions) -> CompileError:
     if "overflow in static extent" in message:
         message = f"An array is too large for any memory: {message}."
     for pattern, told in OPTION_FAULTS:
-        if found := pattern.search(message):
+        if match := pattern.search(message):
             version = jaxlib.version.__version__
-            return CompileError(told.format(*found.groups(), version=version))
+            return CompileError(told.format(*match.groups(), version=version))
     if options.overrides:
         names = ", ".join(name for name, _ in options.overrides)
         message += f" The compiler_options were: {names}."

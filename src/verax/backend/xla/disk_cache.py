@@ -359,7 +359,7 @@ def evict(directory: Path, limit: int) -> None:
 
     The last one stays. Other processes may do the same, write and read meanwhile.
     """
-    found, total = [], 0
+    result, total = [], 0
     now = time.time()
     with os.scandir(directory) as items:
         for item in items:
@@ -369,12 +369,12 @@ def evict(directory: Path, limit: int) -> None:
                 status = item.stat(follow_symlinks=False)
                 size = pages(status.st_size) * PAGE
                 if item.name.endswith(SUFFIX):
-                    found.append((status.st_mtime, size, item.path))
+                    result.append((status.st_mtime, size, item.path))
                 elif now - status.st_mtime > ABANDONED_SECONDS:
                     Path(item.path).unlink()
                     continue
                 total += size
-    for _, size, path in sorted(found)[:-1]:
+    for _, size, path in sorted(result)[:-1]:
         if total <= limit:
             return
         with suppress(OSError):
@@ -513,10 +513,10 @@ def through_cache(
 ) -> tuple[_jax.LoadedExecutable, DiskAnswer]:
     """The program, and what the cache did for it."""
     if isinstance(entry, Entry):
-        found = loaded_entry(entry, load)
-        if found is not None:
+        out = loaded_entry(entry, load)
+        if out is not None:
             RECORDER.record("disk_hits")
-            return found, DiskAnswer(True, f"read from {entry.path}")
+            return out, DiskAnswer(True, f"read from {entry.path}")
         RECORDER.record("disk_misses")
     started = time.perf_counter()
     program = compile()

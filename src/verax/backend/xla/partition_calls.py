@@ -133,18 +133,18 @@ def asked(
     Raises:
         RuleFailed: a rule raised an exception, and so the compilation failed.
     """
-    found = Asked(calls, tuple(devices))
+    result = Asked(calls, tuple(devices))
     if len(devices) == 1:
         yield text
-        found.tell()
+        result.tell()
         return
     register(calls[0].platform)
-    name = TABLE.add(found)
+    name = TABLE.add(result)
     try:
         yield text.replace(f'"{RULES}', f'"{name} rule ')
     except RuntimeError:
-        if found.failed:
-            raise RuleFailed(found.failed[0]) from None
+        if result.failed:
+            raise RuleFailed(result.failed[0]) from None
         raise
     finally:
         with TABLE.lock:

@@ -63,10 +63,8 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """The steps of which there is a complete checkpoint, by their numbers."""
-        found = [
-            STEP.fullmatch(file.parent.name) for file in self.path.glob(f"*/{NAME}")
-        ]
-        return sorted([int(match[1]) for match in found if match])
+        out = [STEP.fullmatch(file.parent.name) for file in self.path.glob(f"*/{NAME}")]
+        return sorted([int(match[1]) for match in out if match])
 
     def latest(self) -> int | None:
         """The step that was saved last, of those of which there is a checkpoint."""
@@ -77,11 +75,11 @@ class Checkpoints:
 
         0 is for those that a former version of verax wrote.
         """
-        found = {}
+        out = {}
         for step in self.steps():
             with suppress(FileNotFoundError):  # another process is removing it
-                found[step] = saved_order(self.folder(step))
-        return found
+                out[step] = saved_order(self.folder(step))
+        return out
 
     def folder(self, step: int) -> Path:
         """The folder of a step."""
@@ -168,11 +166,11 @@ class Checkpoints:
             FileNotFoundError: there is none.
             CheckpointError: as in `checkpoint.restore`.
         """
-        found = self.latest() if step is None else step
-        if found is None:
+        out = self.latest() if step is None else step
+        if out is None:
             raise FileNotFoundError(f"there is no complete checkpoint in {self.path}")
         options: dict[str, Any] = {"sharding": sharding, "partial": partial}
-        return found, restore(self.folder(found), like, **options)
+        return out, restore(self.folder(out), like, **options)
 
 
 def last(saved: tuple[int, int]) -> tuple[int, int]:

@@ -64,11 +64,11 @@ class Group(ReprMixin):
         """The processes that save to a path; each of them calls this."""
         size = process_count()
         turn = TURNS.next(path) if size > 1 else 0
-        found = cls(path, turn, size)
+        out = cls(path, turn, size)
         if turn > 1 and process_index() == 0:
             # Every process has left the last save but one.
-            EXCHANGE.withdraw(evolve(found, turn=turn - 2).name)
-        return found
+            EXCHANGE.withdraw(evolve(out, turn=turn - 2).name)
+        return out
 
     def agree(self, make: Callable[[], str]) -> str:
         """What `make` returns in process 0, in all processes.

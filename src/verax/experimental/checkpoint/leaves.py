@@ -134,10 +134,10 @@ def saved_order(folder: Path) -> int:
     or with a damaged one.
     """
     with (folder / NAME).open("rb") as file:
-        found = ORDER.search(file.read(HEAD_BYTES))
-    if found is None or head_checksum(int(found[1])) != int(found[2]):
+        match = ORDER.search(file.read(HEAD_BYTES))
+    if match is None or head_checksum(int(match[1])) != int(match[2]):
         return 0
-    return int(found[1])
+    return int(match[1])
 
 
 def leaf_record(data: Mapping[str, Json]) -> LeafRecord:

@@ -227,12 +227,12 @@ def matched(
         CheckpointError: one is missing, on either side.
     """
     saved = turns([record.path for record in manifest.leaves])
-    found = dict(zip(saved, manifest.leaves, strict=True))
+    out = dict(zip(saved, manifest.leaves, strict=True))
     asked = list(turns(paths))
     absent = [
-        path or "the tree itself" for path, turn in asked if (path, turn) not in found
+        path or "the tree itself" for path, turn in asked if (path, turn) not in out
     ]
-    left = [] if partial else sorted(found.keys() - set(asked))
+    left = [] if partial else sorted(out.keys() - set(asked))
     if absent or left:
         lines = [f"`like` and the checkpoint at {folder} have different leaves."]
         if absent:
@@ -243,7 +243,7 @@ def matched(
                 "drops these."
             )
         raise CheckpointError(" ".join(lines))
-    return [found[one] for one in asked]
+    return [out[one] for one in asked]
 
 
 def turns(paths: Sequence[str]) -> Iterator[tuple[str, int]]:

@@ -303,15 +303,15 @@ def shard_json(shard: ShardRecord) -> list[Json]:
 def commit(folder: Path, manifest: Manifest, order: int) -> None:
     """Replace the manifest, once all the values are there; remove former values."""
     target = folder / manifest.values
-    found: list[list[ShardRecord]] = [[] for _ in manifest.leaves]
+    result: list[list[ShardRecord]] = [[] for _ in manifest.leaves]
     for process in range(manifest.processes):
         file = target / PARTS.format(process)
         for leaf, name, key, start, shape in json.loads(file.read_bytes()):
-            found[leaf].append(ShardRecord(name, key, tuple(start), tuple(shape)))
+            result[leaf].append(ShardRecord(name, key, tuple(start), tuple(shape)))
         file.unlink()
     leaves = [
         evolve(leaf, shards=tuple(shards))
-        for leaf, shards in zip(manifest.leaves, found, strict=True)
+        for leaf, shards in zip(manifest.leaves, result, strict=True)
     ]
     for leaf in leaves:
         check_covered(leaf)

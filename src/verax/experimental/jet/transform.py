@@ -72,11 +72,11 @@ def series(terms: Terms, width: int) -> Parts:
 
 def total(terms: Terms) -> Array | None:
     """The sum of what is there."""
-    found: Array | None = None
+    out: Array | None = None
     for x in terms:
         if x is not None:
-            found = x if found is None else found + x
-    return found
+            out = x if out is None else out + x
+    return out
 
 
 def times(factor: float, x: Array | None) -> Array | None:
@@ -118,17 +118,17 @@ def derived(primitive: Primitive) -> Any:
         ys = primitive.bind(params, *map(base, values))
         if not any(mask):
             return [(y,) for y in ys]
-        wanted = (False,) * len(ys) + (True,) * sum(mask)
-        tangent, needed = STANDARD.dce(pushed, wanted)
+        expected = (False,) * len(ys) + (True,) * sum(mask)
+        tangent, needed = STANDARD.dce(pushed, expected)
         moving = [parts for parts in values if len(parts) > 1]
         linear = not any(
             flag and read for flag, read in zip(active, needed, strict=False)
         )
         if linear:
-            found = termwise(tangent, needed, values, moving)
+            result = termwise(tangent, needed, values, moving)
         else:
-            found = by_derivative(walk, tangent, needed, values, moving)
-        rest = iter(found)
+            result = by_derivative(walk, tangent, needed, values, moving)
+        rest = iter(result)
         return [
             series([y, *next(rest)], width_of(values)) if flag else (y,)
             for y, flag in zip(ys, mask, strict=True)
@@ -206,12 +206,12 @@ def bilinear(row: Row[Any]) -> Any:
 
     def rule(walk: Propagation, params: Params, values: Values) -> list[Parts]:
         x, y = values
-        found: list[Array | None] = []
+        out: list[Array | None] = []
         for k in range(width_of(values)):
             pairs = [(term(x, j), term(y, k - j)) for j in range(k + 1)]
             both = [(a, b) for a, b in pairs if a is not None and b is not None]
-            found.append(total([row.call(params, a, b) for a, b in both]))
-        return [series(found, len(found))]
+            out.append(total([row.call(params, a, b) for a, b in both]))
+        return [series(out, len(out))]
 
     return rule
 
@@ -235,12 +235,12 @@ def quotient(walk: Propagation, params: Params, values: Values) -> list[Parts]:
 
 def divided(x: Parts, y: Parts) -> Parts:
     """The quotient of two series."""
-    found: list[Array | None] = []
+    out: list[Array | None] = []
     for k in range(max(len(x), len(y))):
-        known = total([product(found[j], term(y, k - j)) for j in range(k)])
+        known = total([product(out[j], term(y, k - j)) for j in range(k)])
         above = total([term(x, k), times(-1, known)])
-        found.append(None if above is None else above / base(y))
-    return series(found, len(found))
+        out.append(None if above is None else above / base(y))
+    return series(out, len(out))
 
 
 def squared(walk: Propagation, params: Params, values: Values) -> list[Parts]:
@@ -252,27 +252,27 @@ def squared(walk: Propagation, params: Params, values: Values) -> list[Parts]:
 def raised(walk: Propagation, params: Any, values: Values) -> list[Parts]:
     """A power by products: there is nothing to divide by at x_0 = 0."""
     (x,) = values
-    found: Parts = (vnp.ones_like(base(x)),)
+    out: Parts = (vnp.ones_like(base(x)),)
     factor, rest = x, abs(params.y)
     while rest:
-        found = multiplied(found, factor) if rest % 2 else found
+        out = multiplied(out, factor) if rest % 2 else out
         rest //= 2
         factor = multiplied(factor, factor) if rest else factor
     if params.y < 0:
-        found = divided((vnp.ones_like(base(x)),), found)
-    return [found]
+        out = divided((vnp.ones_like(base(x)),), out)
+    return [out]
 
 
 def integrated(parts: Parts, slope: Slope, start: Array) -> Parts:
     """y with y' = g x', where `slope(ys, k)` is coefficient k of g."""
-    found: list[Array | None] = [start]
+    out: list[Array | None] = [start]
     speeds = derivative(parts)
     factors: list[Array | None] = []
     for k in range(len(speeds)):
-        factors.append(slope(found, k))
+        factors.append(slope(out, k))
         terms = [product(factors[k - j], speeds[j]) for j in range(k + 1)]
-        found.append(times(1 / (k + 1), total(terms)))
-    return series(found, len(found))
+        out.append(times(1 / (k + 1), total(terms)))
+    return series(out, len(out))
 
 
 def by_slope(start: Start, slope: Slope) -> Any:
@@ -315,13 +315,13 @@ def logarithm(shift: float, start: Start) -> Any:
     def rule(walk: Propagation, params: Any, values: Values) -> list[Parts]:
         (x,) = values
         below = base(x) + shift if shift else base(x)
-        found: list[Array | None] = [start(base(x))]
+        out: list[Array | None] = [start(base(x))]
         for k in range(1, len(x)):
             turns = range(1, k)
-            known = total([times(j / k, product(found[j], x[k - j])) for j in turns])
+            known = total([times(j / k, product(out[j], x[k - j])) for j in turns])
             above = total([x[k], times(-1, known)])
-            found.append(None if above is None else above / below)
-        return [series(found, len(found))]
+            out.append(None if above is None else above / below)
+        return [series(out, len(out))]
 
     return rule
 
@@ -330,12 +330,12 @@ def root(walk: Propagation, params: Any, values: Values) -> list[Parts]:
     """y y = x, so that of the product only 2 y_0 y_k is new."""
     (x,) = values
     start = vnp.sqrt(base(x))
-    found: list[Array | None] = [start]
+    out: list[Array | None] = [start]
     for k in range(1, len(x)):
-        known = total([product(found[j], found[k - j]) for j in range(1, k)])
+        known = total([product(out[j], out[k - j]) for j in range(1, k)])
         above = total([x[k], times(-1, known)])
-        found.append(None if above is None else above / (2 * start))
-    return [series(found, len(found))]
+        out.append(None if above is None else above / (2 * start))
+    return [series(out, len(out))]
 
 
 def wave(which: int, first: Start, second: Start, sign: float) -> Any:
@@ -521,11 +521,11 @@ def coefficients(
         raise ValueError(
             f"{name} does not have the structure of the argument, {tree}: {error}"
         ) from error
-    found: list[Array | None] = []
+    out: list[Array | None] = []
     for y, t in zip(leaves, given, strict=True):
         dtype, shape = vnp.result_type(y), vnp.shape(y)
         if not is_inexact(dtype) or isinstance(t, ZeroTerm):
-            found.append(None)
+            out.append(None)
             continue
         t = as_real(t)
         if not fits(vnp.shape(t), shape):
@@ -535,14 +535,14 @@ def coefficients(
             )
         same = vnp.result_type(t) == dtype
         full = vnp.broadcast_to(vnp.asarray(t, None if same else dtype), shape)
-        found.append(full if scale == 1.0 else full / scale)
-    return tree_unflatten(tree, found)
+        out.append(full if scale == 1.0 else full / scale)
+    return tree_unflatten(tree, out)
 
 
-def fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Whether an array of `shape` broadcasts to the shape `wanted`."""
-    pairs = zip(reversed(shape), reversed(wanted), strict=False)
-    return len(shape) <= len(wanted) and all([n in (1, m) for n, m in pairs])
+def fits(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` broadcasts to the shape `expected`."""
+    pairs = zip(reversed(shape), reversed(expected), strict=False)
+    return len(shape) <= len(expected) and all([n in (1, m) for n, m in pairs])
 
 
 def terms_of(value: Any, rest: Sequence[Any], scales: Sequence[float]) -> Any:

@@ -105,8 +105,8 @@ def aware(
         def on_stored(*stored: Any, **kwargs: Any) -> Any:
             return fun(*rebuilt(parts.mats, stored), **kwargs)
 
-        found = derivative(on_stored, **options)(*parts.args, **kwargs)
-        return rebuilt(parts.mats, found)
+        out = derivative(on_stored, **options)(*parts.args, **kwargs)
+        return rebuilt(parts.mats, out)
 
     return derived
 

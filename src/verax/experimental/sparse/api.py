@@ -57,8 +57,8 @@ FORMATS: Final = ("bcoo", "bcsr", "coo", "csc", "csr")
 
 def by_rows(mat: BCOO) -> CSR:
     """A matrix whose indices are sorted as a `CSR` one."""
-    found = BCSR.from_bcoo(mat)
-    return CSR((found.data, found.indices, found.indptr), shape=found.shape)
+    out = BCSR.from_bcoo(mat)
+    return CSR((out.data, out.indices, out.indptr), shape=out.shape)
 
 
 def in_format(name: str, mat: BCOO) -> JAXSparse:

@@ -231,10 +231,10 @@ def bcoo_fromdense(
     x = vnp.asarray(mat)
     if nse is None:
         nse = int(count_stored_elements(x, n_batch, n_dense))
-    found = buffers.fromdense(
+    out = buffers.fromdense(
         x, nse=int(nse), n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
     )
-    return BCOO(found, shape=x.shape, indices_sorted=True, unique_indices=True)
+    return BCOO(out, shape=x.shape, indices_sorted=True, unique_indices=True)
 
 
 def bcoo_todense(mat: BCOO) -> Array:
@@ -269,11 +269,11 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
         NotImplementedError: the permutation mixes batch, sparse and dense dimensions.
     """
     order = as_shape([d + mat.ndim if d < 0 else d for d in permutation])
-    found = buffers.transpose(mat.data, mat.indices, order, mat.shape)
+    out = buffers.transpose(mat.data, mat.indices, order, mat.shape)
     sparse = buffers.groups_of(mat.layout, order)[1]
     return made(
         mat,
-        found,
+        out,
         [mat.shape[d] for d in order],
         indices_sorted=mat.indices_sorted and sparse == sorted(sparse),
         unique_indices=mat.unique_indices,
@@ -282,8 +282,8 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
     """The same array with the indices of each batch element in order."""
-    found = buffers.sort_indices(mat.data, mat.indices, mat.shape)
-    return made(mat, found, indices_sorted=True, unique_indices=mat.unique_indices)
+    out = buffers.sort_indices(mat.data, mat.indices, mat.shape)
+    return made(mat, out, indices_sorted=True, unique_indices=mat.unique_indices)
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
@@ -291,8 +291,8 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
     Without `nse` there are as many as needed, which must be known while tracing.
     """
-    found = buffers.sum_duplicates(mat.data, mat.indices, mat.shape, nse)
-    return made(mat, found, indices_sorted=True, unique_indices=True)
+    out = buffers.sum_duplicates(mat.data, mat.indices, mat.shape, nse)
+    return made(mat, out, indices_sorted=True, unique_indices=True)
 
 
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:

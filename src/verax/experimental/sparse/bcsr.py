@@ -281,10 +281,10 @@ def bcsr_fromdense(
             f"bcsr_fromdense: an array of {x.ndim} dimensions with n_batch={n_batch} "
             f"and n_dense={n_dense} must leave 2 sparse dimensions"
         )
-    found = bcoo_fromdense(
+    out = bcoo_fromdense(
         x, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype
     )
-    return BCSR.from_bcoo(found)
+    return BCSR.from_bcoo(out)
 
 
 def bcsr_todense(mat: BCSR) -> Array:
@@ -316,19 +316,19 @@ def bcsr_broadcast_in_dim(
     sharding: Any = None,
 ) -> BCSR:
     """The array in a larger shape; see `bcoo_broadcast_in_dim`."""
-    found = bcoo_broadcast_in_dim(
+    out = bcoo_broadcast_in_dim(
         mat.to_bcoo(),
         shape=shape,
         broadcast_dimensions=broadcast_dimensions,
         sharding=sharding,
     )
-    return BCSR.from_bcoo(found)
+    return BCSR.from_bcoo(out)
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """Arrays one after the other; see `bcoo_concatenate`."""
-    found = bcoo_concatenate([mat.to_bcoo() for mat in operands], dimension=dimension)
-    return BCSR.from_bcoo(found)
+    out = bcoo_concatenate([mat.to_bcoo() for mat in operands], dimension=dimension)
+    return BCSR.from_bcoo(out)
 
 
 def bcsr_dot_general(
@@ -350,7 +350,7 @@ def bcsr_dot_general(
             data = lhs.data.astype(dtype)
             return compressed_product(data, lhs.indptr, lhs.indices, x)
     left, right = (x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs))
-    found: Array = bcoo_dot_general(
+    out: Array = bcoo_dot_general(
         left,
         right,
         dimension_numbers=dimension_numbers,
@@ -358,4 +358,4 @@ def bcsr_dot_general(
         preferred_element_type=preferred_element_type,
         out_sharding=out_sharding,
     )
-    return found
+    return out

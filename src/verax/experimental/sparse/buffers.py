@@ -147,19 +147,19 @@ def extract(indices: Array, mat: Array, assume_unique: bool = True) -> Array:
     """
     layout = layout_of_indices(indices, mat.shape)
     batch, sizes, dense = layout.parts(mat.shape)
-    found: Array
+    entry: Array
     if layout.n_sparse:
         index = (*batch_index(batch), *columns(indices))
-        found = mat.at[index].get(mode="fill", fill_value=0)
+        entry = mat.at[index].get(mode="fill", fill_value=0)
     else:
-        found = vnp.expand_dims(mat, layout.n_batch)
-        found = vnp.broadcast_to(found, (*batch, layout.nse, *dense))
+        entry = vnp.expand_dims(mat, layout.n_batch)
+        entry = vnp.broadcast_to(entry, (*batch, layout.nse, *dense))
     if assume_unique:
-        return found
+        return entry
     order = sorted_indices(indices, sizes)
     first = vnp.zeros_like(order.first)
     first = first.at[(*batch_index(first.shape[:-1]), order.places)].set(order.first)
-    return where_stored(first, found, layout.n_dense)
+    return where_stored(first, entry, layout.n_dense)
 
 
 def fromdense(
@@ -180,8 +180,8 @@ def fromdense(
     sizes = mask.shape[n_batch:]
 
     def places(mask: Array) -> Array:
-        found = vnp.nonzero(mask, size=nse, fill_value=sizes)
-        return vnp.stack(found, -1).astype(dtype)
+        out = vnp.nonzero(mask, size=nse, fill_value=sizes)
+        return vnp.stack(out, -1).astype(dtype)
 
     for _ in range(n_batch):
         places = vmap(places)
@@ -205,10 +205,10 @@ def sorted_indices(indices: Array, sizes: Sequence[int]) -> Order:
     if not n_sparse:
         return Order(indices, iota, iota == 0)
     clean = outside_unless(in_bounds(indices, sizes), indices, sizes)
-    *found, places = lax.sort(
+    *result, places = lax.sort(
         (*columns(clean), iota), dimension=-1, is_stable=True, num_keys=n_sparse
     )
-    ordered = vnp.stack(found, -1)
+    ordered = vnp.stack(result, -1)
     changed = (ordered[..., 1:, :] != ordered[..., :-1, :]).any(-1)
     start = vnp.ones((*batch, min(nse, 1)), bool)
     return Order(ordered, places, vnp.concatenate([start, changed], -1))

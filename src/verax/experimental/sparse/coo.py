@@ -144,10 +144,10 @@ def as_matrix_shape(name: str, shape: Sequence[int]) -> Shape:
     Raises:
         ValueError: it has another number of dimensions.
     """
-    found = as_shape(shape)
-    if len(found) != 2:
-        raise ShapeError(f"{name} takes the shape of a matrix, not {found}")
-    return found
+    out = as_shape(shape)
+    if len(out) != 2:
+        raise ShapeError(f"{name} takes the shape of a matrix, not {out}")
+    return out
 
 
 def dense_operand(name: str, x: object) -> Array:
@@ -158,10 +158,10 @@ def dense_operand(name: str, x: object) -> Array:
     """
     if isinstance(x, JAXSparse):
         raise NotImplementedError(f"{name} @ {type(x).__name__}; use BCOO for that")
-    found = vnp.asarray(x)
-    if found.ndim not in (1, 2):
-        raise NotImplementedError(f"{name} @ an array of shape {found.shape}")
-    return found
+    out = vnp.asarray(x)
+    if out.ndim not in (1, 2):
+        raise NotImplementedError(f"{name} @ an array of shape {out.shape}")
+    return out
 
 
 def check_product(shape: Shape, x: Array) -> None:

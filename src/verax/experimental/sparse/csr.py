@@ -81,8 +81,8 @@ class Compressed(JAXSparse):
 
     def places(self) -> tuple[Array, Array]:
         """The row and the column of each stored element."""
-        found = coordinates(self.indices, self.indptr)
-        first, second = self.rows_first((found[..., 0], found[..., 1]))
+        array = coordinates(self.indices, self.indptr)
+        first, second = self.rows_first((array[..., 0], array[..., 1]))
         return first, second
 
     @override

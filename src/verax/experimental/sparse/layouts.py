@@ -89,10 +89,10 @@ def relaid(mat: BCOO, batch: int, dense: int) -> BCOO:
 
 def trimmed(mat: BCOO) -> BCOO:
     """The array with no more elements than fit, whatever is stored twice."""
-    found = buffers.within(mat.data, mat.indices, mat.shape)
-    if found[1] is mat.indices:
+    out = buffers.within(mat.data, mat.indices, mat.shape)
+    if out[1] is mat.indices:
         return mat
-    return BCOO(found, shape=mat.shape, indices_sorted=True, unique_indices=True)
+    return BCOO(out, shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
 def dense_to_sparse(mat: BCOO) -> BCOO:
@@ -198,11 +198,11 @@ def bcoo_broadcast_in_dim(
     full = shape[len(shape) - n_dense :]
     data = vnp.broadcast_to(data, (*data_batch, mat.nse, *full))
     zero = vnp.zeros_like(mat.indices[..., :1]) if made else mat.indices
-    found = [
+    result = [
         mat.indices[..., kept.index(d)][..., None] if d in kept else zero
         for d in range(n_batch, len(shape) - n_dense)
     ]
-    indices = vnp.concatenate(found, -1) if made else mat.indices
+    indices = vnp.concatenate(result, -1) if made else mat.indices
     indices = indices.reshape((*index_batch, *indices.shape[-2:]))
     return BCOO(
         (data, indices),
@@ -392,11 +392,11 @@ def unravelled(places: list[Array], old: Shape, new: Shape, like: Array) -> Arra
     flat = vnp.zeros(like.shape[:-1], like.dtype)
     for place, size in zip(places, old, strict=True):
         flat = flat * size + place
-    found = []
+    out = []
     for size in reversed(new):
-        found.append(flat % max(size, 1))
+        out.append(flat % max(size, 1))
         flat = flat // max(size, 1)
-    return vnp.stack(found[::-1], -1)
+    return vnp.stack(out[::-1], -1)
 
 
 def new_kinds(mat: BCOO, sizes: Shape) -> tuple[int, int]:

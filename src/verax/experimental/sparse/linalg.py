@@ -64,19 +64,19 @@ def spsolve(
     fixed = [lax.stop_gradient(part) for part in (x, cols, starts)]
 
     def solve(transposed: bool, _: Any, v: Array) -> Array:
-        found: Array = pure_callback(
+        out: Array = pure_callback(
             partial(solved, transposed),
             ShapeDtypeStruct(v.shape, v.dtype),
             *fixed,
             v,
             vmap_method="sequential",
         )
-        return found
+        return out
 
-    found: Array = lax.custom_linear_solve(
+    out: Array = lax.custom_linear_solve(
         multiply, right, partial(solve, False), partial(solve, True)
     )
-    return found
+    return out
 
 
 def check_system(
@@ -205,8 +205,8 @@ def outside(x: Array, y: Array) -> Array:
     for _ in range(2):  # once is not enough in floating point
         y = y - x @ (x.T @ y)
     length = linalg.norm(y, axis=0, keepdims=True)
-    found: Array = vnp.where(length > 0, y / vnp.where(length > 0, length, 1), 0)
-    return found
+    out: Array = vnp.where(length > 0, y / vnp.where(length > 0, length, 1), 0)
+    return out
 
 
 def ritz(multiply: Callable[[Array], Array], basis: Array, k: int) -> Array:

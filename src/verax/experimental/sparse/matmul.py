@@ -69,8 +69,8 @@ def read_rows(x: Array, index: Array) -> Array:
     """The rows at these indices; zeros outside, as everywhere in an empty array."""
     if not x.shape[0]:
         return vnp.zeros((*index.shape, *x.shape[1:]), x.dtype)
-    found: Array = x.at[index].get(mode="fill", fill_value=0)
-    return found
+    entry: Array = x.at[index].get(mode="fill", fill_value=0)
+    return entry
 
 
 def stored(terms: Array, *places: tuple[Array, int]) -> Array:
@@ -184,9 +184,9 @@ def transpose_product(
         assert isinstance(x, Array)
         if isinstance(ct, Zero):
             return Zero(data.aval), None, None, None
-        found = read_rows(ct, row) * read_rows(x, col)
-        found = stored(found, (row, p.rows), (col, x.shape[0]))
-        return (found.sum(1) if x.ndim == 2 else found), None, None, None
+        array = read_rows(ct, row) * read_rows(x, col)
+        array = stored(array, (row, p.rows), (col, x.shape[0]))
+        return (array.sum(1) if x.ndim == 2 else array), None, None, None
     assert isinstance(x, Linear)
     assert isinstance(data, Array)
     if isinstance(ct, Zero):
@@ -206,10 +206,10 @@ def batch_product(
     *fixed, x = xs
     if axes[:3] != (None,) * 3 and any([axis is not None for axis in axes[:3]]):
         batched: Any = by_composition(sparse_matmul_p)["batch"]
-        found: tuple[Sequence[Array], Sequence[Axis]] = batched(
+        result: tuple[Sequence[Array], Sequence[Axis]] = batched(
             engine, p, size, xs, axes
         )
-        return found
+        return result
     assert axes[3] is not None
     moved = vnp.moveaxis(x, axes[3], 1)
     wide = moved.reshape((moved.shape[0], size * (moved.shape[2] if x.ndim > 2 else 1)))

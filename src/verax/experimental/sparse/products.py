@@ -62,15 +62,15 @@ def checked_dims(numbers: DimensionNumbers, lhs: Shape, rhs: Shape) -> Dims:
         TypeError, ValueError: those of `lax.dot_general`.
     """
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers
-    found = Dims(
+    out = Dims(
         as_axes(lhs_contract, len(lhs)),
         as_axes(rhs_contract, len(rhs)),
         as_axes(lhs_batch, len(lhs)),
         as_axes(rhs_batch, len(rhs)),
     )
     for name, ours, theirs in (
-        ("contracting", found.lhs_contract, found.rhs_contract),
-        ("batch", found.lhs_batch, found.rhs_batch),
+        ("contracting", out.lhs_contract, out.rhs_contract),
+        ("batch", out.lhs_batch, out.rhs_batch),
     ):
         sizes = [lhs[d] for d in ours], [rhs[d] for d in theirs]
         if sizes[0] != sizes[1]:
@@ -78,7 +78,7 @@ def checked_dims(numbers: DimensionNumbers, lhs: Shape, rhs: Shape) -> Dims:
                 f"dot_general requires equal sizes of {name} dimensions: {sizes[0]} "
                 f"of {lhs}, {sizes[1]} of {rhs}"
             )
-    return found
+    return out
 
 
 def as_axes(axes: Sequence[int], rank: int) -> Shape:
@@ -305,8 +305,8 @@ def bcoo_dot_general_sampled(
     rows = lhs.transpose([*left, *dims.lhs_contract])
     cols = rhs.transpose([*right, *dims.rhs_contract])
     x, y = read_rows(rows, index[:, 0]), read_rows(cols, index[:, 1])
-    found: Array = (x * y).sum(tuple(range(1, x.ndim)))
-    return found
+    out: Array = (x * y).sum(tuple(range(1, x.ndim)))
+    return out
 
 
 def spdot_general(lhs: BCOO, rhs: BCOO, dims: Dims) -> BCOO:
@@ -358,9 +358,9 @@ def spdot_general(lhs: BCOO, rhs: BCOO, dims: Dims) -> BCOO:
         *as_sizes(rhs.shape, right),
     )
     values = data.reshape((*data.shape[:count], flat[-1]))
-    found = buffers.within(values, index, shape)
-    trimmed = found[1] is not index
-    return BCOO(found, shape=shape, indices_sorted=trimmed, unique_indices=trimmed)
+    out = buffers.within(values, index, shape)
+    trimmed = out[1] is not index
+    return BCOO(out, shape=shape, indices_sorted=trimmed, unique_indices=trimmed)
 
 
 def check_spdot(lhs: BCOO, rhs: BCOO, dims: Dims) -> None:
@@ -439,8 +439,8 @@ def met_elements(mat: BCOO, x: Array, fill: int = 0) -> Array:
         return x.reshape((*batch, 1, *dense)) if x.ndim else x
     flat = x.reshape((*batch, *[sparse[i] for i in read], *dense))
     index = (*batch_index(batch), *[mat.indices[..., i] for i in read])
-    found: Array = flat.at[index].get(mode="fill", fill_value=fill)
-    return found
+    entry: Array = flat.at[index].get(mode="fill", fill_value=fill)
+    return entry
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
@@ -513,8 +513,8 @@ def looked_up(x: BCOO, y: BCOO) -> tuple[Array, Array]:
     sums = vnp.zeros((*whole, count, *values.shape[n + 1 :]), values.dtype)
     iotas = batch_index(whole)
     sums = sums.at[(*iotas, places[..., x.nse :])].add(values)
-    found = sums[(*iotas, places[..., : x.nse])]
-    data = buffers.where_stored(marks[0], x.data * found, max(x.n_dense, y.n_dense))
+    result = sums[(*iotas, places[..., : x.nse])]
+    data = buffers.where_stored(marks[0], x.data * result, max(x.n_dense, y.n_dense))
     return data, x.indices
 
 

@@ -163,12 +163,12 @@ def joined(x: BCOO, y: BCOO) -> BCOO:
     x, y = relaid(x, n_batch, n_dense), relaid(y, n_batch, n_dense)
     n = n_batch
     kinds = (x.data, y.data), (x.indices, y.indices)
-    found = []
+    out = []
     for a, b in kinds:
         batch = vnp.broadcast_shapes(a.shape[:n], b.shape[:n])
         full = [vnp.broadcast_to(p, (*batch, *p.shape[n:])) for p in (a, b)]
-        found.append(vnp.concatenate(full, n))
-    return BCOO((found[0], found[1]), shape=x.shape)
+        out.append(vnp.concatenate(full, n))
+    return BCOO((out[0], out[1]), shape=x.shape)
 
 
 def sub_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[Any]:
@@ -233,13 +233,13 @@ def reduce_sum_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
 
 
 def slice_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
-    found = bcoo_slice(
+    out = bcoo_slice(
         as_bcoo(x),
         start_indices=params.start_indices,
         limit_indices=params.limit_indices,
         strides=params.strides,
     )
-    return [found]
+    return [out]
 
 
 def dynamic_slice_rule(
@@ -251,7 +251,7 @@ def dynamic_slice_rule(
 def gather_rule(evaluate: Evaluate, params: Any, x: Any, starts: Any) -> list[Any]:
     if isinstance(starts, JAXSparse):
         raise NotImplementedError("sparse rule for gather with sparse indices")
-    found = bcoo_gather(
+    out = bcoo_gather(
         as_bcoo(x),
         starts,
         params.dimension_numbers,
@@ -259,19 +259,19 @@ def gather_rule(evaluate: Evaluate, params: Any, x: Any, starts: Any) -> list[An
         mode=params.mode,
         fill_value=params.fill_value,
     )
-    return [found]
+    return [out]
 
 
 def broadcast_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
     function: Any = bcoo_broadcast_in_dim
     if isinstance(x, BCSR):
         function = bcsr_broadcast_in_dim
-    found = function(
+    out = function(
         x,
         shape=params.shape,
         broadcast_dimensions=params.broadcast_dimensions,
     )
-    return [found]
+    return [out]
 
 
 def concatenate_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
@@ -281,12 +281,12 @@ def concatenate_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[An
         raise NotImplementedError(
             "sparse rule for concatenate of sparse and dense arrays is not implemented."
         )
-    found = [as_bcoo(x) for x in operands]
-    return [bcoo_concatenate(found, dimension=params.dimension)]
+    out = [as_bcoo(x) for x in operands]
+    return [bcoo_concatenate(out, dimension=params.dimension)]
 
 
 def conv_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[Any]:
-    found = bcoo_conv_general_dilated(
+    out = bcoo_conv_general_dilated(
         as_bcoo(x),
         as_bcoo(y),
         window_strides=params.window_strides,
@@ -298,7 +298,7 @@ def conv_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[Any]:
         batch_group_count=params.batch_group_count,
         preferred_element_type=params.preferred_element_type,
     )
-    return [found]
+    return [out]
 
 
 def inside_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
@@ -331,8 +331,8 @@ def while_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
     def step(carry: list[Any]) -> list[Any]:
         return plain_outputs(evaluate, params.body_jaxpr, [*body_consts, *carry])
 
-    found: list[Any] = lax.while_loop(again, step, [plain(x) for x in carry])
-    return found
+    result: list[Any] = lax.while_loop(again, step, [plain(x) for x in carry])
+    return result
 
 
 def scan_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
@@ -382,8 +382,8 @@ def cond_rule(evaluate: Evaluate, params: Any, index: Any, *operands: Any) -> li
             "sparsified true_fun output must have same type structure as sparsified "
             f"false_fun output, but these are {trees[-1]} and {trees[0]}"
         )
-    found: list[Any] = lax.switch(index, branches, *operands)
-    return found
+    out: list[Any] = lax.switch(index, branches, *operands)
+    return out
 
 
 todense_p = composite("todense", NoParams, lambda p, x: lax.copy_p.call(NO_PARAMS, x))

@@ -212,25 +212,25 @@ def bcoo_gather(
 
     def cut(start: Array, gone: Array) -> tuple[Array, Array]:
         start = vnp.clip(start, 0, np.array(limits, np.int32))
-        found = bcoo_dynamic_slice(operand, list(start), slice_sizes)
-        found = bcoo_squeeze(found, dimensions=collapsed)
-        data = found.data
+        piece = bcoo_dynamic_slice(operand, list(start), slice_sizes)
+        piece = bcoo_squeeze(piece, dimensions=collapsed)
+        data = piece.data
         if fills:
             data = vnp.where(gone, vnp.zeros((), data.dtype), data)
-        return data, found.indices
+        return data, piece.indices
 
     cuts = cut
     for _ in range(n_parts):
         cuts = vmap(cuts)
     shape = (*starts.shape[:-1], *kept)
-    found = BCOO(cuts(full, outside), shape=shape)
+    piece = BCOO(cuts(full, outside), shape=shape)
     order = gathered_order(tuple(numbers.offset_dims), n_parts, len(shape))
     if order == list(range(len(shape))):
-        return found
-    n = found.n_batch
+        return piece
+    n = piece.n_batch
     if any([d >= n for d in order[:n]]):  # batch dimensions would not come first
-        found = relaid(found, 0, found.n_dense)
-    return bcoo_transpose(found, permutation=order)
+        piece = relaid(piece, 0, piece.n_dense)
+    return bcoo_transpose(piece, permutation=order)
 
 
 def gathered_order(offset: Sequence[int], n_parts: int, rank: int) -> list[int]:
@@ -282,14 +282,14 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         ValueError: an axis is out of range, or is there twice.
     """
     rank = mat.ndim
-    found = as_shape(axes)
-    if any([not -rank <= d < rank for d in found]):
+    result = as_shape(axes)
+    if any([not -rank <= d < rank for d in result]):
         raise ShapeError(
-            f"bcoo_reduce_sum: axes {found} are out of range for shape {mat.shape}"
+            f"bcoo_reduce_sum: axes {result} are out of range for shape {mat.shape}"
         )
-    gone = sorted({d % rank for d in found})
-    if len(gone) != len(found):
-        raise ShapeError(f"bcoo_reduce_sum: axes {found} must be different")
+    gone = sorted({d % rank for d in result})
+    if len(gone) != len(result):
+        raise ShapeError(f"bcoo_reduce_sum: axes {result} must be different")
     layout = mat.layout
     batch, sparse, dense = layout.split(gone)
     n = layout.n_batch
@@ -381,12 +381,12 @@ def bcoo_conv_general_dilated(
     products = x.data[:, None] * y.data[None, :]
     data = vnp.where(inside, products, vnp.zeros((), dtype)).reshape(-1)
     indices = vnp.where(inside, place, max(count, 0)).reshape((-1, 1))
-    found = trimmed(BCOO((data, indices), shape=(max(count, 0),)))
+    out = trimmed(BCOO((data, indices), shape=(max(count, 0),)))
     return BCOO(
-        (found.data[None, None], found.indices[None, None]),
+        (out.data[None, None], out.indices[None, None]),
         shape=(1, 1, max(count, 0)),
-        indices_sorted=found.indices_sorted,
-        unique_indices=found.unique_indices,
+        indices_sorted=out.indices_sorted,
+        unique_indices=out.unique_indices,
     )
 
 

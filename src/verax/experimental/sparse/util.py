@@ -108,8 +108,8 @@ def batch_index(batch: Shape) -> list[Array]:
 
 def row_of(values: Sequence[int], like: Array) -> np.ndarray:
     """Numbers, one for each sparse dimension, as an array of the rank of indices."""
-    found = np.array(values, stored_dtype(like.dtype))
-    return found.reshape((*[1] * (like.ndim - 1), len(values)))
+    out = np.array(values, stored_dtype(like.dtype))
+    return out.reshape((*[1] * (like.ndim - 1), len(values)))
 
 
 def columns(indices: Array) -> list[Array]:

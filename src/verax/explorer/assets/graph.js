@@ -108,7 +108,7 @@ export class Graph {
       const nested = this.clusters.nested.get(row);
       if (nested && this.open.has(nested) && !this.isHead(row)) for (const input of this.clusters.inputs(row)) join(to, this.nodeOf(input));
     }
-    return this.uncrowded([...found.values()]);
+    return this.uncrowded([...content.values()]);
   }
 
   /**

@@ -75,23 +75,23 @@ class Costs:
 
         A loop of unknown length counts once.
         """
-        found = [self.of_program(p) for p in eqn.params.subjaxprs(aside=False)]
+        result = [self.of_program(p) for p in eqn.params.subjaxprs(aside=False)]
         known, together = trips(eqn), max if is_choice(eqn) else sum
         times = 1.0 if known is None else known
-        flops = [cost.flops or 0.0 for cost in found]
-        moved = [cost.bytes or 0.0 for cost in found]
+        flops = [cost.flops or 0.0 for cost in result]
+        moved = [cost.bytes or 0.0 for cost in result]
         return Cost(times * together(flops), times * together(moved))
 
     def of_program(self, jaxpr: Jaxpr) -> Cost:
         """The sum over the equations of a program."""
-        found = self.known.get(id(jaxpr))
-        if found is None:
+        entry = self.known.get(id(jaxpr))
+        if entry is None:
             costs = [self.of(eqn) for eqn in jaxpr.eqns]
-            found = self.known[id(jaxpr)] = Cost(
+            entry = self.known[id(jaxpr)] = Cost(
                 sum([cost.flops or 0.0 for cost in costs]),
                 sum([cost.bytes or 0.0 for cost in costs]),
             )
-        return found
+        return entry
 
 
 def flops_of(eqn: Eqn, ins: Avals, outs: Avals) -> float | None:
@@ -206,7 +206,7 @@ type Count = Callable[[Operation], float]
 
 def arrays(text: str) -> tuple[Array, ...]:
     """The types of arrays in a text, in order."""
-    return tuple([array(found) for found in ARRAY.finditer(text)])
+    return tuple([array(match) for match in ARRAY.finditer(text)])
 
 
 class Types:
@@ -217,19 +217,19 @@ class Types:
 
     def of(self, text: str) -> tuple[Array, ...]:
         """The types of arrays in a text, in order."""
-        found = self.known.get(text)
-        if found is None:
-            found = self.known[text] = arrays(text)
-        return found
+        entry = self.known.get(text)
+        if entry is None:
+            entry = self.known[text] = arrays(text)
+        return entry
 
 
-def array(found: re.Match[str]) -> Array:
+def array(match: re.Match[str]) -> Array:
     """A type of StableHLO or HLO."""
-    kind = found["kind"] or found["name"]
-    sizes = (found["sizes"] or found["shape"] or "").replace("x", ",")
+    kind = match["kind"] or match["name"]
+    sizes = (match["sizes"] or match["shape"] or "").replace("x", ",")
     bits = BITS.search(kind)
     width = max(1, int(bits[1]) // 8) if bits is not None else 1
-    width *= 2 if found["pair"] else 1
+    width *= 2 if match["pair"] else 1
     if "?" in sizes or "<" in sizes:
         return Array(None, width)
     return Array(tuple(map(int, filter(None, sizes.split(",")))), width)
@@ -237,8 +237,8 @@ def array(found: re.Match[str]) -> Array:
 
 def numbers(pattern: re.Pattern[str], text: str) -> list[int]:
     """The numbers in an attribute; none if it is not there."""
-    found = pattern.search(text)
-    listed = "" if found is None else next(filter(None, found.groups()), "")
+    match = pattern.search(text)
+    listed = "" if match is None else next(filter(None, match.groups()), "")
     return [int(word) for word in DIGITS.findall(listed)]
 
 
@@ -276,8 +276,8 @@ def product(op: Operation) -> float:
 
 def convolution(op: Operation) -> float:
     """Two operations for each multiplication, those with padding included."""
-    kernel, found = op.ins[1], KERNEL.search(op.attributes)
-    labels = "" if found is None else (found[1] or found[2]).replace(", ", "")
+    kernel, result = op.ins[1], KERNEL.search(op.attributes)
+    labels = "" if result is None else (result[1] or result[2]).replace(", ", "")
     place = labels.find("o")
     count = (kernel.shape or (1,))[place] if place >= 0 else 1
     return 2.0 * op.outs[0].size * kernel.size / max(1, count)

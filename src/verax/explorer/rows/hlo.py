@@ -72,22 +72,22 @@ class Computation(ReprMixin):
     def root(self) -> str:
         """The instruction that makes the result, behind other views of it."""
         named = {one.name: one for one in self.instructions}
-        found = next(one for one in self.instructions if one.root)
-        while found.opcode in SAME_BYTES and found.operands[0] in named:
-            found = named[found.operands[0]]
-        return found.opcode
+        out = next(one for one in self.instructions if one.root)
+        while out.opcode in SAME_BYTES and out.operands[0] in named:
+            out = named[out.operands[0]]
+        return out.opcode
 
 
 def computations(text: str) -> tuple[dict[str, Computation], str]:
     """The computations by name, and the name of the first one to run."""
-    found: dict[str, Computation] = {}
+    out: dict[str, Computation] = {}
     current: Computation | None = None
     entry = ""
     for line in text.splitlines():
         if current is None:
             match = COMPUTATION.match(line)
             if match is not None:
-                current = found[match[2]] = Computation(match[2])
+                current = out[match[2]] = Computation(match[2])
                 entry = match[2] if match[1] else entry
         elif line.startswith("}"):
             current = None
@@ -95,7 +95,7 @@ def computations(text: str) -> tuple[dict[str, Computation], str]:
             one = instruction(line)
             if one is not None:
                 current.instructions.append(one)
-    return found, entry
+    return out, entry
 
 
 def instruction(line: str) -> Instruction | None:
@@ -104,12 +104,12 @@ def instruction(line: str) -> Instruction | None:
     if result is None:
         return None
     kind, rest = split_type(result[3])
-    found = OPCODE.match(rest)
-    if found is None:
+    match = OPCODE.match(rest)
+    if match is None:
         return None
     named = METADATA.search(rest)
     origin = row_named(named[0]) if named is not None else None
-    plain = METADATA.sub("", found[2])
+    plain = METADATA.sub("", match[2])
     operands, attributes = split_operands(plain)
     called = [(key, name) for key, name in CALLED.findall(attributes)]
     for key, names in SEVERAL.findall(attributes):
@@ -117,7 +117,7 @@ def instruction(line: str) -> Instruction | None:
     return Instruction(
         result[2],
         kind,
-        found[1],
+        match[1],
         tuple(OPERAND.findall(operands)),
         f"{operands}{attributes}".rstrip(", "),
         tuple(called),
@@ -166,11 +166,11 @@ def size_of(kind: str) -> int:
     return sum([one.bytes for one in arrays(kind)])
 
 
-def whole(found: Sequence[Array]) -> Array:
+def whole(result: Sequence[Array]) -> Array:
     """The arrays of a type as one: several, in a tuple, are bytes side by side."""
-    if len(found) == 1:
-        return found[0]
-    return Array((sum([one.bytes for one in found]),), 1)
+    if len(result) == 1:
+        return result[0]
+    return Array((sum([one.bytes for one in result]),), 1)
 
 
 class Traffic:
@@ -221,10 +221,10 @@ def hlo_rows(
 
     `arguments` are the rows of the arguments in the stage before.
     """
-    found, entry = computations(text)
-    writer = RowWriter(found, before, arguments)
+    result, entry = computations(text)
+    writer = RowWriter(result, before, arguments)
     if entry:
-        writer.write(found[entry], 0, -1, ())
+        writer.write(result[entry], 0, -1, ())
     fill_costs(writer.rows, writer.operations, before)
     return writer.rows, writer.names
 
@@ -234,11 +234,11 @@ class RowWriter:
 
     def __init__(
         self,
-        found: Mapping[str, Computation],
+        table: Mapping[str, Computation],
         before: Sequence[Row],
         arguments: Sequence[int],
     ) -> None:
-        self.computations = found
+        self.computations = table
         self.before = before
         self.arguments = arguments
         self.holding = {row.inside for row in before}
@@ -284,12 +284,12 @@ class RowWriter:
             row.uses = list(dict.fromkeys(uses))
             env[one.name] = number = self.add(row, one.name)
             self.operations[number] = self.operation(one, kinds, fused=fused)
-            found = self.origins(one) | self.inner(one, number, uses)
-            row.origins = sorted(found)
-            row.change = SAME if found else NEW
+            members = self.origins(one) | self.inner(one, number, uses)
+            row.origins = sorted(members)
+            row.change = SAME if members else NEW
             if row.origins:
                 row.source = self.before[row.origins[0]].source
-            origins |= found
+            origins |= members
             if one.opcode in SAME_BYTES and one.origin is not None:
                 self.hand_on(row, one.origin)
         last = [env[one.name] for one in body.instructions if one.root]
@@ -359,7 +359,7 @@ class RowWriter:
 
     def inner(self, one: Instruction, number: int, operands: Sequence[int]) -> set[int]:
         """The computations that an instruction calls; what they came from."""
-        found: set[int] = set()
+        out: set[int] = set()
         for key, name in one.called:
             body = self.computations.get(name)
             if body is None or len(self.rows) > MOST:
@@ -369,5 +369,5 @@ class RowWriter:
             head = len(self.rows) - 1
             given = operands if key in ("calls", "body", "condition") else ()
             fused = one.opcode == FUSION
-            found |= self.write(body, depth + 1, head, given, fused=fused)
-        return found
+            out |= self.write(body, depth + 1, head, given, fused=fused)
+        return out

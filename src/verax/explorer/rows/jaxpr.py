@@ -125,13 +125,13 @@ class Table:
 
     def reads(self, atoms: Sequence[Atom], env: dict[int, int]) -> list[int]:
         """The rows that define atoms, each once."""
-        found: dict[int, None] = {}
+        out: dict[int, None] = {}
         for atom in atoms:
             if isinstance(atom, Var):
-                found[env[atom.index]] = None
+                out[env[atom.index]] = None
             elif isinstance(atom, Literal) and atom.key in self.constants:
-                found[self.constants[atom.key]] = None  # type: ignore[index]  # a key of it
-        return list(found)
+                out[self.constants[atom.key]] = None  # type: ignore[index]  # a key of it
+        return list(out)
 
     def equation(
         self,
@@ -234,11 +234,11 @@ type Places = Mapping[Mark, Sequence[int]]
 
 def places_of(rows: Sequence[Row]) -> dict[Mark, list[int]]:
     """The rows by their marks."""
-    found: dict[Mark, list[int]] = {}
+    out: dict[Mark, list[int]] = {}
     for number, row in enumerate(rows):
         if row.mark is not None:
-            found.setdefault(row.mark, []).append(number)
-    return found
+            out.setdefault(row.mark, []).append(number)
+    return out
 
 
 def link(rows: Sequence[Row], before: Sequence[Row]) -> tuple[int, ...]:
@@ -246,8 +246,8 @@ def link(rows: Sequence[Row], before: Sequence[Row]) -> tuple[int, ...]:
     places = places_of(before)
     for row in rows:
         if row.before is not None:
-            found = places.get(row.before, ())
-            row.origins = within(found, around(rows, row), rows, before)
+            entry = places.get(row.before, ())
+            row.origins = within(entry, around(rows, row), rows, before)
     for row in rows:
         if row.kind == EQUATION and before:
             row.change = change_of(row, rows, before)
@@ -257,8 +257,8 @@ def link(rows: Sequence[Row], before: Sequence[Row]) -> tuple[int, ...]:
 def missing(rows: Sequence[Row], before: Sequence[Row]) -> tuple[int, ...]:
     """The equations of a stage that nothing in the next one came from."""
     left = {origin for row in rows for origin in row.origins}
-    found = [i for i, row in enumerate(before) if row.kind == EQUATION]
-    return tuple([i for i in found if i not in left])
+    out = [i for i, row in enumerate(before) if row.kind == EQUATION]
+    return tuple([i for i in out if i not in left])
 
 
 def around(rows: Sequence[Row], row: Row) -> Row | None:
@@ -271,14 +271,17 @@ def around(rows: Sequence[Row], row: Row) -> Row | None:
 
 
 def within(
-    found: Sequence[int], holder: Row | None, rows: Sequence[Row], before: Sequence[Row]
+    places: Sequence[int],
+    holder: Row | None,
+    rows: Sequence[Row],
+    before: Sequence[Row],
 ) -> list[int]:
-    """Of the rows `found`, those inside what `holder` came from, if there are any."""
-    if len(found) < 2 or holder is None or not holder.origins:
-        return list(found)
-    wanted = set(holder.origins)
-    inner = [i for i in found if is_inside(before, i, wanted)]
-    return inner or list(found)
+    """Of the rows `places`, those inside what `holder` came from, if there are any."""
+    if len(places) < 2 or holder is None or not holder.origins:
+        return list(places)
+    expected = set(holder.origins)
+    inner = [i for i in places if is_inside(before, i, expected)]
+    return inner or list(places)
 
 
 def is_inside(rows: Sequence[Row], number: int, holders: set[int]) -> bool:

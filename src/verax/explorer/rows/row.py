@@ -82,12 +82,12 @@ class Marker:
 
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
         """The same program, with marks of this marker alone."""
-        found = self.known.get(jaxpr)
-        if found is None:
+        entry = self.known.get(jaxpr)
+        if entry is None:
             eqns = pvector([self.equation(eqn) for eqn in jaxpr.eqns])
-            found = MarkedJaxpr(jaxpr.constvars, jaxpr.invars, eqns, jaxpr.outvars)
-            self.known[jaxpr] = found
-        return found
+            entry = MarkedJaxpr(jaxpr.constvars, jaxpr.invars, eqns, jaxpr.outvars)
+            self.known[jaxpr] = entry
+        return entry
 
     def equation(self, eqn: Eqn) -> Eqn:
         """One equation, marked."""
@@ -255,8 +255,8 @@ class Memory:
     def inner(self, number: int, around: float) -> float:
         """The most that is alive while the programs in an equation run."""
         heads = [i for i in self.scopes.get(number, ()) if self.rows[i].kind == HEAD]
-        found = [self.run(head, around, outer=False) for head in heads]
-        return max(found, default=around)
+        out = [self.run(head, around, outer=False) for head in heads]
+        return max(out, default=around)
 
     def peak(self) -> Peak | None:
         """The innermost row where most is alive, and what is alive there."""
@@ -266,8 +266,8 @@ class Memory:
             return None
         row = max([i for i, bytes in enumerate(live) if bytes == most])
         sizes = [(-self.sizes[i], i) for i in self.holders(row) if self.sizes[i]]
-        found = [(i, -size) for size, i in sorted(sizes)]
-        return Peak(most, row, tuple(found[:HOLDERS]))
+        out = [(i, -size) for size, i in sorted(sizes)]
+        return Peak(most, row, tuple(out[:HOLDERS]))
 
     def holders(self, number: int) -> Iterator[int]:
         """The values alive at a row, in its own program and in those around it."""

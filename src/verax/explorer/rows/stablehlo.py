@@ -3,8 +3,8 @@
 The lowering names for each operation the equation that it belongs to; here each gets
 the number of its row instead, which XLA carries on into the compiled program::
 
-    found = module_rows(text, equations)
-    found.rows[3].origins, found.text
+    module = module_rows(text, equations)
+    module.rows[3].origins, module.text
 """
 
 import re
@@ -120,10 +120,10 @@ def link_shared(rows: Sequence[Row]) -> None:
         for callee in CALLEE.findall(row.right):
             callers.setdefault(callee, []).append(row)
     for name in reversed(bodies):
-        found = [i for row in callers.get(name, ()) for i in row.origins]
-        for row in bodies[name] if found else ():
+        result = [i for row in callers.get(name, ()) for i in row.origins]
+        for row in bodies[name] if result else ():
             if not row.origins:
-                row.origins, row.change = sorted(set(found)), SAME
+                row.origins, row.change = sorted(set(result)), SAME
                 row.source = callers[name][0].source
 
 
@@ -147,9 +147,9 @@ class Reader:
     def line(self, line: str) -> None:
         """One line of the module."""
         stripped = line.strip()
-        found = FUNCTION.match(line)
-        if found is not None:
-            self.head(found[1], found[2])
+        match = FUNCTION.match(line)
+        if match is not None:
+            self.head(match[1], match[2])
         elif self.function < 0 or not stripped:
             pass
         elif stripped.startswith("^"):
@@ -171,8 +171,8 @@ class Reader:
 
     def add(self, row: Row, reads: str = "") -> int:
         """Write a row that reads the values named in `reads`."""
-        found = [self.env[name] for name in NAME.findall(reads) if name in self.env]
-        row.uses = list(dict.fromkeys(found))
+        result = [self.env[name] for name in NAME.findall(reads) if name in self.env]
+        row.uses = list(dict.fromkeys(result))
         self.rows.append(row)
         return len(self.rows) - 1
 
@@ -189,12 +189,12 @@ class Reader:
             row = Row(INPUT, "", f"{name}:{kind.strip()}", "", *self.place())
             self.env[name] = self.add(row)
 
-    def operation(self, line: str, found: re.Match[str] | None) -> str:
+    def operation(self, line: str, match: re.Match[str] | None) -> str:
         """A line that is an operation, or the first one of an operation."""
-        if found is None:
+        if match is None:
             self.add(Row(EQUATION, "", "", shortened(line.strip()), *self.place()))
             return line
-        name, op, rest = found[1] or "", found[2], found[3]
+        name, op, rest = match[1] or "", match[2], match[3]
         opens = rest.endswith("{")
         row = Row(EQUATION, op, name, "", *self.place())
         number = self.add(row, rest)
@@ -295,8 +295,8 @@ class Reader:
         row = self.rows[self.env[name]] if name in self.env else None
         if row is None or row.op != "stablehlo.constant":
             return None
-        found = DENSE.match(row.right)
-        return None if found is None else int(found[1])
+        match = DENSE.match(row.right)
+        return None if match is None else int(match[1])
 
     def close(self, line: str, stripped: str) -> str:
         """A line that ends a region, an operation, a function or the module."""

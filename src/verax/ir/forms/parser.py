@@ -81,11 +81,11 @@ def parse_closed(
     """
     cursor = Cursor(text, sizes, None if mesh is None else mesh_known(mesh))
     cursor.expect("{", "lambda")
-    wanted = len(binders(cursor))
-    if len(consts) < wanted:
-        cursor.fail(f"values for {wanted} constvars, but consts has {len(consts)}", 0)
-    jaxpr = parse_jaxpr(text, primitives, consts[wanted:], sizes, mesh)
-    return ClosedJaxpr(jaxpr, tuple(consts[:wanted]))
+    expected = len(binders(cursor))
+    if len(consts) < expected:
+        cursor.fail(f"values for {expected} constvars, but consts has {len(consts)}", 0)
+    jaxpr = parse_jaxpr(text, primitives, consts[expected:], sizes, mesh)
+    return ClosedJaxpr(jaxpr, tuple(consts[:expected]))
 
 
 @frozen(repr=False)
@@ -98,11 +98,11 @@ class Binder(ReprMixin):
 
 def binders(cursor: Cursor) -> list[Binder]:
     """All binders that stand here."""
-    found = []
+    out = []
     while cursor.kind == "typed":
-        found.append(Binder(cursor.token, cursor.start))
+        out.append(Binder(cursor.token, cursor.start))
         cursor.advance()
-    return found
+    return out
 
 
 class Scope:
@@ -112,9 +112,9 @@ class Scope:
         self.names: dict[str, Var] = {}
         self.count = 0
 
-    def define(self, cursor: Cursor, found: Sequence[Binder]) -> tuple[Var, ...]:
+    def define(self, cursor: Cursor, result: Sequence[Binder]) -> tuple[Var, ...]:
         """The variables of these binders, whose names are new."""
-        return tuple([self.variable(cursor, binder) for binder in found])
+        return tuple([self.variable(cursor, binder) for binder in result])
 
     def variable(self, cursor: Cursor, binder: Binder) -> Var:
         """The variable of one binder."""
@@ -176,20 +176,20 @@ class Reader(ReprMixin):
         name: str = cursor.token
         if cursor.kind == "string":
             name = ast.literal_eval(name)
-        found = self.primitives.get(name)
-        if found is None:
+        entry = self.primitives.get(name)
+        if entry is None:
             cursor.fail("the name of a known primitive")
         cursor.advance()
-        return found
+        return entry
 
     def operands(self, cursor: Cursor, scope: Scope) -> tuple[Atom, ...]:
         """Operands up to the end of the line, a semicolon or the word `in`."""
-        found: list[Atom] = []
+        out: list[Atom] = []
         while not cursor.fresh and cursor.kind in ("word", "typed", "number"):
             if cursor.token == "in" and ends_equations(cursor):
                 break
-            found.append(self.atom(cursor, scope))
-        return tuple(found)
+            out.append(self.atom(cursor, scope))
+        return tuple(out)
 
     def atom(self, cursor: Cursor, scope: Scope) -> Atom:
         """A variable or a literal."""

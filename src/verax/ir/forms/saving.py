@@ -173,9 +173,9 @@ class Encoder(Printer):
 
     def number(self, jaxpr: Jaxpr) -> int:
         """The number of a program, which is written at its first use."""
-        found = self.known.get(jaxpr)
-        if found is not None:
-            return found
+        entry = self.known.get(jaxpr)
+        if entry is not None:
+            return entry
         written: Json = {
             "constvars": [aval_text(v.aval) for v in jaxpr.constvars],
             "invars": [aval_text(v.aval) for v in jaxpr.invars],
@@ -331,9 +331,9 @@ def loads(
         raise TypeError(
             f"loads takes bytes, not {type(data).__name__}; from_json takes strings"
         )
-    found, rest = FRAME.unpack(data)
+    result, rest = FRAME.unpack(data)
     try:
-        document = mapping(found)
+        document = mapping(result)
         check_head(document)
         items = [mapping(item) for item in sequence(document["consts"])]
         consts = list(cut(items, rest))
@@ -467,14 +467,14 @@ class Decoder(ReprMixin):
         if kind is NoParams:
             return NO_PARAMS
         hints = field_types(kind)
-        found: dict[str, object] = {}
+        out: dict[str, object] = {}
         for name, text in item.items():
             cursor = Cursor(string(text))
             hint = hints.get(name, object)
-            found[name] = read_value(cursor, classes_in(hint), self.referred)
-            if cursor.kind != "end" or not fits(found[name], hint):
+            out[name] = read_value(cursor, classes_in(hint), self.referred)
+            if cursor.kind != "end" or not fits(out[name], hint):
                 cursor.fail(f"a value for {kind.__name__}.{name}, of type {hint}", 0)
-        return build(Cursor(""), kind, found, 0)
+        return build(Cursor(""), kind, out, 0)
 
     def referred(self, cursor: Cursor) -> Jaxpr:
         """A program by its number, `{ lambda 3 }`, behind the opening brace."""

@@ -51,10 +51,10 @@ def read_params(cursor: Cursor, kind: type[Params], program: ProgramReader) -> P
         ParseError: a field is missing, unknown, or cannot hold what is written.
     """
     start = cursor.start
-    found: dict[str, object] = {}
+    out: dict[str, object] = {}
     if cursor.accept("["):
-        found = read_fields(cursor, kind, "]", program)
-    return NO_PARAMS if kind is NoParams else build(cursor, kind, found, start)
+        out = read_fields(cursor, kind, "]", program)
+    return NO_PARAMS if kind is NoParams else build(cursor, kind, out, start)
 
 
 def read_fields(
@@ -63,21 +63,21 @@ def read_fields(
     """`name=value` up to the closing bracket."""
     hints = field_types(kind)
     known = printed_fields(kind) or ()
-    found: dict[str, object] = {}
+    out: dict[str, object] = {}
     while not cursor.accept(closing):
-        if cursor.kind != "word" or cursor.token not in known or cursor.token in found:
-            cursor.fail(expected_field(kind, closing, found))
+        if cursor.kind != "word" or cursor.token not in known or cursor.token in out:
+            cursor.fail(expected_field(kind, closing, out))
         name = cursor.take("word")
         cursor.expect("=")
         start = cursor.start
         hint = hints.get(name, object)
-        found[name] = read_value(cursor, classes_in(hint), program)
-        if cursor.sizes is not None and not fits(found[name], hint):
-            found[name] = with_sizes(cursor, found[name])
-        if not fits(found[name], hint):
+        out[name] = read_value(cursor, classes_in(hint), program)
+        if cursor.sizes is not None and not fits(out[name], hint):
+            out[name] = with_sizes(cursor, out[name])
+        if not fits(out[name], hint):
             cursor.fail(f"a value for {kind.__name__}.{name}, of type {hint}", start)
         cursor.accept(",")
-    return found
+    return out
 
 
 def with_sizes(cursor: Cursor, value: object) -> object:
@@ -89,24 +89,24 @@ def with_sizes(cursor: Cursor, value: object) -> object:
     return value
 
 
-def expected_field(kind: type, closing: str, found: Mapping[str, object]) -> str:
+def expected_field(kind: type, closing: str, table: Mapping[str, object]) -> str:
     """What may follow the fields that have been found."""
-    left = ", ".join([n for n in printed_fields(kind) or () if n not in found])
+    left = ", ".join([n for n in printed_fields(kind) or () if n not in table])
     if not left:
         return f"{closing!r} ({kind.__name__} has no more fields)"
     return f"{closing!r} or a field of {kind.__name__}: {left}"
 
 
 def build[R](
-    cursor: Cursor, kind: type[R], found: Mapping[str, object], start: int
+    cursor: Cursor, kind: type[R], table: Mapping[str, object], start: int
 ) -> R:
     """The record with these fields; what is not written has its default."""
     names = arguments(kind)
-    missing = [n for n, needed in names.values() if needed and n not in found]
+    missing = [n for n, needed in names.values() if needed and n not in table]
     if missing:
         cursor.fail(f"the fields of {kind.__name__}: {', '.join(missing)}", start)
     try:
-        return kind(**{a: found[n] for a, (n, _) in names.items() if n in found})
+        return kind(**{a: table[n] for a, (n, _) in names.items() if n in table})
     except (TypeError, ValueError) as error:
         cursor.fail(f"fields that {kind.__name__} accepts ({error})", start)
 
@@ -206,8 +206,8 @@ def read_record(
     if name not in classes:
         cursor.fail(expected_class(classes), start)
     cursor.expect("(")
-    found = read_fields(cursor, classes[name], ")", program)
-    return build(cursor, classes[name], found, start)
+    out = read_fields(cursor, classes[name], ")", program)
+    return build(cursor, classes[name], out, start)
 
 
 def read_word(cursor: Cursor, word: str, start: int, classes: Classes) -> object:
@@ -247,10 +247,10 @@ def classes_in(hint: object) -> Classes:
         return classes_in(hint.__value__)
     if isinstance(hint, type) and (issubclass(hint, Enum) or printed_fields(hint)):
         return {hint.__name__: hint}
-    found: dict[str, type] = {}
+    out: dict[str, type] = {}
     for part in get_args(hint):
-        found.update(classes_in(part))
-    return found
+        out.update(classes_in(part))
+    return out
 
 
 def fits(value: object, hint: object) -> bool:

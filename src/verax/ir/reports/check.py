@@ -68,10 +68,10 @@ class Checker(ReprMixin):
 
     def equation(self, eqn: Eqn) -> None:
         """Check params, nested jaxprs and result types."""
-        wanted = eqn.primitive.params
-        if not isinstance(eqn.params, wanted):
-            found = type(eqn.params).__name__
-            raise IllTyped(f"params are {found}, not {wanted.__name__}")
+        expected = eqn.primitive.params
+        if not isinstance(eqn.params, expected):
+            name = type(eqn.params).__name__
+            raise IllTyped(f"params are {name}, not {expected.__name__}")
         for number, inner in enumerate(eqn.params.subjaxprs()):
             self.nested(number, inner)
         for effect in eqn.effects:
@@ -256,8 +256,8 @@ def captured_constants(program: Jaxpr | ClosedJaxpr | HasTrace) -> CapturedConst
             )
         program = program.traced.jaxpr
     jaxpr = close(program) if isinstance(program, ClosedJaxpr) else program
-    found = [described(use) for use in jaxpr.used_consts]
-    return CapturedConstants(tuple(sorted(found, key=lambda c: -c.nbytes)))
+    out = [described(use) for use in jaxpr.used_consts]
+    return CapturedConstants(tuple(sorted(out, key=lambda c: -c.nbytes)))
 
 
 def described(use: UsedConst) -> CapturedConstant:

@@ -466,7 +466,7 @@ def head(line: str) -> str:
 
 def coloured(line: str) -> str:
     """One printed line with its words in colours."""
-    found: list[str] = []
+    out: list[str] = []
     start = 0
     while start < len(line):
         token = token_pattern().match(line, start)
@@ -478,9 +478,9 @@ def coloured(line: str) -> str:
             word = f"<b>{word}</b>"
         elif kind in STYLES:
             word = f'<span class="{STYLES[kind]}">{word}</span>'
-        found.append(escaped(gap) + word)
+        out.append(escaped(gap) + word)
         start = token.end()
-    return "".join(found) + escaped(line[start:])
+    return "".join(out) + escaped(line[start:])
 
 
 def svg(program: Program | Closed) -> str:

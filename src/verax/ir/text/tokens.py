@@ -191,11 +191,11 @@ def sized_aval(
     if mesh is None:
         raise ValueError(f"explicit axes split {text}: pass mesh= to read it")
     splits = [tuple(axes.split("|")) if axes else () for _, _, axes in words]
-    found = explicit_on(mesh, splits[: len(shape)], terms_of_word(terms))
-    unknown = set(() if found is None else found.axes).difference(mesh.names)
+    out = explicit_on(mesh, splits[: len(shape)], terms_of_word(terms))
+    unknown = set(() if out is None else out.axes).difference(mesh.names)
     if unknown:
         raise ValueError(f"{text} names {min(unknown)!r}, which is not an axis of mesh")
-    return aval.with_explicit(found)
+    return aval.with_explicit(out)
 
 
 def joined_by_bars(axes: re.Match[str]) -> str:
@@ -209,13 +209,13 @@ def terms_of_word(text: str) -> Terms:
     >>> terms_of_word("{V:v, U_max:(x,y), R:z}").text()
     '{V:v, U_max:(x,y), R:z}'
     """
-    found = {
+    result = {
         letter: tuple(axes.strip("()").split(","))
         for letter, axes in TERM.findall(text)
     }
-    reduced, open = found.pop("R", ()), text.endswith("open}")
-    varying = found.pop("V", ())
-    for letter, axes in found.items():
+    reduced, open = result.pop("R", ()), text.endswith("open}")
+    varying = result.pop("V", ())
+    for letter, axes in result.items():
         kind = UnreducedKind[letter.partition("_")[2] or "sum"]
         return Terms(axes, reduced, kind, open, varying=varying)
     return Terms((), reduced, open=open, varying=varying)
@@ -274,20 +274,20 @@ def symbolic_end(text: str, start: int) -> int:
     """
     at = start + 2 * text.startswith("- ", start)
     while True:
-        found = FUNCTION.match(text, at)
-        if found is not None:
-            at = symbolic_end(text, found.end())
+        match = FUNCTION.match(text, at)
+        if match is not None:
+            at = symbolic_end(text, match.end())
             while text.startswith(", ", at):
                 at = symbolic_end(text, at + 2)
             at += text.startswith(")", at)
         else:
-            found = FACTOR.match(text, at)
-            if found is None:
+            match = FACTOR.match(text, at)
+            if match is None:
                 return at
             # Not the name of a function, which may follow a sign of multiplication.
-            name = re.search(r"(?:floordiv|mod|max|min)\Z", found[0])
-            call = name is not None and text.startswith("(", found.end())
-            at = found.start() + name.start() if name and call else found.end()
+            name = re.search(r"(?:floordiv|mod|max|min)\Z", match[0])
+            call = name is not None and text.startswith("(", match.end())
+            at = match.start() + name.start() if name and call else match.end()
             if call:
                 continue
         if text[at : at + 1] in ("*", "^"):
@@ -320,16 +320,16 @@ class Cursor:
 
     def advance(self) -> None:
         """Go on to the next token."""
-        found = token_pattern().match(self.text, self.next)
-        if found is None:
+        match = token_pattern().match(self.text, self.next)
+        if match is None:
             self.start = self.next + len(leading_gap(self.text[self.next :]))
             self.kind, self.token = "", self.text[self.start : self.start + 1]
             self.fail("a name, a number, a bracket or a string")
-        self.kind = found.lastgroup or ""
-        self.token = found[self.kind]
-        self.start = found.start(self.kind)
-        self.fresh = "\n" in found["gap"]
-        self.next = found.end()
+        self.kind = match.lastgroup or ""
+        self.token = match[self.kind]
+        self.start = match.start(self.kind)
+        self.fresh = "\n" in match["gap"]
+        self.next = match.end()
 
     def aval(self, word: str) -> ShapedArray:
         """The type that prints as `word`.
@@ -349,10 +349,10 @@ class Cursor:
         text = self.text[self.start : end]
         if not text or text.isidentifier() or re.fullmatch(r"\d\w*", text):
             return None
-        found = self.size(text)
+        out = self.size(text)
         self.next = end
         self.advance()
-        return found
+        return out
 
     def size(self, text: str) -> int:
         """The symbolic size that prints as `text`."""
@@ -362,10 +362,10 @@ class Cursor:
         except ValueError as error:
             self.fail(f"a symbolic size ({error})")
 
-    def take(self, kind: str, wanted: str = "") -> str:
+    def take(self, kind: str, expected: str = "") -> str:
         """The token, which must be of this kind, and one step ahead."""
         if self.kind != kind:
-            self.fail(wanted or kind)
+            self.fail(expected or kind)
         token = self.token
         self.advance()
         return token
@@ -388,22 +388,22 @@ class Cursor:
         """Whether this bracket or sign is next."""
         return self.token == token and self.kind == "mark"
 
-    def fail(self, wanted: str, start: int | None = None) -> NoReturn:
+    def fail(self, expected: str, start: int | None = None) -> NoReturn:
         """Raise the error that says what should stand here, or at `start`."""
         start = self.start if start is None else start
         line = self.text.count("\n", 0, start) + 1
         begin = self.text.rfind("\n", 0, start) + 1
         column = start - begin
         shown = self.text[begin:].split("\n", 1)[0]
-        found = repr(self.token) if self.token else "the end of the text"
+        result = repr(self.token) if self.token else "the end of the text"
         where = f"line {line}, column {column + 1}"
-        reached = f", found {found}" if start == self.start else ""
+        reached = f", found {result}" if start == self.start else ""
         raise ParseError(
-            f"{where}: expected {wanted}{reached}\n    {shown}\n    {' ' * column}^"
+            f"{where}: expected {expected}{reached}\n    {shown}\n    {' ' * column}^"
         )
 
 
 def leading_gap(text: str) -> str:
     """The blanks and comments at the start."""
-    found = re.match(r"(?:\s+|#[^\n]*)*", text)
-    return found[0] if found else ""
+    match = re.match(r"(?:\s+|#[^\n]*)*", text)
+    return match[0] if match else ""

@@ -16,33 +16,33 @@ class State:
 
     @property
     def process_id(self) -> int:
-        found = self.connection
-        return 0 if found is None else found.settings.index
+        connection = self.connection
+        return 0 if connection is None else connection.settings.index
 
     @property
     def num_processes(self) -> int:
-        found = self.connection
-        return 1 if found is None else found.settings.count
+        connection = self.connection
+        return 1 if connection is None else connection.settings.count
 
     @property
     def coordinator_address(self) -> str | None:
-        found = self.connection
-        return None if found is None else found.settings.coordinator
+        connection = self.connection
+        return None if connection is None else connection.settings.coordinator
 
     @property
     def partition_index(self) -> int | None:
-        found = self.connection
-        return None if found is None else found.settings.partition_index
+        connection = self.connection
+        return None if connection is None else connection.settings.partition_index
 
     @property
     def client(self) -> object:
-        found = self.connection
-        return None if found is None else found.client
+        connection = self.connection
+        return None if connection is None else connection.client
 
     @property
     def service(self) -> object:
-        found = self.connection
-        return None if found is None else found.service
+        connection = self.connection
+        return None if connection is None else connection.service
 
 
 global_state: Final = State()

@@ -35,10 +35,10 @@ def prefix_errors(
 
     There is one, for the first place at which they differ, or none.
     """
-    found = first_difference(prefix_tree, full_tree, "", is_leaf)
-    if found is None:
+    result = first_difference(prefix_tree, full_tree, "", is_leaf)
+    if result is None:
         return []
-    place, difference = found
+    place, difference = result
     return [
         lambda name: ValueError(
             f"{name} must be a prefix of the tree that it applies to, but at "

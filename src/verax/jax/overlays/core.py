@@ -108,5 +108,5 @@ def get_aval(x: object) -> ShapedArray:
 
 def find_top_trace(args: Sequence[Any]) -> Any:
     """The trace of the first tracer among the arguments, or of none of them."""
-    found = [x._trace for x in args if isinstance(x, Tracer)]
-    return found[0] if found else STATE.interpreter
+    out = [x._trace for x in args if isinstance(x, Tracer)]
+    return out[0] if out else STATE.interpreter

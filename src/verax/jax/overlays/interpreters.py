@@ -81,8 +81,8 @@ class Trace(Scope, metaclass=AllTraces):
             known = primitive.made_from
         values = [literal_array(x) if isinstance(x, Literal) else x for x in args]
         with interpreting(self.beneath or STATE.eager):
-            found = self.processed(known, params, values)
-        outs = found if isinstance(found, (list, tuple)) else [found]
+            result = self.processed(known, params, values)
+        outs = result if isinstance(result, (list, tuple)) else [result]
         results = tuple([as_array(x) for x in outs])
         check_results(self, primitive, params, args, results)
         return results
@@ -173,10 +173,10 @@ def check_results(
     """
     avals = [aval_of(x) for x in args]
     due = [a.shape for a in asked(infer, params, primitive, params, *avals)]
-    found = [x.shape for x in results]
-    if found != due:
+    result = [x.shape for x in results]
+    if result != due:
         raise TypeError(
-            f"{type(trace).__name__} returned results of shapes {found} for the "
+            f"{type(trace).__name__} returned results of shapes {result} for the "
             f"primitive {primitive.name}, whose results have the shapes {due}; a rule "
             "returns a list only if the primitive has multiple_results"
         )
@@ -295,9 +295,9 @@ class CustomJvpCall:
         call: Any = verax.custom_jvp(lambda *xs: list(fun.call_wrapped(*xs)))
 
         def rule(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
-            found = list(jvp.call_wrapped(*primals, *tangents))
-            half = len(found) // 2
-            return found[:half], found[half:]
+            out = list(jvp.call_wrapped(*primals, *tangents))
+            half = len(out) // 2
+            return out[:half], out[half:]
 
         call.defjvp(rule, symbolic_zeros=params.get("symbolic_zeros", False))
         with set_current_trace(trace):
@@ -332,10 +332,10 @@ class PulledRules:
         self.nonzero = tuple(map(bool, flags[self.params.captured :]))
         jaxpr = self.params.rule.forward(self.nonzero)
         with interpreting(top(values)):
-            found = jaxpr_as_fun(jaxpr)(*values)
+            out = jaxpr_as_fun(jaxpr)(*values)
         count = len(self.results)
-        self.residuals = len(found) - count
-        return [*found[count:], *found[:count]]
+        self.residuals = len(out) - count
+        return [*out[count:], *out[:count]]
 
     def trees(self) -> tuple[Any, Any, list[None]]:
         """Results and residuals as lists, and which values the residuals are: none."""
@@ -352,11 +352,11 @@ class PulledRules:
         jaxpr, mask = self.params.rule.backward(self.nonzero, given)
         live = [ct for ct, flag in zip(cts, given, strict=True) if flag]
         with interpreting(top(args)):
-            found = iter(jaxpr_as_fun(jaxpr)(*residuals, *live))
+            out = iter(jaxpr_as_fun(jaxpr)(*residuals, *live))
         held = (False,) * self.params.captured
         avals = self.params.jaxpr.in_avals
         return [
-            next(found) if flag else zero(aval.tangent())
+            next(out) if flag else zero(aval.tangent())
             for flag, aval in zip((*held, *mask), avals, strict=True)
         ], None
 

@@ -49,10 +49,10 @@ UNWRITTEN = {
 
 
 def __getattr__(name: str) -> Any:
-    found: Any = NAMED.get(OTHERS.get(name, name)) or UNWRITTEN.get(name)
-    if found is None:
+    out: Any = NAMED.get(OTHERS.get(name, name)) or UNWRITTEN.get(name)
+    if out is None:
         raise AttributeError(name)
-    return found
+    return out
 
 
 def __dir__() -> list[str]:

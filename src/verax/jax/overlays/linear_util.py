@@ -57,11 +57,11 @@ class WrappedFun:
                 # Blocks that the step is in end now, and not when it is collected.
                 running.close()
                 raise
-            found = running.send(within)
+            out = running.send(within)
             if store is not None:
-                found, aside = found
+                out, aside = out
                 store.store(aside)
-            return found
+            return out
 
         return call(self.steps, args, kwargs)
 

@@ -40,9 +40,9 @@ def dce_jaxpr(
     held = [v for v, flag in zip(jaxpr.invars, fixed, strict=True) if flag]
     # As outputs, they are needed.
     holding = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, (*jaxpr.outvars, *held))
-    found, kept = ENGINE.dce(holding, (*used, *[True] * len(held)))
-    outs = found.outvars[: sum(used)]
-    return Jaxpr(found.constvars, found.invars, found.eqns, outs), list(kept)
+    out, kept = ENGINE.dce(holding, (*used, *[True] * len(held)))
+    outs = out.outvars[: sum(used)]
+    return Jaxpr(out.constvars, out.invars, out.eqns, outs), list(kept)
 
 
 def flags(said: bool | Sequence[bool], count: int) -> tuple[bool, ...]:

@@ -126,10 +126,10 @@ def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         ValueError: one is negative, or there is no pair for each dimension.
     """
     if isinstance(pad_width, Mapping):
-        found = [(0, 0)] * rank
+        result = [(0, 0)] * rank
         for axis, width in pad_width.items():
-            found[canonical_axis("pad", axis, rank)] = pairs("pad_width", width, 1)[0]
-        pad_width = found
+            result[canonical_axis("pad", axis, rank)] = pairs("pad_width", width, 1)[0]
+        pad_width = result
     try:
         given = pairs("pad_width", pad_width, rank)
         widths = tuple([(as_size(low), as_size(high)) for low, high in given])
@@ -233,13 +233,13 @@ def places_in(mode: str, n: int, low: int, high: int) -> Array:
     # The mirror images repeat after twice the size, less the edges if these are not.
     once = int(mode == "reflect")
     period = larger_size(2 * (n - once), 1)
-    found = remainder(own, period)
-    return lesser(found, sub(2 * n - 1 - once, found))
+    array = remainder(own, period)
+    return lesser(array, sub(2 * n - 1 - once, array))
 
 
 def runs(places: np.ndarray) -> list[np.ndarray]:
     """A list of places cut into runs in which each step is 1, or each is -1."""
-    found = []
+    out = []
     start = 0
     while start < places.size:
         stop = start + 1
@@ -247,9 +247,9 @@ def runs(places: np.ndarray) -> list[np.ndarray]:
             step = places[stop] - places[start]
             while stop < places.size and places[stop] - places[stop - 1] == step:
                 stop += 1
-        found.append(places[start:stop])
+        out.append(places[start:stop])
         start = stop
-    return found
+    return out
 
 
 def run_of(x: Array, axis: int, places: np.ndarray) -> Array:

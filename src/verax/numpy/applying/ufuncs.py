@@ -171,9 +171,9 @@ class ufunc(partial[Any]):
         mask: Array | None,
     ) -> Array:
         """`reduce` by a scan over rows."""
-        found = self.result_dtype(x, dtype)
+        out_dtype = self.result_dtype(x, dtype)
         rank = x.ndim
-        rows = convert(x, found)
+        rows = convert(x, out_dtype)
         flags = None if mask is None else stretched(mask, x.shape)
         if axis is None:
             place, rows = 0, ravel(rows)
@@ -190,11 +190,11 @@ class ufunc(partial[Any]):
         if start is None:
             carry, rows = rows[0], rows[1:]
         else:
-            carry = stretched(convert(start, found), rows.shape[1:])
+            carry = stretched(convert(start, out_dtype), rows.shape[1:])
 
         def step(carry: Array, row: tuple[Array, Array | None]) -> tuple[Array, None]:
             value, flag = row
-            after = convert(self(carry, value), found)
+            after = convert(self(carry, value), out_dtype)
             return (after if flag is None else where_of(flag, after, carry)), None
 
         result: Array = scan(step, carry, (rows, flags))[0]
@@ -206,12 +206,12 @@ class ufunc(partial[Any]):
 
     def result_dtype(self, x: Array, dtype: DTypeLike | None) -> DType:
         """The dtype in which elements of x are combined."""
-        wanted = chosen_dtype(self.__name__, dtype)
-        if wanted is not None:
-            return wanted
+        expected = chosen_dtype(self.__name__, dtype)
+        if expected is not None:
+            return expected
         one = full((), 1, x.dtype)
-        found: DType = eval_shape(self, one, one).dtype
-        return found
+        out: DType = eval_shape(self, one, one).dtype
+        return out
 
     def accumulate(
         self,
@@ -234,13 +234,13 @@ class ufunc(partial[Any]):
         place = canonical_axis(f"{self.__name__}.accumulate", axis, x.ndim)
         if self.traits.ways.accumulate is not None:
             return self.traits.ways.accumulate(x, axis=place, dtype=dtype)
-        found = self.result_dtype(x, dtype)
-        rows = moveaxis(convert(x, found), place, 0)
+        result = self.result_dtype(x, dtype)
+        rows = moveaxis(convert(x, result), place, 0)
         if not rows.shape[0]:
             return moveaxis(rows, 0, place)
 
         def step(carry: Array, row: Array) -> tuple[Array, Array]:
-            after = convert(self(carry, row), found)
+            after = convert(self(carry, row), result)
             return after, after
 
         _, rest = scan(step, rows[0], rows[1:])
@@ -304,8 +304,8 @@ class ufunc(partial[Any]):
         self.binary("outer", None)
         x, y = (as_array(f"{self.__name__}.outer", part) for part in (A, B))
         first = reshape(x, (*x.shape, *(1,) * y.ndim))
-        found: Array = self(first, reshape(y, (*(1,) * x.ndim, *y.shape)))
-        return found
+        out: Array = self(first, reshape(y, (*(1,) * x.ndim, *y.shape)))
+        return out
 
     def reduceat(
         self,
@@ -337,14 +337,14 @@ class ufunc(partial[Any]):
                 "reduceat: indices must be one-dimensional, but they have "
                 f"{first.ndim} dimensions"
             )
-        found = self.result_dtype(x, dtype)
-        rows = moveaxis(convert(x, found), place, 0)
+        value = self.result_dtype(x, dtype)
+        rows = moveaxis(convert(x, value), place, 0)
         ends = concatenate([first[1:], full((1,), rows.shape[0], first.dtype)])
         shape = (-1, *(1,) * (rows.ndim - 1))
 
         def step(i: Array, total: Array) -> Array:
             inside = reshape((i > first) & (i < ends), shape)
-            after = convert(self(total, expand_dims(rows[i], 0)), found)
+            after = convert(self(total, expand_dims(rows[i], 0)), value)
             chosen: Array = where_of(inside, after, total)
             return chosen
 
@@ -356,12 +356,12 @@ def made(
     function: Callable[..., Any], nin: int, nout: int, identity: Any, ways: Ways
 ) -> ufunc:
     """A ufunc of an elementwise function, with its name and its documentation."""
-    found = ufunc(function)
-    found.traits = Traits(nin, nout, identity, ways)
+    out = ufunc(function)
+    out.traits = Traits(nin, nout, identity, ways)
     name = getattr(function, "__name__", "function")
-    found.__name__ = name
-    found.__doc__ = function.__doc__
-    return found
+    out.__name__ = name
+    out.__doc__ = function.__doc__
+    return out
 
 
 def binary(

@@ -49,8 +49,8 @@ def apply_along_axis(
         function = vmap(function, in_axes=i, out_axes=-1)
     for _ in range(place):
         function = vmap(function, in_axes=0, out_axes=0)
-    found: Array = function(x)
-    return found
+    out: Array = function(x)
+    return out
 
 
 def apply_over_axes(
@@ -63,15 +63,15 @@ def apply_over_axes(
     """
     x = as_array("apply_over_axes", a, 1)
     for axis in axes:
-        found = as_array("apply_over_axes", func(x, axis))
-        if found.ndim == x.ndim - 1:
-            found = expand_dims(found, axis)
-        if found.ndim != x.ndim:
+        array = as_array("apply_over_axes", func(x, axis))
+        if array.ndim == x.ndim - 1:
+            array = expand_dims(array, axis)
+        if array.ndim != x.ndim:
             raise ValueError(
                 "apply_over_axes: the function must keep the number of dimensions, or "
                 "reduce the axis that it is called with"
             )
-        x = found
+        x = array
     return x
 
 
@@ -210,20 +210,20 @@ def checked(
     if names is None:
         return results
     several = isinstance(results, tuple | list)
-    found = [as_array("vectorize", x) for x in (results if several else (results,))]
-    if len(found) != len(names[1]):
+    out = [as_array("vectorize", x) for x in (results if several else (results,))]
+    if len(out) != len(names[1]):
         raise TypeError(
-            f"vectorize: the function returned {len(found)} results, but the "
+            f"vectorize: the function returned {len(out)} results, but the "
             f"signature has {len(names[1])}"
         )
     known = dict(sizes)
-    for x, core in zip(found, names[1], strict=True):
+    for x, core in zip(out, names[1], strict=True):
         if core_sizes([x], (core,), known) != [()]:
             raise ValueError(
                 f"vectorize: the function returned a result of shape {x.shape}, but "
                 f"the signature has {core}"
             )
-    return tuple(found) if several else found[0]
+    return tuple(out) if several else out[0]
 
 
 def over_leading(

@@ -76,9 +76,9 @@ def as_constant(x: np.ndarray | np.generic, dtype: DType) -> Array:
     if not isinstance(builder, Builder):
         return copied(x, dtype)
     key = (id(x), dtype)
-    found = builder.converted.get(key)
-    if found is not None and unchanged(x, found[1]):
-        return found[1]
+    entry = builder.converted.get(key)
+    if entry is not None and unchanged(x, entry[1]):
+        return entry[1]
     made = copied(x, dtype)
     builder.converted[key] = (x, made)
     return made
@@ -86,12 +86,12 @@ def as_constant(x: np.ndarray | np.generic, dtype: DType) -> Array:
 
 def copied(x: np.ndarray | np.generic, dtype: DType) -> Array:
     """A copy of `x` in `dtype`."""
-    wanted = numpy_dtype(dtype)
-    if x.dtype == wanted:
-        values = np.array(x, wanted, order="C")
+    expected = numpy_dtype(dtype)
+    if x.dtype == expected:
+        values = np.array(x, expected, order="C")
     else:
         with np.errstate(all="ignore"):
-            values = np.array(x, wanted, order="C")
+            values = np.array(x, expected, order="C")
     return fresh(values, ShapedArray(x.shape, dtype))
 
 
@@ -179,9 +179,9 @@ def is_scalar(x: object) -> bool:
 def scalar_constant(value: Scalar, dtype: DType) -> np.ndarray:
     """`value` as a read-only constant without dimensions, one object per value."""
     with np.errstate(all="ignore"):
-        found = scalar_of(value, ShapedArray((), dtype))
-    found.flags.writeable = False
-    return found
+        out = scalar_of(value, ShapedArray((), dtype))
+    out.flags.writeable = False
+    return out
 
 
 def constant_of(value: Any, dtype: DType) -> Any:
@@ -189,10 +189,10 @@ def constant_of(value: Any, dtype: DType) -> Any:
 
     That is an array if the value of NumPy would be narrowed, since x64 is off.
     """
-    found = number_of(value, dtype)
-    if STATE.enable_x64 or dtype not in NARROWED or not isinstance(found, np.ndarray):
-        return found
-    return fresh(found, ShapedArray((), dtype))
+    out = number_of(value, dtype)
+    if STATE.enable_x64 or dtype not in NARROWED or not isinstance(out, np.ndarray):
+        return out
+    return fresh(out, ShapedArray((), dtype))
 
 
 def number_beside(x: ArrayLike, value: float) -> Any:
@@ -245,8 +245,8 @@ def weak_scalar(x: Scalar, aval: ShapedArray, dtype: DType) -> Any:
     if not is_scalar(x):
         return convert(x, dtype, True)
     kind = complex if is_complex(dtype) else float if is_float(dtype) else int
-    found = kind(x)  # type: ignore[arg-type]  # promotion never goes down
-    return found if aval_of(found).dtype == dtype else convert(found, dtype, True)
+    out = kind(x)  # type: ignore[arg-type]  # promotion never goes down
+    return out if aval_of(out).dtype == dtype else convert(out, dtype, True)
 
 
 def adapting(narrowed: Collection[DType]) -> Mapping[type, frozenset[DType]]:
@@ -401,14 +401,14 @@ def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
     rank = max(len(shape) for shape in shapes)
     sizes = []
     for i in range(-rank, 0):
-        found = {shape[i] for shape in shapes if -i <= len(shape)} - {1}
-        if len(found) > 1:
+        members = {shape[i] for shape in shapes if -i <= len(shape)} - {1}
+        if len(members) > 1:
             raise ShapeError(
                 f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast "
                 f"together: dimension {i} has sizes "
-                f"{' and '.join(map(str, in_order(found)))}; sizes must be equal or 1"
+                f"{' and '.join(map(str, in_order(members)))}; sizes must be equal or 1"
             )
-        sizes.append(found.pop() if found else 1)
+        sizes.append(members.pop() if members else 1)
     return tuple(sizes)
 
 
@@ -570,11 +570,11 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
         return None
     if isinstance(dtype, Array | np.ndarray):
         raise ValueError(f"{name}: an array is not a dtype; pass dtype=x.dtype")
-    found = asked_dtype(dtype)
-    if STATE.enable_x64 or is_python(dtype) or is_extended(found):
-        return found
+    out = asked_dtype(dtype)
+    if STATE.enable_x64 or is_python(dtype) or is_extended(out):
+        return out
     asked = as_dtype(dtype)
-    if asked != found:
+    if asked != out:
         if STATE.explicit_x64_dtypes == "error":
             raise ValueError(
                 f"{name}: Explicitly requested dtype {asked}, but 64-bit types are "
@@ -583,11 +583,11 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
             )
         warnings.warn(
             f"{name}: Explicitly requested dtype {asked}, but 64-bit types are off, so "
-            f"the result is {found}; turn them on with verax.config.update("
+            f"the result is {out}; turn them on with verax.config.update("
             '"enable_x64", True)',
             stacklevel=3,
         )
-    return found
+    return out
 
 
 def no_out(name: str, out: object) -> None:

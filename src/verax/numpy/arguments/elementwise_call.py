@@ -227,9 +227,9 @@ class WhereFinite(ReprMixin):
     ufunc: np.ufunc
 
     def __call__(self, *types: Any) -> OneGo | None:
-        return self.found if one_float(types) else None
+        return self.compute if one_float(types) else None
 
-    def found(self, *xs: Any) -> Any:
+    def compute(self, *xs: Any) -> Any:
         """The results; None where they are not finite."""
         results = self.ufunc(*xs)
         values = results[0] if type(results) is tuple else results

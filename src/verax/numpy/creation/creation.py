@@ -89,12 +89,12 @@ def array(
     dtype('int32')
     """
     check_order("array", order)
-    found = as_values("array", object, chosen_dtype("array", dtype))
-    if found.ndim < ndmin:
-        found = expand_dims(found, tuple(range(ndmin - found.ndim)))
-    if copy and found is object:
-        found = copy_of(found)
-    return made("array", found, place_of("array", device, out_sharding, found.ndim))
+    out = as_values("array", object, chosen_dtype("array", dtype))
+    if out.ndim < ndmin:
+        out = expand_dims(out, tuple(range(ndmin - out.ndim)))
+    if copy and out is object:
+        out = copy_of(out)
+    return made("array", out, place_of("array", device, out_sharding, out.ndim))
 
 
 def asarray(
@@ -114,13 +114,13 @@ def asarray(
             array or another buffer would have to go to a device other than the CPU.
     """
     check_order("asarray", order)
-    found = as_values("asarray", a, chosen_dtype("asarray", dtype))
-    device = place_of("asarray", device, out_sharding, found.ndim)
+    out = as_values("asarray", a, chosen_dtype("asarray", dtype))
+    device = place_of("asarray", device, out_sharding, out.ndim)
     if copy is False and not isinstance(a, Array) and isinstance(a, Buffer):
         check_shared(device)
-    if copy and found is a:
-        found = copy_of(found)
-    return found if found is a and device is None else made("asarray", found, device)
+    if copy and out is a:
+        out = copy_of(out)
+    return out if out is a and device is None else made("asarray", out, device)
 
 
 def check_order(name: str, order: str | None) -> None:
@@ -175,9 +175,9 @@ def placed(name: str, x: Array, device: Placement) -> Array:
     place = SingleDeviceSharding(device) if isinstance(device, Device) else device
     check_devices(f"{name} device", place)
     if not isinstance(x, ConcreteArray):
-        found: Array
-        (found,) = constrained([x], (place,))
-        return found
+        out: Array
+        (out,) = constrained([x], (place,))
+        return out
     return put(x, place, committed=True)
 
 
@@ -247,8 +247,8 @@ def from_numpy(x: Any, dtype: DType | None) -> Array:
     own = canonical(x.dtype, STATE.enable_x64 or wide)
     if is_extended(own):
         raise TypeError(f"a NumPy array cannot hold values of {own}")
-    found = as_constant(x, own)
-    return found if dtype is None or dtype == own else convert(found, dtype)
+    out = as_constant(x, own)
+    return out if dtype is None or dtype == own else convert(out, dtype)
 
 
 def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
@@ -362,8 +362,8 @@ def astype(
     assert target is not None
     if is_complex(given.dtype) and not is_complex(target) and target != bool_:
         given = real(given)
-    found = convert(given, target)
-    return placed("astype", copy_of(found) if copy and found is x else found, device)
+    out = convert(given, target)
+    return placed("astype", copy_of(out) if copy and out is x else out, device)
 
 
 # -----------------------------------------------------------------------------
@@ -443,7 +443,7 @@ def constant_array(
         TypeError: the shape or the dtype is not one; sizes belong in one tuple.
     """
     try:
-        found = chosen_dtype(name, dtype) or default_float()
+        out = chosen_dtype(name, dtype) or default_float()
     except TypeError as error:
         if not (is_index(shape) and is_index(dtype)):
             raise
@@ -455,7 +455,7 @@ def constant_array(
     sizes = as_shape(name, shape)
     if out_sharding is not None:
         device = place_of(name, device, out_sharding, len(sizes))
-    return made(name, filled(sizes, value, found), device)
+    return made(name, filled(sizes, value, out), device)
 
 
 def full(
@@ -474,9 +474,9 @@ def full(
     """
     (aval,) = avals_of("full", (fill_value,))
     fill_value = operand(fill_value)
-    found = chosen_dtype("full", dtype)
-    weak = found is None and aval.weak_type
-    target = aval.dtype if found is None else found
+    result = chosen_dtype("full", dtype)
+    weak = result is None and aval.weak_type
+    target = aval.dtype if result is None else result
     sizes = as_shape("full", shape)
     device = place_of("full", device, out_sharding, len(sizes))
     if not isinstance(fill_value, Array | np.ndarray):
@@ -511,9 +511,9 @@ def like(
     else:
         (aval,) = avals_of(name, (a,))
         own, kind, weak = aval.shape, aval.dtype, aval.weak_type
-    found = chosen_dtype(name, dtype)
+    out = chosen_dtype(name, dtype)
     sizes = own if shape is None else as_shape(name, shape)
-    return sizes, found or kind, weak and found is None
+    return sizes, out or kind, weak and out is None
 
 
 def zeros_like(
@@ -567,9 +567,9 @@ def full_like(
         return constant_like(name, a, fill_value, dtype, shape, device, out_sharding)
     sizes, kind, weak = like(name, a, dtype, shape)
     place = place_of(name, device, out_sharding, len(sizes))
-    found = full(sizes, fill_value, kind, device=place)
+    out = full(sizes, fill_value, kind, device=place)
     weak = weak and not aval.shape
-    return as_split(convert(found, kind, True) if weak else found, a, place)
+    return as_split(convert(out, kind, True) if weak else out, a, place)
 
 
 def constant_like(
@@ -584,10 +584,10 @@ def constant_like(
     """What they share: one number everywhere, in an array like `a`."""
     sizes, kind, weak = like(name, a, dtype, shape)
     place = place_of(name, device, out_sharding, len(sizes))
-    found = typed_fill(sizes, value, kind, weak)
+    out = typed_fill(sizes, value, kind, weak)
     if place is not None:
-        return made(name, found, place)
-    return as_split(found, a, place)
+        return made(name, out, place)
+    return as_split(out, a, place)
 
 
 def as_split(x: Array, a: object, place: Placement) -> Array:

@@ -157,12 +157,12 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     """
     if isinstance(arg1, type) and is_category(arg1):
         return isinstance(arg2, type) and issubclass(arg1, arg2)
-    found = any_dtype(arg1)
+    out = any_dtype(arg1)
     if isinstance(arg2, type) and is_category(arg2):
         members = CATEGORIES.get(arg2)
-        below = members is not None and is_subdtype(found, members)
-        return below or issubclass(found.type, arg2)
-    return found == any_dtype(arg2)
+        below = members is not None and is_subdtype(out, members)
+        return below or issubclass(out.type, arg2)
+    return out == any_dtype(arg2)
 
 
 def is_category(kind: type) -> bool:
@@ -180,8 +180,8 @@ def any_dtype(x: Any) -> DType:
     try:
         return as_dtype(x)
     except TypeError:
-        found: NumpyDType = np.dtype(x)
-        return found
+        out: NumpyDType = np.dtype(x)
+        return out
 
 
 def plain(x: Any) -> Any:
@@ -199,9 +199,9 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
         ValueError: no kind has that name.
         TypeError: the kind is neither a name nor a dtype.
     """
-    found = as_dtype(dtype)
+    out = as_dtype(dtype)
     kinds: Sequence[Any] = kind if isinstance(kind, tuple) else (kind,)
-    return any(one_kind(found, one) for one in kinds)
+    return any(one_kind(out, one) for one in kinds)
 
 
 def one_kind(dtype: DType, kind: Any) -> bool:
@@ -380,10 +380,10 @@ class ArrayNamespaceInfo(ReprMixin):
         if kind is None:
             kind = tuple(NAMESPACE_KINDS)
         if isinstance(kind, tuple):
-            found: dict[str, np.dtype[Any]] = {}
+            out: dict[str, np.dtype[Any]] = {}
             for each in kind:
-                found |= self.dtypes(kind=each)
-            return found
+                out |= self.dtypes(kind=each)
+            return out
         if kind in GROUPS:
             return self.dtypes(kind=GROUPS[kind])
         if kind not in NAMESPACE_KINDS:

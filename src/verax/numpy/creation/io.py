@@ -56,12 +56,12 @@ def in_file(x: Any) -> np.ndarray:
     return values.view(np.dtype([(name, f"V{values.dtype.itemsize}")]))
 
 
-def from_file(found: np.ndarray) -> np.ndarray:
+def from_file(values: np.ndarray) -> np.ndarray:
     """An array that was read, in the dtype that it was saved in."""
-    names = found.dtype.names or ()
+    names = values.dtype.names or ()
     if len(names) == 1 and names[0] in NAMED:
-        return found.view(NAMED[names[0]])
-    return found.view(NAMED["bfloat16"]) if found.dtype == np.dtype("V2") else found
+        return values.view(NAMED[names[0]])
+    return values.view(NAMED["bfloat16"]) if values.dtype == np.dtype("V2") else values
 
 
 def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
@@ -86,8 +86,8 @@ class Archive(Mapping[str, Any]):
         self.read = read
 
     def __getitem__(self, name: str) -> Any:
-        found = self.read[name]
-        return from_file(found) if isinstance(found, np.ndarray) else found
+        out = self.read[name]
+        return from_file(out) if isinstance(out, np.ndarray) else out
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.read)
@@ -114,12 +114,12 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
 
     What is not an array here, such as text, stays as NumPy reads it.
     """
-    found = np.load(file, *args, **kwargs)
-    if isinstance(found, np.lib.npyio.NpzFile):
-        return Archive(found)
-    if not isinstance(found, np.ndarray):
-        return found
-    values = from_file(found)
+    out = np.load(file, *args, **kwargs)
+    if isinstance(out, np.lib.npyio.NpzFile):
+        return Archive(out)
+    if not isinstance(out, np.ndarray):
+        return out
+    values = from_file(out)
     try:
         return asarray(values)
     except TypeError:

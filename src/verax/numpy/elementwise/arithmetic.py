@@ -224,8 +224,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if is_inexact(base_aval.dtype) and is_integer(exponent_aval.dtype):
         pair = [as_array("power", x1), as_array("power", x2, 1)]
         x, y = broadcast_together("power", pair)
-        found = pow_p.call(NO_PARAMS, x, y)
-        return with_weak_type(found, base_aval.weak_type)
+        array = pow_p.call(NO_PARAMS, x, y)
+        return with_weak_type(array, base_aval.weak_type)
     x, y = promote_args("power", *promote_numeric("power", x1, x2))
     if is_inexact(aval_of(x).dtype):
         return pow_p.call(NO_PARAMS, x, y)
@@ -303,9 +303,9 @@ def clip(
         raise ValueError("No input was provided to the clip function: pass an array")
     given = [x for x in (arr, min, max) if x is not None]
     refuse_complex("clip", *given, error=ValueError)
-    found = arr
+    values = arr
     if min is not None:
-        found = maximum(min, found)
+        values = maximum(min, values)
     if max is not None:
-        found = minimum(max, found)
-    return as_array("clip", found)
+        values = minimum(max, values)
+    return as_array("clip", values)

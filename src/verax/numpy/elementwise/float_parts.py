@@ -252,9 +252,9 @@ def exponent_of(x: Array) -> Array:
     bits = bitcast_convert_type(scaled, width)
     field = shift_right_logical(shift_left(bits, 1), int(limits.nmant) + 1)
     plain = sub(convert(field, np.dtype(np.int32)), -int(limits.minexp))
-    found = select(small, sub(plain, shift), plain)
+    array = select(small, sub(plain, shift), plain)
     special = bitwise_or(eq(scaled, 0), ne(sub(scaled, scaled), 0))
-    return select(special, constant_of(0, found.dtype), found)
+    return select(special, constant_of(0, array.dtype), array)
 
 
 @remembered
@@ -276,16 +276,16 @@ def nan_to_num(
     limits = finfo(given.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
-    found = select(ne(given, given), in_dtype(nan, given), given)
-    found = select(eq(found, np.inf), in_dtype(high, given), found)
-    return select(eq(found, -np.inf), in_dtype(low, given), found)
+    array = select(ne(given, given), in_dtype(nan, given), given)
+    array = select(eq(array, np.inf), in_dtype(high, given), array)
+    return select(eq(array, -np.inf), in_dtype(low, given), array)
 
 
 def in_dtype(value: ArrayLike, x: Array) -> Any:
     """A replacement in the dtype of `x`, and in its shape if it has dimensions."""
     if isinstance(value, Array | np.ndarray):
-        found = convert(as_array("nan_to_num", value), x.dtype)
-        return stretched(found, x.shape)
+        array = convert(as_array("nan_to_num", value), x.dtype)
+        return stretched(array, x.shape)
     return constant_of(value, x.dtype)
 
 
@@ -319,11 +319,11 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of complex numbers, in radians or degrees; 0 or π for real ones."""
     x = as_array("angle", z)
     if is_complex(x.dtype):
-        found = atan2(parts.imag(x), parts.real(x))
+        out = atan2(parts.imag(x), parts.real(x))
     else:
         real_part = x if is_inexact(x.dtype) else convert(x, default_float())
-        found = atan2(filled((), 0, real_part.dtype), real_part)
-    return rad2deg(found) if deg else found
+        out = atan2(filled((), 0, real_part.dtype), real_part)
+    return rad2deg(out) if deg else out
 
 
 def isreal(x: ArrayLike) -> Array:

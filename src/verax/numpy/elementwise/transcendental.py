@@ -101,8 +101,8 @@ def log2(x: ArrayLike, /) -> Array:
 @remembered
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to the base 10; never weak, as in JAX."""
-    found = mul(unary_inexact("log10", log_p, x), 1 / math.log(10.0))
-    return with_weak_type(found, False)
+    array = mul(unary_inexact("log10", log_p, x), 1 / math.log(10.0))
+    return with_weak_type(array, False)
 
 
 def log1p(x: ArrayLike, /) -> Array:
@@ -133,8 +133,8 @@ def complex_logaddexp(x: Array, y: Array) -> Array:
     first = eq(max_p.call(NO_PARAMS, x, y), x)
     distance = select(first, neg(difference), difference)
     tail = log1p_p.call(NO_PARAMS, exp_p.call(NO_PARAMS, distance))
-    found = add(select(first, x, y), tail)
-    return principal(select(ne(difference, difference), add(x, y), found))
+    array = add(select(first, x, y), tail)
+    return principal(select(ne(difference, difference), add(x, y), array))
 
 
 def principal(z: Array) -> Array:
@@ -154,8 +154,8 @@ def logaddexp2(
     if out is not None or where is not None:
         refuse_out_and_where("logaddexp2", out, where)
     x, y = promote_args_inexact("logaddexp2", x1, x2)
-    found = logaddexp(mul(x, number_beside(x, LN2)), mul(y, number_beside(y, LN2)))
-    return div(found, number_beside(found, LN2))
+    array = logaddexp(mul(x, number_beside(x, LN2)), mul(y, number_beside(y, LN2)))
+    return div(array, number_beside(array, LN2))
 
 
 def sin(x: ArrayLike, /) -> Array:
@@ -215,10 +215,10 @@ def asinh(x: ArrayLike, /) -> Array:
 
 def acosh(x: ArrayLike, /) -> Array:
     """The number ≥ 0 whose hyperbolic cosine is x; for complex x, of real part ≥ 0."""
-    found = unary_inexact("acosh", acosh_p, x)
-    if not is_complex(found.dtype):
-        return found
-    return select(lt(real(found), 0), neg(found), found)
+    out = unary_inexact("acosh", acosh_p, x)
+    if not is_complex(out.dtype):
+        return out
+    return select(lt(real(out), 0), neg(out), out)
 
 
 def atanh(x: ArrayLike, /) -> Array:
@@ -247,8 +247,8 @@ def sinc(x: ArrayLike, /) -> Array:
         ratio = div(sine_of_turns(safe), safe)
     # Where the series is not used, what its derivative overflows to would not be 0.
     near = select(small, scaled, number_beside(scaled, 0.0))
-    found = select(small, sinc_near_zero(near), ratio)
-    return convert(found, dtype, weak)
+    array = select(small, sinc_near_zero(near), ratio)
+    return convert(array, dtype, weak)
 
 
 def sine_of_turns(x: Array) -> Array:

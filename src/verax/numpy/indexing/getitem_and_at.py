@@ -84,10 +84,10 @@ def hosted_read(
     if view is None:
         return None
     try:
-        found = x.numpy()[view]
+        values = x.numpy()[view]
     except IndexError:
         return None
-    return from_host(found, plan.aval)
+    return from_host(values, plan.aval)
 
 
 def hosted_view(view: View, arrays: tuple[IndexArray, ...]) -> View | None:
@@ -224,9 +224,9 @@ def read(
         return zeros(plan.aval)
     wraps = mode is not FILL and promises.wrap
     if wraps and type(x) is ConcreteArray and x.kind is x.aval and is_eager():
-        found = hosted_read(x, plan, parsed.arrays)
-        if found is not None:
-            return found
+        out = hosted_read(x, plan, parsed.arrays)
+        if out is not None:
+            return out
     x = run(plan.before, x)
     if plan.picked:
         x = read_dynamic(x, plan, parsed.arrays, mode, fill_value, promises)
@@ -386,9 +386,9 @@ class Update(NamedTuple):
         """The array with values combined into the part, by NumPy where that will do."""
         x = self.array
         if not options and type(x) is ConcreteArray and x.kind is x.aval:
-            found = hosted_update(x, self.index, values, how)
-            if found is not None:
-                return found
+            out = hosted_update(x, self.index, values, how)
+            if out is not None:
+                return out
         return update(x, self.index, values, how, **options)
 
     def factors(self, values: ArrayLike, options: dict[str, Any]) -> Array:
@@ -422,10 +422,10 @@ class SlicedUpdate(Update):
         chosen = PROMISE if mode is None else GatherScatterMode.from_any(mode)
         taken = windowed(self.array, self.index, wrap=chosen is not FILL)
         part = Update(taken.block, taken.rest)
-        found = part.get(mode=mode, fill_value=fill_value, **options)
+        entry = part.get(mode=mode, fill_value=fill_value, **options)
         if chosen is not FILL:
-            return found
-        return taken.chosen(found, filled(found.aval, fill_value))
+            return entry
+        return taken.chosen(entry, filled(entry.aval, fill_value))
 
     def update(self, values: ArrayLike, how: str, options: dict[str, Any]) -> Array:
         """The array with values combined into the part, if the block is inside."""

@@ -104,10 +104,10 @@ def parse(index: object, shape: Shape) -> ParsedIndex:
             "write arr[array(seq)] for an integer array, or arr[tuple(seq)] for "
             f"several dimensions, not arr[{shown(index)}]"
         )
-    found = Collected()
+    out = Collected()
     for place, item in enumerate(items):
-        found.add(place, item, items, shape)
-    return ParsedIndex(tuple(found.kinds), tuple(found.arrays), tuple(found.flags))
+        out.add(place, item, items, shape)
+    return ParsedIndex(tuple(out.kinds), tuple(out.arrays), tuple(out.flags))
 
 
 class Collected:

@@ -66,15 +66,15 @@ class Layout(ReprMixin):
 
     def dimensions(self) -> "list[Part | None]":
         """The dimensions of the result by what they come from; None for the arrays."""
-        found: list[Part | None] = [None] * len(self.batch) if self.front else []
+        out: list[Part | None] = [None] * len(self.batch) if self.front else []
         placed = self.front
         for part in self.parts:
             if isinstance(part.kind, slice) or part.kind is None:
-                found.append(part)
+                out.append(part)
             elif self.advanced and not placed:
-                found += [None] * len(self.batch)
+                out += [None] * len(self.batch)
                 placed = True
-        return found
+        return out
 
 
 def expanded(kinds: Sequence[Kind], shape: Shape) -> list[Kind]:
@@ -167,16 +167,16 @@ def length(part: slice) -> int:
     return slice_count(part.start, part.stop, part.step)
 
 
-def result_shape(found: Layout) -> Shape:
+def result_shape(result: Layout) -> Shape:
     """The shape of what the index reads."""
-    batch = iter(found.batch)
+    batch = iter(result.batch)
     return tuple(
         next(batch)
         if part is None
         else length(part.kind)
         if isinstance(part.kind, slice)
         else 1
-        for part in found.dimensions()
+        for part in result.dimensions()
     )
 
 
@@ -213,41 +213,41 @@ def read_plan(
         IndexError: too many indices, two ellipses, or an index into no elements.
         ValueError: the shapes of the arrays do not match.
     """
-    found = layout(kinds, aval.shape, filling, wrap)
-    parts = [part for part in found.parts if part.kind is not None]
+    out = layout(kinds, aval.shape, filling, wrap)
+    parts = [part for part in out.parts if part.kind is not None]
     picked = tuple(p.axis for p in parts if type(p.kind) is Picked)
-    result = aval.with_shape(result_shape(found))
+    result = aval.with_shape(result_shape(out))
     if 0 not in result.shape and any(not aval.shape[axis] for axis in picked):
         raise IndexError(f"an array of shape {aval.shape} has no elements to index")
-    gathers = bool(picked) and (found.advanced or filling)
+    gathers = bool(picked) and (out.advanced or filling)
     sizes = tuple(length(p.kind) if isinstance(p.kind, slice) else 1 for p in parts)
     merged = bool(picked) and not gathers and unit_steps(parts)
     return ReadPlan(
         aval=result,
-        view=view_of(found),
-        outside=found.outside,
-        beyond=found.beyond,
+        view=view_of(out),
+        outside=out.outside,
+        beyond=out.beyond,
         before=() if merged else static_steps(parts, aval.shape),
         picked=picked,
-        batch=found.batch,
+        batch=out.batch,
         starts=dynamic_starts(parts, merged) if picked and not gathers else (),
-        dims=gather_dims(found, parts) if gathers else None,
+        dims=gather_dims(out, parts) if gathers else None,
         sizes=sizes,
-        after=(*reversal(parts, merged), *shape_steps(found, parts, sizes, gathers)),
+        after=(*reversal(parts, merged), *shape_steps(out, parts, sizes, gathers)),
     )
 
 
-def view_of(found: Layout) -> View:
+def view_of(result: Layout) -> View:
     """The index for NumPy, every dimension named; none where NumPy's order differs.
 
     That is so if nothing but an ellipsis of no dimensions stood between arrays.
     """
-    if found.front and not separated([part.kind for part in found.parts]):
+    if result.front and not separated([part.kind for part in result.parts]):
         return ()
     return (
         *(
             numpy_slice(p.kind) if isinstance(p.kind, slice) else p.kind
-            for p in found.parts
+            for p in result.parts
         ),
         ...,
     )
@@ -332,7 +332,7 @@ def reversed_first(part: Part) -> bool:
     )
 
 
-def reversal(parts: Sequence[Part], wanted: bool) -> tuple[Step, ...]:
+def reversal(parts: Sequence[Part], expected: bool) -> tuple[Step, ...]:
     """The reversal that negative steps ask for."""
     axes = tuple(
         p.axis
@@ -341,12 +341,12 @@ def reversal(parts: Sequence[Part], wanted: bool) -> tuple[Step, ...]:
         and p.kind.step < 0
         and not surely_less(length(p.kind), 2)
     )
-    return ((rev_p, RevParams(axes)),) if axes and wanted else ()
+    return ((rev_p, RevParams(axes)),) if axes and expected else ()
 
 
-def gather_dims(found: Layout, parts: Sequence[Part]) -> GatherDimensionNumbers:
+def gather_dims(result: Layout, parts: Sequence[Part]) -> GatherDimensionNumbers:
     """The dimensions of a gather from what is left by the static steps."""
-    places = [p for p in found.dimensions() if p is None or p.kind is not None]
+    places = [p for p in result.dimensions() if p is None or p.kind is not None]
     return GatherDimensionNumbers(
         offset_dims=tuple(i for i, p in enumerate(places) if p is not None),
         collapsed_slice_dims=tuple(
@@ -357,16 +357,16 @@ def gather_dims(found: Layout, parts: Sequence[Part]) -> GatherDimensionNumbers:
 
 
 def shape_steps(
-    found: Layout, parts: Sequence[Part], sizes: Shape, gathers: bool
+    result: Layout, parts: Sequence[Part], sizes: Shape, gathers: bool
 ) -> tuple[Step, ...]:
     """Dimensions out for ints, and in for None."""
     steps: list[Step] = []
     gone = tuple(p.axis for p in parts if not isinstance(p.kind, slice))
     if gone and not gathers:
         steps.append((squeeze_p, SqueezeParams(gone)))
-    places = found.dimensions()
+    places = result.dimensions()
     kept = tuple(i for i, p in enumerate(places) if p is None or p.kind is not None)
     if len(kept) < len(places):
-        params = BroadcastInDimParams(result_shape(found), kept)
+        params = BroadcastInDimParams(result_shape(result), kept)
         steps.append((broadcast_in_dim_p, params))
     return tuple(steps)

@@ -217,14 +217,14 @@ def along_at_once(
     firsts = np.arange(arr.size).reshape(arr.shape).take([0], place)
     unsigned, size = f"u{indices.dtype.itemsize}", arr.size
 
-    def found(x: np.ndarray, places: np.ndarray) -> Any:
+    def compute(x: np.ndarray, places: np.ndarray) -> Any:
         # Read without sign, those below 0 are the largest.
         if places.view(unsigned).max() >= n:
             return None
         at = places + firsts if step == 1 else places * step + firsts
         return x.reshape(size).take(at)
 
-    return found
+    return compute
 
 
 def is_plain_dtype(dtype: DType) -> bool:

@@ -108,17 +108,17 @@ def write_plan(
     kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool
 ) -> WritePlan:
     """The plan for writing to `kinds`, ints and slices only, of an array of `shape`."""
-    found = layout(kinds, shape, filling, wrap)
-    parts = [part for part in found.parts if part.kind is not None]
+    out = layout(kinds, shape, filling, wrap)
+    parts = [part for part in out.parts if part.kind is not None]
     slices = [p.kind if isinstance(p.kind, slice) else None for p in parts]
     strides = tuple(
         1 if s is None or surely_less(length(s), 2) else abs(s.step) for s in slices
     )
     return WritePlan(
-        view=view_of(found),
-        outside=found.outside,
-        beyond=found.beyond,
-        shape=result_shape(found),
+        view=view_of(out),
+        outside=out.outside,
+        beyond=out.beyond,
+        shape=result_shape(out),
         window=tuple(1 if s is None else length(s) for s in slices),
         reverse=reversal(parts, True),
         starts=dynamic_starts(parts, True),
@@ -173,29 +173,29 @@ def scatter_plan(
     kinds: tuple[Kind, ...], shape: Shape, filling: bool, wrap: bool
 ) -> ScatterPlan:
     """The plan for writing to any index of an array of `shape`."""
-    found = layout(kinds, shape, filling, wrap)
-    parts = [part for part in found.parts if part.kind is not None]
-    columns, mapped, index_shape = scatter_columns(found, shape)
-    places = [p for p in found.dimensions() if p is None or p.kind is not None]
+    out = layout(kinds, shape, filling, wrap)
+    parts = [part for part in out.parts if part.kind is not None]
+    columns, mapped, index_shape = scatter_columns(out, shape)
+    places = [p for p in out.dimensions() if p is None or p.kind is not None]
     windows = tuple(i for i, p in enumerate(places) if p is not None and in_window(p))
-    value_shape = result_shape(found)
-    kept = [p is None or p.kind is not None for p in found.dimensions()]
+    value_shape = result_shape(out)
+    kept = [p is None or p.kind is not None for p in out.dimensions()]
     return ScatterPlan(
-        view=view_of(found),
-        outside=found.outside,
-        beyond=found.beyond,
+        view=view_of(out),
+        outside=out.outside,
+        beyond=out.beyond,
         shape=value_shape,
         updates=tuple(n for n, keep in zip(value_shape, kept, strict=True) if keep),
         columns=columns,
         picked=tuple(p.axis for p in parts if type(p.kind) is Picked),
-        batch=found.batch,
+        batch=out.batch,
         index_shape=index_shape,
         dims=GatherDimensionNumbers(
             windows,
             tuple(p.axis for p in parts if not in_window(p)),
             mapped,
         ),
-        advanced=found.advanced,
+        advanced=out.advanced,
     )
 
 
@@ -205,29 +205,29 @@ def in_window(part: Part) -> bool:
 
 
 def scatter_columns(
-    found: Layout, shape: Shape
+    result: Layout, shape: Shape
 ) -> tuple[tuple[Column, ...], Shape, Shape]:
     """The columns of the index vectors, their dimensions, and the indices' shape."""
     index_shape: list[int] = []
     columns: list[tuple[int, Column]] = []
     batch_start: int | None = None
-    for part in found.dimensions():
+    for part in result.dimensions():
         if part is None and batch_start is None:
             batch_start = len(index_shape)
-            index_shape += found.batch
+            index_shape += result.batch
         elif part and isinstance(part.kind, slice) and not in_window(part):
             places = range(part.kind.start, part.kind.stop, part.kind.step)
             columns.append((part.axis, Column(None, places, len(index_shape))))
             index_shape.append(len(places))
     start = batch_start or 0
-    for part in found.parts:
+    for part in result.parts:
         kind = part.kind
         if isinstance(kind, slice) and in_window(part):
             if length(kind) != shape[part.axis]:
                 columns.append((part.axis, Column(None, kind.start, start)))
         elif isinstance(kind, int | SymbolicSize):
             columns.append((part.axis, Column(None, kind, start)))
-    arrays = [part.axis for part in found.parts if type(part.kind) is Picked]
+    arrays = [part.axis for part in result.parts if type(part.kind) is Picked]
     columns += [(axis, Column(i, 0, start)) for i, axis in enumerate(arrays)]
     columns.sort(key=lambda entry: entry[0])
     return (
@@ -324,8 +324,8 @@ def together(x: Array, values: ArrayLike) -> tuple[Array, Any]:
         return x, as_type(values, new, aval.dtype, False)
     strict = STATE.numpy_dtype_promotion == "strict"
     own, weak = new.dtype, new.weak_type
-    found, _ = join(aval.dtype, False, own, weak, STATE.enable_x64, strict)
-    if found == aval.dtype:
+    result, _ = join(aval.dtype, False, own, weak, STATE.enable_x64, strict)
+    if result == aval.dtype:
         return x, as_type(values, new, aval.dtype, False)
     warnings.warn(
         f"scatter inputs have incompatible types: an update of type {new} is converted "

@@ -62,13 +62,13 @@ def as_matrices(name: str, *args: ArrayLike) -> list[Array]:
         TypeError: one is not an array.
         ValueError: the first has fewer dimensions.
     """
-    found = inexact_arrays(name, *args)
-    if found[0].ndim < 2:
+    out = inexact_arrays(name, *args)
+    if out[0].ndim < 2:
         raise ShapeError(
             f"{name} takes a matrix or a stack of matrices (at least 2 dimensions), "
-            f"not {found[0].aval}"
+            f"not {out[0].aval}"
         )
-    return found
+    return out
 
 
 def check_square(name: str, a: Array) -> int:
@@ -142,16 +142,16 @@ def svd(
         return hermitian_svd(x, compute_uv)
     if not compute_uv:
         return values_of(x, subset_by_index)
-    found = svd_of(x, full_matrices=full_matrices, subset_by_index=subset_by_index)
-    assert isinstance(found, tuple)
-    return SVDResult(*found)
+    out = svd_of(x, full_matrices=full_matrices, subset_by_index=subset_by_index)
+    assert isinstance(out, tuple)
+    return SVDResult(*out)
 
 
 def values_of(x: Array, subset: tuple[int, int] | None = None) -> Array:
     """Descending singular values."""
-    found = svd_of(x, full_matrices=False, compute_uv=False, subset_by_index=subset)
-    assert isinstance(found, Array)
-    return found
+    out = svd_of(x, full_matrices=False, compute_uv=False, subset_by_index=subset)
+    assert isinstance(out, Array)
+    return out
 
 
 def hermitian_svd(x: Array, compute_uv: bool) -> Array | SVDResult:
@@ -161,8 +161,8 @@ def hermitian_svd(x: Array, compute_uv: bool) -> Array | SVDResult:
     last = w.ndim - 1
     sizes = magnitude(w)
     places = broadcasted_iota("int32", w.shape, last)
-    found, order = sort((neg(sizes), places), last)
-    s = neg(found)
+    result, order = sort((neg(sizes), places), last)
+    s = neg(result)
     if not compute_uv:
         return s
     vectors = take_along(v, along_rows(order, v), last + 1)

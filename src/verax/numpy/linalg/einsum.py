@@ -119,8 +119,8 @@ def pair_step(
             (axes_named(x, depth), axes_named(y, depth)),
             (axes_named(x, batch), axes_named(y, batch)),
         )
-        found = [*batch, *(n for n in x + y if n not in shared)]
-        order = tuple(found.index(n) for n in out if n in found)
+        result = [*batch, *(n for n in x + y if n not in shared)]
+        order = tuple(result.index(n) for n in out if n in result)
         step = Step(taken, parts, numbers, swapped, order)
         if order == tuple(range(len(order))):
             return step
@@ -129,8 +129,8 @@ def pair_step(
     return best
 
 
-def axes_named(names: str, wanted: Sequence[str]) -> Shape:
-    return tuple(names.index(n) for n in wanted)
+def axes_named(names: str, expected: Sequence[str]) -> Shape:
+    return tuple(names.index(n) for n in expected)
 
 
 @pure(1 << 10)
@@ -145,17 +145,17 @@ def einsum_plan(
     inputs, out = canonical(subscripts, shapes)
     check_sizes(subscripts, inputs, shapes)
     terms = list(inputs)
-    found = [dict(zip(t, s, strict=True)) for t, s in zip(terms, shapes, strict=True)]
+    result = [dict(zip(t, s, strict=True)) for t, s in zip(terms, shapes, strict=True)]
     steps = []
     for taken in path_of(inputs, out, shapes, optimize):
-        names, owns = [terms[i] for i in taken], [found[i] for i in taken]
+        names, owns = [terms[i] for i in taken], [result[i] for i in taken]
         rest = [i for i in range(len(terms)) if i not in taken]
         used = set(out).union(*(terms[i] for i in rest))
         step, left = make_step(taken, names, owns, used, None if rest else out)
         steps.append(step)
         sizes = together(owns)
         terms = [terms[i] for i in rest] + [left]
-        found = [found[i] for i in rest] + [{name: sizes[name] for name in left}]
+        result = [result[i] for i in rest] + [{name: sizes[name] for name in left}]
     return tuple(steps)
 
 
@@ -226,13 +226,13 @@ def path_of(
     if len(inputs) < 3:
         return [tuple(range(len(inputs)))]
     subscripts = f"{','.join(inputs)}->{out}"
-    wanted = "optimal" if optimize is True else optimize
-    if isinstance(wanted, tuple):
-        wanted = list(wanted)
+    expected = "optimal" if optimize is True else optimize
+    if isinstance(expected, tuple):
+        expected = list(expected)
     if optimize is False:
         return [(0, 1), *((0, n - 1) for n in range(len(inputs) - 1, 1, -1))]
     path, _ = OPT_EINSUM.contract_path(
-        subscripts, *shapes, shapes=True, optimize=wanted
+        subscripts, *shapes, shapes=True, optimize=expected
     )
     steps: list[Shape] = []
     count = len(inputs)
@@ -307,10 +307,10 @@ def performed(
         return transpose(parts[0], step.order)
     x, y = parts[::-1] if step.swapped else parts
     if product is dot_general:
-        found = contract(x, y, step.numbers, precision, dtype)
+        array = contract(x, y, step.numbers, precision, dtype)
     else:
-        found = product(x, y, step.numbers, precision, preferred_element_type=dtype)
-    return transpose(found, step.order)
+        array = product(x, y, step.numbers, precision, preferred_element_type=dtype)
+    return transpose(array, step.order)
 
 
 @remembered
@@ -346,15 +346,15 @@ def einsum(
     if not avals:
         raise ValueError("einsum takes at least one operand")
     dtype, weak = common_type(avals)
-    wanted = chosen_dtype("einsum", preferred_element_type)
+    expected = chosen_dtype("einsum", preferred_element_type)
     steps = einsum_plan(subscripts, tuple([a.shape for a in avals]), as_key(optimize))
     left = [
         as_array("einsum", as_type(x, a, dtype, weak))
         for x, a in zip(arrays, avals, strict=True)
     ]
     for step in steps:
-        left.append(performed(step, left, precision, wanted, _dot_general))
-    return left[0] if wanted is None else finished(left[0], wanted)
+        left.append(performed(step, left, precision, expected, _dot_general))
+    return left[0] if expected is None else finished(left[0], expected)
 
 
 def as_key(optimize: Any) -> Optimize:
@@ -417,8 +417,10 @@ def einsum_path(
     key = as_key(optimize)
     if key is False:
         key = ((0, 1),) * (len(shapes) - 1)  # from the left, pair by pair
-    wanted = "optimal" if key is True else list(key) if isinstance(key, tuple) else key
+    expected = (
+        "optimal" if key is True else list(key) if isinstance(key, tuple) else key
+    )
     path, report = OPT_EINSUM.contract_path(
-        subscripts, *shapes, shapes=True, optimize=wanted
+        subscripts, *shapes, shapes=True, optimize=expected
     )
     return path, report

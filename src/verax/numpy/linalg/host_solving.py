@@ -35,13 +35,13 @@ def det_at_once(a: ShapedArray) -> OneGo | None:
     dtype, places = numpy_dtype(a.dtype), range(a.shape[0])
     factor, zero, product = factoring(dtype), dtype.type(0), np.multiply.reduce
 
-    def found(x: NDArray) -> Any:
+    def compute(x: NDArray) -> Any:
         packed, pivots, _ = factor(x)
         # A pivot of -0.0 counts as 0.0, as in the sum that reads the diagonal.
         size = product(packed.diagonal() + zero)
         return -size if sum(map(ne, pivots.tolist(), places)) & 1 else size
 
-    return found
+    return compute
 
 
 def slogdet_at_once(a: ShapedArray, *, method: str | None = None) -> OneGo | None:
@@ -55,7 +55,7 @@ def slogdet_at_once(a: ShapedArray, *, method: str | None = None) -> OneGo | Non
     factor, signs = factoring(dtype), (dtype.type(1), dtype.type(-1))
     absolute, log, count = np.absolute, np.log, np.count_nonzero
 
-    def found(x: NDArray) -> Any:
+    def compute(x: NDArray) -> Any:
         packed, pivots, _ = factor(x)
         pivot = packed.diagonal()
         size = fold_sum(log(absolute(pivot)))
@@ -64,7 +64,7 @@ def slogdet_at_once(a: ShapedArray, *, method: str | None = None) -> OneGo | Non
         turns = sum(map(ne, pivots.tolist(), places)) + count(pivot < 0)
         return signs[turns & 1], size
 
-    return found
+    return compute
 
 
 def fold_sum(x: NDArray) -> Any:
@@ -98,11 +98,11 @@ def solution(a: ShapedArray) -> Callable[[NDArray, NDArray], NDArray]:
     dtype = numpy_dtype(a.dtype)
     factor, exchange, triangular = factoring(dtype), exchanging(dtype), solving(dtype)
 
-    def found(x: NDArray, y: NDArray) -> NDArray:
+    def compute(x: NDArray, y: NDArray) -> NDArray:
         packed, pivots, _ = factor(x)
         rows = exchange(y, pivots)  # a copy, in which the rest is computed
         inner = triangular(1, packed, rows, lower=1, diag=1, overwrite_b=1)
         outer = triangular(1, packed, inner, overwrite_b=1)
         return np.asarray(outer, order="C")
 
-    return found
+    return compute

@@ -78,8 +78,8 @@ def norm(
     """
     a = inexact_array("norm", x)
     if axis is None and ord is None:
-        found = euclidean(ravel(a), (0,), False)
-        return reshape(found, (1,) * a.ndim) if keepdims else found
+        out = euclidean(ravel(a), (0,), False)
+        return reshape(out, (1,) * a.ndim) if keepdims else out
     axes = (
         tuple(range(a.ndim)) if axis is None else canonical_axes("norm", axis, a.ndim)
     )
@@ -109,8 +109,8 @@ def vector_norm(
     """
     a = inexact_array("vector_norm", x)
     if axis is None:
-        found = vector_norm_of(ravel(a), (0,), ord, False)
-        return reshape(found, (1,) * a.ndim) if keepdims else found
+        out = vector_norm_of(ravel(a), (0,), ord, False)
+        return reshape(out, (1,) * a.ndim) if keepdims else out
     return vector_norm_of(a, canonical_axes("vector_norm", axis, a.ndim), ord, keepdims)
 
 
@@ -159,8 +159,8 @@ def matrix_norm_of(
     if ord == "fro":
         return euclidean(x, axes, keepdims)
     front = moveaxis(x, (rows, columns), (-2, -1))
-    found = matrix_norm_in_front(front, ord)
-    return expand_dims(found, tuple(sorted(axes))) if keepdims else found
+    out = matrix_norm_in_front(front, ord)
+    return expand_dims(out, tuple(sorted(axes))) if keepdims else out
 
 
 def matrix_norm_in_front(x: Array, ord: Order) -> Array:
@@ -305,12 +305,12 @@ def inexact_of(name: str, dtype: DTypeLike | None) -> DType | None:
     Raises:
         ValueError: it holds integers or booleans.
     """
-    found = chosen_dtype(name, dtype)
-    if found is not None and not is_inexact(found):
+    out = chosen_dtype(name, dtype)
+    if out is not None and not is_inexact(out):
         raise ValueError(
-            f"{name}: dtype must be a subclass of float or complex, not {found}"
+            f"{name}: dtype must be a subclass of float or complex, not {out}"
         )
-    return found
+    return out
 
 
 def freedom(total: Array, weights: Array, others: Array | None, less: int) -> Any:
@@ -333,15 +333,15 @@ def corrcoef(
 
     Real and imaginary parts are between -1 and 1; NaN where a variable is constant.
     """
-    found = cov(x, y, rowvar, dtype=inexact_of("corrcoef", dtype))
-    if not found.ndim:
-        return true_divide(found, found)
-    variances = diagonal(found)
-    deviations = sqrt(real(variances) if is_complex(found.dtype) else variances)
-    if is_complex(found.dtype):
-        deviations = convert(deviations, found.dtype)
-    found = true_divide(found, expand_dims(deviations, 1))
-    found = true_divide(found, expand_dims(deviations, 0))
-    if is_complex(found.dtype):
-        return complex(clip(real(found), -1, 1), clip(imag(found), -1, 1))
-    return clip(found, -1, 1)
+    array = cov(x, y, rowvar, dtype=inexact_of("corrcoef", dtype))
+    if not array.ndim:
+        return true_divide(array, array)
+    variances = diagonal(array)
+    deviations = sqrt(real(variances) if is_complex(array.dtype) else variances)
+    if is_complex(array.dtype):
+        deviations = convert(deviations, array.dtype)
+    array = true_divide(array, expand_dims(deviations, 1))
+    array = true_divide(array, expand_dims(deviations, 0))
+    if is_complex(array.dtype):
+        return complex(clip(real(array), -1, 1), clip(imag(array), -1, 1))
+    return clip(array, -1, 1)

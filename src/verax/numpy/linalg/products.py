@@ -95,8 +95,8 @@ def operands(
     avals = avals_of(name, (a, b))
     dtype, weak = common_type(avals)
     x, y = [as_type(v, t, dtype, weak) for v, t in zip((a, b), avals, strict=True)]
-    wanted = chosen_dtype(name, preferred)
-    return as_array(name, x), as_array(name, y, 1), wanted
+    expected = chosen_dtype(name, preferred)
+    return as_array(name, x), as_array(name, y, 1), expected
 
 
 # ----------------------------------------------------------------------- matrices
@@ -202,8 +202,8 @@ def matmul(
         x = squeeze(x, plan.left)
     if plan.right:
         y = squeeze(y, plan.right)
-    found = contract(x, y, plan.numbers, precision, preferred)
-    return found if plan.order is None else transpose(found, plan.order)
+    out = contract(x, y, plan.numbers, precision, preferred)
+    return out if plan.order is None else transpose(out, plan.order)
 
 
 @remembered
@@ -431,8 +431,8 @@ def cross(
         )
     if x.shape[-1] == 2 and y.shape[-1] == 2:
         x, y = stretched_together("cross", (x, y))
-        found = subtract(x[..., 0] * y[..., 1], x[..., 1] * y[..., 0])
-        return with_weak_type(found, False)
+        array = subtract(x[..., 0] * y[..., 1], x[..., 1] * y[..., 0])
+        return with_weak_type(array, False)
     x, y = stretched_together("cross", (three_components(x), three_components(y)))
     first = rotated(x, 1) * rotated(y, 2)
     second = rotated(x, 2) * rotated(y, 1)

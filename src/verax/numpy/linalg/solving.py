@@ -101,8 +101,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Array([1. , 0.5], dtype=float32)
     """
     x, y, vector = as_system("solve", *as_matrices("solve", a, b))
-    found = lu.solve(x, y)
-    return squeeze(found, -1) if vector else found
+    out = lu.solve(x, y)
+    return squeeze(out, -1) if vector else out
 
 
 @in_numpy(inv_at_once)
@@ -137,8 +137,8 @@ def det(a: ArrayLike) -> Array:
     if x.shape[-1] in (2, 3):
         return expanded_det(x)
     packed, pivots, _ = lu.lu(x)
-    found = with_weak_type(reduce_prod(diagonal(packed), (x.ndim - 2,)), False)
-    return select(odd_exchanges(pivots), neg(found), found)
+    array = with_weak_type(reduce_prod(diagonal(packed), (x.ndim - 2,)), False)
+    return select(odd_exchanges(pivots), neg(array), array)
 
 
 def expanded_det(x: Array) -> Array:
@@ -202,9 +202,9 @@ def pinv(
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
     (x,) = as_matrices("pinv", a)
-    found = svd(x, full_matrices=False, hermitian=hermitian)
-    assert isinstance(found, tuple)
-    u, s, vh = found
+    result = svd(x, full_matrices=False, hermitian=hermitian)
+    assert isinstance(result, tuple)
+    u, s, vh = result
     bound = rcond if rtol is None else rtol
     if bound is None:
         bound = 10.0 * max(x.shape[-2:]) * float(finfo(x.dtype).eps)
@@ -276,15 +276,15 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     if power == 0:
         return broadcast_to(eye(size, dtype=x.dtype), x.shape)
     base = inv(x) if power < 0 else x
-    found: Array | None = None
+    out: Array | None = None
     left = abs(power)
     while left:
         if left & 1:
-            found = base if found is None else matmul(found, base)
+            out = base if out is None else matmul(out, base)
         left >>= 1
         base = matmul(base, base) if left else base
-    assert found is not None
-    return found
+    assert out is not None
+    return out
 
 
 @remembered
@@ -312,9 +312,9 @@ def lstsq(
         )
     vector = y.ndim == 1
     side = expand_dims(y, -1) if vector else y
-    found = svd(x, full_matrices=False)
-    assert isinstance(found, tuple)
-    u, s, vh = found
+    result = svd(x, full_matrices=False)
+    assert isinstance(result, tuple)
+    u, s, vh = result
     default = max(x.shape) * float(finfo(x.dtype).eps)
     above = gt(s, stretched(cutoff(s, default if rcond is None else rcond), s.shape))
     rank = reduce_sum(convert(above, default_integer()), (0,))
@@ -365,5 +365,5 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
             "tensorsolve: the dimensions of a beyond those of b must have as many "
             f"elements as b, but a is {x.aval} and b is {y.aval}"
         )
-    found = solve(reshape(x, (y.size, y.size)), reshape(y, (-1,)))
-    return reshape(found, rest)
+    array = solve(reshape(x, (y.size, y.size)), reshape(y, (-1,)))
+    return reshape(array, rest)

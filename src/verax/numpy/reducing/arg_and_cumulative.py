@@ -58,11 +58,11 @@ def place_of(
     if is_complex(x.dtype):
         x = attained(x, along, upward=search is reduce.argmax)
         search = reduce.argmax
-    found: Array = search(x, along, default_integer())
+    result: Array = search(x, along, default_integer())
     if not keepdims:
-        return found
+        return result
     gone = range(given.ndim) if axis is None else (along,)
-    return keep_dims(found, given.shape, gone)
+    return keep_dims(result, given.shape, gone)
 
 
 def attained(x: Array, axis: int, upward: bool) -> Array:
@@ -110,16 +110,16 @@ def running(
     """
     no_out(name, out)
     x, along = flat_or_along(name, as_array(name, a), axis)
-    found = chosen_dtype(name, dtype)
-    if found == bool_:
+    value = chosen_dtype(name, dtype)
+    if value == bool_:
         counts = running(name, scan, convert(x, bool_), along, None, None)
         return convert(counts, bool_)
-    if found is None:
+    if value is None:
         default = default_integer()
-        found = default if x.dtype == bool_ else x.dtype
+        value = default if x.dtype == bool_ else x.dtype
     if not x.ndim:
-        return reshape(convert(x, found), (1,))
-    result: Array = scan(convert(x, found), along)
+        return reshape(convert(x, value), (1,))
+    result: Array = scan(convert(x, value), along)
     return result
 
 
@@ -193,8 +193,8 @@ def standard(
         raise ValueError(f"{name}: {given.aval} has several dimensions; pass axis")
     along = canonical_axis(name, 0 if axis is None else axis, given.ndim)
     chosen = widened(given.dtype, STATE.enable_x64) if dtype is None else dtype
-    found: Array = scan(given, along, chosen)
+    out: Array = scan(given, along, chosen)
     if not lead:
-        return found
-    sizes = [1 if i == along else size for i, size in enumerate(found.shape)]
-    return concatenate([filled(tuple(sizes), start, found.dtype), found], along)
+        return out
+    sizes = [1 if i == along else size for i, size in enumerate(out.shape)]
+    return concatenate([filled(tuple(sizes), start, out.dtype), out], along)

@@ -76,11 +76,11 @@ def allclose_at_once(a: Any, b: Any, *rest: Any, **options: Any) -> OneGo | None
     if near is None:
         return None
 
-    def found(x: np.ndarray, y: np.ndarray) -> Any:
+    def compute(x: np.ndarray, y: np.ndarray) -> Any:
         close = near(x, y)
         return None if close is None else np.logical_and.reduce(close, None)
 
-    return found
+    return compute
 
 
 @in_numpy(isclose_at_once)

@@ -122,7 +122,7 @@ def of_all(between: Between, last: Any, shape: Shape | None, skip_nan: bool) -> 
     dtype = type(last)
     nan = dtype(np.nan)
 
-    def found(values: NDArray, share: NDArray) -> Any:
+    def compute(values: NDArray, share: NDArray) -> Any:
         line, end = values.flatten(), last
         line.sort()
         if skip_nan and line[-1] != line[-1]:
@@ -138,14 +138,14 @@ def of_all(between: Between, last: Any, shape: Shape | None, skip_nan: bool) -> 
         number = between(below, above, weight)
         return number if shape is None else number.reshape(shape)
 
-    return found
+    return compute
 
 
 def of_rows(between: Between, last: Any, order: Shape, shape: Shape) -> OneGo:
     """The quantiles of rows, made by a transposition and of one more than `last`."""
     size, moved = int(last) + 1, order != tuple(range(len(order)))
 
-    def found(values: NDArray, share: NDArray) -> Any:
+    def compute(values: NDArray, share: NDArray) -> Any:
         if (places := located(share, last)) is None:
             return None
         low, high, weight = places
@@ -158,7 +158,7 @@ def of_rows(between: Between, last: Any, order: Shape, shape: Shape) -> OneGo:
             return None
         return between(below, above, weight).reshape(shape)
 
-    return found
+    return compute
 
 
 def of_numbers(between: Between, last: Any, order: Shape, shape: Shape) -> OneGo:
@@ -166,7 +166,7 @@ def of_numbers(between: Between, last: Any, order: Shape, shape: Shape) -> OneGo
     size, moved = int(last) + 1, order != tuple(range(len(order)))
     dtype = last.dtype
 
-    def found(values: NDArray, share: NDArray) -> Any:
+    def compute(values: NDArray, share: NDArray) -> Any:
         lines = values.transpose(order) if moved else values
         line = np.sort(lines.reshape((-1, size)), 1)
         ends = np.add.reduce(line == line, 1, dtype) - 1
@@ -181,7 +181,7 @@ def of_numbers(between: Between, last: Any, order: Shape, shape: Shape) -> OneGo
             return None
         return between(below, above, weight).reshape(shape)
 
-    return found
+    return compute
 
 
 def median_at_once(
@@ -214,10 +214,10 @@ def middle_at_once(
         return None
     half = np.asarray(0.5, numpy_dtype(a.dtype))
     share = ShapedArray((), a.dtype)
-    found = quantile_at_once(
+    out = quantile_at_once(
         a, share, None, "median", axis, "midpoint", keepdims, skip_nan
     )
-    return None if found is None else lambda x: found(x, half)
+    return None if out is None else lambda x: out(x, half)
 
 
 INTS = np.dtype(np.int32)
@@ -411,10 +411,10 @@ def found_in(
         one = constant_of(1, dtype)
         given = as_array(name, one) if given is None else convert(given, dtype)
         heavy = in_rows(weights_like(name, given, x, axes), axes)
-        found = read_weighted(lines, heavy, share, skip_nan)
+        array = read_weighted(lines, heavy, share, skip_nan)
     else:
-        found = read_quantiles(lines, share, method, skip_nan)
-    return reshape(found, (*share.shape, *axes_left(x.shape, axes, keepdims)))
+        array = read_quantiles(lines, share, method, skip_nan)
+    return reshape(array, (*share.shape, *axes_left(x.shape, axes, keepdims)))
 
 
 def axes_left(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
@@ -454,8 +454,8 @@ def read_quantiles(x: Array, share: Array, method: str, skip_nan: bool) -> Array
         broadcast_in_dim(last, (rows, count), (0,)),
     )
     limit = broadcast_in_dim(last, (rows, count), (0,))
-    found = transpose(between(line, target, limit, method), (1, 0))
-    return found
+    out = transpose(between(line, target, limit, method), (1, 0))
+    return out
 
 
 def between(line: Array, target: Array, last: Array, method: str) -> Array:

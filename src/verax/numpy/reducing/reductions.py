@@ -68,8 +68,8 @@ def fold(
     row: Row[ReduceParams], x: Array, axes: Shape, keepdims: bool = False
 ) -> Array:
     """`row` over `axes` of `x`, which come back as 1 if `keepdims`."""
-    found = row.call(reduce_params(axes), x) if axes else x
-    return keep_dims(found, x.shape, axes) if keepdims and axes else found
+    out = row.call(reduce_params(axes), x) if axes else x
+    return keep_dims(out, x.shape, axes) if keepdims and axes else out
 
 
 def masked(name: str, x: Array, where: Where, identity: object) -> Array:
@@ -142,12 +142,12 @@ def initial_value(name: str, initial: ArrayLike) -> Array:
     Raises:
         ValueError: it has dimensions.
     """
-    found = as_array(name, initial)
-    if found.ndim:
+    out = as_array(name, initial)
+    if out.ndim:
         raise ValueError(
-            f"{name}: initial value must be a scalar. Got array of shape {found.shape}"
+            f"{name}: initial value must be a scalar. Got array of shape {out.shape}"
         )
-    return found
+    return out
 
 
 def numbers_of(name: str, a: ArrayLike) -> Array:
@@ -186,11 +186,11 @@ def accumulate(
         x = convert(x, working)
     if working == bool_:
         row = reduce_and_p if identity else reduce_or_p
-    found = fold(row, masked(name, x, where, identity), axes, keepdims)
+    array = fold(row, masked(name, x, where, identity), axes, keepdims)
     if initial is not None:
         start = convert(initial_value(name, initial), working)
-        found = multiply(found, start) if identity else add(found, start)
-    return convert(found, result)
+        array = multiply(array, start) if identity else add(array, start)
+    return convert(array, result)
 
 
 @remembered
@@ -289,11 +289,11 @@ def extreme(
         )
     upward = row is reduce_max_p
     end = lowest(x.dtype) if upward else highest(x.dtype)
-    found = fold(row, masked(name, convert(x, x.dtype), where, end), axes, keepdims)
+    result = fold(row, masked(name, convert(x, x.dtype), where, end), axes, keepdims)
     if initial is None:
-        return found
+        return result
     start = convert(initial_value(name, initial), x.dtype)
-    return maximum(found, start) if upward else minimum(found, start)
+    return maximum(result, start) if upward else minimum(result, start)
 
 
 @remembered

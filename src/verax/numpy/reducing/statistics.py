@@ -147,9 +147,9 @@ def average(
     if weights is None:
         (x,) = promote_inexact("average", as_array("average", a))
         axes = reduction_axes("average", axis, x.ndim)
-        found = mean(x, axis, keepdims=keepdims)
-        total = broadcast_in_dim(constant_of(extent(x, axes), x.dtype), found.shape, ())
-        return (found, total) if returned else found
+        out = mean(x, axis, keepdims=keepdims)
+        total = broadcast_in_dim(constant_of(extent(x, axes), x.dtype), out.shape, ())
+        return (out, total) if returned else out
     x, w = promote_inexact(
         "average", as_array("average", a), as_array("average", weights)
     )
@@ -169,8 +169,8 @@ def average(
         places = tuple(axes[i] for i in order)
         w = broadcast_in_dim(transpose(w, order), x.shape, places)
     total = sum(w, axis, keepdims=keepdims)
-    found = divide(sum(mul(x, w), axis, keepdims=keepdims), total)
-    return (found, total) if returned else found
+    out = divide(sum(mul(x, w), axis, keepdims=keepdims), total)
+    return (out, total) if returned else out
 
 
 @remembered
@@ -230,8 +230,8 @@ def weak_quotient(total: Array, count: ArrayLike) -> Array:
     """A quotient of integers as weak floats, NaN where the divisor is not positive."""
     divisor = stretched(convert(as_array("var", count), total.dtype), total.shape)
     real = default_dtype("inexact", STATE.enable_x64)
-    found = convert(div(total, divisor), real, True)
-    return select(gt(divisor, 0), found, full_like(found, np.nan))
+    array = convert(div(total, divisor), real, True)
+    return select(gt(divisor, 0), array, full_like(array, np.nan))
 
 
 def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
@@ -250,8 +250,8 @@ def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
 
 def center_of(x: Array, axes: Shape, where: Where) -> Array:
     """The mean, broadcast to the shape of `x` so that it can be subtracted."""
-    found = mean(x, axes, None if is_inexact(x.dtype) else x.dtype, where=where)
-    return spread(found, x.shape, axes) if len(axes) < x.ndim else found
+    out = mean(x, axes, None if is_inexact(x.dtype) else x.dtype, where=where)
+    return spread(out, x.shape, axes) if len(axes) < x.ndim else out
 
 
 def squared_distance(x: Array) -> Array:
@@ -280,7 +280,7 @@ def std(
     x, chosen = as_array("std", a), chosen_dtype("std", dtype)
     if chosen is not None and not is_inexact(chosen):
         raise ValueError(f"std: dtype must be a float or complex dtype, not {chosen}")
-    found = var(
+    array = var(
         x,
         axis,
         dtype,
@@ -290,7 +290,7 @@ def std(
         mean=mean,
         correction=correction,
     )
-    return sqrt(found)
+    return sqrt(array)
 
 
 # -----------------------------------------------------------------------------
@@ -348,11 +348,11 @@ def skipping(
         return reduce(x, axis, *rest)
     nan = ne(x, x)
     bounded = select(nan, constant_of(neutral(dtype), dtype), x)
-    found = reduce(bounded, axis, *rest)
+    out = reduce(bounded, axis, *rest)
     if nothing is None or settled:
-        return found
-    empty = reshape(all(nan, axis), found.shape)
-    return select(empty, constant_of(nothing, found.dtype), found)
+        return out
+    empty = reshape(all(nan, axis), out.shape)
+    return select(empty, constant_of(nothing, out.dtype), out)
 
 
 @remembered
@@ -501,9 +501,9 @@ def nanvar(
 ) -> Array:
     """The variance over `axis` of the elements that are not NaN."""
     x, chosen = numbers("nanvar", a, where)
-    found = var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
+    result = var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
     chosen_type = chosen_dtype("nanvar", dtype)
-    return found if chosen_type is None else convert(found, chosen_type)
+    return result if chosen_type is None else convert(result, chosen_type)
 
 
 @remembered

@@ -82,8 +82,8 @@ def bincount(
 
 def tally(places: Array, length: int, weights: Any, dtype: Any) -> Array:
     """The weights summed by place; places outside are dropped."""
-    found: Array = at(filled((length,), 0, dtype))[places].add(weights, mode="drop")
-    return found
+    out: Array = at(filled((length,), 0, dtype))[places].add(weights, mode="drop")
+    return out
 
 
 def histogram_bin_edges(
@@ -161,10 +161,10 @@ def histogram(
     place = searchsorted(edges, flat, side="right")
     top = eq(flat, edges[-1])
     place = select(top, constant_of(count - 1, place.dtype), place)
-    found = slice_in_dim(tally(place, count, weight, weight.dtype), 1, count, axis=0)
+    array = slice_in_dim(tally(place, count, weight, weight.dtype), 1, count, axis=0)
     if density:
-        found = div(div(found, sub(edges[1:], edges[:-1])), sum(found))
-    return found, edges
+        array = div(div(array, sub(edges[1:], edges[:-1])), sum(array))
+    return array, edges
 
 
 def listed(bins: Any, count: int) -> list[Any]:
@@ -186,9 +186,9 @@ def listed(bins: Any, count: int) -> list[Any]:
 def place_of(column: Array, edges: Array) -> Array:
     """The bin of each element; 0 is before the first and the last is behind all."""
     column = column.astype(edges.dtype)
-    found = searchsorted(edges, column, side="right")
-    top = constant_of(edges.shape[0] - 1, found.dtype)
-    return select(eq(column, edges[-1]), top, found)
+    array = searchsorted(edges, column, side="right")
+    top = constant_of(edges.shape[0] - 1, array.dtype)
+    return select(eq(column, edges[-1]), top, array)
 
 
 def histogramdd(
@@ -242,21 +242,21 @@ def flat_places(
     columns: Sequence[Array], edges: Sequence[Array], sizes: Sequence[int]
 ) -> Array:
     """The place of each point in the row of all bins."""
-    found = place_of(columns[0], edges[0])
+    out = place_of(columns[0], edges[0])
     for column, line, size in zip(columns[1:], edges[1:], sizes[1:], strict=True):
         place = place_of(column, line)
-        found = add(mul(found, constant_of(size, found.dtype)), place)
-    return found
+        out = add(mul(out, constant_of(size, out.dtype)), place)
+    return out
 
 
 def shares(counts: Array, edges: Sequence[Array]) -> Array:
     """Counts over their sum and the volume of their bins."""
     shares = convert(counts, inexact_dtype(edges[0].dtype))
-    found = true_divide(shares, sum(shares))
+    out = true_divide(shares, sum(shares))
     for i, line in enumerate(edges):
         shape = [-1 if j == i else 1 for j, _ in enumerate(edges)]
-        found = true_divide(found, reshape(subtract(line[1:], line[:-1]), shape))
-    return found
+        out = true_divide(out, reshape(subtract(line[1:], line[:-1]), shape))
+    return out
 
 
 def histogram2d(

@@ -118,17 +118,17 @@ def grouped(rows: Array, equal_nan: bool) -> Groups:
     ]
     order = sort((*columns, places), 0, num_keys=width)[-1] if width else places
     spread = broadcast_in_dim(order, (count, width), (0,))
-    found = take_along(rows, spread, 0)
+    array = take_along(rows, spread, 0)
     if count < 2:
-        return Groups(found, order, filled((count,), True, bool_))
-    above = slice_in_dim(found, 0, count - 1, axis=0)
-    below = slice_in_dim(found, 1, count, axis=0)
+        return Groups(array, order, filled((count,), True, bool_))
+    above = slice_in_dim(array, 0, count - 1, axis=0)
+    below = slice_in_dim(array, 1, count, axis=0)
     changed = ne(above, below)
     if equal_nan and is_inexact(rows.dtype):
         both = bitwise_and(ne(above, above), ne(below, below))
         changed = bitwise_and(changed, bitwise_not(both))
     first = concatenate([filled((1,), True, bool_), reduce_or(changed, (1,))], 0)
-    return Groups(found, order, first)
+    return Groups(array, order, first)
 
 
 def kept_places(mask: Array, size: int) -> Array:
@@ -136,10 +136,10 @@ def kept_places(mask: Array, size: int) -> Array:
     count = mask.shape[0]
     places = broadcasted_iota(default_integer(), (count,), 0)
     outside = constant_of(count, places.dtype)
-    found: Array = sort(select(mask, places, outside), 0)
+    out: Array = sort(select(mask, places, outside), 0)
     if size <= count:
-        return slice_in_dim(found, 0, size, axis=0)
-    return pad(found, outside, [(0, size - count, 0)])
+        return slice_in_dim(out, 0, size, axis=0)
+    return pad(out, outside, [(0, size - count, 0)])
 
 
 def how_many(mask: Array) -> int:
@@ -163,21 +163,21 @@ def picked(
         return broadcast_in_dim(spare, (places.shape[0], width), ())
     inside = lt(places, count)
     place = smaller(places, count - 1)
-    found = take_along(rows, broadcast_in_dim(place, (places.shape[0], width), (0,)), 0)
+    out = take_along(rows, broadcast_in_dim(place, (places.shape[0], width), (0,)), 0)
     if not places.shape[0]:
-        return found
+        return out
     if fill_value is None:
-        line = reshape(slice_in_dim(found, 0, 1, axis=0), (width,))
+        line = reshape(slice_in_dim(out, 0, 1, axis=0), (width,))
         some = reshape(slice_in_dim(inside, 0, 1, axis=0), ())
         line = select(some, line, constant_of(0, line.dtype))
-        spare = broadcast_in_dim(line, found.shape, (1,))
+        spare = broadcast_in_dim(line, out.shape, (1,))
     else:
         value = convert(as_array("unique", fill_value), rows.dtype)
         # A number fills all; what has dimensions fills one of the distinct parts.
         line = value if value.size == 1 else stretched(value, part)
         flat = reshape(line, () if value.size == 1 else (width,))
-        spare = broadcast_in_dim(flat, found.shape, (1,) if flat.ndim else ())
-    return select(broadcast_in_dim(inside, found.shape, (0,)), found, spare)
+        spare = broadcast_in_dim(flat, out.shape, (1,) if flat.ndim else ())
+    return select(broadcast_in_dim(inside, out.shape, (0,)), out, spare)
 
 
 def unique(
@@ -202,26 +202,26 @@ def unique(
         AbstractValueError: `ar` is traced and `size` is not given.
     """
     x = as_array("unique", ar)
-    wanted = static_size("unique", size, x)
+    expected = static_size("unique", size, x)
     along = 0 if axis is None else canonical_axis("unique", axis, x.ndim)
     whole = reshape(x, (x.size,)) if axis is None else move_axis(x, along, 0)
     count = whole.shape[0]
     rows = reshape(whole, (count, whole.size // count if count else 1))
     groups = grouped(rows, equal_nan)
     places = kept_places(
-        groups.first, how_many(groups.first) if wanted is None else wanted
+        groups.first, how_many(groups.first) if expected is None else expected
     )
     values = picked(groups.rows, places, fill_value, whole.shape[1:])
     values = reshape(values, (values.shape[0], *whole.shape[1:]))
-    found = [move_axis(with_weak_type(values, x.weak_type), 0, along)]
+    out = [move_axis(with_weak_type(values, x.weak_type), 0, along)]
     if return_index:
-        found.append(reshape(picked(column(groups.order), places, None), places.shape))
+        out.append(reshape(picked(column(groups.order), places, None), places.shape))
     if return_inverse:
         inverse = inverse_of(groups)
-        found.append(reshape(inverse, x.shape) if axis is None else inverse)
+        out.append(reshape(inverse, x.shape) if axis is None else inverse)
     if return_counts:
-        found.append(counts_of(groups.first, places))
-    return found[0] if len(found) == 1 else tuple(found)
+        out.append(counts_of(groups.first, places))
+    return out[0] if len(out) == 1 else tuple(out)
 
 
 def column(x: Array) -> Array:
@@ -233,8 +233,8 @@ def inverse_of(groups: Groups) -> Array:
     if not groups.order.shape[0]:
         return groups.order
     number = sub(cumsum(convert(groups.first, groups.order.dtype), 0), 1)
-    found: Array = sort((groups.order, number), 0)[1]
-    return found
+    out: Array = sort((groups.order, number), 0)[1]
+    return out
 
 
 def counts_of(first: Array, places: Array) -> Array:
@@ -280,8 +280,8 @@ def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """Distinct elements; NaN differ."""
-    found: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
-    return found
+    out: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
+    return out
 
 
 def isin(
@@ -297,8 +297,8 @@ def isin(
         as_array("isin", element), as_array("isin", test_elements, 1)
     )
     flat = reshape(tests, (tests.size,))
-    found = among(x, flat)
-    return logical_not(found) if invert else found
+    out = among(x, flat)
+    return logical_not(out) if invert else out
 
 
 def among(x: Array, tests: Array) -> Array:
@@ -341,8 +341,8 @@ def select_set(
     """The kept among the first of each group, and where they stand."""
     mask = bitwise_and(groups.first, keep)
     places = kept_places(mask, how_many(mask) if size is None else size)
-    found = reshape(picked(groups.rows, places, fill_value), places.shape)
-    return with_weak_type(found, groups.rows.weak_type), places
+    array = reshape(picked(groups.rows, places, fill_value), places.shape)
+    return with_weak_type(array, groups.rows.weak_type), places
 
 
 def union1d(
@@ -359,8 +359,8 @@ def union1d(
     """
     x, y = flat_pair("union1d", ar1, ar2)
     static_size("union1d", size, x, y)
-    found: Array = unique(concatenate([x, y], 0), size=size, fill_value=fill_value)
-    return found
+    out: Array = unique(concatenate([x, y], 0), size=size, fill_value=fill_value)
+    return out
 
 
 def intersect1d(
@@ -378,18 +378,18 @@ def intersect1d(
         AbstractValueError: an argument is traced and `size` is not given.
     """
     x, y = flat_pair("intersect1d", ar1, ar2)
-    wanted = static_size("intersect1d", size, x, y)
+    expected = static_size("intersect1d", size, x, y)
     groups = grouped(column(x), True)
     keep = among(reshape(groups.rows, (x.size,)), y)
-    found, places = select_set("intersect1d", groups, keep, wanted, fill_value)
+    out, places = select_set("intersect1d", groups, keep, expected, fill_value)
     if not return_indices:
-        return found
+        return out
     left = reshape(picked(column(groups.order), places, x.size), places.shape)
     other = grouped(column(y), True)
-    rank = bisect(reshape(other.rows, (y.size,)), found, right=False)
+    rank = bisect(reshape(other.rows, (y.size,)), out, right=False)
     right = reshape(picked(column(other.order), rank, y.size), places.shape)
     inside = lt(places, x.size)
-    return found, left, select(inside, right, constant_of(y.size, right.dtype))
+    return out, left, select(inside, right, constant_of(y.size, right.dtype))
 
 
 def setdiff1d(
@@ -406,13 +406,13 @@ def setdiff1d(
         AbstractValueError: an argument is traced and `size` is not given.
     """
     x, y = flat_pair("setdiff1d", ar1, ar2)
-    wanted = static_size("setdiff1d", size, x, y)
+    expected = static_size("setdiff1d", size, x, y)
     groups = grouped(column(x), True)
     keep = bitwise_not(among(reshape(groups.rows, (x.size,)), y))
     value = 0 if fill_value is None else fill_value
-    found = select_set("setdiff1d", groups, keep, wanted, value)[0]
+    array = select_set("setdiff1d", groups, keep, expected, value)[0]
     own = as_array("setdiff1d", ar1)
-    return convert(found, own.dtype, own.weak_type)
+    return convert(array, own.dtype, own.weak_type)
 
 
 def setxor1d(
@@ -429,13 +429,13 @@ def setxor1d(
         AbstractValueError: an argument is traced and `size` is not given.
     """
     x, y = flat_pair("setxor1d", ar1, ar2)
-    wanted = static_size("setxor1d", size, x, y)
+    expected = static_size("setxor1d", size, x, y)
     groups = grouped(column(concatenate([x, y], 0)), True)
     line = reshape(groups.rows, (x.size + y.size,))
     keep = bitwise_xor(among(line, x), among(line, y))
     if is_inexact(line.dtype):
         groups, keep = with_missing(groups, keep, line, x, y)
-    return select_set("setxor1d", groups, keep, wanted, fill_value)[0]
+    return select_set("setxor1d", groups, keep, expected, fill_value)[0]
 
 
 def with_missing(
@@ -508,8 +508,8 @@ def euclid(x: Array, y: Array) -> Array:
         remainder = abs(rem(high, where(done, 1, low)))
         return where(done, high, low), where(done, low, remainder)
 
-    found: Array = while_loop(unfinished, step, (x, y))[0]
-    return found
+    out: Array = while_loop(unfinished, step, (x, y))[0]
+    return out
 
 
 @remembered

@@ -87,8 +87,8 @@ def sort(
     """
     check_sort("sort", kind, order)
     x, along = flat_or_along("sort", as_array("sort", a), axis)
-    found: Array = sorts.sort(x, along, is_stable=stable)
-    return rev(found, (along,)) if descending else found
+    out: Array = sorts.sort(x, along, is_stable=stable)
+    return rev(out, (along,)) if descending else out
 
 
 @remembered
@@ -112,12 +112,12 @@ def argsort(
     target = chosen_dtype("argsort", dtype) or default_integer()
     places = broadcasted_iota(target, x.shape, along)
     if not descending:
-        found: Array = sorts.sort((x, places), along, is_stable=stable)[1]
-        return found
+        out: Array = sorts.sort((x, places), along, is_stable=stable)[1]
+        return out
     # Backwards twice, so that equal elements stay in their order.
     backward, back_places = rev(x, (along,)), rev(places, (along,))
-    found = sorts.sort((backward, back_places), along, is_stable=stable)[1]
-    return rev(found, (along,))
+    out = sorts.sort((backward, back_places), along, is_stable=stable)[1]
+    return rev(out, (along,))
 
 
 def sort_complex(a: ArrayLike) -> Array:
@@ -185,7 +185,7 @@ def bisect_at_once(
     dtype, count = numpy_dtype(default_integer()), np.add.reduce
     floats = is_float(line.dtype)
 
-    def found(line: np.ndarray, queries: np.ndarray) -> Any:
+    def compute(line: np.ndarray, queries: np.ndarray) -> Any:
         if floats:
             flat = queries.reshape(-1)
             square = flat.dot(flat)
@@ -193,7 +193,7 @@ def bisect_at_once(
                 return None
         return count(compare(line, queries[..., None]), -1, dtype)
 
-    return found
+    return compute
 
 
 def searchsorted_at_once(
@@ -280,8 +280,8 @@ def before(x: Array, y: Array, or_equal: bool) -> Array:
     compare = le if or_equal else lt
     if not is_float(x.dtype):
         return compare(x, y)
-    found = bitwise_or(compare(x, y), bitwise_and(ne(y, y), eq(x, x)))
-    return bitwise_or(found, ne(y, y)) if or_equal else found
+    out = bitwise_or(compare(x, y), bitwise_and(ne(y, y), eq(x, x)))
+    return bitwise_or(out, ne(y, y)) if or_equal else out
 
 
 @remembered

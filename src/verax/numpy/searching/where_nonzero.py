@@ -184,8 +184,8 @@ def nonzero(
         )
     mask = as_condition("nonzero", x)
     if size is None:
-        found = known_mask("nonzero", mask).nonzero()
-        return tuple([as_array("nonzero", i.astype(default_integer())) for i in found])
+        values = known_mask("nonzero", mask).nonzero()
+        return tuple([as_array("nonzero", i.astype(default_integer())) for i in values])
     count = as_size(size)
     flat, total = places_of(ravel(mask), count)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
@@ -208,13 +208,13 @@ def as_filling(fill: ArrayLike | None) -> Array:
     Raises:
         ValueError: it has dimensions.
     """
-    found = as_array("nonzero", 0 if fill is None else fill)
-    if found.ndim:
+    array = as_array("nonzero", 0 if fill is None else fill)
+    if array.ndim:
         raise ValueError(
-            f"nonzero: a fill value must be a scalar, not {found.aval}; pass a tuple "
+            f"nonzero: a fill value must be a scalar, not {array.aval}; pass a tuple "
             "with one for each dimension"
         )
-    return convert(found, default_integer())
+    return convert(array, default_integer())
 
 
 def places_of(mask: Array, count: int) -> tuple[Array, Array]:
@@ -233,20 +233,20 @@ def places_of(mask: Array, count: int) -> tuple[Array, Array]:
 
 def coordinates(flat: Any, shape: Shape) -> list[Array]:
     """Indices of the elements of a row in an array of `shape`."""
-    found = []
+    out = []
     for size in reversed(shape):
         divisor = larger_size(size, 1)
-        found.append(remainder(flat, divisor))
+        out.append(remainder(flat, divisor))
         flat = floor_divide(flat, divisor)
-    return found[::-1]
+    return out[::-1]
 
 
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
     """The indices of the nonzero elements in the flat array."""
-    found: Array = nonzero(ravel(a), size=size, fill_value=fill_value)[0]
-    return found
+    out: Array = nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+    return out
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
@@ -295,10 +295,10 @@ def compress(
 
 def ravel_condition(condition: ArrayLike) -> Array:
     """A condition as a vector of booleans."""
-    found: Array = as_condition("compress", condition)
-    if found.ndim != 1:
-        raise ValueError(f"compress takes a vector of booleans, not {found.aval}")
-    return found
+    out: Array = as_condition("compress", condition)
+    if out.ndim != 1:
+        raise ValueError(f"compress takes a vector of booleans, not {out.aval}")
+    return out
 
 
 def picked_rows(hits: Array, x: Array, size: int | None, fill_value: Any) -> Array:
@@ -374,10 +374,10 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     total = int(np.prod(sizes, dtype=np.int64))
     wrapped = x if is_unsigned(x.dtype) else mixed(less(x, 0), x + total, x)
     inside = wrapped.clip(0, max(total - 1, 0))
-    found = coordinates(convert(inside, default_integer()), sizes)
+    out = coordinates(convert(inside, default_integer()), sizes)
     if max(sizes, default=0) - 1 > iinfo(given.dtype).max:
-        return tuple(found)
-    return tuple([convert(place, given.dtype, given.weak_type) for place in found])
+        return tuple(out)
+    return tuple([convert(place, given.dtype, given.weak_type) for place in out])
 
 
 def has_tracers(shape: object) -> bool:
@@ -396,12 +396,12 @@ def traced_coordinates(
     flat = convert(x, word)
     flat = mixed(less(flat, 0), flat + total, flat)
     flat = flat.clip(0, (total - 1).clip(0))
-    found = []
+    out = []
     for size in reversed(sizes):
         divisor = size.clip(1)
-        found.append(convert(remainder(flat, divisor), *due))
+        out.append(convert(remainder(flat, divisor), *due))
         flat = floor_divide(flat, divisor)
-    return tuple(found[::-1])
+    return tuple(out[::-1])
 
 
 def ravel_multi_index(
@@ -451,10 +451,10 @@ def widened_index(name: str, x: ArrayLike) -> Array:
     Raises:
         TypeError: they are not integers.
     """
-    found = as_array(name, x)
-    if not is_integer(found.dtype):
-        raise TypeError(f"{name}: indices must be integers, not {found.aval}")
-    return convert(found, widened(found.dtype, STATE.enable_x64))
+    array = as_array(name, x)
+    if not is_integer(array.dtype):
+        raise TypeError(f"{name}: indices must be integers, not {array.aval}")
+    return convert(array, widened(array.dtype, STATE.enable_x64))
 
 
 def within(name: str, places: Array, size: int, mode: str) -> Array:
@@ -524,8 +524,8 @@ def choose(
     inside = within("choose", places, len(rows), mode)
     full = broadcast_shapes_of("choose", [inside.shape, *map(np.shape, rows)])
     pile = stack([broadcast_to(row, full) for row in promote("choose", *rows)])
-    found = take_along_axis(pile, broadcast_to(inside, (1, *full)), 0)[0]
-    return with_weak_type(found, False)
+    array = take_along_axis(pile, broadcast_to(inside, (1, *full)), 0)[0]
+    return with_weak_type(array, False)
 
 
 def select(
@@ -546,10 +546,10 @@ def select(
             f"{len(condlist)} and {len(choicelist)}"
         )
     conditions = [as_condition("select", condition) for condition in condlist]
-    *choices, found = promote("select", *choicelist, default)
+    *choices, array = promote("select", *choicelist, default)
     for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
-        found = mixed(condition, choice, found)
-    return as_array("select", found)
+        array = mixed(condition, choice, array)
+    return as_array("select", array)
 
 
 def piecewise(
@@ -577,10 +577,10 @@ def piecewise(
             "conditions; pass as many, or one more for where no condition holds"
         )
     rest = pieces.pop() if len(pieces) > len(conditions) else 0
-    found = piece(rest, array, args, kw)
+    out = piece(rest, array, args, kw)
     for condition, function in zip(conditions, pieces, strict=True):
-        found = mixed(condition, piece(function, array, args, kw), found)
-    return found
+        out = mixed(condition, piece(function, array, args, kw), out)
+    return out
 
 
 def piece(

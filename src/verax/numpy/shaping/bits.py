@@ -46,23 +46,23 @@ def view(a: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     Raises:
         ValueError: the last dimension does not make whole elements.
     """
-    x, wanted = as_array("view", a), chosen_dtype("view", dtype)
-    if wanted is None or wanted == x.dtype:
+    x, expected = as_array("view", a), chosen_dtype("view", dtype)
+    if expected is None or expected == x.dtype:
         return x
-    if is_extended(wanted) or is_extended(x.dtype):
-        raise TypeError(f"view: {x.dtype.name} cannot be viewed as {wanted.name}")
-    check_sizes(x, wanted)
+    if is_extended(expected) or is_extended(x.dtype):
+        raise TypeError(f"view: {x.dtype.name} cannot be viewed as {expected.name}")
+    check_sizes(x, expected)
     if is_bool(x.dtype):
         x = convert(x, uint8)
     elif is_complex(x.dtype):
         x = reshape(stack((real(x), imag(x)), -1), (*x.shape[:-1], -1)) if x.ndim else x
-    if is_complex(wanted):
-        parts = resized(x, real_dtype(wanted))
+    if is_complex(expected):
+        parts = resized(x, real_dtype(expected))
         pairs = reshape(parts, (*parts.shape[:-1], -1, 2))
         return complex_of(pairs[..., 0], pairs[..., 1])
-    if wanted == bool_:
+    if expected == bool_:
         return not_equal(resized(x, uint8), 0)
-    return resized(x, wanted)
+    return resized(x, expected)
 
 
 @remembered
@@ -77,20 +77,20 @@ def byteswap(a: ArrayLike) -> Array:
     return bitcast_convert_type(rev(octets, (x.ndim,)), x.dtype)
 
 
-def check_sizes(x: Array, wanted: DType) -> None:
+def check_sizes(x: Array, expected: DType) -> None:
     """Raise ValueError unless the bits of the last dimension make whole elements."""
-    own, new = stored_bits(x.dtype), stored_bits(wanted)
-    if own == new and is_complex(x.dtype) == is_complex(wanted):
+    own, new = stored_bits(x.dtype), stored_bits(expected)
+    if own == new and is_complex(x.dtype) == is_complex(expected):
         return
     if not x.ndim:
         raise ValueError(
-            f"view: a scalar of {own} bits cannot be viewed as {wanted}, which has "
+            f"view: a scalar of {own} bits cannot be viewed as {expected}, which has "
             f"{new}"
         )
     if x.shape[-1] * own % new:
         raise ValueError(
             f"view: the last dimension of {x.aval} has {x.shape[-1] * own} bits, "
-            f"which is not a multiple of the {new} of {wanted}"
+            f"which is not a multiple of the {new} of {expected}"
         )
 
 
@@ -100,19 +100,19 @@ def stored_bits(dtype: DType) -> int:
     return 8 * dtype.itemsize if whole else bit_width(dtype)
 
 
-def resized(x: Array, wanted: DType) -> Array:
+def resized(x: Array, expected: DType) -> Array:
     """A bitcast of real numbers, the last dimension split or merged."""
-    own, new = stored_bits(x.dtype), stored_bits(wanted)
-    if x.dtype == wanted:
+    own, new = stored_bits(x.dtype), stored_bits(expected)
+    if x.dtype == expected:
         return x
     if own == new:
-        return bitcast_convert_type(x, wanted)
+        return bitcast_convert_type(x, expected)
     if own > new:
-        found = bitcast_convert_type(x, wanted)
-        return reshape(found, (*x.shape[:-1], x.shape[-1] * own // new))
+        array = bitcast_convert_type(x, expected)
+        return reshape(array, (*x.shape[:-1], x.shape[-1] * own // new))
     factor = new // own
     grouped = reshape(x, (*x.shape[:-1], x.shape[-1] // factor, factor))
-    return bitcast_convert_type(grouped, wanted)
+    return bitcast_convert_type(grouped, expected)
 
 
 def bit_shifts(name: str, bitorder: str) -> np.ndarray:

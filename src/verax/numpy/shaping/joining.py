@@ -77,11 +77,11 @@ def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[
         if all([isinstance(x, Array) and x.aval.dtype is own for x in arrays]):
             return list(arrays)
     avals = avals_of(name, arrays)
-    wanted = chosen_dtype(name, dtype)
-    found, weak = common_type(avals) if wanted is None else (wanted, False)
-    parts = [as_type(x, a, found, weak) for x, a in zip(arrays, avals, strict=True)]
+    expected = chosen_dtype(name, dtype)
+    result, weak = common_type(avals) if expected is None else (expected, False)
+    parts = [as_type(x, a, result, weak) for x, a in zip(arrays, avals, strict=True)]
     whole = [x if hasattr(x, "shape") else as_array(name, x) for x in parts]
-    if wanted is None:
+    if expected is None:
         return whole
     return [with_weak_type(x, False) if isinstance(x, Array) else x for x in whole]
 
@@ -570,5 +570,5 @@ def trace(
 ) -> Array:
     """The sum of a diagonal."""
     no_out("trace", out)
-    wanted = chosen_dtype("trace", dtype)
-    return diagonal(a, offset, axis1, axis2).sum(axis=-1, dtype=wanted)
+    expected = chosen_dtype("trace", dtype)
+    return diagonal(a, offset, axis1, axis2).sum(axis=-1, dtype=expected)

@@ -78,16 +78,16 @@ def measured(name: str, a: object) -> Shape:
         except NotAnArray:
             said = getattr(a, "shape", None)
             # Of anything: NumPy says () of None.
-            found = said if isinstance(said, tuple) else np.asarray(a, object).shape
+            out = said if isinstance(said, tuple) else np.asarray(a, object).shape
     else:
-        found = asarray(a).shape
+        out = asarray(a).shape
     warnings.warn(
         f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0; "
         "this will be an error, so convert it with verax.numpy.asarray",
         DeprecationWarning,
         stacklevel=3,
     )
-    return found
+    return out
 
 
 def shape(a: ArrayLike) -> Shape:
@@ -102,10 +102,10 @@ def ndim(a: ArrayLike) -> int:
 
 def size(a: ArrayLike, axis: AxisLike | None = None) -> int:
     """The number of elements, or the product of the sizes of some dimensions."""
-    found = measured("size", a)
+    out = measured("size", a)
     if axis is None:
-        return prod(found)
-    return prod(found[i] for i in canonical_axes("size", axis, len(found)))
+        return prod(out)
+    return prod(out[i] for i in canonical_axes("size", axis, len(out)))
 
 
 # ---------------------------------------------------------------------- reshaping
@@ -363,20 +363,20 @@ def at_least(a: ArrayLike, rank: int, name: str) -> Array:
 
 def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least one dimension."""
-    found = tuple(at_least(a, 1, "atleast_1d") for a in arys)
-    return found[0] if len(found) == 1 else found
+    out = tuple(at_least(a, 1, "atleast_1d") for a in arys)
+    return out[0] if len(out) == 1 else out
 
 
 def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least two dimensions, new ones in front."""
-    found = tuple(at_least(a, 2, "atleast_2d") for a in arys)
-    return found[0] if len(found) == 1 else found
+    out = tuple(at_least(a, 2, "atleast_2d") for a in arys)
+    return out[0] if len(out) == 1 else out
 
 
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least three dimensions, on both sides of a vector."""
-    found = tuple(at_least(a, 3, "atleast_3d") for a in arys)
-    return found[0] if len(found) == 1 else found
+    out = tuple(at_least(a, 3, "atleast_3d") for a in arys)
+    return out[0] if len(out) == 1 else out
 
 
 # ------------------------------------------------------------------- broadcasting
@@ -388,8 +388,8 @@ def broadcast_shapes(*shapes: ShapeLike) -> Shape:
     Raises:
         ValueError: there is none.
     """
-    found = [as_shape("broadcast_shapes", shape) for shape in shapes]
-    return broadcast_shapes_of("broadcast_shapes", found) if found else ()
+    out = [as_shape("broadcast_shapes", shape) for shape in shapes]
+    return broadcast_shapes_of("broadcast_shapes", out) if out else ()
 
 
 def broadcast_to(
@@ -416,8 +416,8 @@ def broadcast_to(
             "broadcast_to: Incompatible shapes for broadcasting: "
             f"shape {own} does not broadcast to {sizes}"
         )
-    found: Array = stretched(x, sizes)
-    return found
+    out: Array = stretched(x, sizes)
+    return out
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:

@@ -110,13 +110,13 @@ def ediff1d(
 ) -> Array:
     """The differences of neighbours in the flat array, with the given ends added."""
     x = ravel(ary)
-    found = diff(x)
-    parts: list[Any] = [found]
+    out = diff(x)
+    parts: list[Any] = [out]
     if to_begin is not None:
         parts = [ravel(to_begin).astype(x.dtype), *parts]
     if to_end is not None:
         parts = [*parts, ravel(to_end).astype(x.dtype)]
-    return found if len(parts) == 1 else concatenate(parts)
+    return out if len(parts) == 1 else concatenate(parts)
 
 
 @remembered
@@ -153,10 +153,10 @@ def gradient(
             "one, or one for each"
         )
     order = edge_order or 1
-    found = [
+    out = [
         slope(x, place, step, order) for place, step in zip(axes, steps, strict=True)
     ]
-    return found[0] if len(found) == 1 else found
+    return out[0] if len(out) == 1 else out
 
 
 def slope(x: Array, axis: int, step: ArrayLike, order: int) -> Array:
@@ -276,12 +276,12 @@ def interp(
         1, max(knots.shape[0] - 1, 1)
     )
     if knots.shape[0] == 1:
-        found = broadcast_to(values[0], places.shape)
+        out = broadcast_to(values[0], places.shape)
     else:
-        found = between(places, knots, values, above)
+        out = between(places, knots, values, above)
     if left == "extrapolate" and right == "extrapolate":
-        return found
-    return beyond(found, places, knots, values, left, right, period is not None)
+        return out
+    return beyond(out, places, knots, values, left, right, period is not None)
 
 
 def max(a: int, b: int) -> int:
@@ -296,12 +296,12 @@ def between(places: Array, knots: Array, values: Array, above: Array) -> Array:
     width = high - low
     flat = equal(width, 0)
     part = (places - low) / where(flat, 1, width)
-    found: Array = where(flat, end, start + part * (end - start))
-    return found
+    out: Array = where(flat, end, start + part * (end - start))
+    return out
 
 
 def beyond(
-    found: Array,
+    array: Array,
     places: Array,
     knots: Array,
     values: Array,
@@ -311,14 +311,14 @@ def beyond(
 ) -> Array:
     """The values outside of the points."""
     if endless:
-        return found
+        return array
     if left != "extrapolate":
         before = values[0] if left is None else left
-        found = where(less(places, knots[0]), before, found)
+        array = where(less(places, knots[0]), before, array)
     if right != "extrapolate":
         after = values[-1] if right is None else right
-        found = where(greater(places, knots[-1]), after, found)
-    return found
+        array = where(greater(places, knots[-1]), after, array)
+    return array
 
 
 def periodic(
@@ -400,7 +400,7 @@ def shifted_products(
         )
     # In the mode "same", NumPy centres an even correlation by its first operand.
     low, high = edges[mode][::-1] if swapped and name == "correlate" else edges[mode]
-    found = conv_general_dilated(
+    array = conv_general_dilated(
         x.reshape((1, 1, n)),
         flip(y).reshape((1, 1, m)),
         (1,),
@@ -408,7 +408,7 @@ def shifted_products(
         precision=precision,
         preferred_element_type=preferred,
     )
-    return found.reshape(found.size)
+    return array.reshape(array.size)
 
 
 @remembered
@@ -453,5 +453,5 @@ def correction(
         edge = logical_and(edge, equal(remainder(period, 2), 0))
     reduced = where(edge, half, reduced)
     small = less(abs(steps), half if discont is None else discont)
-    found: Array = where(small, 0, subtract(reduced, steps))
-    return found
+    out: Array = where(small, 0, subtract(reduced, steps))
+    return out

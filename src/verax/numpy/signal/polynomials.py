@@ -79,11 +79,11 @@ def coefficients(name: str, *args: Any) -> list[Array]:
     Raises:
         ValueError: one is a scalar.
     """
-    found = [as_array(name, x, i) for i, x in enumerate(args)]
-    for x in found:
+    out = [as_array(name, x, i) for i, x in enumerate(args)]
+    for x in out:
         if not x.ndim:
             raise ValueError(f"{name} takes vectors of coefficients, not {x.aval}")
-    return found
+    return out
 
 
 def in_front(x: Array, count: int) -> Array:
@@ -91,8 +91,8 @@ def in_front(x: Array, count: int) -> Array:
     if not count:
         return x
     edges = [(count if i == 0 else 0, 0, 0) for i, _ in enumerate(x.shape)]
-    found = pad(x, np.zeros((), numpy_dtype(x.dtype)), edges)
-    return with_weak_type(found, x.weak_type)
+    array = pad(x, np.zeros((), numpy_dtype(x.dtype)), edges)
+    return with_weak_type(array, x.weak_type)
 
 
 def without_zeros(name: str, x: Array) -> Array:
@@ -265,12 +265,12 @@ def polyval_at_once(p: Any, x: Any, *, unroll: int | None = None) -> OneGo | Non
     def horner(line: np.ndarray, places: np.ndarray) -> np.ndarray:
         # Arrays without dimensions: NumPy takes longer for its scalars.
         first, second, *rest = [line[i, ...] for i in range(count)]
-        found: np.ndarray = multiply(places, first)
-        add(found, second, found)
+        out: np.ndarray = multiply(places, first)
+        add(out, second, out)
         for coefficient in rest:
-            multiply(places, found, found)
-            add(found, coefficient, found)
-        return found
+            multiply(places, out, out)
+            add(out, coefficient, out)
+        return out
 
     return horner
 
@@ -295,11 +295,11 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     known = not isinstance(line, Tracer)
     source: Any = np.asarray(line).astype(numpy_dtype(dtype)) if known else line
     rows = [source[i] for i in range(line.shape[0])]
-    found: Any = rows[0]
+    out: Any = rows[0]
     for row in rows[1:]:
-        found = add(multiply(places, found), row)
+        out = add(multiply(places, out), row)
     # Coefficients and places may both be weak in the result's dtype; it is not.
-    return convert(as_array("polyval", stretched(found, shape)), dtype)
+    return convert(as_array("polyval", stretched(out, shape)), dtype)
 
 
 # --------------------------------------------------------------------------- roots
@@ -321,13 +321,13 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         raise ValueError(f"poly takes a vector or a square matrix, not {roots_of.aval}")
     if not roots_of.size:
         return filled((), 1, roots_of.dtype)
-    found = filled((1,), 1, roots_of.dtype)
+    out = filled((1,), 1, roots_of.dtype)
     zero = np.zeros((), numpy_dtype(roots_of.dtype))
     for i in range(roots_of.shape[0]):
-        shifted = pad(found, zero, [(0, 1, 0)])
-        scaled = multiply(in_front(found, 1), roots_of[i])
-        found = subtract(shifted, scaled)
-    return found
+        shifted = pad(out, zero, [(0, 1, 0)])
+        scaled = multiply(in_front(out, 1), roots_of[i])
+        out = subtract(shifted, scaled)
+    return out
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
@@ -350,11 +350,11 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     if not places.size:
         return filled((0,), 0, dtype)
     first, last = int(places[0]), int(places[-1])
-    found = convert(companion_roots(x[first : last + 1]), dtype)
+    out = convert(companion_roots(x[first : last + 1]), dtype)
     trailing = x.shape[0] - 1 - last
     if not trailing:
-        return found
-    return concatenate((found, filled((trailing,), 0, dtype)))
+        return out
+    return concatenate((out, filled((trailing,), 0, dtype)))
 
 
 def roots_and_nans(x: Array) -> Array:
@@ -367,10 +367,10 @@ def roots_and_nans(x: Array) -> Array:
     leading = cumprod(equal(x, 0).astype(np.int32)).sum(dtype=np.int32)
     whole = where(equal(leading, x.shape[0]), 1, x)
     places = remainder(iota(int32, x.shape[0]) + leading, x.shape[0])
-    found = companion_roots(whole[places])
-    order = argsort(equal(found, 0), stable=True)
-    kept = less(iota(int32, found.shape[0]), found.shape[0] - leading)
-    return as_array("roots", where(kept, found[order], complex(np.nan, np.nan)))
+    array = companion_roots(whole[places])
+    order = argsort(equal(array, 0), stable=True)
+    kept = less(iota(int32, array.shape[0]), array.shape[0] - leading)
+    return as_array("roots", where(kept, array[order], complex(np.nan, np.nan)))
 
 
 def companion_roots(x: Array) -> Array:
@@ -382,8 +382,8 @@ def companion_roots(x: Array) -> Array:
     below = diag(ones, -1) if size > 1 else zeros_like(x[:1, None])
     first = negative(true_divide(x[1:], x[0]))
     matrix = concatenate((reshape(first, (1, size)), below[1:]), 0)
-    found: Array = eigvals(matrix)
-    return found
+    out: Array = eigvals(matrix)
+    return out
 
 
 @remembered
@@ -420,15 +420,15 @@ def polyfit(
         right = multiply(right, column if right.ndim == 2 else weights[0])
     lengths = sqrt(sum(square(left), axis=0))
     left = true_divide(left, expand_dims(lengths, 0))
-    found, residuals, rank, singular = lstsq(left, right, rcond)
+    out, residuals, rank, singular = lstsq(left, right, rcond)
     scale = expand_dims(lengths, 1) if values.ndim == 2 else lengths
-    found = true_divide(found, scale)
+    out = true_divide(out, scale)
     if full:
-        return found, residuals, rank, singular, as_array("polyfit", rcond)
+        return out, residuals, rank, singular, as_array("polyfit", rcond)
     if not cov:
-        return found
+        return out
     base = true_divide(inv(matmul(transpose(left), left)), outer(lengths, lengths))
-    return found, spread(base, residuals, cov, places.shape[0], deg, values.ndim)
+    return out, spread(base, residuals, cov, places.shape[0], deg, values.ndim)
 
 
 def check_points(places: Array, values: Array, weights: list[Array]) -> None:

@@ -348,38 +348,36 @@ def stored_shape(aval: ShapedArray) -> tuple[int, ...]:
     return aval.shape
 
 
-def with_inputs(
-    jaxpr: Jaxpr, has: Mask, wanted: Mask, avals: Sequence[object]
-) -> Jaxpr:
-    """`jaxpr`, whose inputs are those that `has` marks, on those `wanted` marks."""
-    if has == wanted:
+def with_inputs(jaxpr: Jaxpr, has: Mask, due: Mask, avals: Sequence[object]) -> Jaxpr:
+    """`jaxpr`, whose inputs are those that `has` marks, on those `due` marks."""
+    if has == due:
         return jaxpr
-    kept = [flag for flag, want in zip(has, wanted, strict=True) if want]
-    types = [a for a in chosen(wanted, avals) if isinstance(a, ShapedArray)]
+    kept = [flag for flag, want in zip(has, due, strict=True) if want]
+    types = [a for a in chosen(due, avals) if isinstance(a, ShapedArray)]
     return program(types, lambda *xs: inlined(jaxpr, chosen(kept, xs)))
 
 
-def forced_jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask, wanted: Mask) -> Jaxpr:
-    """`engine.jvp` with a tangent for each result that `wanted` marks."""
+def forced_jvp(engine: Engine, jaxpr: Jaxpr, nonzero: Mask, due: Mask) -> Jaxpr:
+    """`engine.jvp` with a tangent for each result that `due` marks."""
     pushed, mask = engine.jvp(jaxpr, nonzero)
-    if mask == wanted:
+    if mask == due:
         return pushed
     count = len(jaxpr.outvars)
 
     def body(*xs: Array) -> Sequence[object]:
         outs = inlined(pushed, xs)
         tangents = filled(mask, outs[count:], jaxpr.out_avals)
-        return [*outs[:count], *arrays_of(engine, wanted, tangents, jaxpr.out_avals)]
+        return [*outs[:count], *arrays_of(engine, due, tangents, jaxpr.out_avals)]
 
     return program(pushed.in_avals, body)
 
 
 def forced_batch(
-    batcher: Batcher, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...], wanted: Mask
+    batcher: Batcher, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...], expected: Mask
 ) -> Jaxpr:
-    """`batch` with the batch dimension first in each result that `wanted` marks."""
+    """`batch` with the batch dimension first in each result that `expected` marks."""
     batched, out_axes = batcher.batch(jaxpr, size, axes)
-    due = tuple([0 if flag else None for flag in wanted])
+    due = tuple([0 if flag else None for flag in expected])
     if out_axes == due:
         return batched
 
@@ -387,7 +385,7 @@ def forced_batch(
         outs = inlined(batched, xs)
         return [
             at_front(x, axis, size) if flag else x
-            for x, axis, flag in zip(outs, out_axes, wanted, strict=True)
+            for x, axis, flag in zip(outs, out_axes, expected, strict=True)
         ]
 
     return program(batched.in_avals, body)
@@ -419,14 +417,14 @@ class Halves(ReprMixin):
         return outs[len(outs) - self.count :]
 
 
-def forced_split(engine: Engine, jaxpr: Jaxpr, unknown: Mask, wanted: Mask) -> Halves:
-    """`engine.split` with each result unknown that `wanted` marks."""
+def forced_split(engine: Engine, jaxpr: Jaxpr, unknown: Mask, due: Mask) -> Halves:
+    """`engine.split` with each result unknown that `due` marks."""
     first, second, mask = engine.split(jaxpr, unknown)
     known = len(mask) - sum(mask)
     count = len(first.outvars) - known
-    if mask == wanted:
+    if mask == due:
         return Halves(first, second, count)
-    late = others(mask, wanted)
+    late = others(mask, due)
     saved = sum(late)
 
     def before(*xs: Array) -> Sequence[object]:
@@ -441,7 +439,7 @@ def forced_split(engine: Engine, jaxpr: Jaxpr, unknown: Mask, wanted: Mask) -> H
         given = iter(xs[:saved])
         return [
             next(made) if flag else next(given)
-            for flag, want in zip(mask, wanted, strict=True)
+            for flag, want in zip(mask, due, strict=True)
             if want
         ]
 

@@ -160,8 +160,8 @@ def lower_exported(
     if p.module.takes_platform:
         xs = [e.constant(number, ShapedArray((), int32)), *xs]
         from_layouts = (None, *from_layouts) if from_layouts else ()
-    found = e.embed(p.module.text, xs, results, from_layouts, to_layouts)
-    return [in_type(e, x, aval) for x, aval in zip(found, outs, strict=True)]
+    out = e.embed(p.module.text, xs, results, from_layouts, to_layouts)
+    return [in_type(e, x, aval) for x, aval in zip(out, outs, strict=True)]
 
 
 def in_type(e: Emitter, x: Operand, aval: ShapedArray) -> Operand:

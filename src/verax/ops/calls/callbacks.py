@@ -201,9 +201,9 @@ def lower_callback(
 ) -> Sequence[Operand]:
     ordered = p.effect is not None and p.effect.ordered
     if not ordered and p.mesh is not None:
-        found = lower_on_parts(e, p, p.mesh, operands, outs)
-        if found is not None:
-            return found
+        out = lower_on_parts(e, p, p.mesh, operands, outs)
+        if out is not None:
+            return out
     return e.callback(
         OnHost(p),
         operands,
@@ -246,15 +246,15 @@ def lower_on_parts(
     def body(xs: Sequence[Operand]) -> Sequence[Operand]:
         made = [part(aval, True) for aval in outs]
         effect = p.effect is not None
-        found = e.callback(
+        out = e.callback(
             own, xs[1:], made, effect=effect, ordered=False, everywhere=True
         )
-        return [xs[0], *found]
+        return [xs[0], *out]
 
     scalar = ShapedArray((), int32)
     ins = [scalar, *[x.aval for x in operands]]
     mapped, made = (False, *p.mapped), (False, *[True] * len(outs))
-    _, *found = e.op(
+    _, *out = e.op(
         "sdy.manual_computation",
         [e.constant(0, scalar), *operands],
         [scalar, *outs],
@@ -263,7 +263,7 @@ def lower_on_parts(
         out_shardings=layouts([scalar, *outs], made),
         manual_axes=manual_text(mesh.names),
     )
-    return found
+    return out
 
 
 def jvp_refused(

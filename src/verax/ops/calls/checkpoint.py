@@ -98,8 +98,8 @@ class CheckpointParams(NamedCall):
 def checkpoint_typing(
     p: CheckpointParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
-    found = [unsplit(aval) for aval in avals]
-    if found != [unsplit(aval) for aval in p.jaxpr.in_avals]:
+    result = [unsplit(aval) for aval in avals]
+    if result != [unsplit(aval) for aval in p.jaxpr.in_avals]:
         raise TypeError(
             f"checkpoint of {p.name} takes {p.jaxpr.in_avals}, not {tuple(avals)}"
         )
@@ -117,8 +117,8 @@ def saveable(policy: Policy | None, eqn: Eqn) -> Verdict:
     if policy is None:
         return False
     avals = [a.aval for a in eqn.invars]
-    found = policy(eqn.primitive, *avals, **params_of(eqn.params))
-    return found if isinstance(found, Offloadable) else bool(found)
+    out = policy(eqn.primitive, *avals, **params_of(eqn.params))
+    return out if isinstance(out, Offloadable) else bool(out)
 
 
 def recomputing(
@@ -269,8 +269,8 @@ def jvp_barrier(
 def behind(p: NoBarrierParams, tangents: Sequence[Tangent]) -> Sequence[Tangent]:
     """The tangents, or cotangents, behind a barrier of their own."""
     ours = live(tangents)
-    found = iter(optimization_barrier_p.bind(p, *ours) if ours else ())
-    return [t if isinstance(t, Zero) else next(found) for t in tangents]
+    out = iter(optimization_barrier_p.bind(p, *ours) if ours else ())
+    return [t if isinstance(t, Zero) else next(out) for t in tangents]
 
 
 optimization_barrier_p: Row[NoBarrierParams] = Row(

@@ -108,10 +108,10 @@ def product(x: NDArray, y: NDArray) -> NDArray:
     rows = x[..., :end].reshape((*x.shape[:-1], count, BLOCK))
     columns = y[..., :end, :].reshape((*y.shape[:-2], count, BLOCK, y.shape[-1]))
     parts = np.matmul(np.moveaxis(rows, -2, lead), columns)
-    found = total(parts, (lead,))
+    out = total(parts, (lead,))
     if end < n:
-        found = found + np.matmul(x[..., end:], y[..., end:, :])
-    return found
+        out = out + np.matmul(x[..., end:], y[..., end:, :])
+    return out
 
 
 # -----------------------------------------------------------------------------
@@ -240,19 +240,19 @@ def dot_dtype(p: DotParams, x: DType, y: DType) -> DType:
             f"dot_general: the dtypes {x} and {y} have no common dtype; convert one "
             "operand (verax.lax.convert_element_type)"
         )
-    wanted = p.preferred_element_type
-    if wanted is None or wanted == natural:
+    expected = p.preferred_element_type
+    if expected is None or expected == natural:
         return natural
     if (
-        rank_of(wanted)[3] < rank_of(natural)[3]
+        rank_of(expected)[3] < rank_of(natural)[3]
         and not isinstance(p.precision, DotAlgorithm | DotAlgorithmPreset)
         and not is_float(natural)
     ):
         raise TypeError(
-            f"preferred_element_type={wanted} is narrower than {natural}, the dtype of "
-            "the product; convert the operands, or the result"
+            f"preferred_element_type={expected} is narrower than {natural}, the dtype "
+            "of the product; convert the operands, or the result"
         )
-    return wanted
+    return expected
 
 
 WHOLE = (False, -1, -1)
@@ -325,8 +325,8 @@ def evaluate_dot(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
     xs, ys = x.transpose(form.orders[0]), y.transpose(form.orders[1])
     xs = xs.astype(form.working, copy=False).reshape(form.shapes[0])
     ys = ys.astype(form.working, copy=False).reshape(form.shapes[1])
-    found: NDArray = product(xs, ys).reshape(form.shape).astype(form.out, copy=False)
-    return found
+    out: NDArray = product(xs, ys).reshape(form.shape).astype(form.out, copy=False)
+    return out
 
 
 def is_plain(p: DotParams, x: NDArray, y: NDArray) -> bool:
@@ -343,7 +343,7 @@ def is_plain(p: DotParams, x: NDArray, y: NDArray) -> bool:
 
 def working_dtype(out: NumPyDType, *operands: DType) -> NumPyDType:
     """The dtype in which NumPy contracts: as wide as all, float32 for small floats."""
-    found = [
+    result = [
         float32
         if is_float(d) and numpy_dtype(d).itemsize < 4
         else int32
@@ -351,9 +351,9 @@ def working_dtype(out: NumPyDType, *operands: DType) -> NumPyDType:
         else numpy_dtype(d)
         for d in (out, *operands)
     ]
-    if all(d.kind in "iu" for d in found):
-        return int32 if is_bool(out) else found[0]
-    return np.result_type(*found)
+    if all(d.kind in "iu" for d in result):
+        return int32 if is_bool(out) else result[0]
+    return np.result_type(*result)
 
 
 def to_lhs(engine: Engine, p: DotParams, ct: Array, x: ShapedArray, y: Array) -> Array:
@@ -395,8 +395,8 @@ def summed_later(p: DotParams, x: Array, y: Array) -> Array:
     """
 
     def body(x: Array, y: Array) -> Sequence[Array]:
-        found = dot_general_p.call(p, retyped(x, opened(x.aval.explicit)), y)
-        return (retyped(found, closed(found.aval.explicit)),)
+        array = dot_general_p.call(p, retyped(x, opened(x.aval.explicit)), y)
+        return (retyped(array, closed(array.aval.explicit)),)
 
     jaxpr = program([x.aval, y.aval], body, "dot_general")
     return cast(Array, TypeShardings.called("dot_general", jaxpr, x, y)[0])

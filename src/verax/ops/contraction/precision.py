@@ -133,14 +133,14 @@ def one_precision(precision: object) -> Precision:
         return precision
     if precision is None:
         return Precision.DEFAULT
-    found = NAMES.get(precision) if isinstance(precision, str) else None
-    if found is None:
+    out = NAMES.get(precision) if isinstance(precision, str) else None
+    if out is None:
         raise ValueError(
             "precision must be None, a verax.lax.Precision, one of "
             f"{', '.join(NAMES)}, a pair of these, a verax.lax.DotAlgorithmPreset or "
             f"its name, or a verax.lax.DotAlgorithm, not {shown(precision)}"
         )
-    return found
+    return out
 
 
 def precision_attribute(precision: DotPrecision) -> str:
@@ -191,8 +191,8 @@ def algorithm_attribute(algorithm: Algorithm, lhs: str, rhs: str) -> str:
 
 def mlir_name(dtype: DType) -> str:
     """The MLIR type of a float: `f32`, or `f8E4M3FN` of `float8_e4m3fn`."""
-    found = MLIR.get(numpy_dtype(dtype))
-    return found or "f8" + dtype.name.partition("_")[2].upper()
+    entry = MLIR.get(numpy_dtype(dtype))
+    return entry or "f8" + dtype.name.partition("_")[2].upper()
 
 
 def algorithm_text(

@@ -134,8 +134,8 @@ class Slots:
 
     def free(self, aval: ShapedArray, taken: set[int]) -> int:
         """A place of this type that the branch does not use yet."""
-        for i, found in enumerate(self.types):
-            if found is aval and i not in taken:
+        for i, result in enumerate(self.types):
+            if result is aval and i not in taken:
                 return i
         self.types.append(aval)
         return len(self.types) - 1
@@ -240,12 +240,12 @@ def transpose_cond(
     avals = p.in_avals
     due = cotangents(chosen(linear, avals))
     rewritten = [engine.transpose(b, linear, nonzero) for b in p.branches]
-    mask = either(*[found for _, found in rewritten])
+    mask = either(*[flags for _, flags in rewritten])
 
     def alike(jaxpr: Jaxpr, has: Mask) -> Jaxpr:
         def body(*xs: Array) -> Sequence[object]:
-            found = filled(has, inlined(jaxpr, xs), due)
-            return arrays_of(engine, mask, found, due)
+            out = filled(has, inlined(jaxpr, xs), due)
+            return arrays_of(engine, mask, out, due)
 
         return jaxpr if has == mask else program(jaxpr.in_avals, body)
 
@@ -253,14 +253,14 @@ def transpose_cond(
     given = arrays_of(engine, nonzero, cts, cotangents(p.out_avals))
     branches = [alike(jaxpr, has) for jaxpr, has in rewritten]
     flags = (*others(linear, mapped), *[True] * len(given))
-    found = iter(bind_like(p, branches, index, [*knowns(operands), *given], flags))
+    live = iter(bind_like(p, branches, index, [*knowns(operands), *given], flags))
     extra = tuple(range(index.ndim))
     results = iter(mask)
 
     def pulled(x: Linear, is_mapped: bool) -> Tangent:
         if not next(results):
             return Zero(x.aval)
-        ct = next(found)
+        ct = next(live)
         return ct if is_mapped or not extra else engine.core.reduce_sum(ct, extra)
 
     return [
@@ -304,10 +304,10 @@ def batch_cond(
         ]
         places = [None if axis is None else 0 for axis in places]
     inner = tuple(places)
-    wanted = either(*[batched_results(engine, b, size, inner) for b in p.branches])
-    branches = [forced_batch(engine, b, size, inner, wanted) for b in p.branches]
+    expected = either(*[batched_results(engine, b, size, inner) for b in p.branches])
+    branches = [forced_batch(engine, b, size, inner, expected) for b in p.branches]
     outs = bind_like(p, branches, index, operands, mapped)
-    return outs, [lanes if flag else None for flag in wanted]
+    return outs, [lanes if flag else None for flag in expected]
 
 
 def batch_meeting(
@@ -364,8 +364,8 @@ def batch_index(
         [evolve(b, outvars=tuple(chosen(live, b.outvars))) for b in p.branches]
     )
     params = CondLanesParams(branches, index.shape, tuple(mapped))
-    found = iter(cond_lanes_p.bind(params, index, *moved))
-    outs = [next(found) if i is None else operands[i] for i in passed]
+    result = iter(cond_lanes_p.bind(params, index, *moved))
+    outs = [next(result) if i is None else operands[i] for i in passed]
     return outs, [0 if i is None else None for i in passed]
 
 
@@ -373,7 +373,7 @@ def forwarded(
     branches: Sequence[Jaxpr], axes: Sequence[Axis]
 ) -> tuple[int | None, ...]:
     """For each output the operand that all branches return, if it is not batched."""
-    found: list[int | None] = []
+    out: list[int | None] = []
     for first, *rest in zip(*[b.outvars for b in branches], strict=True):
         passes = (
             isinstance(first, Var)
@@ -381,8 +381,8 @@ def forwarded(
             and axes[first.index] is None
             and all([atom == first for atom in rest])
         )
-        found.append(first.index if isinstance(first, Var) and passes else None)
-    return tuple(found)
+        out.append(first.index if isinstance(first, Var) and passes else None)
+    return tuple(out)
 
 
 def spread(x: Array, lanes: Shape) -> Array:

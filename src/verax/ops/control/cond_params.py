@@ -143,16 +143,16 @@ def cond_typing(p: CondParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
 
 def over_lanes(index: ShapedArray, aval: ShapedArray) -> ShapedArray:
     """The type of a result for each batch element, split as their indices are."""
-    found = aval.with_shape((*index.shape, *aval.shape))
+    out = aval.with_shape((*index.shape, *aval.shape))
     known = index.explicit or aval.explicit
     if known is None:
-        return found
+        return out
     front, back = (
         ((),) * x.ndim if x.explicit is None else x.explicit.splits
         for x in (index, aval)
     )
     terms = terms_of(aval.explicit)
-    return found.with_explicit(explicit_on(known.mesh, (*front, *back), terms))
+    return out.with_explicit(explicit_on(known.mesh, (*front, *back), terms))
 
 
 # -----------------------------------------------------------------------------
@@ -192,8 +192,8 @@ def evaluate_lanes(
             np.asarray(x[lane]) if flag else x
             for x, flag in zip(operands, p.mapped, strict=True)
         ]
-        found = engine.evaluate(branch_of(p, index[lane]), args)
-        for out, value in zip(outs, found, strict=True):
+        values = engine.evaluate(branch_of(p, index[lane]), args)
+        for out, value in zip(outs, values, strict=True):
             out[lane] = value
     return outs
 
@@ -218,9 +218,9 @@ def lower_cond(
 def widened(batcher: Batcher, p: CondLanesParams, branch: Jaxpr) -> Jaxpr:
     """A branch over all batch elements."""
     axes = tuple([0 if flag else None for flag in p.mapped])
-    wanted = (True,) * len(branch.outvars)
+    expected = (True,) * len(branch.outvars)
     for size in reversed(p.lanes):
-        branch = forced_batch(batcher, branch, size, axes, wanted)
+        branch = forced_batch(batcher, branch, size, axes, expected)
     return branch
 
 
@@ -237,18 +237,16 @@ def lower_lanes(
         else e.inline(widened(e, p, branch), operands)
         for i, branch in enumerate(p.branches)
     ]
-    found = list(last)
+    out = list(last)
     for i, branch in enumerate(rest):
         here = compared(e, index, "EQ", e.constant(i, index.aval))
         for k, aval in enumerate(outs):
-            if branch[k] is found[k]:
+            if branch[k] is out[k]:
                 continue
             shape = stored_shape(aval)
             which = e.broadcast(here, shape, tuple(range(len(p.lanes))))
-            (found[k],) = e.op(
-                "stablehlo.select", (which, branch[k], found[k]), (aval,)
-            )
-    return found
+            (out[k],) = e.op("stablehlo.select", (which, branch[k], out[k]), (aval,))
+    return out
 
 
 def has_while(branch: Jaxpr) -> bool:

@@ -190,8 +190,8 @@ def evaluate_scan(
     steps = range(p.length)
     for i in reversed(steps) if p.reverse else steps:
         rows = [np.asarray(x[i]) for x in xs]
-        carry, found = p.results(engine.evaluate(p.jaxpr, [*consts, *carry, *rows]))
-        for y, row in zip(ys, found, strict=True):
+        carry, result = p.results(engine.evaluate(p.jaxpr, [*consts, *carry, *rows]))
+        for y, row in zip(ys, result, strict=True):
             y[i] = row
     return [*carry, *ys]
 
@@ -279,12 +279,12 @@ def batch_scan(
     def axes_of(mask: Mask) -> tuple[Axis, ...]:
         return (*fixed, *[0 if flag else None for flag in mask], *inner)
 
-    def found(mask: Mask) -> Mask:
+    def compute(mask: Mask) -> Mask:
         return batched_results(engine, p.jaxpr, size, axes_of(mask))
 
     begun = tuple([axis is not None for axis in start])
-    mask = fixpoint(begun, lambda m: found(m)[: p.num_carry])
-    out_mask = (*mask, *found(mask)[p.num_carry :])
+    mask = fixpoint(begun, lambda m: compute(m)[: p.num_carry])
+    out_mask = (*mask, *compute(mask)[p.num_carry :])
     jaxpr = forced_batch(engine, p.jaxpr, size, axes_of(mask), out_mask)
     given = [
         at_front(x, axis, size) if flag else x
@@ -299,12 +299,12 @@ def batch_scan(
 
 
 def dce_scan[P: ScanParams](engine: Engine, p: P, used: Mask) -> tuple[P, Mask, Mask]:
-    wanted, ys = p.results(used)
+    expected, ys = p.results(used)
 
     def needed(mask: Mask) -> Mask:
         return engine.dce(p.jaxpr, (*mask, *ys))[1]
 
-    mask = fixpoint(tuple(wanted), lambda m: p.parts(needed(m))[1])
+    mask = fixpoint(tuple(expected), lambda m: p.parts(needed(m))[1])
     jaxpr, has = engine.dce(p.jaxpr, (*mask, *ys))
     consts, _, xs = p.parts(has)
     kept = (*consts, *mask, *xs)

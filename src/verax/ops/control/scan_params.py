@@ -138,8 +138,8 @@ def lower_scan(
         for k in range(count):
             i = row_of_step(e, p, first, k)
             rows = [read_row(e, x, i) for x in xs]
-            carry, found = p.results(e.inline(p.jaxpr, [*consts, *carry, *rows]))
-            ys = [write_row(e, y, row, i) for y, row in zip(ys, found, strict=True)]
+            carry, result = p.results(e.inline(p.jaxpr, [*consts, *carry, *rows]))
+            ys = [write_row(e, y, row, i) for y, row in zip(ys, result, strict=True)]
         return [*carry, *ys]
 
     state = [*carry, *ys]

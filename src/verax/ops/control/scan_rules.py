@@ -286,8 +286,8 @@ def transpose_scan(
     saved: list[Known] = [*later.invariants, *later.begun, *later.stacks]
     operands = later.operands(saved, linear)
     due = chosen(later.mask, cts)
-    found = transpose_linear(engine, bind, later.params, due, operands)
-    pulled = chosen(unknowns(operands), found)
+    arrays = transpose_linear(engine, bind, later.params, due, operands)
+    pulled = chosen(unknowns(operands), arrays)
     return merged(unknown, pulled, repeat(None))
 
 
@@ -306,8 +306,8 @@ def transpose_linear(
     given = nonzeros(ct_ys)
 
     def pulled(mask: Mask) -> list[list[bool]]:
-        found = engine.transpose(p.jaxpr, linear, (*mask, *given))[1]
-        return cut((sum(fixed), len(carry), sum(rows)), found)
+        out = engine.transpose(p.jaxpr, linear, (*mask, *given))[1]
+        return cut((sum(fixed), len(carry), sum(rows)), out)
 
     mask = fixpoint(nonzeros(ct_carry), lambda m: pulled(m)[1])
     backward = Backward(engine, p, fixed, rows, mask, given, *map(tuple, pulled(mask)))
@@ -404,20 +404,20 @@ class Backward(ReprMixin):
         return program([aval for part in types for aval in part], body)
 
     def results(
-        self, args: Sequence[Known], found: Sequence[Sequence[Array]]
+        self, args: Sequence[Known], result: Sequence[Sequence[Array]]
     ) -> list[Tangent | None]:
         """The cotangents of all operands; None for those that are known."""
         consts, carry, xs = self.p.parts([x.aval for x in args])
         cts = [
             *merged(
                 self.fixed,
-                filled(self.to_consts, found[0], chosen(self.fixed, consts)),
+                filled(self.to_consts, result[0], chosen(self.fixed, consts)),
                 repeat(None),
             ),
-            *filled(self.mask, found[1], carry),
+            *filled(self.mask, result[1], carry),
             *merged(
                 self.rows,
-                filled(self.to_rows, found[2], chosen(self.rows, xs)),
+                filled(self.to_rows, result[2], chosen(self.rows, xs)),
                 repeat(None),
             ),
         ]

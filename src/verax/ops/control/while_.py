@@ -183,8 +183,8 @@ def batch_while(
 
     def step(mask: Mask) -> Mask:
         inner = (*body_axes, *axes_of(mask))
-        found = batched_results(engine, p.body_jaxpr, size, inner)
-        return either(found, changed) if apart(mask) else found
+        out = batched_results(engine, p.body_jaxpr, size, inner)
+        return either(out, changed) if apart(mask) else out
 
     before = p.body_jaxpr.invars[p.body_nconsts :]
     pairs = zip(p.body_jaxpr.outvars, before, strict=True)
@@ -313,8 +313,8 @@ def split_while[P: WhileParams](
     ends = (*cond_consts, *mask)
     if all(mask) or engine.split(p.cond_jaxpr, ends)[2][0]:
         return waiting(args, len(mask), lambda *xs: bind(p, *xs))
-    wanted = tuple([not flag for flag in mask])
-    slim, needed, _ = dce_while(engine, p, wanted)
+    expected = tuple([not flag for flag in mask])
+    slim, needed, _ = dce_while(engine, p, expected)
     given = chosen(needed, args)
     if p.effects and any(isinstance(x, Linear) for x in given):
         return waiting(args, len(mask), lambda *xs: bind(p, *xs))
@@ -323,8 +323,8 @@ def split_while[P: WhileParams](
     places = [i for i, flag in enumerate(kept) if flag]
     # An unknown operand is needed by its place alone, such as that of a call which does
     # not read it: the known carries do not depend on what it is.
-    found = bind(slim, *[zeros(x.aval) if isinstance(x, Linear) else x for x in given])
-    outs = dict(zip(places, found, strict=True))
+    result = bind(slim, *[zeros(x.aval) if isinstance(x, Linear) else x for x in given])
+    outs = dict(zip(places, result, strict=True))
 
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]

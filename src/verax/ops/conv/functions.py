@@ -56,13 +56,13 @@ def per_dimension(argument: str, values: object, count: int) -> Shape:
     Raises:
         ValueError: there are more, fewer, or others.
     """
-    found = (1,) * count if values is None else as_integers(NAME, argument, values)
-    if len(found) != count or any(value < 1 for value in found):
+    out = (1,) * count if values is None else as_integers(NAME, argument, values)
+    if len(out) != count or any(value < 1 for value in out):
         raise ValueError(
             f"{NAME}: {argument} must have a positive number for each of the {count} "
             f"spatial dimensions, not {values}"
         )
-    return found
+    return out
 
 
 def conv_general_dilated(

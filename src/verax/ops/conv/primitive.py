@@ -261,13 +261,13 @@ def conv_dtype(p: ConvParams, x: DType, k: DType) -> DType:
             f"conv_general_dilated takes operands of the same dtype, not {x} and {k}; "
             "convert one (verax.lax.convert_element_type)"
         )
-    wanted = p.preferred_element_type
-    if wanted is not None and rank_of(wanted)[3] < rank_of(x)[3]:
+    expected = p.preferred_element_type
+    if expected is not None and rank_of(expected)[3] < rank_of(x)[3]:
         raise TypeError(
-            f"preferred_element_type={wanted} is narrower than {x}, the dtype of the "
+            f"preferred_element_type={expected} is narrower than {x}, the dtype of the "
             "operands; convert them, or the result"
         )
-    return wanted or x
+    return expected or x
 
 
 def evaluate_conv(p: ConvParams, lhs: NDArray, rhs: NDArray) -> NDArray:
@@ -298,8 +298,8 @@ def evaluate_conv(p: ConvParams, lhs: NDArray, rhs: NDArray) -> NDArray:
     product = np.matmul(rows, kernel.transpose((0, 2, 1)))
     product = product.reshape((groups, size[0], *places, -1))
     last = product.ndim - 1
-    found = product.transpose((1, 0, last, *range(2, last))).reshape(size)
-    typed: NDArray = found.astype(out)
+    result = product.transpose((1, 0, last, *range(2, last))).reshape(size)
+    typed: NDArray = result.astype(out)
     return typed.transpose(inverse(dims.out_spec))
 
 
@@ -455,10 +455,10 @@ def to_lhs(engine: Engine, p: ConvParams, ct: Array, x: ShapedArray, k: Array) -
         feature_group_count=groups,
         precision=p.precision,
     )
-    found = conv_general_dilated_p.call(back, ct, kernel)
+    out = conv_general_dilated_p.call(back, ct, kernel)
     if p.batch_group_count > 1:
-        found = regrouped(found, dims.lhs_spec[1], dims.lhs_spec[0], groups)
-    return found
+        out = regrouped(out, dims.lhs_spec[1], dims.lhs_spec[0], groups)
+    return out
 
 
 def to_rhs(engine: Engine, p: ConvParams, ct: Array, k: ShapedArray, x: Array) -> Array:
@@ -514,8 +514,8 @@ def batch_conv(
     else:
         x = merge_axis(lhs, left, dims.lhs_spec[1])
         params = evolve(p, feature_group_count=size * p.feature_group_count)
-    found = conv_general_dilated_p.call(params, x, k)
-    return (split_axis(found, dims.out_spec[1], size),), (dims.out_spec[1],)
+    array = conv_general_dilated_p.call(params, x, k)
+    return (split_axis(array, dims.out_spec[1], size),), (dims.out_spec[1],)
 
 
 def nothing(p: ConvParams, args: Sequence[Array], axes: Sequence[Axis]) -> Array:
@@ -546,8 +546,8 @@ def batch_lhs(
         x = reshape(
             inside, (*shape[:batch], size * shape[batch + 1], *shape[batch + 2 :])
         )
-    found = conv_general_dilated_p.call(p, x, rhs)
-    return (split_axis(found, out, size),), (out,)
+    array = conv_general_dilated_p.call(p, x, rhs)
+    return (split_axis(array, out, size),), (out,)
 
 
 def batch_rhs(
@@ -559,16 +559,16 @@ def batch_rhs(
     feature, out = dims.rhs_spec[0], dims.out_spec[1]
     if groups == 1:
         k = merge_axis(rhs, axis, feature)
-        found = conv_general_dilated_p.call(p, lhs, k)
-        return (split_axis(found, out, size),), (out,)
+        array = conv_general_dilated_p.call(p, lhs, k)
+        return (split_axis(array, out, size),), (out,)
     moved = move_axis(rhs, axis, feature)
     shape = moved.shape
     parts = move_axis(split_axis(moved, feature + 1, groups), feature + 1, feature)
     merged = (*shape[:feature], size * shape[feature + 1], *shape[feature + 2 :])
-    found = conv_general_dilated_p.call(p, lhs, reshape(parts, merged))
+    array = conv_general_dilated_p.call(p, lhs, reshape(parts, merged))
     own = shape[feature + 1] // groups
-    whole = found.shape
-    split = reshape(found, (*whole[:out], groups, size, own, *whole[out + 1 :]))
+    whole = array.shape
+    split = reshape(array, (*whole[:out], groups, size, own, *whole[out + 1 :]))
     front = move_axis(split, out + 1, out)
     return (reshape(front, (*whole[:out], size, groups * own, *whole[out + 1 :])),), (
         out,

@@ -135,10 +135,10 @@ def known_residuals(name: str, args: Sequence[Known]) -> list[Array]:
     Raises:
         TypeError: it is transposed in one of them.
     """
-    found = knowns(args)
-    if len(found) < len(args):
+    out = knowns(args)
+    if len(out) < len(args):
         raise TypeError(f"the rule of {name} is not linear in its residuals")
-    return found
+    return out
 
 
 def derivative_in_captured(

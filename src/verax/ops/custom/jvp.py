@@ -100,8 +100,8 @@ class BatchedJvp(Remade, ReprMixin):
         jaxpr, mask = self.rule.pushed(nonzero)
         own = self.axes[self.captured :]
         axes = [*self.axes, *chosen(nonzero, own)]
-        wanted = (*self.out_axes, *chosen(mask, self.out_axes))
-        return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
+        expected = (*self.out_axes, *chosen(mask, self.out_axes))
+        return batch_to(self.engine, jaxpr, self.size, axes, expected), mask
 
 
 @frozen(cache_hash=True, repr=False)
@@ -152,9 +152,9 @@ def jvp_custom(
     if not any(nonzeros(own)):
         return derivative_in_captured(engine, p, p.jaxpr, captured, primals, tangents)
     jaxpr, mask = p.rule.pushed(nonzeros(own))
-    found = jit_p.bind(rule_call(f"jvp_{p.name}", jaxpr), *primals, *live(own))
-    outs = found[: len(mask)]
-    pushed = filled(mask, found[len(mask) :], p.jaxpr.out_avals)
+    result = jit_p.bind(rule_call(f"jvp_{p.name}", jaxpr), *primals, *live(own))
+    outs = result[: len(mask)]
+    pushed = filled(mask, result[len(mask) :], p.jaxpr.out_avals)
     return outs, with_captured(engine, p, captured, primals, tangents, pushed)
 
 

@@ -66,15 +66,15 @@ def lower_partitioned(
     """
     if not outs:
         return lower_body(e, p, operands, outs)
-    found = e.partitioned(p.rule, operands[p.captured :], outs)
-    if found is None:
+    out = e.partitioned(p.rule, operands[p.captured :], outs)
+    if out is None:
         return lower_body(e, p, operands, outs)
     if p.jaxpr.effects:
         raise TypeError(
             f"the custom_partitioning function {p.name} has effects, which a program "
             "over several devices would lose: take the callbacks out of it"
         )
-    return found
+    return out
 
 
 def refused(p: PartitioningParams, what: str, advice: str) -> MissingRule:
@@ -284,11 +284,11 @@ def quoted(text: str) -> str:
     >>> quoted('a "b"')
     '"a \\22b\\22"'
     """
-    found = [
+    out = [
         c if c.isascii() and c.isprintable() and c not in '"\\' else escaped(c)
         for c in text
     ]
-    return f'"{"".join(found)}"'
+    return f'"{"".join(out)}"'
 
 
 def escaped(character: str) -> str:

@@ -147,8 +147,8 @@ def jvp_solve(
     ]
     if all(isinstance(t, Zero) for t in rhs):
         return outs, with_aux([Zero(a.tangent()) for a in avals], p.solve.out_avals)
-    found = linear_solve_p.bind(p, *consts, *all_arrays(engine, rhs, avals))
-    return outs, with_aux(found[: p.size], p.solve.out_avals)
+    out = linear_solve_p.bind(p, *consts, *all_arrays(engine, rhs, avals))
+    return outs, with_aux(out[: p.size], p.solve.out_avals)
 
 
 def all_arrays(
@@ -209,9 +209,9 @@ def all_at_front(
     engine: Engine, jaxpr: Jaxpr, size: int, axes: Sequence[Axis], count: int
 ) -> Jaxpr:
     """`jaxpr` over all elements, with its first `count` results batched in front."""
-    found = batched_results(engine, jaxpr, size, tuple(axes))
-    wanted: Mask = (*[True] * count, *found[count:])
-    return forced_batch(engine, jaxpr, size, tuple(axes), wanted)
+    result = batched_results(engine, jaxpr, size, tuple(axes))
+    expected: Mask = (*[True] * count, *result[count:])
+    return forced_batch(engine, jaxpr, size, tuple(axes), expected)
 
 
 def batch_solve(
@@ -269,8 +269,8 @@ def jvp_root(
         zeros = [Zero(a.tangent()) for a in p.solve.out_avals]
         return outs, zeros
     rhs = all_arrays(engine, moved, avals)
-    found = inlined(p.tangent_solve, [*consts, *x, *rhs])
-    return outs, with_aux([neg(t) for t in found], p.solve.out_avals)
+    out = inlined(p.tangent_solve, [*consts, *x, *rhs])
+    return outs, with_aux([neg(t) for t in out], p.solve.out_avals)
 
 
 def batch_root(

@@ -125,14 +125,14 @@ class BatchedVjp(Remade, ReprMixin):
     def residual_axes(self, nonzero: Mask) -> tuple[Axis, ...]:
         """Where the residuals are batched."""
         jaxpr = self.rule.forward(nonzero)
-        _, found = self.engine.batch(jaxpr, self.size, self.axes)
-        return found[len(self.out_axes) :]
+        _, out = self.engine.batch(jaxpr, self.size, self.axes)
+        return out[len(self.out_axes) :]
 
     def forward(self, nonzero: Mask) -> Jaxpr:
         """See `VjpRule.forward`."""
         jaxpr = self.rule.forward(nonzero)
-        wanted = (*self.out_axes, *self.residual_axes(nonzero))
-        return batch_to(self.engine, jaxpr, self.size, self.axes, wanted)
+        expected = (*self.out_axes, *self.residual_axes(nonzero))
+        return batch_to(self.engine, jaxpr, self.size, self.axes, expected)
 
     def backward(self, nonzero: Mask, given: Mask) -> tuple[Jaxpr, Mask]:
         """See `VjpRule.backward`."""
@@ -140,8 +140,8 @@ class BatchedVjp(Remade, ReprMixin):
         axes = (*self.residual_axes(nonzero), *chosen(given, self.out_axes))
         own = chosen(mask, self.axes[self.captured :])
         apart = is_unbatched(self.axes) and is_unbatched(self.out_axes)
-        wanted: Sequence[Wanted] = own if apart else or_summed(own)
-        return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
+        expected: Sequence[Wanted] = own if apart else or_summed(own)
+        return batch_to(self.engine, jaxpr, self.size, axes, expected), mask
 
 
 @frozen(cache_hash=True, repr=False)
@@ -188,8 +188,8 @@ class BatchedLinear(Remade, ReprMixin):
         jaxpr, mask = self.rule.backward(nonzero, given)
         axes = (*self.residual_axes, *[0] * sum(given))
         marks = chosen(nonzero, mask)
-        wanted = or_summed(chosen(marks, self.tangent_axes))
-        return batch_to(self.engine, jaxpr, self.size, axes, wanted), mask
+        expected = or_summed(chosen(marks, self.tangent_axes))
+        return batch_to(self.engine, jaxpr, self.size, axes, expected), mask
 
 
 @frozen(eq=False, repr=False)
@@ -262,8 +262,8 @@ def jvp_custom(
     if not any(nonzero):
         return derivative_in_captured(engine, p, p.jaxpr, captured, primals, tangents)
     forward, held = without_references(p.rule.forward(nonzero))
-    found = iter(jit_p.bind(rule_call(f"fwd_{p.name}", forward), *primals))
-    given = [next(found) if i is None else primals[i] for i in held]
+    result = iter(jit_p.bind(rule_call(f"fwd_{p.name}", forward), *primals))
+    given = [next(result) if i is None else primals[i] for i in held]
     outs, residuals = given[: len(avals)], given[len(avals) :]
     active = tuple(is_inexact(aval.dtype) for aval in avals)
     due = tuple([a.tangent() for a in chosen(active, avals)])
@@ -376,10 +376,10 @@ def transpose_linear(
     pushed = arrays_of(engine, nonzero, cts, cotangents(p.out_avals))
     params = rule_call(f"bwd_{p.name}", jaxpr)
     runs = jaxpr.outvars or jaxpr.effects
-    found = iter(jit_p.bind(params, *residuals, *pushed) if runs else ())
+    result = iter(jit_p.bind(params, *residuals, *pushed) if runs else ())
     own = args[p.residuals :]
     pulled = [
-        next(found) if mark else Zero(x.aval)
+        next(result) if mark else Zero(x.aval)
         for x, mark in zip(own, chosen(p.nonzero, mask), strict=True)
     ]
     return [*[None] * p.residuals, *for_unknowns(own, pulled)]

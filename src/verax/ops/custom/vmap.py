@@ -70,7 +70,7 @@ class PushedVmap(ReprMixin):
             ]
         )
         jaxpr, mask = self.rule.batched(size, stacked)
-        pushed, found = self.engine.jvp(jaxpr, self.nonzero)
+        pushed, result = self.engine.jvp(jaxpr, self.nonzero)
         moving = chosen(self.nonzero, stacked)
         builder = Builder("vmap")
         with interpreting(builder):
@@ -78,7 +78,7 @@ class PushedVmap(ReprMixin):
             outs = builder.call(pushed, operands)
             rest = iter(outs[len(mask) :])
             # Only what is asked for: integers have tangents that no program holds.
-            tangents = [next(rest) if has else None for has in found]
+            tangents = [next(rest) if has else None for has in result]
             due = [
                 self.engine.core.zeros(out.aval.tangent()) if t is None else t
                 for out, t, on in zip(outs, tangents, self.out_nonzero, strict=False)
@@ -88,9 +88,9 @@ class PushedVmap(ReprMixin):
         return builder.finish([*outs[: len(mask)], *due])[0], (*mask, *flags)
 
     def stack(
-        self, builder: Builder, size: int, given: Mask, wanted: Mask
+        self, builder: Builder, size: int, given: Mask, expected: Mask
     ) -> list[Array]:
-        """Inputs stacked as `given` says, as operands stacked as `wanted` says."""
+        """Inputs stacked as `given` says, as operands stacked as `expected` says."""
         moving = [a.tangent() for a in chosen(self.nonzero, self.avals)]
         inputs = [
             builder.input(a.stacked(size) if has else a)
@@ -99,7 +99,7 @@ class PushedVmap(ReprMixin):
         core = self.engine.core
         return [
             with_batch_axis(core, x, 0 if has else None, 0 if due else None, size)
-            for x, has, due in zip(inputs, given, wanted, strict=True)
+            for x, has, due in zip(inputs, given, expected, strict=True)
         ]
 
 
@@ -207,8 +207,8 @@ def dce_custom(
     slim, has = engine.dce(p.jaxpr, outs)
     jaxpr = with_inputs(slim, has, primal, p.jaxpr.in_avals)
     plain = CustomVmapParams(p.name, p.captured, jaxpr, p.rule.rule)
-    params, kept, found = dce_custom(engine, plain, used[:results])
-    return params, (*kept, *primal[own:]), (*found, *outs[results:])
+    params, kept, out = dce_custom(engine, plain, used[:results])
+    return params, (*kept, *primal[own:]), (*out, *outs[results:])
 
 
 custom_vmap_call_p = custom_row(

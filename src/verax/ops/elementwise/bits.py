@@ -166,9 +166,9 @@ def lower_mulhi_64(
     x1, y1 = high(x), high(y)
     middle = two("add", two("multiply", x1, y0), high(two("multiply", x0, y0)))
     cross = two("add", two("multiply", x0, y1), two("and", middle, mask))
-    found = two("add", two("multiply", x1, y1), high(middle))
-    found = two("add", found, high(cross))
-    (result,) = e.op("stablehlo.convert", (found,), outs)
+    value = two("add", two("multiply", x1, y1), high(middle))
+    value = two("add", value, high(cross))
+    (result,) = e.op("stablehlo.convert", (value,), outs)
     if not is_signed(outs[0].dtype):
         return (result,)
     # As unsigned numbers, negative ones are too large by 2^64.

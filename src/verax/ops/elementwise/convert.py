@@ -101,8 +101,8 @@ def saturate(x: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
     inside = (x > low) & (x < high)
     if inside.all():
         return x.astype(whole).astype(dtype)
-    found = np.where(inside, x, 0).astype(whole).astype(dtype)
-    below = np.where(x <= low, np.array(low).astype(dtype), found)
+    values = np.where(inside, x, 0).astype(whole).astype(dtype)
+    below = np.where(x <= low, np.array(low).astype(dtype), values)
     return np.where(x >= high, np.array(high - 1, object).astype(dtype), below)
 
 
@@ -145,8 +145,8 @@ def convert_terms(p: ConvertParams, avals: Sequence[ShapedArray]) -> Terms:
     old, new = avals[0].dtype, p.new_dtype
     integers = is_integer(old) and is_integer(new) and new.itemsize <= old.itemsize
     linear = integers or (is_inexact(new) and not is_bool(old))
-    found: Terms = (SPLITS.linear_terms if linear else SPLITS.whole_terms)(p, avals)
-    return found
+    out: Terms = (SPLITS.linear_terms if linear else SPLITS.whole_terms)(p, avals)
+    return out
 
 
 convert_element_type_p = parametric(
@@ -207,8 +207,8 @@ def same_leading(
     """What of an element becomes a dimension, or comes from one, is whole."""
     kept = min(avals[0].ndim, outs[0].ndim)
     places = [SPLITS.stacked_along(x.ndim, kept) for x in (*avals, *outs)]
-    found: Sequence[Splits] = SPLITS.connected(avals, places[:1], places[1:])
-    return found
+    out: Sequence[Splits] = SPLITS.connected(avals, places[:1], places[1:])
+    return out
 
 
 def evaluate_bitcast(p: BitcastParams, x: NDArray) -> NDArray:

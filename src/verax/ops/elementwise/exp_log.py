@@ -101,10 +101,10 @@ def lower_logistic(
     """XLA divides by 1 + exp(-x), which in float16 overflows long before the end."""
     (x,), (out,) = xs, outs
     wide = float32 if out.dtype == float16 else out.dtype
-    found = e.op(
+    result = e.op(
         "stablehlo.logistic", (converted(e, x, wide),), (out.with_dtype(wide),)
     )
-    return (converted(e, found[0], out.dtype),)
+    return (converted(e, result[0], out.dtype),)
 
 
 def complex_expm1(x: Array, y: Array) -> Array:
@@ -286,10 +286,10 @@ def lower_pow(
     x, y = xs
     if y.aval.dtype != x.aval.dtype:
         (y,) = e.op("stablehlo.convert", (y,), (y.aval.with_dtype(x.aval.dtype),))
-    found = e.op("stablehlo.power", (x, y), outs)
+    out = e.op("stablehlo.power", (x, y), outs)
     if not is_complex(outs[0].dtype):
-        return found
-    return lowered(e, (x, y, *found), without_nan)
+        return out
+    return lowered(e, (x, y, *out), without_nan)
 
 
 def without_nan(x: Array, y: Array, z: Array) -> tuple[Array]:
@@ -398,8 +398,8 @@ def pow(x: object, y: object) -> Array:
 def log_of_sum(x: Array, y: Array) -> Array:
     """larger + log1p(exp(-|x - y|)); equal infinities have no difference."""
     difference = sub(x, y)
-    found = add(larger(x, y), log1p(exp(neg(magnitude(difference)))))
-    return select(ne(difference, difference), add(x, y), found)
+    array = add(larger(x, y), log1p(exp(neg(magnitude(difference)))))
+    return select(ne(difference, difference), add(x, y), array)
 
 
 def share(x: Array, y: Array) -> Array:

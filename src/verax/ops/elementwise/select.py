@@ -89,10 +89,8 @@ def select_bits(which: NDArray, on_true: NDArray, on_false: NDArray) -> NDArray:
     mask = which.astype(on_true.dtype)
     np.negative(mask, out=mask)
     alone = on_false.ndim == 0 and not on_false
-    found: NDArray = (
-        mask & on_true if alone else ((on_true ^ on_false) & mask) ^ on_false
-    )
-    return found
+    out: NDArray = mask & on_true if alone else ((on_true ^ on_false) & mask) ^ on_false
+    return out
 
 
 def evaluate_select(which: NDArray, *cases: NDArray) -> NDArray:

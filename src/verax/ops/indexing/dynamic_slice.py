@@ -364,8 +364,8 @@ def from_the_front(name: str, start: object, size: int, negative: bool) -> objec
                 f"{name}: the index {index} is negative, but allow_negative_indices "
                 "is False"
             )
-        found = index + size if index < 0 else index
-        return found if isinstance(start, int) else type(start)(found)
+        out = index + size if index < 0 else index
+        return out if isinstance(start, int) else type(start)(out)
     if not negative or is_unsigned(dtype):
         return start
     if surely_less(iinfo(dtype).max, size):

@@ -101,10 +101,10 @@ def batch_gather(
         indices, index_axis = move_axis(indices, indices.ndim - 1, 0), 0
     if index_axis is None:
         assert axis is not None
-        found, place = over_operand(p, size, axis)
+        out, place = over_operand(p, size, axis)
     else:
-        found, place = over_indices(p, size, axis, index_axis, indices.ndim - 2)
-    return gather_p.bind(found, operand, indices), (place,)
+        out, place = over_indices(p, size, axis, index_axis, indices.ndim - 2)
+    return gather_p.bind(out, operand, indices), (place,)
 
 
 def gather_splits(

@@ -119,13 +119,13 @@ def evaluate_gather(
         if elements is not None:
             return operand.ravel().take(elements).reshape(shape)
     starts, upper = as_starts(indices), bounds(dims, operand.shape, p.slice_sizes)
-    found = read_windows(operand, clipped(starts, upper), dims, p.slice_sizes)
+    values = read_windows(operand, clipped(starts, upper), dims, p.slice_sizes)
     if p.mode == FILL and not (valid := inside(starts, upper)).all():
-        windows = (1,) * (found.ndim - valid.ndim)
+        windows = (1,) * (values.ndim - valid.ndim)
         fill = np.asarray(filler(p, operand.dtype)).astype(operand.dtype)
-        found = np.where(valid.reshape((*valid.shape, *windows)), found, fill)
+        values = np.where(valid.reshape((*valid.shape, *windows)), values, fill)
     places = (*dims.batch_positions(len(shape)), *dims.offset_dims)
-    return found.transpose(np.argsort(places))
+    return values.transpose(np.argsort(places))
 
 
 @frozen(eq=False, repr=False)
@@ -141,17 +141,17 @@ class SingleElements(ReprMixin):
 
     def places(self, indices: np.ndarray) -> np.ndarray | None:
         """The places of the elements; None if one is outside."""
-        found: np.ndarray | None = None
+        out: np.ndarray | None = None
         for i, size, step in self.parts:
             part = indices[..., i]
             if not all_inside(part, size):
                 return None
             part = part.astype(np.intp, copy=False)
             part = part if step == 1 else part * step
-            found = part if found is None else found + part
+            out = part if out is None else out + part
         if self.offsets is None:
-            return found
-        return self.offsets if found is None else found + self.offsets
+            return out
+        return self.offsets if out is None else out + self.offsets
 
 
 class Reading(NamedTuple):
@@ -285,7 +285,7 @@ def lower_gather(
         f"start_index_map = {ints(dims.start_index_map)}, "
         f"index_vector_dim = {indices.aval.ndim - 1}>"
     )
-    found = e.op(
+    result = e.op(
         "stablehlo.gather",
         (operand, indices),
         outs,
@@ -294,14 +294,14 @@ def lower_gather(
         indices_are_sorted=flag(p.indices_are_sorted),
     )
     if p.mode != FILL or not upper:
-        return found
+        return result
     mask = emit_inside(e, indices, upper)
     chosen = e.broadcast(mask, out.shape, dims.batch_positions(out.ndim))
     value: Scalar | np.ndarray = filler(p, out.dtype)
     if is_extended(out.dtype):
         value = np.asarray(value, stored_dtype(out.dtype))
     fill = e.constant(value, out)
-    return e.op("stablehlo.select", (chosen, *found, fill), outs)
+    return e.op("stablehlo.select", (chosen, *result, fill), outs)
 
 
 def capped(upper: Shape, dtype: DType) -> Shape:

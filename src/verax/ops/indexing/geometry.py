@@ -199,14 +199,14 @@ def as_starts(indices: np.ndarray) -> np.ndarray:
 
 def inside(starts: np.ndarray, upper: Shape) -> np.ndarray:
     """Which index vectors are the start of a window inside the operand."""
-    found: np.ndarray = ((starts >= 0) & (starts <= np.array(upper, np.int64))).all(-1)
-    return found
+    out: np.ndarray = ((starts >= 0) & (starts <= np.array(upper, np.int64))).all(-1)
+    return out
 
 
 def clipped(starts: np.ndarray, upper: Shape) -> np.ndarray:
     """Starts moved so that windows lie inside the operand."""
-    found: np.ndarray = np.clip(starts, 0, np.array(upper, np.int64))
-    return found
+    out: np.ndarray = np.clip(starts, 0, np.array(upper, np.int64))
+    return out
 
 
 def along(values: np.ndarray, place: int, rank: int) -> np.ndarray:
@@ -284,15 +284,15 @@ def read_windows(
     covered = operand.transpose(order)[(0,) * len(fixed)]
     covered = covered[(..., *(slice(0, slice_sizes[d]) for d in still))]
     if len(places) == 1:
-        found = covered.take(*places.values(), axis=0)
+        out = covered.take(*places.values(), axis=0)
     elif places:
-        found = covered[tuple(places.values())]
+        out = covered[tuple(places.values())]
     else:
-        found = np.broadcast_to(covered, (*batch, *covered.shape))
+        out = np.broadcast_to(covered, (*batch, *covered.shape))
     after = [*moving, *still]
     count = len(batch)
     return np.transpose(
-        found, (*range(count), *(count + after.index(d) for d in windowed))
+        out, (*range(count), *(count + after.index(d) for d in windowed))
     )
 
 

@@ -488,7 +488,7 @@ def segment_function(
         places = tuple(range(len(split) + 1))
         window = tuple(range(depth, len(aval.shape)))
         scatter, reduce = fold
-        found = scatter(
+        out = scatter(
             full((*split, count, *aval.shape[depth:]), start(aval.dtype), aval.dtype),
             columns(segment_ids, buckets, bucket_size),
             data,
@@ -497,7 +497,7 @@ def segment_function(
             unique_indices=unique_indices,
             mode=mode,
         )
-        return reduce(found, (0,)) if split else found
+        return reduce(out, (0,)) if split else out
 
     segment.__name__ = segment.__qualname__ = name
     segment.__doc__ = text + SEGMENT_COMMON

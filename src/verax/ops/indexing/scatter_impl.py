@@ -233,8 +233,8 @@ def batch_scatter(
     else:
         indices = at_front(indices, axes[1], size)
         batching, together = (0, *batching), (0, *above(together, 0))
-    found = ScatterDimensionNumbers(windows, inserted, mapped, batching, together)
-    params = evolve(p, dimension_numbers=found)
+    result = ScatterDimensionNumbers(windows, inserted, mapped, batching, together)
+    params = evolve(p, dimension_numbers=result)
     return row.bind(params, operand, indices, updates), (0,)
 
 
@@ -252,8 +252,8 @@ def lower_working(
     if working == out.dtype:
         return lower_scatter(operation, e, p, operands, outs)
     given = converted(e, operand, working), indices, converted(e, updates, working)
-    (found,) = lower_scatter(operation, e, p, given, (out.with_dtype(working),))
-    return (converted(e, found, out.dtype),)
+    (result,) = lower_scatter(operation, e, p, given, (out.with_dtype(working),))
+    return (converted(e, result, out.dtype),)
 
 
 def lower_scatter(
@@ -327,8 +327,8 @@ def emit_with_index(
     higher = outs[0].with_shape((1, *outs[0].shape))
     (stacked,) = e.op("stablehlo.reshape", (operand,), (higher,))
     given = (stacked, e.constant(0, starts), updates)
-    found = lower_scatter(operation, e, params, given, (higher,))
-    return e.op("stablehlo.reshape", found, outs)
+    out = lower_scatter(operation, e, params, given, (higher,))
+    return e.op("stablehlo.reshape", out, outs)
 
 
 def reaching(e: Emitter, indices: Operand, upper: Shape) -> Operand:

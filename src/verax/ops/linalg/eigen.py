@@ -203,8 +203,8 @@ def evaluate_eig(p: EigParams, a: NDArray) -> Sequence[NDArray]:
         none = nan_like(a.astype(kind))
         return none.diagonal(), *(none,) * sum(flags)
     (geev,) = lapack.get_lapack_funcs(("geev",), (a,))
-    found = geev(a, compute_vl=flags[0], compute_vr=flags[1])
-    *values, left, right, info = found
+    result = geev(a, compute_vl=flags[0], compute_vr=flags[1])
+    *values, left, right, info = result
     w = np.asarray(values[0]).astype(kind)
     if len(values) == 2:
         w.imag = values[1]
@@ -218,11 +218,11 @@ def evaluate_eig(p: EigParams, a: NDArray) -> Sequence[NDArray]:
 
 def unpacked(imaginary: NDArray, vectors: NDArray) -> NDArray:
     """Complex vectors from the real and imaginary columns that a pair has."""
-    found = vectors.astype(np.result_type(vectors.dtype, np.complex64))
+    out = vectors.astype(np.result_type(vectors.dtype, np.complex64))
     for j in np.flatnonzero(imaginary > 0):
-        found[:, j] = vectors[:, j] + 1j * vectors[:, j + 1]
-        found[:, j + 1] = np.conj(found[:, j])
-    return found
+        out[:, j] = vectors[:, j] + 1j * vectors[:, j + 1]
+        out[:, j + 1] = np.conj(out[:, j])
+    return out
 
 
 def general_eigen(
@@ -253,8 +253,8 @@ def lower_eig(
     if not is_complex(a.aval.dtype):
         parts = (outs[0].with_dtype(a.aval.dtype),) * 2
     types = *parts, vectors, vectors, info_type(vectors.shape[:-2])
-    found = general_eigen(e, p, flags, xs, types)
-    *values, left, right, info = found
+    result = general_eigen(e, p, flags, xs, types)
+    *values, left, right, info = result
     w = (
         values[0]
         if len(values) == 1
@@ -360,8 +360,8 @@ def eigh(
             "slice the results"
         )
     algorithm = named_choice("eigh", implementation, ALGORITHMS, "QDWH is for TPUs")
-    found = symmetrized(a) if symmetrize_input else a
-    vectors, values = eigh_p.bind(EighParams(lower, algorithm), found)
+    array = symmetrized(a) if symmetrize_input else a
+    vectors, values = eigh_p.bind(EighParams(lower, algorithm), array)
     return vectors, values
 
 

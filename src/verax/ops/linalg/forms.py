@@ -60,9 +60,9 @@ def evaluate_schur(p: SchurParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return (a, a)[: 1 + p.compute_schur_vectors]
     (gees,) = lapack.get_lapack_funcs(("gees",), (a,))
-    found = gees(lambda *x: None, a, compute_v=p.compute_schur_vectors)
-    outs = (found[0], found[-3])[: 1 + p.compute_schur_vectors]
-    return [nan_like(x) for x in outs] if found[-1] else outs
+    out = gees(lambda *x: None, a, compute_v=p.compute_schur_vectors)
+    outs = (out[0], out[-3])[: 1 + p.compute_schur_vectors]
+    return [nan_like(x) for x in outs] if out[-1] else outs
 
 
 def lower_schur(
@@ -72,7 +72,7 @@ def lower_schur(
     stack = a.aval.shape[:-2]
     values = a.aval.with_shape(a.aval.shape[:-1])
     parts = (values,) if is_complex(a.aval.dtype) else (values, values)
-    found = routine(
+    out = routine(
         e,
         "?gees",
         xs,
@@ -81,7 +81,7 @@ def lower_schur(
         mode=letter("NV"[p.compute_schur_vectors]),
         sort=letter("N"),
     )
-    return or_nan(e, found[-1], found[: 1 + p.compute_schur_vectors])
+    return or_nan(e, out[-1], out[: 1 + p.compute_schur_vectors])
 
 
 schur_p: Row[SchurParams] = matrix_row(
@@ -179,7 +179,7 @@ def lower_tridiagonal(
 ) -> Sequence[Operand]:
     types = *outs, info_type(outs[0].shape[:-2])
     if e.platform == "cpu":
-        *found, info = routine(
+        *out, info = routine(
             e,
             by_dtype(xs[0].aval.dtype, "?sytrd", "?hetrd"),
             xs,
@@ -188,8 +188,8 @@ def lower_tridiagonal(
             uplo=letter("L" if p.lower else "U"),
         )
     else:
-        *found, info = solver(e, "sytrd", xs, types, lower=flag(p.lower))
-    return or_nan(e, info, found)
+        *out, info = solver(e, "sytrd", xs, types, lower=flag(p.lower))
+    return or_nan(e, info, out)
 
 
 tridiagonal_p: Row[TridiagonalParams] = matrix_row(

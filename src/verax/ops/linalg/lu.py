@@ -155,17 +155,17 @@ def lu_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
 @pure()
 def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArray]]:
     """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
-    found: Callable[[NDArray], Sequence[NDArray]]
-    (found,) = lapack.get_lapack_funcs(("getrf",), dtype=dtype)
-    return found
+    out: Callable[[NDArray], Sequence[NDArray]]
+    (out,) = lapack.get_lapack_funcs(("getrf",), dtype=dtype)
+    return out
 
 
 @pure()
 def exchanging(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """LAPACK's copy of a matrix with its rows exchanged, for a dtype."""
-    found: Callable[..., Any]
-    (found,) = lapack.get_lapack_funcs(("laswp",), dtype=dtype)
-    return found
+    out: Callable[..., Any]
+    (out,) = lapack.get_lapack_funcs(("laswp",), dtype=dtype)
+    return out
 
 
 def evaluate_lu(p: NoParams, a: NDArray) -> Sequence[NDArray]:

@@ -151,8 +151,8 @@ def evaluate_qr(p: QrParams, a: NDArray) -> Sequence[NDArray]:
     places: tuple[NDArray, ...] = ()
     if p.pivoting:
         (geqp3,) = lapack.get_lapack_funcs(("geqp3",), (a,))
-        packed, found, taus, _, _ = geqp3(a)
-        places = (found - 1,)
+        packed, result, taus, _, _ = geqp3(a)
+        places = (result - 1,)
     else:
         packed, taus = evaluate_geqrf(NO_PARAMS, a)
     wide = np.zeros((m, k), a.dtype)
@@ -187,11 +187,11 @@ def factor_with_pivots(
     free = e.broadcast(e.constant(0, order.with_shape(())), order.shape, ())
     xs, outs, aliases = (a, free), (a.aval, order, taus), {0: 0, 1: 1}
     if e.platform == "cpu":
-        packed, found, factors = routine(e, "?geqp3", xs, outs, aliases)
+        packed, out, factors = routine(e, "?geqp3", xs, outs, aliases)
     else:
-        packed, found, factors = hybrid(e, "geqp3", xs, outs, aliases)
+        packed, out, factors = hybrid(e, "geqp3", xs, outs, aliases)
     one = e.constant(1, order)
-    return packed, e.op("stablehlo.subtract", (found, one), (order,)), factors
+    return packed, e.op("stablehlo.subtract", (out, one), (order,)), factors
 
 
 def cut(e: Emitter, x: Operand, core: tuple[int, int]) -> Operand:

@@ -233,17 +233,17 @@ lapack = LazyModule("scipy.linalg.lapack")
 @pure()
 def factoring(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
-    found: Callable[..., Any]
-    (found,) = lapack.get_lapack_funcs(("potrf",), dtype=dtype)
-    return found
+    out: Callable[..., Any]
+    (out,) = lapack.get_lapack_funcs(("potrf",), dtype=dtype)
+    return out
 
 
 @pure()
 def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """BLAS's solution of triangular equations for a dtype."""
-    found: Callable[..., Any]
-    (found,) = blas.get_blas_funcs(("trsm",), dtype=dtype)
-    return found
+    out: Callable[..., Any]
+    (out,) = blas.get_blas_funcs(("trsm",), dtype=dtype)
+    return out
 
 
 def evaluate_cholesky(p: NoParams, x: NDArray) -> Sequence[NDArray]:

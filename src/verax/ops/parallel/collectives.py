@@ -70,12 +70,12 @@ def meeting(e: Emitter, axes: tuple[str, ...], groups: Groups) -> Groups:
     Raises:
         NameError: there is no such axis around.
     """
-    found = e.meeting(axes)
-    if found is None:
+    out = e.meeting(axes)
+    if out is None:
         raise unbound(axes)
     if not groups:
-        return found
-    return tuple([tuple([row[i] for i in group]) for row in found for group in groups])
+        return out
+    return tuple([tuple([row[i] for i in group]) for row in out for group in groups])
 
 
 def unbound(axes: Sequence[str]) -> NameError:
@@ -170,12 +170,12 @@ def permuted(
     e: Emitter, x: Operand, groups: Groups, pairs: Sequence[tuple[int, int]]
 ) -> Results:
     """What another member of the group has: from the first of a pair to the second."""
-    found = [(row[a], row[b]) for row in groups for a, b in pairs]
+    out = [(row[a], row[b]) for row in groups for a, b in pairs]
     return e.op(
         "stablehlo.collective_permute",
         (x,),
         (x.aval,),
-        source_target_pairs=pairs_text(found),
+        source_target_pairs=pairs_text(out),
         channel_handle=CHANNEL,
     )
 
@@ -186,13 +186,13 @@ def own_index(e: Emitter, groups: Groups) -> Results:
     for row in groups:
         table[list(row)] = range(len(row))
     (number,) = e.op("stablehlo.partition_id", (), (ShapedArray((), uint32),))
-    found = e.op(
+    out = e.op(
         "stablehlo.dynamic_slice",
         (e.constant(table, ShapedArray(table.shape, int32)), number),
         (ShapedArray((1,), int32),),
         slice_sizes=i64s((1,)),
     )
-    return (reshaped(e, found[0], ()),)
+    return (reshaped(e, out[0], ()),)
 
 
 def reshaped(e: Emitter, x: Operand, shape: tuple[int, ...]) -> Operand:

@@ -100,9 +100,9 @@ def spread_values(p: StackParams, x: np.ndarray) -> np.ndarray:
     """One of the stacks that stand for the value: the first device has the sum."""
     if p.state == "reduced":
         return np.broadcast_to(x, (*p.sizes, *x.shape))
-    found = np.zeros((*p.sizes, *x.shape), x.dtype)
-    found[(0,) * len(p.axes)] = x
-    return found
+    out = np.zeros((*p.sizes, *x.shape), x.dtype)
+    out[(0,) * len(p.axes)] = x
+    return out
 
 
 def collect_values(p: StackParams, x: np.ndarray) -> np.ndarray:
@@ -157,16 +157,16 @@ def lower_spread(
     e: Emitter, p: StackParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     (x,), (out,) = xs, outs
-    found = by_device(e, p, x, out, out)
-    return e.op("stablehlo.reshape", (x,), (out,)) if found is None else found
+    result = by_device(e, p, x, out, out)
+    return e.op("stablehlo.reshape", (x,), (out,)) if result is None else result
 
 
 def lower_collect(
     e: Emitter, p: StackParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     (x,), (out,) = xs, outs
-    found = by_device(e, p, x, x.aval, out)
-    return e.op("stablehlo.reshape", (x,), (out,)) if found is None else found
+    result = by_device(e, p, x, x.aval, out)
+    return e.op("stablehlo.reshape", (x,), (out,)) if result is None else result
 
 
 spread_p: Row[StackParams] = linear(

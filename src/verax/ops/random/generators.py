@@ -459,7 +459,7 @@ UNSAFE_RBG = Generator(
     "urbg",
 )
 GENERATORS: Mapping[str, Generator] = MappingProxyType(
-    {found.tag: found for found in (THREEFRY, RBG, UNSAFE_RBG)}
+    {kind.tag: kind for kind in (THREEFRY, RBG, UNSAFE_RBG)}
 )
 
 
@@ -472,13 +472,13 @@ def generator(impl: Impl) -> Generator:
     if isinstance(impl, Generator):
         return impl
     assert isinstance(impl, str)
-    found = GENERATORS.get(impl)
-    if found is None:
+    entry = GENERATORS.get(impl)
+    if entry is None:
         raise ValueError(
             f"unrecognized PRNG implementation {impl!r}; use one of "
             f"{', '.join(GENERATORS)}"
         )
-    return found
+    return entry
 
 
 @frozen(eq=False, repr=False)
@@ -599,10 +599,10 @@ def on_words[P: Named](
         e: Emitter, p: P, xs: Sequence[Operand], outs: Sequence[ShapedArray]
     ) -> Sequence[Operand]:
         plain = [evolve(x, aval=stored(x.aval)) for x in xs]
-        found = e.inline(written(p, *[x.aval for x in plain]), plain)
+        out = e.inline(written(p, *[x.aval for x in plain]), plain)
         if on_host is not None:
-            found = apart(e, found)
-        return (evolve(found[0], aval=outs[0]),)
+            out = apart(e, out)
+        return (evolve(out[0], aval=outs[0]),)
 
     row: Row[P] = Row(
         name,

@@ -42,8 +42,8 @@ def hashed(k0: NDArray, k1: NDArray, a: NDArray, b: NDArray) -> tuple[NDArray, N
     shape = np.broadcast_shapes(k0.shape, k1.shape, a.shape, b.shape)
     if prod(shape) <= FEW:
         lines = [np.broadcast_to(x, shape).ravel().tolist() for x in (k0, k1, a, b)]
-        found = [one_hash(*words) for words in zip(*lines, strict=True)]
-        table = np.array(found, np.uint32).reshape(*shape, 2)
+        result = [one_hash(*words) for words in zip(*lines, strict=True)]
+        table = np.array(result, np.uint32).reshape(*shape, 2)
         return table[..., 0], table[..., 1]
     first, second, moved = (np.empty(shape, np.uint32) for _ in range(3))
     keys = (k0, k1, k0 ^ k1 ^ np.uint32(PARITY))

@@ -472,15 +472,15 @@ def lower_arg(
     """The extreme, where it is attained, the indices there, and the least of them."""
     best = fold_operand(e, x, p.axes, operation, identity(x.aval.dtype))
     spread = e.broadcast(best, x.aval.shape, kept(x.aval.ndim, p.axes))
-    found = compared(e, x, "EQ", spread)
+    result = compared(e, x, "EQ", spread)
     if is_float(x.aval.dtype):
         nan = compared(e, x, "NE", x)
-        (found,) = e.op("stablehlo.or", (found, nan), (found.aval,))
+        (result,) = e.op("stablehlo.or", (result, nan), (result.aval,))
     places = ShapedArray(x.aval.shape, p.index_dtype)
     (index,) = e.op("stablehlo.iota", (), (places,), iota_dimension=i64(p.axes[0]))
     last = int(iinfo(p.index_dtype).max)
     none = e.constant(last, places)
-    (candidates,) = e.op("stablehlo.select", (found, index, none), (places,))
+    (candidates,) = e.op("stablehlo.select", (result, index, none), (places,))
     return (fold_operand(e, candidates, p.axes, "minimum", last),)
 
 

@@ -111,10 +111,10 @@ def sorted_alone(x: NDArray, dimension: int) -> NDArray | None:
     """
     if x.dtype.kind not in "biuf":
         return None
-    found = np.sort(x, dimension, "stable")
-    if x.dtype.kind == "f" and not np.logical_and.reduce(found, None):
+    out = np.sort(x, dimension, "stable")
+    if x.dtype.kind == "f" and not np.logical_and.reduce(out, None):
         return None
-    return found
+    return out
 
 
 def in_order(order: NDArray) -> NDArray:

@@ -80,8 +80,8 @@ def interpolated(function: Callable[..., Any], order: int) -> list[float]:
     count = order + 1
     turns = np.outer(np.arange(count), 2 * np.arange(count) + 1) % (4 * count)
     cosines = np.cos(np.pi / (2 * count) * np.arange(4 * count))
-    found = 2 / count * (cosines[turns] @ function(cosines[turns[1]]))
-    return [float(found[0]) / 2, *found[1:].tolist()]
+    out = 2 / count * (cosines[turns] @ function(cosines[turns[1]]))
+    return [float(out[0]) / 2, *out[1:].tolist()]
 
 
 def clenshaw(t: Array, series: Sequence[float]) -> Array:
@@ -109,8 +109,8 @@ def in_two_parts(function: Callable[..., Any], odd: bool) -> Any:
 
     def body(x: Array) -> tuple[Array]:
         full = x if finfo(x.dtype).bits >= 32 else convert(x, float32)
-        found = polynomial(function, odd, full)
-        return (convert(mul(found, sign(full)) if odd else found, x.dtype),)
+        array = polynomial(function, odd, full)
+        return (convert(mul(array, sign(full)) if odd else array, x.dtype),)
 
     def lower(
         e: Emitter, p: NoParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]

@@ -98,14 +98,14 @@ def log_gamma(x: Array) -> tuple[Array]:
     negative = lt(x, 0.0)
     size = magnitude(x)
     whole = nearest(x)
-    found = of_positive(size)
+    array = of_positive(size)
     # Γ(x) Γ(-x) = -π / (x sin πx); the sine of a small angle is exact.
     sine = magnitude(sin(mul(sub(x, whole), math.pi)))
     inside = bitwise_and(negative, ne(x, whole))
     turned = log(div(math.pi, select(inside, mul(size, sine), full_like(x, 1))))
-    below = select(inside, sub(turned, found), full_like(x, np.inf))
-    found = select(negative, below, found)
-    return (select(eq(size, full_like(x, np.inf)), size, found),)
+    below = select(inside, sub(turned, array), full_like(x, np.inf))
+    array = select(negative, below, array)
+    return (select(eq(size, full_like(x, np.inf)), size, array),)
 
 
 def of_positive(x: Array) -> Array:
@@ -311,9 +311,9 @@ ROWS: Rows = (
 #     xlogy_p: z = x log y,  dz = dx log y + dy x / y,  where 0 / 0 is 0
 
 
-def product(x: Array, y: Array, found: Array) -> Array:
+def product(x: Array, y: Array, array: Array) -> Array:
     """x times a logarithm of y: 0 where x is 0, unless y is NaN."""
-    return select(bitwise_and(eq(x, 0.0), eq(y, y)), 0.0, mul(x, found))
+    return select(bitwise_and(eq(x, 0.0), eq(y, y)), 0.0, mul(x, array))
 
 
 def quotient(x: Array, y: Array) -> Array:

@@ -129,10 +129,10 @@ def log_beta(a: Array, b: Array) -> Array:
     head = add(mul(log(most), -0.5), add(LOG_SQRT_2_PI, add(rest, stirling_rest(safe))))
     share = mul(sub(safe, 0.5), log(div(safe, total)))
     two = add(head, sub(share, mul(most, log1p(rate))))
-    found = select(far, select(both, two, one), plain)
+    array = select(far, select(both, two, one), plain)
     # B is infinite at 0 and 0 at infinity.
     inf = full_like(a, np.inf)
-    return select(bitwise_and(gt(few, 0.0), eq(many, inf)), neg(inf), found)
+    return select(bitwise_and(gt(few, 0.0), eq(many, inf)), neg(inf), array)
 
 
 def finish_beta(
@@ -142,19 +142,19 @@ def finish_beta(
     size = exp(sub(exponent, log_beta(first, second)))
     # Where the size is nothing, the fraction may have lost itself among huge numbers.
     value = select(eq(size, 0.0), size, div(mul(size, h), first))
-    found = select(turned(a, b, x), sub(1.0, value), value)
-    found = select(eq(x, 0.0), full_like(found, 0), found)
-    found = select(eq(x, 1.0), full_like(found, 1), found)
-    inf, nan = float(np.inf), full_like(found, np.nan)
+    array = select(turned(a, b, x), sub(1.0, value), value)
+    array = select(eq(x, 0.0), full_like(array, 0), array)
+    array = select(eq(x, 1.0), full_like(array, 1), array)
+    inf, nan = float(np.inf), full_like(array, np.nan)
     to_zero = bitwise_or(eq(b, 0.0), eq(a, inf))
     to_one = bitwise_or(eq(a, 0.0), eq(b, inf))
     interior = bitwise_and(gt(x, 0.0), lt(x, 1.0))
-    found = select(bitwise_and(to_zero, interior), full_like(found, 0), found)
-    found = select(bitwise_and(to_one, interior), full_like(found, 1), found)
+    array = select(bitwise_and(to_zero, interior), full_like(array, 0), array)
+    array = select(bitwise_and(to_one, interior), full_like(array, 1), array)
     positive = bitwise_and(le(0.0, a), le(0.0, b))
     usable = bitwise_and(bitwise_and(positive, within(x)), ne(to_zero, to_one))
     usable = bitwise_or(usable, beta_ends(a, b, x))
-    return (select(usable, found, nan),)
+    return (select(usable, array, nan),)
 
 
 def beta_ends(a: Array, b: Array, x: Array) -> Array:
@@ -180,12 +180,12 @@ def reference_beta(a: NDArray, b: NDArray, x: NDArray) -> NDArray:
     # SciPy's own single precision keeps five digits.
     full = [np.asarray(v, np.float64) for v in (a, b, x)]
     value = special.betainc(*full).astype(np.result_type(a, b, x))
-    found: NDArray = np.where(positive, value, np.nan)
+    out: NDArray = np.where(positive, value, np.nan)
     # The limits in one parameter; where both are at an end there is none.
     zero, one = (b == 0) | (a == np.inf), (a == 0) | (b == np.inf)
     allowed = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1) & (zero != one)
     step = np.where(x == 0, 0.0, np.where(x == 1, 1.0, one))
-    return np.where(allowed, step, found)
+    return np.where(allowed, step, out)
 
 
 def beta_density(a: Array, b: Array, x: Array, y: Array, t: Array) -> Array:
@@ -371,8 +371,8 @@ def finish_igamma(
 ) -> Array:  # fmt: skip
     below = series_value(a1, x1, s)
     above = sub(1.0, fraction_value(a2, x2, h))
-    found = select(by_series(a, x), below, above)
-    return at_ends(a, x, found, 0.0, 1.0)
+    array = select(by_series(a, x), below, above)
+    return at_ends(a, x, array, 0.0, 1.0)
 
 
 def finish_igammac(
@@ -381,24 +381,24 @@ def finish_igammac(
 ) -> Array:  # fmt: skip
     below = sub(1.0, series_value(a1, x1, s))
     above = fraction_value(a2, x2, h)
-    found = select(by_series(a, x), below, above)
-    return at_ends(a, x, found, 1.0, 0.0)
+    array = select(by_series(a, x), below, above)
+    return at_ends(a, x, array, 1.0, 0.0)
 
 
 def at_ends(
-    a: Array, x: Array, found: Array, at_zero: float, at_infinity: float
+    a: Array, x: Array, array: Array, at_zero: float, at_infinity: float
 ) -> Array:
     """The value with its limits, NaN outside of the domain."""
-    inf, nan = float(np.inf), full_like(found, np.nan)
-    found = select(eq(a, inf), full_like(found, at_zero), found)
-    found = select(eq(x, inf), full_like(found, at_infinity), found)
-    found = select(eq(a, 0.0), full_like(found, at_infinity), found)
-    found = select(eq(x, 0.0), full_like(found, at_zero), found)
+    inf, nan = float(np.inf), full_like(array, np.nan)
+    array = select(eq(a, inf), full_like(array, at_zero), array)
+    array = select(eq(x, inf), full_like(array, at_infinity), array)
+    array = select(eq(a, 0.0), full_like(array, at_infinity), array)
+    array = select(eq(x, 0.0), full_like(array, at_zero), array)
     both = bitwise_and(eq(a, inf), eq(x, inf))
     both = bitwise_or(both, bitwise_and(eq(a, 0.0), eq(x, 0.0)))
     outside = bitwise_or(bitwise_or(lt(a, 0.0), lt(x, 0.0)), both)
     unknown = bitwise_or(ne(a, a), ne(x, x))
-    return select(bitwise_or(outside, unknown), nan, found)
+    return select(bitwise_or(outside, unknown), nan, array)
 
 
 def quantile_slope(
@@ -409,10 +409,10 @@ def quantile_slope(
     moved = add(mul(s, sub(log(x1), digamma(add(a1, 1.0)))), ds)
     below = neg(mul(div(x1, a1), moved))
     above = mul(x2, add(mul(h, sub(log(x2), digamma(a2))), dh))
-    found = select(by_series(a, x), below, above)
-    found = select(eq(x, 0.0), full_like(found, 0), found)
-    nan = full_like(found, np.nan)
-    return select(bitwise_or(inside(a, x), eq_zero_inside(a, x)), found, nan)
+    array = select(by_series(a, x), below, above)
+    array = select(eq(x, 0.0), full_like(array, 0), array)
+    nan = full_like(array, np.nan)
+    return select(bitwise_or(inside(a, x), eq_zero_inside(a, x)), array, nan)
 
 
 def eq_zero_inside(a: Array, x: Array) -> Array:
@@ -433,14 +433,14 @@ def parameter_slope(*state: Array) -> Array:
 
 def reference_igamma(a: NDArray, x: NDArray) -> NDArray:
     bad = (a < 0) | (x < 0) | ((a == 0) & (x == 0))
-    found: NDArray = np.where(bad, np.nan, special.gammainc(a, x))
-    return found
+    out: NDArray = np.where(bad, np.nan, special.gammainc(a, x))
+    return out
 
 
 def reference_igammac(a: NDArray, x: NDArray) -> NDArray:
     bad = (a < 0) | (x < 0) | ((a == 0) & (x == 0))
-    found: NDArray = np.where(bad, np.nan, special.gammaincc(a, x))
-    return found
+    out: NDArray = np.where(bad, np.nan, special.gammaincc(a, x))
+    return out
 
 
 def quantile_slope_of_one(a: float, x: float) -> float:
@@ -472,10 +472,10 @@ def slope_by_integral(a: float, x: float) -> float:
 
 def reference_quantile_slope(a: NDArray, x: NDArray) -> NDArray:
     dtype = np.result_type(wide(a), wide(x))
-    found = np.vectorize(quantile_slope_of_one, otypes=[np.float64])(
+    out = np.vectorize(quantile_slope_of_one, otypes=[np.float64])(
         a.astype(np.float64), x.astype(np.float64)
     )
-    return np.asarray(found, dtype)
+    return np.asarray(out, dtype)
 
 
 def reference_slope(a: NDArray, x: NDArray) -> NDArray:

@@ -96,8 +96,8 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     Raises:
         TypeError: `dtype` holds no numbers.
     """
-    found = asked_dtype(dtype)
-    return iota_p.call(iota_params(found, as_sizes("iota", "size", (size,)), 0))
+    out = asked_dtype(dtype)
+    return iota_p.call(iota_params(out, as_sizes("iota", "size", (size,)), 0))
 
 
 def broadcasted_iota(
@@ -111,8 +111,8 @@ def broadcasted_iota(
     """
     sizes = as_sizes("iota", "shape", shape)
     (place,) = as_integers("iota", "dimension", (dimension,))
-    found = asked_dtype(dtype)
-    return iota_p.call(IotaParams(found, sizes, as_axis("iota", place, len(sizes))))
+    out = asked_dtype(dtype)
+    return iota_p.call(IotaParams(out, sizes, as_axis("iota", place, len(sizes))))
 
 
 def filling(fill_value: object, dtype: DType, weak_type: bool) -> object:
@@ -195,8 +195,8 @@ def ones(aval: ShapedArray) -> Array:
 
 def filled(value: int, aval: ShapedArray) -> Array:
     """An array of a type that holds `value` everywhere."""
-    found = broadcast(filling(value, aval.dtype, aval.weak_type), aval.shape)
-    return found if aval.explicit is None else RESHARD.retyped(found, aval.explicit)
+    out = broadcast(filling(value, aval.dtype, aval.weak_type), aval.shape)
+    return out if aval.explicit is None else RESHARD.retyped(out, aval.explicit)
 
 
 ROWS: Rows = (iota_p,)

@@ -306,10 +306,10 @@ def sharded(
             [retyped(x, opened(x.aval.explicit) if typed else None) for x in xs]
         )
         own = replaced(args, lambda _: next(rest))
-        found = function(*own, **options)
+        array = function(*own, **options)
         if typed:
-            check_summed(name, found.aval, place)
-        return (split_by(found, place),)
+            check_summed(name, array.aval, place)
+        return (split_by(array, place),)
 
     if not STATE.interpreter.immediate and not typed:
         return body(*operands)[0]

@@ -178,19 +178,19 @@ def evaluate_broadcast_in_dim(p: BroadcastInDimParams, x: np.ndarray) -> np.ndar
             column[place] = size
         return np.broadcast_to(x.reshape(column), shape)
     strides = stretching(shape, dims, x.shape, x.strides)
-    found: np.ndarray = np.ndarray(shape, x.dtype, x, 0, strides)
-    found.setflags(write=False)
-    return found
+    out: np.ndarray = np.ndarray(shape, x.dtype, x, 0, strides)
+    out.setflags(write=False)
+    return out
 
 
 @pure()
 def stretching(shape: Shape, dims: Shape, own: Shape, strides: Shape) -> Shape:
     """The strides of an array of shape `own` that is spread out to `shape`."""
-    found = [0] * len(shape)
+    out = [0] * len(shape)
     for size, stride, place in zip(own, strides, dims, strict=True):
         if size == shape[place]:
-            found[place] = stride
-    return tuple(found)
+            out[place] = stride
+    return tuple(out)
 
 
 def transpose_broadcast_in_dim(
@@ -237,8 +237,8 @@ def broadcast_splits(
     (x,) = avals
     pairs = zip(x.shape, p.broadcast_dimensions, strict=True)
     labels = [d if n == p.shape[d] else ("stretched", d) for n, d in pairs]
-    found: Sequence[Splits] = SPLITS.connected(avals, [labels], [range(len(p.shape))])
-    return found
+    out: Sequence[Splits] = SPLITS.connected(avals, [labels], [range(len(p.shape))])
+    return out
 
 
 broadcast_in_dim_p = linear(

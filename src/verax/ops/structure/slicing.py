@@ -140,8 +140,8 @@ def slice_splits(
     """Dimensions stay split; a single element is whole."""
     if outs[0].size == 1:
         return [((),) * outs[0].ndim]
-    found: Sequence[Splits] = SPLITS.in_place(p, avals, outs)
-    return found
+    out: Sequence[Splits] = SPLITS.in_place(p, avals, outs)
+    return out
 
 
 slice_p = linear(
@@ -295,8 +295,8 @@ def pad_splits(
     """
     plain = [min(edges) >= 0 and not edges[2] for edges in p.padding_config]
     labels = [i if flag else None for i, flag in enumerate(plain)]
-    found: Sequence[Splits] = SPLITS.connected(avals, [labels, []], [labels])
-    return found
+    out: Sequence[Splits] = SPLITS.connected(avals, [labels, []], [labels])
+    return out
 
 
 pad_p = linear(

@@ -83,9 +83,9 @@ def eliminated(row: Row, pivot: Row, column: int) -> Row:
     factor, scale = row[column], pivot[column]
     if not factor:
         return row
-    found = [x * scale - y * factor for x, y in zip(row, pivot, strict=True)]
-    common = gcd(*found)
-    return [x // common for x in found] if common > 1 else found
+    out = [x * scale - y * factor for x, y in zip(row, pivot, strict=True)]
+    common = gcd(*out)
+    return [x // common for x in out] if common > 1 else out
 
 
 def improve(rows: list[Row], basis: list[int], cost: Row, width: int) -> bool:
@@ -207,17 +207,17 @@ def interval_of_factor(factor: Factor, known: Mapping[Term, Bounds]) -> Bounds:
 
 def interval_of_term(term: Term, known: Mapping[Term, Bounds]) -> Bounds:
     """The interval of a product."""
-    found: Bounds = (1, 1)
+    out: Bounds = (1, 1)
     for factor, n in term.powers:
         one = interval_of_factor(factor, known)
         for _ in range(n):
-            found = product_interval(found, one)
-        if n % 2 == 0 and found[0] < 0 and len(term.powers) == 1:
-            found = (0, found[1])
+            out = product_interval(out, one)
+        if n % 2 == 0 and out[0] < 0 and len(term.powers) == 1:
+            out = (0, out[1])
     if term.factor is None and term in known:
         low, high = known[term]
-        return max(found[0], low), min(found[1], high)
-    return found
+        return max(out[0], low), min(out[1], high)
+    return out
 
 
 def interval(terms: Terms, known: Mapping[Term, Bounds]) -> Bounds:
@@ -256,12 +256,12 @@ def multiplied(x: Terms, y: Terms) -> dict[Term, int]:
 def interval_facts(term: Term, known: Mapping[Term, Bounds]) -> list[Terms]:
     """The interval of a term, as forms that are >= 0."""
     low, high = interval_of_term(term, known)
-    found: list[Terms] = []
+    out: list[Terms] = []
     if low > -inf:
-        found.append({term: 1, ONE: -int(low)})
+        out.append({term: 1, ONE: -int(low)})
     if high < inf:
-        found.append({term: -1, ONE: int(high)})
-    return found
+        out.append({term: -1, ONE: int(high)})
+    return out
 
 
 def meaning(factor: Factor, known: Mapping[Term, Bounds]) -> list[Terms]:
@@ -277,17 +277,17 @@ def meaning(factor: Factor, known: Mapping[Term, Bounds]) -> list[Terms]:
         return []
     sign = 1 if low > 0 else -1
     positive = sign > 0 and interval(x, known)[0] >= 0
-    found: list[Terms] = [combined((x, 1), (value, -1))] if positive else []
+    out: list[Terms] = [combined((x, 1), (value, -1))] if positive else []
     whole, rest = value, value
     if factor.name == FLOORDIV:
         rest = combined((x, 1), (multiplied(value, y), -1))
     else:
         whole = {Term([(Factor(FLOORDIV, *factor.operands), 1)]): 1}
         exact = combined((x, 1), (multiplied(whole, y), -1), (rest, -1))
-        found += [exact, combined((exact, -1))]
-    found.append(combined((rest, sign)))
-    found.append(combined((y, sign), (rest, -sign), ({ONE: 1}, -1)))
-    return found
+        out += [exact, combined((exact, -1))]
+    out.append(combined((rest, sign)))
+    out.append(combined((y, sign), (rest, -sign), ({ONE: 1}, -1)))
+    return out
 
 
 def products(term: Term, known: Mapping[Term, Bounds]) -> list[Terms]:
@@ -298,7 +298,7 @@ def products(term: Term, known: Mapping[Term, Bounds]) -> list[Terms]:
     factor, n = term.powers[0]
     one = Term([(factor, 1)])
     rest = Term([*([(factor, n - 1)] if n > 1 else []), *term.powers[1:]])
-    found: list[Terms] = []
+    out: list[Terms] = []
     for sign, p in zip((1, -1), interval_of_term(one, known), strict=True):
         for other, q in zip((1, -1), interval_of_term(rest, known), strict=True):
             if abs(p) == inf or abs(q) == inf:
@@ -307,13 +307,13 @@ def products(term: Term, known: Mapping[Term, Bounds]) -> list[Terms]:
             form = {term: s, ONE: s * a * b}
             form[rest] = form.get(rest, 0) - s * a
             form[one] = form.get(one, 0) - s * b
-            found.append(form)
-    return found
+            out.append(form)
+    return out
 
 
 def assumed_products(term: Term, assumed: Assumptions) -> list[Terms]:
     """Assumptions multiplied by what makes `term` of one of their terms."""
-    found: list[Terms] = []
+    out: list[Terms] = []
     for form in assumed.forms:
         for part in form:
             rest = term.over(part) if part.powers and part != term else None
@@ -321,18 +321,18 @@ def assumed_products(term: Term, assumed: Assumptions) -> list[Terms]:
                 continue
             low = interval_of_term(rest, assumed.intervals)[0]
             if low >= 0:
-                found.append({other * rest: n for other, n in form.items()})
-    return found
+                out.append({other * rest: n for other, n in form.items()})
+    return out
 
 
 def facts_for(terms: Iterable[Term], assumed: Assumptions) -> list[Terms]:
     """Forms that are >= 0, for `terms` and the terms that come with them."""
     known = assumed.intervals
-    found: list[Terms] = list(assumed.forms)
+    out: list[Terms] = list(assumed.forms)
     waiting = [(term, True) for term in sorted(terms) if term.powers]
     waiting += [(t, True) for form in assumed.forms for t in sorted(form) if t.powers]
     seen: dict[Term, bool] = {}
-    while waiting and len(seen) < TERMS and len(found) < FACTS:
+    while waiting and len(seen) < TERMS and len(out) < FACTS:
         term, first = waiting.pop(0)
         if seen.get(term, False) >= first and term in seen:
             continue
@@ -345,10 +345,10 @@ def facts_for(terms: Iterable[Term], assumed: Assumptions) -> list[Terms]:
         elif factor is None and first:
             new += products(term, known)
             new += assumed_products(term, assumed)
-        found += new
+        out += new
         for form in new:
             waiting += [(t, False) for t in sorted(form) if t.powers and t not in seen]
-    return found
+    return out
 
 
 def bounds_of_terms(terms: Terms, assumed: Assumptions, best: bool) -> Bounds | None:
@@ -363,10 +363,10 @@ def bounds_of_terms(terms: Terms, assumed: Assumptions, best: bool) -> Bounds | 
     constant = terms.get(ONE, 0)
     common = gcd(*[n for term, n in terms.items() if term.powers])
     form = {term: n // common for term, n in terms.items() if term.powers}
-    found = bounds_by_cases(form, assumed, (), CASES)
-    if found is None:
+    out = bounds_by_cases(form, assumed, (), CASES)
+    if out is None:
         return None
-    return found[0] * common + constant, found[1] * common + constant
+    return out[0] * common + constant, out[1] * common + constant
 
 
 def bounds_by_cases(
@@ -375,13 +375,13 @@ def bounds_by_cases(
     """The bounds of a form; None where the facts and `cases` contradict each other."""
     involved = {term for one in (form, *cases) for term in one}
     facts = [tightened(fact) for fact in (*cases, *facts_for(involved, assumed))]
-    found = by_program(form, facts)
-    if found is None or found[0] == found[1] or not depth:
-        return found
+    out = by_program(form, facts)
+    if out is None or out[0] == out[1] or not depth:
+        return out
     factor = next(iter(choices([form, *cases], cases)), None)
     if factor is None:
-        return found
-    return united(form, assumed, cases, depth, factor, found)
+        return out
+    return united(form, assumed, cases, depth, factor, out)
 
 
 def united(
@@ -401,9 +401,9 @@ def united(
         less = combined((one, sign), (other, -sign), ({ONE: 1}, margin))
         same = combined((value, 1), (one, -1))
         case = (less, same, combined((same, -1)))
-        found = bounds_by_cases(form, assumed, (*cases, *case), depth - 1)
-        if found is not None:
-            parts.append(found)
+        result = bounds_by_cases(form, assumed, (*cases, *case), depth - 1)
+        if result is not None:
+            parts.append(result)
     if not parts:
         return None
     low, high = min(p[0] for p in parts), max(p[1] for p in parts)
@@ -413,8 +413,8 @@ def united(
 def choices(forms: Iterable[Terms], cases: Sequence[Terms]) -> list[Factor]:
     """The max and min inside that are not taken apart yet, the smallest first."""
     taken = {Term([(f, 1)]) for f in taken_apart(cases)}
-    found = {f for form in forms for f in inner(form) if f.operands}
-    picks = [f for f in found if f.name not in (FLOORDIV, MOD)]
+    members = {f for form in forms for f in inner(form) if f.operands}
+    picks = [f for f in members if f.name not in (FLOORDIV, MOD)]
     return sorted([f for f in picks if Term([(f, 1)]) not in taken])
 
 
@@ -431,13 +431,13 @@ def taken_apart(cases: Sequence[Terms]) -> set[Factor]:
 
 def inner(form: Terms) -> set[Factor]:
     """All factors of a form, those inside of operations included."""
-    found: set[Factor] = set()
+    out: set[Factor] = set()
     for term in form:
         for factor, _ in term.powers:
-            found.add(factor)
+            out.add(factor)
             for operand in factor.operands:
-                found |= inner(terms_of(operand))
-    return found
+                out |= inner(terms_of(operand))
+    return out
 
 
 def by_program(form: Terms, facts: Sequence[Terms]) -> Bounds | None:

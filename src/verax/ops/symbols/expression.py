@@ -328,8 +328,8 @@ class SymbolicDim(SymbolicSize):
         return equal(self, size)
 
     def __ne__(self, other: object) -> Any:
-        found = self == other
-        return not found if isinstance(found, bool) else as_operand(self) != other
+        out = self == other
+        return not out if isinstance(out, bool) else as_operand(self) != other
 
     def __ge__(self, other: object) -> Any:
         return binary(self, other, operator.ge, lambda x, y: at_least(x, y, 0))
@@ -426,12 +426,12 @@ def terms_of(x: Size) -> dict[Term, int]:
 
 def dimension(terms: Terms, scope: Scope) -> Size:
     """The dimension of these coefficients: an int where no variable is left."""
-    found = {term: n for term, n in scope.normalized(terms).items() if n}
-    if not found:
+    out = {term: n for term, n in scope.normalized(terms).items() if n}
+    if not out:
         return 0
-    if len(found) == 1 and ONE in found:
-        return found[ONE]
-    return SymbolicDim(found, scope)
+    if len(out) == 1 and ONE in out:
+        return out[ONE]
+    return SymbolicDim(out, scope)
 
 
 def variable(name: str, scope: Scope) -> Size:
@@ -494,10 +494,10 @@ def power(x: SymbolicDim, exponent: Any) -> Any:
         raise ValueError(
             f"Symbolic dimension '{x}' cannot be raised to negative powers: {n}"
         )
-    found: Size = 1
+    out: Size = 1
     for _ in range(n):
-        found = times(found, x)
-    return found
+        out = times(out, x)
+    return out
 
 
 def bounds_of(x: Size) -> Bounds:
@@ -563,9 +563,9 @@ def divided(x: Size, y: Size) -> tuple[Size, Size]:
     if isinstance(y, int):
         whole, rest = by_integer(x, y, scope)
     else:
-        found = by_monomial(x, y)
-        if found is not None:
-            return found
+        out = by_monomial(x, y)
+        if out is not None:
+            return out
         whole, rest = by_terms(x, y)
     if isinstance(rest, int) and isinstance(y, int):
         more, rest = divmod(rest, y)

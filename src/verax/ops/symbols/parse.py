@@ -68,10 +68,10 @@ class Reader:
 
     def advance(self) -> str:
         """Go to the next token; the one that was current."""
-        old, found = self.token, TOKEN.match(self.text, self.place)
-        if found is None:
+        old, result = self.token, TOKEN.match(self.text, self.place)
+        if result is None:
             self.fail(f"unexpected {self.text[self.place :].strip()!r}")
-        self.token, self.place = found[1], found.end()
+        self.token, self.place = result[1], result.end()
         return old
 
     def expect(self, token: str) -> None:
@@ -129,13 +129,13 @@ class Reader:
                 f"cannot resolve the placeholder {token!r} because we parsed {place} "
                 f"already and 'like' shape has only {len(like)} dimensions"
             )
-        found: list[Size] = []
+        out: list[Size] = []
         for i in range(place, end):
             size = like[i]
             if size is None:
                 self.fail(f"dimension {i} of the 'like' shape is None")
-            found.append(size)
-        return found
+            out.append(size)
+        return out
 
     def checked(
         self, size: Size, place: int, like: Sequence[int | None] | None
@@ -177,10 +177,10 @@ class Reader:
         if not self.token.isdigit():
             self.fail(f"an exponent must be an integer, not {self.token!r}")
         exponent = int(self.advance())
-        found: Size = 1
+        out: Size = 1
         for _ in range(exponent):
-            found = times(found, base)
-        return found
+            out = times(out, base)
+        return out
 
     def factor(self) -> Size:
         """An integer, a variable, an operation or a sum in parentheses."""
@@ -191,9 +191,9 @@ class Reader:
             return int(self.advance())
         if self.token == "(":
             self.advance()
-            found = self.sum()
+            out = self.sum()
             self.expect(")")
-            return found
+            return out
         name = self.token
         if not name or not (name[0].isalpha() or name[0] == "_") or name == "_":
             self.fail(f"unexpected {name!r}" if name else "unexpected end")
@@ -205,9 +205,9 @@ class Reader:
         self.expect(",")
         second = self.sum()
         self.expect(")")
-        found = CALLS[name](first, second)
-        assert isinstance(found, int | SymbolicDim)
-        return found
+        out = CALLS[name](first, second)
+        assert isinstance(out, int | SymbolicDim)
+        return out
 
 
 def parsed_shape(
@@ -357,25 +357,25 @@ class SymbolicScope:
         # What follows for single terms, rounded to integers, tightens all the rest.
         named = [t for form in self.assumed.forms for t in form if t.powers]
         for term in dict.fromkeys(named):
-            found = bounds_of_terms({term: 1}, self.assumed, best=True)
-            if found is not None:
-                intervals[term] = found
+            result = bounds_of_terms({term: 1}, self.assumed, best=True)
+            if result is not None:
+                intervals[term] = result
         self.assumed = Assumptions(self.assumed.forms, intervals)
 
     def normalized(self, terms: Terms) -> Terms:
         """The same sum, with the equalities of the scope used as rewritings."""
         if not self.rewritings:
             return terms
-        found = dict(terms)
+        out = dict(terms)
         for _ in range(STEPS):
             step = next(
                 (
                     (term, rest, rule)
-                    for term in found
+                    for term in out
                     for rule in self.rewritings
                     if term.powers
-                    and found[term]
-                    and not found[term] % rule.n
+                    and out[term]
+                    and not out[term] % rule.n
                     and (rest := term.over(rule.term)) is not None
                 ),
                 None,
@@ -383,11 +383,11 @@ class SymbolicScope:
             if step is None:
                 break
             term, rest, rule = step
-            n = found.pop(term) // rule.n
+            n = out.pop(term) // rule.n
             for other, m in rule.value.items():
                 product = other * rest
-                found[product] = found.get(product, 0) + n * m
-        return found
+                out[product] = out.get(product, 0) + n * m
+        return out
 
     def bounds(self, dim: SymbolicDim) -> Bounds:
         """The least and greatest value of a dimension, so that its sign is known."""
@@ -423,10 +423,10 @@ def bounds_now(terms: Sorted, scope: SymbolicScope, *, best: bool) -> Bounds:
     Raises:
         ValueError: it assumes what cannot be.
     """
-    found = bounds_of_terms(dict(terms), scope.assumed, best)
-    if found is None:
+    out = bounds_of_terms(dict(terms), scope.assumed, best)
+    if out is None:
         raise ValueError(f"Unsatisfiable constraints in a {scope}")
-    return found
+    return out
 
 
 @pure(1 << 14)
@@ -470,7 +470,7 @@ def rewritings_of(less: SymbolicDim, scope: SymbolicScope) -> list[Rewriting]:
     term = max(plain or named)
     n = terms.pop(term)
     sign = 1 if n > 0 else -1
-    found = [Rewriting(term, abs(n), {t: -sign * m for t, m in terms.items()})]
+    out = [Rewriting(term, abs(n), {t: -sign * m for t, m in terms.items()})]
     factor = term.factor
     if factor is not None and factor.name == MOD and factor.operands and not terms:
         # What leaves no remainder is the product of its quotient.
@@ -480,8 +480,8 @@ def rewritings_of(less: SymbolicDim, scope: SymbolicScope) -> list[Rewriting]:
             ((whole, m),) = product.terms
             sign = 1 if m > 0 else -1
             value = {t: sign * k for t, k in terms_of(x).items()}
-            found.append(Rewriting(whole, abs(m), value))
-    return found
+            out.append(Rewriting(whole, abs(m), value))
+    return out
 
 
 # -----------------------------------------------------------------------------
@@ -550,8 +550,8 @@ def solving_plan(shapes: Sequence[Shape], needed: Sequence[Size] = ()) -> Plan:
     unknown = set().union(*[variables(dim) for dim in (*dims, *needed)])
     steps: list[Step] = []
     while unknown:
-        found = next(filter(None, [step_of(e, unknown) for e in equations]), None)
-        if found is None:
+        result = next(filter(None, [step_of(e, unknown) for e in equations]), None)
+        if result is None:
             names = ", ".join(sorted(unknown))
             shown = ", ".join([f"({', '.join(map(str, s))})" for s in shapes])
             raise ValueError(
@@ -559,8 +559,8 @@ def solving_plan(shapes: Sequence[Shape], needed: Sequence[Size] = ()) -> Plan:
                 "must stand alone, times an integer, in a size of an argument, when "
                 f"those before it are known; the shapes are {shown}"
             )
-        steps.append(found)
-        unknown.discard(found.name)
+        steps.append(result)
+        unknown.discard(result.name)
     constraints = dims[0].scope.constraints if dims else ()
     known = {step.name for step in steps}
     kept = [one for one in constraints if variables(one.less) <= known]

@@ -211,8 +211,8 @@ def dual(engine: Engine, jaxpr: Jaxpr) -> tuple[Jaxpr, tuple[int, ...]]:
         first, second = xs[: len(group)], xs[len(group) :]
         values = [*first[:count], *second[:count]]
         outs = inlined(pushed, [*values, *first[count:], *second[count:]])
-        found = filled(mask, outs[count:], scalars)
-        return [*outs[:count], *[dense(engine, found[i]) for i in active]]
+        out = filled(mask, outs[count:], scalars)
+        return [*outs[:count], *[dense(engine, out[i]) for i in active]]
 
     return program((*group, *group), body), active
 
@@ -255,9 +255,9 @@ def jvp_by_rows(
     ts, t0s = inexact(engine, tangents[:count]), inexact(engine, tangents[count:])
     xs = [rows(*both) for both in zip(primals[:count], inits, strict=True)]
     moved = [rows(*both) for both in zip(ts, t0s, strict=True)]
-    found = tangents_of_fold(engine, jaxpr, xs, inits, moved, t0s)
+    out = tangents_of_fold(engine, jaxpr, xs, inits, moved, t0s)
     return ys, [
-        reshape(found[i], y.shape) if i in found else Zero(y.aval.tangent())
+        reshape(out[i], y.shape) if i in out else Zero(y.aval.tangent())
         for i, y in enumerate(ys)
     ]
 
@@ -289,8 +289,8 @@ def batch_fold(
         moved, place = batched_alike(args[:count], axes[:count], size)
         gone = beside(p.dimensions, place)
         out = place - sum(i < place for i in gone)
-        found = reduce_p.bind(evolve(p, dimensions=gone), *moved, *args[count:])
-        return found, (out,) * count
+        result = reduce_p.bind(evolve(p, dimensions=gone), *moved, *args[count:])
+        return result, (out,) * count
     fronts = [at_front(x, axis, size) for x, axis in zip(args, axes, strict=True)]
     shape = without(fronts[0].shape[1:], p.dimensions)
     rows = [in_rows(x, beside(p.dimensions, 0)) for x in fronts[:count]]

@@ -404,7 +404,7 @@ def padded_ahead(
     """Windows that need no padding, and what they move over, padded."""
     counts = zip(xs[0].aval.shape, p.base_dilation, p.padding, strict=True)
     shape = tuple(padded(dilated(n, base), pad) for n, base, pad in counts)
-    found = [
+    out = [
         e.op(
             "stablehlo.pad",
             (x, init),
@@ -416,7 +416,7 @@ def padded_ahead(
         for x, init in zip(xs, inits, strict=True)
     ]
     rank = len(shape)
-    return evolve(p, padding=((0, 0),) * rank, base_dilation=(1,) * rank), found
+    return evolve(p, padding=((0, 0),) * rank, base_dilation=(1,) * rank), out
 
 
 def draw_window_params(random: Random) -> tuple[WindowParams, Shape]:
@@ -530,8 +530,8 @@ def outside_windows(
         labels.append(i if plain and (alone or not folded) else None)
     dims = [labels[: x.ndim] for x in (*avals, *outs)]
     count = len(avals)
-    found: Sequence[Splits] = SPLITS.connected(avals, dims[:count], dims[count:])
-    return found
+    out: Sequence[Splits] = SPLITS.connected(avals, dims[:count], dims[count:])
+    return out
 
 
 def transpose_window_sum(p: WindowParams, ct: Array, x: ShapedArray) -> Array:

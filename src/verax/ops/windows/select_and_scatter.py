@@ -275,7 +275,7 @@ def select_and_gather_add(
     Zero for a window of padding only. Arguments are as in `select_and_scatter_add`.
     """
     name, aval = "select_and_gather_add", aval_of(operand)
-    found = [
+    result = [
         as_integers(name, "a window parameter", values)
         for values in (
             window_dimensions,
@@ -284,7 +284,7 @@ def select_and_gather_add(
             window_dilation,
         )
     ]
-    windows, strides, base, spread = found
+    windows, strides, base, spread = result
     pads = as_pads(name, padding, aval.shape, windows, strides)
     params = WindowParams(windows, strides, pads, base, spread)
     check_windows(name, params, aval)

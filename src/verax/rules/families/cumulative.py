@@ -121,8 +121,8 @@ def along(evaluate: Callable[[NDArray], NDArray], x: NDArray, p: ScanParams) -> 
     rows = x.swapaxes(p.axis, 0)
     if rows.shape[0] == 0:
         return x
-    found = evaluate(rows[::-1])[::-1] if p.reverse else evaluate(rows)
-    return found.swapaxes(0, p.axis)
+    values = evaluate(rows[::-1])[::-1] if p.reverse else evaluate(rows)
+    return values.swapaxes(0, p.axis)
 
 
 def batch_scan(
@@ -160,8 +160,8 @@ def lower_scan(e: Emitter, p: ScanParams, x: Operand, step: Step) -> Operand:
     order = (axis, *(i for i in range(len(shape)) if i != axis))
     rows = transposed(e, x, order)
     fold = two_levels if surely_less(LONGEST, shape[axis]) else loop
-    found = fold(e, rows, step, p.reverse)
-    y = transposed(e, found, tuple(order.index(i) for i in range(len(shape))))
+    result = fold(e, rows, step, p.reverse)
+    y = transposed(e, result, tuple(order.index(i) for i in range(len(shape))))
     return converted(e, y, dtype)
 
 

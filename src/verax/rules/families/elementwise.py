@@ -475,10 +475,10 @@ class Amended(ReprMixin):
         operands: Sequence[Operand],
         outs: Sequence[ShapedArray],
     ) -> Sequence[Operand]:
-        found: Sequence[Operand] = self.lowering(e, params, operands, outs)
+        out: Sequence[Operand] = self.lowering(e, params, operands, outs)
         if not is_complex(outs[0].dtype):
-            return found
-        return composed(self.amend)(e, params, (*operands, *found), outs)
+            return out
+        return composed(self.amend)(e, params, (*operands, *out), outs)
 
 
 def amended(lowering: Maths, amend: Maths) -> Amended:
@@ -595,5 +595,5 @@ def in_bytes(
         return e.op(name, operands, outs, (), **attributes)
     wide = [whole_bytes(e, x) for x in operands]
     avals = [of_bytes(out) if out.dtype in SMALL else out for out in outs]
-    found = e.op(name, wide, avals, (), **attributes)
-    return [converted(e, y, out.dtype) for y, out in zip(found, outs, strict=True)]
+    result = e.op(name, wide, avals, (), **attributes)
+    return [converted(e, y, out.dtype) for y, out in zip(result, outs, strict=True)]

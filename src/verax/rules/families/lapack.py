@@ -212,12 +212,12 @@ def evaluate_stack[P: Params](
     if not stack:
         return [np.asarray(result, order="C") for result in evaluate(p, *xs)]
     outs = asked(infer, p, row, p, *map(aval_like, xs))
-    found = [np.zeros(aval.shape, numpy_dtype(aval.dtype)) for aval in outs]
+    out = [np.zeros(aval.shape, numpy_dtype(aval.dtype)) for aval in outs]
     for index in np.ndindex(stack):
         results = evaluate(p, *[x[index] for x in xs])
-        for whole, result in zip(found, results, strict=True):
+        for whole, result in zip(out, results, strict=True):
             whole[index] = result
-    return found
+    return out
 
 
 def batch_stack[P: Params](
@@ -264,12 +264,12 @@ def lower_stack[P: Params](
     assert row.evaluate is not None
     # What has no elements holds no information: the routines take no such operands.
     values = row.evaluate(None, p, empty)  # type: ignore[arg-type]  # not looked at
-    found = []
+    out = []
     for value, aval in zip(values, outs, strict=True):
         dims = tuple(range(skipped, aval.ndim))
         one = e.constant(value, aval.with_shape(aval.shape[skipped:]))
-        found.append(e.broadcast(one, aval.shape, dims) if skipped else one)
-    return found
+        out.append(e.broadcast(one, aval.shape, dims) if skipped else one)
+    return out
 
 
 # -------------------------------------------------------------------- custom calls

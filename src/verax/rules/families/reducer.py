@@ -248,8 +248,8 @@ def split_elsewhere(
     joined = across(x.dtype)
     labels = [i if joined or i not in p.axes else None for i in range(x.ndim)]
     kept = [i for i in range(x.ndim) if i not in p.axes]
-    found: Sequence[Splits] = SPLITS.connected(avals, [labels], [kept])
-    return found
+    out: Sequence[Splits] = SPLITS.connected(avals, [labels], [kept])
+    return out
 
 
 def reduce_typing(
@@ -288,14 +288,14 @@ def fold(
     over, dtype, zero, many = folding(ufunc, x.dtype, x.shape, axes)
     if x.size == 0:
         start = np.asarray(identity(x.dtype), numpy_dtype(x.dtype))
-        found = ufunc.reduce(wide(x), axes, dtype, initial=wide(start)[()])
+        out = ufunc.reduce(wide(x), axes, dtype, initial=wide(start)[()])
     elif many:
-        found = total(x if dtype is x.dtype else wide(x), axes) + zero
+        out = total(x if dtype is x.dtype else wide(x), axes) + zero
     else:
-        found = ufunc.reduce(x if dtype is x.dtype else wide(x), over, dtype)
+        out = ufunc.reduce(x if dtype is x.dtype else wide(x), over, dtype)
         if zero is not None:
-            found = found + zero
-    return found if type(found) is np.ndarray else np.asarray(found)
+            out = out + zero
+    return out if type(out) is np.ndarray else np.asarray(out)
 
 
 @pure(1 << 12)

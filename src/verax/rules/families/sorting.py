@@ -116,8 +116,8 @@ def lower_sort(
     """The operands sorted by the first `keys` of them along `dimension`."""
     if any(x.aval.dtype in SMALL for x in operands):
         wide = [whole_bytes(e, x) for x in operands]
-        found = lower_sort(e, wide, dimension, stable, keys)
-        pairs = zip(found, operands, strict=True)
+        result = lower_sort(e, wide, dimension, stable, keys)
+        pairs = zip(result, operands, strict=True)
         return tuple([converted(e, y, x.aval.dtype) for y, x in pairs])
     key = operands[0]
     dtype = key.aval.dtype
@@ -147,8 +147,8 @@ def sort_one(e: Emitter, x: Operand, dimension: int, stable: bool) -> Operand:
         return sort_by_first(e, (x,), dimension, stable)[0]
     wide = widened(e, x)
     key = ordered(e, wide, signed_zeros=True)
-    (found,) = sort_by_first(e, (key,), dimension, False)
-    y = one(e, "bitcast_convert", (mirrored(e, found),), wide.aval)
+    (result,) = sort_by_first(e, (key,), dimension, False)
+    y = one(e, "bitcast_convert", (mirrored(e, result),), wide.aval)
     return converted(e, y, x.aval.dtype)
 
 
@@ -169,8 +169,8 @@ def places_of(e: Emitter, key: Operand, dimension: int) -> Operand:
     above = one(e, "shift_left", (above, e.constant(32, wide)), wide)
     index = one(e, "iota", (), wide, iota_dimension=i64(dimension))
     packed = one(e, "or", (above, index), wide)
-    (found,) = sort_by_first(e, (packed,), dimension, False)
-    return converted(e, found, int32)
+    (out,) = sort_by_first(e, (packed,), dimension, False)
+    return converted(e, out, int32)
 
 
 def gather_sorted(
@@ -209,17 +209,17 @@ def lexicographic(e: Emitter, xs: Sequence[Operand], keys: int) -> Operand:
         for i in range(keys)
         for pair in zip(parts(e, xs[2 * i]), parts(e, xs[2 * i + 1]), strict=True)
     ]
-    found: Operand | None = None
+    out: Operand | None = None
     for x, y in reversed(pairs):
         kind = "TOTALORDER" if is_float(x.aval.dtype) else ""
         less = compared(e, x, "LT", y, kind)
-        if found is not None:
+        if out is not None:
             same = compared(e, x, "EQ", y, kind)
-            rest = one(e, "and", (same, found), less.aval)
+            rest = one(e, "and", (same, out), less.aval)
             less = one(e, "or", (less, rest), less.aval)
-        found = less
-    assert found is not None
-    return found
+        out = less
+    assert out is not None
+    return out
 
 
 def parts(e: Emitter, x: Operand) -> tuple[Operand, ...]:

@@ -32,22 +32,22 @@ def batch_to(
     jaxpr: Jaxpr,
     size: int,
     axes: Sequence[Axis],
-    wanted: Sequence[Wanted],
+    expected: Sequence[Wanted],
 ) -> Jaxpr:
     """The batched jaxpr with output i batched at `wanted[i]`, or summed over the batch.
 
     Raises:
         ValueError: an output is wanted unbatched (None), but is batched.
     """
-    batched, found = engine.batch(jaxpr, size, tuple(axes))
-    if tuple(found) == tuple(wanted):
+    batched, out = engine.batch(jaxpr, size, tuple(axes))
+    if tuple(out) == tuple(expected):
         return batched
 
     def moved(*xs: Array) -> Sequence[Array]:
         outs = write_here(batched, *xs)
         return [
             with_batch_axis(engine.core, x, source, target, size)
-            for x, source, target in zip(outs, found, wanted, strict=True)
+            for x, source, target in zip(outs, out, expected, strict=True)
         ]
 
     return program(batched.in_avals, moved, "vmap")
@@ -82,15 +82,15 @@ def somewhere(axes: Sequence[Axis]) -> tuple[int, ...]:
     return tuple(0 if axis is None else axis for axis in axes)
 
 
-def result_axes(axes: Sequence[Axis], found: Sequence[Axis]) -> tuple[Axis, ...]:
+def result_axes(axes: Sequence[Axis], result: Sequence[Axis]) -> tuple[Axis, ...]:
     """Where the results of a function with rules are batched, with operands at `axes`.
 
-    They may be `found` not to be where no operand is, as in a psum of what is not
+    They may be `result` not to be where no operand is, as in a psum of what is not
     batched. Then neither may be what the rules give.
     """
-    if is_unbatched(axes) and is_unbatched(found):
-        return tuple(found)
-    return somewhere(found)
+    if is_unbatched(axes) and is_unbatched(result):
+        return tuple(result)
+    return somewhere(result)
 
 
 def is_unbatched(axes: Sequence[Axis]) -> bool:

@@ -91,12 +91,12 @@ def pull(
     nonzero = nonzeros(cts)
     transposed, mask = engine.transpose(jaxpr, linear, nonzero)
     given = arrays_of(engine, nonzero, cts, cotangents(jaxpr.out_avals))
-    found = iter(bind(transposed, *knowns(args), *given))
+    out = iter(bind(transposed, *knowns(args), *given))
     flags = iter(mask)
     return [
         None
         if not isinstance(x, Linear)
-        else next(found)
+        else next(out)
         if next(flags)
         else Zero(x.aval.cotangent())
         for x in args
@@ -149,12 +149,12 @@ def derived_columns(row: Row[Any]) -> Mapping[str, str]:
             for column, means in COMPOSED.items()
             if getattr(row, column) is None
         }
-    found = {}
+    out = {}
     if row.batch is None and (row.evaluate is not None or row.lowers):
-        found["batch"] = IN_TURN
+        out["batch"] = IN_TURN
     if not row.lowers and row.evaluate is not None:
-        found["lower"] = BY_HOST
-    return found
+        out["lower"] = BY_HOST
+    return out
 
 
 @pure(PROGRAMS)
@@ -193,10 +193,10 @@ class NoEngine:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __getattr__(self, wanted: str) -> Any:
+    def __getattr__(self, expected: str) -> Any:
         raise MissingRule(
             f"the primitive {self.name} has no lower rule, and its evaluate rule uses "
-            f"the engine ({wanted}), which is not available on the host inside a "
+            f"the engine ({expected}), which is not available on the host inside a "
             "compiled program; give its row lower=... or composition=..."
         )
 
@@ -217,10 +217,10 @@ class OnHost(ReprMixin):
         assert self.row.evaluate is not None
         engine: Any = NoEngine(self.row.name)
         with np.errstate(all="ignore"):
-            found = self.row.evaluate(engine, self.params, arrays)
+            values = self.row.evaluate(engine, self.params, arrays)
         return [
             np.asarray(x).astype(stored_dtype(aval.dtype), copy=False)
-            for x, aval in zip(found, self.results, strict=True)
+            for x, aval in zip(values, self.results, strict=True)
         ]
 
 
@@ -320,10 +320,10 @@ def program_of(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) ->
     jaxpr = composed_program(row, params, avals)
     types = asked(infer, params, row, params, *avals)
     due = [aval.strong() for aval in types]
-    found = [aval.strong() for aval in jaxpr.out_avals]
-    if due != found:
+    result = [aval.strong() for aval in jaxpr.out_avals]
+    if due != result:
         raise TypeError(
-            f"the composition of {row.name} returns {found}, but its type rule says "
+            f"the composition of {row.name} returns {result}, but its type rule says "
             f"{due}; make them agree"
         )
     return jaxpr
@@ -341,8 +341,8 @@ def composed_program(
     assert composition is not None
 
     def body(*xs: Array) -> Sequence[object]:
-        found = composition(params, *xs)
-        return (found,) if isinstance(found, Array) else tuple(found)
+        out = composition(params, *xs)
+        return (out,) if isinstance(out, Array) else tuple(out)
 
     with widths_of([aval.dtype for aval in avals]):
         return program(avals, body, f"the composition of {row.name}")

@@ -61,17 +61,17 @@ def called(
     """
     try:
         with interpreting(STATE.eager):
-            found = function(*arrays)
-            values = list(map(as_numpy, found))
+            result = function(*arrays)
+            values = list(map(as_numpy, result))
     except WrongStructure as error:
         raise CallbackError(f"{call_words(function)} returned {error}") from None
     except Exception as error:
         raise CallbackError(
             f"{call_words(function)} raised {type(error).__name__}: {error}"
         ) from error
-    if len(found) != len(results):
+    if len(result) != len(results):
         raise CallbackError(
-            f"{call_words(function)} returned {len(found)} arrays, but "
+            f"{call_words(function)} returned {len(result)} arrays, but "
             f"result_shape_dtypes has {len(results)}"
         )
     return [
@@ -297,5 +297,5 @@ def failure_of(
     if code == PASSED:
         return None
     site = sites[code]
-    found = by_kind(kinds_of(sites), values)
-    return site.failure(found.get(site.kind, ()))
+    out = by_kind(kinds_of(sites), values)
+    return site.failure(out.get(site.kind, ()))

@@ -92,9 +92,9 @@ class Tracer(Array, Staged):
         raise abstract(self, "a copy in another process or on disk (pickle)")
 
     def concrete(
-        self, wanted: str, refusal: Refusal = ConcretizationTypeError
+        self, expected: str, refusal: Refusal = ConcretizationTypeError
     ) -> np.ndarray:
-        """The value, if the trace has concrete inputs; `wanted` says what asks for it.
+        """The value, if the trace has concrete inputs; `expected` says who asks.
 
         Raises:
             AbstractValueError: the trace is abstract; of class `refusal`.
@@ -105,8 +105,8 @@ class Tracer(Array, Staged):
         if isinstance(self.atom, Literal):
             return np.asarray(self.atom.value)
         if self.builder.oracle is None:
-            raise abstract(self, wanted, refusal)
-        return self.builder.oracle(self, wanted, refusal)
+            raise abstract(self, expected, refusal)
+        return self.builder.oracle(self, expected, refusal)
 
 
 class Scope:
@@ -258,8 +258,8 @@ class Builder(Scope):
         avals: tuple[ShapedArray, ...] | None
         try:
             avals = infer(row, params, *types)
-        except Unshared as found:
-            avals = found.result
+        except Unshared as kept:
+            avals = kept.result
         except Uneven:
             avals = None
         if avals is None:  # here, so that errors are not raised while handling another

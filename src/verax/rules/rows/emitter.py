@@ -262,14 +262,14 @@ def constrained(
     e: Emitter, xs: Sequence[Operand], outs: Sequence[ShapedArray], mesh: MeshType
 ) -> Sequence[Operand]:
     """The values, which lie on a mesh as these types say."""
-    found = []
+    out = []
     for x, aval in zip(xs, outs, strict=True):
         text = e.typed_layout(mesh, aval)
         if text is None:
-            found.append(x)
+            out.append(x)
         else:
-            found += e.op("sdy.sharding_constraint", (x,), (aval,), sharding=text)
-    return found
+            out += e.op("sdy.sharding_constraint", (x,), (aval,), sharding=text)
+    return out
 
 
 def by_platform[R](rules: Mapping[str, R]) -> Mapping[str, R]:
@@ -289,9 +289,9 @@ def by_platform[R](rules: Mapping[str, R]) -> Mapping[str, R]:
             f"lower_on takes rules for {', '.join(PLATFORMS)} and gpu (cuda and rocm), "
             f"not {unknown[0]!r}"
         )
-    found = dict.fromkeys(GPUS, rules["gpu"]) if "gpu" in rules else {}
-    found |= {name: rule for name, rule in rules.items() if name != "gpu"}
-    return MappingProxyType(found)
+    out = dict.fromkeys(GPUS, rules["gpu"]) if "gpu" in rules else {}
+    out |= {name: rule for name, rule in rules.items() if name != "gpu"}
+    return MappingProxyType(out)
 
 
 def converted(e: Emitter, x: Operand, dtype: DType) -> Operand:
@@ -370,13 +370,13 @@ def layout_text(order: Sequence[int]) -> str:
 
 def aliases_text(pairs: Iterable[tuple[int, int]], results: int) -> str:
     """The attribute of a custom call: which operand becomes which of its results."""
-    found = [
+    result = [
         "#stablehlo.output_operand_alias<output_tuple_indices = "
         f"[{out if results > 1 else ''}], operand_index = {operand}, "
         "operand_tuple_indices = []>"
         for operand, out in pairs
     ]
-    return f"[{', '.join(found)}]"
+    return f"[{', '.join(result)}]"
 
 
 def flags(values: Sequence[bool]) -> str:
@@ -437,12 +437,12 @@ def batch_rule(operands: Sequence[Shape], results: Sequence[Shape], count: int) 
     '#sdy.op_sharding_rule<([i, j])->([i]) {i=4, j=2}>'
     """
     sizes = list((*operands, *results)[0][:count])
-    found = []
+    result = []
     for shape in (*operands, *results):
         own = range(len(sizes), len(sizes) + len(shape) - count)
-        found.append(f"[{', '.join(map(factor, (*range(count), *own)))}]")
+        result.append(f"[{', '.join(map(factor, (*range(count), *own)))}]")
         sizes += shape[count:]
-    left, right = found[: len(operands)], found[len(operands) :]
+    left, right = result[: len(operands)], result[len(operands) :]
     factors = ", ".join([f"{factor(i)}={n}" for i, n in enumerate(sizes)])
     moved = f"({', '.join(left)})->({', '.join(right)})"
     return f"#sdy.op_sharding_rule<{moved} {{{factors}}}>"

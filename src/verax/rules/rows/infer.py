@@ -87,10 +87,10 @@ def infer_split(
         terms = NO_TERMS
         if SPLITS.has_terms(avals):
             terms = SPLITS.terms_by(row.terms, params, avals)
-        found: tuple[ShapedArray, ...] = SPLITS.checked_types(
+        out: tuple[ShapedArray, ...] = SPLITS.checked_types(
             row.name, avals, outs, splits, terms
         )
-        return found
+        return out
     except UnsummedError as error:
         raise UnsummedError(
             f"unreduced rule for {row.name} is not implemented: {error}"
@@ -151,10 +151,10 @@ def either(*masks: Sequence[bool]) -> Mask:
 def fixpoint(start: Mask, step: Callable[[Mask], Sequence[bool]]) -> Mask:
     """The least mask that holds `start` and everything that follows from itself."""
     while True:
-        found = either(start, step(start))
-        if found == start:
+        result = either(start, step(start))
+        if result == start:
             return start
-        start = found
+        start = result
 
 
 def live(tangents: Iterable[Tangent]) -> list[Array]:
@@ -168,10 +168,10 @@ def nonzeros(tangents: Iterable[Tangent]) -> Mask:
 
 
 def filled(
-    mask: Sequence[bool], found: Iterable[Array], avals: Iterable[ShapedArray]
+    mask: Sequence[bool], result: Iterable[Array], avals: Iterable[ShapedArray]
 ) -> list[Tangent]:
     """Tangents for all of `avals`: those found where marked, and zeros."""
-    made = iter(found)
+    made = iter(result)
     return [
         next(made) if flag else Zero(aval.tangent())
         for flag, aval in zip(mask, avals, strict=True)
@@ -185,10 +185,10 @@ def cotangents(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
 
 def as_cotangent(engine: Engine, ct: Any, due: ShapedArray) -> Array:
     """A cotangent in the dtype that is due, and summed or not as that type says."""
-    found = engine.core.convert(ct, due.dtype, due.weak_type)
-    if terms_of(found.aval.explicit) == terms_of(due.explicit):
-        return found
-    return engine.core.reshard(found, due.explicit)
+    out = engine.core.convert(ct, due.dtype, due.weak_type)
+    if terms_of(out.aval.explicit) == terms_of(due.explicit):
+        return out
+    return engine.core.reshard(out, due.explicit)
 
 
 def dense(engine: Engine, tangent: Tangent) -> Array:

@@ -79,16 +79,16 @@ OPENINGS: Final = MappingProxyType(
 """What JAX says of the same question, for those who search for it."""
 
 
-def opening(refusal: Refusal, wanted: str) -> str:
-    """How the message about what was `wanted` of a tracer begins."""
-    if "shape" in wanted:
+def opening(refusal: Refusal, expected: str) -> str:
+    """How the message about what was `expected` of a tracer begins."""
+    if "shape" in expected:
         return ""
-    found = OPENINGS.get(wanted) or OPENINGS.get(refusal)
-    return f"{found}: " if found else ""
+    out = OPENINGS.get(expected) or OPENINGS.get(refusal)
+    return f"{out}: " if out else ""
 
 
-def advice(refusal: Refusal, wanted: str, purpose: str) -> str:
-    """What to write, for what was `wanted` of a tracer of a trace for `purpose`."""
+def advice(refusal: Refusal, expected: str, purpose: str) -> str:
+    """What to write, for what was `expected` of a tracer of a trace for `purpose`."""
     fixed = FIXED.get(purpose, STATIC)
     if issubclass(refusal, TracerArrayConversionError):
         name = called_function()
@@ -98,7 +98,7 @@ def advice(refusal: Refusal, wanted: str, purpose: str) -> str:
             f"Use {ours}, {takes}; to index a NumPy array by a tracer, convert it "
             f"first (verax.numpy.asarray). {RUNNING}"
         )
-    if issubclass(refusal, TracerIntegerConversionError) or "shape" in wanted:
+    if issubclass(refusal, TracerIntegerConversionError) or "shape" in expected:
         return (
             "Shapes, axes and Python's own integers are part of the program, so they "
             "cannot depend on its inputs: take them from shapes (x.shape) or "
@@ -113,7 +113,7 @@ def advice(refusal: Refusal, wanted: str, purpose: str) -> str:
         )
     name = called_function()
     ours = f"Use verax.numpy.{name}, which takes tracers. " if name else ""
-    kind = wanted.removesuffix("(x)")
+    kind = expected.removesuffix("(x)")
     astype = f"x.astype({kind})" if kind in ("float", "int", "complex") else "x.astype"
     return (
         f"{ours}To convert an array to another dtype, try using `{astype}`; for "
@@ -130,8 +130,8 @@ def called_function() -> str | None:
         return None
     try:
         call = ast.parse(running_text(frame).strip(), mode="eval").body
-        found = resolved(frame, call.func) if isinstance(call, ast.Call) else None
-        name = getattr(found, "__name__", None)
+        result = resolved(frame, call.func) if isinstance(call, ast.Call) else None
+        name = getattr(result, "__name__", None)
     except Exception:  # no source, or a user's own attribute: the message must appear
         return None
     if not isinstance(name, str):
@@ -139,7 +139,7 @@ def called_function() -> str | None:
     # NumPy loads its modules when they are first read, as here.
     spaces = (("", np), ("linalg.", np.linalg), ("fft.", np.fft), ("", math))
     for prefix, space in spaces:
-        if getattr(space, name, None) is found and (prefix or hasattr(np, name)):
+        if getattr(space, name, None) is result and (prefix or hasattr(np, name)):
             return prefix + name
     return None
 
@@ -308,11 +308,11 @@ def abandoned(name: str, tracers: Sequence[TracerLike]) -> LeakedTracer:
 
 def roots(tracer: TracerLike) -> list[Var]:
     """The inputs of its trace from which the value of a tracer is computed."""
-    wanted: set[Atom] = {tracer.atom}
+    expected: set[Atom] = {tracer.atom}
     for eqn in reversed(tracer.builder.eqns):
-        if not wanted.isdisjoint(eqn.outvars):
-            wanted.update(eqn.invars)
-    return [var for var in tracer.builder.inputs if var in wanted]
+        if not expected.isdisjoint(eqn.outvars):
+            expected.update(eqn.invars)
+    return [var for var in tracer.builder.inputs if var in expected]
 
 
 def depends_on(tracer: TracerLike, known: Container[Var] = ()) -> list[str]:
@@ -335,7 +335,7 @@ def depends_on(tracer: TracerLike, known: Container[Var] = ()) -> list[str]:
 
 def abstract(
     tracer: TracerLike,
-    wanted: str,
+    expected: str,
     refusal: Refusal = ConcretizationTypeError,
     known: Container[Var] = (),
 ) -> AbstractValueError:
@@ -347,9 +347,9 @@ def abstract(
     named = depends_on(tracer, known)
     inputs = f" It depends on {', '.join(named)}." if named else ""
     return refusal(
-        f"{opening(refusal, wanted)}"
-        f"{wanted} needs the value of a tracer of type {tracer.aval}, at "
+        f"{opening(refusal, expected)}"
+        f"{expected} needs the value of a tracer of type {tracer.aval}, at "
         f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
         f"where only types are known.{inputs} "
-        f"{advice(refusal, wanted, builder.purpose)}"
+        f"{advice(refusal, expected, builder.purpose)}"
     )

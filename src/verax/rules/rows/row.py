@@ -507,8 +507,8 @@ class Row[P: Params](Primitive):
             return STATE.interpreter.bind(self, params, args)
         operands = args if params is None else (params, *args)
         closed = {name: without_constvars(value) for name, value in fields.items()}
-        found = self.params.from_keywords(closed)
-        results = STATE.interpreter.bind(self, found, operands)
+        result = self.params.from_keywords(closed)
+        results = STATE.interpreter.bind(self, result, operands)
         if self.multiple_results:
             return results
         if len(results) != 1:

@@ -38,20 +38,20 @@ def common_mesh(avals: Iterable[ShapedArray]) -> MeshType | None:
     Raises:
         ValueError: there are several.
     """
-    found = None
+    out = None
     for aval in avals:
         if aval.explicit is None:
             continue
         mesh = aval.explicit.mesh
-        both = mesh if found is None else meeting_meshes(found, mesh)
-        if found is not None and both is None:
+        both = mesh if out is None else meeting_meshes(out, mesh)
+        if out is not None and both is None:
             raise ValueError(
-                f"Mesh for all inputs should be equal. Got one mesh: {mesh_text(found)}"
+                f"Mesh for all inputs should be equal. Got one mesh: {mesh_text(out)}"
                 f" and another mesh: {mesh_text(mesh)}. Move one with "
                 "verax.sharding.reshard"
             )
-        found = both
-    return found
+        out = both
+    return out
 
 
 def is_uneven(avals: Sequence[ShapedArray]) -> bool:
@@ -121,11 +121,11 @@ def terms_by[P](rule: TermRule[P] | None, p: P, avals: Sequence[ShapedArray]) ->
 
     The operands vary along the same axes, and so do the results.
     """
-    found = (rule or whole_terms)(p, avals)
+    out = (rule or whole_terms)(p, avals)
     varying = varying_axes(avals[0].explicit)
     if any(map(is_open, avals)):
-        return evolve(found, open=True, varying=varying)
-    return evolve(found, varying=varying) if varying else found
+        return evolve(out, open=True, varying=varying)
+    return evolve(out, varying=varying) if varying else out
 
 
 def is_open(aval: ShapedArray) -> bool:
@@ -165,14 +165,16 @@ def reduced_terms(avals: Sequence[ShapedArray]) -> Axes:
     Raises:
         ShardingTypeError: they differ, or one splits another operand.
     """
-    found = {aval.explicit.terms.reduced for aval in avals if aval.explicit is not None}
-    found -= {()}
-    if len(found) > 1:
+    members = {
+        aval.explicit.terms.reduced for aval in avals if aval.explicit is not None
+    }
+    members -= {()}
+    if len(members) > 1:
         raise ShardingTypeError(
             "All inputs should be reduced across the same mesh axes, but got "
             f"{', '.join(map(str, avals))}; reshard them (verax.sharding.reshard)"
         )
-    for axis in (axes := next(iter(found), ())):
+    for axis in (axes := next(iter(members), ())):
         for aval in avals:
             if aval.explicit is not None and any(
                 [axis in own for own in aval.explicit.splits]
@@ -243,13 +245,13 @@ def product_terms(p: object, avals: Sequence[ShapedArray]) -> Terms:
     Raises:
         ShardingTypeError: both are unreduced, or an axis splits the other.
     """
-    found = [aval for aval in avals if is_unreduced(aval)]
-    if not found:
+    result = [aval for aval in avals if is_unreduced(aval)]
+    if not result:
         return whole_terms(p, avals)
-    check_sums(found)
-    axes = terms_of(found[0].explicit).unreduced
-    others = [terms_of(a.explicit) for a in avals if a is not found[0]]
-    if len(found) > 1 or any([t.reduced not in ((), axes) for t in others]):
+    check_sums(result)
+    axes = terms_of(result[0].explicit).unreduced
+    others = [terms_of(a.explicit) for a in avals if a is not result[0]]
+    if len(result) > 1 or any([t.reduced not in ((), axes) for t in others]):
         raise ShardingTypeError(
             "lhs and rhs cannot both be unreduced, since a product is bilinear: one "
             "should be reduced along the axes along which the other is unreduced, but "
@@ -257,7 +259,7 @@ def product_terms(p: object, avals: Sequence[ShapedArray]) -> Terms:
         )
     for aval in avals:
         splits = () if aval.explicit is None else aval.explicit.splits
-        if aval is not found[0] and any([set(own) & set(axes) for own in splits]):
+        if aval is not result[0] and any([set(own) & set(axes) for own in splits]):
             raise ShardingTypeError(
                 "a factor cannot be split along the axes along which the other is "
                 f"unreduced, but got {', '.join(map(str, avals))}"
@@ -296,7 +298,7 @@ def connected(
         ShardingTypeError: different axes split dimensions that go together, or a
             dimension is split that must be whole.
     """
-    found: dict[Hashable, Axes] = {}
+    out: dict[Hashable, Axes] = {}
     for aval, labels in zip(avals, ins, strict=True):
         if aval.explicit is None:
             continue
@@ -311,14 +313,14 @@ def connected(
                     f"{aval}; reshard it (verax.sharding.reshard), or say the sharding "
                     "of the result with out_sharding or verax.sharding.auto_axes"
                 )
-            if found.setdefault(label, axes) != axes:
+            if out.setdefault(label, axes) != axes:
                 raise ShardingTypeError(
                     "got incompatible shardings for broadcasting: "
                     f"{', '.join([shown_splits(aval) for aval in avals])}. Reshard one "
                     "of the operands with verax.sharding.reshard"
                 )
     return [
-        tuple([() if label is None else found.get(label, ()) for label in labels])
+        tuple([() if label is None else out.get(label, ()) for label in labels])
         for labels in outs
     ]
 
@@ -436,8 +438,8 @@ def block_splits(
     mesh = x.explicit.mesh
     pairs = [(n, names) for n, names in zip(sizes, axes, strict=True) if n != 1]
     if [n for n, _ in pairs] == [n for n in new if n != 1]:
-        found = iter([names for _, names in pairs])
-        return [() if n == 1 else next(found) for n in new]
+        out = iter([names for _, names in pairs])
+        return [() if n == 1 else next(out) for n in new]
     split = [bool(names) for _, names in pairs]
     if split != sorted(split, reverse=True):
         raise ambiguous_reshape(x, new)
@@ -525,7 +527,7 @@ def checked_type(
 ) -> ShapedArray:
     """The type of one result that is split so; see `checked_types`."""
     try:
-        found = out.with_explicit(explicit_on(mesh, splits, terms))
+        result = out.with_explicit(explicit_on(mesh, splits, terms))
     except ValueError as error:
         raise ShardingTypeError(
             f"{name} on {', '.join(map(str, avals))}: {error}. Reshard the operand "
@@ -536,7 +538,7 @@ def checked_type(
     if len(set(used)) < len(used):
         raise ShardingTypeError(
             f"{name} operation with inputs: {', '.join(map(str, avals))} produces an "
-            f"illegally sharded result: {found}: an axis can split one dimension only. "
-            "Reshard an operand with verax.sharding.reshard"
+            f"illegally sharded result: {result}: an axis can split one dimension "
+            "only. Reshard an operand with verax.sharding.reshard"
         )
-    return found
+    return result

@@ -223,14 +223,14 @@ class Array(Operators, Convertible, Located):
             raise ValueError(
                 f"x in array: the array must have one dimension, not {self.aval}"
             )
-        found = self.operate("equal", self, other)
-        if found is NotImplemented:
+        array = self.operate("equal", self, other)
+        if array is NotImplemented:
             raise TypeError(
                 f"x in array: x must be a scalar, not of type {type(other).__name__}"
             )
         if np.ndim(other):
             raise ValueError(f"x in array: x must be a scalar, not {shown(other)}")
-        return bool(found.any())
+        return bool(array.any())
 
     def __round__(self, ndigits: SupportsIndex | None = None) -> "Array":
         if ndigits is None:
@@ -652,5 +652,5 @@ class Array(Operators, Convertible, Located):
     def nonzero(
         self, *, size: int | None = None, fill_value: Any = None
     ) -> "tuple[Array, ...]":
-        found: Any = self.namespace.nonzero(self, size=size, fill_value=fill_value)
-        return cast("tuple[Array, ...]", found)
+        out: Any = self.namespace.nonzero(self, size=size, fill_value=fill_value)
+        return cast("tuple[Array, ...]", out)

@@ -99,10 +99,10 @@ def aval_of(x: object) -> ShapedArray:
     if isinstance(x, Literal):
         return x.aval
     kind = int if isinstance(x, SymbolicSize) else type(x)
-    found = scalar_aval(kind, STATE.enable_x64)  # type: ignore[arg-type]  # mypy#11469
-    if found is None:
+    out = scalar_aval(kind, STATE.enable_x64)  # type: ignore[arg-type]  # mypy#11469
+    if out is None:
         raise not_an_array(x)
-    return found
+    return out
 
 
 def is_operand(x: object) -> bool:

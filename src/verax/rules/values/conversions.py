@@ -159,16 +159,16 @@ class Convertible(Typed):
     __slots__ = ()
 
     def concrete(
-        self, wanted: str, refusal: Refusal = ConcretizationTypeError
+        self, expected: str, refusal: Refusal = ConcretizationTypeError
     ) -> np.ndarray:
-        """The values in NumPy; `wanted` says in messages what asks for them.
+        """The values in NumPy; `expected` says in messages what asks for them.
 
         A tracer that has no value raises the class `refusal`.
         """
-        raise TypeError(f"{wanted}: a {type(self).__name__} has no values")
+        raise TypeError(f"{expected}: a {type(self).__name__} has no values")
 
     def numbers(
-        self, wanted: str, refusal: Refusal = ConcretizationTypeError
+        self, expected: str, refusal: Refusal = ConcretizationTypeError
     ) -> np.ndarray:
         """`concrete`, of arrays that hold numbers.
 
@@ -177,23 +177,25 @@ class Convertible(Typed):
         """
         if not isinstance(self.aval.dtype, np.dtype):
             raise TypeError(
-                f"{wanted.rstrip(',')}: an array of {self.aval.dtype.name} does not "
+                f"{expected.rstrip(',')}: an array of {self.aval.dtype.name} does not "
                 "hold numbers; use verax.random.key_data to get the words behind the "
                 "keys"
             )
-        return self.concrete(wanted, refusal)
+        return self.concrete(expected, refusal)
 
-    def scalar(self, wanted: str) -> Any:
+    def scalar(self, expected: str) -> Any:
         """The one element, for `int(x)` and the like.
 
         Raises:
             TypeError: there are several, or none, or it is complex and must be real.
         """
         if self.aval.size != 1:
-            raise TypeError(f"{wanted} takes an array of one element, not {self.aval}")
-        if self.aval.dtype.kind == "c" and not wanted.startswith("complex"):
-            raise TypeError(f"{wanted} takes a real x, not {self.aval}; use x.real")
-        return self.numbers(wanted).reshape(())[()]
+            raise TypeError(
+                f"{expected} takes an array of one element, not {self.aval}"
+            )
+        if self.aval.dtype.kind == "c" and not expected.startswith("complex"):
+            raise TypeError(f"{expected} takes a real x, not {self.aval}; use x.real")
+        return self.numbers(expected).reshape(())[()]
 
     def __bool__(self) -> bool:
         if self.aval.size > 1:
@@ -246,8 +248,8 @@ class Convertible(Typed):
         return self
 
 
-def integer_of(x: Convertible, wanted: str) -> int:
-    """The value of one integer; `wanted` says in messages what asks for it.
+def integer_of(x: Convertible, expected: str) -> int:
+    """The value of one integer; `expected` says in messages what asks for it.
 
     Raises:
         TypeError: it is not one integer, or is a tracer without a value.
@@ -257,4 +259,4 @@ def integer_of(x: Convertible, wanted: str) -> int:
             "Only integer scalar arrays can be converted to a scalar index, not "
             f"{x.aval}"
         )
-    return int(x.concrete(wanted, TracerIntegerConversionError))
+    return int(x.concrete(expected, TracerIntegerConversionError))

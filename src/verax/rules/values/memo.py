@@ -178,13 +178,13 @@ def bounded[**P, R](
             if not keep:
                 raise Unshared(once(*args))
             raise Unshared(kept_with(args[place], kept, *args))
-        found = once(*args, **named)
-        weight[0] += weight_of(found)
+        out = once(*args, **named)
+        weight[0] += weight_of(out)
         programs[0] += any(map(has_program, args))
         if weight[0] > HEAVY or programs[0] > PROGRAMS:
             weight[0] = programs[0] = 0
             kept.cache_clear()
-        return found
+        return out
 
     functools.update_wrapper(miss, function)
     kept = functools.lru_cache(size, typed)(miss)
@@ -210,8 +210,8 @@ class ByFunction[V]:
         own: object = kind.__hash__
         if own is not object.__hash__ or not kind.__weakrefoffset__:
             return {}
-        found = self.entries.get(function)
-        return self.entries.setdefault(function, {}) if found is None else found
+        entry = self.entries.get(function)
+        return self.entries.setdefault(function, {}) if entry is None else entry
 
     def drop(self, function: object) -> None:
         """Forget what is kept for a function."""
@@ -270,13 +270,13 @@ def kept_with[*Ts, R](holder: Holder, memoised: Callable[[*Ts], R], *args: *Ts) 
     # Were the holder itself in a key or a result, it would keep itself alive.
     key = (memoised, *exchanged(args, holder, None))
     store = holder.kept
-    found = store.get(key, MISSING)  # another thread may clear the store meanwhile
-    if found is MISSING:
+    entry = store.get(key, MISSING)  # another thread may clear the store meanwhile
+    if entry is MISSING:
         if len(store) >= KEPT:
             store.clear()
         once: Callable[..., R] = memoised.once  # type: ignore[attr-defined]  # of a memo
-        found = store[key] = exchanged(once(*args), holder, HOLDER)
-    return cast(R, exchanged(found, HOLDER, holder))
+        entry = store[key] = exchanged(once(*args), holder, HOLDER)
+    return cast(R, exchanged(entry, HOLDER, holder))
 
 
 def exchanged(value: Any, old: object, new: object) -> Any:
@@ -363,8 +363,8 @@ def expanded(links: Sequence[Link], seen: set[int]) -> tuple[list[str], list[Lin
     texts: list[str] = []
     further: list[Link] = []
     seen |= {id(links), id(held), id(further)}
-    found = gc.get_referrers(*[link.x for link in links])
-    for by in found:
+    result = gc.get_referrers(*[link.x for link in links])
+    for by in result:
         if id(by) in seen or isinstance(by, FrameType | ModuleType | Link):
             continue
         if is_library(by):
@@ -440,23 +440,23 @@ def name_of(fun: Any) -> str:
     return str(getattr(fun, "__qualname__", None) or type(fun).__name__)
 
 
-def reachable(root: object, wanted: type, walls: type) -> set[int]:
-    """The ids of the `wanted` objects that an object holds, also in closures.
+def reachable(root: object, expected: type, walls: type) -> set[int]:
+    """The ids of the `expected` objects that an object holds, also in closures.
 
     Modules, classes, the globals of functions, and `walls` are not entered.
     """
     seen: set[int] = set()
-    found: set[int] = set()
+    out: set[int] = set()
     left = [root]
     while left:
         x = left.pop()
         if id(x) in seen or isinstance(x, ModuleType | type | walls):
             continue
         seen.add(id(x))
-        if isinstance(x, wanted):
-            found.add(id(x))
+        if isinstance(x, expected):
+            out.add(id(x))
         elif isinstance(x, FunctionType):
             left += [x.__closure__, x.__defaults__, x.__kwdefaults__, x.__dict__]
         else:
             left += gc.get_referents(x)
-    return found
+    return out

@@ -42,8 +42,8 @@ class Ref(Typed):
 
     def get(self, idx: Any = ()) -> Array:
         """What it holds at an index, all of it by default."""
-        found = self.read()
-        return found if is_whole(idx) else Operators.namespace.getitem(found, idx)
+        out = self.read()
+        return out if is_whole(idx) else Operators.namespace.getitem(out, idx)
 
     def set(self, value: Any, idx: Any = ()) -> None:
         """Write `value` at an index, over all of it by default.
@@ -60,9 +60,9 @@ class Ref(Typed):
 
     def swap(self, value: Any, idx: Any = ()) -> Array:
         """Write `value` at an index, and return what was there."""
-        found = self.get(idx)
+        entry = self.get(idx)
         self.set(value, idx)
-        return found
+        return entry
 
     def addupdate(self, x: Any, idx: Any = ()) -> None:
         """Add `x` to what it holds at an index; what is named twice is added twice.

@@ -160,20 +160,20 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
             f"{function}: {argument} must be a sequence of integers, not "
             f"{shown(values)}{SHAPES if argument == 'shape' else ''}"
         )
-    found = []
+    out = []
     for value in values:
         if isinstance(value, Convertible):
-            found.append(integer_of(value, f"{function}: {argument}"))
+            out.append(integer_of(value, f"{function}: {argument}"))
             continue
         try:
-            found.append(as_size(value))
+            out.append(as_size(value))
         except TypeError:
             raise TypeError(
                 f"{function}: {argument} must contain integers known while tracing; "
                 f"{described(value)} cannot be interpreted as an integer"
                 f"{SHAPES if argument == 'shape' else ''}"
             ) from None
-    return tuple(found)
+    return tuple(out)
 
 
 def as_sizes(function: str, argument: str, values: object) -> Shape:
@@ -222,12 +222,10 @@ def as_axes(function: str, axes: object, rank: int) -> Shape:
         ValueError: a dimension does not exist, or is named twice.
     """
     given = as_integers(function, "dimensions", axes)
-    found = tuple([as_axis(function, i, rank) for i in given])
-    if len(set(found)) != len(found):
-        raise AxisError(
-            f"{function}: repeated axis: dimensions are not unique: {found}"
-        )
-    return found
+    out = tuple([as_axis(function, i, rank) for i in given])
+    if len(set(out)) != len(out):
+        raise AxisError(f"{function}: repeated axis: dimensions are not unique: {out}")
+    return out
 
 
 # -----------------------------------------------------------------------------

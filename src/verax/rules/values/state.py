@@ -355,8 +355,8 @@ def own_options() -> dict[str, object]:
     if this one is tracing.
     """
     derived = ("interpreter", "context", "base", "own")
-    found = {name: x for name, x in vars(STATE).items() if name not in derived}
-    return found | ({"interpreter": found["eager"]} if "eager" in found else {})
+    out = {name: x for name, x in vars(STATE).items() if name not in derived}
+    return out | ({"interpreter": out["eager"]} if "eager" in out else {})
 
 
 def fresh_context(
@@ -474,8 +474,8 @@ class SourceCache:
 
     def is_library(self, file: str) -> bool:
         """Whether frames of `file` are passed over."""
-        found = self.skipped[file] = file.startswith(SKIPPED)
-        return found
+        out = self.skipped[file] = file.startswith(SKIPPED)
+        return out
 
 
 SOURCES = SourceCache()
@@ -497,5 +497,5 @@ def user_source(depth: int = 2) -> Source:
         if outer is None:
             return UNKNOWN_SOURCE
         frame = outer
-    found = SOURCES.places.get((id(code), frame.f_lasti))
-    return SOURCES.add(Source(code, frame.f_lasti)) if found is None else found
+    entry = SOURCES.places.get((id(code), frame.f_lasti))
+    return SOURCES.add(Source(code, frame.f_lasti)) if entry is None else entry

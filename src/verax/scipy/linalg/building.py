@@ -50,14 +50,14 @@ def as_blocks(arrs: tuple[ArrayLike, ...]) -> list[Array]:
     Raises:
         ValueError: one has more dimensions.
     """
-    found = []
+    out = []
     for i, x in enumerate(arrs):
         matrix = atleast_2d(as_array("block_diag", x, i))
         assert isinstance(matrix, Array)
         if matrix.ndim > 2:
             raise ValueError(f"block_diag takes matrices, not {matrix.aval}")
-        found.append(matrix)
-    return found
+        out.append(matrix)
+    return out
 
 
 def vector(name: str, x: ArrayLike, least: int = 0, argument: str = "a") -> Array:
@@ -66,14 +66,14 @@ def vector(name: str, x: ArrayLike, least: int = 0, argument: str = "a") -> Arra
     Raises:
         ValueError: it is too short.
     """
-    found = vnp.atleast_1d(as_array(name, x))
-    assert isinstance(found, Array)
-    if found.shape[-1] < least:
+    out = vnp.atleast_1d(as_array(name, x))
+    assert isinstance(out, Array)
+    if out.shape[-1] < least:
         raise ValueError(
             f"{name}: the length of `{argument}` along the last axis must be at least "
-            f"{least}, not {found.aval}"
+            f"{least}, not {out.aval}"
         )
-    return found
+    return out
 
 
 def joined(*parts: Array) -> Array:
@@ -278,11 +278,11 @@ def order(name: str, n: int, least: int = 0) -> int:
         TypeError: it is not an integer known while tracing.
         ValueError: it is too small.
     """
-    found = operator.index(n)
-    if found < least:
+    out = operator.index(n)
+    if out < least:
         kind = "positive" if least else "nonnegative"
-        raise ValueError(f"{name}: n must be a {kind} integer, not {found}")
-    return found
+        raise ValueError(f"{name}: n must be a {kind} integer, not {out}")
+    return out
 
 
 def as_floats(x: np.ndarray) -> Array:
@@ -387,10 +387,10 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     size = operator.index(n)
     if size < 1 or size & (size - 1):
         raise ValueError(f"hadamard: n must be a positive power of 2, not {size}")
-    found = np.ones((1, 1), np.int64)
-    while found.shape[0] < size:
-        found = np.block([[found, found], [found, -found]])
-    return vnp.array(found, dtype=dtype)
+    values = np.ones((1, 1), np.int64)
+    while values.shape[0] < size:
+        values = np.block([[values, values], [values, -values]])
+    return vnp.array(values, dtype=dtype)
 
 
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
@@ -410,6 +410,6 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     i = np.arange(order("dft", n))
     # Whole turns are taken off before the angle is rounded.
     turns = (i[:, None] * i[None, :]) % max(i.size, 1)
-    found = np.exp(-2j * np.pi * turns / max(i.size, 1))
+    values = np.exp(-2j * np.pi * turns / max(i.size, 1))
     by = {None: 1.0, "sqrtn": np.sqrt(i.size), "n": i.size}[scale]
-    return vnp.array(found / by if i.size else found, dtype=kind)
+    return vnp.array(values / by if i.size else values, dtype=kind)

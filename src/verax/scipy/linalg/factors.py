@@ -73,8 +73,8 @@ def qr(
     (x,) = as_matrices("qr", a)
     if mode not in ("full", "economic", "r"):
         raise ValueError(f"qr: mode must be 'full', 'economic' or 'r', not {mode!r}")
-    found = linalg_qr.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
-    return found[1:] if mode == "r" else found
+    out = linalg_qr.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
+    return out[1:] if mode == "r" else out
 
 
 def svd(
@@ -144,10 +144,10 @@ def rsf2csf(
     start = to_complex(t), to_complex(z)
     if n < 2 or not t.size:
         return start
-    found: tuple[Array, Array] = fori_loop(
+    out: tuple[Array, Array] = fori_loop(
         0, n - 1, lambda i, pair: without_block(n - 1 - i, *pair), start
     )
-    return found
+    return out
 
 
 def without_block(m: Array, t: Array, z: Array) -> tuple[Array, Array]:

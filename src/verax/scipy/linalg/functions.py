@@ -111,13 +111,13 @@ def sylvester(a: Array, b: Array, c: Array, method: str, tol: float) -> Array:
         return where(single, np.nan, x if is_complex(c.dtype) else x.real)
 
     at, bt = vnp.matrix_transpose(a), vnp.matrix_transpose(b)
-    found: Array = lax.custom_linear_solve(
+    out: Array = lax.custom_linear_solve(
         lambda x: a @ x + x @ b,
         c,
         lambda _, right: solution(a, b, right),
         lambda _, right: solution(at, bt, right),
     )
-    return found
+    return out
 
 
 def by_schur(a: Array, b: Array, c: Array) -> tuple[Array, Array]:
@@ -146,8 +146,8 @@ def triangular_sylvester(r: Array, s: Array, f: Array) -> Array:
         return put(y, j, upper_solve(shifted, right)), None
 
     y, _ = lax.scan(column, vnp.zeros_like(f), vnp.arange(f.shape[-1]))
-    found: Array = y
-    return found
+    out: Array = y
+    return out
 
 
 def take(x: Array, j: Array) -> Array:
@@ -184,8 +184,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     check_square("sqrtm", a)
     if not a.size:
         return to_complex(a)
-    found: Array = square_root(to_complex(a))
-    return found
+    out: Array = square_root(to_complex(a))
+    return out
 
 
 @custom_jvp
@@ -215,13 +215,13 @@ def triangular_root(t: Array) -> Array:
         single = sums == 0
         known = where((rows < j)[:, None], u, 0.0)
         matrix = where(unit == 0, known, where(single, 1.0, sums)[..., None])
-        found = upper_solve(matrix, where(rows < j, take(t, j), 0.0))
-        found = where(single & (found != 0), np.nan, found)
-        return put(u, j, where(rows == j, root, found)), None
+        column = upper_solve(matrix, where(rows < j, take(t, j), 0.0))
+        column = where(single & (column != 0), np.nan, column)
+        return put(u, j, where(rows == j, root, column)), None
 
     u, _ = lax.scan(column, vnp.zeros_like(t), vnp.arange(n))
-    found: Array = u
-    return found
+    out: Array = u
+    return out
 
 
 # ---------------------------------------------------------------- any other function
@@ -262,21 +262,21 @@ def funm(
         return where(columns - rows == p, (t @ f - f @ t) / safe, f), None
 
     f, _ = lax.scan(next_diagonal, start, vnp.arange(1, max(n, 1)))
-    found = z @ f @ adjoint(z)
+    out = z @ f @ adjoint(z)
     return (
-        found
+        out
         if disp
-        else (found, error_of(t, found, where(rows < columns, abs(gaps), np.inf)))
+        else (out, error_of(t, out, where(rows < columns, abs(gaps), np.inf)))
     )
 
 
-def error_of(t: Array, found: Array, gaps: Array) -> Array:
+def error_of(t: Array, array: Array, gaps: Array) -> Array:
     """How wrong Parlett's recurrence may be, relative to the result."""
     eps = float(vnp.finfo(t.dtype).eps)
     least = gaps.min((-2, -1), initial=np.inf)
     above = abs(vnp.triu(t, 1)).sum(-2).max(-1, initial=0.0)
     error = vnp.clip(eps / where(least == 0, eps, least) * above, eps, 1.0)
-    return where(vnp.isfinite(found).all((-2, -1)), error, np.inf)
+    return where(vnp.isfinite(array).all((-2, -1)), error, np.inf)
 
 
 # -----------------------------------------------------------------------------
@@ -325,13 +325,13 @@ def expm(
     # The logarithm of a norm below one is not needed, that of zero does not exist.
     count = ceil(log2(larger(div(norm, RADIUS), full_like(norm, 1))))
     small = div(a, spread(like(exp2(count), a), a))
-    found = approximant(small)
+    array = approximant(small)
     steps = spread(count, a)
     for i in range(max_squarings):
-        found = select(gt(steps, float(i)), matmul(found, found), found)
+        array = select(gt(steps, float(i)), matmul(array, array), array)
     # No NaN exists unless a result is one: debug_nans looks at every value.
     known = like(convert(le(count, float(max_squarings)), norm.dtype), a)
-    return mul(found, spread(div(known, known), a))
+    return mul(array, spread(div(known, known), a))
 
 
 def spread(x: Array, a: Array) -> Array:
@@ -385,5 +385,5 @@ def expm_frechet(
             f"expm_frechet: A and E must have the same shape, not {a.shape} and "
             f"{direction.shape}"
         )
-    found, moved = jvp(expm, (a,), (direction,))
-    return (found, moved) if compute_expm else moved
+    out, moved = jvp(expm, (a,), (direction,))
+    return (out, moved) if compute_expm else moved

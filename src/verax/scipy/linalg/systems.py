@@ -38,7 +38,7 @@ def solve_triangular(
         raise ValueError(f"solve_triangular: trans must be 0, 1 or 2, not {trans!r}")
     turned = TURNED[trans]
     x, side, vector = solving.as_system("solve_triangular", x, y)
-    found = triangular_solve(
+    out = triangular_solve(
         x,
         side,
         left_side=True,
@@ -47,7 +47,7 @@ def solve_triangular(
         conjugate_a=turned == 2,
         unit_diagonal=unit_diagonal,
     )
-    return squeeze(found, -1) if vector else found
+    return squeeze(out, -1) if vector else out
 
 
 def cho_factor(
@@ -115,8 +115,8 @@ def lu_solve(
     pivots = as_array("lu_solve", lu_and_piv[1])
     order = linalg_lu.lu_pivots_to_permutation(pivots, packed.shape[-1])
     order = broadcast_to(order, packed.shape[:-1])
-    found = linalg_lu.lu_solve(packed, order, side, trans)
-    return squeeze(found, -1) if vector else found
+    out = linalg_lu.lu_solve(packed, order, side, trans)
+    return squeeze(out, -1) if vector else out
 
 
 def solve(

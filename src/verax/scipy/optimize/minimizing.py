@@ -331,8 +331,8 @@ def walk(
     )
 
     def small(gradient: Array) -> Array:
-        found: Array = vnp.linalg.norm(gradient, ord=order) < gtol
-        return found
+        out: Array = vnp.linalg.norm(gradient, ord=order) < gtol
+        return out
 
     def unfinished(s: State) -> Array:
         return s.status < 0
@@ -342,22 +342,22 @@ def walk(
         length = vnp.linalg.norm(s.gradient)
         # Nothing is known of the scale before the first step.
         first = where(s.steps == 0, vnp.minimum(1.0, 1.0 / length), 1.0)
-        found = line_search(evaluate, s.x, p, s.value, s.gradient, first, searches)
-        move = found.length * p
-        turn = found.gradient - s.gradient
-        evaluations = s.evaluations + found.evaluations
-        largest = vnp.maximum(vnp.maximum(abs(s.value), abs(found.value)), 1.0)
+        line = line_search(evaluate, s.x, p, s.value, s.gradient, first, searches)
+        move = line.length * p
+        turn = line.gradient - s.gradient
+        evaluations = s.evaluations + line.evaluations
+        largest = vnp.maximum(vnp.maximum(abs(s.value), abs(line.value)), 1.0)
         status = first_true(
-            (small(found.gradient), 0),
-            (found.failed, 3),
-            (s.value - found.value <= gain * largest, 4),
+            (small(line.gradient), 0),
+            (line.failed, 3),
+            (s.value - line.value <= gain * largest, 4),
             (s.steps + 1 >= most_steps, 1),
             (evaluations >= most, 2),
         )
         return State(
             s.x + move,
-            found.value,
-            found.gradient,
+            line.value,
+            line.gradient,
             updated(s.memory, move, turn, s.steps),
             s.steps + 1,
             evaluations,
@@ -368,16 +368,16 @@ def walk(
     status = first_true((small(gradient), 0), (vnp.array(most_steps <= 0), 1))
     one, none = vnp.array(1), vnp.array(0)
     start = State(x, value, gradient, memory, none, one, status)
-    found: State = lax.while_loop(unfinished, step, start)
-    return found
+    out: State = lax.while_loop(unfinished, step, start)
+    return out
 
 
 def first_true(*cases: tuple[Array, int]) -> Array:
     """The number of the first condition that holds, else -1."""
-    found = vnp.array(-1)
+    out = vnp.array(-1)
     for condition, number in reversed(cases):
-        found = where(condition, number, found)
-    return found
+        out = where(condition, number, out)
+    return out
 
 
 def product(x: Array, y: Array) -> Array:
@@ -396,8 +396,8 @@ def full_memory(x: Array) -> tuple[Callable[..., Array], Callable[..., Any], Any
         valid = vnp.isfinite(rho) & (rho > 0)
         safe = where(valid, rho, 0.0)
         left = unit - safe * move[:, None] * turn[None, :]
-        found = product(product(left, inverse), left.T)
-        return where(valid, found + safe * move[:, None] * move[None, :], inverse)
+        array = product(product(left, inverse), left.T)
+        return where(valid, array + safe * move[:, None] * move[None, :], inverse)
 
     return direction, updated, unit
 
@@ -423,8 +423,8 @@ def limited_memory(
         length = product(turns[-1], turns[-1])
         scale = product(moves[-1], turns[-1]) / where(length == 0, 1.0, length)
         q = q * where(rhos[-1] == 0, 1.0, scale)
-        found: Array = lax.scan(forth, q, (memory, alphas))[0]
-        return -found
+        out: Array = lax.scan(forth, q, (memory, alphas))[0]
+        return -out
 
     def updated(memory: Any, move: Array, turn: Array, steps: Array) -> Any:
         rho = 1 / product(turn, move)

@@ -84,7 +84,7 @@ def direct(name: str, x: Array, y: Array, mode: str, precision: object) -> Array
         (max(n - 1 - start, 0), max(start + size - m, 0))
         for (start, size), m, n in zip(window, x.shape, y.shape, strict=True)
     ]
-    found = lax.conv_general_dilated(
+    array = lax.conv_general_dilated(
         x[None, None],
         vnp.flip(y)[None, None],
         (1,) * x.ndim,
@@ -95,7 +95,7 @@ def direct(name: str, x: Array, y: Array, mode: str, precision: object) -> Array
         (start - (n - 1 - low), size)
         for (start, size), n, (low, _) in zip(window, y.shape, kept, strict=True)
     ]
-    return taken(found, inside)
+    return taken(array, inside)
 
 
 def convolve(
@@ -210,9 +210,9 @@ def correlate2d(
     [[2.0]]
     """
     x, y = planes("correlate2d", in1, in2, mode, boundary, fillvalue)
-    found = vnp.flip(direct("correlate2d", vnp.flip(x), vnp.conj(y), mode, precision))
+    out = vnp.flip(direct("correlate2d", vnp.flip(x), vnp.conj(y), mode, precision))
     # SciPy exchanges the arrays without the conjugate, and JAX does as SciPy.
-    return vnp.conj(found) if mode == "valid" and y.size > x.size else found
+    return vnp.conj(out) if mode == "valid" and y.size > x.size else out
 
 
 def fftconvolve(
@@ -250,11 +250,11 @@ def fftconvolve(
     if not places:
         return x * y
     spectra = [forward(a, fast, axes=places) for a in (x, y)]
-    found = back(spectra[0] * spectra[1], fast, axes=places)
+    array = back(spectra[0] * spectra[1], fast, axes=places)
     cut = [slice(None)] * x.ndim
     for i, (start, size) in zip(places, window, strict=True):
         cut[i] = slice(start, start + size)
-    return found[tuple(cut)].astype(x.dtype)
+    return array[tuple(cut)].astype(x.dtype)
 
 
 def fast_length(n: int) -> int:

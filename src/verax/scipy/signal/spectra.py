@@ -89,8 +89,8 @@ def window_of(
                     stacklevel=4,
                 )
             size = length
-        found: np.ndarray = scipy_signal.get_window(window, size)
-        return found
+        out: np.ndarray = scipy_signal.get_window(window, size)
+        return out
     given = np.asarray(window)
     if given.ndim != 1 or nperseg not in (None, given.size) or given.size > length:
         raise ValueError(
@@ -170,13 +170,13 @@ def extended(name: str, x: Array, boundary: str | None, n: int) -> Array:
     if n >= x.shape[-1] and boundary in ("even", "odd"):
         raise ValueError(f"{name}: {x.aval} is too short to reflect {n} values")
     widths = [(0, 0)] * (x.ndim - 1) + [(n, n)]
-    found = vnp.pad(x, widths, BOUNDARIES[boundary])
+    out = vnp.pad(x, widths, BOUNDARIES[boundary])
     if boundary != "odd":
-        return found
+        return out
     ends = vnp.pad(x, widths, "edge")
-    inside = np.arange(found.shape[-1])
+    inside = np.arange(out.shape[-1])
     outside = (inside < n) | (inside >= n + x.shape[-1])
-    return where(outside, 2 * ends - found, found)
+    return where(outside, 2 * ends - out, out)
 
 
 def filled(x: Array, more: int) -> Array:
@@ -261,12 +261,12 @@ def stft(
         more = -(moved.shape[-1] - how.size) % how.step % how.size
         moved = filled(moved, more)
     onesided = is_onesided("stft", return_onesided, array)
-    found = transformed(moved, how, detrend, onesided)
+    result = transformed(moved, how, detrend, onesided)
     scale = vnp.sqrt(scale_of("stft", "spectrum", 1.0, how.window))
-    found = found * scale.astype(found.dtype)
+    result = result * scale.astype(result.dtype)
     first = how.size / 2 if boundary is None else 0.0
-    times = np.arange(found.shape[-2]) * how.step + first
-    turned = vnp.moveaxis(found, -1, place)
+    times = np.arange(result.shape[-2]) * how.step + first
+    turned = vnp.moveaxis(result, -1, place)
     freqs = frequencies(how.nfft, fs, onesided, array)
     return freqs, constant(times, array.real) / fs, turned
 
@@ -320,12 +320,12 @@ def csd(
     how = segments_of("csd", window, nperseg, noverlap, nfft, length)
     onesided = is_onesided("csd", return_onesided, *signals)
     spectra = [transformed(a, how, detrend, onesided) for a in signals]
-    found = vnp.conj(spectra[0]) * spectra[1]
+    array = vnp.conj(spectra[0]) * spectra[1]
     scale = vnp.asarray(scale_of("csd", scaling, fs, how.window))
-    found = found * scale.astype(found.dtype)
+    array = array * scale.astype(array.dtype)
     if onesided:
-        found = found * row(sides(how.nfft), found)
-    density = averaged(found, average)
+        array = array * row(sides(how.nfft), array)
+    density = averaged(array, average)
     turned = vnp.moveaxis(density.real if y is None else density, -1, place)
     return frequencies(how.nfft, fs, onesided, first), turned
 
@@ -339,11 +339,11 @@ def no_spectrum(*signals: Array) -> Array:
 
 def sides(nfft: int) -> np.ndarray:
     """How many sides of a spectrum each frequency of one side stands for."""
-    found = np.full(nfft // 2 + 1, 2.0)
-    found[0] = 1.0
+    out = np.full(nfft // 2 + 1, 2.0)
+    out[0] = 1.0
     if nfft % 2 == 0:
-        found[-1] = 1.0
-    return found
+        out[-1] = 1.0
+    return out
 
 
 def averaged(x: Array, average: str) -> Array:

@@ -132,8 +132,8 @@ def solved(
             return lambda v: ravel_pytree(function(unravel(v)))[0].astype(flat.dtype)
 
         guess = start_vector.astype(flat.dtype)
-        found = algorithm(on_vectors(matvec), flat, guess, on_vectors(condition), **how)
-        return unravel(found)
+        array = algorithm(on_vectors(matvec), flat, guess, on_vectors(condition), **how)
+        return unravel(array)
 
     symmetric = name == "cg" and not any(is_complex(x.dtype) for x in leaves)
     return lax.custom_linear_solve(operator, right, solve, solve, symmetric=symmetric)
@@ -196,8 +196,8 @@ def conjugate_gradients(
 
     r = b - a(x)
     z = m(r)
-    found: Array = lax.while_loop(unfinished, step, (x, r, z, inner(r, z).real, 0))[0]
-    return found
+    out: Array = lax.while_loop(unfinished, step, (x, r, z, inner(r, z).real, 0))[0]
+    return out
 
 
 def bicgstab(
@@ -252,8 +252,8 @@ def biconjugate_gradients(
         return x, r, r + beta * (p - omega * ap), following, k + 1, broken
 
     start = (x, shadow, shadow, inner(shadow, shadow), 0, False)
-    found: Array = lax.while_loop(unfinished, step, start)[0]
-    return found
+    out: Array = lax.while_loop(unfinished, step, start)[0]
+    return out
 
 
 def gmres(
@@ -352,8 +352,8 @@ def in_space(a: Vectors, m: Vectors, r: Array, size: int, limit: Array | None) -
 
     def unfinished(state: Any) -> Array:
         _, _, null, k, more = state
-        found = both(k < size, more)
-        return found if limit is None else found & (length > limit * norm(null))
+        out = both(k < size, more)
+        return out if limit is None else out & (length > limit * norm(null))
 
     def step(state: Any) -> Any:
         basis, h, null, k, _ = state

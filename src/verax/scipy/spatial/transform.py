@@ -23,13 +23,13 @@ __all__ = ["Rotation", "Slerp"]
 
 def components(name: str, x: ArrayLike, *shape: int) -> Array:
     """`x` as floating-point numbers whose last dimensions are `shape`."""
-    (found,) = inexact_arrays(name, vnp.asarray(x))
-    if found.shape[-len(shape) :] != shape:
+    (out,) = inexact_arrays(name, vnp.asarray(x))
+    if out.shape[-len(shape) :] != shape:
         sizes = ", ".join(map(str, shape))
         raise ValueError(
-            f"{name} takes an array of shape (..., {sizes}), not {found.aval}"
+            f"{name} takes an array of shape (..., {sizes}), not {out.aval}"
         )
-    return found
+    return out
 
 
 def parsed_axes(name: str, seq: str) -> tuple[list[int], bool]:
@@ -81,11 +81,11 @@ class Rotation(NamedTuple):
             ValueError: the axes or the shape of the angles do not fit.
         """
         axes, intrinsic = parsed_axes("from_euler", seq)
-        found = vnp.asarray(angles)
-        found = components(
-            "from_euler", found if found.ndim else found[None], len(axes)
+        array = vnp.asarray(angles)
+        array = components(
+            "from_euler", array if array.ndim else array[None], len(axes)
         )
-        radians = vnp.deg2rad(found) if degrees else found
+        radians = vnp.deg2rad(array) if degrees else array
         return cls(quaternions.from_euler(axes, radians, intrinsic))
 
     @classmethod
@@ -106,8 +106,8 @@ class Rotation(NamedTuple):
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Self:
         """Rotations about vectors of shape (3,) or (n, 3), by their lengths."""
-        found = components("from_rotvec", rotvec, 3)
-        return cls(quaternions.from_rotvec(vnp.deg2rad(found) if degrees else found))
+        array = components("from_rotvec", rotvec, 3)
+        return cls(quaternions.from_rotvec(vnp.deg2rad(array) if degrees else array))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: Any = float) -> Self:
@@ -140,10 +140,10 @@ class Rotation(NamedTuple):
 
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
         """The vectors, of shape (3,) or (n, 3), turned; turned back for `inverse`."""
-        found = components("apply", vectors, 3)
+        array = components("apply", vectors, 3)
         matrix = self.as_matrix()
         subscripts = "...kj,...k->...j" if inverse else "...jk,...k->...j"
-        return vnp.einsum(subscripts, matrix, found)
+        return vnp.einsum(subscripts, matrix, array)
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
         """The angles about three axes, shape (3,) or (n, 3).
@@ -179,8 +179,8 @@ class Rotation(NamedTuple):
         `canonical` chooses between q and -q: w > 0, and if w is zero the first of x,
         y, z that is not.
         """
-        found = quaternions.canonical(self.quat) if canonical else self.quat
-        return vnp.roll(found, 1, axis=-1) if scalar_first else found
+        out = quaternions.canonical(self.quat) if canonical else self.quat
+        return vnp.roll(out, 1, axis=-1) if scalar_first else out
 
     def inv(self) -> "Rotation":
         """The rotation that undoes this one."""
@@ -242,14 +242,14 @@ class Slerp(NamedTuple):
             )
         if rotations.single or len(rotations) == 1:
             raise ValueError("Slerp.init takes at least two rotations")
-        found = vnp.asarray(times, rotations.quat.dtype)
-        if found.shape != (len(rotations),):
+        array = vnp.asarray(times, rotations.quat.dtype)
+        if array.shape != (len(rotations),):
             raise ValueError(
                 f"Slerp.init takes one time a rotation, shape ({len(rotations)},), "
-                f"not {found.shape}"
+                f"not {array.shape}"
             )
         starts, ends = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
-        return cls(found, vnp.diff(found), starts, (starts.inv() * ends).as_rotvec())
+        return cls(array, vnp.diff(array), starts, (starts.inv() * ends).as_rotvec())
 
     def __call__(self, times: ArrayLike) -> Rotation:
         """The rotations at `times`, a number or a vector.
@@ -257,15 +257,15 @@ class Slerp(NamedTuple):
         Raises:
             ValueError: `times` has more than one dimension.
         """
-        found = vnp.asarray(times, self.times.dtype)
-        if found.ndim > 1:
+        array = vnp.asarray(times, self.times.dtype)
+        if array.ndim > 1:
             raise ValueError(
-                f"Slerp takes a time or a vector of times, not {found.aval}"
+                f"Slerp takes a time or a vector of times, not {array.aval}"
             )
-        flat = found if found.ndim else found[None]
+        flat = array if array.ndim else array[None]
         last = self.timedelta.shape[0] - 1
         i = vnp.clip(vnp.searchsorted(self.times, flat) - 1, 0, last)
         part = (flat - self.times[i]) / self.timedelta[i]
         turned = quaternions.from_rotvec(self.rotvecs[i] * part[:, None])
         result = quaternions.compose(self.rotations.quat[i], turned)
-        return Rotation.from_quat(result if found.ndim else result[0])
+        return Rotation.from_quat(result if array.ndim else result[0])

@@ -85,8 +85,8 @@ def in_wide(name: str, function: Callable[..., Array], *args: ArrayLike) -> Arra
     dtype = arrays[0].dtype
     if dtype in (float32, float64):
         return function(*arrays)
-    found = function(*[convert(x, float32, x.aval.weak_type) for x in arrays])
-    return convert(found, dtype, found.aval.weak_type)
+    array = function(*[convert(x, float32, x.aval.weak_type) for x in arrays])
+    return convert(array, dtype, array.aval.weak_type)
 
 
 def polynomial(x: Array, coefficients: Sequence[float]) -> Array:
@@ -263,19 +263,19 @@ def relative(p: Array, q: Array) -> Array:
     near = bitwise_and(lt(safe_p, mul(safe_q, 4.0)), lt(safe_q, mul(safe_p, 4.0)))
     ratio = div(select(near, safe_p, 1.0), select(near, safe_q, 1.0))
     apart = sub(log(safe_p), log(safe_q))
-    found = mul(safe_p, select(near, log(ratio), apart))
-    return at_ends(p, q, inside, found, 0.0)
+    array = mul(safe_p, select(near, log(ratio), apart))
+    return at_ends(p, q, inside, array, 0.0)
 
 
 def at_ends(
-    p: Array, q: Array, inside: Array, found: Array, beside: Array | float
+    p: Array, q: Array, inside: Array, array: Array, beside: Array | float
 ) -> Array:
     """A function of two positive numbers, `beside` where p is 0 and inf beyond."""
     nothing = bitwise_and(eq(p, 0.0), ge(q, 0.0))
     missing = select(
         bitwise_or(ne(p, p), ne(q, q)), math.nan, constant_of(math.inf, p.dtype)
     )
-    return select(inside, found, select(nothing, beside, missing))
+    return select(inside, array, select(nothing, beside, missing))
 
 
 @remembered
@@ -354,10 +354,10 @@ def i0(x: ArrayLike) -> Array:
     return in_wide("i0", lambda z: scaled_up(z, bessel.bessel_i0e(z)), x)
 
 
-def scaled_up(z: Array, found: Array) -> Array:
+def scaled_up(z: Array, array: Array) -> Array:
     """A function times exp |z|, in two steps so that only the result overflows."""
     half = exp(mul(magnitude(z), 0.5))
-    return mul(mul(found, half), half)
+    return mul(mul(array, half), half)
 
 
 @remembered
@@ -400,8 +400,8 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
 def repeated(n: Array, taken: Array) -> Array:
     """Ways to take so many of n things, each of them again and again."""
-    found = combinations(n + taken - 1, taken)
-    return where((taken == 0) & (n >= 0), 1.0, found)
+    array = combinations(n + taken - 1, taken)
+    return where((taken == 0) & (n >= 0), 1.0, array)
 
 
 def combinations(n: Array, taken: Array) -> Array:
@@ -409,11 +409,11 @@ def combinations(n: Array, taken: Array) -> Array:
     possible = (taken <= n) & (n >= 0) & (taken >= 0)
     n, taken = where(possible, n, 0.0), where(possible, taken, 0.0)
     logarithm = lgamma(n + 1) - lgamma(taken + 1) - lgamma(n - taken + 1)
-    found = vnp.exp(logarithm)
+    array = vnp.exp(logarithm)
     # Integers in give integers out.
-    whole = (n == vnp.floor(n)) & (taken == vnp.floor(taken)) & (found < 1e5)
-    exact = found + stop_gradient(vnp.round(found) - found)
-    return where(possible, where(whole, exact, found), 0.0)
+    whole = (n == vnp.floor(n)) & (taken == vnp.floor(taken)) & (array < 1e5)
+    exact = array + stop_gradient(vnp.round(array) - array)
+    return where(possible, where(whole, exact, array), 0.0)
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
@@ -434,9 +434,9 @@ def pochhammer(x: Array, steps: Array) -> Array:
     signs = gammasgn(a) * gammasgn(b)
     sign = where(poles, where(steps % 2 == 0, 1.0, -1.0), signs)
     infinite = (top <= 0) & (top == vnp.floor(top)) & ~poles
-    found = where(infinite, np.inf, sign * vnp.exp(lgamma(b) - lgamma(a)))
+    array = where(infinite, np.inf, sign * vnp.exp(lgamma(b) - lgamma(a)))
     gone = (x <= 0) & (x == vnp.floor(x)) & ~poles
-    return where(steps == 0, 1.0, where(gone, 0.0, found))
+    return where(steps == 0, 1.0, where(gone, 0.0, array))
 
 
 def bernoulli(n: int) -> Array:
@@ -489,10 +489,10 @@ def loggamma(x: ArrayLike) -> Array:
         -vnp.exp(2j * math.pi * reflected)
     )
     right = stirling(where(left, 1 - upper, upper))
-    found = where(left, math.log(2 * math.pi) - sine - right, right)
-    found = where(below, vnp.conj(found), found).astype(z.dtype)
+    array = where(left, math.log(2 * math.pi) - sine - right, right)
+    array = where(below, vnp.conj(array), array).astype(z.dtype)
     pole = (z.imag == 0) & (z.real <= 0) & (z.real == vnp.floor(z.real))
-    return where(pole, np.nan, found)
+    return where(pole, np.nan, array)
 
 
 def stirling(z: Array) -> Array:

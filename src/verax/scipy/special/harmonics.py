@@ -79,8 +79,8 @@ def upward(z: Array, last: int) -> Array:
         return (here, 2 * k / z * here - below), below
 
     orders = vnp.arange(1, last + 2, dtype=z.dtype)
-    found: Array = lax.scan(higher, (first, odd * second), orders)[1]
-    return found
+    out: Array = lax.scan(higher, (first, odd * second), orders)[1]
+    return out
 
 
 def hankel(order: int, z: Array) -> Array:
@@ -122,10 +122,10 @@ def miller(z: Array, last: int, top: int) -> Array:
     values, shrinks = rows[::-1, 0], rows[::-1, 1]
     # Each order was shrunk by all that came after it.
     after = vnp.concatenate([vnp.ones_like(shrinks[:1]), shrinks[:-1]])
-    found: Array = values * vnp.cumprod(after, axis=0) / where(little, 1.0, total)[None]
+    out: Array = values * vnp.cumprod(after, axis=0) / where(little, 1.0, total)[None]
     halves = [vnp.ones_like(z), *(z / (2.0 * k) for k in range(1, last + 1))]
     series = vnp.cumprod(vnp.stack(halves), axis=0)
-    return where(little[None], series, found[: last + 1])
+    return where(little[None], series, out[: last + 1])
 
 
 def sph_harm_y(
@@ -222,9 +222,9 @@ def owen(h: Array, a: Array) -> Array:
     near = quadrature(scaled, where(wide, inverse, width))
     root = math.sqrt(0.5)
     q, r = 0.5 * erfc(height * root), 0.5 * erfc(where(wide, scaled, 0.0) * root)
-    found = where(wide, 0.5 * (q + r) - q * r - near, near)
-    found = where(vnp.isnan(h) | vnp.isnan(a), np.nan, found)
-    return where(a < 0, -found, found)
+    array = where(wide, 0.5 * (q + r) - q * r - near, near)
+    array = where(vnp.isnan(h) | vnp.isnan(a), np.nan, array)
+    return where(a < 0, -array, array)
 
 
 def quadrature(h: Array, a: Array) -> Array:
@@ -233,5 +233,5 @@ def quadrature(h: Array, a: Array) -> Array:
     height = where(far, 40.0, h)[..., None]
     x = a[..., None] * row(NODES, a[..., None])
     terms = vnp.exp(-0.5 * height * height * (1 + x * x)) / (1 + x * x)
-    found = a * (terms * row(WEIGHTS, terms)).sum(-1) / (2 * math.pi)
-    return where(far, 0.0, found)
+    array = a * (terms * row(WEIGHTS, terms)).sum(-1) / (2 * math.pi)
+    return where(far, 0.0, array)

@@ -62,12 +62,12 @@ def exponential_integral(n: Array, x: Array) -> Array:
     zeroth = n == 0
     near, whole = where(small & (x > 0), x, 1.0), where(zeroth, 1.0, n)
     away = where(small | vnp.isinf(x), 1.0, x)
-    found = where(small, power_series(whole, near), fraction(whole, away))
+    array = where(small, power_series(whole, near), fraction(whole, away))
     safe = where(x == 0, 1.0, x)
-    found = where(zeroth, vnp.exp(-x) / safe, found)
+    array = where(zeroth, vnp.exp(-x) / safe, array)
     single = where(n > 1, 1 / where(n > 1, n - 1, 1.0), np.inf)
-    found = where(x == 0, single, where(vnp.isposinf(x), 0.0, found))
-    return where((x < 0) | (n < 0) | vnp.isnan(x), np.nan, found)
+    array = where(x == 0, single, where(vnp.isposinf(x), 0.0, array))
+    return where((x < 0) | (n < 0) | vnp.isnan(x), np.nan, array)
 
 
 def power_series(n: Array, x: Array) -> Array:
@@ -127,8 +127,8 @@ def principal_value(x: Array) -> Array:
     positive = where(large, vnp.exp(away) / away * total, ascending(near))
     positive = where(infinite, np.inf, positive)
     negative = -exponential_integral(vnp.ones_like(x), where(x < 0, -x, 1.0))
-    found = where(x < 0, negative, positive)
-    return where(x == 0, -np.inf, where(vnp.isnan(x), np.nan, found))
+    array = where(x < 0, negative, positive)
+    return where(x == 0, -np.inf, where(vnp.isnan(x), np.nan, array))
 
 
 def ascending(x: Array) -> Array:
@@ -141,8 +141,8 @@ def ascending(x: Array) -> Array:
 
     start = (vnp.ones_like(x), vnp.zeros_like(x))
     (_, total), _ = lax.scan(further, start, vnp.arange(1, 130, dtype=x.dtype))
-    found: Array = GAMMA + vnp.log(x) + total
-    return found
+    out: Array = GAMMA + vnp.log(x) + total
+    return out
 
 
 @principal_value.defjvp
@@ -255,10 +255,10 @@ def dilogarithm(x: Array) -> Array:
     value = total * u
     safe = where(small & (y > 0), y, 0.5)
     reflected = math.pi**2 / 6 - vnp.log(safe) * vnp.log1p(-safe) - value
-    found = where(y == 0, math.pi**2 / 6, where(small, reflected, value))
+    array = where(y == 0, math.pi**2 / 6, where(small, reflected, value))
     log = vnp.log(size)
-    found = where(large, -0.5 * log * log - found, found)
-    return where((x < 0) | vnp.isnan(x), np.nan, found)
+    array = where(large, -0.5 * log * log - array, array)
+    return where((x < 0) | vnp.isnan(x), np.nan, array)
 
 
 @dilogarithm.defjvp
@@ -304,14 +304,14 @@ def summed(ratio: Any, like: Array, count: int) -> Array:
 
     start = (vnp.ones_like(like), vnp.ones_like(like))
     (_, total), _ = lax.scan(further, start, vnp.arange(count, dtype=like.dtype))
-    found: Array = total
-    return found
+    out: Array = total
+    return out
 
 
 def is_pole(x: Array) -> Array:
     """Whether Γ is infinite."""
-    found: Array = (x <= 0) & (x == vnp.floor(x))
-    return found
+    out: Array = (x <= 0) & (x == vnp.floor(x))
+    return out
 
 
 def gammas(above: list[Array], below: list[Array]) -> Array:
@@ -326,8 +326,8 @@ def gammas(above: list[Array], below: list[Array]) -> Array:
             sign, size = gammasgn(safe) * sign, lgamma(safe) * factor + size
             if factor < 0:
                 gone = pole if gone is None else gone | pole
-    found = sign * vnp.exp(size)
-    return found if gone is None else where(gone, 0.0, found)
+    out = sign * vnp.exp(size)
+    return out if gone is None else where(gone, 0.0, out)
 
 
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -361,10 +361,10 @@ def kummer(a: Array, b: Array, x: Array) -> Array:
     # The exponential of the far form and that of the turn meet before they overflow.
     exponent = where(far, where(turned, 0.0, away), where(turned, -z, 0.0))
     size = gammas([bottom], [p]) * where(far, away, 1.0) ** where(far, p - b, 0.0)
-    found = vnp.exp(exponent) * where(far, size * tail, series)
-    found = where(is_pole(b), np.inf, found)
-    found = where((a == b) & ~is_pole(b), vnp.exp(x), found)
-    return where((a == 0) | (x == 0), 1.0, found)
+    array = vnp.exp(exponent) * where(far, size * tail, series)
+    array = where(is_pole(b), np.inf, array)
+    array = where((a == b) & ~is_pole(b), vnp.exp(x), array)
+    return where((a == 0) | (x == 0), 1.0, array)
 
 
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
@@ -396,17 +396,17 @@ def gauss(a: Array, b: Array, c: Array, x: Array) -> Array:
     close = (z > NEAR_ONE) & (z < 1) & ~stops
     inside = where(stops | (z <= NEAR_ONE), z, 0.0)
     series = gauss_series(first, q, bottom, inside)
-    found = where(close, near_one(first, q, bottom, where(close, z, 0.95)), series)
-    found = where((z == 1) & ~stops, at_one(first, q, bottom), found)
-    found = where((x > 1) & ~stops, np.nan, factor * found)
-    found = where(is_pole(c) & ~ends, np.inf, found)
-    return where((x == 0) | (a == 0) | (b == 0), 1.0, found)
+    array = where(close, near_one(first, q, bottom, where(close, z, 0.95)), series)
+    array = where((z == 1) & ~stops, at_one(first, q, bottom), array)
+    array = where((x > 1) & ~stops, np.nan, factor * array)
+    array = where(is_pole(c) & ~ends, np.inf, array)
+    return where((x == 0) | (a == 0) | (b == 0), 1.0, array)
 
 
 def gauss_series(a: Array, b: Array, c: Array, x: Array) -> Array:
     def ratio(k: Array) -> Array:
-        found: Array = (a + k) * (b + k) / ((c + k) * (k + 1)) * x
-        return found
+        out: Array = (a + k) * (b + k) / ((c + k) * (k + 1)) * x
+        return out
 
     return summed(ratio, x, GAUSS_TERMS)
 
@@ -415,8 +415,8 @@ def at_one(a: Array, b: Array, c: Array) -> Array:
     """Γ(c) Γ(c - a - b) / (Γ(c - a) Γ(c - b)), DLMF 15.4.20."""
     rest = c - a - b
     converges = rest > 0
-    found = gammas([c, where(converges, rest, 1.0)], [c - a, c - b])
-    return where(converges, found, np.inf)
+    array = gammas([c, where(converges, rest, 1.0)], [c - a, c - b])
+    return where(converges, array, np.inf)
 
 
 def near_one(a: Array, b: Array, c: Array, x: Array) -> Array:

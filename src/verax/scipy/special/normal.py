@@ -173,10 +173,10 @@ def normal_quantile(p: Array) -> Array:
     )
     edge = lower_quantile(select(tail, below, TAIL))
     edge = select(lt(offset, 0.0), edge, neg(edge))
-    found = select(tail, edge, middle)
-    found = select(eq(p, 0.0), -math.inf, select(eq(p, 1.0), math.inf, found))
+    array = select(tail, edge, middle)
+    array = select(eq(p, 0.0), -math.inf, select(eq(p, 1.0), math.inf, array))
     outside = bitwise_or(bitwise_or(lt(p, 0.0), gt(p, 1.0)), ne(p, p))
-    return select(outside, math.nan, found)
+    return select(outside, math.nan, array)
 
 
 def lower_quantile(p: Array) -> Array:
@@ -234,8 +234,8 @@ def wofz(z: ArrayLike) -> Array:
     (1+0j)
     """
     (x,) = inexact("wofz", z)
-    found: Array = faddeeva(x if is_complex(x.dtype) else x + 0j)
-    return found
+    out: Array = faddeeva(x if is_complex(x.dtype) else x + 0j)
+    return out
 
 
 @custom_jvp
@@ -269,9 +269,9 @@ def quadrant(z: Array) -> Array:
     residue = 2 * vnp.exp(-where(plain, 0.0, squared)) * turn
     middle = midpoints + where(plain, 0.0, residue / (turn + 1))
     ends = nodes + residue / where(between, turn - 1, 1.0)
-    found = where(between, ends, middle)
+    array = where(between, ends, middle)
     limit = 1j / (SQRT_PI * where(z == 0, 1.0, z))
-    return where(z == 0, 1.0, where(far, limit, found)).astype(z.dtype)
+    return where(z == 0, 1.0, where(far, limit, array)).astype(z.dtype)
 
 
 def rule(squared: Array, points: np.ndarray, used: Array) -> Array:
@@ -317,8 +317,8 @@ def erfcx(x: ArrayLike) -> Array:
     """
     (z,) = inexact("erfcx", x)
     if is_complex(z.dtype):
-        found: Array = faddeeva(1j * z)
-        return found
+        out: Array = faddeeva(1j * z)
+        return out
     return in_wide("erfcx", lambda x: scaled_complement(x), z)
 
 
@@ -326,10 +326,10 @@ def erfcx(x: ArrayLike) -> Array:
 def scaled_complement(x: Array) -> Array:
     """`erfcx` of real numbers: w on the imaginary axis."""
     size = abs(x)
-    found = on_axis(vnp.minimum(size, 1e8))
+    array = on_axis(vnp.minimum(size, 1e8))
     tail = 1 / (SQRT_PI * where(size > 1e8, size, 1.0))
-    found = where(size > 1e8, tail, found)
-    return where(x < 0, 2 * vnp.exp(where(x < 0, x * x, 0.0)) - found, found)
+    array = where(size > 1e8, tail, array)
+    return where(x < 0, 2 * vnp.exp(where(x < 0, x * x, 0.0)) - array, array)
 
 
 def on_axis(y: Array) -> Array:
@@ -380,8 +380,8 @@ def dawson(x: Array) -> Array:
         total = 1 + (2 * k - 1) * half * total
     outside = 0.5 / where(far, size, 1.0) * total
     # The sign as a factor has a slope of its own at 0: none, so the sum is selected.
-    found = where(far, outside, middle)
-    return where(x < 0, -found, where(x == 0, x, found))
+    array = where(far, outside, middle)
+    return where(x < 0, -array, where(x == 0, x, array))
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:

@@ -21,15 +21,15 @@ def logpmf(k: Array, p: Array) -> Array:
     """The logarithm of the probability of k, 0 or 1."""
     outside = (k < 0) | (k > 1) | (k != vnp.floor(k))
     count = where(outside, 0.0, k)
-    found = xlogy(count, p) + xlog1py(1 - count, -p)
-    return chance(p, where(outside & (k == k), -np.inf, found + 0 * k))
+    array = xlogy(count, p) + xlog1py(1 - count, -p)
+    return chance(p, where(outside & (k == k), -np.inf, array + 0 * k))
 
 
 @of_count
 def cdf(k: Array, p: Array) -> Array:
     """The probability of k or less."""
-    found = where(k < 0, 0.0, where(k < 1, 1 - p, 1.0))
-    return chance(p, where(k == k, found, np.nan))
+    array = where(k < 0, 0.0, where(k < 1, 1 - p, 1.0))
+    return chance(p, where(k == k, array, np.nan))
 
 
 @plain_quantile
@@ -38,9 +38,9 @@ def ppf(q: Array, p: Array) -> Array:
     return chance(p, where(q <= 1 - p, 0.0, vnp.ones_like(p)))
 
 
-def chance(p: Array, found: Array) -> Array:
+def chance(p: Array, array: Array) -> Array:
     """NaN where p is not a probability."""
-    return where((p >= 0) & (p <= 1), found, np.nan)
+    return where((p >= 0) & (p <= 1), array, np.nan)
 
 
 pmf = exponential("pmf", logpmf)

@@ -25,14 +25,14 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 @density
 def logpdf(z: Array, a: Array, b: Array) -> Array:
     """The logarithm of the density, that of z^(a-1) (1-z)^(b-1) / B(a, b)."""
-    found = supported(
+    array = supported(
         (z < 0) | (z > 1),
         z,
         0.5,
         lambda z: xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b),
         -np.inf,
     )
-    return valid(a, b, found)
+    return valid(a, b, array)
 
 
 @probability
@@ -46,13 +46,13 @@ def sf(z: Array, a: Array, b: Array) -> Array:
     """The incomplete beta function from the other side, or below 1/2 one less it."""
     low = z < 0.5  # where 1 - z has lost digits of z
     place = vnp.clip(where(low, z, 1 - z), 0.0, 1.0)
-    found = betainc(where(low, a, b), where(low, b, a), place)
-    return valid(a, b, where(low, 1 - found, found))
+    array = betainc(where(low, a, b), where(low, b, a), place)
+    return valid(a, b, where(low, 1 - array, array))
 
 
-def valid(a: Array, b: Array, found: Array) -> Array:
+def valid(a: Array, b: Array, array: Array) -> Array:
     """NaN where a shape is not positive."""
-    return where((a > 0) & (b > 0), found, np.nan)
+    return where((a > 0) & (b > 0), array, np.nan)
 
 
 pdf = exponential("pdf", logpdf)

@@ -21,10 +21,10 @@ def logpmf(k: Array, n: Array, a: Array, b: Array) -> Array:
     outside = (whole < 0) | (whole > n)
     count = where(outside, 0.0, whole)
     ways = -vnp.log1p(n) - betaln(n - count + 1, count + 1)
-    found = ways + betaln(count + a, n - count + b) - betaln(a, b)
-    found = where(outside, -np.inf, found)
+    array = ways + betaln(count + a, n - count + b) - betaln(a, b)
+    array = where(outside, -np.inf, array)
     valid = (n >= 0) & (a > 0) & (b > 0) & (k == k)
-    return where(valid, found, np.nan)
+    return where(valid, array, np.nan)
 
 
 pmf = exponential("pmf", logpmf)

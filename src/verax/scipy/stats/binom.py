@@ -20,10 +20,10 @@ def logpmf(k: Array, n: Array, p: Array) -> Array:
     outside = (k < 0) | (k > n) | (k != vnp.floor(k))
     count = where(outside, 0.0, k)
     ways = gammaln(n + 1) - gammaln(count + 1) - gammaln(n - count + 1)
-    found = ways + xlogy(count, p) + xlog1py(n - count, -p)
-    found = where(outside & (k == k), -np.inf, found + 0 * count)
+    array = ways + xlogy(count, p) + xlog1py(n - count, -p)
+    array = where(outside & (k == k), -np.inf, array + 0 * count)
     valid = (n >= 0) & (n == vnp.floor(n)) & (p >= 0) & (p <= 1) & (k == k)
-    return where(valid, found, np.nan)
+    return where(valid, array, np.nan)
 
 
 pmf = exponential("pmf", logpmf)

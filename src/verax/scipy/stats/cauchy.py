@@ -68,8 +68,8 @@ def upper(above: Array, below: Array) -> Array:
     middle = small > 0.25
     near = -vnp.tan(math.pi * (small - 0.5))
     far = 1 / vnp.tan(math.pi * where(middle, 0.25, small))
-    found = sign * where(middle, near, far)
-    return where(small == 0, sign * np.inf, found)
+    array = sign * where(middle, near, far)
+    return where(small == 0, sign * np.inf, array)
 
 
 pdf = exponential("pdf", logpdf)

@@ -21,8 +21,8 @@ def logpmf(k: Array, p: Array) -> Array:
     count = where(outside, 1.0, k)
     valid = (p > 0) & (p <= 1) & (k == k)
     safe = where(valid, p, 0.5)
-    found = where(outside, -np.inf, xlog1py(count - 1, -safe) + vnp.log(safe))
-    return where(valid, found, np.nan)
+    array = where(outside, -np.inf, xlog1py(count - 1, -safe) + vnp.log(safe))
+    return where(valid, array, np.nan)
 
 
 pmf = exponential("pmf", logpmf)

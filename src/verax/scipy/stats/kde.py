@@ -33,9 +33,9 @@ LOG_2_PI = math.log(2 * math.pi)
 
 def as_matrix(x: Array) -> Array:
     """A vector as one row, a scalar as one element."""
-    found = vnp.atleast_2d(x)
-    assert isinstance(found, Array)
-    return found
+    out = vnp.atleast_2d(x)
+    assert isinstance(out, Array)
+    return out
 
 
 def real_matrix(name: str, x: ArrayLike) -> Array:
@@ -45,12 +45,12 @@ def real_matrix(name: str, x: ArrayLike) -> Array:
         TypeError: it is complex.
         ValueError: it has more than two dimensions.
     """
-    found = as_matrix(inexact_array(name, x))
-    if is_complex(found.dtype):
-        raise TypeError(f"{name} takes real numbers, not {found.dtype}")
-    if found.ndim != 2:
-        raise ValueError(f"{name} takes a vector or a matrix, not {found.aval}")
-    return found
+    out = as_matrix(inexact_array(name, x))
+    if is_complex(out.dtype):
+        raise TypeError(f"{name} takes real numbers, not {out.dtype}")
+    if out.ndim != 2:
+        raise ValueError(f"{name} takes a vector or a matrix, not {out.aval}")
+    return out
 
 
 def bandwidth(kde: "gaussian_kde", method: Bandwidth) -> ArrayLike:
@@ -132,9 +132,9 @@ class gaussian_kde(ReprMixin):
     @classmethod
     def tree_unflatten(cls, aux: None, parts: Any) -> Self:
         """An estimate of given arrays."""
-        found = cls.__new__(cls)
-        found.__attrs_init__(*parts)
-        return found
+        out = cls.__new__(cls)
+        out.__attrs_init__(*parts)
+        return out
 
     @property
     def d(self) -> int:
@@ -232,8 +232,8 @@ class gaussian_kde(ReprMixin):
             raise ValueError(
                 f"densities in {self.d} and {other.d} dimensions cannot be multiplied"
             )
-        found = self.overlap(other.dataset, self.covariance + other.covariance)
-        return (found * other.weights).sum()
+        array = self.overlap(other.dataset, self.covariance + other.covariance)
+        return (array * other.weights).sum()
 
     def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         """Samples of shape (d, *shape) from the density."""
@@ -255,9 +255,9 @@ def weighted(data: Array, weights: ArrayLike | None) -> tuple[Array, Array]:
     n = data.shape[1]
     if weights is None:
         return data, vnp.full(n, 1 / n, data.dtype)
-    found, shares = inexact_arrays("gaussian_kde", data, weights)
+    out, shares = inexact_arrays("gaussian_kde", data, weights)
     if shares.shape != (n,):
         raise ValueError(
             f"gaussian_kde: weights must have shape ({n},), not {shares.shape}"
         )
-    return found, shares / shares.sum()
+    return out, shares / shares.sum()

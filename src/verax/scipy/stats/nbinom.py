@@ -20,10 +20,10 @@ def logpmf(k: Array, n: Array, p: Array) -> Array:
     outside = (k < 0) | (k != vnp.floor(k))
     count = where(outside, 0.0, k)
     ways = gammaln(count + n) - gammaln(n) - gammaln(count + 1)
-    found = ways + xlogy(n, p) + xlog1py(count, -p)
-    found = where(outside, -np.inf, found)
+    array = ways + xlogy(n, p) + xlog1py(count, -p)
+    array = where(outside, -np.inf, array)
     valid = (n > 0) & (p > 0) & (p <= 1) & (k == k)
-    return where(valid, found, np.nan)
+    return where(valid, array, np.nan)
 
 
 pmf = exponential("pmf", logpmf)

@@ -32,21 +32,21 @@ def logpmf(k: Array, mu: Array) -> Array:
     """The logarithm of the probability of k, k log mu - log k! - mu."""
     outside = (k < 0) | (k != vnp.floor(k))
     count = where(outside, 0.0, k)
-    found = xlogy(count, mu) - gammaln(count + 1) - mu
-    return mean(mu, k, where(outside, -np.inf, found))
+    array = xlogy(count, mu) - gammaln(count + 1) - mu
+    return mean(mu, k, where(outside, -np.inf, array))
 
 
 @mass
 def cdf(k: Array, mu: Array) -> Array:
     """The probability of k or less."""
     below = k < 0
-    found = gammaincc(vnp.floor(where(below, 0.0, k)) + 1, mu)
-    return mean(mu, k, where(below, 0.0, found))
+    array = gammaincc(vnp.floor(where(below, 0.0, k)) + 1, mu)
+    return mean(mu, k, where(below, 0.0, array))
 
 
-def mean(mu: Array, k: Array, found: Array) -> Array:
+def mean(mu: Array, k: Array, array: Array) -> Array:
     """NaN where mu is negative or k is NaN."""
-    return where((mu >= 0) & (k == k), found, np.nan)
+    return where((mu >= 0) & (k == k), array, np.nan)
 
 
 def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
@@ -60,9 +60,9 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """
     rate, place = reals("poisson.entropy", mu, loc)
     large = rate >= LARGE
-    found = where(large, series(where(large, rate, LARGE)), summed(rate, large))
-    found = where(rate >= 0, found, np.nan)
-    return vnp.broadcast_to(found, vnp.broadcast_shapes(rate.shape, place.shape))
+    array = where(large, series(where(large, rate, LARGE)), summed(rate, large))
+    array = where(rate >= 0, array, np.nan)
+    return vnp.broadcast_to(array, vnp.broadcast_shapes(rate.shape, place.shape))
 
 
 def summed(rate: Array, skipped: Array) -> Array:

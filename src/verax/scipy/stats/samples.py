@@ -141,13 +141,13 @@ def rankdata(
         ranks = (back + 1).astype(dtype)
     else:
         first, last, starts = runs(vnp.take_along_axis(x, order, axis=-1))
-        found = {
+        array = {
             "average": lambda: (first + last).astype(dtype) / 2 + 1,
             "min": lambda: (first + 1).astype(dtype),
             "max": lambda: (last + 1).astype(dtype),
             "dense": lambda: vnp.cumsum(starts, axis=-1).astype(dtype),
         }[method]()
-        ranks = vnp.take_along_axis(found, back, axis=-1)
+        ranks = vnp.take_along_axis(array, back, axis=-1)
     if is_inexact(x.dtype):
         ranks = where(vnp.isnan(x).any(-1, keepdims=True), np.nan, ranks)
     return ranks if place is None else vnp.moveaxis(ranks, -1, place)

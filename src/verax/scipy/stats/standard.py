@@ -72,12 +72,12 @@ def bound(
         TypeError: they do not fit the signature.
     """
     try:
-        found = public.bind(*args, **kwargs)
+        out = public.bind(*args, **kwargs)
     except TypeError as error:
         text = str(public).partition(" ->")[0]
         raise TypeError(f"{name}{text}: {error}") from None
-    found.apply_defaults()
-    return found.arguments
+    out.apply_defaults()
+    return out.arguments
 
 
 def is_default(value: object, default: int) -> bool:
@@ -95,18 +95,18 @@ def positive(parameter: Array) -> Array:
     return where(parameter > 0, parameter, np.nan)
 
 
-def checked(found: Array, scale: Array | None) -> Array:
+def checked(array: Array, scale: Array | None) -> Array:
     """NaN where the scale is not positive."""
-    return found if scale is None else where(scale > 0, found, np.nan)
+    return array if scale is None else where(scale > 0, array, np.nan)
 
 
 def as_density(
     f: Function, x: Array, shapes: list[Array], loc: Any, scale: Any
 ) -> Array:
-    found = f(standardised(x, loc, scale), *shapes)
+    out = f(standardised(x, loc, scale), *shapes)
     if scale is None:
-        return found
-    return found - vnp.log(positive(scale))
+        return out
+    return out - vnp.log(positive(scale))
 
 
 def as_probability(
@@ -119,10 +119,10 @@ def as_quantile(
     f: Function, q: Array, shapes: list[Array], loc: Any, scale: Any
 ) -> Array:
     inside = (q >= 0) & (q <= 1)
-    found = f(where(inside, q, 0.5), *shapes)
-    found = found if scale is None else found * scale
-    found = found if loc is None else found + loc
-    return checked(where(inside, found, np.nan), scale)
+    array = f(where(inside, q, 0.5), *shapes)
+    array = array if scale is None else array * scale
+    array = array if loc is None else array + loc
+    return checked(where(inside, array, np.nan), scale)
 
 
 # The logarithm of a density, a function of probability, and a quantile; then the same

@@ -26,9 +26,9 @@ __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 @density
 def logpdf(z: Array, a: Array, b: Array) -> Array:
     """The logarithm of the density between `a` and `b`."""
-    found = norm.logpdf(z) - log_mass(a, b)
-    found = where((z < a) | (z > b), -np.inf, found)
-    return where(a < b, found, np.nan)
+    array = norm.logpdf(z) - log_mass(a, b)
+    array = where((z < a) | (z > b), -np.inf, array)
+    return where(a < b, array, np.nan)
 
 
 @probability
@@ -51,9 +51,9 @@ def log_below(z: Array, a: Array, b: Array) -> Array:
     below, above = log_mass(a, middle) - whole, log_mass(middle, b) - whole
     # Near one the rest is known to more digits.
     near = below > -0.1
-    found = where(near, vnp.log1p(-vnp.exp(where(near, above, -1.0))), below)
-    found = where(z <= a, -np.inf, where(z >= b, 0.0, found))
-    return where((a < b) & (z == z), found, np.nan)
+    array = where(near, vnp.log1p(-vnp.exp(where(near, above, -1.0))), below)
+    array = where(z <= a, -np.inf, where(z >= b, 0.0, array))
+    return where((a < b) & (z == z), array, np.nan)
 
 
 def log_mass(a: Array, b: Array) -> Array:

@@ -19,8 +19,8 @@ from verax.scipy.stats.standard import exponential, of_number
 @of_number
 def logpdf(x: Array, kappa: Array) -> Array:
     """The logarithm of the density, kappa cos x - log(2π I₀(kappa))."""
-    found = kappa * (vnp.cos(x) - 1) - math.log(2 * math.pi) - vnp.log(i0e(kappa))
-    return where(kappa >= 0, found, np.nan)
+    array = kappa * (vnp.cos(x) - 1) - math.log(2 * math.pi) - vnp.log(i0e(kappa))
+    return where(kappa >= 0, array, np.nan)
 
 
 pdf = exponential("pdf", logpdf)

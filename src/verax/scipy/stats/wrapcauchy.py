@@ -22,9 +22,9 @@ def logpdf(x: Array, c: Array) -> Array:
     safe = where(inside, c, 0.5)
     # 1 + c² - 2c cos x, without the difference of near numbers.
     below = (1 - safe) ** 2 + 4 * safe * vnp.sin(x / 2) ** 2
-    found = vnp.log((1 - safe) * (1 + safe)) - math.log(2 * math.pi) - vnp.log(below)
-    found = where((x < 0) | (x > 2 * math.pi), -np.inf, found)
-    return where(inside, found, np.nan)
+    array = vnp.log((1 - safe) * (1 + safe)) - math.log(2 * math.pi) - vnp.log(below)
+    array = where((x < 0) | (x > 2 * math.pi), -np.inf, array)
+    return where(inside, array, np.nan)
 
 
 pdf = exponential("pdf", logpdf)

@@ -56,8 +56,8 @@ class Failure(ReprMixin):
 
     def flat(self, kinds: Sequence[Kind]) -> list[object]:
         """The number, then the values of these kinds; zeros stand for those not had."""
-        found = [self.values.get(kind) or list(map(blank, kind)) for kind in kinds]
-        return [self.code, *[x for values in found for x in values]]
+        out = [self.values.get(kind) or list(map(blank, kind)) for kind in kinds]
+        return [self.code, *[x for values in out for x in values]]
 
 
 @frozen(eq=False, repr=False)
@@ -111,12 +111,12 @@ def shown(values: Sequence[object], kind: Kind) -> list[object]:
     ]
 
 
-def shifted(found: Failure, base: int) -> Failure:
+def shifted(failure: Failure, base: int) -> Failure:
     """The error with its numbers counted from `base`."""
-    if not base or found.code is PASSED:
-        return found
-    code = select(eq(found.code, PASSED), PASSED, add(found.code, np.int32(base)))
-    return Failure(code, found.values)
+    if not base or failure.code is PASSED:
+        return failure
+    code = select(eq(failure.code, PASSED), PASSED, add(failure.code, np.int32(base)))
+    return Failure(code, failure.values)
 
 
 def first_of(before: Failure, after: Failure) -> Failure:
@@ -208,8 +208,8 @@ def beside(rule: Jaxpr, error: Jaxpr, count: int) -> Jaxpr:
 
     def body(*xs: Array) -> Sequence[Array]:
         outs = inlined(rule, xs)
-        found = inlined(error, [stop_gradient(x) for x in xs[:taken]])
-        return [*outs[:count], *found, *outs[count:]]
+        out = inlined(error, [stop_gradient(x) for x in xs[:taken]])
+        return [*outs[:count], *out, *outs[count:]]
 
     return program(rule.in_avals, body)
 
@@ -350,18 +350,18 @@ class Checking(OfWholeValues):
         avals, own = body.jaxpr.in_avals, len(body.jaxpr.invars)
 
         def once(*ins: Array) -> tuple[list[Array], Failure]:
-            outs, found = body.parted(inlined(body.jaxpr, ins))
-            return outs, shifted(found, base)
+            outs, out = body.parted(inlined(body.jaxpr, ins))
+            return outs, shifted(out, base)
 
         def ending(*ins: Array) -> Sequence[object]:
-            outs, found = once(*ins)
-            return [*outs, *found.flat(kinds)]
+            outs, out = once(*ins)
+            return [*outs, *out.flat(kinds)]
 
         def again(*ins: Array) -> Sequence[object]:
-            outs, found = once(*ins[:own])
+            outs, out = once(*ins[:own])
             if not body.count:
                 return outs if role is Role.TEST else [*outs, *ins[own:]]
-            return [*outs, *kept(from_flat(kinds, ins[own:]), found).flat(kinds)]
+            return [*outs, *kept(from_flat(kinds, ins[own:]), out).flat(kinds)]
 
         if role in (Role.CALL, Role.BRANCH):
             return program(avals, ending)
@@ -371,5 +371,5 @@ class Checking(OfWholeValues):
         if 0 in lanes:
             return
         error: Sequence[object] = first_failure(state[0], state[1:]) if lanes else state
-        found = from_flat(self.kinds, error)
-        self.failure = found if self.failure is NOTHING else kept(self.failure, found)
+        result = from_flat(self.kinds, error)
+        self.failure = result if self.failure is NOTHING else kept(self.failure, result)

@@ -82,8 +82,8 @@ def wanted(sites: Sequence[Site], errors: Errors) -> bool:
 
 def checked(jaxpr: Jaxpr, errors: Errors) -> Checked:
     """`written`, found again where that was asked before."""
-    found, kinds, count = recall(written, jaxpr, current_context(), jaxpr, errors)
-    return Checked(found, kinds, count)
+    out, kinds, count = recall(written, jaxpr, current_context(), jaxpr, errors)
+    return Checked(out, kinds, count)
 
 
 @memo(PROGRAMS)
@@ -153,9 +153,9 @@ class Writer:
             count = sum([body.count for body in inner])
             if count or (bodies and CHECK in p.effects):
                 args = builder.tracers(ins)
-                outs, found = with_bodies(eqn, args, lambda b: checked(b, self.errors))
+                outs, result = with_bodies(eqn, args, lambda b: checked(b, self.errors))
                 self.env += [builder.atom(x) for x in outs]
-                self.add(found, count)
+                self.add(result, count)
                 return
         made = builder.copy(eqn, ins)
         self.env += made
@@ -166,11 +166,11 @@ class Writer:
         for check in checks_of(eqn, self.errors):
             self.test(check, eqn, ins, made)
 
-    def add(self, found: Failure, count: int) -> None:
+    def add(self, failure: Failure, count: int) -> None:
         """Take over an error, whose numbers are `count` many."""
         self.settle()
-        self.failure = first_of(self.failure, shifted(found, self.number))
-        self.kinds |= dict.fromkeys(found.values)
+        self.failure = first_of(self.failure, shifted(failure, self.number))
+        self.kinds |= dict.fromkeys(failure.values)
         self.number += count
 
     def test(
@@ -196,12 +196,12 @@ class Writer:
         They wait for the end of what XLA computes in one go: if it had to know it of
         each check, it would compute all that comes before once more for each.
         """
-        found: object = PASSED
+        array: object = PASSED
         for code in self.pending.values():
             least = reduce_min(code, range(code.ndim)) if code.ndim else code
-            found = least if found is PASSED else min(found, least)
+            array = least if array is PASSED else min(array, least)
         self.pending.clear()
-        self.failure = first_of(self.failure, Failure(found, values))
+        self.failure = first_of(self.failure, Failure(array, values))
 
     def seal(self) -> None:
         """End what XLA computes in one go: arrays from here on are read from memory.
@@ -227,11 +227,11 @@ class Writer:
         if not wanted(p.sites, self.errors):
             return
         code, *values = self.builder.tracers(ins)
-        found: object = code
+        array: object = code
         for i, site in enumerate(p.sites):
             if site.category not in self.errors:
-                found = select(eq(found, np.int32(i)), PASSED, found)
+                array = select(eq(array, np.int32(i)), PASSED, array)
         kinds = kinds_of(p.sites)
         groups = by_kind(kinds, values)
         payload = {kind: shown(groups[kind], kind) for kind in kinds}
-        self.add(Failure(found, payload), len(p.sites))
+        self.add(Failure(array, payload), len(p.sites))

@@ -207,21 +207,21 @@ class Steps[V: Written](ReprMixin):
     Attributes:
         steps: those that the outputs need, in order.
         avals: the types of the tangents that go in; they have the first numbers.
-        wanted: the number and the type of each tangent that comes out.
+        results: the number and the type of each tangent that comes out.
         count: how many tangents there are.
     """
 
     steps: Sequence[Step[V]]
     avals: Sequence[ShapedArray]
-    wanted: Sequence[tuple[int, ShapedArray]]
+    results: Sequence[tuple[int, ShapedArray]]
     count: int
 
     @property
     def saved(self) -> list[V]:
         """The residuals, each once."""
         saved = [x for step in self.steps for x in step.saved]
-        found = {identity_of(x): x for x in saved if type(x) is not Literal}
-        return list(found.values())
+        out = {identity_of(x): x for x in saved if type(x) is not Literal}
+        return list(out.values())
 
 
 def identity_of(x: object) -> int:
@@ -272,20 +272,20 @@ class Tape[V: Written]:
         except MissingRule as error:
             raise located(error, eqn) from error
         source = eqn.source.derived("jvp")
-        found = self.forward.inline(parts.forward, ins, source)
+        result = self.forward.inline(parts.forward, ins, source)
         count = len(eqn.outvars)
-        primals += found[:count]
+        primals += result[:count]
         pushed = [self.number() if flag else None for flag in parts.nonzero]
         tangents += pushed
         results = tuple([t for t in pushed if t is not None])
         self.steps.append(
-            Step(parts.tangent, tuple(found[count:]), live, results, source)
+            Step(parts.tangent, tuple(result[count:]), live, results, source)
         )
 
-    def live_steps(self, wanted: Sequence[int | None]) -> list[Step[V]]:
+    def live_steps(self, expected: Sequence[int | None]) -> list[Step[V]]:
         """The steps that the wanted tangents need, in order."""
         needed = [False] * self.count
-        for t in wanted:
+        for t in expected:
             if t is not None:
                 needed[t] = True
         kept = []
@@ -323,18 +323,18 @@ def linearize_into[V: Written](
     tape = Tape(engine, forward, ins, nonzero)
     for eqn in jaxpr.eqns:
         tape.write(eqn)
-    wanted = beside(jaxpr.outvars, tape.tangents)
+    expected = beside(jaxpr.outvars, tape.tangents)
     avals = [
         v.aval.tangent() for v, flag in zip(jaxpr.invars, nonzero, strict=True) if flag
     ]
     pairs = [
         (t, a.aval.tangent())
-        for t, a in zip(wanted, jaxpr.outvars, strict=True)
+        for t, a in zip(expected, jaxpr.outvars, strict=True)
         if t is not None
     ]
-    steps = Steps(tape.live_steps(wanted), avals, pairs, tape.count)
+    steps = Steps(tape.live_steps(expected), avals, pairs, tape.count)
     outs = read(jaxpr.outvars, tape.primals)
-    return outs, steps, tuple([t is not None for t in wanted])
+    return outs, steps, tuple([t is not None for t in expected])
 
 
 def tangent_program[V: Written](engine: Engine, derivative: Steps[V]) -> Jaxpr:
@@ -352,10 +352,10 @@ def tangent_program[V: Written](engine: Engine, derivative: Steps[V]) -> Jaxpr:
         outs = builder.inline(step.tangent, ins, step.source)
         for t, atom in zip(step.results, outs, strict=True):
             env[t] = atom
-    outs = [env[t] for t, _ in derivative.wanted]  # type: ignore[misc]  # every one is made
+    outs = [env[t] for t, _ in derivative.results]  # type: ignore[misc]  # every one is made
     live = [
         coerce(engine, builder, atom, aval)
-        for atom, (_, aval) in zip(outs, derivative.wanted, strict=True)
+        for atom, (_, aval) in zip(outs, derivative.results, strict=True)
     ]
     return builder.close(live)[0]
 
@@ -546,12 +546,12 @@ def transpose_eqn(
             f"inputs, at {eqn.source}; only a linear function has a transpose"
         ) from error
     source = eqn.source.derived("transpose")
-    found = iter(builder.inline(template, [*others, *live], source))
+    result = iter(builder.inline(template, [*others, *live], source))
     operands = [a for a, flag in zip(invars, linear, strict=True) if flag]
     for atom, flag in zip(operands, mask, strict=True):
         if flag:
             # The sums of cotangents come from this equation, too.
-            gather(engine, builder, gathered, atom, next(found), env, source)
+            gather(engine, builder, gathered, atom, next(result), env, source)
         elif type(atom) is Var:
             zeros.add(atom.index)
 
@@ -584,9 +584,9 @@ def backward_template(
     known = builder.input_atoms(tangent.in_avals[:saved])
     given = [None if aval is None else builder.input_atom(aval) for aval in cts]
     env = [*known, *[None] * (count - saved)]
-    found = backwards(engine, builder, tangent, env, given)[saved:count]
-    jaxpr, _ = builder.close([ct for ct in found if ct is not None])
-    return jaxpr, tuple([ct is not None for ct in found])
+    out = backwards(engine, builder, tangent, env, given)[saved:count]
+    jaxpr, _ = builder.close([ct for ct in out if ct is not None])
+    return jaxpr, tuple([ct is not None for ct in out])
 
 
 def pull_back[V: Written](
@@ -606,14 +606,14 @@ def pull_back[V: Written](
         MissingRule: a step has no transpose rule; the message has no line.
     """
     context = current_context()
-    found: list[V | None] = [None] * derivative.count
-    live_outs = zip(derivative.wanted, given, strict=True)
+    result: list[V | None] = [None] * derivative.count
+    live_outs = zip(derivative.results, given, strict=True)
     numbers = [number for (number, _), flag in live_outs if flag]
     for number, ct in zip(numbers, cts, strict=True):
-        found[number] = added(engine, writer, found[number], ct, None)
+        result[number] = added(engine, writer, result[number], ct, None)
     zeros: set[int] = set()
     for step in reversed(derivative.steps):
-        outs = [found[t] for t in step.results]
+        outs = [result[t] for t in step.results]
         live = [ct for ct in outs if ct is not None]
         if not live:
             if not zeros or zeros.isdisjoint(step.results):
@@ -631,12 +631,12 @@ def pull_back[V: Written](
         pulled = iter(writer.inline(template, (*step.saved, *live), source))
         for number, flag in zip(step.operands, mask, strict=True):
             if flag:
-                found[number] = added(
-                    engine, writer, found[number], next(pulled), source
+                result[number] = added(
+                    engine, writer, result[number], next(pulled), source
                 )
             else:
                 zeros.add(number)
-    results = list(zip(found, derivative.avals, strict=False))
+    results = list(zip(result, derivative.avals, strict=False))
     live_ins = [
         coerce(engine, writer, ct, a.cotangent()) for ct, a in results if ct is not None
     ]

@@ -34,10 +34,10 @@ class Residuals:
         """What stands for `atom` later: literals stand for themselves."""
         if type(atom) is not Var:
             return atom
-        found = self.table.get(atom)
-        if found is None:
-            found = self.table[atom] = self.later.input_atom(atom.aval)
-        return found
+        entry = self.table.get(atom)
+        if entry is None:
+            entry = self.table[atom] = self.later.input_atom(atom.aval)
+        return entry
 
     def close(self, outvars: Sequence[Atom], own: Sequence[Atom]) -> Jaxpr:
         """The later program: residuals first, then its `own` inputs."""
@@ -121,10 +121,10 @@ def dce(
     stay even if nothing uses them; `None` keeps only what is used.
     """
     ends = compress(jaxpr.outvars, used)
-    kept, wanted = live(engine, jaxpr.eqns, ends, variables(jaxpr))
+    kept, expected = live(engine, jaxpr.eqns, ends, variables(jaxpr))
     count = len(jaxpr.invars)
     first_kept = count if keep is None else count - keep
-    needed = tuple([flag or i >= first_kept for i, flag in enumerate(wanted[:count])])
+    needed = tuple([flag or i >= first_kept for i, flag in enumerate(expected[:count])])
     if all(needed) and all(used) and None not in kept and unchanged(jaxpr, kept):
         return jaxpr, needed
     builder = Builder("dce")
@@ -156,25 +156,25 @@ def live(
     For each equation itself, a slimmer one or None, and for each of `size` variables,
     inputs first, whether something reads it or it is one of `ends`.
     """
-    wanted = [False] * size
+    expected = [False] * size
     for atom in ends:
         if type(atom) is Var:
-            wanted[atom.index] = True
+            expected[atom.index] = True
     kept: list[Eqn | None] = []
     for eqn in reversed(eqns):
         plain = eqn.params is NO_PARAMS
         if plain and len(eqn.outvars) == 1:
-            slim = eqn if wanted[eqn.outvars[0].index] else None
+            slim = eqn if expected[eqn.outvars[0].index] else None
         else:
-            outs = [wanted[v.index] for v in eqn.outvars]
+            outs = [expected[v.index] for v in eqn.outvars]
             needed = any(outs) or (not plain and bool(eqn.effects))
             slim = slimmed(engine, eqn, tuple(outs)) if needed else None
         if slim is not None:
             for atom in slim.invars:
                 if type(atom) is Var:
-                    wanted[atom.index] = True
+                    expected[atom.index] = True
         kept.append(slim)
-    return kept[::-1], wanted
+    return kept[::-1], expected
 
 
 def slimmed(engine: Engine, eqn: Eqn, used: Mask) -> Eqn:

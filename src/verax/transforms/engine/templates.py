@@ -4,7 +4,7 @@ One idea: what a pure rule makes of an equation depends only on (context, table,
 primitive, params, operand types, which operands take part), so it is a memo entry, and
 every matching equation is rewritten by substituting variables::
 
-    found = jvp_template(context, engine, sin_p, NO_PARAMS, (f32_8,), (True,))
+    template = jvp_template(context, engine, sin_p, NO_PARAMS, (f32_8,), (True,))
 
 Params that hold captured arrays or closures keep their templates themselves
 (`recall`).
@@ -193,7 +193,7 @@ def transpose_template(
     ]
     rule = row.transpose
     with interpreting(builder), writing(avals, out_avals):
-        found, mesh = freely(
+        result, mesh = freely(
             engine,
             builder,
             row,
@@ -205,7 +205,7 @@ def transpose_template(
             split_as(engine, ct, aval.cotangent(), mesh)
             if isinstance(ct, Array)
             else ct
-            for ct, flag, aval in zip(found, linear, avals, strict=True)
+            for ct, flag, aval in zip(result, linear, avals, strict=True)
             if flag
         ]
     live = [ct for ct in results if isinstance(ct, Array)]
@@ -289,9 +289,9 @@ def split_as(
     """A value split as a type says; whole on `mesh`, if there is one and it is not."""
     if mesh is None and x.aval.explicit == aval.explicit:
         return x
-    found = engine.core.reshard(x, aval.explicit, mesh)
-    SPLITS.check_variation(found.aval, aval)
-    return found
+    out = engine.core.reshard(x, aval.explicit, mesh)
+    SPLITS.check_variation(out.aval, aval)
+    return out
 
 
 def split_as_stack(
@@ -310,14 +310,14 @@ def split_as_stack(
     ones = [element(aval, axis) for aval, axis in zip(avals, axes, strict=True)]
     due = asked(infer, params, row, params, *ones)
     mesh = SPLITS.common_mesh(avals)
-    found = []
+    out = []
     for x, axis, aval in zip(outs, out_axes, due, strict=True):
         splits = ((),) * aval.ndim if aval.explicit is None else aval.explicit.splits
         if axis is not None:
             splits = (*splits[:axis], batch, *splits[axis:])
         terms = terms_of(aval.explicit)
-        found.append(engine.core.reshard(x, explicit_on(mesh, splits, terms)))
-    return found
+        out.append(engine.core.reshard(x, explicit_on(mesh, splits, terms)))
+    return out
 
 
 def element(aval: ShapedArray, axis: Axis) -> ShapedArray:
@@ -347,10 +347,10 @@ def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr
 
     def cast(x: Array) -> Sequence[Array]:
         same = engine.core.convert(x, due.dtype, due.weak_type)
-        found = engine.core.reshard(same, due.explicit)
-        if found.aval.explicit is not None:
-            SPLITS.check_variation(found.aval, due)
-        return (found,)
+        array = engine.core.reshard(same, due.explicit)
+        if array.aval.explicit is not None:
+            SPLITS.check_variation(array.aval, due)
+        return (array,)
 
     return program((given,), cast)
 

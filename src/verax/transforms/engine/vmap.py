@@ -158,11 +158,11 @@ def stack_type(engine: Engine, aval: ShapedArray, size: int, axis: int) -> Shape
     mapped = engine.axis
     if mapped is None or mapped.mesh is None:
         return aval.stacked(size, axis)
-    found = aval.stacked(size, axis, mapped.spmd)
+    out = aval.stacked(size, axis, mapped.spmd)
     if aval.explicit is not None:
-        return found
-    splits = [mapped.spmd if i == axis else () for i in range(found.ndim)]
-    return found.with_explicit(explicit_on(mapped.mesh, splits))
+        return out
+    splits = [mapped.spmd if i == axis else () for i in range(out.ndim)]
+    return out.with_explicit(explicit_on(mapped.mesh, splits))
 
 
 def batch_into[V: Written](

@@ -137,10 +137,10 @@ class Repeat(ReprMixin):
     @property
     def spans(self) -> list[tuple[int, int]]:
         """Where each run starts and stops."""
-        found = [(start, start + self.length) for start in self.starts]
+        out = [(start, start + self.length) for start in self.starts]
         if self.last:
-            found[-1] = (self.starts[-1], self.starts[-1] + len(self.last))
-        return found
+            out[-1] = (self.starts[-1], self.starts[-1] + len(self.last))
+        return out
 
     @property
     def saved(self) -> int:
@@ -169,11 +169,11 @@ def windows(symbols: Ints, least: int) -> Iterator[tuple[int, Hashes]]:
     Windows with equal symbols have equal numbers. It ends where none can repeat.
     """
     width, factor, mask = 1, FACTOR, (1 << 64) - 1
-    found = mixed(symbols)
+    values = mixed(symbols)
     while width * 2 <= len(symbols):
         if width * 2 > least:
-            yield width, found
-        found = found[:-width] * np.uint64(factor) + found[width:]
+            yield width, values
+        values = values[:-width] * np.uint64(factor) + values[width:]
         factor = factor * factor & mask
         width *= 2
 
@@ -220,9 +220,9 @@ class Repeats(ReprMixin):
             span = int(positions[-1] - positions[0])
             if span < saved or (best and span * ADJACENT <= best.worth):
                 continue
-            found = self.at(places, symbols, positions, period)
-            if found and (best is None or found.worth > best.worth):
-                best = found
+            result = self.at(places, symbols, positions, period)
+            if result and (best is None or result.worth > best.worth):
+                best = result
         return best if best and best.saved >= saved else None
 
     def completed(
@@ -247,7 +247,7 @@ class Repeats(ReprMixin):
         """The places in a run of the symbols from `start` on, as far as they agree."""
         begin, count = repeat.starts[0], len(self.symbols)
         # For each symbol of the run so far, where it stands here, or -2.
-        found: list[int] = []
+        out: list[int] = []
         here = start
         for there in range(begin, begin + repeat.length):
             if here == count or not free[here]:
@@ -255,18 +255,18 @@ class Repeats(ReprMixin):
             alike = bool(self.symbols[here] == self.symbols[there])
             if alike:
                 reads = [
-                    found[d - begin] if d >= begin else -1 for d in self.reads(there)
+                    out[d - begin] if d >= begin else -1 for d in self.reads(there)
                 ]
                 alike = reads == [d if d >= start else -1 for d in self.reads(here)]
-            found.append(here if alike else -2)
+            out.append(here if alike else -2)
             here += alike
-        return tuple([i for i, at in enumerate(found) if at >= 0])
+        return tuple([i for i, at in enumerate(out) if at >= 0])
 
     def reads(self, position: int) -> list[int]:
         """Where the operands of a position are defined."""
         here = slice(self.first[position], self.first[position + 1])
-        found: list[int] = self.defined[here].tolist()
-        return found
+        out: list[int] = self.defined[here].tolist()
+        return out
 
     def joined(self, free: NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """The free positions, with one of no equal for each gap, and their symbols."""
@@ -298,9 +298,9 @@ class Repeats(ReprMixin):
         best: Repeat | None = None
         for repeat in sorted(likely, key=WORTH, reverse=True):
             if best is None or repeat.worth > best.worth:
-                found = self.agreeing(repeat.starts, repeat.length)
-                if found and (best is None or found.worth > best.worth):
-                    best = found
+                result = self.agreeing(repeat.starts, repeat.length)
+                if result and (best is None or result.worth > best.worth):
+                    best = result
         return best
 
     def agreeing(self, starts: tuple[int, ...], length: int) -> Repeat | None:
@@ -319,10 +319,10 @@ class Repeats(ReprMixin):
         operand = int(self.first[starts[0]]) + int(wrong.any(0).argmax())
         shorter = int(np.searchsorted(self.first, operand, "right")) - 1 - starts[0]
         fewer = tuple(begin[~wrong.any(1), 0].tolist())
-        found = [Repeat(fewer, length)]
+        out = [Repeat(fewer, length)]
         if shorter >= self.least:
-            found.append(Repeat(starts, shorter))
-        return max(found, key=WORTH)
+            out.append(Repeat(starts, shorter))
+        return max(out, key=WORTH)
 
 
 def promising(symbols: Ints, least: int) -> Iterator[tuple[Ints, int]]:
@@ -334,7 +334,7 @@ def promising(symbols: Ints, least: int) -> Iterator[tuple[Ints, int]]:
     count = len(symbols)
     step: Ints = np.zeros(count, np.int64)
     level: Ints = np.zeros(count, np.int64)
-    found: list[tuple[int, Hashes]] = []
+    result: list[tuple[int, Hashes]] = []
     for width, numbers in islice(windows(symbols, least), 0, 5, 2):
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
@@ -343,8 +343,8 @@ def promising(symbols: Ints, least: int) -> Iterator[tuple[Ints, int]]:
             break
         here = order[at]
         step[here] = order[at + 1] - here
-        level[here] = len(found)
-        found.append((width, numbers))
+        level[here] = len(result)
+        result.append((width, numbers))
     heads = np.flatnonzero(np.concatenate([[True], step[1:] != step[:-1]]))[:count]
     length = np.diff(np.append(heads, count)) * (step[heads] > 0)
     tried: list[Ints] = []
@@ -354,8 +354,8 @@ def promising(symbols: Ints, least: int) -> Iterator[tuple[Ints, int]]:
         if not period or any([start in other for other in tried]):
             continue
         # The last of the runs may end before a wider window does.
-        narrow = [numbers for width, numbers in found[1:] if width <= period]
-        numbers = [found[0][1], *narrow][min(level[start], len(narrow))]
+        narrow = [numbers for width, numbers in result[1:] if width <= period]
+        numbers = [result[0][1], *narrow][min(level[start], len(narrow))]
         positions = np.flatnonzero(numbers == numbers[start])
         tried.append(positions)
         yield positions, period
@@ -365,11 +365,11 @@ def promising(symbols: Ints, least: int) -> Iterator[tuple[Ints, int]]:
 
 def spaced(positions: Sequence[int] | Ints, length: int) -> list[int]:
     """Those of the positions, in order, that are at least `length` apart."""
-    found: list[int] = []
+    out: list[int] = []
     for position in positions:
-        if not found or position >= found[-1] + length:
-            found.append(int(position))
-    return found
+        if not out or position >= out[-1] + length:
+            out.append(int(position))
+    return out
 
 
 type Passed = tuple[int, ...]
@@ -425,11 +425,11 @@ class Part(ReprMixin):
         """What makes each of these; arrays of up to `small` elements are cheap."""
         if not passed:
             return {}
-        found = self.position[np.maximum(np.array(passed, np.int64), -1)]
-        kinds = self.kinds[found]
-        alike = (found >= 0).all(1) & (kinds[:, 0] >= 0)
+        values = self.position[np.maximum(np.array(passed, np.int64), -1)]
+        kinds = self.kinds[values]
+        alike = (values >= 0).all(1) & (kinds[:, 0] >= 0)
         alike &= (kinds == kinds[:, :1]).all(1)
-        rows = zip(passed, found.max(1).tolist(), alike.tolist(), found, strict=True)
+        rows = zip(passed, values.max(1).tolist(), alike.tolist(), values, strict=True)
         return {
             p: (last, eqns if one and is_cheap(self.eqns[last], small) else None)
             for p, last, one, eqns in rows
@@ -448,9 +448,9 @@ class Part(ReprMixin):
 
     def marked(self, numbers: Ints) -> Marks:
         """Which variables are among the numbers."""
-        found = np.zeros(len(self.position), bool)
-        found[numbers[numbers >= 0]] = True
-        return found
+        out = np.zeros(len(self.position), bool)
+        out[numbers[numbers >= 0]] = True
+        return out
 
 
 def is_cheap(eqn: Eqn, small: int) -> bool:
@@ -519,17 +519,17 @@ def kinds_of(eqns: Sequence[Eqn]) -> Ints:
         for number, params in {id(eqn.params): eqn.params for eqn in eqns}.items()
     }
     known: dict[object, int] = {}
-    found = []
+    out = []
     for i, eqn in enumerate(eqns):
         params = params_of[id(eqn.params)]
         if params < 0:
-            found.append(-1 - i)
+            out.append(-1 - i)
             continue
         ins = tuple([a.aval for a in eqn.invars])
         outs = tuple([v.aval for v in eqn.outvars])
         kind = (eqn.primitive, params, ins, outs)
-        found.append(known.setdefault(kind, len(known)))
-    return np.array(found, np.int64)
+        out.append(known.setdefault(kind, len(known)))
+    return np.array(out, np.int64)
 
 
 class Block:
@@ -574,9 +574,9 @@ class Block:
             read[-1] = np.where(read[-1] == -1, read[-2], read[-1])
         same = (read[0] < -1) & (read == read[0]).all(0)
         where = slice(part.first[self.start], part.first[self.stop])
-        (found,) = np.nonzero((part.repeats.defined[where] < self.start) & ~same)
-        passed = map(tuple, read.T[found].tolist())
-        return dict(zip(found.tolist(), passed, strict=True))
+        (out,) = np.nonzero((part.repeats.defined[where] < self.start) & ~same)
+        passed = map(tuple, read.T[out].tolist())
+        return dict(zip(out.tolist(), passed, strict=True))
 
     @cached_property
     def made(self) -> Ints:
@@ -648,8 +648,8 @@ class Block:
 
     def results(self, read: Marks) -> Sequence[int]:
         """Which results of a run are among what is read."""
-        found: list[int] = np.flatnonzero(read[self.made].any(0)).tolist()
-        return found
+        out: list[int] = np.flatnonzero(read[self.made].any(0)).tolist()
+        return out
 
     def outs(self, results: Sequence[int], spare: int = 0) -> list[tuple[Var, ...]]:
         """These results of each run.

@@ -70,14 +70,14 @@ def split(eqns: Sequence[Eqn], size: int) -> tuple[Sequence[Eqn], int]:
     if not worth(eqns):
         return eqns, size
     shapes = [shape_of(eqn) for eqn in eqns]
-    found: list[Eqn] = []
+    out: list[Eqn] = []
     done = 0
     for start, stop in long_runs(shapes):
-        found += eqns[done:start]
+        out += eqns[done:start]
         chained = [shape != () for shape in shapes[start:stop]]
-        size = Parts(eqns[start:stop], chained, size).write(found)
+        size = Parts(eqns[start:stop], chained, size).write(out)
         done = stop
-    return [*found, *eqns[done:]], size
+    return [*out, *eqns[done:]], size
 
 
 def worth(eqns: Sequence[Eqn]) -> bool:
@@ -129,8 +129,8 @@ class Parts:
         }
         self.renamed: dict[int, Var] = {}
 
-    def write(self, found: list[Eqn]) -> int:
-        """Add the equations to `found`; how many variables there are then."""
+    def write(self, eqns: list[Eqn]) -> int:
+        """Add the equations to `eqns`; how many variables there are then."""
         left = sum(self.chained)
         slow = sum([traits_of(eqn.primitive).work is Work.SLOW for eqn in self.eqns])
         length = LONG if slow * SHARE >= left else SHORT
@@ -138,9 +138,9 @@ class Parts:
         count, last = 0, self.last
         for i, (eqn, chained) in enumerate(zip(self.eqns, self.chained, strict=True)):
             if count >= length and left >= length // 2 and self.may_end(alive):
-                found.append(self.barrier(list(alive.values())))
+                eqns.append(self.barrier(list(alive.values())))
                 count = 0
-            found.append(self.with_new_names(eqn) if self.renamed else eqn)
+            eqns.append(self.with_new_names(eqn) if self.renamed else eqn)
             for a in eqn.invars:
                 if type(a) is Var and last[a.index] == i:
                     alive.pop(a.index, None)

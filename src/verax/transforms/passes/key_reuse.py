@@ -248,17 +248,17 @@ class Ledger:
         """Take down what an equation does."""
         avals = [atom.aval for atom in eqn.invars]
         outs = len(eqn.outvars)
-        found = eqn_signature(eqn.primitive.name, eqn.params, avals, outs)
-        self.constant |= found.constant
-        for number, mask in found.uses.items():
+        result = eqn_signature(eqn.primitive.name, eqn.params, avals, outs)
+        self.constant |= result.constant
+        for number, mask in result.uses.items():
             if is_key(avals[number]):
                 self.use(eqn, number, mask)
         for i, out in enumerate(eqn.outvars):
             if not is_key(out.aval):
                 continue
-            if i in found.passes:
-                self.same[out] = self.root(eqn.invars[found.passes[i]])
-            elif i not in found.makes:
+            if i in result.passes:
+                self.same[out] = self.root(eqn.invars[result.passes[i]])
+            elif i not in result.makes:
                 self.used[out] = True
 
 

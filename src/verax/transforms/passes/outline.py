@@ -156,9 +156,9 @@ def with_subjaxprs(eqns: Sequence[Eqn], rewrite: Callable[[Jaxpr], Jaxpr]) -> li
     held = [*map(params_of, eqns)]
     for params in dict(zip(map(id, held), held, strict=True)).values():
         if type(params).transient is not False:
-            found = map_subjaxprs(params, rewrite, aside=False)
-            if found is not params:
-                changed[id(params)] = found
+            result = map_subjaxprs(params, rewrite, aside=False)
+            if result is not params:
+                changed[id(params)] = result
     if not changed:
         return list(eqns)
     return [
@@ -182,10 +182,10 @@ def kept_calls(eqns: list[Eqn], limits: Limits) -> list[Eqn]:
         if eqn.primitive is jit_p:
             calls.setdefault(eqn.params, []).append(eqn)
     kept: dict[Params, CallParams] = {}
-    for params, found in calls.items():
+    for params, result in calls.items():
         assert isinstance(params, CallParams)
         plain = params.metadata is None and not params.effects
-        if plain and is_kept(params.jaxpr, found, limits):
+        if plain and is_kept(params.jaxpr, result, limits):
             kept[params] = evolve(params, metadata=STAYS)
     if not kept:
         return eqns

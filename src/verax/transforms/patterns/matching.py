@@ -92,9 +92,9 @@ def matches(rule: Rewrite, program: Program, place: int) -> Iterator[Match]:
         if skeleton.anchor.primitive is not eqn.primitive:
             continue
         for bound in occurrences(skeleton, program, eqn, exact=False):
-            found = verified(rule, program, skeleton, eqn, bound)
-            if found is not None:
-                yield found
+            result = verified(rule, program, skeleton, eqn, bound)
+            if result is not None:
+                yield result
 
 
 def verified(
@@ -123,19 +123,19 @@ def verified(
         if not rule.where(*views, **dict(params)):
             return None
     results = [exact[v.index] for v in pattern.outputs]
-    found = tuple([a for a in results if isinstance(a, Var)])
-    place = min([program.made[v.index][0] for v in found])
+    out = tuple([a for a in results if isinstance(a, Var)])
+    place = min([program.made[v.index][0] for v in out])
     first = program.jaxpr.eqns[place].outvars[0].index
     if any(isinstance(a, Var) and a.index >= first for a in operands):
         return None
-    return Match(rule, place, operands, params, found)
+    return Match(rule, place, operands, params, out)
 
 
 def read_params(
     rule: Rewrite, program: Program, skeleton: Pattern, bound: Bound
 ) -> tuple[tuple[str, object], ...] | None:
     """The values of the rule's params in the equations that were found."""
-    found: list[tuple[str, object]] = []
+    out: list[tuple[str, object]] = []
     for name in rule.params:
         places = sources(rule, skeleton, name)
         if not places:
@@ -143,8 +143,8 @@ def read_params(
         eqn, key = places[0]
         made = bound[eqn.outvars[0].index]
         assert isinstance(made, Var)
-        found.append((name, getattr(program.made[made.index][1].params, key, None)))
-    return tuple(found)
+        out.append((name, getattr(program.made[made.index][1].params, key, None)))
+    return tuple(out)
 
 
 def occurrences(
@@ -175,69 +175,69 @@ class Unifier(ReprMixin):
         if not missing:
             yield bound
             return
-        wanted = self.pattern.made[missing[0].index][0]
-        for place in self.program.places.get(wanted.primitive, ()):
+        expected = self.pattern.made[missing[0].index][0]
+        for place in self.program.places.get(expected.primitive, ()):
             eqn = self.program.jaxpr.eqns[place]
-            for more in self.equations(wanted, eqn, bound):
+            for more in self.equations(expected, eqn, bound):
                 yield from self.roots(more, outputs)
 
-    def equations(self, wanted: Eqn, eqn: Eqn, bound: Bound) -> Iterator[Bound]:
+    def equations(self, expected: Eqn, eqn: Eqn, bound: Bound) -> Iterator[Bound]:
         """Bindings under which an equation of the pattern is one of the program."""
-        if wanted.primitive is not eqn.primitive:
+        if expected.primitive is not eqn.primitive:
             return
-        if len(wanted.invars) != len(eqn.invars):
+        if len(expected.invars) != len(eqn.invars):
             return
-        if len(wanted.outvars) != len(eqn.outvars):
+        if len(expected.outvars) != len(eqn.outvars):
             return
-        if self.exact and wanted.params != eqn.params:
+        if self.exact and expected.params != eqn.params:
             return
         if eqn.params is not NO_PARAMS and eqn.effects:
             return
-        results = zip(wanted.outvars, eqn.outvars, strict=True)
+        results = zip(expected.outvars, eqn.outvars, strict=True)
         more = {**bound, **{ours.index: theirs for ours, theirs in results}}
-        yield from self.operands(wanted.invars, eqn.invars, more)
+        yield from self.operands(expected.invars, eqn.invars, more)
         if traits_of(eqn.primitive).commutative:
-            yield from self.operands(wanted.invars, eqn.invars[::-1], more)
+            yield from self.operands(expected.invars, eqn.invars[::-1], more)
 
     def operands(
-        self, wanted: Sequence[Atom], atoms: Sequence[Atom], bound: Bound
+        self, expected: Sequence[Atom], atoms: Sequence[Atom], bound: Bound
     ) -> Iterator[Bound]:
         """Bindings under which operands are the same, one after the other."""
-        if not wanted:
+        if not expected:
             yield bound
             return
-        for more in self.atom(wanted[0], atoms[0], bound):
-            yield from self.operands(wanted[1:], atoms[1:], more)
+        for more in self.atom(expected[0], atoms[0], bound):
+            yield from self.operands(expected[1:], atoms[1:], more)
 
-    def atom(self, wanted: Atom, atom: Atom, bound: Bound) -> Iterator[Bound]:
+    def atom(self, expected: Atom, atom: Atom, bound: Bound) -> Iterator[Bound]:
         """Bindings under which an atom of the pattern is one of the program."""
-        if self.exact and wanted.aval.strong() is not atom.aval.strong():
+        if self.exact and expected.aval.strong() is not atom.aval.strong():
             return
-        if isinstance(wanted, Literal):
-            if isinstance(atom, Literal) and self.equal(wanted, atom):
+        if isinstance(expected, Literal):
+            if isinstance(atom, Literal) and self.equal(expected, atom):
                 yield bound
             return
-        known = bound.get(wanted.index)
+        known = bound.get(expected.index)
         if known is not None:
             if known == atom:
                 yield bound
             return
-        made = self.pattern.made.get(wanted.index)
+        made = self.pattern.made.get(expected.index)
         if made is None:
-            yield {**bound, wanted.index: atom}
+            yield {**bound, expected.index: atom}
             return
         there = self.program.made.get(atom.index) if isinstance(atom, Var) else None
         if there is not None and there[2] == made[1]:
             yield from self.equations(made[0], there[1], bound)
 
-    def equal(self, wanted: Literal, atom: Literal) -> bool:
+    def equal(self, expected: Literal, atom: Literal) -> bool:
         """Whether two literals have the same value; any two scalars at first."""
         if self.exact:
-            return wanted.key == atom.key
-        if wanted.aval.shape or atom.aval.shape:
-            return wanted.key == atom.key
-        return bool(np.all(literal_value(wanted) == literal_value(atom))) or (
-            wanted.aval.dtype != atom.aval.dtype
+            return expected.key == atom.key
+        if expected.aval.shape or atom.aval.shape:
+            return expected.key == atom.key
+        return bool(np.all(literal_value(expected) == literal_value(atom))) or (
+            expected.aval.dtype != atom.aval.dtype
         )
 
 
@@ -300,9 +300,9 @@ class Rewriter:
 
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
         """A jaxpr with the rules applied until none does."""
-        found = self.done.get(jaxpr)
-        if found is not None:
-            return found
+        entry = self.done.get(jaxpr)
+        if entry is not None:
+            return entry
         now = map_eqns(jaxpr, self.inside)
         seen: dict[Jaxpr, int] = {now: 0}
         fired: list[Counter[str]] = []
@@ -378,7 +378,7 @@ class Rewriter:
         args = tuple(
             [a if type(a) is Literal and not a.aval.shape else a.aval for a in atoms]
         )
-        wanted = tuple([v.aval for v in match.results])
+        expected = tuple([v.aval for v in match.results])
         context, rule = current_context(), match.rule
         template = kept_with(
             rule,
@@ -388,7 +388,7 @@ class Rewriter:
             rule,
             args,
             match.params,
-            wanted,
+            expected,
         )
         live = [a for a, x in zip(atoms, args, strict=True) if a is not x]
         source = eqn.source.derived(f"rewrite({match.rule.name})")
@@ -488,10 +488,10 @@ class Steps(Rewriter):
         """See `Rewriter.program`."""
         self.counts.append(0)
         try:
-            found = super().program(jaxpr)
+            out = super().program(jaxpr)
         finally:
             self.counts.pop()
-        return found if self.counts else self.watched(found)
+        return out if self.counts else self.watched(out)
 
     def passed(self, jaxpr: Jaxpr, chosen: Sequence[Match]) -> Jaxpr:
         """See `Rewriter.passed`."""
@@ -539,11 +539,11 @@ class Steps(Rewriter):
 def matched(jaxpr: Jaxpr, match: Match) -> tuple[Eqn, ...]:
     """The equations between the operands of a match and its results."""
     operands = {a.index for a in match.operands if isinstance(a, Var)}
-    wanted = {v.index for v in match.results} - operands
-    found: list[Eqn] = []
+    expected = {v.index for v in match.results} - operands
+    out: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
-        if not wanted.isdisjoint([v.index for v in eqn.outvars]):
-            found.append(eqn)
+        if not expected.isdisjoint([v.index for v in eqn.outvars]):
+            out.append(eqn)
             reads = [a.index for a in eqn.invars if isinstance(a, Var)]
-            wanted.update([index for index in reads if index not in operands])
-    return tuple(found[::-1])
+            expected.update([index for index in reads if index not in operands])
+    return tuple(out[::-1])

@@ -103,14 +103,14 @@ class Rewrite:
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of the variables: the pattern's arguments without a default."""
-        found = inspect.signature(self.pattern).parameters.values()
-        return tuple([p.name for p in found if p.default is p.empty])
+        out = inspect.signature(self.pattern).parameters.values()
+        return tuple([p.name for p in out if p.default is p.empty])
 
     @property
     def params(self) -> Mapping[str, object]:
         """The samples of the params: the pattern's arguments with a default."""
-        found = inspect.signature(self.pattern).parameters.values()
-        return {p.name: p.default for p in found if p.default is not p.empty}
+        out = inspect.signature(self.pattern).parameters.values()
+        return {p.name: p.default for p in out if p.default is not p.empty}
 
     def __repr__(self) -> str:
         return f"Rewrite({self.name})"
@@ -232,7 +232,7 @@ def skeletons(context: Context, rule: Rewrite) -> tuple[Pattern, ...]:
     Raises:
         RewriteError: the pattern cannot be traced on any of them, or is not a pattern.
     """
-    found: dict[tuple[object, ...], Pattern] = {}
+    out: dict[tuple[object, ...], Pattern] = {}
     errors: list[Exception] = []
     for avals in rule.samples():
         try:
@@ -243,20 +243,20 @@ def skeletons(context: Context, rule: Rewrite) -> tuple[Pattern, ...]:
             errors.append(error)
             continue
         shape = tuple([(e.primitive, len(e.invars)) for e in pattern.jaxpr.eqns])
-        found.setdefault(shape, pattern)
-    if not found:
+        out.setdefault(shape, pattern)
+    if not out:
         raise RewriteError(
             f"rewrite {rule.name}: the pattern cannot be traced on any of its sample "
             f"types ({errors[0]}); pass types= that it accepts"
         ) from errors[0]
     for name in rule.params:
-        if not any(sources(rule, pattern, name) for pattern in found.values()):
+        if not any(sources(rule, pattern, name) for pattern in out.values()):
             raise RewriteError(
                 f"rewrite {rule.name}: no equation of the pattern has a param equal "
                 f"to the sample {name}={rule.params[name]!r}; write it as in the "
                 "equation, such as axes=(1,) for a sum"
             )
-    return tuple(found.values())
+    return tuple(out.values())
 
 
 def sources(rule: Rewrite, pattern: Pattern, name: str) -> list[tuple[Eqn, str]]:
@@ -295,7 +295,7 @@ def replacement_of(
     rule: Rewrite,
     args: tuple[ShapedArray | Literal, ...],
     params: tuple[tuple[str, object], ...],
-    wanted: tuple[ShapedArray, ...],
+    expected: tuple[ShapedArray, ...],
 ) -> Jaxpr:
     """The replacement on operands of these types, or these literals.
 
@@ -307,15 +307,15 @@ def replacement_of(
     builder, outs = traced(rule.replacement, args, dict(params))
     atoms = [builder.atom(out) for out in outs]
     given = [a.aval for a in atoms]
-    if [a.strong() for a in given] != [a.strong() for a in wanted]:
+    if [a.strong() for a in given] != [a.strong() for a in expected]:
         raise RewriteError(
             f"rewrite {rule.name}: the replacement returns {listed(given)}, but the "
-            f"pattern returns {listed(wanted)}, on {listed(args)}; make the types "
+            f"pattern returns {listed(expected)}, on {listed(args)}; make the types "
             "agree, or restrict the rule with where="
         )
     typed = [
         coerce(engine, builder, atom, aval)
-        for atom, aval in zip(atoms, wanted, strict=True)
+        for atom, aval in zip(atoms, expected, strict=True)
     ]
     return builder.close(typed)[0]
 

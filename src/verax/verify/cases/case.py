@@ -84,14 +84,14 @@ def find(value: object) -> Place | None:
     home = home_of(value)
     if home is not None:
         return home
-    found: Place | None = None
+    out: Place | None = None
     for module_name, module in list(sys.modules.items()):
         if module_name == "__main__" or not isinstance(module, ModuleType):
             continue
         for name, held in list(vars(module).items()):
             if held is value and name.isidentifier() and root_of(module) is not None:
-                found = Place(module_name, name, root_of(module))
-    return found
+                out = Place(module_name, name, root_of(module))
+    return out
 
 
 def described(value: object) -> str:

@@ -74,10 +74,10 @@ def edge_points(dtype: DType, domain: Domain, wide: bool = False) -> list[float]
     around = [
         a + s * max(1.0, abs(a)) * d for a in anchors for d in near for s in SIGNS
     ]
-    found = [s * x for x in (*sizes, *ANCHORS, *around) for s in SIGNS]
-    found += [0.0, -0.0, math.inf, -math.inf, *anchors]
+    result = [s * x for x in (*sizes, *ANCHORS, *around) for s in SIGNS]
+    result += [0.0, -0.0, math.inf, -math.inf, *anchors]
     with np.errstate(all="ignore"):
-        there = [float(x) for x in np.array(found).astype(dtype)]  # type: ignore[arg-type]  # floats
+        there = [float(x) for x in np.array(result).astype(dtype)]  # type: ignore[arg-type]  # floats
     inside = [
         x for x in there if domain.low <= x <= domain.high and not (0 < abs(x) < tiny)
     ]
@@ -126,11 +126,11 @@ def size_of(sample: Sample[Any]) -> int:
 
 def different(samples: Sequence[Sample[Any]]) -> list[Sample[Any]]:
     """Calls that differ in more than types, a few."""
-    found: list[Sample[Any]] = []
+    out: list[Sample[Any]] = []
     for sample in samples:
-        if len(found) < KINDS and all(sample.params != s.params for s in found):
-            found.append(sample)
-    return found
+        if len(out) < KINDS and all(sample.params != s.params for s in out):
+            out.append(sample)
+    return out
 
 
 def realistic(row: Row[Any], sample: Sample[Any]) -> Sample[Any] | None:
@@ -167,11 +167,11 @@ def shaped(
 ) -> Sample[Any] | None:
     """The call with all operands of one shape, if its results have that, too."""
     avals = tuple([aval.with_shape(shape) for aval in sample.avals])
-    found = taken(row, evolve(sample, avals=avals))
-    if found is None:
+    result = taken(row, evolve(sample, avals=avals))
+    if result is None:
         return None
-    outs = inferred(row, found.params, *found.avals)
-    return found if all(out.shape == shape for out in outs) else None
+    outs = inferred(row, result.params, *result.avals)
+    return result if all(out.shape == shape for out in outs) else None
 
 
 def by_elements(row: Row[Any], sample: Sample[Any]) -> Sample[Any] | None:

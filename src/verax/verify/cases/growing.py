@@ -125,10 +125,10 @@ class Values(ReprMixin):
         """A value of the type, if there is one and the operand takes any number."""
         if is_inexact(aval.dtype) and not anything(domain):
             return None
-        found = [x for x in self.known if x.aval == aval]
+        result = [x for x in self.known if x.aval == aval]
         # Results that nothing uses yet come first: programs become deep, not wide.
-        fresh = [x for x in found if x.atom in self.unused]
-        pool = fresh if fresh and random.random() < 0.7 else found
+        fresh = [x for x in result if x.atom in self.unused]
+        pool = fresh if fresh and random.random() < 0.7 else result
         return random.choice(pool) if pool else None
 
     def input(self, aval: ShapedArray, domain: Domain = REALS) -> Tracer:
@@ -142,9 +142,9 @@ class Values(ReprMixin):
         self, random: Random, aval: ShapedArray, domain: Domain
     ) -> Tracer | Literal:
         """A value for an operand: one at hand, or a constant, or a new input."""
-        found = self.find(random, aval, domain) if random.random() < 0.9 else None
-        if found is not None:
-            return found
+        out = self.find(random, aval, domain) if random.random() < 0.9 else None
+        if out is not None:
+            return out
         free = is_inexact(aval.dtype) and anything(domain)
         if free and random.random() < CONSTANT:
             return constant_of(random, aval)
@@ -200,8 +200,8 @@ class GrownBody(ReprMixin):
 
     def result(self, random: Random, aval: ShapedArray) -> Tracer:
         """A value of the type: mostly a computed one, else a further input."""
-        found = self.values.find(random, aval, REALS)
-        return self.values.input(aval) if found is None else found
+        out = self.values.find(random, aval, REALS)
+        return self.values.input(aval) if out is None else out
 
     def results(self, random: Random) -> list[Tracer]:
         """Up to three values, which may be inputs, or twice the same."""

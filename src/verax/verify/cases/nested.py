@@ -252,17 +252,17 @@ def draw_branches(
     """Branches of one type, with the types and domains of what they take."""
     avals, domains = some_types(random, nest, 0, 3), list[Domain]()
     domains += free(len(avals))
-    wanted: list[ShapedArray] | None = None
+    expected: list[ShapedArray] | None = None
     made: list[Grown] = []
     for _ in range(random.choice((2, 1, 3, 2))):
         body = nest.body(avals)
         body.grow()
         outs = (
             body.results(random)
-            if wanted is None
-            else results_of_types(random, body, wanted)
+            if expected is None
+            else results_of_types(random, body, expected)
         )
-        wanted = [x.aval for x in outs]
+        expected = [x.aval for x in outs]
         made.append(body.finish(outs))
     read = joined(*[g.avals for g in made])
     branches = []
@@ -409,10 +409,10 @@ class DerivedVmap(ReprMixin):
     def batched(self, size: int, in_batched: Mask) -> tuple[Jaxpr, Mask]:
         """See `VmapRule.batched`."""
         axes = tuple([0 if flag else None for flag in in_batched])
-        _, found = ENGINE.batch(self.jaxpr, size, axes)
-        wanted = tuple([None if axis is None else 0 for axis in found])
-        jaxpr = batch_to(ENGINE, self.jaxpr, size, axes, wanted)
-        return jaxpr, tuple([axis is not None for axis in wanted])
+        _, result = ENGINE.batch(self.jaxpr, size, axes)
+        expected = tuple([None if axis is None else 0 for axis in result])
+        jaxpr = batch_to(ENGINE, self.jaxpr, size, axes, expected)
+        return jaxpr, tuple([axis is not None for axis in expected])
 
 
 def draw_custom_vmap(random: Random, nest: Nest) -> Sample[CustomVmapParams]:

@@ -200,7 +200,7 @@ def own_errors(
     """
     (eqn,) = jaxpr.eqns
     evaluate = engine.rules[eqn.primitive].evaluate
-    found = [np.zeros(v.aval.shape) for v in eqn.outvars]
+    out = [np.zeros(v.aval.shape) for v in eqn.outvars]
     for run in range(runs):
         random = np.random.default_rng(run)
         near = [nudged(x, random) if run else x for x in args]
@@ -212,14 +212,14 @@ def own_errors(
                     exact(np.asarray(x) - y) for x, y in zip(wide, plain, strict=True)
                 ]
         except Exception:  # the author's code, on dtypes that it may not know
-            return found
-        if [x.shape for x in away] != [x.shape for x in found]:
-            return found
-        found = [
+            return out
+        if [x.shape for x in away] != [x.shape for x in out]:
+            return out
+        out = [
             np.maximum(e, np.where(np.isfinite(x), np.abs(x), 0.0))
-            for e, x in zip(found, away, strict=True)
+            for e, x in zip(out, away, strict=True)
         ]
-    return found
+    return out
 
 
 def wider(x: NDArray) -> NDArray:

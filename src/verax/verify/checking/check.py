@@ -90,14 +90,14 @@ def laws_of(laws: Laws, engine: StandardEngine) -> tuple[Law, ...]:
     known = {**LAWS, "compiled": compiled(runner(engine))}
     if laws is None:
         return tuple(known.values())
-    found = []
+    out = []
     for law in laws:
         if isinstance(law, str) and law not in known:
             raise ValueError(
                 f"there is no law {law!r}; the laws are {', '.join(known)}"
             )
-        found.append(known[law] if isinstance(law, str) else law)
-    return tuple(found)
+        out.append(known[law] if isinstance(law, str) else law)
+    return tuple(out)
 
 
 def row_of(primitive: Primitive | str) -> Row[Any]:
@@ -165,7 +165,7 @@ def check_primitive(
             "draw=... (see Sample) or pass samples=[Sample(params, operand types)]"
         )
     means = tuple(derived_columns(written).items())
-    found = tuple(
+    out = tuple(
         check_law(law, row, engine, cases, samples=samples, seed=seed)
         for law in laws_of(laws, engine)
     )
@@ -180,8 +180,8 @@ def check_primitive(
             )
             for column, how in means
         )
-        return Report(row.name, (*missing, *found))
-    return Report(row.name, found, means)
+        return Report(row.name, (*missing, *out))
+    return Report(row.name, out, means)
 
 
 def check_row(

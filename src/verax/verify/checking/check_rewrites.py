@@ -98,8 +98,8 @@ def program_of(
         for aval in avals
     ]
     with interpreting(builder):
-        found = function(*inputs)
-    outs = found if isinstance(found, tuple | list) else (found,)
+        result = function(*inputs)
+    outs = result if isinstance(result, tuple | list) else (result,)
     return builder.finish(outs)[0]
 
 
@@ -139,16 +139,16 @@ def check_rewrite(
     True
     """
     engine = engine_of(rules)
-    found = [s for avals in types or spread(rule) for s in sides(engine, rule, avals)]
-    if not found:
+    result = [s for avals in types or spread(rule) for s in sides(engine, rule, avals)]
+    if not result:
         raise ValueError(
             f"the rewrite {rule.name} applies to none of its types; pass types=, or "
             "look at its where="
         )
-    source = pattern_cases([s.pattern for s in found], Domain(*rule.domain))
+    source = pattern_cases([s.pattern for s in result], Domain(*rule.domain))
     findings = [
         search(law, rule.name, engine, source, cases, seed=seed)
-        for law in rewrite_laws(rule, {s.pattern: s for s in found})
+        for law in rewrite_laws(rule, {s.pattern: s for s in result})
     ]
     return Report(rule.name, tuple(findings))
 
@@ -194,11 +194,11 @@ def truth(
         for x, aval in zip(args, sides.exact.in_avals, strict=True)
     ]
     with double_precision():
-        found = engine.evaluate(sides.exact, wide)
+        values = engine.evaluate(sides.exact, wide)
     with np.errstate(all="ignore"):
         return [
             x.astype(numpy_dtype(aval.dtype))
-            for x, aval in zip(found, sides.pattern.out_avals, strict=True)
+            for x, aval in zip(values, sides.pattern.out_avals, strict=True)
         ]
 
 
@@ -224,7 +224,7 @@ def sides(
     """The programs at these types; none where the rule does not apply."""
     mixed = len({bool(aval.shape) for aval in avals}) == 2
     scalars = LITERALS if isinstance(rule, Rewrite) and mixed else ()
-    function, found = partial(rule.pattern, **rule.params), []
+    function, out = partial(rule.pattern, **rule.params), []
     wide = [wide_aval(aval) for aval in avals]
     for scalar in (None, *scalars):
         pattern = program_if(function, avals, scalar)
@@ -235,8 +235,8 @@ def sides(
         if rule.ulps and tuple(wide) != tuple(avals):
             with double_precision():
                 exact = program_if(function, wide, scalar)
-        found.append(Sides(pattern, other, exact))
-    return found
+        out.append(Sides(pattern, other, exact))
+    return out
 
 
 def program_if(
@@ -322,8 +322,8 @@ def check_transformation(
     title = name or str(getattr(transformation, "__name__", "transformation"))
     laws = transformation_laws(on_jaxprs(transformation), title, reference, ulps)
     engine, source = engine_of(rules), programs(composable(rows), most=equations)
-    found = [search(law, title, engine, source, cases, seed=seed) for law in laws]
-    return Report(title, tuple(found))
+    out = [search(law, title, engine, source, cases, seed=seed) for law in laws]
+    return Report(title, tuple(out))
 
 
 type Change = Callable[[Jaxpr], Jaxpr]
@@ -401,14 +401,14 @@ def on_jaxprs(transformation: Callable[..., Any]) -> Callable[[Jaxpr], Jaxpr]:
 
     def change(jaxpr: Jaxpr) -> Jaxpr:
         try:
-            found = transformation(jaxpr)
+            out = transformation(jaxpr)
         except (TypeError, AttributeError):
-            found = transformation(ClosedJaxpr(jaxpr))
-        if isinstance(found, ClosedJaxpr):
-            return close(found)
-        if not isinstance(found, Jaxpr):
-            raise TypeError(f"a transformation must return a jaxpr, not {shown(found)}")
-        return found
+            out = transformation(ClosedJaxpr(jaxpr))
+        if isinstance(out, ClosedJaxpr):
+            return close(out)
+        if not isinstance(out, Jaxpr):
+            raise TypeError(f"a transformation must return a jaxpr, not {shown(out)}")
+        return out
 
     return change
 

@@ -144,10 +144,10 @@ class Sharded(ReprMixin):
         ends, tree = pytrees.flatten(outs)
         if parts:
             cts = [as_varying(ct, out) for ct, out in zip(cts, ends, strict=True)]
-        found = pytrees.flatten(back(tree.unflatten(list(cts))))[0]
+        result = pytrees.flatten(back(tree.unflatten(list(cts))))[0]
         return [
             x
-            for x, aval in zip(found, self.function.avals, strict=True)
+            for x, aval in zip(result, self.function.avals, strict=True)
             if is_inexact(aval.dtype)
         ]
 
@@ -189,15 +189,15 @@ def entries(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
         TypeError: one is no spec.
         ValueError: `specs` is not a prefix of the tree.
     """
-    found = []
+    out = []
     for spec in place_entries(what, specs, tree):
         if spec is not None and not isinstance(spec, PartitionSpec):
             raise TypeError(
                 f"check_sharded {what} must be made of PartitionSpecs, not "
                 f"{shown(spec)}"
             )
-        found.append(spec or PartitionSpec())
-    return found
+        out.append(spec or PartitionSpec())
+    return out
 
 
 def as_varying(ct: Array, out: Array) -> Array:
@@ -248,16 +248,16 @@ def part_of(
     >>> part_of(make_mesh((1,), ("m",)), P("m"), (4,), (3,))
     ", in part 0 along mesh axis 'm'"
     """
-    found = []
+    out = []
     splits = NamedSharding(mesh, spec).splits
     for split, size, place in zip(splits, shape, index, strict=False):
         sizes = [mesh.shape[axis] for axis in split or ()]
         part = place * prod(sizes) // max(size, 1)
         for axis, count in zip((split or ())[::-1], sizes[::-1], strict=True):
-            found.append(f"in part {part % count} along mesh axis {axis!r}")
+            out.append(f"in part {part % count} along mesh axis {axis!r}")
             part //= count
-    if found:
-        return ", " + ", ".join(found)
+    if out:
+        return ", " + ", ".join(out)
     axes = ", ".join(repr(axis) for axis in mesh.axis_names)
     return f", which is whole on all devices of the mesh ({axes})"
 
@@ -439,12 +439,10 @@ def sharded_of(
     function = function_of(fun, args, {}, domains)
     # Where types say how values are split, they say so in the program of one device.
     auto = mesh.update_axis_types(dict.fromkeys(mesh.explicit_axes, AxisType.Auto))
-    found = Sharded(function, auto, (in_specs, out_specs), local, check_vma)
-    for place, aval, name in zip(
-        found.places, function.avals, found.names, strict=True
-    ):
+    out = Sharded(function, auto, (in_specs, out_specs), local, check_vma)
+    for place, aval, name in zip(out.places, function.avals, out.names, strict=True):
         place.check(aval.shape, name)
-    return found
+    return out
 
 
 def searched(

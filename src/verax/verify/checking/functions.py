@@ -100,10 +100,10 @@ class Function(ReprMixin):
     def traced(self, avals: Sequence[ShapedArray]) -> Jaxpr:
         """The program of the function at these types of its leaves."""
         describe = describe_arguments(self.fun, self.tree)
-        found = trace(self.fun, self.tree, avals, "verify", describe=describe)
-        if found.captured:
-            raise leaked(found.captured[0])
-        return found.jaxpr
+        out = trace(self.fun, self.tree, avals, "verify", describe=describe)
+        if out.captured:
+            raise leaked(out.captured[0])
+        return out.jaxpr
 
     def jaxpr(self, wide: bool) -> Jaxpr:
         """The program at the given types, or in double precision."""
@@ -317,8 +317,8 @@ def mapped_is_loop(function: Function, engine: StandardEngine, case: Case) -> No
         as_typed_array(x[:size], aval.with_shape((size, *aval.shape)))
         for x, aval in zip(case.stacks, function.avals, strict=True)
     ]
-    found = function.call(vmap(function.fun), stacked)
-    outs = [np.asarray(as_leaf(x).stored()) for x in found]
+    result = function.call(vmap(function.fun), stacked)
+    outs = [np.asarray(as_leaf(x).stored()) for x in result]
     for i in range(size):
         want = engine.evaluate(case.jaxpr, case.at(i))
         got = [x[i] for x in outs]

@@ -248,9 +248,11 @@ def at_edges(
         except Skipped as skipped:
             skips[str(skipped)] += 1
         except LawBroken as error:
-            found = error.evidence
+            evidence = error.evidence
             counts = tuple(skips.items())
-            return Finding(subject, law.name, BROKEN, tried, counts, str(found), found)
+            return Finding(
+                subject, law.name, BROKEN, tried, counts, str(evidence), evidence
+            )
     verdict = VACUOUS if tried == sum(skips.values()) else HOLDS
     return Finding(subject, law.name, verdict, tried, tuple(skips.items()))
 
@@ -320,9 +322,9 @@ def search(
         with changing({"traceback_filtering": "off"}):
             run()
     except LawBroken as error:
-        found = error.evidence
+        evidence = error.evidence
         return Finding(
-            subject, name, BROKEN, tried, tuple(skips.items()), str(found), found
+            subject, name, BROKEN, tried, tuple(skips.items()), str(evidence), evidence
         )
     except Flaky as error:
         text = (
@@ -426,10 +428,10 @@ def check_size(asked: int, hlo: str) -> None:
     Raises:
         CompiledTooLarge: it is many times as large.
     """
-    found = len(INSTRUCTION.findall(hlo))
-    if found > ALWAYS + GROWTH * asked:
+    result = len(INSTRUCTION.findall(hlo))
+    if result > ALWAYS + GROWTH * asked:
         raise CompiledTooLarge(
-            f"{asked} operations became {found} instructions: fusions repeat them"
+            f"{asked} operations became {result} instructions: fusions repeat them"
         )
 
 

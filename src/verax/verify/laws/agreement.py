@@ -96,16 +96,16 @@ def has_types(
     law: str,
     case: Case,
     what: str,
-    found: Sequence[ShapedArray],
+    avals: Sequence[ShapedArray],
     due: Sequence[ShapedArray],
 ) -> None:
     """Raise unless the types are those that are due, weakness included."""
-    if tuple(found) != tuple(due):
+    if tuple(avals) != tuple(due):
         raise broken(
             law,
             case,
             f"{what} has other types",
-            got=types_text(found),
+            got=types_text(avals),
             want=types_text(due),
         )
 
@@ -133,14 +133,14 @@ type Axes = tuple[Axis, ...]
 
 def random_axes(random: Random, avals: Sequence[ShapedArray], full: bool) -> Axes:
     """A batch dimension for some operands, for all if `full`; at least for one."""
-    found = [
+    out = [
         random.randint(0, aval.ndim) if full or random.random() < 0.6 else None
         for aval in avals
     ]
-    if all(axis is None for axis in found):
-        i = random.randrange(len(found))
-        found[i] = random.randint(0, avals[i].ndim)
-    return tuple(found)
+    if all(axis is None for axis in out):
+        i = random.randrange(len(out))
+        out[i] = random.randint(0, avals[i].ndim)
+    return tuple(out)
 
 
 def with_axis(aval: ShapedArray, axis: Axis, size: int) -> ShapedArray:

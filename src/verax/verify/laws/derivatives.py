@@ -39,13 +39,13 @@ def tangent_types(avals: Sequence[ShapedArray], mask: Mask) -> list[ShapedArray]
 def directions(case: Case, avals: Sequence[ShapedArray], salt: int) -> list[NDArray]:
     """Random arrays of the types, of size about one; zeros of integer types."""
     random = np.random.default_rng((case.seed, salt))
-    found = []
+    out = []
     for aval in avals:
         x = random.uniform(-1, 1, aval.shape)
         if is_complex(aval.dtype):
             x = x + 1j * random.uniform(-1, 1, aval.shape)
-        found.append(np.asarray(x).astype(aval.dtype))  # type: ignore[arg-type]  # inexact
-    return found
+        out.append(np.asarray(x).astype(aval.dtype))  # type: ignore[arg-type]  # inexact
+    return out
 
 
 def need_double(case: Case) -> None:
@@ -99,13 +99,13 @@ def jvp_is_difference(engine: StandardEngine, case: Case) -> None:
     has_types("jvp", case, "the operands of jvp", program.in_avals, inputs)
     has_types("jvp", case, "the result of jvp", program.out_avals, outputs)
     tangents = directions(case, tangent_types(jaxpr.in_avals, active), 1)
-    found = engine.evaluate(program, (*values, *tangents))
+    result = engine.evaluate(program, (*values, *tangents))
     count = len(jaxpr.outvars)
     plain = engine.evaluate(jaxpr, values)
     run = Run(jaxpr, values)
     what = "jvp changes the result"
-    agree("jvp", engine, case, what, found[:count], plain, run, after=program)
-    pushed = filled(jaxpr.out_avals, mask, found[count:])
+    agree("jvp", engine, case, what, result[:count], plain, run, after=program)
+    pushed = filled(jaxpr.out_avals, mask, result[count:])
     full = filled(jaxpr.in_avals, active, tangents)
     held = compare_differences(engine, case, full, pushed, program)
     if not held:
@@ -199,8 +199,8 @@ def jvp_is_between_slopes(engine: StandardEngine, case: Case) -> None:
         np.full(aval.shape, speeds[i % 2], aval.dtype)  # type: ignore[arg-type]  # inexact
         for i, aval in enumerate(types)
     ]
-    found = engine.evaluate(program, (*values, *tangents))
-    pushed = filled(jaxpr.out_avals, mask, found[len(jaxpr.outvars) :])
+    result = engine.evaluate(program, (*values, *tangents))
+    pushed = filled(jaxpr.out_avals, mask, result[len(jaxpr.outvars) :])
     full = filled(jaxpr.in_avals, active, tangents)
     left, right = (one_sided(engine, case, full, sign) for sign in (-1, 1))
     held = 0
@@ -310,8 +310,8 @@ def mask_is_honest(engine: StandardEngine, case: Case) -> None:
     some = [t for t, flag in zip(every, active, strict=True) if flag]
     run = Run(rest_of(full, len(jaxpr.outvars), full_mask), (*values, *some))
     want = engine.evaluate(run.jaxpr, run.args)
-    found = engine.evaluate(part, (*values, *tangents))[len(jaxpr.outvars) :]
-    got = filled(jaxpr.out_avals, part_mask, found)
+    result = engine.evaluate(part, (*values, *tangents))[len(jaxpr.outvars) :]
+    got = filled(jaxpr.out_avals, part_mask, result)
     # Where a zero meets an infinity, leaving it out is the better answer.
     live = [
         np.where(np.isfinite(y), x, y)

@@ -142,12 +142,12 @@ class Digits(Compared):
 def real(function: Callable[..., Any], *operands: Any) -> Digits:
     """A function of real numbers, as NumPy has it: NaN where it has no real value."""
     try:
-        found = function(*map(number, operands))
+        out = function(*map(number, operands))
     except (ValueError, ZeroDivisionError):  # a pole without a sign
         return Digits(CONTEXT.nan)
-    if isinstance(found, CONTEXT.mpc):
-        return Digits(CONTEXT.nan if found.imag else found.real)
-    return Digits(found)
+    if isinstance(out, CONTEXT.mpc):
+        return Digits(CONTEXT.nan if out.imag else out.real)
+    return Digits(out)
 
 
 def quotient_of(x: Any, y: Any) -> Any:
@@ -201,10 +201,10 @@ def number(x: Any) -> Any:
 
 def precise(x: NDArray) -> NDArray:
     """An array of numbers with many digits, exactly equal to those of `x`."""
-    found = np.empty(x.shape, object)
+    out = np.empty(x.shape, object)
     for index in np.ndindex(x.shape):
-        found[index] = Digits(CONTEXT.mpf(float(x[index])))
-    return found
+        out[index] = Digits(CONTEXT.mpf(float(x[index])))
+    return out
 
 
 def quotient(
@@ -241,12 +241,12 @@ def quotient(
 def difference(plus: Any, minus: Any, step: Digits) -> NDArray:
     """(plus - minus) / 2 step, rounded to double at the end; NaN where it is none."""
     a, b = np.asarray(plus, object), np.asarray(minus, object)
-    found = np.empty(a.shape, np.float64)
+    out = np.empty(a.shape, np.float64)
     for index in np.ndindex(a.shape):
         if not (isinstance(a[index], Digits) and isinstance(b[index], Digits)):
             raise Skipped("its evaluate rule leaves numbers of many digits")
-        found[index] = float(((a[index] - b[index]) / (step * 2)).value)
-    return found
+        out[index] = float(((a[index] - b[index]) / (step * 2)).value)
+    return out
 
 
 def jvp_to_the_last_digits(engine: StandardEngine, case: Case) -> None:
@@ -279,9 +279,9 @@ def jvp_to_the_last_digits(engine: StandardEngine, case: Case) -> None:
     if wrong_digits(pushed, slopes, spread) is None:
         return
     more = [quotient(engine, case, full, level) for level in LEVELS[1:]]
-    found = wrong_digits(pushed, agreeing(*more), spread)
-    if found is not None:
-        i, first = found
+    result = wrong_digits(pushed, agreeing(*more), spread)
+    if result is not None:
+        i, first = result
         what = f"the tangent of result {i} has wrong digits"
         got, want = pushed[i], more[-1][i]
         raise broken(

@@ -114,14 +114,14 @@ def raw_results(
     row = engine.rules[eqn.primitive]
     if row.evaluate is None:
         raise Skipped(f"{row.name} has no evaluate rule")
-    found = row.evaluate(engine, eqn.params, operands)
-    if len(found) != len(eqn.outvars):
+    values = row.evaluate(engine, eqn.params, operands)
+    if len(values) != len(eqn.outvars):
         raise broken(
             "typed",
             case,
-            f"{row.name} evaluates to {len(found)} results, not {len(eqn.outvars)}",
+            f"{row.name} evaluates to {len(values)} results, not {len(eqn.outvars)}",
         )
-    for i, (x, var) in enumerate(zip(found, eqn.outvars, strict=True)):
+    for i, (x, var) in enumerate(zip(values, eqn.outvars, strict=True)):
         if var.aval.dtype != float0 and not has_type(x, var.aval):
             raw = np.asarray(x)
             raise broken(
@@ -133,7 +133,7 @@ def raw_results(
             )
     return [
         np.asarray(x).astype(stored_dtype(var.aval.dtype))
-        for x, var in zip(found, eqn.outvars, strict=True)
+        for x, var in zip(values, eqn.outvars, strict=True)
     ]
 
 
@@ -303,15 +303,15 @@ def shared_names(jaxpr: Jaxpr) -> list[str]:
 
 def derived(engine: StandardEngine, case: Case) -> list[Jaxpr]:
     """The derived programs, where the rows of the program have the rules."""
-    jaxpr, found = case.jaxpr, []
+    jaxpr, out = case.jaxpr, []
     active = case.active
     if any(active) and differentiable(engine, jaxpr) and not reverse_only(jaxpr):
         forward, tangent, _ = engine.linearize(jaxpr, active)
-        found += [engine.jvp(jaxpr, active)[0], forward, tangent]
+        out += [engine.jvp(jaxpr, active)[0], forward, tangent]
     if jaxpr.invars and batchable(engine, jaxpr):
         axes = random_axes(case.random(), jaxpr.in_avals, False)
-        found.append(engine.batch(jaxpr, 2, axes)[0])
-    return found
+        out.append(engine.batch(jaxpr, 2, axes)[0])
+    return out
 
 
 def dce_keeps_values(engine: StandardEngine, case: Case) -> None:

@@ -52,12 +52,12 @@ def unroll(p: ScanParams, args: Sequence[Array]) -> Sequence[object]:
     """The loop written out."""
     consts, carry, xs = p.parts(args)
     steps = range(p.length)
-    found: dict[int, Sequence[Array]] = {}
+    result: dict[int, Sequence[Array]] = {}
     for i in reversed(steps) if p.reverse else steps:
         rows = [row_of(x, i) for x in xs]
-        carry, found[i] = p.results(inlined(p.jaxpr, [*consts, *carry, *rows]))
+        carry, result[i] = p.results(inlined(p.jaxpr, [*consts, *carry, *rows]))
     types = p.results(p.jaxpr.out_avals)[1]
-    ys = [stacked([found[i][k] for i in steps], aval) for k, aval in enumerate(types)]
+    ys = [stacked([result[i][k] for i in steps], aval) for k, aval in enumerate(types)]
     return [*carry, *ys]
 
 

@@ -61,8 +61,8 @@ def derived(engine: StandardEngine, case: Case) -> Iterator[tuple[str, Run]]:
     if reverse_only(case.jaxpr):
         return
     for what, run in runs:
-        for part, found in linear_parts(engine, case, run):
-            yield f"{part} of {what}", found
+        for part, result in linear_parts(engine, case, run):
+            yield f"{part} of {what}", result
 
 
 def linear_parts(
@@ -94,9 +94,9 @@ class Access(ReprMixin):
         places = np.arange(np.prod(self.shape, dtype=int)).reshape(self.shape)
         mode = CLIP if self.params.mode == CLIP else FILL
         params = evolve(self.params, mode=mode, fill_value=-1)
-        found = evaluate_gather(params, places, self.indices)
-        found = found[found >= 0]
-        return len(np.unique(found)) == found.size
+        values = evaluate_gather(params, places, self.indices)
+        values = values[values >= 0]
+        return len(np.unique(values)) == values.size
 
     def is_sorted(self) -> bool:
         """Whether (places of batching dimensions, index vectors) are in order.
