@@ -16,10 +16,11 @@ from pathlib import Path
 
 from attrs import frozen
 
-from tests.layout import ORDER, PACKAGE_FILES, level
+from tests.layout import LATE, ORDER, PACKAGE_FILES, level
 from tests.module_state import check_module_state
 from tests.parsed import (
     FUNCTIONS,
+    LAZY,
     PACKAGE,
     FunctionNode,
     Import,
@@ -160,19 +161,52 @@ def package_complaint(module: str, package: str) -> str:
 
 
 def check_late_imports(modules: Sequence[Module]) -> Iterator[Violation]:
-    """No import inside a function, and none by calling the import machinery."""
+    """Imports inside functions are of what may wait, and none calls the machinery."""
+    known, used = module_names(modules), set[str]()
     for module in modules:
-        late: set[int] = set()
-        for function in functions(module):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    late.add(node.lineno)
-        for line in sorted(late):
-            yield module.violation(line, "late", "", "imports inside a function")
+        inside = {
+            line
+            for function in functions(module)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        }
+        for statement in imports(module):
+            if statement.line not in inside or is_named(module, statement.line):
+                continue
+            target = late_target(statement, known)
+            used.add(target)
+            if target not in LATE:
+                message = f"imports {target} inside a function: see LATE in the layout"
+                yield module.violation(statement.line, "late", target, message)
         for name in ("__import__", "import_module"):
             for line in mentions(module, name):
                 message = "imports by calling the import machinery"
                 yield module.violation(line, "late", name, message)
+    for target in sorted(LATE.keys() - used):
+        if target in known:
+            module = next(m for m in modules if m.name == target)
+            message = "is in LATE, but nothing imports it inside a function"
+            yield module.violation(1, "late", target, message)
+
+
+def late_target(statement: Import, known: frozenset[str]) -> str:
+    """What `LATE` calls an import: a module of ours, or the name of another package."""
+    member = f"{statement.base}.{statement.name}"
+    if statement.base.split(".")[0] != PACKAGE:
+        return statement.base.split(".")[0]
+    return member if member in known else statement.base
+
+
+def is_named(module: Module, line: int) -> bool:
+    """Whether what is imported on this line is named in a call, and not by `import`."""
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in LAZY
+        and node.lineno == line
+        for node in module.nodes
+    )
 
 
 def check_type_checking(modules: Sequence[Module]) -> Iterator[Violation]:

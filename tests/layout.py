@@ -94,6 +94,67 @@ ORDER = {
     ),
 }
 
+LATE = {
+    # What a program asks for when it is looked at, explained, or checked.
+    "verax.api.explain.build": "few calls are explained",
+    "verax.api.inspect.make_jaxpr": "ufuncs ask for types seldom",
+    "verax.backend.eager.guarded": "few programs guard transfers",
+    "verax.backend.eager.key_checks": "few programs look for keys used twice",
+    "verax.backend.eager.nan_checks": "few programs look for NaN",
+    "verax.backend.runtime.background": "few compilations are shown",
+    "verax.backend.runtime.log": "`logging` takes long to load",
+    "verax.ir.text.printer": "few reports are shown in a notebook",
+    "verax.jax.distribution": "`importlib.metadata` takes long to load",
+    "verax.ops.calls.check": "few programs check values",
+    "verax.ops.calls.metadata": "few programs tell the compiler anything",
+    # References, files, kept calls.
+    "verax.api.stages.on_references": "few functions take references",
+    "verax.api.stages.serialization": "few programs go to a file",
+    "verax.api.tracing.reference_checks": "few functions take references",
+    "verax.backend.eager.stateful": "few operations are on references",
+    "verax.transforms.references": "few functions make references",
+    "verax.ops.hoisting": "it knows every primitive with a jaxpr",
+    "verax.transforms.passes.chains": "most programs are short",
+    "verax.transforms.passes.outline": "most programs are short",
+    # Several devices, several processes, GPUs.
+    "verax.backend.eager.single_op": "it compiles, which NumPy need not",
+    "verax.backend.placement.abstract_mesh": "few meshes have no devices",
+    "verax.backend.placement.mesh_context": "few programs have meshes",
+    "verax.backend.processes.exchange": "most programs are one process",
+    "verax.backend.runtime.cluster": "most programs are one process",
+    "verax.backend.runtime.cuda": "not every machine has a GPU",
+    "verax.backend.runtime.transfers": "few programs guard transfers",
+    "verax.backend.xla.partition_calls": "few programs split calls by hand",
+    "verax.backend.lowering.symbolic": "few programs have symbolic sizes",
+    "verax.ops.parallel.collectives": "few programs have named axes",
+    "verax.ops.structure.reshard": "few programs have explicit axes",
+    # Methods of ufuncs, draws of tests, kinds of operands.
+    "verax.lax.looping": "few ufuncs fold by a loop",
+    "verax.lax.scanning": "few ufuncs fold by a loop",
+    "verax.numpy.applying.vectorize_apply": "few programs make ufuncs",
+    "verax.numpy.indexing.take": "few ufuncs fold by a loop",
+    "verax.numpy.reducing.arg_and_cumulative": "few ufuncs accumulate",
+    "verax.numpy.searching.where_nonzero": "few ufuncs fold by a loop",
+    "verax.ops.elementwise.trig": "tests draw it",
+    "verax.ops.indexing.dynamic_slice": "few programs check values",
+    "verax.ops.random.keys": "few programs compare keys",
+    "verax.ops.reductions.reduce": "few programs check values",
+    "verax.random.shuffling": "few initializers are orthogonal",
+    # Other packages.
+    "difflib": "it takes long to load",
+    "glob": "it takes long to load",
+    "hashlib": "it takes long to load",
+    "importlib": "`importlib.metadata` takes long to load",
+    "jaxlib": "`jaxlib.xla_client` starts clients",
+    "opt_einsum": "most products have two operands",
+    "rich": "few compilations are shown",
+    "scipy": "it takes as long to load as all of verax",
+}
+"""What functions may import when they run, and why it waits until then.
+
+Everything else is imported at the top of a file. The other rules hold for these, too:
+nothing is imported from a floor above, and there are no circles."""
+
 PACKAGE_FILES = 16
 """So many files a reader looks through to find the right one."""
 

@@ -129,7 +129,7 @@ def key() -> str:
 
 def part_of_reach(part: int, parts: int, seeds: int) -> Reach:
     """In a child: what a share of the calls reaches."""
-    from property_tests.mutants.calls import every_call  # noqa: PLC0415  # imports verax
+    from property_tests.mutants.calls import every_call  # imports verax
 
     calls = sorted(every_call(seeds), key=lambda call: call.seed)
     return reached(calls[part::parts])
@@ -264,7 +264,7 @@ def main() -> int:
     if not (given.all or given.again):
         chosen = Random(given.seed).sample(rules, min(given.sample, len(rules)))
     actual = reach(given.workers, SEEDS)
-    import property_tests.mutants.calls  # noqa: F401, PLC0415  # for the forks to come
+    import property_tests.mutants.calls  # noqa: F401  # for the forks to come
 
     live(), memos()  # before the collector forgets them
     gc.freeze()

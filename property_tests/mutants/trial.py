@@ -71,7 +71,7 @@ class Loader(importlib.abc.Loader, importlib.abc.MetaPathFinder):
 
 def helped(module: ModuleType) -> None:
     """Put into a module what mutants need."""
-    from verax.ir import dtypes  # noqa: PLC0415  # not before the fork
+    from verax.ir import dtypes  # not before the fork
 
     vars(module)[NOTHING] = lambda x: x - x
     vars(module)["verax_mutant_dtypes"] = dtypes
@@ -112,14 +112,14 @@ def load(mutant: Mutant, early: set[Key]) -> None:
 
 def prepared(call: Call) -> object:
     """The case that a law is held to, made by the draws."""
-    from property_tests.mutants.calls import prepare  # noqa: PLC0415  # imports verax
+    from property_tests.mutants.calls import prepare  # imports verax
 
     return prepare(call)
 
 
 def held(call: Call, case: object) -> bool:
     """Whether the law says something about the case; LawBroken if it does not hold."""
-    from property_tests.mutants.calls import hold  # noqa: PLC0415  # imports verax
+    from property_tests.mutants.calls import hold  # imports verax
 
     return hold(call, case)
 
@@ -149,7 +149,7 @@ def run_trial(
     try:
         if mutant is not None:
             load(mutant, early)
-        import property_tests.mutants.calls  # noqa: F401, PLC0415  # imports verax
+        import property_tests.mutants.calls  # noqa: F401  # imports verax
     except Exception:
         return Call("", "import", 0)
     return hold(calls, seconds)
@@ -159,11 +159,11 @@ def search(
     mutant: Mutant, calls: Sequence[Call], seconds: float, early: set[Key]
 ) -> tuple[Call | None, bool]:
     """As `run_trial`, and whether any law ran the changed line: nobody knows of one."""
-    from property_tests.mutants.reach import Place, watching  # noqa: PLC0415  # a circle
+    from property_tests.mutants.reach import Place, watching  # a circle
 
     try:
         load(mutant, early)
-        import property_tests.mutants.calls  # noqa: F401, PLC0415  # imports verax
+        import property_tests.mutants.calls  # noqa: F401  # imports verax
     except Exception:
         return Call("", "import", 0), True
     site, end = mutant.site, time.process_time() + seconds

@@ -87,7 +87,6 @@ from verax.backend.runtime.metrics import RECORDER, stage
 from verax.backend.xla.executable import CompileOptions
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import call
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, UNKEPT, current_context, interpreting
 
 
@@ -140,14 +139,6 @@ def found_as(x: object) -> str | None:
 #
 #     f = jit(lambda x: x * 2)
 #     f(1.0); f.lower(1.0).as_text()
-
-
-# Few calls are explained, and few misses logged.
-BUILD = LazyModule("verax.api.explain.build")
-MISS_LOG = LazyModule("verax.api.explain.build")
-# Few functions take references.
-REFERENCES = LazyModule("verax.api.tracing.reference_checks")
-ON_REFERENCES = LazyModule("verax.api.stages.on_references")
 
 
 class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
@@ -250,9 +241,13 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
     def placement(self, entry: Entry, sig: Signature) -> Placement | None:
         """Where the program runs; None if on the first device, as usual."""
         shardings, leaves = self.settings.shardings, sig.leaves
+        if entry.traced.refs:
+            from verax.api.tracing.reference_checks import held
+
+            leaves = held(leaves)
         return placement_of(
             entry.traced.jaxpr,
-            REFERENCES.held(leaves) if entry.traced.refs else leaves,
+            leaves,
             sig.describe,
             shardings.of_inputs(*sig.call_args.dynamic),
             shardings.of_outputs(entry.traced.out_tree),
@@ -309,10 +304,11 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         """What a call found that is about to be traced; None unless that is logged."""
         if not STATE.explain_cache_misses or current_context().fresh:
             return None
-        seen = BUILD.seen_keys([*self.programs], [*self.traces])
+        from verax.api.explain.build import seen_keys, start_miss
+
+        seen = seen_keys([*self.programs], [*self.traces])
         traced = sig.key in self.traces
-        out: Logged = MISS_LOG.start_miss(self.fun, key, seen, traced, self.siblings)
-        return out
+        return start_miss(self.fun, key, seen, traced, self.siblings)
 
     @property
     def siblings(self) -> int:
@@ -337,10 +333,10 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         """
         sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
         full = sig.program_key
-        out: Explanation
+        from verax.api.explain.build import Asked, explained, seen_keys, unjitted
+
         if STATE.disable_jit:
-            out = BUILD.unjitted(self.fun, full)
-            return out
+            return unjitted(self.fun, full)
         known = self.traces.get(sig.key)
         entry = known or self.trace_now(sig)
         recipe = program = None
@@ -348,11 +344,11 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             recipe = recipe_for(entry, self.settings, self.placement(entry, sig))
             program, _ = self.programs.get(full, (None, None))
         given, named = typed_arguments(args, kwargs)
-        out = BUILD.explained(
-            BUILD.Asked(
+        return explained(
+            Asked(
                 self.fun,
                 full,
-                BUILD.seen_keys([*self.programs], [*self.traces]),
+                seen_keys([*self.programs], [*self.traces]),
                 entry,
                 known is not None,
                 is_kept(self, args, kwargs, sig.leaves),
@@ -362,7 +358,6 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
                 partial(self.trace, *given, **named),
             )
         )
-        return out
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
@@ -381,7 +376,9 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             traced.out_tree,
             traced.jaxpr.out_avals,
         )
-        stage = ON_REFERENCES.TracedOnReferences if traced.refs else Traced
+        stage = Traced
+        if traced.refs:
+            from verax.api.stages.on_references import TracedOnReferences as stage
         out: Traced = stage(
             interface,
             traced,
@@ -413,9 +410,11 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         (2.0, Compiled(<lambda>: ~f32[] -> ~f32[]))
         """
         stage = self.trace(*args, **kwargs)
-        start = ON_REFERENCES.start_on_values if stage.traced.refs else start_compiling
-        out: Compilation = start(stage)
-        return out
+        if not stage.traced.refs:
+            return start_compiling(stage)
+        from verax.api.stages.on_references import start_on_values
+
+        return start_on_values(stage)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The types of the outputs, without computing anything."""
@@ -442,7 +441,9 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 def staged(entry: Entry, sig: Signature, settings: Settings) -> Any:
     """The call as an equation: within a trace, or on references."""
     if entry.traced.refs:
-        REFERENCES.check_closed_over(entry.traced.opened, sig.leaves, sig.describe)
+        from verax.api.tracing.reference_checks import check_closed_over
+
+        check_closed_over(entry.traced.opened, sig.leaves, sig.describe)
     shardings = settings.shardings
     placed = constrained(sig.leaves, shardings.of_inputs(*sig.call_args.dynamic))
     traced = entry.traced

@@ -29,9 +29,7 @@ from verax.ir.records import ReprMixin
 from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import described, shown
-from verax.rules.values.lazy import LazyModule
 
-RESHARD: Final = LazyModule("verax.ops.structure.reshard")
 type Places = tuple[Sharding | None, ...]
 
 
@@ -236,11 +234,13 @@ def at_place(x: Array, place: Sharding | None) -> Array:
     """A value of a trace, constrained to its place; explicit axes go into its type."""
     if not isinstance(place, NamedSharding):
         return x
+    if not place.explicit and x.aval.explicit is None:
+        return sharding_constraint(x, place.layout)
+    from verax.ops.structure.reshard import retyped, split_by
+
     if place.explicit:
-        out: Array = RESHARD.split_by(x, place)
-        return out
-    free = x if x.aval.explicit is None else RESHARD.retyped(x, None)
-    return sharding_constraint(free, place.layout)
+        return split_by(x, place)
+    return sharding_constraint(retyped(x, None), place.layout)
 
 
 def check_place(place: Sharding, x: Array, what: str) -> None:

@@ -42,7 +42,7 @@ from verax.explorer.recording import (
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.values.conversions import check_callable
-from verax.rules.values.lazy import LazyModule, loaded
+from verax.rules.values.lazy import loaded
 from verax.transforms.public import opened
 
 # -----------------------------------------------------------------------------
@@ -149,9 +149,6 @@ def packed(text: str) -> str:
 # `verax.explore`: a page that shows every stage of a program.
 
 
-# Few functions take references.
-ON_REFERENCES = LazyModule("verax.api.stages.on_references")
-REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 FRAME = (
     '<iframe srcdoc="{}" style="width:100%;height:640px;border:1px solid #8888"'
     ' title="{}"></iframe>'
@@ -286,7 +283,7 @@ def explored_call(
     recording = Recording()
     with recording.watching():
         stage: Traced = function.trace(*args, **kwargs)
-        flat = ON_REFERENCES.on_values(stage)[0] if stage.traced.refs else stage
+        flat = of_arrays(stage)
         explored = Pipeline(recording, flat).explored(compile)
     note = None
     if profile:
@@ -297,6 +294,15 @@ def explored_call(
         )
     name = function_name(function.fun)
     return exploration_of(name, explored.stages, None, note)
+
+
+def of_arrays(stage: Traced) -> Traced:
+    """The program on what references hold, if it takes any."""
+    if not stage.traced.refs:
+        return stage
+    from verax.api.stages.on_references import on_values
+
+    return on_values(stage)[0]
 
 
 def exploration_of(
@@ -333,8 +339,9 @@ def values_of(
             )
     if not stage.traced.refs:
         return list(sig.leaves)
-    held: list[object] = REFERENCES.held([*stage.traced.opened.captured, *sig.leaves])
-    return held
+    from verax.api.tracing import reference_checks
+
+    return reference_checks.held([*stage.traced.opened.captured, *sig.leaves])
 
 
 def made_with() -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 from verax.api.explain.report import Explanation
 from verax.api.stages.stages import Traced
 from verax.api.tracing.trace import Traced as TracedFunction
-from verax.explorer.exploration import ON_REFERENCES, Exploration, exploration_of
+from verax.explorer.exploration import Exploration, exploration_of, of_arrays
 from verax.explorer.pipeline import Pipeline, ProgramStages
 from verax.explorer.recording import Recording, Story
 from verax.explorer.rows.jaxpr import programs
@@ -65,7 +65,7 @@ def page_of_explanation(explanation: Explanation, again: Any) -> Exploration:
     recording = Recording()
     with recording.watching():
         stage: Traced = again()
-        flat = ON_REFERENCES.on_values(stage)[0] if stage.traced.refs else stage
+        flat = of_arrays(stage)
         pipeline = Pipeline(recording, flat)
         pipeline.explored(compile=False)
     level = pipeline.whole.level

@@ -6,7 +6,7 @@ Loaded when a program asks: `importlib.metadata` alone is fifty modules::
 """
 
 from collections.abc import Iterable
-from importlib.metadata import Distribution, DistributionFinder
+from importlib.metadata import Distribution
 from pathlib import Path
 
 from verax.jax.names import VERSION
@@ -29,8 +29,8 @@ class Jax(Distribution):
 
 
 def find_distributions(
-    context: DistributionFinder.Context | None = None,
+    context: object = None,
 ) -> Iterable[Distribution]:
     """The distribution, where it is asked for: by its name, or all that there are."""
-    name = None if context is None else context.name
-    return [Jax()] if name is None or name.lower() == "jax" else []
+    name = getattr(context, "name", None)
+    return [Jax()] if name is None or str(name).lower() == "jax" else []

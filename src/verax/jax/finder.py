@@ -8,16 +8,13 @@ real jax can be loaded in this process::
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
 from verax.jax.names import MODULES
 from verax.jax.record import RECORD
 from verax.jax.views import WHERE, View, is_real_jax
-from verax.rules.values.lazy import LazyModule
-
-DISTRIBUTION = LazyModule("verax.jax.distribution")
 
 
 class Finder:
@@ -27,7 +24,12 @@ class Finder:
     import.
     """
 
-    find_distributions = DISTRIBUTION.find_distributions
+    @staticmethod
+    def find_distributions(context: object = None) -> Iterable[object]:
+        """The distribution `jax`, as `importlib.metadata` asks for it."""
+        from verax.jax.distribution import find_distributions
+
+        return find_distributions(context)
 
     def find_spec(
         self,

@@ -48,7 +48,6 @@ from verax.random.continuous import (
 from verax.random.keys import split
 from verax.random.samplers import uniform as uniform_samples
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 
 __all__ = [
     "Initializer",
@@ -73,8 +72,6 @@ __all__ = [
     "zeros",
 ]
 
-# Factorisations and the samplers that call them: most programs draw no such weights.
-MANY = LazyModule("verax.random.shuffling")
 
 type Axes = int | Sequence[int]
 type Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
@@ -241,7 +238,9 @@ def orthogonal(
         columns = shape[column_axis]
         rest = list(shape)
         del rest[column_axis]
-        result = MANY.orthogonal(key, math.prod(rest), (), dtype, columns)
+        from verax.random import shuffling
+
+        result = shuffling.orthogonal(key, math.prod(rest), (), dtype, columns)
         moved = moveaxis(result.reshape(*rest, columns), -1, column_axis)
         return times(moved, scale)
 

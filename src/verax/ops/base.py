@@ -19,7 +19,6 @@ from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import NDArray, Row
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
 
 
@@ -90,8 +89,6 @@ def check_accuracy(name: str, accuracy: Accuracy) -> None:
 #
 #     divide(np.int32(5), np.int32(0))      # -1
 
-
-special = LazyModule("scipy.special")
 
 PLAIN = frozenset(np.dtype(d) for d in ("f4", "f8", "c8", "c16"))
 
@@ -389,9 +386,13 @@ def one_minus_square(x: NDArray) -> NDArray:
 
 def lgamma(x: NDArray) -> NDArray:
     """log |Γ(x)|, infinite at both ends."""
-    return np.where(x == -np.inf, np.inf, special.gammaln(x))
+    from scipy.special import gammaln
+
+    return np.where(x == -np.inf, np.inf, gammaln(x))
 
 
 def digamma(x: NDArray) -> NDArray:
     """The derivative of log Γ(x), -inf at both zeros."""
+    from scipy import special
+
     return np.where(x == 0, -np.inf, special.digamma(x))

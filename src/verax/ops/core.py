@@ -7,7 +7,6 @@ and the like through the engine, which carries this record::
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import DType
@@ -20,10 +19,6 @@ from verax.ops.reductions import reduce
 from verax.ops.structure import create
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
-
-RESHARD: Final = LazyModule("verax.ops.structure.reshard")
-COLLECTIVES: Final = LazyModule("verax.ops.parallel.collectives")
 
 
 class CoreOperations:
@@ -53,13 +48,15 @@ class CoreOperations:
     def reshard(
         self, x: Array, explicit: Explicit | None, mesh: MeshType | None = None
     ) -> Array:
-        out: Array = RESHARD.retyped(x, explicit, mesh)
-        return out
+        from verax.ops.structure.reshard import retyped
+
+        return retyped(x, explicit, mesh)
 
     def sum_over(self, x: Array, axes: Axes, sizes: Shape) -> Array:
         """The sum over the elements along named axes."""
-        total: Array = COLLECTIVES.psum(x, axes, sizes)
-        return total
+        from verax.ops.parallel.collectives import psum
+
+        return psum(x, axes, sizes)
 
     def map_elements(
         self, jaxpr: Jaxpr, size: int, fixed: Sequence[Array], stacks: Sequence[Array]

@@ -51,11 +51,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import as_sizes, draw_size
-
-fourier = LazyModule("scipy.fft")
-
 
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 REALS = (float32, float64)
@@ -109,11 +105,13 @@ def evaluate_fft(p: FftParams, x: NDArray) -> NDArray:
     if not prod(p.fft_lengths):
         (out,) = fft_typing(p, [ShapedArray(x.shape, x.dtype)])
         return np.zeros(out.shape, out.dtype)  # type: ignore[arg-type]  # no keys here
+    from scipy.fft import fftn, ifftn, irfftn, rfftn
+
     functions = {
-        "FFT": fourier.fftn,
-        "IFFT": fourier.ifftn,
-        "RFFT": fourier.rfftn,
-        "IRFFT": fourier.irfftn,
+        "FFT": fftn,
+        "IFFT": ifftn,
+        "RFFT": rfftn,
+        "IRFFT": irfftn,
     }
     result: NDArray = functions[p.kind](x, s=p.fft_lengths, axes=axes)
     return result

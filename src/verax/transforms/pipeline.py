@@ -22,12 +22,8 @@ from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, consts_of
 from verax.ir.records import ReprMixin
 from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine
-from verax.rules.values.lazy import LazyModule
 from verax.transforms.engine.partial_eval import live, variables
 
-# Most programs are short, and need neither.
-OUTLINE: Final = LazyModule("verax.transforms.passes.outline")
-CHAINS: Final = LazyModule("verax.transforms.passes.chains")
 # Equations of a program in which nothing is worth a function or several loops.
 FEW: Final = 48
 
@@ -117,7 +113,9 @@ def with_functions(engine: Engine, body: Body, target: Target) -> Body:
     eqns = body.live_eqns
     if is_short(eqns):
         return body
-    shorter, size = OUTLINE.with_kept_calls(eqns, body.outvars, target.calls, body.size)
+    from verax.transforms.passes.outline import with_kept_calls
+
+    shorter, size = with_kept_calls(eqns, body.outvars, target.calls, body.size)
     return evolve(body, eqns=shorter, size=size)
 
 
@@ -126,7 +124,9 @@ def with_split_chains(engine: Engine, body: Body, target: Target) -> Body:
     eqns = body.live_eqns
     if is_short(eqns):
         return body
-    parts, size = CHAINS.split_everywhere(eqns, body.size)
+    from verax.transforms.passes.chains import split_everywhere
+
+    parts, size = split_everywhere(eqns, body.size)
     return evolve(body, eqns=parts, size=size)
 
 

@@ -21,7 +21,6 @@ from verax.ir.walk import close, hoist as hoisted
 from verax.ops.calls.call import inline as inline_rewrite
 from verax.rules.rows.infer import Mask, inferred
 from verax.rules.rows.row import Axis, Engine, NDArray
-from verax.rules.values.lazy import LazyModule
 from verax.transforms.engine.engine import STANDARD, as_typed
 from verax.transforms.engine.partial_eval import dce as dce_rewrite
 from verax.transforms.passes.cse import (
@@ -31,9 +30,6 @@ from verax.transforms.passes.cse import (
 )
 
 type AnyJaxpr = Jaxpr | ClosedJaxpr
-# It knows every primitive with a jaxpr inside, and few programs are hoisted here.
-as_operands = LazyModule("verax.ops.hoisting").as_operands
-outlining = LazyModule("verax.transforms.passes.outline")
 
 
 def opened(program: AnyJaxpr) -> Jaxpr:
@@ -59,6 +55,8 @@ def opened(program: AnyJaxpr) -> Jaxpr:
 
 def hoist(program: AnyJaxpr) -> ClosedJaxpr:
     """The program with its array constants as constvars, those of inner jaxprs too."""
+    from verax.ops.hoisting import as_operands
+
     return hoisted(opened(program), as_operands)
 
 
@@ -162,7 +160,9 @@ def outline(program: AnyJaxpr, *, least: int = 24, saved: int = 96) -> ClosedJax
     """
     if least < 1 or saved < 1:
         raise ValueError(f"least and saved must be at least 1, not {least}, {saved}")
-    return hoist(outlining.outline(opened(program), outlining.Limits(least, saved)))
+    from verax.transforms.passes import outline
+
+    return hoist(outline.outline(opened(program), outline.Limits(least, saved)))
 
 
 def evaluate(

@@ -10,7 +10,6 @@ from tests.ops.laws import check_row
 from verax import lax
 from verax.ops.elementwise import (
     arith,
-    arith as complex_,
     bits,
     compare,
     convert,
@@ -27,7 +26,6 @@ MODULES = (
     bits,
     select,
     compare,
-    complex_,
     convert,
     exp_log,
     rounding,

@@ -18,7 +18,7 @@ from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 
 NAN, INF = np.nan, np.inf
-ALL_ROWS = (*reduce.ROWS, *reduce.ARG_ROWS, *cumulative.ROWS)
+ALL_ROWS = (*reduce.ROWS, *cumulative.ROWS)
 
 
 def run(f: Callable[..., Array], *xs: object) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The part of jaxlib's compiled module that `verax.backend` uses, and no more."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
@@ -37,6 +37,7 @@ class DeviceList:
     def __init__(self, devices: tuple[Device, ...], /) -> None: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int, /) -> Device: ...
+    def __iter__(self) -> Iterator[Device]: ...
 
 class DeviceAssignment:
     @staticmethod

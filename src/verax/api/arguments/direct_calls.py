@@ -33,7 +33,6 @@ from verax.backend.programs.prepared import PreparedCall
 from verax.backend.pytrees import REGISTRY
 from verax.backend.xla.executable import FAILED, CompileOptions, fail
 from verax.ir.records import ReprMixin, Unchanging
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, State, current_mode
 
 # Bound once: to look up a method of the registry takes a tenth of a flattening.
@@ -180,10 +179,6 @@ class DirectCalls[**P, R]:
 
 
 type Maker = Callable[..., Call]
-# Few programs look for NaN, or for keys that are used twice.
-KEYS = LazyModule("verax.backend.eager.key_checks")
-CHECKS = LazyModule("verax.backend.eager.nan_checks")
-SEARCH = LazyModule("verax.backend.eager.nan_checks")
 
 
 @frozen(eq=False, repr=False)
@@ -230,10 +225,14 @@ def debugged(entry: Entry, describe: Describe, make: Maker) -> Maker:
         return make
     call = make()
     if checks:
-        how = SEARCH.Search(entry.name, describe)
-        kinds = CHECKS.kinds_of(STATE.debug_nans, STATE.debug_infs)
+        from verax.backend.eager.nan_checks import Search, checked_call, kinds_of
+
+        how = Search(entry.name, describe)
+        kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
         jaxpr, donated = entry.traced.jaxpr, entry.donated
-        call = CHECKS.checked_call(ENGINE, jaxpr, how, donated, kinds, call)
+        call = checked_call(ENGINE, jaxpr, how, donated, kinds, call)
     if keys:
-        call = KEYS.checked_keys(entry.name, entry.traced.jaxpr, call)
+        from verax.backend.eager.key_checks import checked_keys
+
+        call = checked_keys(entry.name, entry.traced.jaxpr, call)
     return partial(taking, guarded_call(entry.name, call) if asks else call)

@@ -28,14 +28,8 @@ from verax.backend.runtime.client import (
 )
 from verax.rules.guards import Block
 from verax.rules.rows.builder import Builder
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, Interpreter, State, changing, refresh
 
-# What checks operations is loaded when it is first asked for.
-checking = LazyModule("verax.backend.eager.nan_checks").checking
-key_checking = LazyModule("verax.backend.eager.key_checks").key_checking
-set_level = LazyModule("verax.backend.runtime.log").set_level
-guarded = LazyModule("verax.backend.eager.guarded").guarded
 PREFIXES: Final = ("JAX_", "VERAX_")
 
 
@@ -133,6 +127,8 @@ def set_for_all(values: Mapping[str, Any]) -> None:
     if not EAGER.isdisjoint(values):
         State.interpreter = State.eager = eager_of(State)
     if "logging_level" in values:
+        from verax.backend.runtime.log import set_level
+
         set_level(values["logging_level"])
     if "traceback_filtering" in values:
         watch(values["traceback_filtering"] != "off")
@@ -198,18 +194,23 @@ def option_block(values: Mapping[str, Any]) -> OptionBlock:
 
 def eager_of(state: Any) -> Interpreter:
     """The eager interpreter that the options of a state ask for."""
-    eager: Interpreter = eager_interpreter(
-        ENGINE, state.default_device, State.accelerated
-    )
+    plain = eager_interpreter(ENGINE, state.default_device, State.accelerated)
+    eager: Interpreter = plain
     if state.debug_nans or state.debug_infs:
-        eager = checking(eager, state.debug_nans, state.debug_infs)
+        from verax.backend.eager.nan_checks import checking
+
+        eager = checking(plain, state.debug_nans, state.debug_infs)
     if state.debug_key_reuse:
+        from verax.backend.eager.key_checks import key_checking
+
         eager = key_checking(eager)
     levels = (
         state.transfer_guard_host_to_device,
         state.transfer_guard_device_to_device,
     )
     if state.no_execution or levels != (None, None):
+        from verax.backend.eager.guarded import guarded
+
         eager = guarded(eager)
     return eager
 

@@ -25,9 +25,7 @@ from verax.backend.xla.compile_options import (
     CompilerEffortLevel,
 )
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyMapping, LazyModule
-
-difflib = LazyModule("difflib")
+from verax.rules.values.lazy import LazyMapping
 
 PREFIXES: Final = ("jax_", "verax_")
 GUARDS: Final = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
@@ -457,7 +455,9 @@ def option(name: str) -> Option:
         name = name.removeprefix(prefix)
     entry = OPTIONS.get(name)
     if entry is None:
-        close = difflib.get_close_matches(name, OPTIONS, 4)
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, OPTIONS, 4)
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise AttributeError(
             f"there is no option {name!r}; {hint}dir(verax.config) lists all of them"

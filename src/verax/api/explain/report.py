@@ -23,10 +23,7 @@ from verax.ir.library import Explorable
 from verax.ir.memos import Recent
 from verax.ir.records import ReprMixin
 from verax.ir.reports.check import CapturedConstants
-from verax.rules.values.lazy import LazyModule
 
-# Few reports are shown in a notebook.
-VIEWS = LazyModule("verax.ir.text.printer")
 # So many differences are printed; the value holds all of them.
 SHOWN: Final = 8
 NOTHING: Final[Mapping[str, float]] = MappingProxyType({})
@@ -159,7 +156,9 @@ class Explanation(Explorable):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return f'<pre style="line-height:1.3">{VIEWS.escaped(repr(self))}</pre>'
+        from verax.ir.text.printer import escaped
+
+        return f'<pre style="line-height:1.3">{escaped(repr(self))}</pre>'
 
     def lines(self) -> Iterator[str]:
         """The printed report, line by line."""

@@ -63,7 +63,6 @@ from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import described, shown
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, UNCHANGED, State, asked_dtype, changing
 
 
@@ -581,9 +580,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 #     block_until_ready({"w": x, "b": y})
 
 
-# Imported when first called: it costs as much as sixty modules of ours.
-metadata = LazyModule("importlib.metadata")
-
 VARIABLES = ("VERAX_", "JAX_", "XLA_", "TF_CPP_")
 
 
@@ -653,7 +649,9 @@ def local_devices(
 def version_of(name: str) -> str:
     """The version of an installed package."""
     try:
-        out: str = metadata.version(name)
+        from importlib.metadata import version
+
+        out: str = version(name)
         return out
     except ModuleNotFoundError:  # PackageNotFoundError is one
         return "not installed, run from its sources"

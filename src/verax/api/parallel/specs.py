@@ -462,7 +462,7 @@ def mesh_in_force(args: Any, places: Any) -> Mesh | None:
     for x in (*pytrees.flatten(args)[0], *pytrees.flatten(places)[0]):
         place = x if isinstance(x, NamedSharding) else getattr(x, "sharding", None)
         if isinstance(place, NamedSharding) and place.mesh.axis_names:
-            return concrete_mesh(place.mesh)  # type: ignore[arg-type]  # one of both
+            return concrete_mesh(place.mesh)
     return None
 
 

@@ -46,7 +46,6 @@ from verax.ir.walk import hoist
 from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import shown
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, UNKEPT
 
 # -----------------------------------------------------------------------------
@@ -80,12 +79,6 @@ def checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
 
 
 type OptionsByName = Mapping[str, OptionValue]
-# Few programs look for NaN.
-CHECKS = LazyModule("verax.backend.eager.nan_checks")
-SEARCH = LazyModule("verax.backend.eager.nan_checks")
-# Few programs are looked at or written to a file.
-as_operands = LazyModule("verax.ops.hoisting").as_operands
-written = LazyModule("verax.api.stages.serialization").written
 DIALECTS = ("stablehlo", "hlo")
 
 
@@ -105,6 +98,8 @@ class Traced(Stage):
     @cached_property
     def jaxpr(self) -> ClosedJaxpr:
         """The program; arrays that it captures are its constvars."""
+        from verax.ops.hoisting import as_operands
+
         return hoist(self.traced.jaxpr, as_operands)
 
     @property
@@ -373,14 +368,13 @@ class Compiled(Stage, DirectCalls[..., Any]):
             call = guarded_call(self.fun_name, call)
         if not (STATE.debug_nans or STATE.debug_infs):
             return call
-        kinds = CHECKS.kinds_of(STATE.debug_nans, STATE.debug_infs)
+        from verax.backend.eager.nan_checks import Search, checked_call, kinds_of
+
+        kinds = kinds_of(STATE.debug_nans, STATE.debug_infs)
         used = self.program.lowered.donated
         donated = [i in used for i in range(self.in_tree.num_leaves)]
-        how = SEARCH.Search(self.fun_name, self.interface.names)
-        checked: Call = CHECKS.checked_call(
-            ENGINE, self.jaxpr, how, donated, kinds, call
-        )
-        return checked
+        how = Search(self.fun_name, self.interface.names)
+        return checked_call(ENGINE, self.jaxpr, how, donated, kinds, call)
 
     def moves(self, leaves: Sequence[object]) -> list[tuple[int, Sharding]]:
         """The uncommitted arguments that are elsewhere.
@@ -485,8 +479,9 @@ class Compiled(Stage, DirectCalls[..., Any]):
             ValueError: the program calls functions of this process, or runs on devices
                 of others.
         """
-        data: bytes = written(self.interface, self.program, trees=True)
-        return data
+        from verax.api.stages.serialization import written
+
+        return written(self.interface, self.program, trees=True)
 
     def runtime_executable(self) -> Any:
         """jaxlib's own object, for debugging; it may change."""

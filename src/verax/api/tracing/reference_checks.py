@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from verax.api.tracing.wrapping import Describe, name_and_line
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import HasType, ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.leaks import depends_on
 from verax.rules.rows.references import BoundRef, ConcreteRef, TracedRef
@@ -29,14 +29,14 @@ def held(leaves: Sequence[Any]) -> list[Any]:
     return [x.value if isinstance(x, ConcreteRef) else x for x in leaves]
 
 
-def is_input(ref: Ref) -> bool:
+def is_input(ref: HasType) -> bool:
     """Whether a reference came into the trace, rather than being made there."""
     return isinstance(ref, BoundRef) and not (
         isinstance(ref, TracedRef) and ref.made is not None
     )
 
 
-def returned(fun: Callable[..., Any], ref: Ref) -> ValueError:
+def returned(fun: Callable[..., Any], ref: HasType) -> ValueError:
     """The error for a reference among the outputs of a trace."""
     origin = "was passed in or closed over"
     if isinstance(ref, TracedRef):

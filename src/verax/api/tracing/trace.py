@@ -32,17 +32,9 @@ from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import SHOWN, shown
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import ByFunction
 from verax.rules.values.state import STATE, Context, current_context, interpreting
 
-# Few programs capture arrays within loops.
-as_operands = LazyModule("verax.ops.hoisting").as_operands
-# For what blocks of metadata say.
-METADATA = LazyModule("verax.ops.calls.metadata")
-# Few programs make references.
-STATEFUL = LazyModule("verax.transforms.references")
-REFERENCES = LazyModule("verax.api.tracing.reference_checks")
 EMPTY: Mapping[int, object] = MappingProxyType({})
 SHARED = 256
 """How many traces are kept for one function."""
@@ -63,6 +55,8 @@ class Traced(ReprMixin):
     @cached_property
     def opened(self) -> "Opened":
         """The function as a part of an equation: see `Opened`."""
+        from verax.ops.hoisting import as_operands
+
         closed = hoist(self.jaxpr, as_operands)
         if not closed.consts:
             return Opened(self.jaxpr, self.captured, self.out_tree)
@@ -150,8 +144,11 @@ def trace(
     RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))
     if (observer := STATE.context.observer) is not None:
         observer.traced(jaxpr, function_name(fun), seconds)
-    refs = builder.refs and REFERENCES.has_references(jaxpr)
-    return Traced(jaxpr, captured, out_tree, seconds, refs)
+    if not builder.refs:
+        return Traced(jaxpr, captured, out_tree, seconds)
+    from verax.api.tracing.reference_checks import has_references
+
+    return Traced(jaxpr, captured, out_tree, seconds, has_references(jaxpr))
 
 
 TRACES: Final = ByFunction[Traced]()
@@ -214,10 +211,14 @@ def recorded(
     leaves, out_tree = pytrees.flatten(out)
     check_outputs(fun, out, leaves, passes)
     if STATE.xla_metadata:
-        builder.eqns[:] = METADATA.told(builder.eqns, STATE.xla_metadata)
+        from verax.ops.calls.metadata import told
+
+        builder.eqns[:] = told(builder.eqns, STATE.xla_metadata)
     jaxpr, captured = builder.finish(leaves)
     if builder.refs:
-        jaxpr = STATEFUL.without_own(jaxpr)
+        from verax.transforms.references import without_own
+
+        jaxpr = without_own(jaxpr)
     return jaxpr, captured, out_tree
 
 
@@ -232,9 +233,11 @@ def check_outputs(
             aval_of(leaf)
         except TypeError as error:
             if is_reference(leaf):
-                if passes and REFERENCES.is_input(leaf):
+                from verax.api.tracing.reference_checks import is_input, returned
+
+                if passes and is_input(leaf):
                     continue
-                raise REFERENCES.returned(fun, leaf) from None
+                raise returned(fun, leaf) from None
             path, _ = pytrees.flatten_with_path(out)[0][i]
             place = "".join(map(str, path))
             raise TypeError(
@@ -257,5 +260,7 @@ def leaf_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArray
         except TypeError as error:
             if not is_reference(leaf):
                 raise TypeError(f"{describe()[i]}: {error}") from None
-            avals.append(REFERENCES.reference_aval(leaves, i, describe))
+            from verax.api.tracing.reference_checks import reference_aval
+
+            avals.append(reference_aval(leaves, i, describe))
     return avals

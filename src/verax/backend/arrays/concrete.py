@@ -47,7 +47,6 @@ from verax.ir.dtypes import INTEGER_SET, ExtendedDType, bool_, device_value, flo
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ConcretizationTypeError, Refusal
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE, State, user_source
 
@@ -547,9 +546,6 @@ def block_all(arrays: Sequence[object]) -> None:
 #     x.sharding, x.committed, x.addressable_shards
 
 
-check_transfer = LazyModule("verax.backend.runtime.transfers").check_transfer
-
-
 def default_place() -> SingleDeviceSharding:
     """Where arrays without a place go, in this thread, now."""
     device = STATE.default_device
@@ -652,6 +648,8 @@ def buffer_at(x: ConcreteArray, place: Sharding) -> Buffer:
     if x.sharding.is_equivalent_to(place, x.ndim):
         return x.device_buffer()
     if x.buffer is not None:
+        from verax.backend.runtime.transfers import check_transfer
+
         check_transfer("device_to_device", f"{x.aval} from {x.sharding} to {place}")
     return put(x, place, committed=True).device_buffer()
 

@@ -33,14 +33,9 @@ from verax.rules.rows.row import Engine, Row, is_split, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
 from verax.rules.values.conversions import NotAnArray
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import Unshared, asked, pure
 from verax.rules.values.state import STATE, State
 from verax.transforms.engine.engine import literal_value
-
-ALONE = LazyModule("verax.backend.eager.single_op")
-alone, run_alone, launched = ALONE.alone, ALONE.run_alone, ALONE.launched
-bind_stateful = LazyModule("verax.backend.eager.stateful").bind_stateful
 
 
 class Quiet(threading.local):
@@ -147,8 +142,9 @@ class EagerInterpreter(ReprMixin):
         except HasPlace:
             return bind_placed(engine, primitive, params, args)
         except HasReference:
-            done: tuple[Array, ...] = bind_stateful(engine, primitive, params, args)
-            return done
+            from verax.backend.eager.stateful import bind_stateful
+
+            return bind_stateful(engine, primitive, params, args)
         try:
             plan = planned(engine, primitive, params, *avals)
         except Unshared as kept:
@@ -186,6 +182,8 @@ def without_numpy(
     if row.hosted:
         return on_host(engine, row, params, args, outs)
     args = [constant(x) if isinstance(x, Literal) else x for x in args]
+    from verax.backend.eager.single_op import alone, run_alone
+
     if says_where(params, outs):
         return tuple(run_alone(engine, row, params, avals, args))
     run = asked(alone, params, engine, row, params, avals, STATE.forked)
@@ -275,8 +273,9 @@ class DeviceInterpreter(EagerInterpreter):
         except HasPlace:
             return bind_placed(engine, primitive, params, args)
         except HasReference:
-            done: tuple[Array, ...] = bind_stateful(engine, primitive, params, args)
-            return done
+            from verax.backend.eager.stateful import bind_stateful
+
+            return bind_stateful(engine, primitive, params, args)
         _, outs, row, body = asked(planned, params, engine, primitive, params, *avals)
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
@@ -318,10 +317,9 @@ def launch(
     if body is not None or row.hosted or says_where(params, outs):
         return None
     seen = [x if isinstance(x, ShapedArray) else x[:2] for x in known]
-    run: Callable[[Sequence[object]], Any] = launched(
-        engine, row, params, tuple(avals), tuple(seen)
-    )
-    return run
+    from verax.backend.eager.single_op import launched
+
+    return launched(engine, row, params, tuple(avals), tuple(seen))
 
 
 @pure(64, lasting=(Device,))
@@ -398,8 +396,9 @@ def bind_placed(
         avals = [aval_of(x) for x in args]
     except NotAnArray:
         if any([is_reference(x) for x in args]):
-            done: tuple[Array, ...] = bind_stateful(engine, primitive, params, args)
-            return done
+            from verax.backend.eager.stateful import bind_stateful
+
+            return bind_stateful(engine, primitive, params, args)
         raise
     plan = asked(planned, params, engine, primitive, params, *avals)
     evaluate, outs, row, body = plan
@@ -415,6 +414,8 @@ def bind_placed(
         results = on_host(engine, row, params, args, outs)
     elif place is None or not local or evaluate is None or is_split(outs):
         args = [constant(x) if isinstance(x, Literal) else x for x in args]
+        from verax.backend.eager.single_op import run_alone
+
         return tuple(run_alone(engine, row, params, tuple(avals), args))
     else:
         result = quietly(evaluate, engine, params, [host_of(x) for x in args])

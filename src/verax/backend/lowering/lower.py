@@ -29,7 +29,6 @@ from verax.backend.runtime.metrics import RECORDER, stage
 from verax.ir.jaxpr import Eqn, Jaxpr, Literal
 from verax.ir.meshes import MeshAxes
 from verax.rules.rows.row import Engine
-from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.state import NEUTRAL, entered, widths_of
 from verax.transforms.pipeline import Body, Target, body_of, passed
 
@@ -111,12 +110,6 @@ def location(eqn: Eqn) -> str:
 # Lowering, a jaxpr to the text of a StableHLO module.
 
 
-# Few programs have symbolic sizes.
-symbolic_module: Final = LazyFunction(
-    "verax.backend.lowering.symbolic", "symbolic_module"
-)
-
-
 def lower(
     engine: Engine,
     jaxpr: Jaxpr,
@@ -189,7 +182,10 @@ def lowered_here(
     rewritten = perf_counter()
     meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)
     symbolic = any([aval.symbolic for aval in body.in_avals])
+    module: Module
     if symbolic:
+        from verax.backend.lowering.symbolic import symbolic_module
+
         module = symbolic_module(engine, platforms, body)
     elif located:
         locate = None if located is True else located

@@ -40,7 +40,6 @@ from verax.ir.meshes import (
     checked_types,
 )
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, refresh_own
 
 __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
@@ -54,9 +53,6 @@ class Unconstrained(enum.Enum):
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
 
-
-# Loaded when a mesh without devices is first asked for.
-ABSTRACT: Final = LazyModule("verax.backend.placement.abstract_mesh")
 
 UNCONSTRAINED: Final = Unconstrained.UNCONSTRAINED
 type Partition = str | tuple[str, ...] | Unconstrained | None
@@ -413,7 +409,9 @@ class Mesh(BaseMesh, ContextDecorator):
     @property
     def abstract_mesh(self) -> Any:
         """The mesh without its devices, an `AbstractMesh`."""
-        return ABSTRACT.abstract_mesh_of(self, self.devices.flat[0])
+        from verax.backend.placement.abstract_mesh import abstract_mesh_of
+
+        return abstract_mesh_of(self, self.devices.flat[0])
 
     def update(
         self,

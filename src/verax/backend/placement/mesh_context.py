@@ -28,7 +28,7 @@ from verax.backend.placement.mesh import (
 )
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import devices
-from verax.ir.meshes import AxisType, Explicit, MeshType, mesh_known
+from verax.ir.meshes import AxisType, BaseMesh, Explicit, MeshType, mesh_known
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
@@ -153,7 +153,7 @@ def typed_axes(mesh: Mesh) -> Generator[None]:
         enclose(before)
 
 
-def concrete_mesh(mesh: Mesh | AbstractMesh) -> Mesh:
+def concrete_mesh(mesh: BaseMesh) -> Mesh:
     """A mesh with devices: those of the mesh in force if that has as many.
 
     Where this process sees too few, they are `AbsentDevice`s.
@@ -172,7 +172,7 @@ def concrete_mesh(mesh: Mesh | AbstractMesh) -> Mesh:
 
 
 @pure()
-def absent_mesh(mesh: AbstractMesh) -> Mesh:
+def absent_mesh(mesh: BaseMesh) -> Mesh:
     """The mesh of devices that this process does not see."""
     devices = np.array([AbsentDevice(i) for i in range(mesh.size)], object)
     return Mesh(devices.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)

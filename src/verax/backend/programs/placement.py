@@ -40,12 +40,9 @@ from verax.ir.walk import Slot, walk
 from verax.ops.calls.callbacks import CallbackParams
 from verax.ops.parallel.sharding_constraint import ShardingParams
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.memo import pure, recall
 from verax.rules.values.state import STATE
 
-mesh_for = LazyFunction("verax.backend.placement.mesh_context", "mesh_for")
-concrete_mesh = LazyFunction("verax.backend.placement.mesh_context", "concrete_mesh")
 type Places = tuple[Sharding | None, ...]
 type Describe = Callable[[], Sequence[str]]
 
@@ -240,6 +237,8 @@ def explicit_mesh(
     for mesh in known if around is None else [*known, around]:
         if (mesh.axis_names, mesh.axis_sizes) == (first.names, first.sizes):
             return mesh.update(axis_types=first.types)
+    from verax.backend.placement.mesh_context import mesh_for
+
     out: Mesh = mesh_for(first)
     return out
 
@@ -307,6 +306,8 @@ def sharding_of(x: object) -> Sharding | None:
     if not isinstance(out, Sharding) or says_nothing(out):
         return None
     if isinstance(out, NamedSharding) and not isinstance(out.mesh, Mesh):
+        from verax.backend.placement.mesh_context import concrete_mesh
+
         return out.update(mesh=concrete_mesh(out.mesh))
     return out
 

@@ -68,7 +68,6 @@ from verax.ir.meshes import Layout
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Slot, numbered
 from verax.rules.rows.row import Engine
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, State, changing, own_options
 from verax.transforms.engine.engine import literal_value
 
@@ -79,9 +78,6 @@ from verax.transforms.engine.engine import literal_value
 # every output lies, which XLA may have chosen::
 #
 #     executable, outs = compile_placed(lowered, options, placement)
-
-
-compare_programs = LazyModule("verax.backend.processes.exchange").compare_programs
 
 
 def spread_of(placement: Placement) -> Spread | None:
@@ -172,6 +168,8 @@ def compile_placed(
         ]
 
     if State.joined and STATE.compare_programs:
+        from verax.backend.processes.exchange import compare_programs
+
         compare_programs(lowered.name, lowered.text, devices)
     executable = compile_text(
         devices[0].client,
@@ -218,9 +216,6 @@ def constant_at(literal: Literal, placement: Placement) -> Buffer:
 # -----------------------------------------------------------------------------
 # Compiled programs: a jaxpr, lowered and compiled once, run many times.
 
-
-# Logging takes longer to import than most programs take to compile.
-log_stage = LazyModule("verax.backend.runtime.log").log_stage
 
 type Build = Callable[[list[Any]], Any]
 
@@ -526,6 +521,8 @@ def make(recipe: Recipe, lowered: Lowered) -> Program:
         assert placement is not None
         even = evolve(placement, outs=error.outs)
         return shared(evolve(recipe, placement=even), name)
+    from verax.backend.runtime.log import log_stage
+
     log_stage("Finished XLA compilation of jit(%s) in %.9f sec", name, program.seconds)
     return program
 
@@ -533,6 +530,8 @@ def make(recipe: Recipe, lowered: Lowered) -> Program:
 def announce(lowered: Lowered) -> None:
     """Log that a program is compiled now, and warn if its constants are large."""
     name, spent = lowered.name, lowered.seconds
+    from verax.backend.runtime.log import log_stage
+
     log_stage(
         "Finished jaxpr to MLIR module conversion jit(%s) in %.9f sec",
         name,

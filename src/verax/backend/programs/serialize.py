@@ -45,7 +45,6 @@ from verax.ir.avals import ShapedArray
 from verax.ir.forms.values import Frame, cut
 from verax.ir.jaxpr import Literal, array_literal
 from verax.ir.text.tokens import aval_of_word, filed_text
-from verax.rules.values.lazy import LazyModule
 
 
 def devices_of(program: Program) -> tuple[Device, ...]:
@@ -278,14 +277,11 @@ def placement_here(
     return Placement(devices, ins, outs, committed=True)
 
 
-# Imported when first called: it costs as much as ten modules of ours.
-hashlib = LazyModule("hashlib")
-
-
 def sha256(body: bytes) -> bytes:
     """A checksum that accidental damage does not pass."""
-    out: bytes = hashlib.sha256(body).digest()
-    return out
+    from hashlib import sha256 as checksum
+
+    return checksum(body).digest()
 
 
 FRAME: Final = Frame(

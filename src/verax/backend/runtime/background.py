@@ -24,7 +24,6 @@ from verax.backend.runtime.client import check_not_forked
 from verax.ir.memos import locked
 from verax.ir.records import ReprMixin
 from verax.rules.guards import block
-from verax.rules.values.lazy import LazyModule
 
 type Work[T] = Callable[[], T]
 
@@ -193,11 +192,6 @@ JOBS: Final = Jobs()
 # When a stage ends it leaves one line, on a terminal or not.
 
 
-# Optional, and slow to import.
-CONSOLE: Final = LazyModule("rich.console").Console
-LIVE: Final = LazyModule("rich.live").Live
-TEXT: Final = LazyModule("rich.text").Text
-
 AFTER: Final = 1.0
 """A stage that takes fewer seconds is not shown."""
 EVERY: Final = 0.1
@@ -306,6 +300,8 @@ class Screen:
         self.console: Any = None
         if stream.isatty():
             with suppress(ModuleNotFoundError):
+                from rich.console import Console as CONSOLE
+
                 self.console = CONSOLE(file=stream)
 
     def show(self, lines: Sequence[str], ended: Sequence[str]) -> None:
@@ -315,10 +311,14 @@ class Screen:
                 self.stream.writelines([f"{line}\n" for line in ended])
                 self.stream.flush()
                 return
+            from rich.text import Text as TEXT
+
             for line in ended:
                 self.console.print(TEXT(line))
             if lines and self.live is None:
                 # What users print meanwhile is not touched.
+                from rich.live import Live as LIVE
+
                 self.live = LIVE(
                     console=self.console,
                     auto_refresh=False,

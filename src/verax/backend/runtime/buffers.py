@@ -25,12 +25,8 @@ from verax.backend.runtime.callback_errors import FAILURES
 from verax.backend.runtime.errors import trimmed
 from verax.backend.runtime.metrics import TALLY
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE, State
-
-wait = LazyModule("verax.backend.runtime.cluster").wait
-check_transfer = LazyModule("verax.backend.runtime.transfers").check_transfer
 
 __all__ = [
     "Aval",
@@ -218,6 +214,8 @@ def wait_for(buffer: Buffer) -> None:
     if not buffer.is_deleted():
         place = buffer._sharding
         devices = place._devices if isinstance(place, _jax.GSPMDSharding) else ()
+        from verax.backend.runtime.cluster import wait
+
         wait(buffer.is_ready, devices)
 
 
@@ -232,6 +230,8 @@ def ask_for_host(buffer: Buffer) -> None:
         what = (
             f"{buffer.aval.dtype}{list(buffer.aval.shape)} from {', '.join(platforms)}"
         )
+        from verax.backend.runtime.transfers import check_transfer
+
         check_transfer("device_to_host", what, explicit=STATE.fetching)
 
 

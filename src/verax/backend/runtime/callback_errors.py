@@ -14,10 +14,7 @@ from typing import ClassVar, Final
 from verax.backend.runtime.errors import ExecutionError, explained
 from verax.ir.memos import locked
 from verax.rules.programs.host import CallbackError
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import State
-
-suspect = LazyModule("verax.backend.runtime.cluster").suspect
 
 MARK: Final = re.compile(r"verax callback failure (\d+)")
 KEPT = 16
@@ -75,6 +72,8 @@ class Failures:
         out = self.behind(error)
         if out is None:
             if State.joined:
+                from verax.backend.runtime.cluster import suspect
+
                 suspect(error)
             out = ExecutionError(explained(str(error)))
             out.__cause__ = error

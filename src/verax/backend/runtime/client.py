@@ -19,7 +19,6 @@ from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 
 from verax.backend.runtime.environment import first_variable, gpu_files
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE, State, refresh
 
 __all__ = [
@@ -48,23 +47,28 @@ DEVICE_COUNT_VARIABLES: Final = ("VERAX_NUM_CPU_DEVICES", "JAX_NUM_CPU_DEVICES")
 
 
 # What starts clients is loaded when one is started.
-XLA: Final = LazyModule("jaxlib.xla_client")
-CLUSTER: Final = LazyModule("verax.backend.runtime.cluster")
-CUDA: Final = LazyModule("verax.backend.runtime.cuda")
-find_plugin = CUDA.find_plugin
 
 
 def start_cpu_client(device_count: int | None) -> Client:
     """A client for the processor; `None` leaves the count to `XLA_FLAGS`, else 1."""
     if State.joined:
-        joined: Client = CLUSTER.start_cpu_client(device_count)
-        return joined
-    client: Client = XLA.make_cpu_client(num_devices=device_count)
-    return client
+        from verax.backend.runtime import cluster
+
+        return cluster.start_cpu_client(device_count)
+    from jaxlib.xla_client import make_cpu_client
+
+    return make_cpu_client(num_devices=device_count)
+
+
+def start_cuda_client(device_count: int | None) -> Client:
+    """A client for the GPUs; see `cuda.start_cuda_client`."""
+    from verax.backend.runtime import cuda
+
+    return cuda.start_cuda_client(device_count)
 
 
 STARTERS: Final[Mapping[str, Callable[[int | None], Client]]] = MappingProxyType(
-    {"cpu": start_cpu_client, "cuda": CUDA.start_cuda_client}
+    {"cpu": start_cpu_client, "cuda": start_cuda_client}
 )
 ALIASES: Final[Mapping[str, str]] = MappingProxyType({"gpu": "cuda"})
 
@@ -108,7 +112,11 @@ def platform_from_environment() -> str:
     """
     if (setting := first_variable(PLATFORM_VARIABLES)) is None:
         # Without a GPU, what looks for its plugin is not even loaded.
-        return "cuda" if gpu_files() and find_plugin() is not None else "cpu"
+        if not gpu_files():
+            return "cpu"
+        from verax.backend.runtime.cuda import find_plugin
+
+        return "cpu" if find_plugin() is None else "cuda"
     variable, value = setting
     names = [part.strip().lower() for part in value.split(",") if part.strip()]
     if not names:

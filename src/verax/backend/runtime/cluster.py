@@ -25,10 +25,7 @@ from jaxlib import _jax, xla_client
 from verax.backend.runtime.errors import trimmed
 from verax.ir.records import ReprMixin
 from verax.rules.programs.host import JaxRuntimeError
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import State
-
-log_warning = LazyModule("verax.backend.runtime.log").log_warning
 
 # A wait asks again after this part of the time that has passed, but within limits.
 FRACTION: Final = 1 / 16
@@ -257,6 +254,8 @@ class Cluster:
             return
         seconds = connection.settings.heartbeat_timeout + GRACE_SECONDS
         if not self.failed.is_set():
+            from verax.backend.runtime.log import log_warning
+
             log_warning(
                 "%s. Waiting up to %d s to learn which process failed.",
                 trimmed(message),

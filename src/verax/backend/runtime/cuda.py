@@ -29,8 +29,8 @@ from jaxlib import _profiler, plugin_support, xla_client
 from verax.backend.runtime.cluster import CLUSTER, start_joined
 from verax.backend.runtime.environment import GPU_FILES, first_variable, gpu_files
 from verax.backend.runtime.errors import trimmed
+from verax.ir.facade import module_named
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import State
 
 NAME: Final = "cuda"
@@ -252,18 +252,19 @@ def register_kernels(c_api: object) -> None:
     for name, value in extension.ffi_handlers().items():
         register_target(name, value, 1)
     for module in KERNELS:
-        registrations = LazyModule(f"jaxlib.{module}").registrations()
+        registrations = module_named(f"jaxlib.{module}").registrations()
         register_all(registrations.get(PLATFORM, ()))
     for name in batch_targets():
         xla_client.register_custom_call_as_batch_partitionable(name, c_api)
     # Kernels that call LAPACK on the host look it up in SciPy once.
-    LazyModule("jaxlib.gpu_solver").initialize_hybrid_kernels()
+    module_named("jaxlib.gpu_solver").initialize_hybrid_kernels()
 
 
 def batch_targets() -> Iterator[str]:
     """The kernels that compute each part of a batch alone."""
     for module in BATCH_KERNELS:
-        yield from LazyModule(f"jaxlib.{module}").batch_partitionable_targets()
+        kernels = module_named(f"jaxlib.{module}")
+        yield from kernels.batch_partitionable_targets()
     yield from LOADED.batch_targets
 
 

@@ -8,9 +8,6 @@ The first name that is set decides::
 import os
 from typing import Final
 
-from verax.rules.values.lazy import LazyModule
-
-GLOB: Final = LazyModule("glob")
 # The second is that of any GPU under Windows, seen from its Linux.
 GPU_FILES: Final = ("/dev/nvidia[0-9]*", "/dev/dxg")
 
@@ -24,4 +21,6 @@ def first_variable(names: tuple[str, ...]) -> tuple[str, str] | None:
 
 def gpu_files() -> list[str]:
     """The files of NVIDIA's GPUs; none on a machine that has no such GPU."""
-    return [path for pattern in GPU_FILES for path in GLOB.glob(pattern)]
+    from glob import glob
+
+    return [path for pattern in GPU_FILES for path in glob(pattern)]

@@ -22,7 +22,6 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from verax.ir.memos import locked
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
 
 type Listener = Callable[[str, float], object]
@@ -96,10 +95,13 @@ class Tally:
 
 def stage(program: str, name: str) -> AbstractContextManager[None]:
     """A block that is shown while it lasts, if `compile_progress` is on."""
-    return SHOWN(program, name) if STATE.compile_progress else HIDDEN
+    if not STATE.compile_progress:
+        return HIDDEN
+    from verax.backend.runtime.background import shown
+
+    return shown(program, name)
 
 
-SHOWN: Final = LazyModule("verax.backend.runtime.background").shown
 HIDDEN: Final = nullcontext()
 RECORDER: Final = Recorder()
 TALLY: Final = Tally()

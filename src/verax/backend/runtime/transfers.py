@@ -10,10 +10,7 @@ implicit, as that of a NumPy argument of a jitted function::
 from typing import Literal
 
 from verax.rules.programs.host import JaxRuntimeError
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
-
-log_warning = LazyModule("verax.backend.runtime.log").log_warning
 
 type Direction = Literal["host_to_device", "device_to_device", "device_to_host"]
 
@@ -29,6 +26,8 @@ def check_transfer(direction: Direction, what: str, *, explicit: bool = False) -
         return
     way = direction.replace("_", "-")
     if level.startswith("log"):
+        from verax.backend.runtime.log import log_warning
+
         log_warning("%s transfer: %s", way, what)
         return
     kind = "explicit" if explicit else "implicit"

@@ -25,10 +25,7 @@ from verax.ir.effects import is_ordered
 from verax.ir.memos import locked
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import HostCall
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import State
-
-watched = LazyModule("verax.backend.runtime.cluster").watched
 
 LONGEST_QUEUE = 32
 
@@ -204,6 +201,8 @@ def with_calls(
             RUNS.add(token, calls, ordered)
             return results
         if State.joined:
+            from verax.backend.runtime.cluster import watched
+
             watched(token.block_until_ready)
         else:
             token.block_until_ready()

@@ -32,7 +32,7 @@ from verax.backend.lowering.mlir_text import HostCalls
 from verax.backend.runtime.metrics import RECORDER
 from verax.backend.xla.compile_options import CompileOptions
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyModule, loaded
+from verax.rules.values.lazy import loaded
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 
@@ -59,8 +59,6 @@ from verax.rules.values.state import STATE
 #
 #     user_folder()     # Folder(Path("/home/ada/.cache/verax"), private=True)
 
-
-log_detail = LazyModule("verax.backend.runtime.log").log_detail
 
 AUTO: Final = "auto"
 """The value of `compilation_cache_dir` that stands for the user's cache folder."""
@@ -118,6 +116,8 @@ class Folder(ReprMixin):
 @pure()
 def log_once(message: str) -> None:
     """Log a message; a memo, so that repetitions say nothing."""
+    from verax.backend.runtime.log import log_detail
+
     log_detail("%s", message)
 
 
@@ -230,9 +230,6 @@ def way(path: Path) -> tuple[list[Step], bool]:
     return passed, True
 
 
-# Imported when first called: it costs as much as ten modules of ours.
-hashlib = LazyModule("hashlib")
-
 MAGIC: Final = b"verax-executable 2\n"
 DIGEST_SIZE: Final = 32
 SUFFIX: Final = ".verax"
@@ -320,7 +317,9 @@ class Entry(ReprMixin):
 
     def checksum(self, body: bytes) -> bytes:
         """Of the key too: a file under a wrong name is a wrong file."""
-        digest = hashlib.sha256(self.key.encode())
+        from hashlib import sha256
+
+        digest = sha256(self.key.encode())
         digest.update(body)
         checksum: bytes = digest.digest()
         return checksum
@@ -477,7 +476,9 @@ def key_of(
         STATE.compilation_cache_key or "",
         text,
     ]
-    digest = hashlib.sha256(options.SerializeAsString())
+    from hashlib import sha256
+
+    digest = sha256(options.SerializeAsString())
     for part in parts:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little") + data)

@@ -47,7 +47,6 @@ from verax.backend.xla.compile_options import (
 )
 from verax.backend.xla.disk_cache import DiskAnswer, Load, entry_for, through_cache
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import State
 
 __all__ = [
@@ -60,9 +59,6 @@ __all__ = [
     "load_serialized",
 ]
 
-CLUSTER: Final = LazyModule("verax.backend.runtime.cluster")
-# Few programs are partitioned by rules of the user's.
-PARTITIONING: Final = LazyModule("verax.backend.xla.partition_calls")
 
 type Choose = Callable[[Sequence[_hlo.HloSharding]], Sequence[Sharding]]
 type Shardings = Sequence[Sharding] | Choose
@@ -248,7 +244,9 @@ def fail(error: Exception, buffers: Sequence[object]) -> NoReturn:
     if failure is not None:
         raise failure from failure.__cause__
     if State.joined:
-        CLUSTER.suspect(error)
+        from verax.backend.runtime.cluster import suspect
+
+        suspect(error)
     raise execution_error(error, buffers) from error
 
 
@@ -281,7 +279,9 @@ def make_executable(
     if calls.functions:
         run = with_calls(loaded, calls, failed)
     if State.joined:
-        run = CLUSTER.counted(run, devices, waits=bool(calls.functions))
+        from verax.backend.runtime.cluster import counted
+
+        run = counted(run, devices, waits=bool(calls.functions))
 
     def execute(buffers: Sequence[Buffer]) -> list[Buffer]:
         try:
@@ -316,14 +316,15 @@ def compile_text(
     """
     options = options or CompileOptions()
     check_devices(devices, options)
-    where = _jax.DeviceList(tuple(devices))
-    how = jaxlib_options(devices, options)
+    where, how = _jax.DeviceList(tuple(devices)), jaxlib_options(devices, options)
     failed: list[BaseException] | None = [] if len(devices) > 1 else None
     text = without_algorithms(mlir_text) if client.platform == "cpu" else mlir_text
 
     def made() -> _jax.LoadedExecutable:
         if calls.partitions:
-            with PARTITIONING.asked(calls.partitions, devices, text) as named:
+            from verax.backend.xla.partition_calls import asked
+
+            with asked(calls.partitions, devices, text) as named:
                 return made_of(named)
         return made_of(text)
 
@@ -345,10 +346,9 @@ def compile_text(
         return make_executable(loaded, devices, handlers, calls, failed, disk=disk)
 
     def code() -> bytes:
-        data = entry.read()
-        if data is None:
-            data = client.compile_and_load(text, where, how).serialize()
-        return data
+        if (data := entry.read()) is not None:
+            return data
+        return client.compile_and_load(text, where, how).serialize()
 
     origin = disk.origin
     return make_executable(loaded, devices, handlers, calls, failed, origin, code, disk)

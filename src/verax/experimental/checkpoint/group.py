@@ -18,9 +18,7 @@ from attrs import evolve, frozen
 from verax.backend.runtime.client import process_count, process_index
 from verax.experimental.checkpoint.leaves import CheckpointError
 from verax.ir.records import ReprMixin
-from verax.rules.values.lazy import LazyModule
 
-EXCHANGE = LazyModule("verax.backend.processes.exchange")
 SECONDS: Final = 3600.0
 """How long a process waits for the others, which may have more to write."""
 
@@ -67,7 +65,9 @@ class Group(ReprMixin):
         out = cls(path, turn, size)
         if turn > 1 and process_index() == 0:
             # Every process has left the last save but one.
-            EXCHANGE.withdraw(evolve(out, turn=turn - 2).name)
+            from verax.backend.processes.exchange import withdraw
+
+            withdraw(evolve(out, turn=turn - 2).name)
         return out
 
     def agree(self, make: Callable[[], str]) -> str:
@@ -107,14 +107,16 @@ class Group(ReprMixin):
             failure = error
         told = repr(failure) if failure else tell()
         mark = FAILED if failure else DONE
-        EXCHANGE.publish(f"{key}/{process_index()}", (mark + told).encode())
-        EXCHANGE.wait_for_all(key, SECONDS)
+        from verax.backend.processes.exchange import publish, published, wait_for_all
+
+        publish(f"{key}/{process_index()}", (mark + told).encode())
+        wait_for_all(key, SECONDS)
         answers = [
-            EXCHANGE.published(f"{key}/{process}", SECONDS).decode()
+            published(f"{key}/{process}", SECONDS).decode()
             for process in range(self.size)
         ]
         # Who goes on may end, and with process 0 what others would read.
-        EXCHANGE.wait_for_all(f"{key}/read", SECONDS)
+        wait_for_all(f"{key}/read", SECONDS)
         if failure is not None:
             raise failure
         for process, answer in enumerate(answers):

@@ -21,13 +21,10 @@ from verax.experimental.sparse.matmul import compressed_product
 from verax.ir.dtypes import is_inexact
 from verax.numpy import linalg
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import ShapeError
 
 __all__ = ["lobpcg_standard", "spsolve"]
 
-FORMATS = LazyModule("scipy.sparse")
-SOLVERS = LazyModule("scipy.sparse.linalg")
 ORDERS = (0, 1, 2, 3)
 
 
@@ -107,11 +104,15 @@ def solved(
     right = np.asarray(b)
     shape = (right.shape[0], right.shape[0])
     wide = np.promote_types(right.dtype, np.float32)
-    mat = FORMATS.csr_matrix((parts[0].astype(wide), *parts[1:]), shape=shape)
+    from scipy.sparse import csr_matrix
+
+    mat = csr_matrix((parts[0].astype(wide), *parts[1:]), shape=shape)
     mat = mat.T.tocsc() if transposed else mat.tocsc()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a singular matrix gives NaN
-        return np.asarray(SOLVERS.spsolve(mat, right.astype(wide)), right.dtype)
+        from scipy.sparse import linalg
+
+        return np.asarray(linalg.spsolve(mat, right.astype(wide)), right.dtype)
 
 
 class Search(NamedTuple):

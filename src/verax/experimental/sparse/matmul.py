@@ -36,10 +36,8 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import NotLinear
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import draw_sizes
 
-KERNELS = LazyModule("scipy.sparse._sparsetools")
 LARGE = 1 << 16
 """From so many products of elements on, a call of the host is faster."""
 
@@ -118,16 +116,18 @@ def product_on_host(
         return (product_by_numpy(p, data, first, col, x),)
     flat = (np.ascontiguousarray(data), np.ascontiguousarray(x).reshape(-1))
     shape = (p.rows, x.shape[0])
+    from scipy.sparse._sparsetools import coo_matvec, coo_tocsr, csr_matvec, csr_matvecs
+
     if p.compressed and x.ndim == 1:
-        KERNELS.csr_matvec(*shape, first, col, *flat, out)
+        csr_matvec(*shape, first, col, *flat, out)
     elif p.compressed:
-        KERNELS.csr_matvecs(*shape, x.shape[1], first, col, *flat, out.reshape(-1))
+        csr_matvecs(*shape, x.shape[1], first, col, *flat, out.reshape(-1))
     elif x.ndim == 1:
-        KERNELS.coo_matvec(col.size, first, col, *flat, out)
+        coo_matvec(col.size, first, col, *flat, out)
     else:
         by_rows = (np.empty(p.rows + 1, kind), np.empty_like(col), np.empty_like(data))
-        KERNELS.coo_tocsr(*shape, col.size, first, col, flat[0], *by_rows)
-        KERNELS.csr_matvecs(*shape, x.shape[1], *by_rows, flat[1], out.reshape(-1))
+        coo_tocsr(*shape, col.size, first, col, flat[0], *by_rows)
+        csr_matvecs(*shape, x.shape[1], *by_rows, flat[1], out.reshape(-1))
     return (out,)
 
 

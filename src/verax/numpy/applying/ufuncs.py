@@ -32,16 +32,6 @@ from verax.numpy.shaping.shapes import expand_dims, moveaxis, ravel, reshape
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import full
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
-
-# Operators need this file in every program, and its methods in few.
-eval_shape = LazyModule("verax.api.inspect.make_jaxpr").eval_shape
-fori_loop = LazyModule("verax.lax.looping").fori_loop
-scan = LazyModule("verax.lax.scanning").scan
-vectorize = LazyModule("verax.numpy.applying.vectorize_apply").vectorize
-take = LazyModule("verax.numpy.indexing.take").take
-where_of = LazyModule("verax.numpy.searching.where_nonzero").where
-arg_and_cumulative = LazyModule("verax.numpy.reducing.arg_and_cumulative")
 
 
 @frozen(repr=False)
@@ -195,7 +185,13 @@ class ufunc(partial[Any]):
         def step(carry: Array, row: tuple[Array, Array | None]) -> tuple[Array, None]:
             value, flag = row
             after = convert(self(carry, value), out_dtype)
-            return (after if flag is None else where_of(flag, after, carry)), None
+            if flag is None:
+                return after, None
+            from verax.numpy.searching.where_nonzero import where as where_of
+
+            return where_of(flag, after, carry), None
+
+        from verax.lax.scanning import scan
 
         result: Array = scan(step, carry, (rows, flags))[0]
         if not keepdims:
@@ -210,6 +206,8 @@ class ufunc(partial[Any]):
         if expected is not None:
             return expected
         one = full((), 1, x.dtype)
+        from verax.api.inspect.make_jaxpr import eval_shape
+
         out: DType = eval_shape(self, one, one).dtype
         return out
 
@@ -242,6 +240,8 @@ class ufunc(partial[Any]):
         def step(carry: Array, row: Array) -> tuple[Array, Array]:
             after = convert(self(carry, row), result)
             return after, after
+
+        from verax.lax.scanning import scan
 
         _, rest = scan(step, rows[0], rows[1:])
         return moveaxis(concatenate([rows[:1], rest]), 0, place)
@@ -292,6 +292,8 @@ class ufunc(partial[Any]):
             return flat.at[place].set(value), None
 
         lines = tuple(ravel(part) for part in (places, *values))
+        from verax.lax.scanning import scan
+
         return reshape(scan(step, ravel(x), lines)[0], x.shape)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
@@ -345,8 +347,13 @@ class ufunc(partial[Any]):
         def step(i: Array, total: Array) -> Array:
             inside = reshape((i > first) & (i < ends), shape)
             after = convert(self(total, expand_dims(rows[i], 0)), value)
+            from verax.numpy.searching.where_nonzero import where as where_of
+
             chosen: Array = where_of(inside, after, total)
             return chosen
+
+        from verax.lax.looping import fori_loop
+        from verax.numpy.indexing.take import take
 
         result: Array = fori_loop(0, rows.shape[0], step, take(rows, first, 0))
         return moveaxis(result, 0, place)
@@ -375,6 +382,20 @@ def binary(
     return made(function, 2, 1, identity, Ways(reduce, accumulate, update))
 
 
+def running_sum(a: ArrayLike, axis: int, dtype: DTypeLike | None) -> Array:
+    """`cumsum`, whose file few programs need."""
+    from verax.numpy.reducing.arg_and_cumulative import cumsum
+
+    return cumsum(a, axis, dtype)
+
+
+def running_product(a: ArrayLike, axis: int, dtype: DTypeLike | None) -> Array:
+    """`cumprod`, likewise."""
+    from verax.numpy.reducing.arg_and_cumulative import cumprod
+
+    return cumprod(a, axis, dtype)
+
+
 def frompyfunc(
     func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
 ) -> ufunc:
@@ -396,14 +417,14 @@ def frompyfunc(
             raise TypeError(
                 f"frompyfunc: {name} must be a nonnegative integer, not {shown(count)}"
             )
+    from verax.numpy.applying.vectorize_apply import vectorize
+
     return made(vectorize(func), nin, nout, identity, Ways())
 
 
-add = binary(arithmetic.add, 0, reductions.sum, arg_and_cumulative.cumsum, "add")
+add = binary(arithmetic.add, 0, reductions.sum, running_sum, "add")
 subtract = binary(arithmetic.subtract, update="subtract")
-multiply = binary(
-    arithmetic.multiply, 1, reductions.prod, arg_and_cumulative.cumprod, "multiply"
-)
+multiply = binary(arithmetic.multiply, 1, reductions.prod, running_product, "multiply")
 negative = made(arithmetic.negative, 1, 1, None, Ways())
 maximum = binary(arithmetic.maximum, None, reductions.max, None, "max")
 minimum = binary(arithmetic.minimum, None, reductions.min, None, "min")

@@ -53,24 +53,23 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
-
-# Few programs compare random keys.
-KEYS = LazyModule("verax.ops.random.keys")
 
 
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x = y, as booleans."""
     if (pair := key_pair(x, y)) is not None:
-        same: Array = KEYS.same_keys(*leveled("equal", *pair))
-        return same
+        from verax.ops.random.keys import same_keys
+
+        return same_keys(*leveled("equal", *pair))
     return binary("equal", eq_p, x, y)
 
 
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ≠ y, as booleans."""
     if (pair := key_pair(x, y)) is not None:
-        return invert(KEYS.same_keys(*leveled("not_equal", *pair)))
+        from verax.ops.random.keys import same_keys
+
+        return invert(same_keys(*leveled("not_equal", *pair)))
     return binary("not_equal", ne_p, x, y)
 
 

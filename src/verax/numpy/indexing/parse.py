@@ -23,11 +23,7 @@ from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import AbstractValueError, shown
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import as_size
-
-# For functions that checkify traces.
-CHECK = LazyModule("verax.ops.calls.check")
 
 
 @frozen(cache_hash=True, repr=False)
@@ -280,4 +276,6 @@ def note_beyond(primitive: str, x: Array, beyond: Shape) -> None:
     """Write a failed check for an int out of bounds, as an index with a value has."""
     index, axis, size = beyond
     counted = index + size if index < -size else index
-    CHECK.report_outside(primitive, x.shape, counted, axis)
+    from verax.ops.calls.check import report_outside
+
+    report_outside(primitive, x.shape, counted, axis)

@@ -35,12 +35,9 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.reductions.reduce import reduce_or, reduce_sum
 from verax.ops.structure.reshard import call_sharded
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 
 type Optimize = Any
-OPT_EINSUM = LazyModule("opt_einsum")
-EINSUM_PARSER = LazyModule("opt_einsum.parser")
 
 
 class Reduction(NamedTuple):
@@ -231,9 +228,9 @@ def path_of(
         expected = list(expected)
     if optimize is False:
         return [(0, 1), *((0, n - 1) for n in range(len(inputs) - 1, 1, -1))]
-    path, _ = OPT_EINSUM.contract_path(
-        subscripts, *shapes, shapes=True, optimize=expected
-    )
+    from opt_einsum import contract_path
+
+    path, _ = contract_path(subscripts, *shapes, shapes=True, optimize=expected)
     steps: list[Shape] = []
     count = len(inputs)
     for taken in path:
@@ -258,9 +255,9 @@ def canonical(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[str], st
         ValueError: the subscripts are malformed or do not fit.
     """
     try:
-        left, out, _ = EINSUM_PARSER.parse_einsum_input(
-            (subscripts, *shapes), shapes=True
-        )
+        from opt_einsum.parser import parse_einsum_input
+
+        left, out, _ = parse_einsum_input((subscripts, *shapes), shapes=True)
     except (ValueError, TypeError, IndexError) as error:
         raise ValueError(f"einsum: {subscripts!r}: {error}") from error
     inputs = left.split(",")
@@ -395,7 +392,9 @@ def named(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
             "einsum: subscripts in lists must be integers or other objects that can be "
             f"compared with each other, not {shown(names)}"
         ) from error
-    symbols = {n: EINSUM_PARSER.get_symbol(i) for i, n in enumerate(ordered)}
+    from opt_einsum.parser import get_symbol
+
+    symbols = {n: get_symbol(i) for i, n in enumerate(ordered)}
     symbols[Ellipsis] = "..."
     terms = ["".join([symbols[n] for n in some]) for some in (*lists, *ends)]
     inputs = ",".join(terms[: len(lists)])
@@ -420,7 +419,7 @@ def einsum_path(
     expected = (
         "optimal" if key is True else list(key) if isinstance(key, tuple) else key
     )
-    path, report = OPT_EINSUM.contract_path(
-        subscripts, *shapes, shapes=True, optimize=expected
-    )
+    from opt_einsum import contract_path
+
+    path, report = contract_path(subscripts, *shapes, shapes=True, optimize=expected)
     return path, report

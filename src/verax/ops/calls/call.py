@@ -63,7 +63,6 @@ from verax.rules.rows.row import (
     same_kind,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import STATE
 
 
@@ -295,10 +294,6 @@ ROWS = (jit_p,)
 #     (z,) = inlined(jaxpr, (x, y))
 
 
-# Keys are among the operands of few programs.
-PRNG = LazyModule("verax.ops.random.keys")
-
-
 class Batcher(Protocol):
     """What vectorizes a jaxpr: an engine, or the emitter of a module."""
 
@@ -337,8 +332,9 @@ def blank(aval: ShapedArray) -> Array:
     if not isinstance(dtype, KeyDType):
         return zeros(aval)
     words = ShapedArray((*aval.shape, *dtype.word_shape), uint32)
-    keys: Array = PRNG.random_wrap(zeros(words), dtype.impl)
-    return keys
+    from verax.ops.random.keys import random_wrap
+
+    return random_wrap(zeros(words), dtype.impl)
 
 
 def stored_shape(aval: ShapedArray) -> tuple[int, ...]:

@@ -10,7 +10,6 @@ batch. On the parts of a mesh each device calls the function for its own part::
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -45,10 +44,6 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 LANE_BY_LANE = ("sequential", "sequential_unrolled")
 WHOLE_BATCH = ("expand_dims", "broadcast_all")
@@ -320,7 +315,7 @@ def callback_row(
         hosted=True,
         traits=Traits(flops=unknown_flops, makes_nans=False),
         multiple_results=True,
-        sharding=SPLITS.whole_results,
+        sharding=whole_results,
     )
     return row
 
@@ -379,9 +374,6 @@ def silenced(jaxpr: Jaxpr) -> Jaxpr:
     return dropping(jaxpr, SHOWN)
 
 
-ROWS: Rows = (pure_callback_p, io_callback_p, debug_callback_p)
-
-
 # -----------------------------------------------------------------------------
 # `dce_sink`: a value that stays in the program although nothing uses it.
 #
@@ -426,4 +418,10 @@ dce_sink_p: Row[SinkParams] = Row(
     traits=Traits(flops=no_flops, view=True),
 )
 
-SINK_ROWS: Rows = (dce_sink_p,)
+
+ROWS: Rows = (
+    pure_callback_p,
+    io_callback_p,
+    debug_callback_p,
+    dce_sink_p,
+)

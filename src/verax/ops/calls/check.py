@@ -37,11 +37,7 @@ from verax.rules.rows.emitter import HOSTING, Emitter, Operand
 from verax.rules.rows.row import Axis, Engine, NDArray, Row, Rows, Tangent
 from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 
-# What few programs need.
-ARGMINMAX = LazyModule("verax.ops.reductions.reduce")
-DYNAMIC = LazyModule("verax.ops.indexing.dynamic_slice")
 CODE: Final = ShapedArray((), int32)
 
 
@@ -128,10 +124,12 @@ def first_failure(code: Array, values: Sequence[Array]) -> list[Array]:
     """
     count = code.ndim
     flat = [reshape(x, (code.aval.size, *x.shape[count:])) for x in (code, *values)]
-    place = ARGMINMAX.argmax(ne(flat[0], PASSED), 0, int32)
-    pick = partial(
-        DYNAMIC.dynamic_index_in_dim, keepdims=False, allow_negative_indices=False
-    )
+    from verax.ops.reductions.reduce import argmax
+
+    place = argmax(ne(flat[0], PASSED), 0, int32)
+    from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
+
+    pick = partial(dynamic_index_in_dim, keepdims=False, allow_negative_indices=False)
     return [pick(x, place) for x in flat]
 
 

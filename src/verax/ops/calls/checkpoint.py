@@ -43,13 +43,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.state import interpreting
-
-# Few values are offloaded.
-MEMORIES = LazyModule("verax.ops.structure.reshard")
-# For what tests draw.
-TRIG = LazyModule("verax.ops.elementwise.trig")
 
 
 @frozen(repr=False)
@@ -139,9 +133,7 @@ def recomputing(
     with interpreting(builder):
         given = {
             v: builder.atom(
-                MEMORIES.in_memory(x, place.src)
-                if isinstance(place, Offloadable)
-                else x
+                moved(x, place.src) if isinstance(place, Offloadable) else x
             )
             for (v, x), place in zip(waiting.items(), saved.values(), strict=True)
         }
@@ -152,6 +144,13 @@ def recomputing(
         env += builder.copy(eqn, read(eqn.invars, env))
     residuals = read(first.outvars[count:], env)
     return builder.close(builder.inline(second, [*residuals, *later]))[0]
+
+
+def moved(x: Array, memory: str) -> Array:
+    """A saved value in another memory, which few programs ask for."""
+    from verax.ops.structure.reshard import in_memory
+
+    return in_memory(x, memory)
 
 
 def split_checkpoint(
@@ -183,9 +182,7 @@ def split_checkpoint(
 
     again = any(v not in places for e in silent.eqns for v in e.outvars)
     waits = [
-        MEMORIES.in_memory(x, place.dst)
-        if isinstance(place := places[v], Offloadable)
-        else x
+        moved(x, place.dst) if isinstance(place := places[v], Offloadable) else x
         for x, v in zip(outs[count:], read, strict=True)
     ]
     params = evolve(p, jaxpr=later, differentiated=p.differentiated or again)
@@ -220,8 +217,10 @@ def draw_checkpoint(random: Random) -> Sample[CheckpointParams]:
     aval = ShapedArray(random.choice(SHAPES), dtype)
 
     def body(x: Array, y: Array) -> Sequence[object]:
-        z = TRIG.sin(x)
-        return mul(TRIG.sin(z), y), z
+        from verax.ops.elementwise.trig import sin
+
+        z = sin(x)
+        return mul(sin(z), y), z
 
     jaxpr = program((aval, aval), body)
     again, barrier = random.random() < 0.3, random.random() < 0.7

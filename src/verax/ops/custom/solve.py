@@ -322,8 +322,6 @@ custom_root_p: Row[CustomRootParams] = Row(
     sharding=as_typed,
 )
 
-ROWS: Rows = (linear_solve_p, custom_root_p)
-
 
 # -----------------------------------------------------------------------------
 # `linear_call`: a linear function with a transpose of the user's own.
@@ -415,4 +413,10 @@ linear_call_p = custom_row(
     batch=batch_linear,
     draw=draw_linear,
 )
-LINEAR_CALL_ROWS = (linear_call_p,)
+
+
+ROWS: Rows = (
+    linear_solve_p,
+    custom_root_p,
+    linear_call_p,
+)

@@ -32,7 +32,6 @@ from verax.ops.elementwise.compare import eq, gt
 from verax.ops.elementwise.convert import convert, convert_element_type
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import (
-    SPLITS,
     chlo,
     elementwise,
     parametric,
@@ -41,6 +40,7 @@ from verax.rules.families.elementwise import (
 from verax.rules.rows.eager_costs import HUGE, huge, of
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import Domain, Rows, Tangent, Traits, Work, Zero, no_flops
+from verax.rules.rows.type_shardings import linear_terms, product_terms, quotient_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import (
     ANYTHING,
@@ -139,9 +139,6 @@ def conj(x: object) -> Array:
     return complex(x, 0.0)
 
 
-COMPLEX_ROWS: Rows = (real_p, imag_p, complex_p, conj_p)
-
-
 # -----------------------------------------------------------------------------
 # Arithmetic: sums, products, quotients, extremes, integer powers.
 
@@ -155,7 +152,7 @@ neg_p = elementwise(
     transpose=lambda ct, x: neg(ct),
     lower=stablehlo("negate"),
     accepts=NUMBER,
-    terms=SPLITS.linear_terms,
+    terms=linear_terms,
     traits=Traits(Work.CHEAP, fma=True, makes_nans=False, additive=True),
 )
 add_p = elementwise(
@@ -166,7 +163,7 @@ add_p = elementwise(
     transpose=lambda ct, x, y: ct,
     lower=stablehlo("add"),
     accepts=NUMBER,
-    terms=SPLITS.linear_terms,
+    terms=linear_terms,
     traits=Traits(Work.CHEAP, commutative=True),
 )
 sub_p = elementwise(
@@ -177,7 +174,7 @@ sub_p = elementwise(
     transpose=(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     lower=stablehlo("subtract"),
     accepts=NUMBER,
-    terms=SPLITS.linear_terms,
+    terms=linear_terms,
     traits=Traits(Work.CHEAP),
 )
 mul_p = elementwise(
@@ -188,7 +185,7 @@ mul_p = elementwise(
     transpose=(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     lower=stablehlo("multiply"),
     accepts=NUMBER,
-    terms=SPLITS.product_terms,
+    terms=product_terms,
     traits=Traits(Work.CHEAP, commutative=True, fma=True),
 )
 div_p = elementwise(
@@ -199,7 +196,7 @@ div_p = elementwise(
     transpose=(lambda ct, x, y: div(ct, y), None),
     lower=stablehlo("divide"),
     accepts=NUMBER,
-    terms=SPLITS.quotient_terms,
+    terms=quotient_terms,
     domains=DIVISORS,
     costly=of(INTEGER, HUGE),
     traits=Traits(Work.ROOT),
@@ -508,4 +505,8 @@ ROWS: Rows = (
     sign_p,
     nextafter_p,
     integer_pow_p,
+    real_p,
+    imag_p,
+    complex_p,
+    conj_p,
 )

@@ -8,7 +8,6 @@ transposition; the real part is what a complex number keeps as a real one::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -47,14 +46,16 @@ from verax.rules.rows.row import (
     Zero,
     no_flops,
 )
+from verax.rules.rows.type_shardings import (
+    connected,
+    linear_terms,
+    stacked_along,
+    whole_terms,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, FLOAT, KEY, kind_name
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.state import asked_dtype
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -145,8 +146,7 @@ def convert_terms(p: ConvertParams, avals: Sequence[ShapedArray]) -> Terms:
     old, new = avals[0].dtype, p.new_dtype
     integers = is_integer(old) and is_integer(new) and new.itemsize <= old.itemsize
     linear = integers or (is_inexact(new) and not is_bool(old))
-    out: Terms = (SPLITS.linear_terms if linear else SPLITS.whole_terms)(p, avals)
-    return out
+    return (linear_terms if linear else whole_terms)(p, avals)
 
 
 convert_element_type_p = parametric(
@@ -206,9 +206,8 @@ def same_leading(
 ) -> Sequence[Splits]:
     """What of an element becomes a dimension, or comes from one, is whole."""
     kept = min(avals[0].ndim, outs[0].ndim)
-    places = [SPLITS.stacked_along(x.ndim, kept) for x in (*avals, *outs)]
-    out: Sequence[Splits] = SPLITS.connected(avals, places[:1], places[1:])
-    return out
+    places = [stacked_along(x.ndim, kept) for x in (*avals, *outs)]
+    return connected(avals, places[:1], places[1:])
 
 
 def evaluate_bitcast(p: BitcastParams, x: NDArray) -> NDArray:

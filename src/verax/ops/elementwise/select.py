@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -49,13 +49,10 @@ from verax.rules.rows.row import (
     each_result,
     no_flops,
 )
+from verax.rules.rows.type_shardings import axis_by_axis, linear_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, KEY, ORDERED
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 def select_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -194,8 +191,8 @@ select_n_p: Row[NoParams] = Row(
     lower=lower_select,
     draw=draw_select,
     costly=huge,
-    sharding=SPLITS.axis_by_axis,
-    terms=partial(SPLITS.linear_terms, first=1),
+    sharding=axis_by_axis,
+    terms=partial(linear_terms, first=1),
     traits=Traits(Work.CHEAP, each_result, elementwise=True, makes_nans=False),
 )
 
@@ -241,7 +238,7 @@ clamp_p: Row[NoParams] = Row(
     ),
     domains=(Domain(-2, 0), Domain(-4, 4), Domain(0, 2)),
     costly=huge,
-    sharding=SPLITS.axis_by_axis,
+    sharding=axis_by_axis,
     traits=Traits(Work.CHEAP, each_result, elementwise=True, makes_nans=False),
 )
 stop_gradient_p = elementwise(

@@ -11,7 +11,6 @@ window is to write it into zeros; along one dimension the others are taken whole
 import builtins
 from collections.abc import Sequence
 from random import Random
-from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -53,10 +52,10 @@ from verax.rules.rows.row import (
     Traits,
     no_flops,
 )
+from verax.rules.rows.type_shardings import in_place
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, aval_of
 from verax.rules.values.conversions import shown
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import (
     as_axis,
@@ -66,9 +65,6 @@ from verax.rules.values.sizes import (
     draw_size,
     surely_less,
 )
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -295,7 +291,7 @@ dynamic_slice_p = linear(
     ),
     draw=draw_dynamic_slice,
     operands=1,
-    sharding=SPLITS.in_place,
+    sharding=in_place,
     traits=Traits(flops=no_flops, makes_nans=False, reads_part=True),
 )
 dynamic_update_slice_p = linear(
@@ -308,7 +304,7 @@ dynamic_update_slice_p = linear(
     lower=lower_update,
     draw=draw_dynamic_update_slice,
     operands=2,
-    sharding=SPLITS.in_place,
+    sharding=in_place,
     traits=Traits(flops=no_flops, makes_nans=False, writes_part=1),
 )
 

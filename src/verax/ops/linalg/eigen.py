@@ -67,10 +67,6 @@ from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, flag
 from verax.rules.rows.row import NDArray, Row, Rows
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
-
-lapack = LazyModule("scipy.linalg.lapack")
-
 
 # Algorithms for Hermitian matrices, as cuSOLVER numbers them.
 ALGORITHMS = {"DEFAULT": 0, "QR": 1, "JACOBI": 2}
@@ -104,7 +100,9 @@ def evaluate_eigh(p: EighParams, a: NDArray) -> Sequence[NDArray]:
     check_algorithm(p)
     if not a.size:
         return a, np.zeros((0,), a.real.dtype)
-    (eigh_of,) = lapack.get_lapack_funcs((by_dtype(a.dtype, "syevd", "heevd"),), (a,))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (eigh_of,) = get_lapack_funcs((by_dtype(a.dtype, "syevd", "heevd"),), (a,))
     values, vectors, info = eigh_of(a, compute_v=1, lower=p.lower)
     if info:
         return nan_like(vectors), nan_like(values)
@@ -202,7 +200,9 @@ def evaluate_eig(p: EigParams, a: NDArray) -> Sequence[NDArray]:
         # LAPACK would write beyond its memory where numbers are infinite.
         none = nan_like(a.astype(kind))
         return none.diagonal(), *(none,) * sum(flags)
-    (geev,) = lapack.get_lapack_funcs(("geev",), (a,))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (geev,) = get_lapack_funcs(("geev",), (a,))
     result = geev(a, compute_vl=flags[0], compute_vr=flags[1])
     *values, left, right, info = result
     w = np.asarray(values[0]).astype(kind)

@@ -37,10 +37,7 @@ from verax.rules.families.lapack import (
 from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
 from verax.rules.rows.row import Engine, Known, NDArray, Row, Rows, Tangent, Zero
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less
-
-lapack = LazyModule("scipy.linalg.lapack")
 
 
 @frozen(eq=False, repr=False)
@@ -59,7 +56,9 @@ def schur_results(p: SchurParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedA
 def evaluate_schur(p: SchurParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return (a, a)[: 1 + p.compute_schur_vectors]
-    (gees,) = lapack.get_lapack_funcs(("gees",), (a,))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (gees,) = get_lapack_funcs(("gees",), (a,))
     out = gees(lambda *x: None, a, compute_v=p.compute_schur_vectors)
     outs = (out[0], out[-3])[: 1 + p.compute_schur_vectors]
     return [nan_like(x) for x in outs] if out[-1] else outs
@@ -112,7 +111,9 @@ def reflections(name: str, a: ShapedArray) -> int:
 
 
 def evaluate_hessenberg(p: NoParams, a: NDArray) -> Sequence[NDArray]:
-    (gehrd,) = lapack.get_lapack_funcs(("gehrd",), (a,))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (gehrd,) = get_lapack_funcs(("gehrd",), (a,))
     packed, taus, info = gehrd(a)
     return (nan_like(packed), nan_like(taus)) if info else (packed, taus)
 
@@ -166,7 +167,9 @@ def tridiagonal_results(
 
 def evaluate_tridiagonal(p: TridiagonalParams, a: NDArray) -> Sequence[NDArray]:
     name = by_dtype(a.dtype, "sytrd", "hetrd")
-    (reduce_to,) = lapack.get_lapack_funcs((name,), (a,))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (reduce_to,) = get_lapack_funcs((name,), (a,))
     *outs, info = reduce_to(a, lower=p.lower)
     return [nan_like(x) for x in outs] if info else outs
 
@@ -228,7 +231,9 @@ def evaluate_system(
         return (b,)
     if p.perturb_singular:
         return (perturbed_solution(*eliminated(dl, d, du, b)),)
-    (gtsv,) = lapack.get_lapack_funcs(("gtsv",), (d, b))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (gtsv,) = get_lapack_funcs(("gtsv",), (d, b))
     if len(d) == 1:
         return (b / d if d[0] else nan_like(b),)
     *_, x, info = gtsv(dl[1:], d, du[:-1], b)

@@ -52,11 +52,8 @@ from verax.rules.programs.derived import repeat
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import NDArray, Row, Rows, Traits, Zero, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import surely_less
-
-lapack = LazyModule("scipy.linalg.lapack")
 
 
 @frozen(eq=False, repr=False)
@@ -156,7 +153,9 @@ def lu_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
 def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArray]]:
     """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
     out: Callable[[NDArray], Sequence[NDArray]]
-    (out,) = lapack.get_lapack_funcs(("getrf",), dtype=dtype)
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (out,) = get_lapack_funcs(("getrf",), dtype=dtype)
     return out
 
 
@@ -164,7 +163,9 @@ def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArr
 def exchanging(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """LAPACK's copy of a matrix with its rows exchanged, for a dtype."""
     out: Callable[..., Any]
-    (out,) = lapack.get_lapack_funcs(("laswp",), dtype=dtype)
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (out,) = get_lapack_funcs(("laswp",), dtype=dtype)
     return out
 
 

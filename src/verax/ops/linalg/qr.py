@@ -46,10 +46,7 @@ from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, i64s
 from verax.rules.rows.row import NDArray, Row, Rows, Traits, Zero
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less
-
-lapack = LazyModule("scipy.linalg.lapack")
 
 
 def geqrf_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -60,7 +57,9 @@ def geqrf_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArra
 def evaluate_geqrf(p: NoParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return a, np.zeros((0,), a.dtype)
-    (geqrf,) = lapack.get_lapack_funcs(("geqrf",), (a,))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (geqrf,) = get_lapack_funcs(("geqrf",), (a,))
     packed, taus, _, _ = geqrf(a)
     return packed, taus
 
@@ -110,7 +109,9 @@ def householder_results(
 def evaluate_householder(p: NoParams, a: NDArray, taus: NDArray) -> Sequence[NDArray]:
     if not a.size or not taus.size:
         return (np.eye(*a.shape, dtype=a.dtype),)
-    (product,) = lapack.get_lapack_funcs((by_dtype(a.dtype, "orgqr", "ungqr"),), (a,))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (product,) = get_lapack_funcs((by_dtype(a.dtype, "orgqr", "ungqr"),), (a,))
     return (product(a, taus)[0],)
 
 
@@ -150,7 +151,9 @@ def evaluate_qr(p: QrParams, a: NDArray) -> Sequence[NDArray]:
         return np.eye(m, k, dtype=a.dtype), np.zeros((k, n), a.dtype), *order
     places: tuple[NDArray, ...] = ()
     if p.pivoting:
-        (geqp3,) = lapack.get_lapack_funcs(("geqp3",), (a,))
+        from scipy.linalg.lapack import get_lapack_funcs
+
+        (geqp3,) = get_lapack_funcs(("geqp3",), (a,))
         packed, result, taus, _, _ = geqp3(a)
         places = (result - 1,)
     else:

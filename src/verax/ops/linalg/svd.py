@@ -49,10 +49,7 @@ from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
 from verax.rules.rows.row import NDArray, Row, Rows
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import surely_less
-
-lapack = LazyModule("scipy.linalg.lapack")
 
 DRIVERS = {
     "DEFAULT": "gesdd",
@@ -110,7 +107,9 @@ def evaluate_svd(p: SvdParams, a: NDArray) -> Sequence[NDArray]:
         left, right = (np.eye(*s, dtype=a.dtype) for s in factor_shapes(p, m, n))
         return (none, left, right) if p.compute_uv else (none,)
     check_driver(p)
-    (driver,) = lapack.get_lapack_funcs((p.driver,), (a,))
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (driver,) = get_lapack_funcs((p.driver,), (a,))
     u, s, vh, info = driver(a, compute_uv=p.compute_uv, full_matrices=p.full_matrices)
     outs = (s, u, vh) if p.compute_uv else (s,)
     return [nan_like(x) for x in outs] if info else outs

@@ -63,7 +63,6 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 
 # -----------------------------------------------------------------------------
@@ -226,15 +225,13 @@ def real_type(aval: ShapedArray) -> ShapedArray:
 # Cholesky factors and triangular systems.
 
 
-blas = LazyModule("scipy.linalg.blas")
-lapack = LazyModule("scipy.linalg.lapack")
-
-
 @pure()
 def factoring(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
     out: Callable[..., Any]
-    (out,) = lapack.get_lapack_funcs(("potrf",), dtype=dtype)
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (out,) = get_lapack_funcs(("potrf",), dtype=dtype)
     return out
 
 
@@ -242,7 +239,9 @@ def factoring(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
 def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """BLAS's solution of triangular equations for a dtype."""
     out: Callable[..., Any]
-    (out,) = blas.get_blas_funcs(("trsm",), dtype=dtype)
+    from scipy.linalg.blas import get_blas_funcs
+
+    (out,) = get_blas_funcs(("trsm",), dtype=dtype)
     return out
 
 

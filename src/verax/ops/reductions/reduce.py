@@ -77,7 +77,6 @@ from verax.rules.rows.row import (
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, BITS, FLOAT, NUMBER, ORDERED, aval_of
-from verax.rules.values.lazy import LazyFunction
 from verax.rules.values.sizes import (
     AxisError,
     as_axes,
@@ -89,10 +88,6 @@ from verax.rules.values.sizes import (
     without,
 )
 from verax.rules.values.state import asked_dtype
-
-call_sharded: Callable[..., Array] = LazyFunction(
-    "verax.ops.structure.reshard", "call_sharded"
-)
 
 
 def transpose_sum(
@@ -296,6 +291,8 @@ def reduce_sum(
         TypeError: `operand` is boolean.
     """
     if out_sharding is not None:
+        from verax.ops.structure.reshard import call_sharded
+
         return call_sharded(reduce_sum, locals())
     return reduce(reduce_sum_p, operand, axes)
 
@@ -310,6 +307,8 @@ def reduce_prod(
         TypeError: `operand` is boolean.
     """
     if out_sharding is not None:
+        from verax.ops.structure.reshard import call_sharded
+
         return call_sharded(reduce_prod, locals())
     return reduce(reduce_prod_p, operand, axes)
 
@@ -326,6 +325,8 @@ def reduce_max(
         ValueError: an axis is out of range or named twice.
     """
     if out_sharding is not None:
+        from verax.ops.structure.reshard import call_sharded
+
         return call_sharded(reduce_max, locals())
     return reduce(reduce_max_p, operand, axes)
 
@@ -339,6 +340,8 @@ def reduce_min(
         ValueError: an axis is out of range or named twice.
     """
     if out_sharding is not None:
+        from verax.ops.structure.reshard import call_sharded
+
         return call_sharded(reduce_min, locals())
     return reduce(reduce_min_p, operand, axes)
 
@@ -371,17 +374,6 @@ def reduce_xor(operand: object, axes: Sequence[int]) -> Array:
         TypeError: `operand` is neither boolean nor of integers.
     """
     return reduce(reduce_xor_p, operand, axes)
-
-
-ROWS = (
-    reduce_sum_p,
-    reduce_prod_p,
-    reduce_max_p,
-    reduce_min_p,
-    reduce_and_p,
-    reduce_or_p,
-    reduce_xor_p,
-)
 
 
 # -----------------------------------------------------------------------------
@@ -543,4 +535,14 @@ def argmin(operand: object, axis: int, index_dtype: DTypeLike) -> Array:
     return arg(argmin_p, operand, axis, index_dtype)
 
 
-ARG_ROWS: Rows = (argmax_p, argmin_p)
+ROWS: Rows = (
+    reduce_sum_p,
+    reduce_prod_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_and_p,
+    reduce_or_p,
+    reduce_xor_p,
+    argmax_p,
+    argmin_p,
+)

@@ -291,17 +291,6 @@ def zeta(x: object, q: object) -> Array:
     return zeta_p.call(NO_PARAMS, *alike(x, q))
 
 
-ROWS: Rows = (
-    erf_p,
-    erfc_p,
-    erf_inv_p,
-    lgamma_p,
-    digamma_p,
-    polygamma_p,
-    zeta_p,
-)
-
-
 # -----------------------------------------------------------------------------
 # Products x log y, as entropies are made of.
 #
@@ -359,4 +348,14 @@ def xlog1py(x: object, y: object) -> Array:
     return xlog1py_p.call(NO_PARAMS, *alike(x, y))
 
 
-ENTROPY_ROWS: Rows = (xlogy_p, xlog1py_p)
+ROWS: Rows = (
+    erf_p,
+    erfc_p,
+    erf_inv_p,
+    lgamma_p,
+    digamma_p,
+    polygamma_p,
+    zeta_p,
+    xlogy_p,
+    xlog1py_p,
+)

@@ -41,10 +41,7 @@ from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import Domain, NDArray, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.constants import FLOAT
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.operands import alike
-
-special = LazyModule("scipy.special")
 
 LOG_SQRT_2_PI: Final = 0.5 * math.log(2 * math.pi)
 
@@ -179,6 +176,8 @@ def reference_beta(a: NDArray, b: NDArray, x: NDArray) -> NDArray:
     positive = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
     # SciPy's own single precision keeps five digits.
     full = [np.asarray(v, np.float64) for v in (a, b, x)]
+    from scipy import special
+
     value = special.betainc(*full).astype(np.result_type(a, b, x))
     out: NDArray = np.where(positive, value, np.nan)
     # The limits in one parameter; where both are at an end there is none.
@@ -217,7 +216,6 @@ def betainc(a: object, b: object, x: object) -> Array:
 
 
 regularized_incomplete_beta = betainc
-BETA_ROWS: Rows = (regularized_incomplete_beta_p,)
 
 
 # -----------------------------------------------------------------------------
@@ -433,13 +431,17 @@ def parameter_slope(*state: Array) -> Array:
 
 def reference_igamma(a: NDArray, x: NDArray) -> NDArray:
     bad = (a < 0) | (x < 0) | ((a == 0) & (x == 0))
-    out: NDArray = np.where(bad, np.nan, special.gammainc(a, x))
+    from scipy.special import gammainc
+
+    out: NDArray = np.where(bad, np.nan, gammainc(a, x))
     return out
 
 
 def reference_igammac(a: NDArray, x: NDArray) -> NDArray:
     bad = (a < 0) | (x < 0) | ((a == 0) & (x == 0))
-    out: NDArray = np.where(bad, np.nan, special.gammaincc(a, x))
+    from scipy.special import gammaincc
+
+    out: NDArray = np.where(bad, np.nan, gammaincc(a, x))
     return out
 
 
@@ -452,6 +454,8 @@ def quantile_slope_of_one(a: float, x: float) -> float:
     if x > a + 2 * np.sqrt(a) + 2:
         return slope_by_integral(a, x)
     n = np.arange(int(min(12 * np.sqrt(x) + 100, 1e6)))
+    from scipy import special
+
     later = special.gammaln(a + n + 1) - special.gammaln(a)
     terms = np.exp((n + 1) * np.log(x) - later)
     return float(np.sum(terms * (special.digamma(a + n + 1) - np.log(x))))
@@ -467,6 +471,8 @@ def slope_by_integral(a: float, x: float) -> float:
     rate = 1 - (a - 1) / x
     s = s / rate
     rest = np.exp((a - 1) * (np.log1p(s / x) - s / x))
+    from scipy import special
+
     return float(np.sum(w * rest * (np.log(x + s) - special.digamma(a))) / rate)
 
 
@@ -481,7 +487,9 @@ def reference_quantile_slope(a: NDArray, x: NDArray) -> NDArray:
 def reference_slope(a: NDArray, x: NDArray) -> NDArray:
     dtype = np.result_type(wide(a), wide(x))
     a, x = a.astype(np.float64), x.astype(np.float64)
-    weight = np.exp(special.xlogy(a - 1, x) - x - special.gammaln(a))
+    from scipy.special import gammaln, xlogy
+
+    weight = np.exp(xlogy(a - 1, x) - x - gammaln(a))
     slope = -reference_quantile_slope(a, x) * weight
     end = (a > 0) & np.isfinite(a) & ((x == 0) | (x == np.inf))
     return np.asarray(np.where(end, 0.0, slope), dtype)
@@ -559,7 +567,8 @@ def random_gamma_grad(a: object, x: object) -> Array:
     return random_gamma_grad_p.call(NO_PARAMS, *alike(a, x))
 
 
-GAMMA_ROWS: Rows = (
+ROWS: Rows = (
+    regularized_incomplete_beta_p,
     igamma_p,
     igammac_p,
     igamma_grad_a_p,

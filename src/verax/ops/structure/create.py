@@ -9,7 +9,6 @@ dimension::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -32,11 +31,8 @@ from verax.rules.rows.emitter import i64
 from verax.rules.rows.row import Row, Rows, Sample, Traits, Work, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.constants import NUMBER, aval_of, typed_scalar
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import as_axis, as_integers, as_sizes
 from verax.rules.values.state import asked_dtype
-
-RESHARD: Final = LazyModule("verax.ops.structure.reshard")
 
 
 @frozen(eq=False, repr=False)
@@ -196,7 +192,11 @@ def ones(aval: ShapedArray) -> Array:
 def filled(value: int, aval: ShapedArray) -> Array:
     """An array of a type that holds `value` everywhere."""
     out = broadcast(filling(value, aval.dtype, aval.weak_type), aval.shape)
-    return out if aval.explicit is None else RESHARD.retyped(out, aval.explicit)
+    if aval.explicit is None:
+        return out
+    from verax.ops.structure.reshard import retyped
+
+    return retyped(out, aval.explicit)
 
 
 ROWS: Rows = (iota_p,)

@@ -8,7 +8,6 @@ One idea: a concatenation is linear in all its operands together::
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -34,14 +33,11 @@ from verax.rules.rows.row import (
     Traits,
     no_flops,
 )
+from verax.rules.rows.type_shardings import in_place
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, aval_of
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import as_axes, as_axis, draw_shape, draw_size
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -122,7 +118,7 @@ concatenate_p = linear(
         e, "stablehlo.concatenate", xs, outs, dimension=i64(p.dimension)
     ),
     draw=draw_concatenate,
-    sharding=SPLITS.in_place,
+    sharding=in_place,
     traits=Traits(flops=no_flops, makes_nans=False),
 )
 
@@ -169,7 +165,7 @@ rev_p = linear(
         "stablehlo.reverse", xs, outs, dimensions=i64s(p.dimensions)
     ),
     draw=draw_rev,
-    sharding=SPLITS.in_place,
+    sharding=in_place,
     traits=Traits(flops=no_flops, makes_nans=False),
 )
 

@@ -384,9 +384,6 @@ def check_summed(name: str, aval: ShapedArray, place: TypeSharding) -> None:
         )
 
 
-ROWS = (reshard_p,)
-
-
 # -----------------------------------------------------------------------------
 # `device_put` in programs: the same values, in a memory of the device.
 #
@@ -453,4 +450,7 @@ def in_memory(x: object, kind: str) -> Array:
     return device_put_p.call(MemoryParams(kind), x)
 
 
-MEMORY_ROWS = (device_put_p,)
+ROWS = (
+    reshard_p,
+    device_put_p,
+)

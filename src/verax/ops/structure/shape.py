@@ -8,7 +8,6 @@ One idea: each is linear, and stands beside its adjoint where that is a row too:
 from collections.abc import Sequence
 from math import prod
 from random import Random
-from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -31,9 +30,9 @@ from verax.rules.rows.row import (
     Work,
     no_flops,
 )
+from verax.rules.rows.type_shardings import connected, reshaped
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, aval_of
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import (
     SIZES,
@@ -43,9 +42,6 @@ from verax.rules.values.sizes import (
     as_sizes,
     draw_shape,
 )
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @frozen(eq=False, repr=False)
@@ -110,7 +106,7 @@ transpose_p = linear(
         "stablehlo.transpose", xs, outs, permutation=i64s(p.permutation)
     ),
     draw=draw_transpose,
-    sharding=lambda p, avals, outs: SPLITS.connected(
+    sharding=lambda p, avals, outs: connected(
         avals, [range(avals[0].ndim)], [p.permutation]
     ),
     traits=Traits(Work.CHEAP, no_flops, makes_nans=False),
@@ -237,8 +233,7 @@ def broadcast_splits(
     (x,) = avals
     pairs = zip(x.shape, p.broadcast_dimensions, strict=True)
     labels = [d if n == p.shape[d] else ("stretched", d) for n, d in pairs]
-    out: Sequence[Splits] = SPLITS.connected(avals, [labels], [range(len(p.shape))])
-    return out
+    return connected(avals, [labels], [range(len(p.shape))])
 
 
 broadcast_in_dim_p = linear(
@@ -308,7 +303,7 @@ reshape_p = linear(
     batch=one_batched(batch_reshape),
     lower=lambda e, p, xs, outs: e.op("stablehlo.reshape", xs, outs),
     draw=draw_reshape,
-    sharding=SPLITS.reshaped,
+    sharding=reshaped,
     traits=Traits(Work.CHEAP, no_flops, makes_nans=False, view=True),
 )
 
@@ -358,7 +353,7 @@ squeeze_p = linear(
     batch=one_batched(batch_squeeze),
     lower=lambda e, p, xs, outs: e.op("stablehlo.reshape", xs, outs),
     draw=draw_squeeze,
-    sharding=lambda p, avals, outs: SPLITS.connected(
+    sharding=lambda p, avals, outs: connected(
         avals,
         [range(avals[0].ndim)],
         [[i for i in range(avals[0].ndim) if i not in p.dimensions]],

@@ -9,7 +9,6 @@ One idea: adjoints side by side, for what slice cuts out pad puts back::
 import builtins
 from collections.abc import Sequence
 from random import Random
-from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -35,15 +34,12 @@ from verax.rules.rows.row import (
     Work,
     no_flops,
 )
+from verax.rules.rows.type_shardings import connected, in_place
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import ShapeError, as_axis, as_integers, slice_count
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Padding = tuple[tuple[int, int, int], ...]
 
@@ -140,8 +136,7 @@ def slice_splits(
     """Dimensions stay split; a single element is whole."""
     if outs[0].size == 1:
         return [((),) * outs[0].ndim]
-    out: Sequence[Splits] = SPLITS.in_place(p, avals, outs)
-    return out
+    return in_place(p, avals, outs)
 
 
 slice_p = linear(
@@ -295,8 +290,7 @@ def pad_splits(
     """
     plain = [min(edges) >= 0 and not edges[2] for edges in p.padding_config]
     labels = [i if flag else None for i, flag in enumerate(plain)]
-    out: Sequence[Splits] = SPLITS.connected(avals, [labels, []], [labels])
-    return out
+    return connected(avals, [labels, []], [labels])
 
 
 pad_p = linear(

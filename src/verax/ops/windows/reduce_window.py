@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -58,10 +58,10 @@ from verax.rules.rows.row import (
     TransposeRule,
     Work,
 )
+from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, NUMBER, ORDERED, Kind, typed_scalar
 from verax.rules.values.conversions import shown
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.sizes import ShapeError, as_integers, draw_sizes
 
 # -----------------------------------------------------------------------------
@@ -437,10 +437,6 @@ def draw_window_params(random: Random) -> tuple[WindowParams, Shape]:
 # Sums, extremes and any computation over windows that move over an array.
 
 
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
-
-
 @frozen(eq=False, repr=False)
 class FoldWindowParams(WindowParams):
     """Windows, and what becomes of two elements, as a jaxpr of scalars."""
@@ -530,8 +526,7 @@ def outside_windows(
         labels.append(i if plain and (alone or not folded) else None)
     dims = [labels[: x.ndim] for x in (*avals, *outs)]
     count = len(avals)
-    out: Sequence[Splits] = SPLITS.connected(avals, dims[:count], dims[count:])
-    return out
+    return connected(avals, dims[:count], dims[count:])
 
 
 def transpose_window_sum(p: WindowParams, ct: Array, x: ShapedArray) -> Array:

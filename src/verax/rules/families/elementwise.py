@@ -14,7 +14,7 @@ with any size, and an operand without dimensions with any shape.
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -57,13 +57,10 @@ from verax.rules.rows.row import (
     each_result,
     no_flops,
 )
+from verax.rules.rows.type_shardings import axis_by_axis
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANY_FLOAT, Kind
 from verax.rules.values.conversions import NotLinear
-from verax.rules.values.lazy import LazyModule
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Maths = Callable[..., Any]
 type PerOperand = Maths | Sequence[Maths | None] | None
@@ -182,7 +179,7 @@ def parametric[P: Params](
         if isinstance(domains, Domain)
         else tuple(domains),
         costly=costly,
-        sharding=SPLITS.axis_by_axis,
+        sharding=axis_by_axis,
         terms=terms,
         traits=evolve(traits, elementwise=True, flops=traits.flops or each_result),
     )

@@ -9,7 +9,7 @@ one operand need not unpack it::
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
@@ -37,12 +37,9 @@ from verax.rules.rows.row import (
     TypeRule,
     Zero,
 )
+from verax.rules.rows.type_shardings import linear_terms
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import NotLinear
-from verax.rules.values.lazy import LazyModule
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Pushed = tuple[Sequence[Array], Sequence[Tangent]]
 """Results, and their tangents."""
@@ -84,7 +81,7 @@ def linear[P: Params](
         compiled=compiled,
         traits=traits,
         sharding=sharding,
-        terms=partial(SPLITS.linear_terms, count=operands),
+        terms=partial(linear_terms, count=operands),
     )
     return row
 

@@ -9,7 +9,7 @@ axes go and where a batch dimension stays are the same for all::
 import math
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -45,9 +45,9 @@ from verax.rules.rows.row import (
     TransposeRule,
     each_operand,
 )
+from verax.rules.rows.type_shardings import connected, summed_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import Kind
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import beside, draw_shape, surely_less, without
 
@@ -176,9 +176,6 @@ def in_blocks(ufunc: np.ufunc, x: NDArray) -> NDArray:
 # The family of reductions by a monoid: sums, products, extremes.
 
 
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
-
 EXTREMES = Domain(special=(0.0, -0.0, 1.0, np.inf, -np.inf, np.nan))
 
 type Scalar = bool | int | float | complex | np.ndarray
@@ -232,7 +229,7 @@ def reducer(
         costly=costly,
         traits=evolve(traits, flops=each_operand),
         sharding=lambda p, avals, outs: split_elsewhere(p, avals, outs, across),
-        terms=kind and (lambda p, avals: SPLITS.summed_terms(p, avals, p.axes, kind)),
+        terms=kind and (lambda p, avals: summed_terms(p, avals, p.axes, kind)),
     )
     return row
 
@@ -248,8 +245,7 @@ def split_elsewhere(
     joined = across(x.dtype)
     labels = [i if joined or i not in p.axes else None for i in range(x.ndim)]
     kept = [i for i in range(x.ndim) if i not in p.axes]
-    out: Sequence[Splits] = SPLITS.connected(avals, [labels], [kept])
-    return out
+    return connected(avals, [labels], [kept])
 
 
 def reduce_typing(

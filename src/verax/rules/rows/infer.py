@@ -6,7 +6,7 @@ One idea: a type rule is pure, so its answer is a cache entry::
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.jaxpr import Params
@@ -22,13 +22,18 @@ from verax.rules.rows.row import (
     is_split,
     stripped,
 )
+from verax.rules.rows.type_shardings import (
+    checked_types,
+    common_mesh,
+    has_terms,
+    is_uneven,
+    terms_by,
+    varies_only,
+    varying_like,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ShardingTypeError, UnsummedError
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, pure
-
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 
 @pure(1 << 16, holder="params", keep=False)
@@ -69,13 +74,12 @@ def infer_split(
     """
     if row.sharding is as_typed:
         return tuple(row.typing(params, avals))
-    SPLITS.common_mesh(avals)
-    if SPLITS.is_uneven(avals):
+    common_mesh(avals)
+    if is_uneven(avals):
         raise Uneven(row.name)
     outs = tuple(row.typing(params, stripped(avals)))
-    if SPLITS.varies_only(avals):
-        free: tuple[ShapedArray, ...] = SPLITS.varying_like(avals, outs)
-        return free
+    if varies_only(avals):
+        return varying_like(avals, outs)
     if row.sharding is None:
         raise ShardingTypeError(
             f"{row.name} does not say how explicit mesh axes split its results, but "
@@ -85,12 +89,9 @@ def infer_split(
     try:
         splits = row.sharding(params, avals, outs)
         terms = NO_TERMS
-        if SPLITS.has_terms(avals):
-            terms = SPLITS.terms_by(row.terms, params, avals)
-        out: tuple[ShapedArray, ...] = SPLITS.checked_types(
-            row.name, avals, outs, splits, terms
-        )
-        return out
+        if has_terms(avals):
+            terms = terms_by(row.terms, params, avals)
+        return checked_types(row.name, avals, outs, splits, terms)
     except UnsummedError as error:
         raise UnsummedError(
             f"unreduced rule for {row.name} is not implemented: {error}"

@@ -29,11 +29,8 @@ from verax.numpy.arguments.arguments import (
     inexact_arrays,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.lazy import LazyModule
 from verax.scipy.signal.convolving import detrend as without_trend
 from verax.scipy.tables import constant, row, to_complex
-
-scipy_signal = LazyModule("scipy.signal")
 
 type Trend = str | bool | Callable[[Array], Array]
 BOUNDARIES = {
@@ -89,7 +86,9 @@ def window_of(
                     stacklevel=4,
                 )
             size = length
-        out: np.ndarray = scipy_signal.get_window(window, size)
+        from scipy.signal import get_window
+
+        out: np.ndarray = get_window(window, size)
         return out
     given = np.asarray(window)
     if given.ndim != 1 or nperseg not in (None, given.size) or given.size > length:

@@ -13,7 +13,7 @@ Params that hold captured arrays or closures keep their templates themselves
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from verax.ir.atoms import Atom
 from verax.ir.avals import ShapedArray
@@ -41,9 +41,9 @@ from verax.rules.rows.row import (
     is_split,
     missing,
 )
+from verax.rules.rows.type_shardings import check_variation, common_mesh
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ShardingTypeError
-from verax.rules.values.lazy import LazyModule
 from verax.rules.values.memo import asked, memo, pure, recall
 from verax.rules.values.state import (
     Context,
@@ -54,8 +54,6 @@ from verax.rules.values.state import (
 )
 
 TEMPLATES = 1 << 14
-# Few programs have meshes with explicit axes.
-SPLITS: Final = LazyModule("verax.rules.rows.type_shardings")
 
 type Avals = tuple[ShapedArray, ...]
 type Written = Atom | Array
@@ -273,7 +271,7 @@ def freely(
         if row.sharding is as_typed:
             raise
     free = [[without_axes(engine, x) for x in part] for part in (xs, ys)]
-    return rule(*free), SPLITS.common_mesh(avals)
+    return rule(*free), common_mesh(avals)
 
 
 def without_axes(engine: Engine, x: object) -> Any:
@@ -290,7 +288,7 @@ def split_as(
     if mesh is None and x.aval.explicit == aval.explicit:
         return x
     out = engine.core.reshard(x, aval.explicit, mesh)
-    SPLITS.check_variation(out.aval, aval)
+    check_variation(out.aval, aval)
     return out
 
 
@@ -309,7 +307,7 @@ def split_as_stack(
         batch = engine.axis.spmd
     ones = [element(aval, axis) for aval, axis in zip(avals, axes, strict=True)]
     due = asked(infer, params, row, params, *ones)
-    mesh = SPLITS.common_mesh(avals)
+    mesh = common_mesh(avals)
     out = []
     for x, axis, aval in zip(outs, out_axes, due, strict=True):
         splits = ((),) * aval.ndim if aval.explicit is None else aval.explicit.splits
@@ -349,7 +347,7 @@ def cast_template(engine: Engine, given: ShapedArray, due: ShapedArray) -> Jaxpr
         same = engine.core.convert(x, due.dtype, due.weak_type)
         array = engine.core.reshard(same, due.explicit)
         if array.aval.explicit is not None:
-            SPLITS.check_variation(array.aval, due)
+            check_variation(array.aval, due)
         return (array,)
 
     return program((given,), cast)
