@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 import verax
 from property_tests.numpy_draws import BFLOAT16, Call, Draw, kind_of
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.numpy.indexing.parse import NonConcreteBooleanIndexError
 from verax.rules.rows.builder import Builder
 from verax.rules.values.conversions import AbstractValueError

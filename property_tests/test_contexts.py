@@ -19,7 +19,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.api.config.config import option_block
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.errors import KeyReuseError
 from verax.experimental.xla_metadata import set_xla_metadata

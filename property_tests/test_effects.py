@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 from verax import lax
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.experimental import io_callback
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.call import inline

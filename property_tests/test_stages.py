@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 import verax
-from verax.api.tracing.wrapping import ENGINE, apply
+from verax.api.tracing.apply import ENGINE, apply
 from verax.backend.eager.interpreter import as_array
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.stablehlo_io import parsed

@@ -34,7 +34,7 @@ import verax
 import verax.numpy as vnp
 from docs.examples.drawing import Panel, label, write_svg
 from verax import Array, nn, random, tree
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.ir.jaxpr import ClosedJaxpr
 from verax.ir.walk import close
 

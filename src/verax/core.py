@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from verax.api.inspect.make_jaxpr import (
     ensure_compile_time_eval as ensure_compile_time_eval,
 )
-from verax.api.tracing.wrapping import apply, bound
+from verax.api.tracing.apply import apply, bound
 from verax.ir.avals import ShapedArray as ShapedArray, larger_size, smaller_size
 from verax.ir.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,

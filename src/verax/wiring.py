@@ -11,7 +11,7 @@ of them are loaded when they are first used::
 
 from verax import numpy
 from verax.api.config.config import compute_on_devices, from_environment
-from verax.api.tracing.wrapping import EAGER
+from verax.api.tracing.apply import EAGER
 from verax.ir.facade import Imports
 from verax.ir.library import Explorable, Library
 from verax.ir.meshes import TypeShardings

@@ -12,7 +12,7 @@ from .worker import Stages
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("result", "expected"),
     [
         ("loss 0.50001", "loss 0.5"),
         ("[[1.  2.]\n\n [3. 4.]]", "[[1. 2.]\n[3.   4.]]"),
@@ -24,7 +24,7 @@ def test_rounding_and_layout_may_differ(result: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("result", "expected"),
     [
         ("loss 0.501", "loss 0.5"),
         ("loss nan", "loss 0.5"),

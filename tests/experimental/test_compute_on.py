@@ -7,7 +7,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.experimental.compute_on import compute_on
 from verax.memory import Space

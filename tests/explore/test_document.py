@@ -90,18 +90,18 @@ def explored(name: str) -> Exploration:
 
 
 @pytest.fixture(params=PROGRAMS)
-def found(request: pytest.FixtureRequest) -> Exploration:
+def shown(request: pytest.FixtureRequest) -> Exploration:
     """The exploration of each program in turn."""
     return explored(request.param)
 
 
-def stages_of(result: Exploration) -> tuple[Stage, ...]:
-    return result.content.stages
+def stages_of(shown: Exploration) -> tuple[Stage, ...]:
+    return shown.content.stages
 
 
-def named(result: Exploration, name: str) -> Stage:
+def named(shown: Exploration, name: str) -> Stage:
     """The stage of a name."""
-    (stage,) = [s for s in stages_of(result) if s.name == name]
+    (stage,) = [s for s in stages_of(shown) if s.name == name]
     return stage
 
 
@@ -109,8 +109,10 @@ def equations(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row.kind == EQUATION]
 
 
-def test_columns_have_one_length_and_indices_are_in_range(result: Exploration) -> None:
-    document: Any = result.document
+def test_columns_have_one_length_and_indices_are_in_range(
+    shown: Exploration,
+) -> None:
+    document: Any = shown.document
     for number, stage in enumerate(document["stages"]):
         rows, strings = stage["rows"], stage["strings"]
         columns = {k: v for k, v in rows.items() if k != "notes"}
@@ -128,8 +130,8 @@ def test_columns_have_one_length_and_indices_are_in_range(result: Exploration) -
         assert all([0 <= i < before for i in stage["gone"]])
 
 
-def test_nested_rows_are_deeper_than_what_holds_them(result: Exploration) -> None:
-    for stage in stages_of(result):
+def test_nested_rows_are_deeper_than_what_holds_them(shown: Exploration) -> None:
+    for stage in stages_of(shown):
         for row in stage.rows:
             if row.inside < 0:
                 assert row.depth == 0
@@ -139,20 +141,24 @@ def test_nested_rows_are_deeper_than_what_holds_them(result: Exploration) -> Non
                 assert holder.kind in (EQUATION, HEAD)
 
 
-def test_what_was_traced_from_the_users_lines_has_them(result: Exploration) -> None:
-    for row in equations(stages_of(result)[0].rows):
+def test_what_was_traced_from_the_users_lines_has_them(
+    shown: Exploration,
+) -> None:
+    for row in equations(stages_of(shown)[0].rows):
         assert row.source.file == __file__
 
 
-def test_every_row_of_a_rewrite_leads_back_to_the_trace(result: Exploration) -> None:
-    stages = stages_of(result)
+def test_every_row_of_a_rewrite_leads_back_to_the_trace(
+    shown: Exploration,
+) -> None:
+    stages = stages_of(shown)
     for stage in stages[1:]:
         rewritten = [row for row in equations(stage.rows) if row.source.origin]
         assert all([row.origins for row in rewritten if stage.kind != "hlo"])
 
 
-def test_lines_are_those_of_the_origins(result: Exploration) -> None:
-    stages = stages_of(result)
+def test_lines_are_those_of_the_origins(shown: Exploration) -> None:
+    stages = stages_of(shown)
     for before, stage in itertools.pairwise(stages):
         if stage.kind != "jaxpr":
             continue

@@ -11,7 +11,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax, nn, random
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.explorer.exploration import explore
 from verax.explorer.rows.row import EQUATION
 from verax.ops.table import ROWS

@@ -12,7 +12,7 @@ import numpy as np
 from attrs import evolve
 
 import verax
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.ir.dtypes import stored_dtype
 from verax.ir.walk import close
 from verax.rules.rows.row import Engine, NDArray, Row, RuleTable

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import verax
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.rules.rows.builder import Builder
 from verax.rules.values.state import interpreting
 

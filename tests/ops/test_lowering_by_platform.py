@@ -14,7 +14,7 @@ from jaxlib._jax.mlir import mlir_module_to_xla_computation as to_hlo
 
 import verax
 from tests.gpu.plugin_targets import golden_targets
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.stablehlo_io import custom_targets, parsed
 from verax.extend import MissingRule

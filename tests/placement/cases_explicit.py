@@ -258,7 +258,7 @@ CASES: Sequence[tuple[str, Callable[..., Any], tuple[P, ...], P]] = (
 )
 
 
-@pytest.mark.parametrize(("name", "f", "specs", "wanted"), CASES)
+@pytest.mark.parametrize(("name", "f", "specs", "expected"), CASES)
 def test_results_are_split_as_their_operands(
     name: str, f: Callable[..., Any], specs: tuple[P, ...], expected: P
 ) -> None:
@@ -420,7 +420,7 @@ MADE: Sequence[tuple[Callable[..., verax.Array], P]] = (
 )
 
 
-@pytest.mark.parametrize(("make", "wanted"), MADE)
+@pytest.mark.parametrize(("make", "expected"), MADE)
 def test_new_arrays_are_split(
     make: Callable[[object], verax.Array], expected: P
 ) -> None:
@@ -741,7 +741,7 @@ PROGRAMS: Sequence[tuple[Callable[..., Any], tuple[Any, ...], str]] = (
 )
 
 
-@pytest.mark.parametrize(("f", "operands", "wanted"), PROGRAMS)
+@pytest.mark.parametrize(("f", "operands", "expected"), PROGRAMS)
 def test_programs_are_typed_and_keep_their_values(
     f: Callable[..., Any], operands: tuple[Any, ...], expected: str
 ) -> None:

@@ -17,7 +17,7 @@ ROWS = np.arange(SIZE * 6, dtype=np.float32).reshape(SIZE, *SHAPE)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("wanted", [0, 1, 2, SUM])
+@pytest.mark.parametrize("expected", [0, 1, 2, SUM])
 def test_a_result_is_batched_where_it_is_wanted_or_summed(
     axis: int, expected: Wanted
 ) -> None:
@@ -35,7 +35,7 @@ def test_a_result_is_batched_where_it_is_wanted_or_summed(
     assert actual.tolist() == due.tolist()
 
 
-@pytest.mark.parametrize("wanted", [None, 0, 1, 2, SUM])
+@pytest.mark.parametrize("expected", [None, 0, 1, 2, SUM])
 def test_what_is_not_batched_is_repeated_or_summed_as_often(expected: Wanted) -> None:
     aval = ShapedArray(SHAPE, float32)
     jaxpr = program((aval, aval), lambda x, y: (sin(y),))

@@ -9,7 +9,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.transforms import COMPILE, STANDARD
 from verax.transforms.engine.engine import evaluate
 from verax.transforms.passes.outline import with_eqns

@@ -53,6 +53,7 @@ from verax.api.sharding_args import Shardings, constrained, resolve_shardings
 from verax.api.stages.compilation import Compilation, start_compiling
 from verax.api.stages.interfaces import Interface
 from verax.api.stages.stages import Lowered, Traced
+from verax.api.tracing.apply import ENGINE, apply, is_tracing, trace_around
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
     out_info,
@@ -66,15 +67,11 @@ from verax.api.tracing.trace import (
     trace,
 )
 from verax.api.tracing.wrapping import (
-    ENGINE,
     WrappedSignature,
-    apply,
     callee_of,
     function_name,
-    is_tracing,
     look_like,
     name_and_line,
-    trace_around,
 )
 from verax.backend.calls import Call, caller
 from verax.backend.programs.placement import Placement, placement_of

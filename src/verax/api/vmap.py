@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from verax.api.tracing.apply import ENGINE, rewritten
 from verax.api.tracing.references import OnValues, on_values
 from verax.api.tracing.trace import Traced, leaf_avals, trace
 from verax.api.tracing.wrapping import (
-    ENGINE,
     Describe,
     describe_arguments,
     function_name,
-    rewritten,
     wraps,
 )
 from verax.api.trees.pytrees import prefix_leaves

@@ -21,8 +21,9 @@ from typing import Any, Final
 import numpy as np
 from attrs import evolve
 
+from verax.api.tracing.apply import apply, as_array, is_tracing
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import apply, as_array, describe_arguments, is_tracing
+from verax.api.tracing.wrapping import describe_arguments
 from verax.api.trees.pytrees import register_pytree_node_class
 from verax.backend import pytrees
 from verax.ir.jaxpr import Jaxpr

@@ -17,13 +17,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, overload
 
+from verax.api.tracing.apply import enclosing_scope, is_tracing
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    describe_arguments,
-    enclosing_scope,
-    is_tracing,
-    wraps,
-)
+from verax.api.tracing.wrapping import describe_arguments, wraps
 from verax.api.trees.pytrees import tree_map
 from verax.backend import pytrees
 from verax.ops.calls.call import Attributes, CallParams, Metadata, jit_p

@@ -26,8 +26,9 @@ from attrs import field, frozen
 from verax.api.arguments.call_keys import signature
 from verax.api.jit import PjitFunction, jit
 from verax.api.stages.stages import Traced
+from verax.api.tracing.apply import apply
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals, struct_of
-from verax.api.tracing.wrapping import apply, function_name, wraps
+from verax.api.tracing.wrapping import function_name, wraps
 from verax.backend.runtime.client import default_platform
 from verax.explorer.pipeline import Pipeline, profiled
 from verax.explorer.recording import (

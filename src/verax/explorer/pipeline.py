@@ -18,7 +18,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from verax.api.stages.stages import Traced
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import is_tunable, lower
 from verax.backend.lowering.mlir_text import Lowered
 from verax.backend.programs.program import (

@@ -14,8 +14,9 @@ from typing import Any, cast
 
 from attrs import frozen
 
+from verax.api.tracing.apply import apply, observed
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import apply, describe_arguments, observed, wraps
+from verax.api.tracing.wrapping import describe_arguments, wraps
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr

@@ -10,7 +10,8 @@ transformation then uses::
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from verax.api.tracing.wrapping import apply, wraps
+from verax.api.tracing.apply import apply
+from verax.api.tracing.wrapping import wraps
 from verax.extend.functions import opened
 from verax.ir.jaxpr import Eqn, Jaxpr, Primitive
 from verax.ir.walk import map_eqns, map_jaxprs

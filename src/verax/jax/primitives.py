@@ -18,7 +18,7 @@ import numpy as np
 from attrs import field, frozen
 
 import verax
-from verax.api.tracing.wrapping import as_array
+from verax.api.tracing.apply import as_array
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.jaxpr import Jaxpr, Params, Primitive as Named

@@ -13,14 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from verax.api.tracing.apply import as_array
 from verax.api.tracing.concrete_values import is_known
 from verax.api.tracing.trace import leaf_avals
-from verax.api.tracing.wrapping import (
-    as_array,
-    function_name,
-    name_and_line,
-    stands_for,
-)
+from verax.api.tracing.wrapping import function_name, name_and_line, stands_for
 from verax.api.vmap import vmap
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

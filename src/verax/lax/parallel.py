@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from attrs import frozen
 
-from verax.api.tracing.wrapping import as_array
+from verax.api.tracing.apply import as_array
 from verax.backend import pytrees
 from verax.ir.avals import Shape
 from verax.ir.dtypes import float32, int32, is_bool, is_inexact, is_integer

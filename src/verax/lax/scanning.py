@@ -13,8 +13,9 @@ from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
+from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import ENGINE, function_name, stands_for
+from verax.api.tracing.wrapping import function_name, stands_for
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef

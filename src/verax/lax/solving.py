@@ -14,8 +14,9 @@ from attrs import frozen
 
 from verax import numpy as vnp
 from verax.api.autodiff.jvp_vjp import linearize
+from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.trace import leaf_avals
-from verax.api.tracing.wrapping import ENGINE, apply, function_name
+from verax.api.tracing.wrapping import function_name
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray

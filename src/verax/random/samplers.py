@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from verax.api.jit import jit
-from verax.api.tracing.wrapping import is_tracing
+from verax.api.tracing.apply import is_tracing
 from verax.ir.avals import Shape, finfo, iinfo
 from verax.ir.dtypes import (
     DType,

@@ -13,14 +13,9 @@ from typing import Any, cast, overload
 from attrs import frozen
 
 import verax.lax as lax
+from verax.api.tracing.apply import ENGINE, apply as apply_jaxpr, observed
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    ENGINE,
-    apply as apply_jaxpr,
-    describe_arguments,
-    observed,
-    wraps,
-)
+from verax.api.tracing.wrapping import describe_arguments, wraps
 from verax.backend import pytrees
 from verax.ir.avals import finfo
 from verax.ir.dtypes import is_bool, is_complex, is_float, is_integer, numpy_dtype

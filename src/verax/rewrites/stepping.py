@@ -13,9 +13,10 @@ from typing import Any, overload
 
 from attrs import frozen
 
+from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.structs import struct_avals
 from verax.api.tracing.trace import trace as trace_function
-from verax.api.tracing.wrapping import ENGINE, describe_arguments, function_name, wraps
+from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.backend import pytrees
 from verax.explorer.exploration import Exploration, exploration_of
 from verax.explorer.pipeline import ProgramStages

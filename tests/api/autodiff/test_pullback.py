@@ -12,7 +12,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.api.autodiff.jvp_vjp import Pullback
-from verax.api.tracing.wrapping import COMPUTING, apply, as_arrays
+from verax.api.tracing.apply import COMPUTING, apply, as_arrays
 from verax.rules.rows.leaks import LeakedTracer
 from verax.rules.rows.row import MissingRule
 from verax.transforms import STANDARD

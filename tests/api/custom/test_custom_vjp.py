@@ -9,7 +9,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.custom_derivatives import CustomVJPPrimal, SymbolicZero, linear_call
 
 

@@ -17,7 +17,7 @@ import verax
 import verax.numpy as vnp
 from verax import export, lax
 from verax.api.export.export import exported_vjp, pack, unpack
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.export import DisabledSafetyCheck, Exported, deserialize
 from verax.rules.rows.row import MissingRule
 

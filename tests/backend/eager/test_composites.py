@@ -8,7 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.eager.composites import recipe, remembered
 from verax.backend.eager.interpreter import planned
 from verax.backend.runtime.metrics import RECORDER

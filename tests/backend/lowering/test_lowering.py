@@ -10,7 +10,7 @@ from attrs import frozen
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.function_writer import NeedsModule, equation_text
 from verax.backend.lowering.lower import lower
 from verax.experimental import io_callback

@@ -10,7 +10,7 @@ from attrs import evolve
 import verax
 import verax.numpy as vnp
 from verax import lax
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.stablehlo_io import parsed
 from verax.extend import MissingRule, Row, composed, composite, elementwise

@@ -13,7 +13,6 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.backend.programs import program
-from verax.backend.runtime import background
 from verax.backend.runtime.background import Display, Stage
 from verax.backend.xla.executable import compile_text
 
@@ -127,10 +126,7 @@ def test_a_stage_ends_with_its_block_whatever_ends_that() -> None:
 def test_without_rich_and_with_a_closed_stream_compilation_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def missing(**options: Any) -> Any:
-        raise ModuleNotFoundError("rich")
-
-    monkeypatch.setattr(background, "CONSOLE", missing)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
     terminal = Terminal(tty=True)
     display = Display(terminal, after=0.0)
     with display.begun(Watched("f", "XLA")):
@@ -153,7 +149,7 @@ def test_the_stages_of_a_program_are_shown_if_the_option_is_on(
         begun.append((program, name))
         return display.stage(program, name)
 
-    monkeypatch.setattr("verax.backend.runtime.metrics.SHOWN", shown)
+    monkeypatch.setattr("verax.backend.runtime.background.shown", shown)
     x = np.ones(3, np.float32)
 
     def step(x: Any) -> Any:
@@ -196,7 +192,7 @@ verax.jit(step)(1.0)
 def test_compilation_in_a_thread_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(tty=True)
     monkeypatch.setattr(
-        "verax.backend.runtime.metrics.SHOWN", Display(terminal, after=0.0).stage
+        "verax.backend.runtime.background.shown", Display(terminal, after=0.0).stage
     )
 
     def slow(*args: Any, **kwargs: Any) -> Any:

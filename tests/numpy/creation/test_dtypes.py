@@ -24,7 +24,7 @@ def test_scalar_types() -> None:
 
 
 @pytest.mark.parametrize(
-    ("below", "above", "wanted"),
+    ("below", "above", "expected"),
     [
         (jnp.float32, jnp.floating, True),
         (jnp.bfloat16, jnp.floating, True),

@@ -191,7 +191,7 @@ X = np.ones((3, 4), np.float32)
 
 
 @pytest.mark.parametrize(
-    ("function", "wanted"),
+    ("function", "expected"),
     [
         (lambda x: x + x, "add"),
         (lambda x: x * 3.0, "mul"),
@@ -318,7 +318,7 @@ WEAK_ROW = jnp.broadcast_to(jnp.asarray(1.5) * 1.0, (2,))
 
 
 @pytest.mark.parametrize(
-    ("call", "wanted"),
+    ("call", "expected"),
     [
         (lambda: jnp.isinf(jnp.inf), "bool"),
         (lambda: jnp.isneginf(2.5), "bool"),

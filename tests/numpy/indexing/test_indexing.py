@@ -166,7 +166,7 @@ def test_dtypes_of_updates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "wanted"),
+    ("function", "expected"),
     [
         (lambda x: x[1], ["slice", "squeeze"]),
         (lambda x: x[...], []),

@@ -79,7 +79,7 @@ def test_along(name: Any, axis: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "wanted"),
+    ("name", "given", "expected"),
     [
         ("sum", "int8", "int32"),
         ("sum", "uint8", "uint32"),
@@ -161,7 +161,7 @@ def names(function: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("function", "wanted"),
+    ("function", "expected"),
     [
         (jnp.sum, ["reduce_sum"]),
         (jnp.max, ["reduce_max"]),

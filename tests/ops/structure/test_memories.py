@@ -8,7 +8,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.ad_checkpoint import checkpoint_name
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import lower
 from verax.experimental.xla_metadata import set_xla_metadata
 from verax.memory import Space

@@ -24,8 +24,9 @@ from verax.api.arguments.call_keys import (
     warn_changed,
 )
 from verax.api.sharding_args import Shardings
+from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.trace import Traced
-from verax.api.tracing.wrapping import ENGINE, Describe
+from verax.api.tracing.wrapping import Describe
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.calls import Call, kind_of
 from verax.backend.eager.guarded import guarded_call, is_guarded

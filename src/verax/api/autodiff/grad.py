@@ -11,13 +11,8 @@ from typing import Any, Final, SupportsIndex
 from verax.api.arguments.call_keys import numbers as positions
 from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, pulled_from
-from verax.api.tracing.wrapping import (
-    ENGINE,
-    ParameterNames,
-    as_typed_array,
-    function_name,
-    wraps,
-)
+from verax.api.tracing.apply import ENGINE, as_typed_array
+from verax.api.tracing.wrapping import ParameterNames, function_name, wraps
 from verax.backend import pytrees
 from verax.ir.atoms import scalar_literal
 from verax.ir.avals import ShapedArray, is_reference

@@ -34,13 +34,7 @@ from verax.api.autodiff.primals import (
     type_text,
 )
 from verax.api.autodiff.pullback import LinearPart, linear_part
-from verax.api.tracing.wrapping import (
-    ENGINE,
-    apply,
-    as_array,
-    observed,
-    rewritten,
-)
+from verax.api.tracing.apply import ENGINE, apply, as_array, observed, rewritten
 from verax.api.trees.pytrees import register_pytree_node_class
 from verax.api.vmap import apply_batched
 from verax.backend.pytrees import Partial, PyTreeDef

@@ -15,15 +15,10 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from verax.api.autodiff.chosen import OfChosen
+from verax.api.tracing.apply import ENGINE, as_array
 from verax.api.tracing.references import OnValues, on_values
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    ENGINE,
-    Describe,
-    as_array,
-    describe_arguments,
-    function_name,
-)
+from verax.api.tracing.wrapping import Describe, describe_arguments, function_name
 from verax.api.trees.pytrees import KeptLeaves, split_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from verax.api.tracing.wrapping import (
+from verax.api.tracing.apply import (
     COMPUTING,
     ENGINE,
     apply,

@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 from verax.api.config.options import EAGER, OPTIONS, Option, flags_of, jax_name, option
 from verax.api.config.tracebacks import watch
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.eager.interpreter import eager_interpreter
 from verax.backend.runtime.client import (
     ClientOptions,

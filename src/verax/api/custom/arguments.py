@@ -14,8 +14,9 @@ from typing import Any, Protocol, cast
 import numpy as np
 from attrs import frozen
 
+from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.trace import Opened, leaf_avals, trace
-from verax.api.tracing.wrapping import ENGINE, describe_arguments, function_name
+from verax.api.tracing.wrapping import describe_arguments, function_name
 from verax.api.trees.pytrees import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

@@ -39,14 +39,10 @@ from verax.api.custom.snapshots import (
     snapshot,
     snapshots_at,
 )
+from verax.api.tracing.apply import current_builder, is_tracing
 from verax.api.tracing.concrete_values import can_move
 from verax.api.tracing.trace import Opened, Traced
-from verax.api.tracing.wrapping import (
-    current_builder,
-    function_name,
-    is_tracing,
-    look_like,
-)
+from verax.api.tracing.wrapping import function_name, look_like
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact

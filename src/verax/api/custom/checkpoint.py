@@ -12,14 +12,9 @@ from typing import Any
 from attrs import frozen
 
 from verax.api.arguments.call_keys import resolve_statics
+from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    as_array,
-    describe_arguments,
-    function_name,
-    is_tracing,
-    wraps,
-)
+from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.jaxpr import Primitive

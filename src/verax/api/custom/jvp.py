@@ -40,8 +40,9 @@ from verax.api.custom.base import (
     waiting_rule,
 )
 from verax.api.custom.snapshots import Snapshot
+from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import Opened, Traced, trace
-from verax.api.tracing.wrapping import ENGINE, current_builder, function_name
+from verax.api.tracing.wrapping import function_name
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray

@@ -42,18 +42,11 @@ from verax.api.custom.base import (
     waiting_rule,
 )
 from verax.api.custom.snapshots import Snapshot
+from verax.api.tracing.apply import ENGINE, apply, current_builder, is_tracing
 from verax.api.tracing.concrete_values import values_of
 from verax.api.tracing.structs import struct_avals
 from verax.api.tracing.trace import Opened, Traced, leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    ENGINE,
-    apply,
-    current_builder,
-    describe_arguments,
-    function_name,
-    is_tracing,
-    wraps,
-)
+from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.api.trees.pytrees import KeptLeaves, prefix_leaves, split_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef

@@ -28,8 +28,9 @@ from verax.api.custom.base import (
     pair_of,
 )
 from verax.api.custom.snapshots import Home, Snapshot, snapshots_at
+from verax.api.tracing.apply import ENGINE, is_tracing
 from verax.api.tracing.trace import trace
-from verax.api.tracing.wrapping import ENGINE, function_name, is_tracing, look_like
+from verax.api.tracing.wrapping import function_name, look_like
 from verax.backend import pytrees
 from verax.backend.results import result_tree
 from verax.ir.avals import ShapedArray, is_reference

@@ -23,7 +23,7 @@ from verax.api.parallel.process_data import (
     parts_of_process,
 )
 from verax.api.sharding_args import place_leaves
-from verax.api.tracing.wrapping import as_array
+from verax.api.tracing.apply import as_array
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray, unreadable
 from verax.backend.placement.mesh import Mesh, PartitionSpec

@@ -33,8 +33,9 @@ from verax.api.export.places import (
 )
 from verax.api.jit import PjitFunction, jit
 from verax.api.stages.stages import Traced, checked_platforms
+from verax.api.tracing.apply import EAGER, ENGINE, apply
 from verax.api.tracing.structs import struct_of
-from verax.api.tracing.wrapping import EAGER, ENGINE, apply, describe_arguments
+from verax.api.tracing.wrapping import describe_arguments
 from verax.api.trees.pytrees import keystr
 from verax.api.trees.serialization import read_tree, write_tree
 from verax.backend import pytrees

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
+from verax.api.tracing.apply import is_tracing
 from verax.api.tracing.trace import leaf_avals
-from verax.api.tracing.wrapping import describe_arguments, function_name, is_tracing
+from verax.api.tracing.wrapping import describe_arguments, function_name
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import from_host
 from verax.backend.placement.mesh import current_mesh

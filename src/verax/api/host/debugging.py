@@ -27,7 +27,8 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from verax.api.host.callbacks import Held, UserFunction, call_host, pure_callback
-from verax.api.tracing.wrapping import current_builder, function_name
+from verax.api.tracing.apply import current_builder
+from verax.api.tracing.wrapping import function_name
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.backend.runtime.log import LOGGER

@@ -14,14 +14,9 @@ from attrs import evolve
 
 from verax.api.arguments.call_keys import Names, Numbers, resolve_statics
 from verax.api.jit import PjitFunction
+from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    ENGINE,
-    current_builder,
-    describe_arguments,
-    function_name,
-    wraps,
-)
+from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.backend import pytrees
 from verax.backend.eager.nan_checks import Search, search
 from verax.rules.rows.leaks import leaked

@@ -12,6 +12,7 @@ from typing import Any
 from verax.api.arguments.call_keys import resolve_statics
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, vjp
 from verax.api.autodiff.primals import check_tangent, zero
+from verax.api.tracing.apply import ENGINE, CompileTime, apply, observed
 from verax.api.tracing.structs import (
     ShapeDtypeStruct,
     out_info,
@@ -20,13 +21,9 @@ from verax.api.tracing.structs import (
 )
 from verax.api.tracing.trace import Traced, trace
 from verax.api.tracing.wrapping import (
-    ENGINE,
-    CompileTime,
     ParameterNames,
-    apply,
     describe_arguments,
     function_name,
-    observed,
     wraps,
 )
 from verax.api.vmap import axis_scope

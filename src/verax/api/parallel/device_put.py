@@ -23,8 +23,9 @@ from verax.api.sharding_args import (
     place_entries,
     place_leaves,
 )
+from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.trace import leaf_avals
-from verax.api.tracing.wrapping import as_array, describe_leaves, is_tracing
+from verax.api.tracing.wrapping import describe_leaves
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import (
     ConcreteArray,

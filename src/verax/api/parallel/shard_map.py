@@ -25,17 +25,10 @@ from verax.api.parallel.specs import (
     too_long,
 )
 from verax.api.sharding_args import place_entries
+from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
 from verax.api.tracing.references import on_values
 from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    ENGINE,
-    apply,
-    as_array,
-    describe_arguments,
-    function_name,
-    is_tracing,
-    wraps,
-)
+from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.api.vmap import mesh_axis_scope
 from verax.backend import pytrees
 from verax.backend.placement.abstract_mesh import AbstractMesh

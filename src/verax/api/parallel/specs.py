@@ -15,7 +15,8 @@ from attrs import frozen
 
 from verax.api.jit import jit
 from verax.api.sharding_args import is_place, over_a_mesh, place_entries
-from verax.api.tracing.wrapping import as_array, function_name, is_tracing, wraps
+from verax.api.tracing.apply import as_array, is_tracing
+from verax.api.tracing.wrapping import function_name, wraps
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
 from verax.backend.placement.mesh_context import concrete_mesh, typed_axes

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from verax.api.arguments.jit_options import warn_unusable
 from verax.api.stages.interfaces import Interface, Stage
 from verax.api.stages.stages import Compiled, Traced, check_sizes_known
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.backend.programs.program import Pending, Program, pending
 from verax.backend.runtime.background import Job
 from verax.ir.jaxpr import Jaxpr

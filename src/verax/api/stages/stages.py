@@ -15,9 +15,9 @@ from verax.api.arguments.call_keys import leaf_kinds, taking
 from verax.api.arguments.direct_calls import DirectCalls, TreeCalls
 from verax.api.arguments.jit_options import checked_options, warn_unusable
 from verax.api.stages.interfaces import Interface, Stage
+from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import struct_of
 from verax.api.tracing.trace import Traced as TracedFunction
-from verax.api.tracing.wrapping import ENGINE, apply
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray, Format, Layout, put
 from verax.backend.calls import Call, caller

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from verax.api.tracing.wrapping import ENGINE, enclosing_scope
+from verax.api.tracing.apply import ENGINE, enclosing_scope
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact

@@ -12,9 +12,10 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from verax.api.tracing.apply import current_builder
 from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import Traced
-from verax.api.tracing.wrapping import Describe, current_builder
+from verax.api.tracing.wrapping import Describe
 from verax.ir.avals import is_reference
 from verax.ir.effects import HOLD, RefEffect
 from verax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, array_literal

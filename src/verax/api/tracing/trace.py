@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from verax.api.tracing.apply import enclosing_scope
 from verax.api.tracing.concrete_values import oracle_for
-from verax.api.tracing.wrapping import Describe, enclosing_scope, function_name
+from verax.api.tracing.wrapping import Describe, function_name
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef, tree_holds

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from verax import numpy as vnp, random
-from verax.api.tracing.wrapping import is_tracing
+from verax.api.tracing.apply import is_tracing
 from verax.api.vmap import vmap
 from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.bcoo import BCOO

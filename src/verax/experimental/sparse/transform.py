@@ -17,14 +17,9 @@ from typing import Any, Final
 from attrs import define, evolve
 
 from verax import numpy as vnp
+from verax.api.tracing.apply import as_array, bound_eqn, literal_array
 from verax.api.tracing.trace import shared_trace
-from verax.api.tracing.wrapping import (
-    as_array,
-    bound_eqn,
-    describe_arguments,
-    literal_array,
-    wraps,
-)
+from verax.api.tracing.wrapping import describe_arguments, wraps
 from verax.api.trees.pytrees import tree_flatten
 from verax.backend.results import result_tree
 from verax.experimental.sparse.base import JAXSparse

@@ -7,7 +7,7 @@ from pyrsistent import pvector
 
 import verax.lax as lax
 import verax.numpy as vnp
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.custom_derivatives import SymbolicZero as SymbolicZero
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr, Var

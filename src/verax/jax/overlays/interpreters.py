@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 
 import verax
 from verax.api.autodiff.primals import zero
-from verax.api.tracing.wrapping import as_array, function_name, literal_array
+from verax.api.tracing.apply import as_array, literal_array
+from verax.api.tracing.wrapping import function_name
 from verax.backend.eager.interpreter import EagerInterpreter
 from verax.core import jaxpr_as_fun
 from verax.ir.atoms import variable

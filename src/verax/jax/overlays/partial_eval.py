@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import verax
-from verax.api.tracing.wrapping import ENGINE
+from verax.api.tracing.apply import ENGINE
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 

@@ -5,9 +5,10 @@ Each row is a monoid and its derivative; the family says what to reduce is::
     reduce_sum(x, (1,))     # x:f32[2,3]  ->  f32[2],  adjoint: broadcast_in_dim
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from random import Random
+from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -88,6 +89,13 @@ from verax.rules.values.sizes import (
     without,
 )
 from verax.rules.values.state import asked_dtype
+
+
+def call_sharded(function: Callable[..., Array], given: Mapping[str, Any]) -> Array:
+    """`reshard.call_sharded`, whose file few programs need."""
+    from verax.ops.structure import reshard
+
+    return reshard.call_sharded(function, given)
 
 
 def transpose_sum(
@@ -291,8 +299,6 @@ def reduce_sum(
         TypeError: `operand` is boolean.
     """
     if out_sharding is not None:
-        from verax.ops.structure.reshard import call_sharded
-
         return call_sharded(reduce_sum, locals())
     return reduce(reduce_sum_p, operand, axes)
 
@@ -307,8 +313,6 @@ def reduce_prod(
         TypeError: `operand` is boolean.
     """
     if out_sharding is not None:
-        from verax.ops.structure.reshard import call_sharded
-
         return call_sharded(reduce_prod, locals())
     return reduce(reduce_prod_p, operand, axes)
 
@@ -325,8 +329,6 @@ def reduce_max(
         ValueError: an axis is out of range or named twice.
     """
     if out_sharding is not None:
-        from verax.ops.structure.reshard import call_sharded
-
         return call_sharded(reduce_max, locals())
     return reduce(reduce_max_p, operand, axes)
 
@@ -340,8 +342,6 @@ def reduce_min(
         ValueError: an axis is out of range or named twice.
     """
     if out_sharding is not None:
-        from verax.ops.structure.reshard import call_sharded
-
         return call_sharded(reduce_min, locals())
     return reduce(reduce_min_p, operand, axes)
 

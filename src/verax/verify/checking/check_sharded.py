@@ -21,7 +21,8 @@ from verax.api.jit import jit
 from verax.api.parallel.device_put import device_put
 from verax.api.parallel.shard_map import shard_map
 from verax.api.sharding_args import place_entries
-from verax.api.tracing.wrapping import as_typed_array, describe_arguments, function_name
+from verax.api.tracing.apply import as_typed_array
+from verax.api.tracing.wrapping import describe_arguments, function_name
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import NamedSharding

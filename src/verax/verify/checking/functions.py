@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from verax.api.autodiff.jvp_vjp import vjp
 from verax.api.jit import jit
+from verax.api.tracing.apply import as_typed_array
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals
 from verax.api.tracing.trace import trace
-from verax.api.tracing.wrapping import as_typed_array, describe_arguments, function_name
+from verax.api.tracing.wrapping import describe_arguments, function_name
 from verax.api.trees.pytrees import broadcast_prefix
 from verax.api.vmap import vmap
 from verax.backend import pytrees

@@ -32,9 +32,7 @@ from verax.verify.laws import (
     high_precision,
     invariance,
     loops,
-    loops as threads,
     promises,
-    promises as traits,
 )
 from verax.verify.laws.invariance import Runner
 
@@ -129,8 +127,8 @@ EVERY = (
     Law("cse", invariance.cse_keeps_values),
     Law("inline", invariance.inline_undoes_call),
     Law("outline", invariance.outline_keeps_values),
-    Law("thread", threads.threading_keeps_values, columns=("thread",)),
-    Law("traits", traits.traits_are_true, rows_only=True),
+    Law("thread", loops.threading_keeps_values, columns=("thread",)),
+    Law("traits", promises.traits_are_true, rows_only=True),
     Law("retrace", invariance.retracing_is_equal, cost=2),
     Law("text", invariance.text_is_program, cost=2),
     Law("missing", invariance.missing_rules_say_so, cost=4, rows_only=True),
