@@ -10,7 +10,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax.rules.values.memo import DEPTH, holder
+from verax.rules.values.object_holders import DEPTH, holder
 
 KEPT: list[Any] = []
 

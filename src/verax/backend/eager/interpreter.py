@@ -33,7 +33,7 @@ from verax.rules.rows.row import Engine, Row, is_split, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
 from verax.rules.values.conversions import NotAnArray
-from verax.rules.values.memo import Unshared, asked, pure
+from verax.rules.values.memo import asked, pure
 from verax.rules.values.state import STATE, State
 from verax.transforms.engine.engine import literal_value
 
@@ -84,7 +84,7 @@ class Plan(NamedTuple):
     body: Jaxpr | None = None
 
 
-@pure(1 << 16, holder="params", keep=False)
+@pure(1 << 16)
 def planned(
     engine: Engine, primitive: Primitive, params: Params, *avals: ShapedArray
 ) -> Plan:
@@ -145,10 +145,10 @@ class EagerInterpreter(ReprMixin):
             from verax.backend.eager.stateful import bind_stateful
 
             return bind_stateful(engine, primitive, params, args)
-        try:
+        if params.transient:
+            plan = asked(planned, params, engine, primitive, params, *avals)
+        else:
             plan = planned(engine, primitive, params, *avals)
-        except Unshared as kept:
-            plan = kept.result
         evaluate, outs, row, body = plan
         if body is not None:
             return one_by_one(self.bind, body, args, outs)
@@ -254,10 +254,8 @@ class DeviceInterpreter(EagerInterpreter):
             else host_kind(x)
             for x in args
         ]
-        try:
-            run = launch(self.engine, primitive, params, State.forked, *kinds)
-        except Unshared as kept:
-            run = kept.result
+        engine, forked = self.engine, State.forked
+        run = asked(launch, params, engine, primitive, params, forked, *kinds)
         if run is None:
             return self.bind_rare(primitive, params, args)
         outs = run(args)
@@ -293,7 +291,7 @@ def host_kind(x: object) -> HostKind | None:
     return (x.shape, x.dtype, STATE.enable_x64) if type(x) is np.ndarray else None
 
 
-@pure(1 << 16, holder="params", keep=False)
+@pure(1 << 16)
 def launch(
     engine: Engine,
     primitive: Primitive,

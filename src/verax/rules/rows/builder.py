@@ -45,7 +45,7 @@ from verax.rules.rows.leaks import abstract, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
 from verax.rules.values.conversions import ConcretizationTypeError, NotAnArray, Refusal
-from verax.rules.values.memo import Unshared
+from verax.rules.values.memo import asked
 from verax.rules.values.state import STATE, interpreting, user_source
 
 # Equations up to which a jaxpr counts as a template, which is written many times.
@@ -257,9 +257,10 @@ class Builder(Scope):
         types = [a.aval for a in atoms]
         avals: tuple[ShapedArray, ...] | None
         try:
-            avals = infer(row, params, *types)
-        except Unshared as kept:
-            avals = kept.result
+            if params.transient:
+                avals = asked(infer, params, row, params, *types)
+            else:
+                avals = infer(row, params, *types)
         except Uneven:
             avals = None
         if avals is None:  # here, so that errors are not raised while handling another

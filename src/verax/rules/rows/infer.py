@@ -36,7 +36,7 @@ from verax.rules.values.conversions import ShardingTypeError, UnsummedError
 from verax.rules.values.memo import asked, pure
 
 
-@pure(1 << 16, holder="params", keep=False)
+@pure(1 << 16)
 def infer(
     row: Row[Any], params: Params, *avals: ShapedArray
 ) -> tuple[ShapedArray, ...]:

@@ -33,7 +33,7 @@ from verax.rules.values.conversions import (
     TracerBoolConversionError,
     TracerIntegerConversionError,
 )
-from verax.rules.values.memo import holder, is_kept, reachable
+from verax.rules.values.object_holders import holder, is_kept, reachable
 from verax.rules.values.state import SOURCES, user_source
 
 # -----------------------------------------------------------------------------

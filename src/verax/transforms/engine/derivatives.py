@@ -32,7 +32,7 @@ from verax.rules.rows.infer import Mask, merged
 from verax.rules.rows.row import Engine, MissingRule
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import NotAnArray, NotLinear
-from verax.rules.values.memo import Unshared, memo, recall
+from verax.rules.values.memo import memo, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.partial_eval import split
 from verax.transforms.engine.templates import (
@@ -112,11 +112,9 @@ def jvp_eqn[V: Written](
     mask = tuple([t is not None for t in ts])
     primitive, params, avals = eqn.primitive, eqn.params, types(eqn.invars)
     try:
-        template, out_mask = jvp_template(
-            context, engine, primitive, params, avals, mask
+        template, out_mask = recall(
+            jvp_template, params, context, engine, primitive, params, avals, mask
         )
-    except Unshared as kept:
-        template, out_mask = kept.result
     except MissingRule as error:
         raise located(error, eqn) from error
     outs = writer.inline(template, [*ins, *live], eqn.source.derived("jvp"))
@@ -145,7 +143,7 @@ class Linearized(ReprMixin):
     nonzero: Mask
 
 
-@memo(TEMPLATES, holder="params")
+@memo(TEMPLATES)
 def linear_template(
     context: Context,
     engine: Engine,
@@ -264,11 +262,8 @@ class Tape[V: Written]:
         mask = tuple([t is not None for t in ts])
         primitive, params, avals = eqn.primitive, eqn.params, types(invars)
         try:
-            parts = linear_template(
-                self.context, self.engine, primitive, params, avals, mask
-            )
-        except Unshared as kept:
-            parts = kept.result
+            key = (self.context, self.engine, primitive, params, avals, mask)
+            parts = recall(linear_template, params, *key)
         except MissingRule as error:
             raise located(error, eqn) from error
         source = eqn.source.derived("jvp")
@@ -532,11 +527,8 @@ def transpose_eqn(
         )
     primitive, params, avals = eqn.primitive, eqn.params, types(invars)
     try:
-        template, mask = transpose_template(
-            context, engine, primitive, params, avals, linear, nonzero, out_types
-        )
-    except Unshared as kept:
-        template, mask = kept.result
+        key = (context, engine, primitive, params, avals, linear, nonzero, out_types)
+        template, mask = recall(transpose_template, params, *key)
     except MissingRule as error:
         raise located(error, eqn) from error
     except (NotAnArray, NotLinear) as error:
@@ -570,7 +562,7 @@ def transpose_eqn(
 type Types = tuple[ShapedArray | None, ...]
 
 
-@memo(TEMPLATES, holder="tangent")
+@memo(TEMPLATES)
 def backward_template(
     context: Context, engine: Engine, tangent: Jaxpr, saved: int, cts: Types
 ) -> tuple[Jaxpr, Mask]:
@@ -623,10 +615,9 @@ def pull_back[V: Written](
                 continue
         avals = tuple([None if ct is None else ct.aval for ct in outs])
         tangent, count = step.tangent, len(step.saved)
-        try:
-            template, mask = backward_template(context, engine, tangent, count, avals)
-        except Unshared as kept:
-            template, mask = kept.result
+        template, mask = recall(
+            backward_template, tangent, context, engine, tangent, count, avals
+        )
         source = step.source.derived("transpose")
         pulled = iter(writer.inline(template, (*step.saved, *live), source))
         for number, flag in zip(step.operands, mask, strict=True):

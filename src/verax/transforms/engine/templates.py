@@ -94,7 +94,7 @@ def writing(
     return widths_of([aval.dtype for aval in (*avals, *outs)])
 
 
-@memo(TEMPLATES, holder="params")
+@memo(TEMPLATES)
 def jvp_template(
     context: Context,
     engine: Engine,
@@ -163,7 +163,7 @@ def typed_as(
     return engine.core.convert(x, aval.dtype, aval.weak_type)
 
 
-@memo(TEMPLATES, holder="params")
+@memo(TEMPLATES)
 def transpose_template(
     context: Context,
     engine: Engine,
@@ -211,7 +211,7 @@ def transpose_template(
     return jaxpr, tuple(isinstance(ct, Array) for ct in results)
 
 
-@memo(TEMPLATES, holder="params")
+@memo(TEMPLATES)
 def batch_template(
     context: Context,
     engine: Engine,

@@ -24,7 +24,7 @@ from verax.ir.meshes import (
 from verax.ir.walk import beside, map_subjaxprs, read
 from verax.rules.rows.builder import Builder, rebuilt
 from verax.rules.rows.row import Axis, Engine, MissingRule
-from verax.rules.values.memo import Unshared, pure, recall
+from verax.rules.values.memo import pure, recall
 from verax.rules.values.state import Context, current_context
 from verax.transforms.engine.templates import (
     Writer,
@@ -210,11 +210,17 @@ def batch_eqn[V: Written](
         return
     primitive, params, avals = eqn.primitive, eqn.params, types(ins)
     try:
-        template, out_axes = batch_template(
-            context, engine, primitive, params, avals, size, axes
+        template, out_axes = recall(
+            batch_template,
+            params,
+            context,
+            engine,
+            primitive,
+            params,
+            avals,
+            size,
+            axes,
         )
-    except Unshared as kept:
-        template, out_axes = kept.result
     except MissingRule as error:
         raise located(error, eqn) from error
     env += writer.inline(template, ins, eqn.source.derived("vmap"))

@@ -9,7 +9,7 @@ import verax
 import verax.numpy as jnp
 from verax import lax
 from verax.ops.windows.reduce_window import FoldWindowParams
-from verax.rules.values.memo import TransientKey, Unshared, memo, pure
+from verax.rules.values.memo import TransientKey, asked, memo, pure, recall
 from verax.rules.values.state import current_context
 from verax.transforms.engine.templates import jvp_template
 
@@ -17,58 +17,47 @@ from verax.transforms.engine.templates import jvp_template
 class Kept:
     """A key that keeps results, as params do."""
 
-    transient = True
-
     def __init__(self) -> None:
+        self.transient = True
         self.kept: dict[object, object] = {}
 
 
-@memo(8, holder="holder")
+@memo(8)
 def doubled(context: object, holder: object, x: float) -> float:
     """A memo that `holder` may keep."""
     return x * 2
 
 
-@pure(8, holder="holder", keep=False)
+@pure(8)
 def listed(holder: object, x: float) -> list[float]:
     """A memo that is computed again for each transient holder."""
     return [x]
 
 
-@pure(8, holder="holder")
-def outer(holder: object) -> float:
-    """A memo that asks another one as it must not."""
-    return doubled(current_context(), holder, 1.0)
-
-
 def test_what_a_transient_holder_leads_to_is_kept_with_it() -> None:
     holder = Kept()
-    with pytest.raises(Unshared) as told:
-        doubled(current_context(), holder, 3.0)
-    assert told.value.result == 6.0
+    assert recall(doubled, holder, current_context(), holder, 3.0) == 6.0
     assert list(holder.kept.values()) == [6.0]
-    assert doubled(current_context(), "shared", 3.0) == 6.0
 
 
-def test_a_memo_without_keep_computes_again() -> None:
-    holder, actual = Kept(), []
-    for _ in range(2):
-        with pytest.raises(Unshared) as told:
-            listed(holder, 1.0)
-        actual.append(told.value.result)
-    assert actual == [[1.0], [1.0]]
-    assert actual[0] is not actual[1]
+def test_what_is_asked_of_a_transient_holder_is_computed_again() -> None:
+    holder = Kept()
+    one, two = asked(listed, holder, holder, 1.0), asked(listed, holder, holder, 1.0)
+    assert one == two == [1.0]
+    assert one is not two
     assert not holder.kept
 
 
-def test_no_memo_takes_the_result_of_another() -> None:
-    with pytest.raises(TransientKey, match="outer"):
-        outer(Kept())
+def test_what_holds_nothing_is_kept_by_the_memo() -> None:
+    holder = Kept()
+    holder.transient = False
+    assert asked(listed, holder, 1, 2.0) is recall(listed, holder, 1, 2.0)
+    assert not holder.kept
 
 
-def test_only_the_holder_may_be_transient() -> None:
-    with pytest.raises(TransientKey):
-        doubled(current_context(), Kept(), Kept())  # type: ignore[arg-type]  # what no memo may keep
+def test_a_memo_refuses_a_transient_key() -> None:
+    with pytest.raises(TransientKey, match="doubled"):
+        doubled(current_context(), Kept(), 1.0)
 
 
 def failing(message: str) -> object:
@@ -93,7 +82,7 @@ def test_errors_of_rules_are_not_chained_to_memos(transform: object) -> None:
         transform(lambda x: f(x))(1.0)  # type: ignore[operator]  # grad and jacfwd
     error: BaseException | None = told.value
     while error is not None:
-        assert not isinstance(error, TransientKey | Unshared)
+        assert not isinstance(error, TransientKey)
         error = error.__cause__ or error.__context__
 
 
@@ -105,7 +94,7 @@ def test_a_rule_that_is_missing_has_its_line_for_closures_too() -> None:
         assert isinstance(out, verax.Array)
         return out[0]
 
-    with pytest.raises(verax.errors.MissingRule, match=r"test_unshared\.py"):
+    with pytest.raises(verax.errors.MissingRule, match=r"test_transient_params\.py"):
         verax.grad(loop)(jnp.zeros(3))
 
 
