@@ -10,7 +10,7 @@ from typing import Any, Final, SupportsIndex
 
 from verax.api.arguments.call_keys import numbers as positions
 from verax.api.autodiff.chosen import OfChosen
-from verax.api.autodiff.jvp_vjp import check_reduce_axes, pulled_from
+from verax.api.autodiff.jvp_vjp import Pullback, check_reduce_axes, linearized
 from verax.api.tracing.apply import ENGINE, as_typed_array
 from verax.api.tracing.wrapping import ParameterNames, function_name, wraps
 from verax.backend import pytrees
@@ -53,37 +53,36 @@ def value_and_grad[**P](
     """
     check_callable("value_and_grad", fun)
     check_reduce_axes("value_and_grad", reduce_axes)
-    both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
+    numbers, single = positions("argnums", argnums), is_single(argnums)
+    how = (numbers, has_aux, holomorphic, allow_int)
 
     @wraps(fun)
     def value_and_grad_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        return both(args, kwargs)
+        value, aux, cotangents = pulled_back(fun, args, kwargs, *how)
+        gradient = cotangents[0] if single else cotangents
+        return ((value, aux) if has_aux else value), gradient
 
     return value_and_grad_of
 
 
-def differentiated(
+def pulled_back(
     fun: Callable[..., Any],
-    argnums: Argnums,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    numbers: tuple[int, ...],
     has_aux: bool,
     holomorphic: bool,
     allow_int: bool,
-) -> Callable[[tuple[Any, ...], dict[str, Any]], tuple[Any, Any]]:
-    """`value_and_grad` as a function of positional arguments and keywords."""
-    numbers, single = positions("argnums", argnums), is_single(argnums)
-
-    def both(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-        chosen = choose(fun, args, numbers, TypeError)
-        places = [number % len(args) for number in numbers]
-        check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
-        rest = OfChosen(fun, args, kwargs, tuple(places))
-        value, pull, aux = pulled_from(rest, chosen, has_aux)
-        check_output(fun, value, holomorphic)
-        gradients = pull(one_like(value))
-        out = gradients[0] if single else gradients
-        return ((value, aux) if has_aux else value), out
-
-    return both
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """The value of `fun`, its aux, and the gradients by the arguments at `numbers`."""
+    chosen = choose(fun, args, numbers, TypeError)
+    places = tuple([number % len(args) for number in numbers])
+    check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
+    rest = OfChosen(fun, args, kwargs, places)
+    at, outs, linear = linearized(rest, chosen, "vjp", has_aux)
+    value, aux = at.unpack(outs)
+    check_output(fun, value, holomorphic)
+    return value, aux, Pullback(at.signature, linear)(one_like(value))
 
 
 def grad[**P](
@@ -105,12 +104,14 @@ def grad[**P](
     """
     check_callable("grad", fun)
     check_reduce_axes("grad", reduce_axes)
-    both = differentiated(fun, argnums, has_aux, holomorphic, allow_int)
+    numbers, single = positions("argnums", argnums), is_single(argnums)
+    how = (numbers, has_aux, holomorphic, allow_int)
 
     @wraps(fun)
     def grad_of(*args: P.args, **kwargs: P.kwargs) -> Any:
-        value, out = both(args, kwargs)
-        return (out, value[1]) if has_aux else out
+        _, aux, cotangents = pulled_back(fun, args, kwargs, *how)
+        gradient = cotangents[0] if single else cotangents
+        return (gradient, aux) if has_aux else gradient
 
     return grad_of
 
