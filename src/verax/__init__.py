@@ -21,8 +21,7 @@ __getattr__, __dir__ = facade(
     __name__,
     {
         ".api.arguments.jit_options": "Inline",
-        ".api.autodiff.fwd_and_bwd": "fwd_and_bwd",
-        ".api.autodiff.grad": "grad value_and_grad",
+        ".api.autodiff.grad": "fwd_and_bwd grad value_and_grad",
         ".api.autodiff.jacobian": "hessian jacfwd jacobian=jacrev jacrev",
         ".api.autodiff.jvp_vjp": "jvp linearize vjp",
         ".api.config.caches": "clear_caches live_arrays typeof",

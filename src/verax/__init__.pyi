@@ -15,8 +15,9 @@ from verax import (
     transforms as transforms, tree as tree, tree_util as tree_util, typing as typing,
 )
 from verax.api.arguments.jit_options import Inline as Inline
-from verax.api.autodiff.fwd_and_bwd import fwd_and_bwd as fwd_and_bwd
-from verax.api.autodiff.grad import grad as grad, value_and_grad as value_and_grad
+from verax.api.autodiff.grad import (
+    fwd_and_bwd as fwd_and_bwd, grad as grad, value_and_grad as value_and_grad,
+)
 from verax.api.autodiff.jacobian import (
     hessian as hessian, jacfwd as jacfwd, jacrev as jacrev,
 )

@@ -6,7 +6,7 @@ The entries of `with_refs`, and what its results are where nothing is returned::
     pull.with_refs(grad_ref, verax.ad.DontWant())(ct)   # (GradRef(), DidntWant())
 """
 
-from verax.api.autodiff.accumulate import (
+from verax.api.autodiff.pullback import (
     DidntWant as DidntWant,
     DontWant as DontWant,
     GradRef as GradRef,

@@ -76,7 +76,7 @@ from verax.api.tracing.wrapping import (
 from verax.backend.calls import Call, caller
 from verax.backend.programs.placement import Placement, placement_of
 from verax.backend.programs.program import Program, Recipe, compiled, made_of, recipe_of
-from verax.backend.results import result_tree
+from verax.backend.pytrees import result_tree
 from verax.backend.runtime.client import Device, check_not_forked
 from verax.backend.runtime.locks import TRACING, Locks
 from verax.backend.runtime.log import log_stage

@@ -21,8 +21,7 @@ from verax.api.tracing.wrapping import (
 )
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import axes_text

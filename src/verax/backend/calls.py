@@ -34,8 +34,7 @@ from verax.backend.programs.prepared import (
     prepared,
 )
 from verax.backend.programs.program import Program
-from verax.backend.pytrees import PyTreeDef, flatten
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, flatten, result_tree
 from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import AvalLike, Buffer
 from verax.backend.runtime.client import Device, local_devices

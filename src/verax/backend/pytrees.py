@@ -15,6 +15,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, cast
 
+import numpy as np
 from attrs import frozen
 from jaxlib._jax import pytree
 from jaxlib._jax.pytree import (
@@ -26,6 +27,7 @@ from jaxlib._jax.pytree import (
     SequenceKey,
 )
 
+from verax.ir.dtypes import float0
 from verax.ir.memos import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Linear, Zero
@@ -394,4 +396,21 @@ def register_dataclass_node(
     register(
         node_type,
         lambda registry: registry.register_dataclass_node(node_type, data, meta),
+    )
+
+
+# -----------------------------------------------------------------------------
+# The results of a program as the tree that the user's function returned.
+#
+# An array of float0, the dtype of tangents of integers, has one value for each
+# shape; so users get NumPy zeros for it, from a trace too, and the device, which has
+# booleans instead, is never asked::
+#
+#     result_tree(out_tree, outs)
+
+
+def result_tree(tree: PyTreeDef, arrays: Iterable[Any]) -> Any:
+    """The tree with these leaves, those of float0 in NumPy."""
+    return tree.unflatten(
+        [np.zeros(x.shape, float0) if x.dtype is float0 else x for x in arrays]
     )

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
 from typing import Final, NamedTuple
 
-from verax.jax.inert import Inert, InertFunction
-from verax.jax.names import MODULES
+from verax.jax.names import MODULES, Inert, InertFunction
 from verax.jax.views import ABSENT, View
 
 type Uses = dict[str, list[Place]]

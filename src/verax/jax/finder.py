@@ -13,8 +13,7 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
 from verax.jax.names import MODULES
-from verax.jax.record import RECORD
-from verax.jax.views import WHERE, View, is_real_jax
+from verax.jax.views import RECORD, WHERE, View, is_real_jax
 
 
 class Finder:

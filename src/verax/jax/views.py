@@ -7,16 +7,68 @@ program assigns stays in the view; verax never sees it::
     sys.modules["jax.numpy"] = View("jax.numpy", ("verax.numpy",))
 """
 
+import atexit
+import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import iter_modules
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
-from verax.jax.inert import inert_names
-from verax.jax.names import MODULES
-from verax.jax.record import RECORD
+from verax.jax.names import MODULES, inert_names
+
+# -----------------------------------------------------------------------------
+# What a program asked of jax that verax lacks: `VERAX_JAX_RECORD=1` prints it.
+#
+# At its end, the program prints the names to standard error, one in a line, with how
+# often they were asked for and where first::
+#
+#     VERAX_JAX_RECORD=1 python -m verax.jax train.py
+
+
+class Record:
+    """The names that were asked for in vain, and where."""
+
+    def __init__(self, expected: bool) -> None:
+        self.wanted = expected
+        self.counts: Counter[str] = Counter()
+        self.first: dict[str, str] = {}
+        if expected:
+            atexit.register(self.report)
+
+    def missing(self, name: str) -> None:
+        """Note that a program asked for a name that is not there."""
+        if self.wanted:
+            self.counts[name] += 1
+            self.first.setdefault(name, asked_at(sys._getframe(1)))
+
+    def report(self) -> None:
+        """Print the names, those asked for most often first."""
+        for name, count in self.counts.most_common():
+            print(f"{name}  {count}x, first at {self.first[name]}", file=sys.stderr)
+
+
+def asked_at(frame: FrameType | None) -> str:
+    """File and line of the innermost frame outside this package and importlib."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if (
+            os.path.dirname(file) != os.path.dirname(__file__)
+            and "importlib" not in file
+        ):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "?"
+
+
+RECORD = Record(bool(os.environ.get("VERAX_JAX_RECORD")))
+
+
+# -----------------------------------------------------------------------------
+# Modules named `jax...` that show verax's names, and a few of their own.
+
 
 WHERE = "verax as jax; see docs/libraries.md"
 """Python prints this where a name of a module cannot be imported."""

@@ -19,7 +19,8 @@ __getattr__, __dir__ = facade(
         ".shaping": (
             "conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
             "conv_transpose_shape_tuple broadcast_like broadcast_shapes dtype "
-            "index_take polynomial split stack tile unstack"
+            "index_take polynomial split stack tile unstack DotDimensionNumbers "
+            "scaled_dot"
         ),
         ".looping": "associative_scan fori_loop map while_loop",
         ".parallel": (
@@ -28,7 +29,6 @@ __getattr__, __dir__ = facade(
             "ragged_all_to_all"
         ),
         ".scanning": "reduce reduce_window reduce_window_shape_tuple scan",
-        ".scaled": "DotDimensionNumbers scaled_dot",
         ".sharded": (
             "broadcast broadcast_in_dim broadcasted_iota empty full full_like iota "
             "reshape"

@@ -18,6 +18,7 @@ from verax.lax.shaping import (
     broadcast_like as broadcast_like, broadcast_shapes as broadcast_shapes,
     dtype as dtype, index_take as index_take, polynomial as polynomial, split as split,
     stack as stack, tile as tile, unstack as unstack,
+    DotDimensionNumbers as DotDimensionNumbers, scaled_dot as scaled_dot,
 )
 from verax.lax.looping import (
     associative_scan as associative_scan, fori_loop as fori_loop, map as map,
@@ -33,9 +34,6 @@ from verax.lax.parallel import (
 from verax.lax.scanning import (
     reduce as reduce, reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple, scan as scan,
-)
-from verax.lax.scaled import (
-    DotDimensionNumbers as DotDimensionNumbers, scaled_dot as scaled_dot,
 )
 from verax.lax.sharded import (
     broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,

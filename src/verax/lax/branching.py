@@ -18,8 +18,7 @@ from verax.api.tracing.trace import Traced, leaf_avals, shared_trace
 from verax.api.tracing.wrapping import describe_arguments, name_and_line
 from verax.api.trees.pytrees import first_difference
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.backend.runtime.client import default_client, platform_name
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import int32, is_bool, is_extended, is_integer

@@ -19,8 +19,7 @@ from verax.api.tracing.trace import leaf_avals
 from verax.api.tracing.wrapping import function_name, name_and_line, stands_for
 from verax.api.vmap import vmap
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import bool_, is_float, is_integer
 from verax.lax.branching import (

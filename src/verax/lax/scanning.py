@@ -18,8 +18,7 @@ from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import function_name, stands_for
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, int32, is_bool, numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Primitive, field_names

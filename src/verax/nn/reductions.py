@@ -29,7 +29,7 @@ from verax.ir.dtypes import (
     is_float,
     real_dtype,
 )
-from verax.lax.scaled import DotDimensionNumbers, scaled
+from verax.lax.shaping import DotDimensionNumbers, scaled
 from verax.nn.activations import inexact, inexact_pair
 from verax.numpy.arguments.arguments import (
     ArrayLike,

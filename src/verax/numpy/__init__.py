@@ -74,19 +74,17 @@ __getattr__, __dir__ = facade(
             "diag diag_indices diagflat eye fromfunction identity indices meshgrid "
             "mgrid ogrid tri tril triu vander arange geomspace linspace logspace"
         ),
-        ".reducing.arg_and_cumulative": (
-            "argmax argmin cumprod cumsum cumulative_prod cumulative_sum"
+        ".reducing.reductions": (
+            "argmax argmin cumprod cumsum cumulative_prod cumulative_sum all amax "
+            "amin any count_nonzero max min prod ptp sum"
         ),
-        ".reducing.closeness": "allclose array_equal array_equiv isclose",
         ".reducing.statistics": (
-            "average mean nanargmax nanargmin nancumprod nancumsum nanmax nanmean "
-            "nanmin nanprod nanstd nansum nanvar std var"
+            "allclose array_equal array_equiv isclose average mean nanargmax "
+            "nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd "
+            "nansum nanvar std var"
         ),
         ".reducing.quantiles": (
             "median nanmedian nanpercentile nanquantile percentile quantile"
-        ),
-        ".reducing.reductions": (
-            "all amax amin any count_nonzero max min prod ptp sum"
         ),
         ".searching.sets": (
             "gcd intersect1d isin lcm setdiff1d setxor1d union1d unique unique_all "

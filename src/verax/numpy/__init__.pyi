@@ -116,27 +116,22 @@ from verax.numpy.ranges import (
     triu as triu, vander as vander, arange as arange, geomspace as geomspace,
     linspace as linspace, logspace as logspace,
 )
-from verax.numpy.reducing.arg_and_cumulative import (
+from verax.numpy.reducing.reductions import (
     argmax as argmax, argmin as argmin, cumprod as cumprod, cumsum as cumsum,
-    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
-)
-from verax.numpy.reducing.closeness import (
-    allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
-    isclose as isclose,
+    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, all as all,
+    amax as amax, amin as amin, any as any, count_nonzero as count_nonzero, max as max,
+    min as min, prod as prod, ptp as ptp, sum as sum,
 )
 from verax.numpy.reducing.statistics import (
-    average as average, mean as mean, nanargmax as nanargmax, nanargmin as nanargmin,
-    nancumprod as nancumprod, nancumsum as nancumsum, nanmax as nanmax,
-    nanmean as nanmean, nanmin as nanmin, nanprod as nanprod, nanstd as nanstd,
-    nansum as nansum, nanvar as nanvar, std as std, var as var,
+    allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
+    isclose as isclose, average as average, mean as mean, nanargmax as nanargmax,
+    nanargmin as nanargmin, nancumprod as nancumprod, nancumsum as nancumsum,
+    nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
+    nanstd as nanstd, nansum as nansum, nanvar as nanvar, std as std, var as var,
 )
 from verax.numpy.reducing.quantiles import (
     median as median, nanmedian as nanmedian, nanpercentile as nanpercentile,
     nanquantile as nanquantile, percentile as percentile, quantile as quantile,
-)
-from verax.numpy.reducing.reductions import (
-    all as all, amax as amax, amin as amin, any as any, count_nonzero as count_nonzero,
-    max as max, min as min, prod as prod, ptp as ptp, sum as sum,
 )
 from verax.numpy.searching.sets import (
     gcd as gcd, intersect1d as intersect1d, isin as isin, lcm as lcm,

@@ -8,7 +8,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import tree_util
-from verax.api.autodiff.kept_arguments import NotNeeded, NotSaveable
+from verax.api.autodiff.pullback import NotNeeded, NotSaveable
 
 X = vnp.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
 W = vnp.asarray(np.arange(16, dtype=np.float32).reshape(4, 4) / 7)

@@ -16,7 +16,6 @@ from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
 from verax.numpy.linalg.solving import det, inv, slogdet, solve
 from verax.numpy.ranges import spaced
-from verax.numpy.reducing.closeness import allclose, isclose
 from verax.numpy.reducing.quantiles import (
     found_in,
     median,
@@ -24,6 +23,7 @@ from verax.numpy.reducing.quantiles import (
     nanmedian,
     quantile_at_once,
 )
+from verax.numpy.reducing.statistics import allclose, isclose
 from verax.numpy.searching.sorting import bisect, bisect_at_once, searchsorted
 from verax.numpy.signal.polynomials import polyval, polyval_at_once
 from verax.rules.values.state import State

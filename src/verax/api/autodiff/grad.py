@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, SupportsIndex
 
 from verax.api.arguments.call_keys import numbers as positions
-from verax.api.autodiff.chosen import OfChosen
-from verax.api.autodiff.jvp_vjp import Pullback, check_reduce_axes, linearized
+from verax.api.autodiff.jvp_vjp import Pullback, check_reduce_axes, linearized, vjp
+from verax.api.autodiff.primals import OfChosen
+from verax.api.jit import jit
 from verax.api.tracing.apply import ENGINE, as_typed_array
 from verax.api.tracing.wrapping import ParameterNames, function_name, wraps
 from verax.backend import pytrees
@@ -260,3 +261,48 @@ def one_of(aval: ShapedArray) -> Array:
     if isinstance(current, Builder):
         return Tracer(current, scalar_literal(scalar_of(1, aval), aval))
     return as_typed_array(1, aval)
+
+
+# -----------------------------------------------------------------------------
+# Reverse mode as two functions with the residuals between them.
+#
+# A pullback is a pytree, its residuals the leaves and its program a part of the
+# structure, so both halves can be jitted apart::
+#
+#     fwd, bwd = fwd_and_bwd(f, argnums=0)
+#     y, residuals = fwd(x)
+#     (x_ct,) = bwd(residuals, y_ct)
+
+
+def fwd_and_bwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The forward and the backward half of reverse mode, each jitted once.
+
+    `fwd(*args)` gives (output, residuals), and the auxiliary output third with
+    `has_aux`; `bwd(residuals, cotangent)` the tuple of cotangents of the arguments
+    `argnums`.
+
+    Raises:
+        TypeError: `argnums` names no argument, or the cotangent is not like the output.
+
+    >>> import verax
+    >>> fwd, bwd = verax.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+    >>> y, residuals = fwd(3.0, 4.0)
+    >>> print(*bwd(residuals, 1.0))
+    4.0 3.0
+    """
+    numbers = positions("argnums", argnums)
+
+    def fwd(*args: Any) -> Any:
+        chosen = choose(fun, args, numbers)
+        places = tuple(number % len(args) for number in numbers)
+        return vjp(OfChosen(fun, args, {}, places), *chosen, has_aux=has_aux)
+
+    def bwd(residuals: Pullback, cotangent: Any) -> tuple[Any, ...]:
+        return residuals(cotangent)
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

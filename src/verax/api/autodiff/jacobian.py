@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from verax.api.arguments.call_keys import numbers as positions
-from verax.api.autodiff.chosen import OfChosen
 from verax.api.autodiff.grad import Argnums, check_inputs, choose, is_single
 from verax.api.autodiff.jvp_vjp import linearize, pulled_from
+from verax.api.autodiff.primals import OfChosen
 from verax.api.tracing.wrapping import function_name, wraps
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float

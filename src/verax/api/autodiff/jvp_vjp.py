@@ -12,17 +12,6 @@ from typing import Any, Self
 
 from attrs import evolve, frozen
 
-from verax.api.autodiff.accumulate import Accumulating, check_no_references
-from verax.api.autodiff.kept_arguments import (
-    Layout,
-    NotNeeded,
-    NotSaveable,
-    argument_leaves,
-    is_absent,
-    laid_out,
-    layouts_of,
-    leaf_place,
-)
 from verax.api.autodiff.primals import (
     Primals,
     Signature,
@@ -33,7 +22,20 @@ from verax.api.autodiff.primals import (
     trace_primals,
     type_text,
 )
-from verax.api.autodiff.pullback import LinearPart, linear_part
+from verax.api.autodiff.pullback import (
+    Accumulating,
+    Layout,
+    LinearPart,
+    NotNeeded,
+    NotSaveable,
+    argument_leaves,
+    check_no_references,
+    is_absent,
+    laid_out,
+    layouts_of,
+    leaf_place,
+    linear_part,
+)
 from verax.api.tracing.apply import ENGINE, apply, as_array, observed, rewritten
 from verax.api.trees.pytrees import register_pytree_node_class
 from verax.api.vmap import apply_batched

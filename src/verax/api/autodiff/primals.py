@@ -14,7 +14,6 @@ from typing import Any, cast
 import numpy as np
 from attrs import evolve, field, frozen
 
-from verax.api.autodiff.chosen import OfChosen
 from verax.api.tracing.apply import ENGINE, as_array
 from verax.api.tracing.references import OnValues, on_values
 from verax.api.tracing.trace import leaf_avals, trace
@@ -32,6 +31,38 @@ from verax.rules.rows.infer import as_cotangent
 from verax.rules.rows.references import BoundRef
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import ShapeError
+
+# -----------------------------------------------------------------------------
+# A function of some of its arguments, the others being fixed.
+#
+# What `argnums` chooses is differentiated; messages name it as the user's function
+# does::
+#
+#     OfChosen(f, (x, y), {}, (1,))(z)    # f(x, z)
+
+
+@frozen(eq=False, repr=False)
+class OfChosen(ReprMixin):
+    """`fun` as a function of the arguments at `numbers` alone."""
+
+    fun: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    numbers: tuple[int, ...]
+
+    @property
+    def __name__(self) -> str:
+        return function_name(self.fun)
+
+    def __call__(self, *chosen: Any) -> Any:
+        filled = list(self.args)
+        for number, arg in zip(self.numbers, chosen, strict=True):
+            filled[number] = arg
+        return self.fun(*filled, **self.kwargs)
+
+
+# -----------------------------------------------------------------------------
+# A function traced where it is differentiated, and its tangents' types.
 
 
 @frozen(cache_hash=True, repr=False)

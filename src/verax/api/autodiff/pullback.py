@@ -8,10 +8,10 @@ those who ask for one::
     cotangents, mask = linear.pulled([one])
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol, Self
 
 from attrs import evolve, frozen
 
@@ -26,9 +26,14 @@ from verax.api.tracing.apply import (
     observed,
     typed_atoms,
 )
+from verax.api.trees.pytrees import register_pytree_node_class
+from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
+from verax.ir.avals import AbstractRef, ShapedArray, is_reference
 from verax.ir.jaxpr import Jaxpr, Literal, consts_of
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.rows.references import BoundRef
 from verax.rules.rows.row import MissingRule
 from verax.rules.values.state import current_context
 from verax.transforms.engine.derivatives import (
@@ -43,6 +48,149 @@ from verax.transforms.engine.derivatives import (
     transpose_into,
 )
 from verax.transforms.public import hoist
+
+# -----------------------------------------------------------------------------
+# The residuals of a pullback that are arguments of its function.
+#
+# They stand apart from the others, so that a caller may drop them and put them back::
+#
+#     y, pull = vjp(f, x, w, saveable_args=(True, False))
+#     pull.args_res               # [x, NotSaveable()]
+#     pull.args_res[1] = w
+
+
+type Layout = PyTreeDef | tuple[Layout, ...]
+"""The structure of an argument, or a tuple where `saveable_args` has one."""
+
+
+@frozen(repr=False)
+class Absent(ReprMixin):
+    """Stands where an argument is not kept; a pytree without leaves."""
+
+    def tree_flatten(self) -> tuple[tuple[()], None]:
+        """No children."""
+        return (), None
+
+    @classmethod
+    def tree_unflatten(cls, metadata: None, children: object) -> Self:
+        """It again."""
+        return cls()
+
+
+@register_pytree_node_class
+class NotNeeded(Absent):
+    """Stands for an argument whose value the derivative does not need."""
+
+    def __repr__(self) -> str:
+        return "NotNeeded()"
+
+
+@register_pytree_node_class
+class NotSaveable(Absent):
+    """Stands for an argument that the derivative needs and must not keep."""
+
+    def __repr__(self) -> str:
+        return "NotSaveable()"
+
+
+def is_absent(x: object) -> bool:
+    """Whether `x` stands for an argument that is not kept."""
+    return isinstance(x, Absent)
+
+
+def layouts_of(
+    saveable: object, trees: Sequence[PyTreeDef], what: str = "saveable_args"
+) -> tuple[list[bool], list[Layout]]:
+    """Which leaves of the arguments may be kept, and how each argument is shown.
+
+    Raises:
+        ValueError: `saveable`, which messages call `what`, is not a bool, or a tuple of
+            such for each argument.
+    """
+    if isinstance(saveable, bool):
+        return [saveable] * sum([tree.num_leaves for tree in trees]), [*trees]
+    parts = parts_of(saveable, trees, what, "")
+    return [x for own, _ in parts for x in own], [layout for _, layout in parts]
+
+
+def parts_of(
+    saveable: object, trees: Sequence[PyTreeDef], what: str, place: str
+) -> list[tuple[list[bool], Layout]]:
+    """`layout_of` for each entry of a tuple, which stands for the `trees`."""
+    if not isinstance(saveable, tuple):
+        raise ValueError(
+            f"{what} must be a tuple-tree of bools, but {what}{place} is "
+            f"{saveable!r} of type {type(saveable).__name__}"
+        )
+    if len(saveable) != len(trees):
+        whole = f"args{place}" if place else "the arguments"
+        raise ValueError(
+            f"{what}{place} has {len(saveable)} entries, but {whole} have "
+            f"another number of children: {len(trees)}"
+        )
+    return [
+        layout_of(entry, tree, what, f"{place}[{i}]")
+        for i, (entry, tree) in enumerate(zip(saveable, trees, strict=True))
+    ]
+
+
+def layout_of(
+    saveable: object, tree: PyTreeDef, what: str, place: str
+) -> tuple[list[bool], Layout]:
+    """Which leaves of one part of the arguments may be kept, and how it is shown."""
+    if isinstance(saveable, bool):
+        return [saveable] * tree.num_leaves, tree
+    if isinstance(saveable, tuple) and tree.num_nodes == 1 and tree.num_leaves == 1:
+        raise ValueError(
+            f"{what}{place} is a tuple, but args{place} is a leaf: it takes "
+            "True or False"
+        )
+    parts = parts_of(saveable, tree.children(), what, place)
+    flags = [x for own, _ in parts for x in own]
+    return flags, tuple([layout for _, layout in parts])
+
+
+def laid_out(layout: Layout, leaves: Iterator[Any]) -> Any:
+    """The next leaves in a layout."""
+    if isinstance(layout, tuple):
+        return tuple([laid_out(part, leaves) for part in layout])
+    return layout.unflatten([next(leaves) for _ in range(layout.num_leaves)])
+
+
+def argument_leaves(result: Sequence[Any], trees: Sequence[PyTreeDef]) -> list[Any]:
+    """The leaves that stand in `args_res` for those of the arguments.
+
+    Raises:
+        ValueError: there is another number of arguments, or of leaves of one.
+    """
+    if len(result) != len(trees):
+        raise ValueError(
+            f"args_res must hold one entry for each of the {len(trees)} arguments, not "
+            f"{len(result)}"
+        )
+    leaves = []
+    for i, (part, tree) in enumerate(zip(result, trees, strict=True)):
+        own, _ = pytrees.flatten(part, is_absent)
+        if len(own) != tree.num_leaves:
+            raise ValueError(
+                f"args_res[{i}] has {len(own)} leaves where args[{i}] has "
+                f"{tree.num_leaves}: put the argument back that the pullback needs, as "
+                f"in pullback.args_res[{i}] = ..."
+            )
+        leaves += own
+    return leaves
+
+
+def leaf_place(tree: PyTreeDef, i: int) -> str:
+    """Where leaf `i` of (args, kwargs) is: `args[1]['w']`."""
+    numbered = tree.unflatten(range(tree.num_leaves))
+    path, _ = pytrees.flatten_with_path(numbered)[0][i]
+    return "args" + "".join(map(str, path[1:]))
+
+
+# -----------------------------------------------------------------------------
+# The derivative of a function at a point, to be pushed or pulled.
+
 
 type Mask = tuple[bool, ...]
 
@@ -240,3 +388,194 @@ def linear_part(
         written, saved, nonzero = linearize_into(ENGINE, builder, jaxpr, active, atoms)
     known = NO_OPERANDS if first is None else operands_of(jaxpr, atoms[first:])
     return builder.tracers(written), LinearPart(nonzero, None, saved, builder, known)
+
+
+# -----------------------------------------------------------------------------
+# Where the cotangents of a pullback go: into references, or nowhere.
+#
+# What a reference holds when the pullback is called is the cotangent of what the
+# argument held at the end, and what it holds afterwards that of what it held to begin
+# with; for an array, and a reference that is only read, that is accumulation::
+#
+#     pull.with_refs(ref, GradValue())(ct)    # ref += gradient; (GradRef(), gradient)
+
+
+class Placeholder:
+    """A node of a tree without leaves."""
+
+    __slots__ = ()
+
+    def tree_flatten(self) -> tuple[tuple[()], None]:
+        """No leaves."""
+        return (), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, leaves: object) -> Self:
+        """Another one."""
+        return cls()
+
+
+@frozen(repr=False)
+class GradValue(ReprMixin):
+    """In `with_refs`: return this gradient, as usual."""
+
+    __module__ = "verax.ad"
+
+
+@frozen(repr=False)
+class DontWant(ReprMixin):
+    """In `with_refs`: do not compute this gradient."""
+
+    __module__ = "verax.ad"
+
+
+@register_pytree_node_class
+@frozen(repr=False)
+class GradRef(Placeholder, ReprMixin):
+    """Stands for a gradient that went into a reference."""
+
+    __module__ = "verax.ad"
+
+
+@register_pytree_node_class
+@frozen(repr=False)
+class DidntWant(Placeholder, ReprMixin):
+    """Stands for a gradient that nobody wanted."""
+
+    __module__ = "verax.ad"
+
+
+class Point(Protocol):
+    """What is known of the function at which a pullback stands."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def in_tree(self) -> PyTreeDef: ...
+    @property
+    def avals(self) -> tuple[ShapedArray, ...]: ...
+    @property
+    def active(self) -> Mask: ...
+    @property
+    def finals(self) -> tuple[int | None, ...]: ...
+    def checked(self, cotangents: tuple[Any, ...]) -> list[object | None]: ...
+    def cotangents(self, outs: Sequence[Any], mask: Sequence[bool]) -> list[Any]: ...
+
+
+class Pulls(Protocol):
+    """A pullback that takes cotangents of what references hold at the end."""
+
+    @property
+    def at(self) -> Point: ...
+    @property
+    def nonzero(self) -> Mask: ...
+    @property
+    def linear(self) -> LinearPart: ...
+    def given(self, cts: Sequence[object | None]) -> tuple[Mask, list[Any]]: ...
+
+
+def check_no_references(at: Point) -> None:
+    """Raise ValueError if an argument is a reference, whose gradient needs one."""
+    for i, aval in enumerate(at.avals):
+        if isinstance(aval, AbstractRef):
+            raise no_gradient_ref(at, i)
+
+
+def no_gradient_ref(at: Point, i: int) -> ValueError:
+    """The error for a reference without one for its gradient."""
+    return ValueError(
+        f"{leaf_place(at.in_tree, i)} of {at.name} is a reference, so its gradient "
+        "must be accumulated into a reference: pullback.with_refs(grad_ref)(ct), where "
+        "new_ref(zeros) makes grad_ref"
+    )
+
+
+class Accumulating:
+    """A pullback whose results go where the entries of `with_refs` say."""
+
+    def __init__(self, pull: Pulls, entries: tuple[Any, ...]) -> None:
+        at = pull.at
+        leaves, tree = pytrees.flatten(entries)
+        due = at.in_tree.children()[0]
+        if tree != due:
+            raise ValueError(
+                f"with_refs takes an entry for each leaf of the arguments of {at.name} "
+                "(a Ref, GradValue() or DontWant()), so a tree of the structure "
+                f"{due}, not {tree}"
+            )
+        for i, (entry, aval) in enumerate(zip(leaves, at.avals, strict=True)):
+            self.check(at, i, entry, aval)
+        self.pull = pull
+        self.leaves = leaves
+
+    def check(self, at: Point, i: int, entry: object, aval: ShapedArray) -> None:
+        """Raise ValueError for a reference of another type."""
+        if not isinstance(entry, BoundRef):
+            if is_reference(entry):
+                raise ValueError(
+                    f"with_refs: {entry!r} cannot hold a gradient; pass the whole "
+                    "reference"
+                )
+            return
+        due = AbstractRef(aval.tangent())
+        if entry.aval is not due:
+            raise ValueError(
+                f"with_refs: the gradient for {leaf_place(at.in_tree, i)} of {at.name} "
+                f"needs a reference of type {due}, not {entry.aval}"
+            )
+
+    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
+        """The results of the pullback, with placeholders for what went elsewhere.
+
+        Raises:
+            ValueError: an argument is a reference, and there is none for its gradient.
+        """
+        at, leaves = self.pull.at, self.leaves
+        cts = at.checked(cotangents)
+        for i, (entry, aval) in enumerate(zip(leaves, at.avals, strict=True)):
+            known = isinstance(entry, BoundRef | DontWant)
+            if isinstance(aval, AbstractRef) and not known:
+                raise no_gradient_ref(at, i)
+        expected = tuple([not isinstance(entry, DontWant) for entry in leaves])
+        result = self.cotangents(cts, self.state(at), expected)
+        results = [
+            self.placed(i, entry, ct, i in at.finals)
+            for i, (entry, ct) in enumerate(zip(leaves, result, strict=True))
+        ]
+        args, _ = at.in_tree.unflatten(results)
+        return tuple(args)
+
+    def cotangents(
+        self, cts: Sequence[object | None], state: Sequence[Any], due: Mask
+    ) -> list[Any]:
+        """Cotangents of the leaves that are `due`, zeros for others.
+
+        `state` are those of what references hold at the end, None for zero.
+        """
+        pull = self.pull
+        given, live = pull.given(cts)
+        marks = pull.nonzero[len(pull.nonzero) - len(state) :]
+        ends = [x for x, flag in zip(state, marks, strict=True) if flag]
+        flags = (*given[: len(given) - len(ends)], *[x is not None for x in ends])
+        live += [x for x in ends if x is not None]
+        moving = zip(due, pull.at.active, strict=True)
+        chosen = [flag for flag, moves in moving if moves]
+        return pull.at.cotangents(*pull.linear.pulled_for(flags, live, chosen))
+
+    def state(self, at: Point) -> list[Any]:
+        """The cotangents of what references hold at the end; None for zero."""
+        entries = [None if i is None else self.leaves[i] for i in at.finals]
+        return [x.read() if isinstance(x, BoundRef) else None for x in entries]
+
+    def placed(self, i: int, entry: Any, ct: Any, written: bool) -> Any:
+        """What stands for a result, which goes where its entry says."""
+        if isinstance(entry, DontWant):
+            return DidntWant()
+        if not isinstance(entry, BoundRef):
+            return ct
+        if self.pull.at.active[i]:
+            if written:
+                entry.write(entry.filled(ct))
+            else:
+                entry.addupdate(ct)
+        return GradRef()

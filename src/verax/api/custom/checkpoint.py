@@ -16,7 +16,7 @@ from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.backend import pytrees
-from verax.backend.results import result_tree
+from verax.backend.pytrees import result_tree
 from verax.ir.jaxpr import Primitive
 from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import (

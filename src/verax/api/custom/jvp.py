@@ -44,7 +44,7 @@ from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import Opened, Traced, trace
 from verax.api.tracing.wrapping import function_name
 from verax.backend import pytrees
-from verax.backend.results import result_tree
+from verax.backend.pytrees import result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0
 from verax.ir.jaxpr import Jaxpr

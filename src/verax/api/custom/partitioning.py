@@ -36,8 +36,7 @@ from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.mesh_context import manual_axes
 from verax.backend.placement.sharding import NamedSharding
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.meshes import BaseMesh, TypeSharding
 from verax.ops.custom.partitioned import PartitioningParams, custom_partitioning_p

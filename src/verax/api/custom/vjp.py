@@ -49,8 +49,7 @@ from verax.api.tracing.trace import Opened, Traced, leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.api.trees.pytrees import KeptLeaves, prefix_leaves, split_leaves
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, is_inexact
 from verax.ir.jaxpr import Jaxpr

@@ -32,7 +32,7 @@ from verax.api.tracing.apply import ENGINE, is_tracing
 from verax.api.tracing.trace import trace
 from verax.api.tracing.wrapping import function_name, look_like
 from verax.backend import pytrees
-from verax.backend.results import result_tree
+from verax.backend.pytrees import result_tree
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.custom.vmap import CustomVmapParams, custom_vmap_call_p

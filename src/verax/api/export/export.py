@@ -50,8 +50,7 @@ from verax.backend.lowering.stablehlo_io import (
 )
 from verax.backend.programs.placement import Placement
 from verax.backend.programs.program import spread_of
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32, is_inexact
 from verax.ir.forms.values import Frame, crc32, cut

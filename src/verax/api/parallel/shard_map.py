@@ -45,7 +45,7 @@ from verax.backend.placement.mesh_context import (
 )
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.programs.placement import leaf_name
-from verax.backend.results import result_tree
+from verax.backend.pytrees import result_tree
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import (

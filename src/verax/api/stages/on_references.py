@@ -24,8 +24,7 @@ from verax.api.tracing.trace import Traced as TracedFunction
 from verax.backend import pytrees
 from verax.backend.eager.single_op import OPTIONS
 from verax.backend.programs.placement import Placement, Places, place_of, placement_of
-from verax.backend.pytrees import PyTreeDef
-from verax.backend.results import result_tree
+from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import AbstractRef
 from verax.rules.rows.builder import Staged
 from verax.rules.rows.leaks import leaked

@@ -28,7 +28,7 @@ from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.programs.placement import Placement, committed_place, relocated
 from verax.backend.programs.program import Program, pending, platform_of, spread_of
-from verax.backend.results import result_tree
+from verax.backend.pytrees import result_tree
 from verax.backend.runtime.client import (
     ALIASES,
     Device,

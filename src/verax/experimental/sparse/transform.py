@@ -21,7 +21,7 @@ from verax.api.tracing.apply import as_array, bound_eqn, literal_array
 from verax.api.tracing.trace import shared_trace
 from verax.api.tracing.wrapping import describe_arguments, wraps
 from verax.api.trees.pytrees import tree_flatten
-from verax.backend.results import result_tree
+from verax.backend.pytrees import result_tree
 from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.bcoo import BCOO
 from verax.experimental.sparse.layouts import (

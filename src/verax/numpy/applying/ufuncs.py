@@ -382,20 +382,6 @@ def binary(
     return made(function, 2, 1, identity, Ways(reduce, accumulate, update))
 
 
-def running_sum(a: ArrayLike, axis: int, dtype: DTypeLike | None) -> Array:
-    """`cumsum`, whose file few programs need."""
-    from verax.numpy.reducing.arg_and_cumulative import cumsum
-
-    return cumsum(a, axis, dtype)
-
-
-def running_product(a: ArrayLike, axis: int, dtype: DTypeLike | None) -> Array:
-    """`cumprod`, likewise."""
-    from verax.numpy.reducing.arg_and_cumulative import cumprod
-
-    return cumprod(a, axis, dtype)
-
-
 def frompyfunc(
     func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
 ) -> ufunc:
@@ -422,9 +408,11 @@ def frompyfunc(
     return made(vectorize(func), nin, nout, identity, Ways())
 
 
-add = binary(arithmetic.add, 0, reductions.sum, running_sum, "add")
+add = binary(arithmetic.add, 0, reductions.sum, reductions.cumsum, "add")
 subtract = binary(arithmetic.subtract, update="subtract")
-multiply = binary(arithmetic.multiply, 1, reductions.prod, running_product, "multiply")
+multiply = binary(
+    arithmetic.multiply, 1, reductions.prod, reductions.cumprod, "multiply"
+)
 negative = made(arithmetic.negative, 1, 1, None, Ways())
 maximum = binary(arithmetic.maximum, None, reductions.max, None, "max")
 minimum = binary(arithmetic.minimum, None, reductions.min, None, "min")

@@ -9,21 +9,24 @@ which elements count::
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import isfinite as isfinite_number
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from verax.backend.eager.composites import remembered
-from verax.ir.avals import Shape
+from verax.backend.eager.composites import OneGo, in_numpy, remembered
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
     bool_,
     default_dtype,
     float32,
+    float64,
     inexact_dtype,
     is_complex,
+    is_extended,
     is_float,
     is_inexact,
     numpy_dtype,
@@ -35,30 +38,36 @@ from verax.numpy.arguments.arguments import (
     as_array,
     canonical_axes,
     chosen_dtype,
+    common_type,
     constant_of,
     no_out,
+    promote_args,
     promote_inexact,
     reduction_axes,
     spread,
     stretched,
     stretched_together,
 )
+from verax.numpy.creation.creation import as_values, filled
 from verax.numpy.elementwise.arithmetic import square, subtract, true_divide as divide
-from verax.numpy.elementwise.comparison import logical_and
-from verax.numpy.reducing.arg_and_cumulative import argmax, argmin, running
+from verax.numpy.elementwise.comparison import equal, logical_and, logical_or
+from verax.numpy.elementwise.float_parts import isfinite, isnan
 from verax.numpy.reducing.reductions import (
     Where,
     all,
+    argmax,
+    argmin,
     as_mask,
     fold,
     masked,
     max,
     min,
     prod,
+    running,
     sum,
 )
-from verax.ops.elementwise.arith import conj, div, mul, real, sub
-from verax.ops.elementwise.compare import eq, gt, ne
+from verax.ops.elementwise.arith import abs as magnitude, add, conj, div, mul, real, sub
+from verax.ops.elementwise.compare import eq, gt, le, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import sqrt
 from verax.ops.elementwise.select import select
@@ -69,6 +78,7 @@ from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.rules.families.reducer import highest, lowest
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
+from verax.rules.values.sizes import ShapeError
 from verax.rules.values.state import STATE
 
 
@@ -520,3 +530,125 @@ def nanstd(
     """The square root of `nanvar`."""
     no_out("nanstd", out)
     return sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+
+
+# -----------------------------------------------------------------------------
+# Whether arrays are equal, or nearly so.
+#
+# A difference is small beside the second operand; infinities are near only
+# themselves::
+#
+#     isclose(x, y), allclose(x, y, rtol=1e-3), array_equal(x, y)
+
+
+def isclose_at_once(
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> OneGo | None:
+    """|a - b| <= atol + rtol |b| for floats of one dtype that are all finite."""
+    if type(a) is not ShapedArray or type(b) is not ShapedArray:
+        return None
+    if a.dtype not in (float32, float64) or a.dtype is not b.dtype:
+        return None
+    if a.shape != b.shape or not a.size or type(rtol) is not type(atol) is not float:
+        return None
+    scale, start = (np.asarray(x, numpy_dtype(a.dtype)) for x in (rtol, atol))
+    subtract, absolute, multiply, plus = np.subtract, np.absolute, np.multiply, np.add
+    shape, size, below = a.shape, a.size, np.less_equal
+
+    def near(x: np.ndarray, y: np.ndarray) -> Any:
+        apart, bound = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
+        subtract(x, y, apart)
+        absolute(apart, apart)
+        absolute(y, bound)
+        multiply(scale, bound, bound)
+        plus(start, bound, bound)
+        # Their product is infinite or NaN if an operand is.
+        if not isfinite_number(apart.reshape(size).dot(bound.reshape(size))):
+            return None
+        return below(apart, bound)
+
+    return near
+
+
+def allclose_at_once(a: Any, b: Any, *rest: Any, **options: Any) -> OneGo | None:
+    """Whether that is so for all."""
+    near = isclose_at_once(a, b, *rest, **options)
+    if near is None:
+        return None
+
+    def compute(x: np.ndarray, y: np.ndarray) -> Any:
+        close = near(x, y)
+        return None if close is None else np.logical_and.reduce(close, None)
+
+    return compute
+
+
+@in_numpy(isclose_at_once)
+def isclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Whether |a - b| <= atol + rtol |b|; NaN are close only if `equal_nan`."""
+    x, y = as_array("isclose", a), as_array("isclose", b, 1)
+    if is_extended(x.dtype):  # keys are equal, or as far apart as can be
+        return equal(x, y)
+    common, _ = common_type([x.aval, y.aval])
+    if not is_inexact(common):
+        return equal(x, y) if common == bool_ else near_integers(x, y, rtol, atol)
+    x, y = promote_args("isclose", x, y)
+    kind = magnitude(y).dtype if is_complex(y.dtype) else y.dtype
+    bound = add(
+        convert(as_array("isclose", atol, 3), kind),
+        mul(convert(as_array("isclose", rtol, 2), kind), magnitude(y)),
+    )
+    finite = logical_and(isfinite(x), isfinite(y))
+    near = select(finite, le(magnitude(sub(x, y)), bound), eq(x, y))
+    if not equal_nan:
+        return near
+    return logical_or(near, logical_and(isnan(x), isnan(y)))
+
+
+def near_integers(x: Array, y: Array, rtol: ArrayLike, atol: ArrayLike) -> Array:
+    """`isclose` of integers, whose distance does not overflow as a float.
+
+    They come in their own dtypes: a number below 0 is none of an unsigned dtype.
+    """
+    x, y = promote_inexact("isclose", x, y)
+    return isclose(x, y, rtol, atol)
+
+
+@in_numpy(allclose_at_once)
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
+    """Whether all elements are close; see `isclose`."""
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@remembered
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+    """Whether both arrays have the same shape and equal elements."""
+    x, y = as_values("array_equal", a1, None), as_values("array_equal", a2, None)
+    if x.shape != y.shape:
+        return filled((), False, bool_)
+    same = equal(x, y)
+    if equal_nan and not is_extended(x.dtype):
+        same = logical_or(same, logical_and(isnan(x), isnan(y)))
+    return convert(all(same), bool_)
+
+
+@remembered
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Whether both arrays broadcast to a common shape with equal elements."""
+    try:
+        x, y = as_values("array_equiv", a1, None), as_values("array_equiv", a2, None)
+        return all(equal(x, y))
+    except ShapeError:
+        return filled((), False, bool_)

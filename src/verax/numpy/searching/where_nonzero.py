@@ -46,8 +46,7 @@ from verax.numpy.elementwise.comparison import greater_equal, less, not_equal
 from verax.numpy.elementwise.division import floor_divide, remainder
 from verax.numpy.indexing.getitem_and_at import at
 from verax.numpy.indexing.take import take_along_axis
-from verax.numpy.reducing.arg_and_cumulative import cumsum
-from verax.numpy.reducing.reductions import widened
+from verax.numpy.reducing.reductions import cumsum, widened
 from verax.numpy.shaping.joining import stack
 from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.elementwise.convert import convert

@@ -39,8 +39,7 @@ from verax.numpy.elementwise.comparison import (
 )
 from verax.numpy.elementwise.division import floor_divide, remainder
 from verax.numpy.linalg.products import Precision
-from verax.numpy.reducing.arg_and_cumulative import cumsum
-from verax.numpy.reducing.reductions import sum
+from verax.numpy.reducing.reductions import cumsum, sum
 from verax.numpy.searching.sorting import argsort, searchsorted
 from verax.numpy.searching.where_nonzero import where
 from verax.numpy.shaping.joining import concatenate, flip

@@ -55,8 +55,7 @@ from verax.numpy.linalg.decompositions import eigvals
 from verax.numpy.linalg.products import matmul, outer
 from verax.numpy.linalg.solving import inv, lstsq
 from verax.numpy.ranges import diag, vander
-from verax.numpy.reducing.arg_and_cumulative import cumprod
-from verax.numpy.reducing.reductions import sum
+from verax.numpy.reducing.reductions import cumprod, sum
 from verax.numpy.searching.sorting import argsort
 from verax.numpy.searching.where_nonzero import where
 from verax.numpy.shaping.joining import concatenate
