@@ -86,7 +86,7 @@ def read(name: str) -> ir.ClosedJaxpr:
 
 
 def shown(closed: ir.ClosedJaxpr, options: argparse.Namespace) -> str:
-    """What is printed for a program."""
+    """The text that is printed for a program."""
     if options.html:
         return ir.html(closed)
     if options.svg:

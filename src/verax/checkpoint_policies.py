@@ -1,4 +1,4 @@
-"""What `verax.checkpoint` may keep, under JAX's names (floor 6).
+"""Policies for what `verax.checkpoint` may keep, under JAX's names (floor 6).
 
 One idea: a policy is a function of a primitive, its operand types and its params.
 

@@ -80,7 +80,7 @@ def result_type(
 
 
 def itemsize_bits(dtype: DTypeLike) -> int:
-    """How many bits an element has.
+    """The number of bits an element has.
 
     >>> itemsize_bits("bfloat16"), itemsize_bits("uint2"), itemsize_bits(complex)
     (16, 2, 128)

@@ -36,7 +36,7 @@ NO_WEIGHT: Final = 1000.0 * float(np.finfo(np.float32).eps)
 
 
 class ResizeMethod(enum.Enum):
-    """How values between pixels are interpolated; functions take the names as well.
+    """Methods of interpolation between pixels; functions take the names as well.
 
     >>> ResizeMethod.from_string("bilinear")
     <ResizeMethod.LINEAR: 1>

@@ -1,4 +1,4 @@
-"""What the process has done so far: sums, and listeners to them (floor 6).
+"""Sums of what the process has done so far, and listeners to them (floor 6).
 
 One idea: what is counted happens next to a cached call, never in it; `metrics` reads
 the sums, and a listener hears each addition under the same name::

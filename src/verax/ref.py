@@ -34,7 +34,7 @@ __all__ = [
 
 
 def get(ref: Ref, idx: object = None) -> Array:
-    """What a reference holds at an index, all of it by default: `ref[idx]`.
+    """Reads what a reference holds at an index, all of it by default: `ref[idx]`.
 
     >>> get(new_ref([1, 2, 3]), 0).item()
     1

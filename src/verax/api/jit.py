@@ -236,7 +236,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         return out
 
     def placement(self, entry: Entry, sig: Signature) -> Placement | None:
-        """Where the program runs; None if on the first device, as usual."""
+        """The placement of the program; None if on the first device, as usual."""
         shardings, leaves = self.settings.shardings, sig.leaves
         if entry.traced.refs:
             from verax.api.tracing.reference_checks import held
@@ -298,7 +298,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         return Entry(traced, name, used, watched)
 
     def miss(self, sig: Signature, key: Key) -> Logged | None:
-        """What a call found that is about to be traced; None unless that is logged."""
+        """The record of a call about to be traced; None unless that is logged."""
         if not STATE.explain_cache_misses or current_context().fresh:
             return None
         from verax.api.explain.build import seen_keys, start_miss
@@ -309,7 +309,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
     @property
     def siblings(self) -> int:
-        """How many other jitted objects of the same code have been traced."""
+        """The number of other traced jitted objects of the same code."""
         return max(0, uses_of(self.fun).count - self.counted)
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
@@ -466,7 +466,7 @@ def is_kept(
 
 
 def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) -> Recipe:
-    """What decides about the program of a trace."""
+    """The recipe of a trace: all that decides about its program."""
     recipe, _ = recipe_of(
         ENGINE,
         entry.traced.jaxpr,

@@ -141,7 +141,7 @@ def place_leaves(
 
 @frozen(eq=False, repr=False)
 class Shardings(ReprMixin):
-    """What `jit` was told about places; `fixed` says whether it was told anything."""
+    """The shardings given to `jit`; `fixed` says whether any were."""
 
     ins: Any = None
     outs: Any = None

@@ -390,7 +390,7 @@ def size_story(
     avals: Sequence[ShapedArray],
     names: Sequence[str],
 ) -> str:
-    """Which arguments have which size, the most common size first."""
+    """The sizes and the arguments that have them, the most common size first."""
     who = function_name(fun)
     result: dict[int, list[str]] = {}
     if axis_size is not None:
@@ -427,7 +427,7 @@ def trace_element(
 
 
 def unmapped(leaves: Sequence[object], axes: Sequence[Axis]) -> dict[int, object]:
-    """What is the same for all elements and no array, by its place.
+    """The outputs that are the same for all elements and no arrays, by their places.
 
     Python numbers are, and whatever else a function may take.
     """

@@ -63,7 +63,7 @@ MOST = 4
 
 
 class Transfer(NamedTuple):
-    """How an argument of a call gets to the program.
+    """The way of an argument of a call to the program.
 
     `number` says which argument of the call it is, `kind` what it is looked up by.
     `stored` is the type on the device of a value of the host, and None of an array of
@@ -354,7 +354,7 @@ def lies_at(kind: object, place: Sharding | None) -> bool:
 def transfers_of(
     program: Program, kinds: Sequence[object], places: Places
 ) -> tuple[Transfer, ...]:
-    """How each argument that the program takes is made of those of the call."""
+    """The transfers that make the program's arguments of those of the call."""
     kept = range(len(kinds)) if program.positions is None else program.positions
     return tuple(
         [
@@ -411,7 +411,7 @@ def builder_of(out_tree: PyTreeDef) -> Build:
 
 
 def fetcher(program: Program, transfers: Sequence[Transfer]) -> Fetch | None:
-    """How arguments of known kinds become the buffers that the program takes.
+    """Returns a function that makes the program's buffers of arguments of known kinds.
 
     None if they are arrays, taken as they are, and the program takes nothing else.
     """
@@ -433,7 +433,7 @@ def is_host(kind: object) -> bool:
 
 
 def putter(transfer: Transfer) -> Put:
-    """How the values of an argument become a buffer."""
+    """Returns a function that makes the values of an argument a buffer."""
     kind, aval = transfer.kind, transfer.aval
     if transfer.stored is None:
         return ConcreteArray.device_buffer

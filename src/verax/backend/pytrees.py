@@ -38,7 +38,7 @@ type KeyChildren = tuple[Iterable[tuple[Any, Any]], Any]
 
 @frozen(repr=False)
 class NodeType(ReprMixin):
-    """How the values of one class are taken apart and built."""
+    """The functions that take values of one class apart and build them."""
 
     node_type: type
     flatten: Callable[[Any], Children]

@@ -144,7 +144,7 @@ def first_failure(started: Processes) -> int:
 
 
 def failures(started: Processes) -> Iterator[str]:
-    """Which processes have failed, and how; those that others wait for run still."""
+    """The processes that have failed, and how; those that wait for others still run."""
     for index, process in enumerate(started):
         status = process.poll()
         if status is None:

@@ -76,7 +76,7 @@ class OptimizerState(NamedTuple):
 
 
 class Optimizer(NamedTuple):
-    """How to make a state, to change it by a gradient, and to read the parameters."""
+    """An optimizer: makes a state, changes it by a gradient, reads parameters."""
 
     init_fn: Callable[[Any], Any]
     update_fn: Callable[[Any, Any, Any], Any]

@@ -1,4 +1,4 @@
-"""What JAX keeps under `jax.experimental`, under the same names (floor 6).
+"""The packages that JAX keeps under `jax.experimental`, by the same names (floor 6).
 
 This module only gives names; the work is done in `verax.api`.
 

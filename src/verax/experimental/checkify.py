@@ -75,7 +75,7 @@ __all__ = [
 ErrorCategory = Category
 
 user_checks: Final[frozenset[Category]] = frozenset((FailedCheckError,))
-"""What `check`, `debug_check` and `check_error` say."""
+"""The errors of `check`, `debug_check` and `check_error`."""
 nan_checks: Final[frozenset[Category]] = frozenset((NaNError,))
 """Operations that compute with floats, and give a NaN."""
 index_checks: Final[frozenset[Category]] = frozenset((OOBError,))
@@ -89,7 +89,7 @@ all_checks: Final = automatic_checks | user_checks
 
 @register_pytree_node_class
 class Error:
-    """What failed first in a program, if anything: a pytree of arrays.
+    """The first failure in a program, if any: a pytree of arrays.
 
     So it may be a result of a jitted function, of a `vmap` (then it has an error for
     each batch element), or of a step of a loop.
@@ -114,7 +114,7 @@ class Error:
         return None if failure is None else str(failure)
 
     def get_exception(self) -> JaxException | None:
-        """What failed, as an exception with a `source`; None if nothing did."""
+        """The failure as an exception with a `source`; None if nothing failed."""
         code = np.asarray(self.code)
         if not code.shape:
             return failure_of(self.sites, int(code), list(map(as_array, self.values)))

@@ -1,4 +1,4 @@
-"""Where a part of a program computes, `jax.experimental.compute_on` (floor 6).
+"""The processor for a part of a program, `jax.experimental.compute_on` (floor 6).
 
 The compiler is told so by attributes of the operations, as `xla_metadata` tells it;
 derivatives and batches of the part have them, too::
@@ -35,7 +35,7 @@ STREAM: Final = "_xla_stream_annotation"
 TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {"device_host": "host", "device": "dense", "tpu_sparsecore": "sparseoffload"}
 )
-"""What the compiler calls each kind of processor."""
+"""The compiler's names of each kind of processor."""
 GPU_STREAM: Final = "gpu_stream:"
 
 
@@ -91,7 +91,7 @@ def compute_on(
 
 
 def told_of(compute_type: object) -> dict[str, str]:
-    """What the compiler is told of each operation."""
+    """The compiler's instructions for each operation."""
     if not isinstance(compute_type, str):
         raise TypeError(
             "`compute_on`'s compute_type argument must be a string, not "

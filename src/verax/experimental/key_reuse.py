@@ -1,4 +1,4 @@
-"""What functions do with random keys: which they use up, make and pass on (floor 6).
+"""Random keys in functions: used up, made and passed on (floor 6).
 
 The checks of `debug_key_reuse`, for tests of functions: their result is a value, and
 assertions inside a function look at what its trace has done so far::
@@ -66,7 +66,7 @@ class Masked(Unchanging):
         raise ValueError(f"{type(self).__name__} is immutable")
 
     def key(self) -> tuple[object, ...]:
-        """What equal ones have in common, in an order for printing."""
+        """A key that equal ones have in common, in an order for printing."""
         elements = np.asarray(self.mask)
         return type(self).__name__, self.idx, elements.shape, elements.tobytes()
 
@@ -111,7 +111,7 @@ type Part = Sink | Source | Forward
 
 
 class KeyReuseSignature(Unchanging):
-    """What a function does with keys, as a set of sinks, sources and forwards.
+    """The keys of a function, as a set of sinks, sources and forwards.
 
     >>> KeyReuseSignature(Source(0), Sink(1)) == KeyReuseSignature(Sink(1), Source(0))
     True
@@ -151,7 +151,7 @@ class KeyReuseSignature(Unchanging):
 
 
 def key_reuse_signature(fun: Callable[..., Any], /, *args: Any) -> KeyReuseSignature:
-    """What `fun` does with the keys among the leaves of its arguments.
+    """The signature of `fun` in the keys among the leaves of its arguments.
 
     It is traced, not run. Numbers are those of the leaves of arguments and results;
     keys that it has captured come after the arguments.
@@ -206,7 +206,7 @@ def consume(key: Any) -> Array:
 
 
 def used(name: str, key: Any) -> Mask | None:
-    """Which elements of keys are used, as far as it is known here.
+    """The used elements of keys, as far as it is known here.
 
     Of a tracer its trace knows it, and of an array the check while it is on.
 

@@ -283,7 +283,7 @@ def as_times(t: Any) -> Array:
 def varying_together(
     flat: Array, times: Array, given: Any, consts: list[Array]
 ) -> tuple[Array, Array, Any]:
-    """What an equation begins with, varying alike inside `shard_map`.
+    """The values that an equation begins with, varying alike inside `shard_map`.
 
     Slopes, and cotangents, vary where one of all these does.
     """

@@ -56,7 +56,7 @@ def telling(updates: Mapping[str, object]) -> Generator[None]:
 
 
 class MetadataBlock:
-    """What `set_xla_metadata` gives: a block, which may be entered again."""
+    """The value of `set_xla_metadata`: a block, which may be entered again."""
 
     def __init__(self, updates: Mapping[str, object]) -> None:
         self.updates = updates

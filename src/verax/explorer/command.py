@@ -221,6 +221,6 @@ def called_with(
 
 
 def written(made: Exploration, output: str | None) -> str:
-    """Where the page is, which is written or opened now."""
+    """The path of the page, which is written or opened now."""
     path = made.open() if output is None else made.save(output)
     return str(path)

@@ -86,7 +86,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline' blob:; worker-src blob:; "
     "style-src 'unsafe-inline'; img-src data:"
 )
-"""What the browser lets the page do: nothing that leaves it."""
+"""The browser's policy for the page: nothing leaves it."""
 TEMPLATE: Final = """\
 <!doctype html>
 <html lang="en">

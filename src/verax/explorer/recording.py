@@ -1,4 +1,4 @@
-"""What transformations make of the programs of one trace, in turn (floor 6).
+"""Recordings of what transformations make of the programs of one trace (floor 6).
 
 The trace runs in a context that has an observer, so every program that is about to be
 rewritten, and what comes of it, passes here and is marked::
@@ -398,7 +398,7 @@ class Story(ReprMixin):
 
 @frozen(eq=False, repr=False)
 class ProfileNote(ReprMixin):
-    """How the measured times were taken."""
+    """A note on how the times were measured."""
 
     runs: int
     seconds: float

@@ -1,4 +1,4 @@
-"""What your own extensions are made of, in one place (floor 6).
+"""Parts for extensions of your own, in one place (floor 6).
 
 One idea: a primitive is a row, a transformation is a table, and both are values that
 are passed along; nothing is registered and nothing in the library changes::

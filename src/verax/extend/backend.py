@@ -43,6 +43,6 @@ def backends() -> dict[str, Client]:
 
 
 def get_default_device() -> Device:
-    """Where arrays go that have no other place."""
+    """The place of arrays that have no other."""
     chosen: Device | None = STATE.default_device
     return local_devices()[0] if chosen is None else chosen

@@ -136,7 +136,7 @@ def seen_pass(
 
 
 def after_pass(one: Callable[[ClosedJaxpr], AnyJaxpr], jaxpr: Jaxpr) -> Jaxpr:
-    """What a pass makes of a program, if it may stand in its place."""
+    """The program after a pass, if it may stand in its place."""
     name = pass_name(one)
     made = one(hoist(jaxpr))
     if not isinstance(made, Jaxpr | ClosedJaxpr):

@@ -134,7 +134,7 @@ INTERNED = InternTable()
 
 
 class Shaped:
-    """What a shape and a dtype alone say."""
+    """The base of types: what a shape and a dtype alone say."""
 
     __slots__ = ()
     shape: Shape
@@ -171,7 +171,7 @@ class Shaped:
 
 
 class OnDevices(Shaped):
-    """What a type says of how values differ between devices."""
+    """The part of a type about how values differ between devices."""
 
     __slots__ = ()
     explicit: Explicit | None
@@ -182,7 +182,7 @@ class OnDevices(Shaped):
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
-        """How values differ along the axes of an enclosing `shard_map`."""
+        """The variation of values along the axes of an enclosing `shard_map`."""
         return manual_type(self.explicit)
 
     @property
@@ -260,7 +260,7 @@ class ShapedArray(OnDevices):
 
     @property
     def sharding(self) -> TypeSharding:
-        """How explicit axes split the dimensions; mostly it says nothing.
+        """The split of the dimensions by explicit axes; mostly it says nothing.
 
         Then functions with a parameter for a sharding take it as they take None.
         """
@@ -478,7 +478,7 @@ class AbstractRef(ShapedArray):
 
 
 class HasType(Protocol):
-    """What has a type: a variable, an array, a reference."""
+    """Anything that has a type: a variable, an array, a reference."""
 
     @property
     def aval(self) -> ShapedArray: ...
@@ -516,7 +516,7 @@ def interned(
 
 
 def explicit_in(sharding: object, ndim: int) -> Explicit | None:
-    """What a sharding that a user passed for a type says.
+    """The explicit axes of a sharding that a user passed for a type.
 
     Raises:
         TypeError: it is not over a mesh.

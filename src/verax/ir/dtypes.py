@@ -466,7 +466,7 @@ def device_value(value: object, dtype: DType) -> np.ndarray:
 
 
 def default_dtype(category: Category, x64: bool) -> NumpyDType:
-    """What a Python scalar of `category` becomes: int32, uint32, float32, complex64.
+    """The dtype of a Python scalar of `category`: int32, uint32, float32, complex64.
 
     Raises:
         ValueError: `category` is "extended".

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 
 class Imports:
-    """What is around an import: nothing, until verax itself is imported."""
+    """The block around an import: none, until verax itself is imported."""
 
     around: ClassVar[Callable[[], AbstractContextManager[None]]] = nullcontext
 
@@ -36,7 +36,7 @@ def module_named(name: str) -> ModuleType:
 def homes(
     package: str, names: Mapping[str, str], modules: str = ""
 ) -> dict[str, tuple[str, str]]:
-    """Where each name of a facade comes from: its module, and what it is called there.
+    """The home of each name of a facade: its module, and what it is called there.
 
     A name that stands for a module comes from nowhere in it: its second part is empty.
 

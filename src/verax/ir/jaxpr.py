@@ -55,7 +55,7 @@ class Aside(ReprMixin):
 
 @frozen(eq=False, repr=False)
 class Params(Record):
-    """What an equation knows besides operands: one frozen subclass per primitive.
+    """The params of an equation: one frozen subclass per primitive.
 
     A field is an attribute, and an item by its name too: `dict(params)`, `**params`.
     Where it `touches` references they may be operands, as where programs are inside.
@@ -146,7 +146,7 @@ class Params(Record):
 
     @cached_property
     def kept(self) -> dict[object, object]:
-        """What memos keep for transient params: it dies with them."""
+        """The store of memos for transient params: it dies with them."""
         return {}
 
     def subjaxprs(self, aside: bool = True) -> "Iterator[Jaxpr]":
@@ -236,7 +236,7 @@ class Primitive:
     multiple_results: bool = field(default=False, kw_only=True)
 
     def get_bind_params(self, params: Mapping[str, object]) -> dict[str, object]:
-        """What `bind` takes by keyword: the params of an equation."""
+        """The keyword arguments of `bind`: the params of an equation."""
         return dict(params)
 
     def __repr__(self) -> str:
@@ -245,7 +245,7 @@ class Primitive:
 
 @frozen(eq=False, repr=False)
 class Source(ReprMixin):
-    """Where an equation comes from: the user's line, and what derived it.
+    """The origin of an equation: the user's line, and what derived it.
 
     `origin` lists the transformations that made the equation from the line, such
     as `"jvp"` or `"transpose(jvp)"`; it is empty for what the user wrote.
@@ -470,7 +470,7 @@ def consts_of(eqns: Iterable[Eqn], outvars: tuple[Atom, ...]) -> tuple[UsedConst
 
 
 class Variables(Protocol):
-    """What has the variables of a program."""
+    """Anything that has the variables of a program."""
 
     @property
     def constvars(self) -> tuple[Var, ...]: ...
@@ -480,7 +480,7 @@ class Variables(Protocol):
 
 
 class ProgramMembers:
-    """What JAX's jaxprs answer, open and closed, that follows from their variables."""
+    """Members that JAX's jaxprs have and that follow from their variables."""
 
     __slots__ = ()
 
@@ -569,7 +569,7 @@ class Jaxpr(ProgramMembers):
 
     @cached_property
     def kept(self) -> dict[object, object]:
-        """What memos keep for a transient program: it dies with it."""
+        """The store of memos for a transient program: it dies with it."""
         return {}
 
     @property
@@ -597,7 +597,7 @@ class Jaxpr(ProgramMembers):
 
     @cached_property
     def script(self) -> Script:
-        """What `Builder.inline` reads, made once for each template."""
+        """The script that `Builder.inline` reads, made once for each template."""
         return script_of(self)
 
     @cached_property
@@ -638,7 +638,7 @@ class Jaxpr(ProgramMembers):
         return print_jaxpr(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Shows it in a notebook."""
         return str(module_named("verax.ir.text.printer").html(self))
 
 
@@ -712,7 +712,7 @@ class ClosedJaxpr(ProgramMembers):
 
     @cached_property
     def kept(self) -> dict[object, object]:
-        """What is kept of the program: it dies with it."""
+        """The store of what is kept with the program: it dies with it."""
         return {}
 
 

@@ -25,7 +25,7 @@ class Library:
 
 
 class Page(Protocol):
-    """What shows a program in a browser or a notebook: see `verax.explore`."""
+    """Shows a program in a browser or a notebook: see `verax.explore`."""
 
     @property
     def html(self) -> str: ...
@@ -36,7 +36,7 @@ class Page(Protocol):
 
 
 def no_page(subject: object) -> NoReturn:
-    """What shows programs in a process without `verax.wiring`."""
+    """Shows programs in a process without `verax.wiring`."""
     raise RuntimeError(f"nothing shows {subject!r}; import verax")
 
 

@@ -250,7 +250,7 @@ class Weighed[K: Hashable, V](Recent[K, V]):
             return value
 
     def forget(self, key: K) -> Callable[[object], object]:
-        """What forgets an entry that nobody holds any more."""
+        """Forgets an entry that nobody holds any more."""
         return lambda _: self.loose.pop(key, None)
 
     def cache_clear(self) -> None:

@@ -39,12 +39,12 @@ class MeshAxes(ReprMixin):
     devices: tuple[int, ...]
 
     def size(self, name: str) -> int:
-        """How many devices lie along an axis."""
+        """The number of devices that lie along an axis."""
         return self.sizes[self.names.index(name)]
 
 
 class AxisType(enum.Enum):
-    """Who decides along an axis how values are split.
+    """The party that decides along an axis how values are split.
 
     `Auto`: the compiler. `Explicit`: the types of the values. `Manual`: the function
     itself, inside `shard_map`.
@@ -64,7 +64,7 @@ type AxisTypes = tuple[AxisType, ...]
 
 
 class UnreducedKind(enum.Enum):
-    """How what devices hold along unreduced axes makes the value."""
+    """The operation that makes a value of what devices hold along unreduced axes."""
 
     __module__ = "verax.sharding"
 
@@ -80,7 +80,7 @@ type Splits = tuple[Axes, ...]
 
 @frozen(cache_hash=True, repr=False)
 class Terms(ReprMixin):
-    """How what devices hold differs along mesh axes that split no dimension.
+    """The difference of what devices hold along mesh axes that split no dimension.
 
     Along `unreduced` axes each device holds a term of the value, which is their sum, or
     what else `kind` says. Along `reduced` ones each has all of it, and terms of its
@@ -160,7 +160,7 @@ def as_axis_set(axes: set[str] | frozenset[str]) -> frozenset[str]:
 
 @frozen(cache_hash=True, repr=False)
 class ManualAxisType(ReprMixin):
-    """What a type says of the axes of an enclosing `shard_map`.
+    """The part of a type about the axes of an enclosing `shard_map`.
 
     Along `varying` axes each device has a value of its own; along `unreduced` ones it
     has a term of the value, along `reduced` ones a term of the cotangent. Along others
@@ -300,7 +300,7 @@ def checked_types(
 
 
 class BaseMesh(Unchanging):
-    """What meshes with and without devices share: questions about their axes."""
+    """The base of meshes with and without devices: questions about their axes."""
 
     __slots__ = ()
 
@@ -400,7 +400,7 @@ class TypeSharding(Protocol):
 
 
 class TypeShardings:
-    """What types and operations need of shardings; `verax.wiring` sets it.
+    """The shardings that types and operations need; `verax.wiring` sets it.
 
     `unsaid` makes the sharding of a type that says nothing, `said` that of another;
     `resolved(name, sharding)` is what the user of a function passed as one,
@@ -494,7 +494,7 @@ def first_device_text(results: int) -> str:
 
 @frozen(cache_hash=True, repr=False)
 class MeshType(ReprMixin):
-    """What types know of a mesh: its axes."""
+    """The axes of a mesh, as types know them."""
 
     transient: ClassVar[bool] = False
 
@@ -503,7 +503,7 @@ class MeshType(ReprMixin):
     types: AxisTypes
 
     def size(self, names: Iterable[str]) -> int:
-        """How many parts these axes make together."""
+        """The number of parts these axes make together."""
         return prod([self.sizes[self.names.index(name)] for name in names])
 
     def of_type(self, kind: AxisType) -> tuple[str, ...]:
@@ -542,7 +542,7 @@ class Explicit(ReprMixin):
 
     @property
     def dual(self) -> "Explicit | None":
-        """What the type of the cotangent says."""
+        """The type of the cotangent."""
         if not self.terms:
             return self
         return explicit_on(self.mesh, self.splits, self.terms.dual)
@@ -556,21 +556,21 @@ class Explicit(ReprMixin):
 def explicit_on(
     mesh: MeshType | None, splits: Sequence[Axes], terms: Terms = NO_TERMS
 ) -> Explicit | None:
-    """What a type says that is split so; None if it says nothing."""
+    """The part of a type that is split so; None if it says nothing."""
     if mesh is None or not (any(splits) or terms.axes):
         return None
     return Explicit(mesh, tuple(splits), terms)
 
 
 def opened(explicit: Explicit | None) -> Explicit | None:
-    """What the type says of a value that is open; see `Terms`."""
+    """The type of an open value; see `Terms`."""
     if explicit is None:
         return None
     return evolve(explicit, terms=evolve(explicit.terms, open=True))
 
 
 def closed(explicit: Explicit | None) -> Explicit | None:
-    """What the type says of the same value that is not open."""
+    """The type of the same value, closed."""
     if explicit is None:
         return None
     return evolve(explicit, terms=evolve(explicit.terms, open=False))
@@ -610,7 +610,7 @@ def terms_together(mesh: MeshType, x: Terms, y: Terms) -> Terms:
 
 
 def manual_type(explicit: Explicit | None) -> ManualAxisType:
-    """What a type says of the axes of an enclosing `shard_map`."""
+    """The part of a type about the axes of an enclosing `shard_map`."""
     if explicit is None:
         return NOT_MANUAL
     own = terms_along(explicit.terms, explicit.mesh.of_type(AxisType.Manual))
@@ -623,7 +623,7 @@ def manual_type(explicit: Explicit | None) -> ManualAxisType:
 
 
 def manual_only(explicit: Explicit) -> Explicit | None:
-    """What is left of a type that says nothing of explicit axes."""
+    """The type without what it says of explicit axes."""
     own = terms_along(explicit.terms, explicit.mesh.of_type(AxisType.Manual))
     return explicit_on(explicit.mesh, ((),) * len(explicit.splits), own)
 
@@ -680,12 +680,12 @@ def mesh_type(sharding: TypeSharding) -> MeshType:
 
 
 def mesh_known(mesh: BaseMesh) -> MeshType:
-    """What types know of a mesh."""
+    """A mesh as types know it."""
     return MeshType(mesh.axis_names, mesh.axis_sizes, mesh.axis_types)
 
 
 def explicit_of(sharding: TypeSharding, ndim: int) -> Explicit | None:
-    """What a sharding says of the type of an array with `ndim` dimensions.
+    """The part of a sharding that the type of an array with `ndim` dimensions has.
 
     Raises:
         ValueError: it has more entries than the array has dimensions.
@@ -720,14 +720,14 @@ def explicit_axes(entry: object, known: Axes) -> Axes:
 
 
 def without_dim(explicit: Explicit, axis: int) -> Explicit | None:
-    """What the type of one element says of a stack along dimension `axis`."""
+    """The type of one element, given a stack's along dimension `axis`."""
     splits = explicit.splits
     rest = (*splits[:axis], *splits[axis + 1 :])
     return explicit_on(explicit.mesh, rest, explicit.terms)
 
 
 def with_dim(explicit: Explicit, axis: int, added: Axes) -> Explicit:
-    """What the type of a stack says whose new dimension `added` splits."""
+    """The type of a stack whose new dimension `added` splits."""
     splits = explicit.splits
     more = (*splits[:axis], added, *splits[axis:])
     return Explicit(explicit.mesh, more, explicit.terms)

@@ -200,7 +200,7 @@ def dtype_of_node(node: str, x64: bool) -> Typed:
 def bound(
     types: tuple[Typed, ...], x64: bool, strict: bool, wide: bool = False
 ) -> Typed:
-    """What `lattice_join` gives for any number of operands, without a cache."""
+    """The bound `lattice_join` of any number of operands, without a cache."""
     dtypes = {dtype for dtype, _ in types}
     weak = all(weak for _, weak in types)
     if len(types) == 1 or (len(dtypes) == 1 and not weak):

@@ -72,7 +72,7 @@ class Record(ReprMixin):
 
     @classmethod
     def prepare(cls) -> None:
-        """What else a class prepares once it has its fields: nothing here."""
+        """Prepares a class once it has its fields: nothing here."""
 
     def __eq__(self, other: object) -> bool:
         kind = type(self)

@@ -42,11 +42,11 @@ from verax.ir.memos import memoised
 from verax.ir.records import ReprMixin
 
 type Path = tuple[int, ...]
-"""Where an equation stands: its number; before that, for each jaxpr around it, the
+"""The place of an equation: its number; before it, for each jaxpr around it, the
 number of the equation and which of that equation's jaxprs it is."""
 
 type Env[T] = Sequence[T] | Mapping[int, T]
-"""What stands for variables, by their numbers: the inputs, then the results."""
+"""The values of variables, by their numbers: the inputs, then the results."""
 
 
 def read[T](atoms: Iterable[Atom], env: Env[T]) -> list[T | Literal]:
@@ -67,7 +67,7 @@ def itself(literal: Literal) -> Literal:
 
 
 def beside[T](atoms: Iterable[Atom], env: Env[T]) -> list[T | None]:
-    """What stands beside variables, such as tangents; literals have nothing there."""
+    """The values beside variables, such as tangents; literals have none there."""
     return [env[a.index] if type(a) is Var else None for a in atoms]
 
 
@@ -136,13 +136,13 @@ def read_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
 
 
 def free_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
-    """What is read and nowhere defined: nothing, in a well-formed jaxpr."""
+    """The variables that are read and nowhere defined: none in a well-formed jaxpr."""
     defined = frozenset(defined_variables(jaxpr))
     return tuple([var for var in read_variables(jaxpr) if var not in defined])
 
 
 def unused_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
-    """What is defined and never read: inputs and results that have no use."""
+    """Variables that are defined and never read: inputs and results without a use."""
     used = frozenset(read_variables(jaxpr))
     return tuple([var for var in defined_variables(jaxpr) if var not in used])
 
@@ -268,7 +268,7 @@ def constant_literal(value: object, aval: ShapedArray) -> Literal:
 
 @frozen(repr=False)
 class Slot(ReprMixin):
-    """What stands for an array constant: its number, and where the array lies."""
+    """A slot for an array constant: its number, and where the array lies."""
 
     number: int
     place: Hashable = None

@@ -1,4 +1,4 @@
-"""What `importlib.metadata` hears of the distribution `jax`.
+"""The distribution `jax`, for `importlib.metadata`.
 
 Loaded when a program asks: `importlib.metadata` alone is fifty modules::
 

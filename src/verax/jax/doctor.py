@@ -50,7 +50,7 @@ KINDS = {
     "guarded": "Missing, in code that is ready for it (try, hasattr, type checking)",
     "inert": "Can be imported, fails when used",
 }
-"""What the report lists, and under which title."""
+"""The kinds that the report lists, and their titles."""
 
 
 NAMES_ONLY: Final = (
@@ -142,7 +142,7 @@ def new_sources(
 
 
 class Reader:
-    """What one module imports, and what it uses of jax."""
+    """The imports of one module, and its uses of jax."""
 
     def __init__(self, module: str, file: str, tree: ast.Module) -> None:
         self.module = module

@@ -1,4 +1,4 @@
-"""Which modules `jax` has here, and what shows them: a frozen table.
+"""The modules that `jax` has here, and what shows them: a frozen table.
 
 The first module that has a name answers for it: the overlays of this package stand
 before the modules of verax::
@@ -166,7 +166,7 @@ WHY: Mapping[str, str] = MappingProxyType(
         "jax.experimental.pallas.triton": "kernels of a program's own",
     }
 )
-"""What verax would need for the names of a module."""
+"""The reasons why verax has no such names, by module."""
 
 CLASSES: Mapping[str, str] = MappingProxyType(
     {
@@ -207,7 +207,7 @@ class Inert(type):
 
 
 def refusal(module: str, name: str) -> str:
-    """What an error says about the use of a name."""
+    """The error about the use of a name."""
     return f"{module}.{name}: verax has no {WHY[module]}"
 
 

@@ -153,7 +153,7 @@ class KeepAlives:
 
 @frozen(repr=False)
 class LoweringContext(ReprMixin):
-    """What a lowering is told that only emits calls of Python functions."""
+    """The context of a lowering that only emits calls of Python functions."""
 
     avals_in: Sequence[ShapedArray]
     avals_out: Sequence[ShapedArray]
@@ -214,7 +214,7 @@ class Primitive(metaclass=AllPrimitives):
         return id(self)
 
     def def_impl(self, impl: Rule) -> Rule:
-        """What the primitive computes, on arrays."""
+        """Defines what the primitive computes, on arrays."""
         self.impl = impl
         return impl
 
@@ -233,7 +233,7 @@ class Primitive(metaclass=AllPrimitives):
         return rule
 
     def def_custom_bind(self, bind: Rule) -> Rule:
-        """What `bind` does instead."""
+        """Defines what happens instead of `bind`."""
         self.bind = bind  # type: ignore[method-assign]  # asked for
         return bind
 
@@ -250,7 +250,7 @@ class Primitive(metaclass=AllPrimitives):
             return self.bind(*args, **params)
 
     def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What `bind` takes by keyword: the params of an equation."""
+        """The keyword arguments of `bind`: the params of an equation."""
         return dict(params)
 
     def given(self, args: Sequence[object], params: Mapping[str, object]) -> Keywords:
@@ -315,7 +315,7 @@ class Primitive(metaclass=AllPrimitives):
         return self.listed(out)
 
     def composition(self) -> Callable[..., Any] | None:
-        """What the primitive computes, as a function of operations."""
+        """The composition of the primitive, as a function of operations."""
         rules = LOWERINGS.get(self, {})
         chosen = rules.get("cpu", rules.get(None))
         if isinstance(chosen, LowerFun):
@@ -337,7 +337,7 @@ class Primitive(metaclass=AllPrimitives):
     def on_values(
         self, engine: Engine, p: Keywords, xs: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """What the implementation computes of values, which it may look at."""
+        """The implementation on values, which it may look at."""
         assert self.impl is not None
         with p.configured(), interpreting(STATE.eager):
             out = self.impl(*map(as_array, xs), **p.dictionary())
@@ -452,7 +452,7 @@ class FromRegistered(Row[Keywords]):
 
 @frozen(repr=False)
 class AxisData(ReprMixin):
-    """What batch rules of `axis_primitive_batchers` are told of the new axis."""
+    """The new axis, for batch rules of `axis_primitive_batchers`."""
 
     axis: BatchAxis | None
     size: int

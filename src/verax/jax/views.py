@@ -140,7 +140,7 @@ def is_public(name: str, value: object) -> bool:
 
 
 def shown_module(module: ModuleType) -> object:
-    """What a module of verax is among the modules of jax, if anything."""
+    """The place of a module of verax among the modules of jax, if any."""
     top, _, rest = module.__name__.partition(".")
     if top != "verax":
         return module

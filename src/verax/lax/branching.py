@@ -125,7 +125,7 @@ def on_consts(
 
 
 def identity(x: object) -> object:
-    """What tells constants apart."""
+    """The identity by which constants are told apart."""
     return (id(x.builder), x.atom) if isinstance(x, Staged) else id(x)
 
 

@@ -246,7 +246,7 @@ def unchanging(value: Any) -> Any:
 
 
 def steps_between(lower: Any, upper: Any, number: Callable[[Any], float]) -> int:
-    """How many integers there are from `lower` up to `upper`, which is left out."""
+    """The number of integers from `lower` up to `upper`, which is left out."""
     if isinstance(lower, SymbolicSize) or isinstance(upper, SymbolicSize):
         return slice_count(as_size(lower), as_size(upper), 1)
     return max(math.ceil(number(upper) - number(lower)), 0)

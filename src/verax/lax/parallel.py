@@ -111,7 +111,7 @@ def varied(x: Array, names: Sequence[str]) -> Array:
 
 @frozen(eq=False, repr=False)
 class Meeting(ReprMixin):
-    """Which elements meet in a collective: all along the axes, or those of a group.
+    """The elements that meet in a collective: all along the axes, or those of a group.
 
     `groups` partition the elements, whose numbers count along all axes together, the
     first outermost.
@@ -123,7 +123,7 @@ class Meeting(ReprMixin):
 
     @property
     def size(self) -> int:
-        """How many elements meet: those of a group, which must be of equal sizes."""
+        """The number of elements that meet: the size of groups, which must be equal."""
         return prod(self.sizes) if self.groups is None else len(self.groups[0])
 
     @property
@@ -151,7 +151,7 @@ class Meeting(ReprMixin):
         return rows_at(as_array(table), index)
 
     def members(self, x: Array, fill: Literal["last", "zero"]) -> Array:
-        """What the elements of the group have, along a new first dimension.
+        """The values of the group's elements, along a new first dimension.
 
         It is as long as the largest group; behind the elements of a smaller one stands
         the last of them again, or zero.
@@ -173,7 +173,7 @@ class Meeting(ReprMixin):
         return reduce_sum(self.members(counted, "zero"), (0,))
 
     def gathered(self, x: Array, place: int = 0, to: str = "varying") -> Array:
-        """What those who meet have, along a new dimension; see `members`.
+        """The values of those who meet, along a new dimension; see `members`.
 
         Where all meet, types may say of the result what `to` does; see `pcast`.
         """
@@ -210,7 +210,7 @@ def stacked(
 def meeting(
     what: str, axis_name: AxisName, groups: IndexGroups | None, even: bool = False
 ) -> Meeting:
-    """Who meets whom.
+    """The meeting of a collective.
 
     Raises:
         NameError: there is no such axis in scope.
@@ -353,7 +353,7 @@ def pmin(
 
 
 def pbroadcast(x: object, axis_name: AxisName, source: object) -> Any:
-    """What element `source` of the axis has, for all, leaf by leaf.
+    """Gives all elements what element `source` of the axis has, leaf by leaf.
 
     `source` is an integer or an integer scalar; where there is no such element, the
     result is zero.
@@ -457,7 +457,7 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Any:
-    """What all elements of the axis have, along a new dimension `axis`.
+    """Gathers what all elements of the axis have, along a new dimension `axis`.
 
     With `tiled` they are put one after the other along the dimension `axis` that is
     there already. With `axis_index_groups` it is what those of the element's own group

@@ -129,7 +129,7 @@ def even_blocks(steps: int, depth: int) -> tuple[int, ...]:
 
 
 def depth_of(steps: int, base: int) -> int:
-    """How many blocks of `base` have room for all steps."""
+    """The number of blocks of `base` that have room for all steps."""
     depth = 1
     while base**depth < steps:
         depth += 1
@@ -370,7 +370,7 @@ def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int
 
 
 def unrolling(unroll: SupportsIndex, count: int) -> int:
-    """How many steps are written after each other; 0 and True mean all of them."""
+    """The number of steps written after each other; 0 and True mean all."""
     steps = operator.index(unroll)
     if steps < 0:
         raise ValueError(

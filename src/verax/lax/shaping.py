@@ -380,7 +380,7 @@ type Permutations = tuple[Shape, Shape, Shape]
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> Permutations:
-    """Where batch, channel and space are in operand, kernel and result.
+    """The order of batch, channel and space in operand, kernel and result.
 
     Raises:
         ValueError: the three strings do not name the same dimensions.

@@ -293,7 +293,7 @@ STEEP = 100.0
 """Up to this weight a step by Cholesky factors loses no digits, and is cheaper."""
 
 CLOSE = 10
-"""How many times the precision the bound may be from 1 at the end."""
+"""The distance of the bound from 1 at the end, in units of the precision."""
 
 
 class Weights(NamedTuple):

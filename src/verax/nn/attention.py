@@ -268,7 +268,7 @@ def length_masks(
 
 
 def position_masks(sizes: Sizes, is_causal: bool, window: Window) -> list[Array]:
-    """Which keys a query sees by their distance."""
+    """The keys that a query sees, by their distance."""
     if not is_causal and window is None:
         return []
     shape = (1, 1, sizes.queries, 1, sizes.keys)

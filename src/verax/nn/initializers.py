@@ -283,7 +283,7 @@ def sizes_along(shape: Shape, axes: Axes) -> int:
 def fans(
     shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes
 ) -> tuple[float, float]:
-    """How many inputs and outputs a unit has; further dimensions are its field.
+    """The number of inputs and outputs a unit has; further dimensions are its field.
 
     Raises:
         ValueError: there are no two dimensions for inputs and outputs.
@@ -400,7 +400,7 @@ def variance_scaling(
 
 
 class Scaled(Protocol):
-    """What makes an initializer of `variance_scaling` with a scale of its own."""
+    """Makes an initializer of `variance_scaling` with a scale of its own."""
 
     def __call__(
         self,

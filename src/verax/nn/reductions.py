@@ -85,7 +85,7 @@ def widened(x: Array) -> Array:
 
 
 def narrowed(array: Array, x: Array) -> Array:
-    """What was made of `widened(x)`, in the dtype of x."""
+    """Converts a value that was made of `widened(x)` back to the dtype of x."""
     return convert(array, x.dtype, x.weak_type) if is_small(x) else array
 
 

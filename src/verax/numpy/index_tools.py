@@ -204,7 +204,7 @@ def symbolic_triangle(
 
 
 def below_diagonal(n: int, k: int, m: int) -> int:
-    """How many elements of an n x m matrix lie on or below diagonal `k`.
+    """The number of elements of an n x m matrix on or below diagonal `k`.
 
     >>> below_diagonal(3, 0, 3), below_diagonal(3, 1, 2), below_diagonal(3, -1, 4)
     (6, 6, 3)

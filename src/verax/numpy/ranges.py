@@ -127,7 +127,7 @@ def arange(
 
 
 def steps_between(first: Any, last: Any, stride: Any) -> int:
-    """How many numbers `first + i * stride` lie before `last`."""
+    """The number of numbers `first + i * stride` before `last`."""
     if any(isinstance(x, SymbolicSize) for x in (first, last, stride)):
         return slice_count(first, last, stride)
     return int(max(0, math.ceil((last - first) / stride)))
@@ -198,7 +198,7 @@ def linspace(
 
 
 def counted(name: str, num: Any) -> int:
-    """How many numbers.
+    """The number of numbers.
 
     Raises:
         ValueError: a negative number.
@@ -230,7 +230,7 @@ def ends(
 
 
 def spaced_at_once(x: Any, y: Any, num: int, endpoint: bool) -> OneGo | None:
-    """What `between` computes of two numbers that are not too large."""
+    """Computes what `between` does, of two numbers that are not too large."""
     parts = num - 1 if endpoint else num
     if not (type(x) is type(y) is ShapedArray) or x.shape or y.shape or parts < 1:
         return None

@@ -23,7 +23,7 @@ from verax.rules.values.state import STATE
 
 
 class AccuracyMode(Enum):
-    """Which implementation of a function to use: where there is one, both mean it."""
+    """Implementations of a function: where there is one, both modes mean it."""
 
     __module__ = "verax.lax"
 
@@ -137,7 +137,7 @@ def divide(x: NDArray, y: NDArray) -> NDArray:
 
 
 def remainder(x: NDArray, y: NDArray) -> NDArray:
-    """What is left of x after division towards zero; x itself where y is zero."""
+    """The remainder of x after division towards zero; x itself where y is zero."""
     if not is_integer(x.dtype):
         rest: NDArray = np.fmod(wide(x), wide(y))
         return rest
@@ -216,7 +216,7 @@ def shift_right_arithmetic(x: NDArray, y: NDArray) -> NDArray:
 
 
 def count_leading_zeros(x: NDArray) -> NDArray:
-    """How many zeros stand above the highest bit of x; the width for 0."""
+    """The number of zeros that stand above the highest bit of x; the width for 0."""
     bits = as_bits(x)
     for shift in (1, 2, 4, 8, 16, 32):
         bits = bits | (bits >> np.uint64(shift))
@@ -226,7 +226,7 @@ def count_leading_zeros(x: NDArray) -> NDArray:
 
 
 def population_count(x: NDArray) -> NDArray:
-    """How many bits of x are set."""
+    """The number of bits of x that are set."""
     return np.bitwise_count(as_bits(x)).astype(x.dtype)
 
 

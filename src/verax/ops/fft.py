@@ -60,7 +60,7 @@ COMPLEXES = (complex64, complex128)
 
 @frozen(eq=False, repr=False)
 class FftParams(Params):
-    """Which transform, and the lengths of the signals in the last dimensions."""
+    """The transform, and the lengths of the signals in the last dimensions."""
 
     kind: str
     fft_lengths: Shape

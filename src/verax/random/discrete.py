@@ -297,7 +297,7 @@ def quantile(z: Array, rate: Array) -> Array:
 
 
 def summed(u: Array, rate: Array) -> Array:
-    """How many partial sums of the probabilities lie below u."""
+    """The number of partial sums of the probabilities that lie below u."""
     term = exp(-rate)
     total = term
     count = convert(total < u, u.dtype)
@@ -364,7 +364,7 @@ def some(x: Array) -> Array:
 
 
 def events(key: Array, going: Callable[[Any], Any], step: Any, start: Any) -> Array:
-    """How many steps each sum needs until it goes no more, less one.
+    """The number of steps after which each sum stays, less one.
 
     `going(sums)` says which have not ended, `step(sums, u)` goes on with uniform
     samples; `start` is the zero counts and the first sums.

@@ -196,7 +196,7 @@ def asked(
     *parameters: Any,
     kind: Kind = float_dtype,
 ) -> tuple[Array, DType, Shape]:
-    """What every sampler takes: its typed key, its dtype of a kind and its shape.
+    """Checks what every sampler takes: its key, its dtype of a kind and its shape.
 
     Raises:
         TypeError: `key` is not a key.
@@ -301,7 +301,7 @@ def unit_of(key: Array, shape: Shape, dtype: DType) -> Array:
 
 @pure(64)
 def mantissa_parts(dtype: DType) -> tuple[int, int, int, BitcastParams]:
-    """How many bits to draw, how far to shift them, the bits of 1, and the way back."""
+    """The bits to draw, how far to shift them, the bits of 1, and the way back."""
     width, mantissa = dtype.itemsize * 8, finfo(dtype).nmant
     # Too few bits of a bfloat16 would be left after a shift of 16.
     drawn = 8 if mantissa < 8 else width

@@ -85,7 +85,7 @@ class RewriteTrace(ReprMixin):
         ]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Shows it in a notebook."""
         return self.explore()._repr_html_()
 
 
@@ -112,7 +112,7 @@ def trace(
 def trace(
     program: Any, rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES
 ) -> Any:
-    """What `apply(rules)` does to a program, step by step.
+    """Records what `apply(rules)` does to a program, step by step.
 
     Args:
         program: a jaxpr, or a function.

@@ -45,7 +45,7 @@ class Slot(property):
 
 
 class Block:
-    """What a function behind `block` gives, for the `with` statement that calls it."""
+    """The value of a function behind `block`, for the `with` statement around it."""
 
     __slots__ = ("entered", "exited")
     __enter__ = Slot(attrgetter("entered"))

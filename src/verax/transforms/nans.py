@@ -129,7 +129,7 @@ class Flagging(OfWholeValues):
 
     @property
     def depth(self) -> int:
-        """How many numbers a code has inside."""
+        """The number of numbers a code has inside."""
         both = zip(self.jaxprs, self.flagged, strict=True)
         return max([len(f.outvars) - len(jaxpr.outvars) for jaxpr, f in both])
 
@@ -186,7 +186,7 @@ def numbered(code: Code, base: int, depth: int) -> list[object]:
 
 
 def first_state(depth: int) -> list[object]:
-    """What a loop carries: the number of steps, that of the site, and its code."""
+    """The carries of a loop at its start: steps, the step of the site, and its code."""
     return [np.int32(0), np.int32(0), NONE, *[np.int32(0)] * (depth - 1)]
 
 
@@ -236,7 +236,7 @@ PROGRAMS = 1 << 10
 
 
 class Kind(Enum):
-    """What is looked for."""
+    """The kind of number that is looked for."""
 
     NAN = "NaN"
     INFINITY = "infinity"
@@ -244,7 +244,7 @@ class Kind(Enum):
 
 
 def bad_elements(x: Array, kind: Kind) -> Array:
-    """Which elements are of the kind; complex ones if a part of them is."""
+    """Flags of the elements of the kind; complex ones if a part of them is."""
     if is_complex(x.aval.dtype):
         return bitwise_or(bad_elements(real(x), kind), bad_elements(imag(x), kind))
     if x.aval.dtype.itemsize == 1:
@@ -418,7 +418,7 @@ class Level(ReprMixin):
 
 @frozen(repr=False)
 class Place(ReprMixin):
-    """Where an equation stands in a program, and what is around it, outermost first."""
+    """The place of an equation in a program, and what is around it, outermost first."""
 
     path: Path
     eqn: Eqn
@@ -609,7 +609,7 @@ class Finding(Explorable):
 
     @property
     def transformation(self) -> str:
-        """What derived the equation from the line, such as `transpose(jvp)`."""
+        """The transformation that derived the equation: `transpose(jvp)`."""
         origins = [] if self.eqn is None else [self.eqn.source.origin]
         origins += [level.eqn.source.origin for level in reversed(self.levels)]
         return next(filter(None, origins), "")
@@ -621,7 +621,7 @@ class Finding(Explorable):
 
     @property
     def index(self) -> tuple[int, ...] | None:
-        """Where the first bad element of the result is; None if it is not known.
+        """The index of the first bad element of the result; None if it is not known.
 
         Under `vmap`, one of the numbers is that of the batch element, mostly the first.
         """
@@ -640,7 +640,7 @@ class Finding(Explorable):
 
 
 def bad_in(value: np.ndarray, kind: str) -> np.ndarray:
-    """Which elements are of the kind, `NaN` or `infinity`; integers never are."""
+    """Flags of the elements of the kind, `NaN` or `infinity`; integers never are."""
     if value.dtype.kind in "biu":
         return np.zeros(value.shape, bool)
     try:
@@ -650,7 +650,7 @@ def bad_in(value: np.ndarray, kind: str) -> np.ndarray:
 
 
 def encountered(kind: str) -> str:
-    """How the report about a `NaN` or an `infinity` begins."""
+    """The beginning of the report about a `NaN` or an `infinity`."""
     return f"invalid value ({'nan' if kind == 'NaN' else 'inf'}) encountered in"
 
 
@@ -699,7 +699,7 @@ def operand_lines(
 
 
 def count(values: Sequence[np.ndarray] | None, i: int, kind: str) -> str:
-    """How many elements are bad, and where the first is."""
+    """The number of bad elements, and the place of the first."""
     if values is None or not values[i].shape:
         return ""
     places = np.argwhere(bad_in(values[i], kind))

@@ -60,7 +60,7 @@ class Body(ReprMixin):
 
 @frozen(repr=False)
 class Target(ReprMixin):
-    """What a program is compiled for.
+    """The target for which a program is compiled.
 
     `one_cpu` is a single CPU, on which the gain of the passes for it was measured;
     `calls` is as in `CompileOptions`. With `keep_unused` nothing is left out.
@@ -183,7 +183,7 @@ def body_of(jaxpr: Jaxpr) -> Body:
 
 
 def passed(engine: Engine, jaxpr: Jaxpr, target: Target) -> Body:
-    """What the passes make of a program that is compiled for a target."""
+    """Applies the passes to a program that is compiled for a target."""
     body = body_of(jaxpr)
     for one in COMPILE:
         if one.wanted(target):

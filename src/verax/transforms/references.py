@@ -91,7 +91,7 @@ type Rule = Callable[["Writer", Eqn, Sequence[Operand]], Sequence[Operand]]
 
 
 def references(jaxpr: Jaxpr) -> Mask:
-    """Which inputs are references."""
+    """Flags of the inputs that are references."""
     return tuple([is_reference(v) for v in jaxpr.invars])
 
 
@@ -112,7 +112,7 @@ class Writer(ReprMixin):
         return interpret(jaxpr, ins, self.write, itself)
 
     def write(self, eqn: Eqn, operands: Sequence[Operand]) -> Sequence[Operand]:
-        """What the results of an equation are here."""
+        """Writes the results of an equation here."""
         if eqn.primitive is new_ref_p:
             (init,) = operands
             assert not isinstance(init, Slot)
@@ -355,7 +355,7 @@ type Pure = Callable[[Jaxpr, Mask], Discharged]
 
 @frozen(cache_hash=True, repr=False)
 class Written(ReprMixin):
-    """What a call of the function `name`, which has so many `results`, writes.
+    """The text of a call of the function `name`, which has so many `results`.
 
     `marks` are the operands that become values, `places` those of them that hold
     something else afterwards; the first ones are `captured`.

@@ -64,12 +64,12 @@ type AtomParts = tuple[Atom | None, ...]
 
 
 def no_rule(primitive: Primitive) -> "Rule[Any] | None":
-    """What a table without a fallback says."""
+    """The error of a table without a fallback."""
     return None
 
 
 def no_fill(parts: Parts, width: int) -> Parts:
-    """What a table without `fill` does where all parts are required."""
+    """Fills no parts: a table without `fill`, where all parts are required."""
     if len(parts) == width and None not in parts:
         return parts
     raise MissingRule(
@@ -288,7 +288,7 @@ def template_of(
     params: Params,
     types: tuple[Types, ...],
 ) -> tuple[Jaxpr, tuple[Types, ...]]:
-    """What the rule makes of an equation, as a small program on parts."""
+    """The rule's result for an equation, as a small program on parts."""
     rule = table.rule(primitive)
     builder = Builder(f"a rule of {table.name}", source=UNKNOWN_SOURCE)
     values = grouped(types, [builder.input(t) for t in flat(types)])

@@ -110,7 +110,7 @@ def hold_law(row: Any, law: Law, cases: int) -> None:
 
 
 def cases_of(config: pytest.Config) -> int:
-    """How many calls the command line asks for."""
+    """The number of calls the command line asks for."""
     return int(config.getoption(OPTION, default=None) or CASES)
 
 

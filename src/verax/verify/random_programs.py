@@ -140,9 +140,9 @@ def programs(
 
 
 SPECIAL = 0.15
-"""How often an element is a special point where derivatives are not the subject."""
+"""The share of elements that are special points, beside the law of derivatives."""
 FEW = 0.2
-"""How often an array has few different elements, which meet those of other operands."""
+"""The share of arrays with few different elements, which meet those of others."""
 
 
 def seed_steps(pool: Pool, seed: int, most: int, nesting: int = DEPTH) -> list[Step]:

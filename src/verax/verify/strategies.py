@@ -78,13 +78,13 @@ REACH = 1e3
 ATTEMPTS = 4
 """So often a call without tangents is drawn again where tangents are the subject."""
 WEAK = 0.25
-"""How often operands are weak."""
+"""The share of weak operands."""
 BODY = 3
 """Equations of a body, at most."""
 STANDARD = pool_of(
     [row for row in ROWS if row.evaluate and (row.draw is not None or row in DRAWS)]
 )
-"""What the bodies of calls are made of."""
+"""The pool of rows for the bodies of calls."""
 
 
 def arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:

@@ -216,7 +216,7 @@ class CallArguments(ReprMixin):
         return dynamic
 
     def donated(self, tree: PyTreeDef) -> tuple[bool, ...]:
-        """Which leaves of the traced arguments are donated."""
+        """The flags of the traced arguments' leaves: True where a leaf is donated."""
         statics = self.statics
         if not statics.donate_positions and not statics.donate_names:
             return ()
@@ -235,7 +235,7 @@ class CallArguments(ReprMixin):
 
 @frozen(eq=False, repr=False)
 class Statics(ReprMixin):
-    """Which arguments are static and which donated, by position and by name."""
+    """The static and the donated arguments, by position and by name."""
 
     positions: tuple[int, ...]
     names: frozenset[str]
@@ -249,14 +249,14 @@ class Statics(ReprMixin):
         return bool(self.positions or self.names)
 
     def places(self, layout: Layout) -> tuple[int, ...]:
-        """Which arguments are static, for `layout`.
+        """The places of the static arguments, for `layout`.
 
         `layout` is the number of positional ones, or that and the names of keywords.
         """
         return self.split(layout)[0]
 
     def split(self, layout: Layout) -> Split:
-        """Which arguments are static, and which are traced."""
+        """Splits arguments into static and traced ones."""
         entry = self.layouts.get(layout)
         if entry is None:
             count, *names = (layout,) if isinstance(layout, int) else layout
@@ -476,7 +476,7 @@ def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
 
 
 class Signature(NamedTuple):
-    """What a call, or a question about one, is traced and compiled for.
+    """The key under which a call, or a question about one, is traced and compiled.
 
     `key` is that of the trace: structure, context, types and static values.
     """
@@ -535,7 +535,7 @@ def placed_kind(x: object) -> object:
 def traced_places(
     statics: Statics | None, count: int, kwargs: Mapping[str, Any]
 ) -> tuple[int, ...]:
-    """Where the traced arguments are among those passed.
+    """The places of the traced arguments among those passed.
 
     Positional arguments come first, then keywords by name.
     """
@@ -554,7 +554,7 @@ def given_kinds(traced: Sequence[int], given: Sequence[Any]) -> tuple[object, ..
 def leaf_places(
     traced: Sequence[int], kinds: Sequence[object]
 ) -> tuple[int, ...] | None:
-    """Where the leaves of the program are, if no argument is a tree of several.
+    """The places of the program's leaves, if no argument is a tree of several.
 
     None if they are the arguments as they were passed.
     """

@@ -40,7 +40,7 @@ from verax.rules.values.state import STATE, State, current_mode
 flatten_call: Final = REGISTRY.flatten
 
 type Make = Callable[[Sequence[int] | None], Call]
-"""What makes a call, of the places of its leaves among the arguments passed."""
+"""Makes a call from the places of its leaves among the arguments passed."""
 
 CACHE_SIZE = 4096
 
@@ -184,7 +184,7 @@ type Maker = Callable[..., Call]
 
 @frozen(eq=False, repr=False)
 class Settings(Unchanging, ReprMixin):
-    """How a jitted function treats its arguments and its program."""
+    """The settings of a jitted function: its arguments' and its program's."""
 
     statics: Statics
     keep_unused: bool
@@ -195,7 +195,7 @@ class Settings(Unchanging, ReprMixin):
 
 @frozen(eq=False, repr=False)
 class Entry(ReprMixin):
-    """What one signature led to."""
+    """An entry of a cache: all that one signature led to."""
 
     traced: Traced
     name: str

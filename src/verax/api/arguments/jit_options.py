@@ -22,7 +22,7 @@ from verax.rules.values.state import LIBRARY
 
 
 class Inline(Enum):
-    """Where a jitted function that is called in a trace is written out.
+    """A jitted function's place in the trace in which it is written out.
 
     verax does so in the outer trace, for both JAX_EARLY and JAX_LATE, or leaves a call,
     which XLA inlines as it sees fit.

@@ -156,7 +156,7 @@ class Pushforward:
 
 @frozen(cache_hash=True, repr=False)
 class Slots(ReprMixin):
-    """Where the residuals of a pullback come from.
+    """The sources of a pullback's residuals.
 
     Attributes:
         sources: for each residual, its leaf of the arguments; None for any other.
@@ -168,7 +168,7 @@ class Slots(ReprMixin):
 
 
 class Residuals:
-    """What a pullback keeps of the point; a caller may take arguments out."""
+    """The residuals of a pullback; a caller may take arguments out."""
 
     def __init__(
         self, program: Pushforward, slots: Slots, args: list[Any], others: list[Any]
@@ -276,7 +276,7 @@ class Pullback:
 
     @property
     def nonzero(self) -> tuple[bool, ...]:
-        """Which outputs have a tangent."""
+        """The outputs that have a tangent, as flags."""
         made = self._made
         return self.sorted.program.nonzero if made is None else made.nonzero
 
@@ -315,12 +315,12 @@ class Pullback:
 
     @property
     def out_nzs(self) -> Any:
-        """Which outputs have a tangent, as a tree like the output."""
+        """The outputs that have a tangent, as flags in a tree like the output."""
         return self.at.out_tree.unflatten(self.at.pad(self.nonzero))
 
     @property
     def residuals(self) -> tuple[Any, ...]:
-        """What is kept of the point."""
+        """The residuals: all that is kept of the point."""
         return self.linear.residuals
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Pushforward, Slots]]:
@@ -391,7 +391,7 @@ class Pullback:
     def given(
         self, cts: Sequence[object | None]
     ) -> tuple[tuple[bool, ...], list[object | None]]:
-        """Which outputs with a tangent have a cotangent, and which it is."""
+        """Flags of the outputs with both tangent and cotangent, and the cotangents."""
         nonzero = self.nonzero
         proper = self.at.pad(nonzero)
         live = [ct for ct, flag in zip(cts, proper, strict=True) if flag]

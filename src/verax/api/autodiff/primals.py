@@ -83,7 +83,7 @@ class Signature(ReprMixin):
 
     @property
     def active(self) -> tuple[bool, ...]:
-        """Which leaves of the arguments have tangents: those of inexact dtype.
+        """Flags of the leaves that have tangents: those of inexact dtype.
 
         Of these, those that are `moving`; None stands for all.
         """
@@ -165,7 +165,7 @@ class Primals(ReprMixin):
 
     @property
     def active(self) -> tuple[bool, ...]:
-        """Which inputs of the jaxpr have tangents."""
+        """Flags of the inputs of the jaxpr that have tangents."""
         return (False,) * len(self.captured) + self.signature.active
 
     def write(self, outs: Sequence[Any], nonzero: Sequence[bool]) -> Sequence[Any]:

@@ -101,7 +101,7 @@ def is_absent(x: object) -> bool:
 def layouts_of(
     saveable: object, trees: Sequence[PyTreeDef], what: str = "saveable_args"
 ) -> tuple[list[bool], list[Layout]]:
-    """Which leaves of the arguments may be kept, and how each argument is shown.
+    """Flags of the leaves that may be kept, and how each argument is shown.
 
     Raises:
         ValueError: `saveable`, which messages call `what`, is not a bool, or a tuple of
@@ -137,7 +137,7 @@ def parts_of(
 def layout_of(
     saveable: object, tree: PyTreeDef, what: str, place: str
 ) -> tuple[list[bool], Layout]:
-    """Which leaves of one part of the arguments may be kept, and how it is shown."""
+    """Flags of the leaves of one part that may be kept, and how it is shown."""
     if isinstance(saveable, bool):
         return [saveable] * tree.num_leaves, tree
     if isinstance(saveable, tuple) and tree.num_nodes == 1 and tree.num_leaves == 1:
@@ -182,7 +182,7 @@ def argument_leaves(result: Sequence[Any], trees: Sequence[PyTreeDef]) -> list[A
 
 
 def leaf_place(tree: PyTreeDef, i: int) -> str:
-    """Where leaf `i` of (args, kwargs) is: `args[1]['w']`."""
+    """The path of leaf `i` of (args, kwargs): `args[1]['w']`."""
     numbered = tree.unflatten(range(tree.num_leaves))
     path, _ = pytrees.flatten_with_path(numbered)[0][i]
     return "args" + "".join(map(str, path[1:]))
@@ -254,12 +254,12 @@ class LinearPart(ReprMixin):
 
     @property
     def residuals(self) -> tuple[Any, ...]:
-        """What the derivative needs of the point."""
+        """The residuals: what the derivative needs of the point."""
         return self.program[1]
 
     @property
     def linear_inputs(self) -> Mask:
-        """Which inputs of the tangent program are tangents."""
+        """Flags of the tangent program's inputs that are tangents."""
         count = len(self.residuals)
         return (False,) * count + (True,) * (len(self.tangent.invars) - count)
 
@@ -446,7 +446,7 @@ class DidntWant(Placeholder, ReprMixin):
 
 
 class Point(Protocol):
-    """What is known of the function at which a pullback stands."""
+    """The point at which a pullback stands, as far as the function is known."""
 
     @property
     def name(self) -> str: ...
@@ -568,7 +568,7 @@ class Accumulating:
         return [x.read() if isinstance(x, BoundRef) else None for x in entries]
 
     def placed(self, i: int, entry: Any, ct: Any, written: bool) -> Any:
-        """What stands for a result, which goes where its entry says."""
+        """The stand-in for a result, which goes where its entry says."""
         if isinstance(entry, DontWant):
             return DidntWant()
         if not isinstance(entry, BoundRef):

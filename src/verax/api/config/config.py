@@ -114,7 +114,7 @@ class Config:
 
 
 def settings(row: Option, value: Any) -> dict[str, Any]:
-    """What an option sets: itself and, if it stands for others, those."""
+    """The options that an option sets: itself, or those that it stands for."""
     value = row.check(value)
     efforts = {} if row.efforts is None else {"compile_effort": row.efforts[value]}
     return {**dict.fromkeys((row.name, *row.covers), value), **efforts}
@@ -148,7 +148,7 @@ class OptionBlock(Protocol):
 
 
 class Setting(Block):
-    """What makes an `OptionBlock`: a block of C, and how to make another."""
+    """Makes an `OptionBlock`: a block of C, and how to make another."""
 
     __slots__ = ("again",)
     again: Callable[[], AbstractContextManager[None, None]]

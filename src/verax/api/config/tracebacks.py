@@ -38,7 +38,7 @@ SUSPENDED: Final = (
 """Flags of generators and coroutines, which exceptions enter from outside."""
 OPTION: Final = "VERAX_TRACEBACK_FILTERING=off"
 LEFT_OUT: Final = f"The traceback leaves out the frames of verax: {OPTION} shows them."
-"""How the note that is added to an error ends."""
+"""The end of the note that is added to an error."""
 
 
 class UnfilteredStackTrace(Exception):
@@ -67,7 +67,7 @@ def watch(on: bool) -> None:
 
 
 def watcher() -> Callable[[CodeType, int, BaseException], None]:
-    """What Python calls where a function ends with an exception.
+    """The function that Python calls where another ends with an exception.
 
     It runs for the user's functions, too, so what it needs stands in its closure. The
     function is the one that ends, and its caller is the frame around it.

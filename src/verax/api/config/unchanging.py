@@ -20,7 +20,7 @@ def allow_f16_reductions(new_val: bool = True) -> OptionBlock:
 
 
 def array_garbage_collection_guard(new_val: str | None) -> OptionBlock:
-    """What to do where the garbage collector frees an array: nothing, None.
+    """The reaction to the garbage collector freeing an array: none.
 
     Raises:
         ValueError: `new_val` is not None.
@@ -38,7 +38,7 @@ def auto_pcast(new_val: bool = True) -> OptionBlock:
 
 
 def jax2tf_associative_scan_reductions(new_val: bool = True) -> OptionBlock:
-    """How programs become TensorFlow's, which verax does not do: always False.
+    """Programs as TensorFlow's, which verax does not make: always False.
 
     Raises:
         ValueError: `new_val` is True.

@@ -74,7 +74,7 @@ class HasValue(Protocol):
 
 @frozen(repr=False)
 class Positions(ReprMixin):
-    """Where the held arguments of a function are, and how to call it."""
+    """The places of the held arguments of a function, and how to call it."""
 
     held: tuple[int, ...]
 
@@ -243,7 +243,7 @@ def reads_tracers(fun: object) -> bool:
 
 
 class Purpose(str):
-    """What a rule of the user's is traced for, as messages say it."""
+    """The purpose for which a user's rule is traced, as messages say it."""
 
     __slots__ = ()
 
@@ -261,7 +261,7 @@ def deep_within(builder: Scope | None, limit: int, *purposes: str) -> bool:
 
 
 def orders_around(builder: Scope | None) -> int:
-    """How many derivatives of derivatives are being traced around the outermost rule.
+    """The number of derivatives being traced inside each other.
 
     Those within a rule do not count: it may differentiate itself, without an end.
     """
@@ -274,7 +274,7 @@ def orders_around(builder: Scope | None) -> int:
 
 
 def rules_under_way(builder: Scope | None) -> int:
-    """How many rules are being traced, one inside the other."""
+    """The number of rules that are being traced, one inside the other."""
     depth = 0
     while builder is not None:
         depth += isinstance(builder.purpose, Purpose)
@@ -447,12 +447,12 @@ def fits(given: ShapedArray, aval: ShapedArray) -> bool:
 
 
 def identity(x: object) -> object:
-    """What tells captured arrays and tracers apart."""
+    """The identity by which captured arrays and tracers are told apart."""
     return (id(x.builder), x.atom) if isinstance(x, Staged) else id(x)
 
 
 def union(*groups: Sequence[object]) -> tuple[Any, ...]:
-    """What was captured, each array and each tracer once."""
+    """Each captured array and each captured tracer once."""
     return tuple({identity(x): x for group in groups for x in group}.values())
 
 

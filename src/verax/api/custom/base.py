@@ -74,14 +74,14 @@ class When(Enum):
 DEPTHS: Final = MappingProxyType(
     {When.NEEDED: 3, When.CALLED: 3, When.CALLED_IF_SOUND: 2}
 )
-"""How often a rule is traced inside itself: such a rule has one more derivative.
+"""Levels at which a rule is traced inside itself: it has one more derivative each time.
 
 Where it is traced at its call, as often as derivatives are taken around, if more.
 """
 
 
 NESTED: Final = 4
-"""How deep in traces of rules another is traced that may as well wait.
+"""The depth in traces of rules from which another trace may as well wait.
 
 A rule may call a function that is made for it, whose rule calls another, for ever: the
 derivatives of a derivative. Each has another name, so no count by name would end it.
@@ -89,7 +89,7 @@ derivatives of a derivative. Each has another name, so no count by name would en
 
 
 RULES: Final = 1 << 11
-"""How many traces of rules that hold nothing are kept."""
+"""The number of traces of rules that are kept, if these hold nothing."""
 
 
 class Weights:
@@ -205,12 +205,12 @@ class UserRules(CallRules):
 
 @memo(RULES)
 def shared[R](context: Context, what: Callable[..., R], *key: Any) -> R:
-    """What becomes of rules that hold nothing which must die with a function."""
+    """The fate of rules that hold nothing which must die with a function."""
     return what(*key)
 
 
 def pair_of(purpose: str, what: str, result: Any) -> tuple[Any, Any]:
-    """What a rule has returned, which must be a pair.
+    """The pair that a rule has returned.
 
     Raises:
         TypeError: it is none.
@@ -225,7 +225,7 @@ def pair_of(purpose: str, what: str, result: Any) -> tuple[Any, Any]:
 def called(
     rule: Callable[..., Any], purpose: str, takes: str, args: Sequence[object]
 ) -> Any:
-    """What a rule returns for `args`, which it `takes`.
+    """Calls a rule on `args`, which it `takes`.
 
     Raises:
         TypeError: it takes another number of arguments.
@@ -315,7 +315,7 @@ class CustomRules(Home):
         self.symbolic_zeros = False
 
     def __getattr__(self, name: str) -> Any:
-        """What gives rules to the function within: `custom_vjp(custom_vmap(f))`."""
+        """Gives rules to the function within: `custom_vjp(custom_vmap(f))`."""
         return inner_rule(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

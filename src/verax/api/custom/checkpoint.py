@@ -198,7 +198,7 @@ class OffloadedDots(ReprMixin):
     where: Offloadable
 
     def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> Verdict:
-        """Where the results of the primitive may be kept; False if they may not."""
+        """The places where the results may be kept; False if they may not be."""
         kept = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
         return self.where if kept else False
 
@@ -212,7 +212,7 @@ class OffloadedNames(ReprMixin):
     where: Offloadable
 
     def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> Verdict:
-        """Where the results of the primitive may be kept; False if they may not."""
+        """The places where the results may be kept; False if they may not be."""
         if primitive.name != "name":
             return False
         name = params["name"]

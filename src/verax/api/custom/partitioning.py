@@ -190,7 +190,7 @@ class UserPartition(CallRules):
 def structs(
     tree: PyTreeDef, avals: Sequence[ShapedArray], places: Sequence[TypeSharding]
 ) -> Any:
-    """What a rule is told of arrays: their types and shardings."""
+    """The types and shardings by which a rule knows arrays."""
     out: list[ShapeDtypeStruct] = []
     for aval, place in zip(avals, places, strict=True):
         assert isinstance(place, NamedSharding)
@@ -266,7 +266,7 @@ class custom_partitioning(Home):
         self.sharding_rule: SdyShardingRule | Callable[..., Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """What gives rules to the function within: `custom_partitioning(f)`."""
+        """Gives rules to the function within: `custom_partitioning(f)`."""
         return inner_rule(self, name)
 
     def def_partition(

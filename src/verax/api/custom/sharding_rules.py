@@ -32,7 +32,7 @@ LETTERS: Final = "ijklmnopqrstuvwxyz"
 KINDS: Final = ("reduction", "need_replication", "permutation")
 
 type Mapped = Sequence["str | CompoundFactor"]
-"""What an `ArrayMapping` holds: factors by dimension."""
+"""The content of an `ArrayMapping`: factors by dimension."""
 
 
 def check_factor(factor: str) -> None:
@@ -159,7 +159,7 @@ class SdyShardingRule:
         mappings = (*operand_mappings, None, *result_mappings)
         special = tuple(map(self.special, KINDS))
         self.key = (mappings, special, tuple(sorted(factor_sizes.items())))
-        """What rules are compared by, which calls of one function are often."""
+        """The key that compares rules, often those of calls of one function."""
 
     def special(self, kind: str) -> tuple[str, ...]:
         """The factors of a kind: "reduction", "need_replication" or "permutation"."""
@@ -354,7 +354,7 @@ class Factors:
         self.sizes[factor] = min(pair, default=None)
 
     def symbol(self, factor: str) -> str:
-        """What Shardy calls it: a letter from i on, then z_1, z_2."""
+        """The symbol in Shardy: a letter from i on, then z_1, z_2."""
         number = list(self.sizes).index(factor)
         extra = number - len(LETTERS) + 1
         return LETTERS[number] if extra <= 0 else f"z_{extra}"
@@ -417,7 +417,7 @@ def check_count(what: str, count: int, due: int) -> None:
 
 
 def value_names(operands: int, results: int) -> Iterator[str]:
-    """What messages call the values of an operation."""
+    """The names of an operation's values in messages."""
     yield from [f"{i}th operand" for i in range(operands)]
     yield from [f"{i}th result" for i in range(results)]
 

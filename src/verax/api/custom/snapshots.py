@@ -54,7 +54,7 @@ from verax.rules.values.memo import pure
 
 
 RULES = 1 << 12
-"""How many traces of its rules a function keeps."""
+"""The number of traces of its rules a function keeps."""
 
 
 class Home:
@@ -105,7 +105,7 @@ def kept_in[R](traced: dict[object, Any], what: Callable[..., R], *key: Any) -> 
 
 REBUILT: Final = (FunctionType, Home)
 LIMIT: Final = 1 << 11
-"""How much of what a function reads is looked at."""
+"""The most values looked at of those that a function reads."""
 MISSING: Final = object()
 LIBRARY: Final = sys.stdlib_module_names | {
     *("verax", "jax", "jaxlib", "numpy", "scipy", "ml_dtypes", "opt_einsum"),
@@ -138,7 +138,7 @@ class Open(Exception):
 
 @frozen(eq=False, repr=False)
 class Names:
-    """What the code of a function reads around it, and whether it `writes` there."""
+    """The names that a function's code reads around it, and whether it `writes` any."""
 
     globals: tuple[str, ...]
     attributes: frozenset[str]
@@ -396,7 +396,7 @@ def holds_any(value: object) -> bool:
 
 
 def content(cell: CellType) -> Any:
-    """What a cell holds, or `MISSING`."""
+    """The content of a cell, or `MISSING`."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -431,7 +431,7 @@ FROZEN_SETATTR: Final = Names.__setattr__
 
 
 def now(check: Check) -> object:
-    """What stands now where a reader looked."""
+    """The present value of the name that a reader looked up."""
     holder, name, _ = check
     if isinstance(holder, CellType):
         return content(holder)
@@ -552,7 +552,7 @@ class Snapshot:
 
     @property
     def value(self) -> Any:
-        """What it was; made again where a name that it reads is bound to another."""
+        """The value; made again where a name that it reads is bound to another."""
         if stand(self.late):
             return self.own
         return Rebuilder(self.late)(self.own)
@@ -567,7 +567,7 @@ class Snapshot:
 
 
 def snapshot(value: Any) -> tuple[Snapshot, Sequence[Check]]:
-    """What a value means now, and where that was looked up."""
+    """The present meaning of a value, and where it was looked up."""
     reader = Reader()
     try:
         reader.read(value)
@@ -577,7 +577,7 @@ def snapshot(value: Any) -> tuple[Snapshot, Sequence[Check]]:
 
 
 def snapshots_at(home: Home, values: Sequence[Any]) -> tuple[Snapshot, ...]:
-    """What the rules of a function mean now; looked up once while nothing changes."""
+    """The present meaning of a function's rules, kept while nothing changes."""
     if home.taken is not None:
         given, checks, kept = home.taken
         same = all([a is b for a, b in zip(given, values, strict=True)])

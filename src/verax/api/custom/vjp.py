@@ -258,7 +258,7 @@ class UserVjp(UserRules):
         return as_cotangent(ENGINE, ct, due)
 
     def argument(self, i: int) -> str:
-        """How messages call leaf `i` of the differentiable arguments."""
+        """The name of leaf `i` of the differentiable arguments in messages."""
         numbered = self.tree.unflatten(range(self.tree.num_leaves))
         (first, *rest), _ = pytrees.flatten_with_path(numbered)[0][i]
         held, number = self.positions.held, int(first.idx)
@@ -470,7 +470,7 @@ def stop_gradient(x: Any) -> Any:
 
 @frozen(cache_hash=True, repr=False)
 class PullbackProgram(ReprMixin):
-    """What a user's pullback does, beside what it captured."""
+    """The program of a user's pullback, beside what it captured."""
 
     jaxpr: Jaxpr
     out_tree: PyTreeDef

@@ -152,7 +152,7 @@ class custom_vmap(Home):
         self.rule: Callable[..., Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """What gives rules to the function within: `custom_vmap(custom_jvp(f))`."""
+        """Gives rules to the function within: `custom_vmap(custom_jvp(f))`."""
         return inner_rule(self, name)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -43,7 +43,7 @@ HNP_URI: Final = re.compile(r"^(\d+)\..*?(?:tcp://([^,:]+)|tcp6://\[([^,\]]+))")
 
 @frozen(repr=False)
 class Member(ReprMixin):
-    """What a process knows of its job; what is None was not said."""
+    """A process's knowledge of its job; None stands for what was not said."""
 
     address: str | None = None
     count: int | None = None
@@ -185,7 +185,7 @@ OFF: Final = "deactivate"
 
 
 def detected(environment: Environment, method: str | None = None) -> Member:
-    """What the launcher says; nothing if none is found, or `method` is "deactivate".
+    """The launcher's settings; empty if none is there, or `method` is "deactivate".
 
     Raises:
         ValueError: there is no method of this name, or it does not work here.
@@ -211,7 +211,7 @@ def detected(environment: Environment, method: str | None = None) -> Member:
 
 
 def half_set(environment: Environment) -> str:
-    """What is said of launchers that have set some of their variables, but not all.
+    """A note on launchers that have set some of their variables, but not all.
 
     >>> half_set({"SLURM_JOB_ID": "7", "SLURM_STEP_NODELIST": "a", "SLURM_NTASKS": "2"})
     '. SLURM_JOB_ID is set, but not SLURM_PROCID, SLURM_LOCALID: was this process

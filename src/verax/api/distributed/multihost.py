@@ -60,7 +60,7 @@ def same(x: Any) -> Any:
 
 
 def everywhere(x: Any, mesh: Mesh, read: Callable[[Any], Any] = same) -> np.ndarray:
-    """What `read` makes of an array over several processes, in NumPy, in each."""
+    """Reads an array over several processes in NumPy, in each of them."""
     whole = NamedSharding(mesh, PartitionSpec())
     return np.asarray(jit(read, out_shardings=whole)(x))
 

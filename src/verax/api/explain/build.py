@@ -194,7 +194,7 @@ def lowered_now(recipe: Recipe, name: str) -> Lowered:
 
 
 def verdict(asked: Asked, made: Made | None, disk: DiskAnswer) -> str:
-    """What the call would do, in a sentence."""
+    """A sentence about what the call would do."""
     if asked.recipe is None:
         if asked.entry.traced.captured:
             return (
@@ -212,7 +212,7 @@ def verdict(asked: Asked, made: Made | None, disk: DiskAnswer) -> str:
 
 
 def steps(traced: bool, made: Made | None, origin: str) -> str:
-    """What happens on a miss: "traced, lowered and compiled"."""
+    """The stages that run on a miss: "traced, lowered and compiled"."""
     out = [] if traced else ["traced"]
     if made is not None:
         out.append(f"given the program that was compiled for {maker(made)}")
@@ -226,7 +226,7 @@ def steps(traced: bool, made: Made | None, origin: str) -> str:
 def cache_answers(
     asked: Asked, made: Made | None, disk: DiskAnswer
 ) -> Iterator[CacheAnswer]:
-    """What each cache says, in the order in which a call asks them."""
+    """The answers of the caches, in the order in which a call asks them."""
     traces = CacheAnswer("traces of this function", asked.traced)
     if asked.recipe is None:
         yield traces
@@ -244,7 +244,7 @@ def cache_answers(
 def stages(
     asked: Asked, lowered: Lowered | None, program: Program | None
 ) -> Iterator[StageReport]:
-    """What each stage takes and makes."""
+    """The time and the product of each stage."""
     traced, recipe = asked.entry.traced, asked.recipe
     when = BEFORE if asked.traced else NOW
     sizes = {"equations": count_eqns(traced.jaxpr)}
@@ -271,7 +271,7 @@ def stages(
 
 
 def run_stage(program: Program) -> StageReport:
-    """What XLA expects of a run; nothing is run for it."""
+    """The stage of a run as XLA expects it; nothing is run for it."""
     costs: dict[str, float] = {}
     with suppress(RuntimeError):  # not every platform estimates
         costs = program.executable.cost_analysis()

@@ -84,7 +84,7 @@ class StaticArgument(ReprMixin):
 
 @frozen(eq=False, repr=False)
 class Signature(ReprMixin):
-    """What one call of a jitted function is told apart by."""
+    """The key by which calls of a jitted function are told apart."""
 
     arguments: Mapping[str, Argument]
     statics: Mapping[str, StaticArgument]
@@ -172,7 +172,7 @@ def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
 
 
 def placement_kind(kind: Any) -> object:
-    """Where a leaf lies, and whether it must stay there, of the kind of an array."""
+    """The place of a leaf, and whether it must stay there, of the kind of an array."""
     return None if kind is None else kind[1:]
 
 
@@ -242,7 +242,7 @@ def same(now: object, before: object) -> bool:
 
 
 def distance(now: Key, before: Key) -> int:
-    """How much differs, without saying what."""
+    """The size of a difference, without its words."""
     tree, context, *leaves, static = now
     other_tree, other_context, *other_leaves, other_static = before
     out: int = 0 if tree == other_tree else STRUCTURE
@@ -257,7 +257,7 @@ def distance(now: Key, before: Key) -> int:
 
 
 def leaf_distance(now: Any, before: Any) -> int:
-    """How much two types differ, or two places."""
+    """The difference of two types, or of two places, as a number."""
     if not isinstance(now, ShapedArray) or not isinstance(before, ShapedArray):
         return int(now != before)
     pairs = (
@@ -349,7 +349,7 @@ def keys_of(node: tuple[type, Any]) -> list[Any]:
 
 
 def node_text(tree: PyTreeDef) -> str:
-    """What stands at the top of a structure."""
+    """The text of the node at the top of a structure."""
     node = tree.node_data()
     if node is None:
         return "an array"
@@ -358,7 +358,7 @@ def node_text(tree: PyTreeDef) -> str:
 
 
 def key_words(now: Sequence[object], before: Sequence[object]) -> tuple[str, str]:
-    """Which keys only one of two dicts has."""
+    """The keys that only one of two dicts has, in words."""
     more = ", ".join([repr(key) for key in now if key not in before])
     less = ", ".join([repr(key) for key in before if key not in now])
     if more and less:
@@ -367,7 +367,7 @@ def key_words(now: Sequence[object], before: Sequence[object]) -> tuple[str, str
 
 
 def step(node: tuple[type, Any], i: int) -> str:
-    """How Python writes the way to child `i` of a node, as far as that is known."""
+    """The way to child `i` of a node as Python writes it, as far as it is known."""
     cls = node[0]
     if keys := keys_of(node):
         return f"[{keys[i]!r}]"
@@ -391,7 +391,7 @@ def weakness(weak: bool) -> str:
 
 
 def place_words(now: Any, before: Any) -> tuple[str, str, str]:
-    """What differs of two places, and both in words."""
+    """The difference of two places, and both of them, in words."""
     if now is not None and before is not None and now[0] == before[0]:
         return "", committed(now[1]), committed(before[1])
     return "", place_text(now), place_text(before)
@@ -402,7 +402,7 @@ def committed(flag: bool) -> str:
 
 
 def place_text(place: Any) -> str:
-    """Where an array lies: `on cpu:1`, or the sharding over several devices."""
+    """The place of an array in words: `on cpu:1`, or its sharding."""
     if place is None:
         return "on the default device"
     sharding = place[0]

@@ -57,7 +57,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "set them once, or make every call under the same ones",
     }
 )
-"""What to do, for each kind of difference."""
+"""Advice for each kind of difference."""
 
 
 @frozen(repr=False)
@@ -75,7 +75,7 @@ class Difference(ReprMixin):
 
     @property
     def advice(self) -> str:
-        """What to do about differences of this kind."""
+        """Advice about differences of this kind."""
         return ADVICE[self.kind]
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Difference(ReprMixin):
 
 @frozen(repr=False)
 class CacheAnswer(ReprMixin):
-    """What one of the caches said; `hit` is None where it was not asked."""
+    """The answer of one of the caches; `hit` is None where it was not asked."""
 
     cache: str
     hit: bool | None
@@ -155,7 +155,7 @@ class Explanation(Explorable):
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Shows it in a notebook."""
         from verax.ir.text.printer import escaped
 
         return f'<pre style="line-height:1.3">{escaped(repr(self))}</pre>'
@@ -201,7 +201,7 @@ def reason_lines(reason: str, result: Sequence[Difference]) -> Iterator[str]:
 
 
 def advice(result: Iterable[Difference]) -> tuple[str, ...]:
-    """What to do, once for each kind of difference."""
+    """Advice, once for each kind of difference."""
     return tuple(dict.fromkeys([difference.advice for difference in result]))
 
 
@@ -271,7 +271,7 @@ TRACED: Final = Recent[tuple[object, ...], Uses](REMEMBERED)
 
 
 def uses_of(fun: Callable[..., object]) -> Uses:
-    """How many jitted objects of the code of `fun` have been traced.
+    """The number of traced jitted objects of the code of `fun`.
 
     Of `grad(f)` it is the code of both.
     """

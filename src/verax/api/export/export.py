@@ -223,7 +223,7 @@ class Exported(Unchanging, ReprMixin):
         return (None,) * len(self.out_avals)
 
     def in_shardings_jax(self, mesh: AnyMesh | None = None) -> Shardings:
-        """Where the arguments are to lie on a mesh; None where nothing was said.
+        """The shardings of the arguments on a mesh; None where nothing was said.
 
         Without a mesh it is one of Auto axes that has no devices.
 
@@ -233,7 +233,7 @@ class Exported(Unchanging, ReprMixin):
         return shardings_on(mesh, self.in_layouts, len(self.in_avals))
 
     def out_shardings_jax(self, mesh: AnyMesh | None = None) -> Shardings:
-        """Where the results lie on a mesh; None where the compiler decides.
+        """The shardings of the results on a mesh; None where the compiler decides.
 
         Raises:
             ValueError: the mesh has other axes than that of the export.
@@ -347,7 +347,7 @@ class Exported(Unchanging, ReprMixin):
 
     @cached_property
     def plan(self) -> Plan:
-        """How the values of symbolic sizes follow from those of the arguments."""
+        """Solves for the values of symbolic sizes, given those of the arguments."""
         return solving_plan([aval.shape for aval in self.in_avals])
 
     def sizes_for(self, avals: Sequence[ShapedArray]) -> Mapping[str, Any]:
@@ -402,7 +402,7 @@ def fits(aval: ShapedArray, due: ShapedArray) -> bool:
 
 
 def params_of(exported: Exported, avals: tuple[ShapedArray, ...]) -> ExportedParams:
-    """What an equation holds that calls an exported function on these types."""
+    """The params of an equation that calls an exported function on these types."""
     kept = exported.module_kept_var_idx
     ins, outs = tuple([exported.in_avals[i] for i in kept]), exported.out_avals
     text = exported.text
@@ -631,7 +631,7 @@ def exported_vjp(
 
 
 def constraints_of(avals: Sequence[ShapedArray]) -> tuple[str, ...]:
-    """What is assumed of the variables in the sizes of some types."""
+    """The assumptions about the variables in the sizes of some types."""
     sizes: list[Any] = [size for aval in avals for size in aval.shape]
     for size in sizes:
         if isinstance(size, SymbolicDim):
@@ -659,7 +659,7 @@ def write_exported(exported: Exported, vjp_order: int) -> bytes:
 
 
 def described(exported: Exported) -> dict[str, Any]:
-    """What besides the module there is to write of an exported function."""
+    """The description of an exported function, beside its module."""
     return {
         "fun_name": exported.fun_name,
         "in_tree": write_tree(exported.in_tree),
@@ -701,7 +701,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
 
 
 def checked(exported: Exported) -> Exported:
-    """What was read, if its parts fit together.
+    """The contents that were read, if their parts fit together.
 
     Raises:
         ValueError: they do not.

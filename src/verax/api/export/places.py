@@ -34,7 +34,7 @@ def several_devices(placement: Placement | None) -> Placement | None:
 
 
 def layouts_of(placement: Placement | None) -> tuple[Layouts, Layouts]:
-    """How arguments and results lie, over positions of the devices of a placement."""
+    """The layouts of arguments and results, over positions of a placement's devices."""
     if placement is None:
         return (), ()
     position = {device.id: i for i, device in enumerate(placement.devices)}
@@ -120,7 +120,7 @@ def write_layout(layout: Layout | None) -> Any:
 
 
 def read_layout(data: Any) -> Layout | None:
-    """What `write_layout` wrote."""
+    """Reads a layout that `write_layout` wrote."""
     if data is None:
         return None
     unreduced, reduced, kind = data["terms"]

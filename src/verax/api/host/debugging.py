@@ -184,7 +184,7 @@ def has_fields(fmt: str) -> bool:
 
 @frozen(repr=False)
 class Printing(ReprMixin):
-    """What `debug.print` calls: a format, and how NumPy printed when it was traced."""
+    """The callback of `debug.print`: a format, and NumPy's options at the trace."""
 
     fmt: str
     options: Held
@@ -333,7 +333,7 @@ class Stop(ReprMixin):
         return [*[line.rstrip("\n") for line in lines], ""], max(first, 1)
 
     def context(self, around: int) -> str:
-        """Where it is, with so many lines of source before and after."""
+        """The lines of source around it: so many before and after."""
         shown = [f"> {self.code.co_filename}({self.line})"]
         lines, first = self.source()
         for number, line in enumerate(lines, first):
@@ -614,7 +614,7 @@ class Turn:
 
 @frozen(eq=False, repr=False)
 class Stopping:
-    """What `debug.breakpoint` calls: the frames, and the options of the debugger."""
+    """The callback of `debug.breakpoint`: the frames, and the debugger's options."""
 
     stops: Sequence[Stop]
     options: tuple[tuple[str, Any], ...]

@@ -116,7 +116,7 @@ def check_options(vmap_method: str | None, version: int, legacy: str | None) -> 
 
 @frozen(eq=False, repr=False)
 class ForeignFunction(ReprMixin):
-    """What `ffi_call` returns: `params` lack what depends on the operands.
+    """A foreign function, as `ffi_call` returns it: `params` lack what operands decide.
 
     `outputs` are the types and layouts of the results as the caller sees them.
     """
@@ -253,7 +253,7 @@ def shared(
 
 
 def configuration(kwargs: Mapping[str, Any], version: int, legacy: str) -> str:
-    """What the target is told: attributes as text, or the string of an old one.
+    """The configuration for the target: attributes as text, or the old string.
 
     Raises:
         ValueError: a target of an old interface takes no attributes.

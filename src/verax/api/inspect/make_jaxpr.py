@@ -279,7 +279,7 @@ def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> N
 
 
 def origins_of(jaxpr: Jaxpr, names: Sequence[str]) -> dict[Any, str]:
-    """Where each value of a program comes from, in order."""
+    """The origins of a program's values, in order."""
     origins: dict[Any, str] = {v: "from a constant" for v in jaxpr.constvars}
     for var, name in zip(jaxpr.invars, names, strict=True):
         origins[var] = f"from the argument {name}"
@@ -295,7 +295,7 @@ def origins_of(jaxpr: Jaxpr, names: Sequence[str]) -> dict[Any, str]:
 
 
 def origin_of(eqn: Eqn) -> str:
-    """What made the results of an equation, and on which line."""
+    """The equation that made some results, and its line."""
     kind, name = eqn.primitive.name, getattr(eqn.params, "name", None)
     if kind == "name":
         return f"named {name!r} from {eqn.source}"

@@ -42,7 +42,7 @@ type Color = str | Sequence[float]
 type ColorMap = Callable[[float], Color]
 
 ASPECT = 2.5
-"""How much higher than wide a character is."""
+"""The height of a character over its width."""
 HEIGHT = 10
 """The lines of a picture at scale 1."""
 
@@ -271,7 +271,7 @@ class Cells(ReprMixin):
         return lines
 
     def places(self) -> list[bool]:
-        """Which line of a row has the words."""
+        """The lines of a row that have the words."""
         return [i == (self.height - 1) // 2 for i in range(self.height)]
 
 

@@ -39,7 +39,7 @@ from verax.rules.values.conversions import check_callable
 
 @frozen(eq=False, repr=False)
 class Settings(Unchanging, ReprMixin):
-    """What `pmap` was told."""
+    """The settings of `pmap`."""
 
     name: str
     in_axes: Any
@@ -93,7 +93,7 @@ class Settings(Unchanging, ReprMixin):
         leaves: int,
         donated: Sequence[int],
     ) -> list[bool]:
-        """Which leaves are `donated`; those of keyword arguments, the last, are not."""
+        """Flags of the `donated` leaves; the last, of keyword arguments, are not."""
         count = len(args)
         given = {i % count for i in donated if -count <= i < count}
         marks = self.moving([i in given for i in range(count)])

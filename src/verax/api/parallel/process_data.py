@@ -90,7 +90,7 @@ def from_local(
 
 
 def parts_of_process(sharding: Sharding, ndim: int) -> list[list[int]]:
-    """Which parts along each dimension the devices of this process hold, in order."""
+    """The parts along each dimension on the devices of this process, in order."""
     devices = zip(sharding.ordered, sharding.tiling(ndim).places, strict=True)
     mine = [place for device, place in devices if is_local(device)]
     return [sorted({place[i] for place in mine}) for i in range(ndim)]

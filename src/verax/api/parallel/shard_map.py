@@ -72,7 +72,7 @@ class Infer(enum.Enum):
 
     INFER = enum.auto()
     AXES = enum.auto()
-    """What `smap` was not told."""
+    """Stands for an option that `smap` was not given."""
 
 
 INFER: Final = Infer.INFER
@@ -174,7 +174,7 @@ def mapping(
 
 
 def out_places(mesh: object, specs: Any, names: Collection[str]) -> Any:
-    """How results of eager calls lie: as their specs say, also by axes of size 1.
+    """The places of the results of eager calls, by their specs, by axes of size 1 too.
 
     None where something else says it: types, or the compiler along other axes.
     """
@@ -483,7 +483,7 @@ class Mapped(ReprMixin):
     def in_layouts(
         self, args: tuple[Any, ...], avals: Sequence[ShapedArray]
     ) -> list[Parts]:
-        """How the arguments are made of parts: as `in_specs` says, or their types.
+        """The layouts of the arguments' parts: by `in_specs`, or by their types.
 
         Raises:
             TypeError: neither says it.

@@ -146,7 +146,7 @@ def too_long(
 
 @frozen(eq=False, repr=False)
 class Parts(ReprMixin):
-    """How one array is made of parts.
+    """The parts of one array.
 
     `sharding` is over a mesh along whose mapped axes the compiler decides; `inner` is
     what the type of a part says of explicit axes that are not mapped.
@@ -163,7 +163,7 @@ class Parts(ReprMixin):
 
     @property
     def spec(self) -> PartitionSpec:
-        """What the user wrote."""
+        """The spec, as the user wrote it."""
         spec, terms = self.sharding.spec, self.terms
         if not terms:
             return spec
@@ -199,7 +199,7 @@ class Parts(ReprMixin):
         return explicit_on(mesh_known(self.mesh), ((),) * ndim, terms)
 
     def place(self, ndim: int, mapped: Collection[str]) -> Layout:
-        """Where a stack lies: as parts, and along other axes as types say."""
+        """The sharding of a stack: as parts, and along other axes as types say."""
         splits: list[Split] = list(self.stack_splits(ndim))
         if self.inner is not None:
             first = len(self.held)
@@ -210,7 +210,7 @@ class Parts(ReprMixin):
         return Layout(self.mesh.axes, entries, terms_of(self.inner))
 
     def opened(self, x: Array, outer: MeshType) -> Array:
-        """What devices hold of an argument, stacked along the axes of terms."""
+        """The values of an argument on devices, stacked along the axes of terms."""
         for axes, state in self.states():
             x = spread(x, axes, outer, state)
         return retyped(x, self.free(x.ndim))
@@ -252,7 +252,7 @@ class Parts(ReprMixin):
         )
 
     def whole(self, x: Array, varying: Sequence[str], shape: Shape) -> Array:
-        """What `parts` is given, of parts that are stacked along the axes `varying`.
+        """The whole value of `parts`, which are stacked along the axes `varying`.
 
         Along those that are not in use the first part is taken.
         """
@@ -289,7 +289,7 @@ class Parts(ReprMixin):
 def inside(
     aval: ShapedArray, mesh: MeshType, mapped: Collection[str]
 ) -> Explicit | None:
-    """What the type of a part says of explicit axes that are not mapped."""
+    """The parts' type, of which explicit axes that are not mapped remain."""
     if aval.explicit is None:
         return None
     known = [a for a in mesh.of_type(AxisType.Explicit) if a not in mapped]
@@ -521,7 +521,7 @@ def seen_from(x: Any, mesh: Mesh) -> Any:
 
 
 def explicit_under(explicit: Explicit, mesh: Mesh) -> Explicit | None:
-    """What a type says under a mesh some of whose axes are not explicit."""
+    """The part of a type about explicit axes, under a mesh with others."""
     known = set(mesh.explicit_axes)
     splits = [tuple([a for a in axes if a in known]) for axes in explicit.splits]
     kind = MeshType(mesh.axis_names, mesh.axis_sizes, mesh.axis_types)

@@ -94,7 +94,7 @@ class Interface(ReprMixin):
             )
 
     def mismatch(self, tree: PyTreeDef) -> str:
-        """What differs in the structure of the arguments."""
+        """The difference in the structure of the arguments."""
         start = (
             "Function compiled with input pytree does not match the input pytree it "
             f"was called with: in the arguments of {self.name}, "
@@ -144,7 +144,7 @@ def is_wide(aval: ShapedArray) -> bool:
 
 
 def kind_text(node: tuple[type, Any] | None) -> str:
-    """What stands at a place of a structure."""
+    """The kind of node at a place of a structure, in words."""
     if node is None:
         return "an array"
     return "None" if node[0] is NoneType else f"a {node[0].__name__}"
@@ -159,7 +159,7 @@ def parts(tree: PyTreeDef) -> dict[str, PyTreeDef]:
 
 
 class Stage(Unchanging):
-    """What every stage of a function tells of its arguments and results."""
+    """A stage of a function, with what each tells of its arguments and results."""
 
     interface: Interface
 

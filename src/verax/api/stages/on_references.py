@@ -44,7 +44,7 @@ class Whole:
     written: tuple[int, ...]
 
     def operands(self, leaves: Sequence[Any], tree: PyTreeDef) -> list[Any]:
-        """What the function captured, then the leaves of a call, once checked.
+        """The operands: what the function captured, then the checked leaves of a call.
 
         Raises:
             TypeError: the structure or a type is another one, or a leaf is a reference
@@ -128,7 +128,7 @@ def on_values(stage: Traced) -> tuple[Traced, Whole]:
 
 
 def placement_on_values(stage: Traced, discharged: Discharged) -> Placement | None:
-    """Where the program runs; what references hold stays where it was."""
+    """The placement of the program; what references hold stays where it was."""
     captured = held(stage.traced.opened.captured)
     own = stage.placement
     if own is None:

@@ -76,7 +76,7 @@ def understood(
     backend: str | None,
     devices: Sequence[Device] | None,
 ) -> tuple[Interface, Program]:
-    """What a description and parts say, which are those of a file that is whole."""
+    """Reads a description and parts, which are those of a whole file."""
     described = description["interface"]
     ins = tuple(map(aval_of_word, described["in_avals"]))
     outs = tuple(map(aval_of_word, described["out_avals"]))

@@ -104,7 +104,7 @@ class Traced(Stage):
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """What the program does besides computing its outputs."""
+        """The effects of the program besides its outputs."""
         return self.traced.jaxpr.effects
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -132,7 +132,7 @@ class Traced(Stage):
         return result_tree(self.out_tree, apply(jaxpr, typed))
 
     def closure_convert(self) -> tuple[list[Any], Any]:
-        """What the function captured, and a function that takes that first.
+        """Returns a function that takes what `fun` captured first, and the captured.
 
         The pair is (captured, converted), with `converted(captured, *args)` equal to
         `function(*args)`; other values of the same types may take their place.
@@ -289,7 +289,7 @@ def is_debugged() -> bool:
 
 
 def first_place() -> Sharding:
-    """Where programs without a placement run."""
+    """The place of programs without a placement."""
     return SingleDeviceSharding(local_devices()[0])
 
 
@@ -347,7 +347,7 @@ class Compiled(Stage, DirectCalls[..., Any]):
         kinds: Sequence[object],
         places: Sequence[int] | None = None,
     ) -> Call:
-        """What a call does, with leaves of these kinds at `places` of its arguments."""
+        """Makes the call for leaves of these kinds at `places` of its arguments."""
         if not moves and not is_debugged():
             return caller(self.program, self.out_tree, kinds, places)
         call = self.debugged(
@@ -403,7 +403,7 @@ class Compiled(Stage, DirectCalls[..., Any]):
         return out
 
     def input_places(self) -> list[Sharding]:
-        """Where each leaf of the arguments must lie."""
+        """The place of each leaf of the arguments."""
         placement = self.program.placement
         count = self.in_tree.num_leaves
         if placement is None:
@@ -411,17 +411,17 @@ class Compiled(Stage, DirectCalls[..., Any]):
         return [placement.of_input(i) for i in range(count)]
 
     def output_places(self) -> Sequence[Sharding]:
-        """Where each leaf of the results lies."""
+        """The place of each leaf of the results."""
         return self.program.out_places or [first_place()] * self.out_tree.num_leaves
 
     @property
     def input_shardings(self) -> Any:
-        """Where the arguments must lie: (positional ones, those by keyword)."""
+        """The shardings of the arguments: (positional ones, those by keyword)."""
         return self.in_tree.unflatten(self.input_places())
 
     @property
     def output_shardings(self) -> Any:
-        """Where the results lie, in the structure of the output."""
+        """The shardings of the results, in the structure of the output."""
         return self.out_tree.unflatten(self.output_places())
 
     @property

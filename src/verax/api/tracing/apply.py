@@ -115,7 +115,7 @@ def as_arrays(values: Sequence[Value]) -> list[Array]:
 def typed_atoms(
     args: Sequence[object], avals: Sequence[ShapedArray]
 ) -> list[Atom] | None:
-    """What stands for arguments in the current trace, if their types are exactly these.
+    """The atoms of arguments in the current trace, if their types are exactly these.
 
     A transformation then writes there at once what it makes of a program; otherwise it
     makes a program of these types, for `apply`.
@@ -149,7 +149,7 @@ def rewritten[E](
     into: Callable[[Writer[Any], Sequence[Any]], tuple[Sequence[Any], E]],
     program: Callable[[Jaxpr], tuple[Jaxpr, E]],
 ) -> tuple[Sequence[Array], E]:
-    """What the rewrite `name` makes of `jaxpr` on `args`, and says of the outputs.
+    """Applies the rewrite `name` of `jaxpr` to `args`; returns its remarks, too.
 
     Values are computed as the rewrite goes, by `into`. Under a trace it writes there,
     if the arguments have just its input types `avals`; else `program` is applied, as

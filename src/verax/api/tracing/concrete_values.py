@@ -121,7 +121,7 @@ class Oracle:
 
 
 class Flow:
-    """Which values of a trace can have tangents, as far as it is written.
+    """The values of a trace that can have tangents, as far as it is written.
 
     A trace that `differentiates` gives tangents to its own inputs; a value that depends
     on none of them may still depend on a tracer that moves in a trace around it. Other
@@ -194,7 +194,7 @@ class Flow:
 def oracle_for(
     builder: Builder, values: Sequence[object | None], differentiates: bool = False
 ) -> Oracle | None:
-    """What knows values of the trace, unless there can be none.
+    """The oracle that knows values of the trace, unless there can be none.
 
     A trace around that is abstract makes all that is not an argument abstract too;
     where there is none, what a function closes over or makes has a value.

@@ -95,7 +95,7 @@ def empty_ref(ty: Any, memory_space: object = None, pin: bool = False) -> Ref:
 
 
 def freeze(ref: Ref) -> Array:
-    """What a reference holds; it cannot be used any more.
+    """Returns what a reference holds; it cannot be used any more.
 
     Raises:
         ValueError: it was made elsewhere than in the function that is being traced, or
@@ -183,7 +183,7 @@ def with_constants(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def references_in(variables: Sequence[Var]) -> list[bool]:
-    """Which variables are references."""
+    """The variables that are references."""
     return [is_reference(var) for var in variables]
 
 

@@ -168,7 +168,7 @@ FIELDS: Final = tuple(inspect.signature(ShapeDtypeStruct).parameters)
 
 @frozen(repr=False)
 class ArgInfo(ReprMixin):
-    """What a stage says about an argument: its type, and whether it is donated."""
+    """A stage's knowledge of an argument: its type, and whether it is donated."""
 
     __module__ = "verax.stages"
 
@@ -198,7 +198,7 @@ def struct_of(aval: ShapedArray, place: Sharding | None = None) -> ShapeDtypeStr
 
 
 def said_of(aval: ShapedArray) -> ManualAxisType | None:
-    """What a type says of the axes of an enclosing `shard_map`, if anything."""
+    """The axes of an enclosing `shard_map` of which a type speaks, if any."""
     manual_axis_type = aval.manual_axis_type
     return None if manual_axis_type.empty else manual_axis_type
 

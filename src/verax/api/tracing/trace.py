@@ -38,7 +38,7 @@ from verax.rules.values.state import STATE, Context, current_context, interpreti
 
 EMPTY: Mapping[int, object] = MappingProxyType({})
 SHARED = 256
-"""How many traces are kept for one function."""
+"""The number of traces that are kept for one function."""
 ARRAYS = (Tracer, ConcreteArray)
 
 
@@ -203,7 +203,7 @@ def recorded(
     held: Mapping[int, object],
     passes: bool,
 ) -> tuple[Jaxpr, tuple[Staged, ...], PyTreeDef]:
-    """What `fun` writes into `builder`; no variable here outlives the call."""
+    """Records `fun` in `builder`; no variable here outlives the call."""
     tracers = [builder.input(aval) for aval in avals]
     given = [held.get(i, x) for i, x in enumerate(tracers)] if held else tracers
     args, kwargs = in_tree.unflatten(given)

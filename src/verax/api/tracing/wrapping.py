@@ -64,7 +64,7 @@ def wraps[F: Callable[..., Any]](fun: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def attributes(fun: Callable[..., Any]) -> dict[str, Any]:
-    """What is stored on `fun` beside the attributes by which it is known."""
+    """The values stored on `fun` beside the attributes by which it is known."""
     own: dict[str, Any] = getattr(fun, "__dict__", {})
     known = functools.WRAPPER_ASSIGNMENTS
     return {name: value for name, value in own.items() if name not in known}
@@ -132,7 +132,7 @@ BY_POSITION = (
 
 @frozen(repr=False)
 class Callee(ReprMixin):
-    """What is left of a function in a program: its name and those of its arguments.
+    """The remains of a function in a program: its name and those of its arguments.
 
     `parameters` are those of the positional arguments, as far as they have one.
     """
@@ -270,7 +270,7 @@ def describe_arguments(
 
 
 def position(number: int, static: Sequence[int], places: Sequence[int] | None) -> int:
-    """Where a function takes the argument of this number in the tree."""
+    """The position in the signature of the argument of this number in the tree."""
     if places is not None:
         return places[number]
     for taken in static:

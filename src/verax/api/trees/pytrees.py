@@ -92,7 +92,7 @@ def level_difference(
     expected_data: Any,
     actual_data: Any,
 ) -> str | None:
-    """How two nodes of one type differ themselves, their children aside."""
+    """The difference of two nodes of one type, their children aside."""
     keys, others = ([key for key, _ in level] for level in (left, right))
     if all(isinstance(key, pytrees.DictKey) for key in (*keys, *others)):
         return key_difference([k.key for k in keys], [k.key for k in others]) or (
@@ -106,7 +106,7 @@ def level_difference(
 
 
 def key_difference(keys: list[Any], others: list[Any]) -> str | None:
-    """How the keys of two mappings differ."""
+    """The difference of the keys of two mappings."""
     missing = [f"{key!r} is missing" for key in keys if key not in others]
     unexpected = [f"{key!r} is unexpected" for key in others if key not in keys]
     if differences := missing + unexpected:
@@ -187,7 +187,7 @@ def tree_map(
 def flatten_all_up_to(
     name: str, treedef: PyTreeDef, tree: Any, rest: tuple[Any, ...], is_leaf: IsLeaf
 ) -> list[list[Any]]:
-    """What each tree of `rest` has where `tree` has leaves, or a clear error."""
+    """The parts of each tree of `rest` at the leaves of `tree`, or a clear error."""
     columns = []
     for position, other in enumerate(rest):
         try:

@@ -30,7 +30,7 @@ LEAF: Final = pytrees.flatten(0)[1]
 
 @frozen(repr=False)
 class NodeFormat(ReprMixin):
-    """How the nodes of a class are written; a namedtuple has no metadata to write."""
+    """The written form of a class's nodes; a namedtuple has no metadata to write."""
 
     nodetype: type
     name: str
@@ -183,7 +183,7 @@ def write_tree(tree: PyTreeDef) -> Json:
 
 
 def without_form(kind: type, data: object) -> str:
-    """What to do about a class without a serialised form."""
+    """Advice about a class without a serialised form."""
     if is_namedtuple(kind) and data is None:
         call = "register_namedtuple_serialization"
     else:

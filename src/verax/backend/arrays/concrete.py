@@ -166,7 +166,7 @@ class OnDevices(Array):
 
     @property
     def sharding(self) -> Sharding:
-        """Where the values live, or will: on the first device, unless placed."""
+        """The device or devices of the values: the first device, unless placed."""
         own = self.placed
         return SingleDeviceSharding(local_devices()[0]) if own is None else own.place
 
@@ -192,7 +192,7 @@ class OnDevices(Array):
 
     @property
     def format(self) -> Format:
-        """Where the values live, and in which layout: row-major."""
+        """The device or devices of the values, and their layout: row-major."""
         return Format(Layout.row_major(self.ndim), self.sharding)
 
     @property
@@ -547,7 +547,7 @@ def block_all(arrays: Sequence[object]) -> None:
 
 
 def default_place() -> SingleDeviceSharding:
-    """Where arrays without a place go, in this thread, now."""
+    """The place of arrays without one, in this thread, now."""
     device = STATE.default_device
     return SingleDeviceSharding(local_devices()[0] if device is None else device)
 

@@ -1,4 +1,4 @@
-"""Where values lie, and how they get there and back (floor 4).
+"""The places of values, and the ways there and back (floor 4).
 
 The type of an array, its place and whether the user chose it are one record, by which
 compiled programs are looked up; the functions know buffers and NumPy, not arrays::
@@ -37,7 +37,7 @@ COMBINED: Final[Mapping[UnreducedKind | None, Callable[..., np.ndarray]]] = {
     UnreducedKind.max: np.maximum,
     UnreducedKind.min: np.minimum,
 }
-"""How terms make a value."""
+"""The operation by which terms make a value."""
 
 
 class Placed(NamedTuple):

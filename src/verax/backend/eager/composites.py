@@ -252,7 +252,7 @@ def folded(engine: Engine, jaxpr: Jaxpr) -> dict[object, NDArray]:
 
 
 def evaluation(engine: Engine, eqn: Eqn) -> EvaluateRule[Any] | None:
-    """How NumPy computes an equation; None where a compiled program does.
+    """The NumPy function of an equation; None where a compiled program computes it.
 
     Programs within programs and effects are for the function itself.
     """

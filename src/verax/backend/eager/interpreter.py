@@ -73,7 +73,7 @@ def again[R](error: RuntimeError, function: Callable[..., R], *args: Any) -> R:
 
 
 class Plan(NamedTuple):
-    """How operands of known types go through a row: `evaluate` is None to compile.
+    """The plan for operands of known types: `evaluate` is None to compile.
 
     If there is a `body`, its equations go through their own rows instead.
     """

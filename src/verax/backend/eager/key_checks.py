@@ -43,7 +43,7 @@ class UsedKeys:
         self.masks: dict[int, tuple[weakref.ref[Array], Mask]] = {}
 
     def of(self, keys: Array) -> Mask:
-        """Which elements of an array are used."""
+        """The used elements of an array, as flags."""
         entry = self.masks.get(id(keys))
         return entry[1] if entry is not None and entry[0]() is keys else False
 

@@ -52,7 +52,7 @@ from verax.transforms.nans import (
 
 @frozen(eq=False, repr=False)
 class Search(ReprMixin):
-    """How a program is searched: names for the report, and what runs it."""
+    """The search of a program: names for the report, and what runs it."""
 
     name: str
     describe: Callable[[], Sequence[str]]
@@ -104,7 +104,7 @@ def run(
 
 
 def name_of(kind: Kind, values: Sequence[np.ndarray]) -> str:
-    """Which of the two kinds the values have, if both were looked for."""
+    """The kind that the values have, of the two that were looked for."""
     if kind is not Kind.EITHER:
         return str(kind.value)
     inexact = [x for x in values if x.dtype.kind not in "biu"]

@@ -116,7 +116,7 @@ def on_places(
 def places_of(
     discharged: Discharged, values: Sequence[Any]
 ) -> tuple[Sharding | None, ...]:
-    """Where the outputs go: what references hold stays where it was placed."""
+    """The places of the outputs: what references hold stays where it was placed."""
     held = [values[i] for i in discharged.written]
     places = [place_of(x) for x in held]
     count = len(discharged.jaxpr.outvars) - len(places)

@@ -47,7 +47,7 @@ def scalar_bytes(value: object, aval: ShapedArray) -> bytes:
 
 @frozen(repr=False)
 class Summed(ReprMixin):
-    """Which values of a rule have terms; the attribute that says so, for a type."""
+    """The values of a rule that have terms; the attribute that says so, for a type."""
 
     names: set[str]
     text: Callable[[ShapedArray], str | None]

@@ -345,7 +345,7 @@ def call_attributes(
 PARTITIONED: Final = "verax_custom_partitioning"
 """The name under which XLA finds who answers for a call that a rule partitions."""
 RULES: Final = "rule of this process: "
-"""What the number of a rule stands behind in the text of a module."""
+"""The text before the number of a rule in a module."""
 
 
 def partition_attributes(
@@ -590,7 +590,7 @@ class Lowered(ReprMixin):
 
     @property
     def operations(self) -> int:
-        """How many operations stand in the text, each function counted once."""
+        """The number of operations in the text, each function counted once."""
         return len(OPERATION.findall(self.text))
 
 
@@ -614,7 +614,7 @@ class Memories(ReprMixin):
 
 @frozen(repr=False)
 class Spread(ReprMixin):
-    """How a program over several devices spreads its arguments and results.
+    """The spread of a program's arguments and results over several devices.
 
     `order` are the numbers of the devices, `mesh` names the axes along which they lie.
     An output is None where XLA chooses. On one device it says `memories` alone.
@@ -629,7 +629,7 @@ class Spread(ReprMixin):
 
     @property
     def summed(self) -> tuple[Layout | None, ...]:
-        """Where results must be brought: nothing if no device holds terms of a value.
+        """The places where terms are summed: none if no device holds terms of a value.
 
         XLA brings them elsewhere by itself, but makes no sums.
         """

@@ -77,7 +77,7 @@ type Value = str | Operand | Literal
 """The name of what is written already, or a constant that may still be written."""
 type Env = list[Value]
 PLATFORM: Final = Operand("%platform", ShapedArray((), int32))
-"""Which of its platforms a module for several runs on: an argument of its functions."""
+"""The argument that says which of its platforms a module for several runs on."""
 OF_PLATFORM: Final = 'jax.global_constant = "_platform_index"'
 UNSEEN: Final = EquationText("", (), (), 0, (), 0)
 
@@ -602,7 +602,7 @@ def split_as_typed(
 def summed_operands(
     writer: Writer, row: Row[Any], eqn: Eqn, operands: Sequence[Operand]
 ) -> Summed | None:
-    """Which operands of a linear row have terms, if some do.
+    """Flags of a linear row's operands that have terms, if some do.
 
     What the rule makes of them is split as what has the same shape.
     """

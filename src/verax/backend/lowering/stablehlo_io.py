@@ -63,7 +63,7 @@ QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 DECLARED: Final = re.compile(
     r"^  (?:func\.func (?:public |private )?(@\S+?)\(|sdy\.mesh (@\S+) =)", re.M
 )
-"""What a module declares: its functions, and the meshes that its shardings name."""
+"""Declarations of a module: its functions, and the meshes that its shardings name."""
 
 
 def to_portable(text: str, mixed: bool = False) -> bytes:

@@ -548,7 +548,7 @@ def split_words(e: SymbolicWriter, x: Operand, out: ShapedArray) -> Operand:
 
 
 def bits_of(aval: ShapedArray) -> int:
-    """How many bits an element has."""
+    """The number of bits an element has."""
     return 8 * numpy_dtype(aval.dtype).itemsize
 
 

@@ -80,7 +80,7 @@ OF_DEVICES = (
     "local_mesh",
     "is_multi_process",
 )
-"""What only a `Mesh` has."""
+"""Attributes that only a `Mesh` has."""
 
 
 class AbstractMesh(BaseMesh):

@@ -172,7 +172,7 @@ class PartitionSpec:
         return self.partitions.index(as_partition(value))
 
     def count(self, value: Any) -> int:
-        """How many dimensions have this entry."""
+        """The number of dimensions that have this entry."""
         return self.partitions.count(as_partition(value))
 
     def update(

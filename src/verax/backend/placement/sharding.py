@@ -1,4 +1,4 @@
-"""Where an array lives: on one device, or spread over a mesh (floor 4).
+"""Shardings: an array on one device, or spread over a mesh (floor 4).
 
 One idea: a sharding is a value that says for every device which part of an array it
 holds; jaxlib's own classes are made from it, and never seen by users.
@@ -61,7 +61,7 @@ def own_kind(kind: str | None) -> str | None:
 
 @frozen(repr=False)
 class Tiling(ReprMixin):
-    """How many tiles each dimension has, and the tile of each device, by number.
+    """The number of tiles each dimension has, and the tile of each device, by number.
 
     Where devices hold terms of the values, `terms` has for each which of them.
     """
@@ -80,7 +80,7 @@ def said(what: Words) -> str:
 
 
 class Sharding(Unchanging):
-    """How an array lies on devices; see `SingleDeviceSharding` and `NamedSharding`."""
+    """A layout on devices; see `SingleDeviceSharding` and `NamedSharding`."""
 
     __module__ = "verax.sharding"
 
@@ -102,7 +102,7 @@ class Sharding(Unchanging):
         raise NotImplementedError
 
     def counts(self, ndim: int) -> tuple[int, ...]:
-        """How many tiles each of `ndim` dimensions has."""
+        """The number of tiles each of `ndim` dimensions has."""
         return self.tiling(ndim).counts
 
     @property

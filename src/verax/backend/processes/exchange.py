@@ -126,7 +126,7 @@ def announce_departure() -> None:
 
 
 def departure_key(number: int) -> str:
-    """Where the process that ends as number `number` says so, from 0 on."""
+    """The key under which process `number` of those that end says so, from 0 on."""
     return f"verax/departure/{number}"
 
 
@@ -162,7 +162,7 @@ SECONDS: Final = 120.0
 
 
 class Order:
-    """How many programs this process has compiled, by the processes that share them."""
+    """The number of compiled programs, by the processes that share them."""
 
     __slots__ = ("counts", "lock")
 

@@ -1,4 +1,4 @@
-"""Which devices a program runs on, and where its inputs and outputs lie (floor 4).
+"""Placements: a program's devices, and the places of its inputs and outputs (floor 4).
 
 One idea: computation follows data. Committed arrays claim their devices, all claims
 must agree, and without any the default device computes; the answer is a value, part of
@@ -72,7 +72,7 @@ class Placement(ReprMixin):
         return NamedSharding(self.mesh, PartitionSpec())
 
     def of_constant(self, literal: Literal) -> Sharding:
-        """Where a captured array lies: where it is, or whole on every device."""
+        """The place of a captured array: where it is, or whole on every device."""
         value = literal.value
         place = value.place if isinstance(value, Slot) else place_of(value)
         if isinstance(place, Sharding) and place.ordered == self.devices:
@@ -85,7 +85,7 @@ class Placement(ReprMixin):
 
 
 def place_of(value: object) -> Sharding | None:
-    """Where a captured array lies, if it was placed."""
+    """The place of a captured array, if it was placed."""
     own = placed_of(value)
     return None if own is None else own.place
 
@@ -168,7 +168,7 @@ def placement_of(
     outs: Places = (),
     device: Device | None = None,
 ) -> Placement | None:
-    """Where a program runs on these arguments; None if on the first device, as usual.
+    """The placement of a program on these arguments; None for the first device.
 
     `args` may be types with a `sharding`. `ins` and `outs` are what the user fixed;
     with `device` everything goes there, wherever it is.
@@ -258,7 +258,7 @@ def check_sizes(typed: Sequence[MeshType], devices: Sequence[Device]) -> None:
 def typed_places(
     outs: Places, avals: Sequence[ShapedArray], mesh: Mesh, devices: tuple[Device, ...]
 ) -> Places:
-    """Where results lie: as they are told to, or else as their types say."""
+    """The places of results: as they are told to, or else as their types say."""
     around = current_mesh() or mesh
     return tuple(
         [
@@ -284,7 +284,7 @@ def mesh_as_typed(aval: ShapedArray, mesh: Mesh, devices: tuple[Device, ...]) ->
 
 
 def place_as_typed(aval: ShapedArray, mesh: Mesh, around: Mesh) -> NamedSharding | None:
-    """Where a result lies whose type says how explicit axes split it.
+    """The place of a result whose type says how explicit axes split it.
 
     None if the compiler decides along some axes of the mesh `around`.
     """
@@ -313,7 +313,7 @@ def sharding_of(x: object) -> Sharding | None:
 
 
 def committed_place(x: object) -> Sharding | None:
-    """Where an argument must stay, if anywhere."""
+    """The place where an argument must stay, if anywhere."""
     if (own := placed_of(x)) is not None:
         return own.place if own.committed else None
     return sharding_of(x)
@@ -376,7 +376,7 @@ def common_place(args: Sequence[object]) -> tuple[Sharding | None, bool]:
 
 
 def result_place(place: Sharding, shape: Shape, args: Sequence[object]) -> Sharding:
-    """Where an eager result lies: as the operand of its shape, or undivided."""
+    """The place of an eager result: its operand's of the same shape, or undivided."""
     if not isinstance(place, NamedSharding):
         return place
     for x in args:

@@ -134,7 +134,7 @@ def operand_buffer(x: object, aval: ShapedArray, place: Sharding | None) -> Buff
 
 
 def donation_to(lowered: Lowered) -> str:
-    """How arrays end whose memory this program takes, for `ConcreteArray.end`."""
+    """The end of arrays whose memory this program takes, for `ConcreteArray.end`."""
     return f"when its memory was donated to {lowered.name}"
 
 

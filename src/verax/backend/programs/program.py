@@ -106,7 +106,7 @@ def kinds_of(places: Places) -> Kinds:
 
 
 def layout_of(place: Sharding) -> Layout | None:
-    """How the parts of an array lie; None on one device."""
+    """The layout of an array's parts; None on one device."""
     if place.num_devices == 1:
         return None
     assert isinstance(place, NamedSharding), "several devices have a mesh"
@@ -236,7 +236,7 @@ class Program(ReprMixin):
 
     @cached_property
     def positions(self) -> tuple[int, ...] | None:
-        """Which arguments the program takes; None if all."""
+        """The arguments that the program takes, by position; None if all."""
         kept = self.lowered.kept
         return None if all(kept) else tuple([i for i, k in enumerate(kept) if k])
 
@@ -263,7 +263,7 @@ class Program(ReprMixin):
         return prepared(self.executable, self.fetcher(places), after, finish)
 
     def fetcher(self, places: Sequence[int] | None) -> Fetch:
-        """How arguments of any kind become the buffers that the program takes."""
+        """Returns a function that makes buffers of arguments of any kind."""
         constants = self.constants
         operands = [
             (i if places is None else places[i], aval, place)
@@ -416,7 +416,7 @@ def loosened(made: Made, gone: Callable[[object], object]) -> Callable[[], Made 
 
 
 BYTES: Final = 200_000
-"""What a small executable takes on a CPU."""
+"""The bytes that a small executable takes on a CPU."""
 HEAVY: Final = 1 << 24
 """Bytes of programs that are kept though no function holds them."""
 MADE: Final = Weighed[Recipe, Made](HEAVY, weight_of, loosened)

@@ -135,7 +135,7 @@ def check_machine(name: str, due: dict[str, Any], devices: Sequence[Device]) -> 
 def constant_place(
     literal: Literal, placement: Placement | None, devices: Sequence[Device]
 ) -> Sharding:
-    """Where a captured array lies while the program runs."""
+    """The place of a captured array while the program runs."""
     if placement is None:
         return SingleDeviceSharding(devices[0])
     return placement.of_constant(literal)
@@ -266,7 +266,7 @@ def constant_of(
 def placement_here(
     description: dict[str, Any], places: SavedPlaces, lowered: Lowered
 ) -> Placement | None:
-    """Where the program runs now; None if simply on the first device."""
+    """The placement at this moment; None if simply on the first device."""
     data, devices = description["placement"], places.devices
     if data is not None:
         return places.read_placement(data)

@@ -292,7 +292,7 @@ WITHIN: Final = nullcontext()
 
 
 class Screen:
-    """Where lines are shown: those that stay, and on a terminal those that change."""
+    """A terminal of lines: those that stay, and on a real one those that change."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream

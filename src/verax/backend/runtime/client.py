@@ -141,7 +141,7 @@ def device_count_from_environment() -> int | None:
 
 @frozen(repr=False)
 class ClientOptions(ReprMixin):
-    """How to start the client: what is `None` comes from the environment.
+    """Options for starting the client: what is `None` comes from the environment.
 
     The platform is read from `VERAX_PLATFORMS`, else `JAX_PLATFORMS`, else it is
     `cuda` where a plugin and a GPU are, else `cpu`; the number of CPU devices from
@@ -204,7 +204,7 @@ def check_not_forked() -> None:
 
 
 class ClientSlot:
-    """Where the one client of the process lives once it has been asked for."""
+    """The slot of the one client of the process, empty until it is asked for."""
 
     __slots__ = ("client", "lock", "options", "others")
 
@@ -331,7 +331,7 @@ def process_indices(backend: str | None = None) -> list[int]:
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes share the devices.
+    """The number of processes that share the devices.
 
     >>> process_count()
     1

@@ -52,7 +52,7 @@ class ProcessFailed(JaxRuntimeError):
 
 @frozen(eq=False, repr=False)
 class Settings(ReprMixin):
-    """How this process finds the others; times are in seconds.
+    """Settings by which this process finds the others; times are in seconds.
 
     `security` holds jaxlib's options for mutual TLS.
     """
@@ -109,7 +109,7 @@ def keep[T](held: T) -> T:
 
 
 class Pace:
-    """How many programs over several processes were started, and how many have ended.
+    """The numbers of programs over several processes, started and ended.
 
     One of `EVERY` is followed: a thread waits for it.
     """

@@ -98,7 +98,7 @@ class CudaPlugin(ReprMixin):
 
 
 def package_folders(name: str) -> list[Path]:
-    """Where a package lies, without importing it; nothing if it is not installed."""
+    """The folders of a package, without importing it; empty if it is not installed."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.submodule_search_locations is None:
         return []

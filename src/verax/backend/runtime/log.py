@@ -1,4 +1,4 @@
-"""What is logged of traces and compilations (floor 4).
+"""Logging of traces and compilations (floor 4).
 
 The lines are JAX's, for programs that look for them. The logger is `verax`, the level
 DEBUG, or WARNING while `log_compiles` is on::

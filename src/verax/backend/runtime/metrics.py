@@ -1,4 +1,4 @@
-"""What the process has done so far: counts, and listeners to them (floor 4).
+"""Counts of what the process has done so far, and listeners to them (floor 4).
 
 One idea: whatever is worth counting happens rarely next to a cached call, so it is
 counted where it happens, under one name, and listeners hear the same names::

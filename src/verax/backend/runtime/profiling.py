@@ -1,4 +1,4 @@
-"""Where the time of a process goes, as recorded by jaxlib's profiler (floor 4).
+"""Profiles of a process, as recorded by jaxlib's profiler (floor 4).
 
 A session records, one at a time in a process, since the profiler is the process's; what
 it has seen is data in memory, and files that TensorBoard and Perfetto open::

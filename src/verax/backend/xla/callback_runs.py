@@ -37,7 +37,7 @@ class Token(Protocol):
 
 
 class Depth(threading.local):
-    """How many callbacks this thread is in."""
+    """The number of callbacks this thread is in."""
 
     depth = 0
 

@@ -1,4 +1,4 @@
-"""How XLA compiles a program, and its errors about options (floor 4).
+"""Options for XLA's compilation, and its errors about them (floor 4).
 
 One idea: options are a value that keys can hold, and become jaxlib's own object only
 where something is compiled or loaded::
@@ -47,7 +47,7 @@ LEVELS: Final[Mapping[str, int]] = MappingProxyType({"light": 1, "fast": 0})
 
 
 class CompilerEffortLevel(Enum):
-    """How much a compiler shall do, as the option `optimization_level` says it.
+    """Levels of a compiler's effort, as the option `optimization_level` says it.
 
     A level is found by its name, too.
 
@@ -92,7 +92,7 @@ def typed_overrides(overrides: Overrides) -> object:
 
 @frozen(repr=False)
 class CompileOptions(ReprMixin):
-    """How XLA compiles a program.
+    """Options for XLA's compilation.
 
     Attributes:
         num_partitions: over how many devices one program is partitioned.

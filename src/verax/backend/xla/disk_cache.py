@@ -69,7 +69,7 @@ OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 HOMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"darwin": ("Library", "Caches"), "win32": ("AppData", "Local")}
 )
-"""Where the caches of a user are below the home directory, if not in `.cache`."""
+"""The caches of a user below the home directory, if not in `.cache`."""
 
 
 class CompilationCacheWarning(UserWarning):
@@ -336,7 +336,7 @@ def opened(direct: bool, mode: int = 0o600) -> Opener:
 
 
 def pages(size: int) -> int:
-    """How much of a disk a file of so many bytes takes, in pages."""
+    """The disk space of a file of so many bytes, in pages."""
     return -(-size // PAGE)
 
 
@@ -439,7 +439,7 @@ def model() -> str:
 
 
 def threads() -> str:
-    """How many processors this process may use, and what the environment says of it."""
+    """The number of processors for this process, and the environment's limits."""
     count = os.cpu_count()
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
@@ -505,7 +505,7 @@ class DiskAnswer(ReprMixin):
 
     @property
     def origin(self) -> str:
-        """Where the program is from: "disk" or "compiler"."""
+        """The origin of the program: "disk" or "compiler"."""
         return "disk" if self.hit else "compiler"
 
 
@@ -582,7 +582,7 @@ def entry_for(
     how: _jax.CompileOptions,
     calls: HostCalls,
 ) -> Entry | DiskAnswer:
-    """Where a program is stored, or why it is not; `how` is `options` for jaxlib.
+    """The file for a program, or why there is none; `how` is `options` for jaxlib.
 
     Programs whose compilation the user wants to see are not. One over several processes
     is the same in each, so that what any of them has written all may read.

@@ -147,11 +147,11 @@ class Executable(ReprMixin):
         )
 
     def input_layouts(self) -> list[_jax.PjRtLayout]:
-        """How the program wants each argument in memory."""
+        """The layout in memory that the program takes for each argument."""
         return self.loaded.get_parameter_layouts()
 
     def output_layouts(self) -> list[_jax.PjRtLayout]:
-        """How it leaves each result in memory."""
+        """The layout in memory of each result."""
         return self.loaded.get_output_layouts()
 
     def hlo_text(self) -> str:

@@ -18,7 +18,7 @@ from verax.backend.runtime.cuda import register_batch_target
 from verax.rules.values.conversions import shown
 
 PLATFORMS: Final = {"cpu": "Host", "cuda": "CUDA", "gpu": "CUDA", "rocm": "ROCM"}
-"""What XLA calls the platforms; others are named as they are."""
+"""XLA's names of the platforms; others are named as they are."""
 POINTERS: Final = (
     int,
     ctypes.c_void_p,

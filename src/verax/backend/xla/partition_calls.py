@@ -193,14 +193,14 @@ def partition(
 
 
 def suggested(user: HloSharding, shape: Any, config: bytes) -> HloSharding:
-    """How a call shall lie for its user's sake: as the user; Shardy does not ask."""
+    """The sharding of a call for its user's sake: the user's; Shardy does not ask."""
     return user
 
 
 def inferred(
     shapes: Sequence[Any], hlos: Sequence[HloSharding], result: Any, config: bytes
 ) -> HloSharding:
-    """How a result lies for its operands' sake: whole; Shardy does not ask."""
+    """The sharding of a result for its operands' sake: whole; Shardy does not ask."""
     whole = HloSharding.replicate()
     if not result.is_tuple():
         return whole

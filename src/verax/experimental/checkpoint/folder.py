@@ -174,6 +174,6 @@ class Checkpoints:
 
 
 def last(saved: tuple[int, int]) -> tuple[int, int]:
-    """What the step that was saved last has most of: its place, then its number."""
+    """The order of saves: by place, then by number."""
     step, order = saved
     return order, step

@@ -20,7 +20,7 @@ from verax.experimental.checkpoint.leaves import CheckpointError
 from verax.ir.records import ReprMixin
 
 SECONDS: Final = 3600.0
-"""How long a process waits for the others, which may have more to write."""
+"""The time that a process waits for the others, which may have more to write."""
 
 DONE: Final = "+"
 FAILED: Final = "-"
@@ -36,7 +36,7 @@ class Turns:
         )
 
     def next(self, path: str) -> int:
-        """How many saves to a path there have been."""
+        """The number of saves to a path so far."""
         with self.lock:
             return next(self.counts[path])
 
@@ -54,7 +54,7 @@ class Group(ReprMixin):
 
     @property
     def name(self) -> str:
-        """What the keys of this save begin with."""
+        """The beginning of the keys of this save."""
         return f"verax/checkpoint/{self.path}/{self.turn}"
 
     @classmethod
@@ -71,7 +71,7 @@ class Group(ReprMixin):
         return out
 
     def agree(self, make: Callable[[], str]) -> str:
-        """What `make` returns in process 0, in all processes.
+        """Returns in all processes what `make` returns in process 0.
 
         Raises:
             CheckpointError: it raised there.

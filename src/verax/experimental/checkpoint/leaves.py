@@ -66,7 +66,7 @@ class CheckpointError(ValueError):
 
 @frozen(repr=False)
 class ShardRecord(ReprMixin):
-    """Where a part of an array is: its name in a file, its first index, its shape."""
+    """The record of a part of an array: name in a file, first index, shape."""
 
     file: str
     name: str
@@ -128,7 +128,7 @@ def head_checksum(order: int) -> int:
 
 
 def saved_order(folder: Path) -> int:
-    """Which save of its run a checkpoint is: 1 for the first.
+    """The number of a checkpoint among the saves of its run: 1 for the first.
 
     0 is that of a checkpoint without a number, as former versions of verax wrote them,
     or with a damaged one.

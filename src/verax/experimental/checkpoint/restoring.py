@@ -320,7 +320,7 @@ def saved_type(record: LeafRecord) -> tuple[tuple[int, ...], str]:
 
 
 def target_place(target: Any) -> Sharding | None:
-    """Where an array of `like` is, if somebody said so."""
+    """The place of an array of `like`, if it has one."""
     place = getattr(target, "sharding", None)
     if isinstance(target, Array) and not getattr(target, "committed", False):
         return None

@@ -55,7 +55,7 @@ PARTS: Final = "parts-{}.json"
 
 @frozen(repr=False)
 class Run(ReprMixin):
-    """What process 0 asks the run of which a checkpoint is a step.
+    """A run of which a checkpoint is a step, as process 0 asks for it.
 
     `order` numbers the save, just before it is complete; `clear` removes former ones.
     """
@@ -324,7 +324,7 @@ def commit(folder: Path, manifest: Manifest, order: int) -> None:
 
 
 def read_metadata(path: str | os.PathLike[str]) -> Json:
-    """What `save` was given as `metadata`.
+    """The `metadata` that was given to `save`.
 
     Raises:
         FileNotFoundError, CheckpointError: as in `restore`.

@@ -1,4 +1,4 @@
-"""Where compiled programs are stored, as JAX names it (floor 6).
+"""The cache of compiled programs, as JAX names it (floor 6).
 
 `verax.config` says the same, and more::
 

@@ -90,7 +90,7 @@ def product(x: Array | None, y: Array | None) -> Array | None:
 
 
 def width_of(values: Values) -> int:
-    """How many coefficients there are."""
+    """The number of coefficients."""
     return max(map(len, values))
 
 
@@ -144,7 +144,7 @@ def chosen[T](needed: Sequence[bool], xs: Sequence[T]) -> list[T]:
 def termwise(
     tangent: Jaxpr, needed: Sequence[bool], values: Values, moving: Values
 ) -> list[Terms]:
-    """What is linear acts on each coefficient alone."""
+    """Applies a linear operation to each coefficient alone."""
     fixed = list(map(base, values))
     rows: list[list[Array | None]] = []
     for k in range(1, width_of(moving)):
@@ -478,7 +478,7 @@ def jet(
 
 
 def order_of(primals: tuple[Any, ...], series: tuple[Any, ...]) -> int:
-    """How many terms each argument has.
+    """The number of terms each argument has.
 
     Raises:
         ValueError: they differ, or there are not as many series as arguments.

@@ -21,7 +21,7 @@ type Argnums = int | Sequence[int]
 
 @register_pytree_node_class
 class Stored(NamedTuple):
-    """What a sparse argument stores, and the number of the argument."""
+    """The stored part of a sparse argument, and the number of the argument."""
 
     data: Any
     number: int

@@ -1,4 +1,4 @@
-"""What all sparse arrays have in common.
+"""The base of all sparse arrays.
 
 They are pytrees of dense buffers with a shape. What a format lacks, it refuses::
 
@@ -41,7 +41,7 @@ class JAXSparse(ABC):
 
     @property
     def nse(self) -> int:
-        """How many elements are stored."""
+        """The number of elements that are stored."""
         return int(self.data.shape[0])
 
     @property
@@ -56,7 +56,7 @@ class JAXSparse(ABC):
         return self.shape[0]
 
     def details(self) -> str:
-        """What `repr` says after the number of stored elements."""
+        """The end of `repr`, after the number of stored elements."""
         return ""
 
     @override
@@ -163,7 +163,7 @@ class Operators(JAXSparse):
 
 
 class Static(NamedTuple):
-    """What is static about an array with batch dimensions, as a pytree."""
+    """The static part of an array with batch dimensions, as a pytree."""
 
     element: Shape
     indices_sorted: bool
@@ -171,7 +171,7 @@ class Static(NamedTuple):
 
 
 class Kinds(Protocol):
-    """How many dimensions are of which kind."""
+    """The number of dimensions of each kind."""
 
     @property
     def n_batch(self) -> int: ...
@@ -202,7 +202,7 @@ class Batched(JAXSparse):
     @property
     @abstractmethod
     def layout(self) -> Kinds:
-        """How many dimensions are of which kind, and how many elements are stored.
+        """The number of dimensions of each kind, and of stored elements.
 
         Raises:
             ValueError: the buffers do not fit each other, or the shape.

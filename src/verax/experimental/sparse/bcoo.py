@@ -190,7 +190,7 @@ class BCOO(Batched, Operators):
 
 
 class BCOOProperties(NamedTuple):
-    """What JAX calls a layout."""
+    """The properties of a layout, as JAX calls them."""
 
     n_batch: int
     n_sparse: int

@@ -37,7 +37,7 @@ from verax.rules.values.sizes import ShapeError
 
 
 class BCSRProperties(NamedTuple):
-    """How many dimensions are of which kind, and how many elements are stored."""
+    """The number of dimensions of each kind, and of stored elements."""
 
     n_batch: int
     n_dense: int
@@ -253,7 +253,7 @@ def compressed(indices: Array, rows: int) -> tuple[Array, Array]:
 
 
 def row_starts(row: Array, rows: int) -> Array:
-    """Where each of so many rows starts, if elements are sorted by rows."""
+    """The start of each of so many rows, if elements are sorted by rows."""
     batch = row.shape[:-1]
     counts = vnp.zeros((*batch, rows + 1), row.dtype)
     index = (*batch_index(batch), row + 1)

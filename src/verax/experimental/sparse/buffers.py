@@ -32,7 +32,7 @@ from verax.rules.values.sizes import ShapeError
 
 
 class Layout(NamedTuple):
-    """How many dimensions are of which kind, and how many elements are stored."""
+    """The number of dimensions of each kind, and of stored elements."""
 
     n_batch: int
     n_sparse: int
@@ -108,7 +108,7 @@ def common_batch(*xs: Array, n_batch: int) -> Shape:
 
 
 def in_bounds(indices: Array, sizes: Sequence[int]) -> Array:
-    """Which stored elements are inside, of the shape `(*batch, nse)`."""
+    """Flags of the stored elements inside, of the shape `(*batch, nse)`."""
     return ((indices >= 0) & (indices < row_of(sizes, indices))).all(-1)
 
 
@@ -229,7 +229,7 @@ def picked(data: Array, places: Array, n_batch: int) -> Array:
 
 
 def distinct(order: Order, sizes: Sequence[int]) -> Array:
-    """How many different indices inside there are, per batch element."""
+    """The number of different indices inside, per batch element."""
     return (order.first & in_bounds(order.indices, sizes)).sum(-1)
 
 

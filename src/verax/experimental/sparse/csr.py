@@ -32,7 +32,7 @@ from verax.rules.values.sizes import ShapeError
 
 
 class Compressed(JAXSparse):
-    """What both formats have in common: buffers and a shape."""
+    """The base of both formats: buffers and a shape."""
 
     __module__ = "verax.experimental.sparse"
 
@@ -55,7 +55,7 @@ class Compressed(JAXSparse):
 
     @staticmethod
     def rows_first[T](pair: tuple[T, ...]) -> tuple[T, ...]:
-        """What is compressed first, of a pair for rows and columns."""
+        """The compressed one first, of a pair for rows and columns."""
         return pair
 
     @property

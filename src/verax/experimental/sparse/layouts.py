@@ -400,7 +400,7 @@ def unravelled(places: list[Array], old: Shape, new: Shape, like: Array) -> Arra
 
 
 def new_kinds(mat: BCOO, sizes: Shape) -> tuple[int, int]:
-    """How many batch and dense dimensions a new shape has.
+    """The number of batch and dense dimensions a new shape has.
 
     Raises:
         ValueError: kinds of dimensions would mix.

@@ -83,7 +83,7 @@ def stored(terms: Array, *places: tuple[Array, int]) -> Array:
 def product_by_sums(
     p: ProductParams, data: Array, first: Array, col: Array, x: Array
 ) -> Array:
-    """What the primitive means."""
+    """The product by sums, which is the primitive's meaning."""
     row = row_indices(p, first, col.shape[0])
     terms = data.reshape((*data.shape, *[1] * (x.ndim - 1))) * read_rows(x, col)
     out = vnp.zeros((p.rows, *x.shape[1:]), terms.dtype)

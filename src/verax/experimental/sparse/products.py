@@ -415,7 +415,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
 
 
 def met_elements(mat: BCOO, x: Array, fill: int = 0) -> Array:
-    """What a dense array has where a sparse one stores elements.
+    """The elements of a dense array where a sparse one stores some.
 
     The dense array broadcasts to the shape of the sparse one, and the result to that of
     its data; padding meets the number `fill`.

@@ -1,4 +1,4 @@
-"""What each primitive does to sparse arrays, as a table.
+"""A table of what each primitive does to sparse arrays.
 
 A rule takes a function that evaluates programs on sparse values (for primitives that
 hold some), the params of the equation, and its operands; it returns the results::
@@ -73,7 +73,7 @@ def as_map(rules: Mapping[Primitive, Rule]) -> PMap[Primitive, Rule]:
 
 @frozen(eq=False, repr=False)
 class Rules(ReprMixin):
-    """What primitives do to sparse arrays; `|` joins more.
+    """Rules of primitives for sparse arrays; `|` joins more.
 
     A rule is called as `rule(evaluate, params, *operands)`, where an operand is an
     array or a sparse one and `evaluate(jaxpr, operands)` runs a program on such.

@@ -76,7 +76,7 @@ def bcoo_slice(
 
 
 def batch_cuts(x: Array, mat: BCOO, cuts: Sequence[slice]) -> list[slice]:
-    """How to cut the batch dimensions of a buffer, of which 1 stands for any size."""
+    """Cuts for the batch dimensions of a buffer, of which 1 stands for any size."""
     return [
         cut if n == size else slice(0, min(1, len(range(*cut.indices(size)))))
         for cut, n, size in zip(cuts, x.shape[: mat.n_batch], mat.shape, strict=False)
@@ -234,7 +234,7 @@ def bcoo_gather(
 
 
 def gathered_order(offset: Sequence[int], n_parts: int, rank: int) -> list[int]:
-    """Where the dimensions of the result are, if parts come first in a stack."""
+    """The order of the result's dimensions, if parts come first in a stack."""
     parts = iter(range(n_parts))
     rest = iter(range(n_parts, rank))
     return [next(rest) if d in offset else next(parts) for d in range(rank)]

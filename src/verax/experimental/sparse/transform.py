@@ -58,7 +58,7 @@ class SparseTracerType(type):
 
 
 class SparseTracer(metaclass=SparseTracerType):
-    """What a function sees of its arguments under `sparsify(f, use_tracer=True)`."""
+    """A function's view of its arguments under `sparsify(f, use_tracer=True)`."""
 
     __module__ = "verax.experimental.sparse"
 

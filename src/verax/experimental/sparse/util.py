@@ -1,4 +1,4 @@
-"""What all sparse formats share: errors, and what is static about an array.
+"""Helpers of all sparse formats: errors, and the static part of an array.
 
 `SparseInfo` is the metadata of an array as a pytree; the functions here count what a
 format would store::
@@ -58,7 +58,7 @@ def as_shape(shape: Sequence[Any]) -> Shape:
 
 
 def stored_mask(mat: Array, n_batch: int, n_dense: int) -> Array:
-    """Which elements are stored: those of which any dense part is not zero.
+    """Flags of the stored elements: those of which any dense part is not zero.
 
     Raises:
         ValueError: there are fewer dimensions than batch and dense ones.
@@ -77,7 +77,7 @@ def stored_mask(mat: Array, n_batch: int, n_dense: int) -> Array:
 def count_stored_elements_per_batch(
     mat: object, n_batch: int = 0, n_dense: int = 0
 ) -> Array:
-    """How many elements each batch element stores."""
+    """The number of elements each batch element stores."""
     mask = stored_mask(vnp.asarray(mat), n_batch, n_dense)
     return mask.sum(tuple(range(n_batch, mask.ndim)))
 

@@ -1,4 +1,4 @@
-"""What equations cost: floating-point operations and bytes (floor 6).
+"""Costs of equations: floating-point operations and bytes (floor 6).
 
 One estimate for each primitive, from types alone, before any compiler joins loops: a
 multiplication in a product of matrices or a convolution counts two operations, what
@@ -35,7 +35,7 @@ UNKNOWN: Final = Cost(None, None)
 
 
 def trips(eqn: Eqn) -> float | None:
-    """How often the programs in an equation run; None if only the values say."""
+    """The number of runs of an equation's programs; None if only values say."""
     length: int | None = getattr(eqn.params, "length", None)
     if length is None:
         return None if traits_of(eqn.primitive).loop else 1.0
@@ -344,7 +344,7 @@ VIEWS: Final = frozenset(
         "tuple",
     ]
 )
-"""What moves no byte."""
+"""Operations that move no byte."""
 MOVES: Final = (
     "all_gather all_to_all bitcast_convert broadcast broadcast_in_dim "
     "collective_permute concatenate copy copy_done copy_start dynamic_broadcast_in_dim "
@@ -381,13 +381,13 @@ APPLIED: Final = frozenset(
         "sort",
     ]
 )
-"""What runs the program inside for each element, which counts as one operation."""
+"""Operations that run the program inside for each element, which counts as one."""
 PICKED: Final = frozenset(["slice", "dynamic_slice", "real_dynamic_slice", "gather"])
-"""What reads of its first operand only as much as it returns."""
+"""Operations that read only as much of their first operand as they return."""
 PLACED: Final = MappingProxyType({"dynamic_update_slice": 1, "scatter": -1})
-"""What changes a part of its first operand, which is not copied: where that part is."""
+"""Operations that change a part of their first operand in place: where that part is."""
 CHOICES: Final = frozenset(["case", "if", "conditional"])
-"""What runs one of the programs inside."""
+"""Operations that run one of the programs inside."""
 
 
 def flops_of_operation(op: Operation) -> float | None:
@@ -458,7 +458,7 @@ def computing(rows: Sequence[Row]) -> Iterator[int]:
 def runs_of(
     rows: Sequence[Row], operations: Mapping[int, Operation]
 ) -> list[float | None]:
-    """How often each row runs; None for what an operation applies to elements.
+    """The number of runs of each row; None for what is applied to elements.
 
     A function is written before those that call it.
     """
@@ -478,7 +478,7 @@ def runs_of(
 
 
 def inner_runs(outer: float | None, op: Operation | None) -> float | None:
-    """How often what stands right inside a row runs."""
+    """The number of runs of what stands right inside a row."""
     if outer is None or op is None:
         return outer
     if op.name in APPLIED:
@@ -487,7 +487,7 @@ def inner_runs(outer: float | None, op: Operation | None) -> float | None:
 
 
 def functions(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    """Where the functions of a module start and end, the last one first."""
+    """The start and end of each function of a module, the last one first."""
     end = len(rows)
     for number in range(len(rows) - 1, -1, -1):
         if not number or (rows[number].kind == HEAD and rows[number].inside < 0):

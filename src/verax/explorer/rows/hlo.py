@@ -36,9 +36,9 @@ UPDATE: Final = "dynamic-update-slice"
 ALIASES: Final = frozenset(
     ["bitcast", "tuple", "get-tuple-element", "while", "dynamic-update-slice"]
 )
-"""What is another view of memory that is there."""
+"""Operations that are another view of memory that is there."""
 IN_MEMORY: Final = frozenset(["while", "conditional", "call"])
-"""What runs computations whose values are stored."""
+"""Operations that run computations whose values are stored."""
 FUSION: Final = "fusion"
 PRODUCTS: Final = frozenset(
     ["dot", "convolution", "stablehlo.dot_general", "stablehlo.convolution"]
@@ -149,7 +149,7 @@ def split_operands(text: str) -> tuple[str, str]:
 
 
 def closing(text: str) -> int:
-    """Where the parenthesis closes that opens a text."""
+    """The place of the closing parenthesis of a text."""
     depth = 0
     for place, character in enumerate(text):
         if character == "(":

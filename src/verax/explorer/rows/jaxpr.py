@@ -294,7 +294,7 @@ def is_inside(rows: Sequence[Row], number: int, holders: set[int]) -> bool:
 
 
 def change_of(row: Row, rows: Sequence[Row], before: Sequence[Row]) -> int:
-    """How an equation differs from what it came from."""
+    """The change of an equation from the one it came from."""
     if len(row.origins) != 1:
         return NEW
     old = before[row.origins[0]]

@@ -123,7 +123,7 @@ def all_sources(jaxpr: Jaxpr, seen: set[int] | None = None) -> Iterator[Source]:
 EQUATION, INPUT, CONSTANT, OUTPUT, HEAD = range(5)
 """The kinds of rows."""
 SAME, NEW, CHANGED = range(3)
-"""How a row compares with the stage before."""
+"""The states of a row, compared with the stage before."""
 
 
 @define(eq=False, repr=False)
@@ -180,7 +180,7 @@ class Row(ReprMixin):
 
 
 HOLDERS: Final = 40
-"""How many of the results that make up a peak are listed."""
+"""The number of listed results of those that make up a peak."""
 
 
 @frozen(eq=False, repr=False)

@@ -267,7 +267,7 @@ class Reader:
         )
 
     def trips(self, number: int, heads: Sequence[int]) -> float | None:
-        """How often a loop runs that counts up to a constant; None for others."""
+        """The number of turns of a loop up to a constant; None for others."""
         if len(heads) != len(REGIONS["stablehlo.while"]):
             return None
         (cond, body), init = heads, self.operations[number].operands

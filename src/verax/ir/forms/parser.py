@@ -133,7 +133,7 @@ class Scope:
 
 @frozen(repr=False)
 class Reader(ReprMixin):
-    """What programs refer to: primitives by name, array constants by number."""
+    """Resolves references in a program: primitives by name, arrays by number."""
 
     primitives: Mapping[str, Primitive]
     consts: tuple[object, ...]

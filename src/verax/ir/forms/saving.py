@@ -345,7 +345,7 @@ def loads(
 
 
 def reason(error: Exception) -> str:
-    """What went wrong, in words."""
+    """The reason for the failure, in words."""
     if isinstance(error, KeyError):
         return f"the field {error} is missing"
     return str(error) or type(error).__name__
@@ -413,7 +413,7 @@ def restored_program(
 
 @frozen(repr=False)
 class Decoder(ReprMixin):
-    """What programs refer to: primitives by name; arrays and programs by number."""
+    """Resolves references: primitives by name; arrays and programs by number."""
 
     primitives: Mapping[str, Primitive]
     consts: tuple[Literal, ...]

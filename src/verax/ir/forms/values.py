@@ -90,7 +90,7 @@ def with_sizes(cursor: Cursor, value: object) -> object:
 
 
 def expected_field(kind: type, closing: str, table: Mapping[str, object]) -> str:
-    """What may follow the fields that have been found."""
+    """The fields that may follow those that have been read."""
     left = ", ".join([n for n in printed_fields(kind) or () if n not in table])
     if not left:
         return f"{closing!r} ({kind.__name__} has no more fields)"
@@ -227,7 +227,7 @@ def read_word(cursor: Cursor, word: str, start: int, classes: Classes) -> object
 
 
 def expected_class(classes: Classes) -> str:
-    """What an enum or a record may be called here."""
+    """The classes that an enum or a record may have here."""
     known = ", ".join(sorted(classes)) or "none: this field holds no records"
     return f"a member of an enum or a record of the field's type ({known})"
 

@@ -19,7 +19,7 @@ from verax.ir.text.printer import print_jaxpr
 
 
 def diff(left: Jaxpr | ClosedJaxpr, right: Jaxpr | ClosedJaxpr) -> str:
-    """How `right` differs from `left`: the first difference, then all changed lines.
+    """The difference of `right` and `left`: the first one, then all changed lines.
 
     The result is empty if and only if they are equal; arrays are equal if they are the
     same object. Equations are shown with the user's line if it is known.
@@ -105,7 +105,7 @@ def params_difference(left: Params, right: Params) -> str:
 
 
 def value_difference(left: object, right: object) -> str:
-    """How two values of one field differ."""
+    """The difference of two values of one field."""
     if isinstance(left, Jaxpr) and isinstance(right, Jaxpr):
         return first_difference(left, right)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):

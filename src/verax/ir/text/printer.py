@@ -28,14 +28,14 @@ UNBREAKABLE = 1 << 40
 
 
 class Named(Protocol):
-    """What the printer reads of a primitive."""
+    """A primitive, as the printer reads it."""
 
     @property
     def name(self) -> str: ...
 
 
 class Place(Protocol):
-    """What the printer reads of a source."""
+    """A source, as the printer reads it."""
 
     @property
     def file(self) -> str: ...
@@ -46,7 +46,7 @@ class Place(Protocol):
 
 
 class Equation(Protocol):
-    """What the printer reads of an equation."""
+    """An equation, as the printer reads it."""
 
     @property
     def primitive(self) -> Named: ...
@@ -62,7 +62,7 @@ class Equation(Protocol):
 
 @runtime_checkable
 class Program(Protocol):
-    """What the printer reads of a jaxpr."""
+    """A jaxpr, as the printer reads it."""
 
     @property
     def constvars(self) -> tuple[Var, ...]: ...
@@ -241,7 +241,7 @@ class Printer:
         return self.opaque(value)
 
     def opaque(self, value: object) -> str:
-        """What stands for a value that has no text; no parser takes it."""
+        """The word for a value that has no text; no parser takes it."""
         return f"<{nickname(value)}>"
 
     def atom(self, atom: object) -> str:
@@ -402,7 +402,7 @@ def style_sheet(element: str) -> str:
 
 @runtime_checkable
 class Closed(Protocol):
-    """What has a program inside, as closed jaxprs have."""
+    """Anything with a program inside, as closed jaxprs have."""
 
     @property
     def jaxpr(self) -> Program: ...
@@ -573,7 +573,7 @@ def equation_count(programs: Sequence[Program]) -> int:
 
 
 def open_levels(jaxpr: Program) -> int:
-    """How many levels of nested programs fit into a picture."""
+    """The number of levels of nested programs that fit into a picture."""
     level, levels, shown = [jaxpr], 0, len(jaxpr.eqns)
     while level := inner_programs(level):
         shown += equation_count(level)

@@ -160,7 +160,7 @@ def mesh_word(mesh: MeshType) -> str:
 
 
 def mesh_of_word(text: str) -> MeshType:
-    """What `mesh_word` wrote."""
+    """The mesh that `mesh_word` wrote."""
     names, sizes, kinds = zip(*module_named("json").loads(text), strict=True)
     return MeshType(names, sizes, tuple([AxisType[kind] for kind in kinds]))
 
@@ -267,7 +267,7 @@ FACTOR: Final = re.compile(r"[\w*^]+", re.ASCII)
 
 
 def symbolic_end(text: str, start: int) -> int:
-    """Where the symbolic size that begins here ends: a sum of products.
+    """The end of the symbolic size that begins here: a sum of products.
 
     >>> "(2*a + 1, b)"[1:symbolic_end("(2*a + 1, b)", 1)]
     '2*a + 1'

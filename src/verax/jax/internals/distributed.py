@@ -6,7 +6,7 @@ from verax.backend.runtime.cluster import CLUSTER, Connection
 
 
 class State:
-    """What is known of the connection with other processes: read when asked for."""
+    """The connection with other processes, read when asked for."""
 
     preemption_sync_manager: None = None
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Typed:
-    """What knows the dtype of a scalar."""
+    """Anything that knows the dtype of a scalar."""
 
     dtype: np.dtype[Any]
 

@@ -22,7 +22,7 @@ type Tolerance = float | Mapping[Any, float] | None
 
 
 def default_tolerance() -> dict[Any, float]:
-    """How far results may be apart, absolutely and relatively, by dtype."""
+    """The tolerances of results, absolute and relative, by dtype."""
     exact = [
         "bool",
         "int8",

@@ -31,7 +31,7 @@ _registry = Registry()
 def prefix_errors(
     prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """What keeps a tree from being a prefix of another: errors, but for a name.
+    """The reasons why a tree is no prefix of another: errors, but for a name.
 
     There is one, for the first place at which they differ, or none.
     """

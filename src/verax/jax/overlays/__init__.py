@@ -1,1 +1,1 @@
-"""What programs written for JAX ask for and verax itself has no use for."""
+"""Names that programs written for JAX ask for and verax itself has no use for."""

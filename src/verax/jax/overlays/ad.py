@@ -61,7 +61,7 @@ def depends_on_inputs(x: Tracer) -> bool:
 
 
 class JVPTracer(metaclass=AllMoving):
-    """What depends on the inputs of its trace, if that is one of derivatives."""
+    """A tracer that depends on the inputs of its trace, if one of derivatives."""
 
     def __init__(self, *_: object) -> None:
         raise NotImplementedError("verax makes the tracers of jax.jvp itself")

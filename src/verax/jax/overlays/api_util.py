@@ -18,7 +18,7 @@ __all__ = ["DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs"]
 
 @frozen(repr=False)
 class DebugInfo(ReprMixin):
-    """What a function is traced for, and the names of its arguments."""
+    """The purpose of a function's trace, and the names of its arguments."""
 
     traced_for: str
     func_src_info: str
@@ -33,7 +33,7 @@ def debug_info(
     kwargs: dict[str, Any],
     **_: object,
 ) -> DebugInfo:
-    """What messages may say of a function that is about to be traced."""
+    """The names for messages of a function that is about to be traced."""
     return DebugInfo(traced_for, getattr(fun, "__name__", str(fun)))
 
 

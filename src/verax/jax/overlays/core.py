@@ -60,7 +60,7 @@ class ClosedJaxpr(metaclass=AllClosed):
 
 
 class CurrentTrace:
-    """What is current in this thread."""
+    """The trace that is current in this thread."""
 
     @property
     def trace(self) -> Any:
@@ -84,7 +84,7 @@ def trace_state_clean() -> bool:
 
 
 class TraceContext:
-    """What stands for the traces around a call: equal where they are the same."""
+    """The traces around a call: equal where they are the same."""
 
     def __init__(self) -> None:
         self.interpreter = STATE.interpreter

@@ -51,7 +51,7 @@ class AllTraces(type):
 
 
 class Trace(Scope, metaclass=AllTraces):
-    """What gives operations their meaning while it is current."""
+    """A trace, which gives operations their meaning while it is current."""
 
     immediate: ClassVar[bool] = False
 
@@ -209,7 +209,7 @@ class Tracer(AnyTracer, metaclass=AllTracers):
 
     @property
     def atom(self) -> Atom:  # type: ignore[override]  # made when it is asked for
-        """What stands for the value in programs that close over it."""
+        """The atom of the value in programs that close over it."""
         try:
             return self.own_atom  # type: ignore[no-any-return,has-type]  # a slot
         except AttributeError:
@@ -222,7 +222,7 @@ class Tracer(AnyTracer, metaclass=AllTracers):
 
 
 class TraceTag:
-    """What the traces of one call of an interpreter have in common; equal to itself."""
+    """The tag that the traces of one call of an interpreter share; equal to itself."""
 
     __slots__ = ("__weakref__",)
 

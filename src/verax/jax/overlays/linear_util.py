@@ -96,7 +96,7 @@ def transformation_with_aux(step: Step, fun: Any = None, *extra: Any) -> Any:
 def merge_linear_aux(
     aux1: Callable[[], Any], aux2: Callable[[], Any]
 ) -> tuple[bool, Any]:
-    """What two steps handed out, of which at least one ran: the first, if it did."""
+    """The aux of the first of two steps that ran, at least one of which did."""
     try:
         return True, aux1()
     except StoreException:

@@ -45,7 +45,7 @@ class Ways(ReprMixin):
 
 @frozen(repr=False)
 class Traits(ReprMixin):
-    """What a ufunc knows of its function."""
+    """A ufunc's knowledge of its function."""
 
     nin: int
     nout: int
@@ -95,7 +95,7 @@ class ufunc(partial[Any]):
         return hash(self.made_of())
 
     def made_of(self) -> tuple[object, ...]:
-        """What makes two ufuncs equal: the user's function, numbers and identity."""
+        """The parts that compare ufuncs: the user's function, numbers and identity."""
         function = getattr(self.func, "__wrapped__", self.func)
         return function, self.nin, self.nout, self.identity
 

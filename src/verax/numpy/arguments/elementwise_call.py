@@ -91,7 +91,7 @@ def binary(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def masking(name: str, x: ArrayLike, y: ArrayLike) -> list[Any] | None:
-    """What selects the product, if one factor is a float and one a boolean array.
+    """The factor that selects, if one is a float and the other a boolean array.
 
     Zero times infinity is not a number, but what a mask leaves out is zero. XLA makes
     a selection of some of these products too.

@@ -135,7 +135,7 @@ def check_order(name: str, order: str | None) -> None:
 def place_of(
     name: str, device: Placement, out_sharding: object, ndim: int
 ) -> Placement:
-    """Where a new array goes: to `device`, or split by explicit mesh axes.
+    """The place of a new array: on `device`, or split by explicit mesh axes.
 
     The spec of the latter has an entry for each of the `ndim` dimensions, as in a type.
 
@@ -310,7 +310,7 @@ def check_range(name: str, values: np.ndarray, dtype: DType | None) -> None:
 
 
 def leaves(x: Any) -> list[Any]:
-    """What nested lists hold, in order."""
+    """The items of nested lists, in order."""
     if isinstance(x, list | tuple):
         return [leaf for item in x for leaf in leaves(item)]
     return [x]
@@ -437,7 +437,7 @@ def constant_array(
     device: Placement,
     out_sharding: object,
 ) -> Array:
-    """What `zeros`, `ones` and `empty` share.
+    """Makes the arrays of `zeros`, `ones` and `empty`.
 
     Raises:
         TypeError: the shape or the dtype is not one; sizes belong in one tuple.
@@ -581,7 +581,7 @@ def constant_like(
     device: Placement,
     out_sharding: object,
 ) -> Array:
-    """What they share: one number everywhere, in an array like `a`."""
+    """Makes an array like `a` that holds one number everywhere."""
     sizes, kind, weak = like(name, a, dtype, shape)
     place = place_of(name, device, out_sharding, len(sizes))
     out = typed_fill(sizes, value, kind, weak)

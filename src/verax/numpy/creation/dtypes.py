@@ -332,7 +332,7 @@ class ArrayNamespaceInfo(ReprMixin):
     """The answers of `verax.numpy` to the inspection functions of the standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What the standard leaves open; shapes that depend on values need eager mode.
+        """The standard's optional parts; shapes that depend on values need eager mode.
 
         >>> ArrayNamespaceInfo().capabilities()["boolean indexing"]
         True
@@ -344,7 +344,7 @@ class ArrayNamespaceInfo(ReprMixin):
         }
 
     def default_device(self) -> Device | None:
-        """Where new arrays go; None for the first device."""
+        """The device of new arrays; None for the first one."""
         device: Device | None = STATE.default_device
         return device
 

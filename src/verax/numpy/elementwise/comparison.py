@@ -210,7 +210,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @remembered
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """How many bits of |x| are set, as uint8."""
+    """The number of bits of |x| that are set, as uint8."""
     (operand,) = promote_numeric("bitwise_count", x)
     (aval,) = avals_of("bitwise_count", (operand,))
     if not is_unsigned(aval.dtype):

@@ -49,7 +49,7 @@ def known_sign(x: object) -> int:
 
 
 def off(rest: Array, y: Any, divisor: object) -> Array:
-    """Where the rest is not zero and has not the sign of the divisor."""
+    """The places where the rest is not zero and has not the sign of the divisor."""
     known = known_sign(divisor)
     if known:
         return lt(rest, 0) if known > 0 else gt(rest, 0)

@@ -79,7 +79,7 @@ def is_eager() -> bool:
 def hosted_read(
     x: ConcreteArray, plan: ReadPlan, arrays: tuple[IndexArray, ...]
 ) -> ConcreteArray | None:
-    """What NumPy reads, if all is concrete and in bounds; out of bounds it raises."""
+    """Reads in NumPy, if all is concrete and in bounds; out of bounds it raises."""
     view = hosted_view(plan.view, arrays)
     if view is None:
         return None
@@ -212,7 +212,7 @@ def read(
     fill_value: Any,
     promises: Promises,
 ) -> Array:
-    """What an index with arrays, or with a mode, reads."""
+    """Reads an index with arrays, or with a mode."""
     if parsed.flags:
         x = expand_dims(x, parsed.flags)
     plan = read_plan(parsed.kinds, x.aval, mode is FILL, promises.wrap)
@@ -234,7 +234,7 @@ def read(
 
 
 def check_static(x: Array, beyond: Shape) -> None:
-    """What is done about an int out of bounds, with its dimension and its size.
+    """Handles an int out of bounds, with its dimension and its size.
 
     While `checkify` traces the function, it is written down as a failed check.
 
@@ -252,7 +252,7 @@ def check_static(x: Array, beyond: Shape) -> None:
 
 
 def filled(aval: ShapedArray, fill_value: Any) -> Array:
-    """What reading out of bounds gives in mode "fill"."""
+    """The value of reading out of bounds in mode "fill"."""
     if fill_value is None:
         fill_value = default_fill(aval)
     return full(aval.shape, fill_value, aval.dtype)

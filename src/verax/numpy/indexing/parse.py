@@ -40,7 +40,7 @@ PLAIN = frozenset({int, NoneType})
 
 
 class JAXIndexError(IndexError):
-    """What JAX's errors of indices derive from."""
+    """The base of JAX's errors of indices."""
 
     __module__ = "verax.errors"
 
@@ -263,7 +263,7 @@ def dimensions_before(
 
 
 def consumed(item: object) -> int:
-    """How many dimensions an element of an index takes; an ellipsis counts as none."""
+    """The number of dimensions that an index element takes; none for an ellipsis."""
     if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
         return 0
     if isinstance(item, slice | int | np.integer):

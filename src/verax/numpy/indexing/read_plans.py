@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 @frozen(repr=False)
 class Layout(ReprMixin):
-    """Where the dimensions of a result come from.
+    """The origins of the dimensions of a result.
 
     `parts` has one for each dimension of the operand and for each None, in the order
     of the index. `batch` is the shape of the arrays together and `front` whether they
@@ -163,7 +163,7 @@ def numpy_slice(part: slice) -> slice:
 
 
 def length(part: slice) -> int:
-    """How many elements a canonical slice picks."""
+    """The number of elements a canonical slice picks."""
     return slice_count(part.start, part.stop, part.step)
 
 
@@ -182,7 +182,7 @@ def result_shape(result: Layout) -> Shape:
 
 @frozen(repr=False)
 class ReadPlan(ReprMixin):
-    """How to read an index.
+    """The plan for reading an index.
 
     `view` is an index for NumPy that ends in an ellipsis, with `Picked` where arrays
     go, valid while those are in bounds. `starts` is set for a dynamic slice and
@@ -268,7 +268,7 @@ def lowest(part: slice) -> int:
 
 
 def dynamic_starts(parts: Sequence[Part], merged: bool) -> Shape:
-    """Where a dynamic slice starts in the dimensions whose start is static."""
+    """The start of a dynamic slice in the dimensions whose start is static."""
     if not merged:
         return (0,) * len(parts)
     return tuple(

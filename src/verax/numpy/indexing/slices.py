@@ -64,7 +64,7 @@ class Slice(ReprMixin):
         return not isinstance(self.size, int | np.integer)
 
     def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Any, Any, int]]:
-        """What is an array, and the rest."""
+        """Splits it into arrays and the rest."""
         start = (self.start, None) if self.is_dynamic_start else (None, self.start)
         size = (self.size, None) if self.is_dynamic_size else (None, self.size)
         return (start[0], size[0]), (start[1], size[1], self.stride)
@@ -96,7 +96,7 @@ class Slice(ReprMixin):
         return (size - 1) * self.stride + 1 if size else 0
 
     def as_slice(self) -> slice:
-        """What is left of it once the block is taken, or all of it if it is static."""
+        """The slice that is left once the block is taken; all of it if static."""
         if self.is_dynamic_start:
             return slice(None, None, self.stride)
         start = int(self.start)

@@ -158,7 +158,7 @@ def check_bounds(places: Array, n: int) -> None:
 
 
 class AlongPlan(NamedTuple):
-    """How to read one element per line: what to squeeze, and the gather."""
+    """The plan for reading one element per line: what to squeeze, and the gather."""
 
     squeezed: Shape
     indices: Shape

@@ -85,7 +85,7 @@ from verax.rules.values.state import STATE
 
 @frozen(repr=False)
 class WritePlan(ReprMixin):
-    """How to write to a static index: through a window of the operand.
+    """The plan for writing to a static index: through a window of the operand.
 
     Values of `shape` are reshaped to the `window`, which has a size for every
     dimension of the operand, reversed by `reverse`, and put at `starts`; with
@@ -128,7 +128,7 @@ def write_plan(
 
 
 def window_steps(parts: Sequence[Part], shape: Shape) -> tuple[Step, ...]:
-    """What reads the window of an operand, in the order of its elements there."""
+    """The steps that read the window of an operand, in the order of its elements."""
     steps = static_steps(parts, shape)
     if any(map(reversed_first, parts)):
         return (*steps, *reversal(parts, True))
@@ -150,7 +150,7 @@ class Column(ReprMixin):
 
 @frozen(repr=False)
 class ScatterPlan(ReprMixin):
-    """How to write to an index with arrays.
+    """The plan for writing to an index with arrays.
 
     Values of `shape` lose their dimensions of size 1 for None, which makes `updates`.
     """
@@ -262,7 +262,7 @@ SCATTER: Final[Mapping[str, Callable[..., Array]]] = MappingProxyType(
 
 @frozen(repr=False)
 class Promises(ReprMixin):
-    """What a caller says of an index: sorted, without duplicates, and of negatives."""
+    """A caller's promises about an index: sorted, unique, and of negatives."""
 
     sorted: bool = False
     unique: bool = False

@@ -41,7 +41,7 @@ type Optimize = Any
 
 
 class Reduction(NamedTuple):
-    """What to do with one operand first: diagonals, dimensions out, sums, a new order.
+    """The first step for one operand: diagonals, dimensions out, sums, a new order.
 
     `diagonals` are pairs of dimensions; each pair becomes the last dimension.
     """
@@ -219,7 +219,7 @@ def make_step(
 def path_of(
     inputs: Sequence[str], out: str, shapes: tuple[Shape, ...], optimize: Optimize
 ) -> list[Shape]:
-    """Which operands to contract at each step, as places among those that are left."""
+    """The operands to contract at each step, as places among those that are left."""
     if len(inputs) < 3:
         return [tuple(range(len(inputs)))]
     subscripts = f"{','.join(inputs)}->{out}"
@@ -355,7 +355,7 @@ def einsum(
 
 
 def as_key(optimize: Any) -> Optimize:
-    """How to find the order, as a key: a name, or a path as of `einsum_path`."""
+    """The way to find the order, as a key: a name, or a path as of `einsum_path`."""
     if optimize is None or isinstance(optimize, str | bool):
         return optimize or False
     steps = list(optimize)

@@ -104,7 +104,7 @@ def operands(
 
 @frozen(repr=False)
 class MatmulPlan(ReprMixin):
-    """How to multiply stacks of matrices: what to squeeze, contract and transpose.
+    """The plan of a product of stacked matrices: squeeze, contract and transpose.
 
     The dimensions of size 1 that meet larger ones are squeezed away, so that nothing is
     broadcast; the result of `dot_general` is transposed by `order`, unless it is None.
@@ -496,7 +496,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Precision = None) -> Ar
 
 
 def best_order(sizes: Shape) -> dict[tuple[int, int], int]:
-    """Where to cut each run of matrices, by the number of multiplications."""
+    """The cut of each run of matrices, by the number of multiplications."""
     n = len(sizes) - 1
     costs: dict[tuple[int, int], int] = {(i, i): 0 for i in range(n)}
     cuts: dict[tuple[int, int], int] = {}

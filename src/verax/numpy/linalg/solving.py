@@ -233,7 +233,7 @@ def matrix_rank(
     hermitian: bool = False,
     tol: ArrayLike | None = None,
 ) -> Array:
-    """How many singular values are above `tol`, or `rtol` times the largest.
+    """The number of singular values that are above `tol`, or `rtol` times the largest.
 
     The default of `rtol` is max(m, n) eps.
 

@@ -83,7 +83,7 @@ def quantile_at_once(
     keepdims: bool,
     skip_nan: bool,
 ) -> OneGo | None:
-    """What `found_in` computes, for one share, without weights, NaN or zeros.
+    """Computes one quantile in NumPy, without weights, NaN or zeros.
 
     With `skip_nan` there may be NaN, but not in all of a row.
     """
@@ -191,7 +191,7 @@ def median_at_once(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> OneGo | None:
-    """What `median` computes, where there are no NaN or zeros in the middle."""
+    """Computes the median in NumPy, where there are no NaN or zeros in the middle."""
     return middle_at_once(a, axis, keepdims, skip_nan=False)
 
 
@@ -202,7 +202,7 @@ def nanmedian_at_once(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> OneGo | None:
-    """What `nanmedian` computes, where there are no zeros in the middle."""
+    """Computes `nanmedian` in NumPy, where there are no zeros in the middle."""
     return middle_at_once(a, axis, keepdims, skip_nan=True)
 
 
@@ -360,7 +360,7 @@ def parts(
     weights: ArrayLike | None,
     skip_nan: bool,
 ) -> Array:
-    """What all of them share."""
+    """The parts that all of them share."""
     no_out(name, out)
     if method not in METHODS:
         raise ValueError(
@@ -418,7 +418,7 @@ def found_in(
 
 
 def axes_left(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
-    """What a reduction over `axes` leaves of a shape."""
+    """The shape after a reduction over `axes`."""
     if not keepdims:
         return without(shape, axes)
     return tuple([1 if i in axes else size for i, size in enumerate(shape)])

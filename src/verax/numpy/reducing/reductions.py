@@ -189,7 +189,7 @@ def accumulate(
     where: Where,
     promote_integers: bool,
 ) -> Array:
-    """What `sum` and `prod` share."""
+    """Computes `sum` and `prod`."""
     if out is not None:
         no_out(name, out)
     x = numbers_of(name, a)
@@ -283,7 +283,7 @@ def extreme(
     initial: ArrayLike | None,
     where: Where,
 ) -> Array:
-    """What `max` and `min` share.
+    """Computes `max` and `min`.
 
     Raises:
         ValueError: nothing is reduced and no `initial` says what that gives.
@@ -368,7 +368,7 @@ def join_truth(
     keepdims: bool,
     where: Where,
 ) -> Array:
-    """What `all` and `any` share."""
+    """Computes `all` and `any`."""
     if out is not None:
         no_out(name, out)
     x = numbers_of(name, a)
@@ -407,7 +407,7 @@ def any(
 
 @remembered
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements over `axis` are not zero."""
+    """The number of elements over `axis` that are not zero."""
     return sum(
         truth("count_nonzero", as_array("count_nonzero", a)), axis, keepdims=keepdims
     )
@@ -431,7 +431,7 @@ def flat_or_along(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
 def place_of(
     name: str, search: Any, a: ArrayLike, axis: int | None, out: object, keepdims: Any
 ) -> Array:
-    """What `argmax` and `argmin` share.
+    """Computes `argmax` and `argmin`.
 
     Raises:
         ValueError: the dimension is empty or does not exist.
@@ -455,7 +455,7 @@ def place_of(
 
 
 def attained(x: Array, axis: int, upward: bool) -> Array:
-    """Where complex numbers are extreme along `axis`, or NaN."""
+    """The places where complex numbers are extreme along `axis`, or NaN."""
     extreme = reduce_max(x, (axis,)) if upward else reduce_min(x, (axis,))
     return bitwise_or(eq(x, spread(extreme, x.shape, (axis,))), ne(x, x))
 
@@ -493,7 +493,7 @@ def argmin(
 def running(
     name: str, scan: Any, a: ArrayLike, axis: int | None, dtype: Any, out: object
 ) -> Array:
-    """What the cumulative functions share; booleans count as integers.
+    """Computes the cumulative functions; booleans count as integers.
 
     With the dtype bool the result says where it would not be 0, as in NumPy.
     """

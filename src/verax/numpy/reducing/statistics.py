@@ -83,7 +83,7 @@ from verax.rules.values.state import STATE
 
 
 def extent(x: Array, axes: Shape) -> int:
-    """How many elements a reduction over `axes` joins."""
+    """The number of elements a reduction over `axes` joins."""
     return math.prod([x.shape[i] for i in axes])
 
 
@@ -313,13 +313,13 @@ def std(
 
 
 class Skip(NamedTuple):
-    """How a reduction leaves NaN out."""
+    """The way in which a reduction leaves NaN out."""
 
     reduce: Callable[..., Array]
     neutral: Callable[[DType], Any]
-    """What stands for NaN."""
+    """The number that takes the place of NaN."""
     nothing: float | None = None
-    """What comes of NaN alone, where that is not what comes of `neutral`."""
+    """The result of NaN alone, where that is not the result of `neutral`."""
 
 
 def zero(dtype: DType) -> int:

@@ -46,7 +46,7 @@ def bincount(
     length: int | None = None,
     out_sharding: object = None,
 ) -> Array:
-    """How often each of 0, 1, 2, ... occurs in the vector `x`, or the weights summed.
+    """Counts each of 0, 1, 2, ... in the vector `x`, or sums its weights.
 
     `length` is that of the result; larger numbers are dropped, and negative ones count
     as 0. Without it, the largest number decides.
@@ -135,7 +135,7 @@ def histogram(
     density: bool | None = None,
     out_sharding: object = None,
 ) -> tuple[Array, Array]:
-    """How many elements fall into each bin, or their weights, and the bins' edges.
+    """Counts the elements of each bin, or sums their weights; also the bins' edges.
 
     The last bin holds its right edge too. With `density` the integral is 1.
 
@@ -198,7 +198,7 @@ def histogramdd(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """How many rows of `sample` fall into each bin, or their weights; and the edges.
+    """Counts the rows of `sample` in each bin, or sums their weights; also the edges.
 
     `bins` and `range` are as for `histogram`, one for each column; a range may be
     None. With `density` the integral is 1.

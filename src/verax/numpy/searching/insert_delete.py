@@ -36,7 +36,7 @@ from verax.rules.values.sizes import AxisError
 
 
 def kept_places(name: str, obj: object, n: int) -> np.ndarray:
-    """Which of `n` places are named by an int, a slice, ints or booleans."""
+    """Flags of the `n` places that an int, a slice, ints or booleans name."""
     hit = np.zeros(n, bool)
     if isinstance(obj, slice):
         hit[obj] = True

@@ -55,7 +55,7 @@ FEW = 32
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` gives."""
+    """The results of `unique_all`."""
 
     values: Array
     indices: Array
@@ -64,14 +64,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` gives."""
+    """The results of `unique_counts`."""
 
     values: Array
     counts: Array
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` gives."""
+    """The results of `unique_inverse`."""
 
     values: Array
     inverse_indices: Array
@@ -143,7 +143,7 @@ def kept_places(mask: Array, size: int) -> Array:
 
 
 def how_many(mask: Array) -> int:
-    """How many elements of a concrete mask are true."""
+    """The number of true elements of a concrete mask."""
     if isinstance(mask, Tracer):
         mask.concrete("the number of distinct elements, which depends on values,")
     return int(np.count_nonzero(np.asarray(mask)))

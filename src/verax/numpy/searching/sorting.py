@@ -176,7 +176,7 @@ METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 def bisect_at_once(
     line: ShapedArray, queries: ShapedArray, right: bool
 ) -> OneGo | None:
-    """What `bisect` counts of few pairs, by one comparison; NaN is for the steps."""
+    """Counts few pairs as `bisect` does, by one comparison; NaN is for the steps."""
     few = surely_less(line.size * queries.size, FEW_PAIRS)
     if not few or line.dtype.kind not in "biuf":
         return None
@@ -203,7 +203,7 @@ def searchsorted_at_once(
     *,
     method: str = "scan",
 ) -> OneGo | None:
-    """What `bisect` counts in `a` itself, for operands of one type."""
+    """Counts in `a` itself as `bisect` does, for operands of one type."""
     arrays = type(a) is ShapedArray and type(v) is ShapedArray
     if not arrays or sorter is not None or a.dtype is not v.dtype:
         return None
@@ -219,7 +219,7 @@ def searchsorted(
     *,
     method: str = "scan",
 ) -> Array:
-    """Where in the sorted vector `a` the values `v` would go.
+    """The places where the values `v` would go in the sorted vector `a`.
 
     With `side="left"` before equal elements, with "right" behind them. `method` asks
     for a way to find it, which does not change the result.
@@ -246,7 +246,7 @@ def searchsorted(
 
 @in_numpy(bisect_at_once)
 def bisect(line: Array, queries: Array, right: bool) -> Array:
-    """How many elements come before each query, found bit by bit from the highest.
+    """Counts the elements before each query, bit by bit from the highest.
 
     Where there are few pairs of an element and a query, all are compared.
     """

@@ -223,7 +223,7 @@ def block(arrays: Any) -> Array:
 
 
 def nesting(arrays: Any) -> int:
-    """How deep the lists of `block` are nested.
+    """The depth to which the lists of `block` are nested.
 
     Raises:
         ValueError: they are nested unevenly, or one is empty.

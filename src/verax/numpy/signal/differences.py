@@ -96,7 +96,7 @@ def diff(
 
 
 def edge_part(value: ArrayLike, x: Array, axis: int) -> Array:
-    """What is put before or after `x`; a scalar fills one place of each line."""
+    """The padding before or after `x`; a scalar fills one place of each line."""
     part = as_array("diff", value)
     if part.ndim:
         return part
@@ -443,7 +443,7 @@ def unwrap(
 def correction(
     steps: Array, period: Any, discont: ArrayLike | None, whole: bool
 ) -> Array:
-    """What brings each step to between minus and plus half a period."""
+    """The correction that brings each step to between minus and plus half a period."""
     half = floor_divide(period, 2) if whole else true_divide(period, 2)
     reduced = subtract(remainder(add(steps, half), period), half)
     # Half a period down is as much as half a period up; the sign of the step decides.

@@ -83,7 +83,7 @@ type Attributes = tuple[tuple[str, str], ...]
 
 @frozen(cache_hash=True, repr=False)
 class Metadata(ReprMixin):
-    """What the compiler is told of the operations of a call.
+    """The compiler's instructions for the operations of a call.
 
     `attributes` are keys with their values; `derived` those of what derivatives make of
     the call, None if they are the same. A call that is `inlined` is written in place,
@@ -295,7 +295,7 @@ ROWS = (jit_p,)
 
 
 class Batcher(Protocol):
-    """What vectorizes a jaxpr: an engine, or the emitter of a module."""
+    """Anything that vectorizes a jaxpr: an engine, or the emitter of a module."""
 
     def batch(
         self, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
@@ -390,7 +390,7 @@ def forced_batch(
 def batched_results(
     batcher: Batcher, jaxpr: Jaxpr, size: int, axes: tuple[Axis, ...]
 ) -> Mask:
-    """Which results are batched."""
+    """Flags of the batched results."""
     _, out_axes = batcher.batch(jaxpr, size, axes)
     return tuple([axis is not None for axis in out_axes])
 
@@ -468,7 +468,7 @@ def dropping(jaxpr: Jaxpr, effects: frozenset[Effect]) -> Jaxpr:
 
 
 def positions(jaxpr: Jaxpr) -> dict[object, int]:
-    """Where each input stands."""
+    """The position of each input."""
     return {var: i for i, var in enumerate(jaxpr.invars) if isinstance(var, Var)}
 
 
@@ -487,7 +487,7 @@ def waiting(
 
 
 def width_of(values: Iterable[Sequence[object]]) -> int:
-    """How many parts a value has that is touched."""
+    """The number of parts of a value that is touched."""
     return max([1, *map(len, values)])
 
 

@@ -73,7 +73,7 @@ class ExportedModule:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes two modules equal: all but the name and what runs it."""
+        """The key of a module: all but the name and what runs it."""
         return (
             self.text,
             self.platforms,

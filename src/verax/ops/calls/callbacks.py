@@ -112,7 +112,7 @@ def on_host(p: CallbackParams, arrays: Sequence[NDArray]) -> list[NDArray]:
 
 @frozen(cache_hash=True, repr=False)
 class OnHost(ReprMixin):
-    """What a compiled program calls: `on_host` of fixed params."""
+    """The host's function of a compiled program: `on_host` of fixed params."""
 
     params: CallbackParams
 

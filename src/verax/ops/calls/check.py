@@ -108,7 +108,7 @@ def batch_check(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """What has failed for the first element for which anything has."""
+    """The failure of the first element for which anything has failed."""
     code, *values = [
         at_front(x, axis, size) for x, axis in zip(args, axes, strict=True)
     ]
@@ -135,7 +135,7 @@ def first_failure(code: Array, values: Sequence[Array]) -> list[Array]:
 
 @frozen(cache_hash=True, repr=False)
 class RaiseOnHost(ReprMixin):
-    """What a compiled program calls: raise what failed, if anything did."""
+    """The function of the host that raises what failed, if anything did."""
 
     params: CheckParams
 

@@ -48,7 +48,7 @@ from verax.rules.values.state import interpreting
 
 @frozen(repr=False)
 class Offloadable(ReprMixin):
-    """What a policy returns for a value that waits in another memory than it is in."""
+    """A policy's answer for a value that waits in another memory than it is in."""
 
     __module__ = "verax.ad_checkpoint"
 
@@ -57,7 +57,7 @@ class Offloadable(ReprMixin):
 
 
 class Answer(Enum):
-    """What a policy may return for `True` and `False`, by JAX's names."""
+    """A policy's answers for `True` and `False`, by JAX's names."""
 
     RECOMPUTE = False
     SAVEABLE = True
@@ -118,7 +118,7 @@ def saveable(policy: Policy | None, eqn: Eqn) -> Verdict:
 def recomputing(
     first: Jaxpr, second: Jaxpr, count: int, saved: Mapping[Var, object]
 ) -> Jaxpr:
-    """What waits, from (inputs of `first`, saved values, what was unknown).
+    """The values that wait, from (inputs of `first`, saved values, what was unknown).
 
     `saved` says of values that are offloaded how they come back. Effects have happened
     in the first computation: what remains here has none.

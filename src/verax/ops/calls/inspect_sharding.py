@@ -20,14 +20,14 @@ from verax.rules.values.array import Array
 
 @frozen(eq=False, repr=False)
 class InspectParams(Params):
-    """Who is told, and how many leading dimensions make the parts of a `shard_map`."""
+    """The listener, and how many leading dimensions make the parts of a `shard_map`."""
 
     viewer: Viewer
     parts: int = 0
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """What keeps an equation without results."""
+        """The effect that keeps an equation without results."""
         return frozenset((DEBUG,))
 
 
@@ -45,7 +45,7 @@ def jvp_inspect(
     primals: Sequence[Array],
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
-    """How primal values lie; tangents are not shown."""
+    """Inspects primal values; tangents are not shown."""
     inspect_sharding_p.bind(p, *primals)
     return (), ()
 
@@ -57,7 +57,7 @@ def batch_inspect(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """How the whole batch lies; of the parts of a `shard_map` each lies on a device."""
+    """Inspects the whole batch; of the parts of a `shard_map` each is on a device."""
     (x,), (axis,) = args, axes
     assert axis is not None
     if engine.axis is not None and engine.axis.of_parts:

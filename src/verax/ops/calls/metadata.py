@@ -53,7 +53,7 @@ def telling(eqn: Eqn, metadata: Metadata) -> Eqn:
 
 @frozen(eq=False, repr=False)
 class MarkParams(Params):
-    """What the compiler is told of the operation that made the operand."""
+    """The compiler's instructions for the operation that made the operand."""
 
     attributes: Attributes
 

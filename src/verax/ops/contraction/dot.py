@@ -180,7 +180,7 @@ def draw_dtypes(random: Random) -> tuple[DType, DType]:
 def draw_precision(
     random: Random, x: DType, y: DType
 ) -> tuple[DotPrecision, DType | None]:
-    """How exactly to multiply, and in what to sum up, where there is a choice."""
+    """Draws a precision and a dtype to sum up in, where there is a choice."""
     pair = Precision.HIGHEST, Precision.DEFAULT
     precision = pair if random.random() < 0.2 else None
     if x != y or is_bool(x) or not (is_float(x) or is_integer(x)):
@@ -260,7 +260,7 @@ WHOLE = (False, -1, -1)
 
 
 def rank_of(dtype: DType) -> tuple[bool, int, int, int, bool]:
-    """How precise a dtype is, as XLA orders them: complex, range, mantissa, bits."""
+    """The precision of a dtype, as XLA orders them: complex, range, mantissa, bits."""
     real = real_dtype(dtype)
     if is_float(real):
         info = finfo(real)
@@ -276,7 +276,7 @@ type NumPyDType = np.dtype[np.generic]
 
 @frozen(repr=False)
 class Blocks(ReprMixin):
-    """How a product of two types is a product of stacked matrices in NumPy.
+    """The form of a product of two types as a product of stacked matrices in NumPy.
 
     `stored` are the dtypes to which an algorithm rounds the operands, if there is one;
     `orders` put their dimensions in the order of (batch, free, contracted) and of

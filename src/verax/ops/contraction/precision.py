@@ -28,7 +28,7 @@ from verax.rules.values.state import STATE
 
 @unique
 class Precision(Enum):
-    """How many passes a float32 product may take on accelerators; CPUs are exact."""
+    """The number of passes of a float32 product on accelerators; CPUs are exact."""
 
     __module__ = "verax.lax"
 
@@ -42,7 +42,7 @@ class Precision(Enum):
 
 @frozen(cache_hash=True, repr=False)
 class DotAlgorithm(ReprMixin):
-    """How a product is computed: in which types, in how many parts.
+    """The algorithm of a product: in which types, in how many parts.
 
     `accumulation_type` is the type of sums. `*_component_count` is into how many parts
     an operand is split, `num_primitive_operations` how many products these make.
@@ -100,11 +100,11 @@ NAMES = {
 }
 
 CONFIGURED: Final = MappingProxyType({**NAMES, **DotAlgorithmPreset.__members__})
-"""What `default_matmul_precision` may be, by name."""
+"""The values of `default_matmul_precision`, by name."""
 
 
 def precision_of(precision: object) -> DotPrecision:
-    """What `precision` means; None means the configuration's, if it says something.
+    """The meaning of `precision`; None means the configuration's, if it says something.
 
     Raises:
         ValueError: it is not a precision, name, pair of these, or algorithm.

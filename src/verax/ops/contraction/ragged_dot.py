@@ -117,7 +117,7 @@ def membership(
     offset: object,
     count: int | None,
 ) -> Array:
-    """Which elements of `lhs` belong to which group: (groups, *shape of lhs)."""
+    """The elements of `lhs` in each group: (groups, *shape of lhs)."""
     (cut,) = numbers.lhs_ragged_dimensions
     given = aval_of(sizes)
     outer = outer_dimensions(x, numbers) if given.ndim > 1 else ()

@@ -121,7 +121,7 @@ class BlockedLoop(ReprMixin):
         return program(block.in_avals, body)
 
     def skip(self, block: Jaxpr, xs: Sequence[Array]) -> Sequence[object]:
-        """What a block gives that is not run."""
+        """The results of a block that is not run."""
         rows = block.out_avals[self.carry :]
         return [*self.cut(xs)[1], *map(blank, rows)]
 
@@ -203,7 +203,7 @@ def nest_of_while(p: BoundedWhileParams) -> Jaxpr:
 
 
 def split_nest(engine: Engine, nest: Jaxpr, args: Sequence[Known]) -> Split:
-    """What is known now, with some carries; the rest later."""
+    """Splits a nest into what is known now, with some carries, and the rest."""
     first, second, mask = engine.split(nest, unknowns(args))
     outs = inlined(first, knowns(args))
     count = len(mask) - sum(mask)

@@ -86,12 +86,12 @@ class CondParams(Params):
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
-        """What every branch takes."""
+        """The types of every branch's operands."""
         return self.branches[0].in_avals
 
     @property
     def out_avals(self) -> tuple[ShapedArray, ...]:
-        """What every branch gives."""
+        """The types of every branch's results."""
         return self.branches[0].out_avals
 
 
@@ -107,7 +107,7 @@ class CondLanesParams(CondParams):
 
 
 def mapped_operands(p: CondParams) -> Mask:
-    """Which operands differ between batch elements."""
+    """Flags of the operands that differ between batch elements."""
     if isinstance(p, CondLanesParams):
         return p.mapped
     return (False,) * len(p.in_avals)

@@ -108,7 +108,7 @@ type Op = Callable[..., tuple[Operand, ...]]
 
 
 class Loop(Protocol):
-    """What the compiled form reads of the params."""
+    """The params of a loop, as the compiled form reads them."""
 
     @property
     def jaxpr(self) -> Jaxpr: ...
@@ -192,7 +192,7 @@ def row_of_step(e: Emitter, p: Loop, first: Operand | int, k: int) -> Operand:
 
 
 def starts(e: Emitter, x: Operand, i: Operand) -> list[Operand]:
-    """Where the window of row `i` begins."""
+    """The start of the window of row `i`."""
     zero = e.constant(0, COUNTER)
     return [i, *[zero] * (len(stored_shape(x.aval)) - 1)]
 

@@ -72,7 +72,7 @@ class Later(ReprMixin):
 
 
 def carried(engine: Engine, p: ScanParams, unknown: Mask) -> Mask:
-    """Which carries are unknown in some step."""
+    """The carries that are unknown in some step."""
     consts, carry, xs = p.parts(unknown)
 
     def step(mask: Mask) -> Mask:

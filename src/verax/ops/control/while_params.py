@@ -84,7 +84,7 @@ class BoundedWhileParams(WhileParams):
 
 
 def linear_flags(p: WhileParams, count: int) -> Mask:
-    """Which of the `count` operands the results are known to be linear in."""
+    """Flags of the `count` operands in which the results are known to be linear."""
     return p.linear if isinstance(p, BoundedWhileParams) else (False,) * count
 
 

@@ -144,7 +144,7 @@ def spatial_pads(
 
 
 def conv_precision(precision: object) -> DotPrecision:
-    """What `precision` means for a convolution.
+    """The precision of a convolution.
 
     Raises:
         ValueError: it is an algorithm.

@@ -66,7 +66,7 @@ from verax.rules.values.sizes import ShapeError, draw_size
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Which dimension is what, of a convolution's operands and result.
+    """The roles of the dimensions of a convolution's operands and result.
 
     `lhs_spec` and `out_spec` hold the places of (batch, feature, spatial...) and
     `rhs_spec` those of (output feature, input feature, spatial...).
@@ -173,7 +173,7 @@ FINITE = Domain(-100, 100)
 
 
 def geometry_of(p: ConvParams, lhs: Shape, rhs: Shape) -> Geometry:
-    """What the windows do in the spatial dimensions."""
+    """The windows in the spatial dimensions."""
     dims = p.dimension_numbers
     return (
         tuple(lhs[i] for i in dims.lhs_spec[2:]),

@@ -59,7 +59,7 @@ def lower_partitioned(
     operands: Sequence[Operand],
     outs: Sequence[ShapedArray],
 ) -> Sequence[Operand]:
-    """What XLA asks the rule about; on one device the function.
+    """Lowers what XLA asks the rule about; on one device the function.
 
     Raises:
         TypeError: the function has effects, which no device would own.

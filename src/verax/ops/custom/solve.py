@@ -78,7 +78,7 @@ class CustomLinearSolveParams(Params):
 
     @property
     def size(self) -> int:
-        """How many arrays b and x are made of."""
+        """The number of arrays b and x are made of."""
         return len(self.matvec.outvars)
 
 
@@ -97,7 +97,7 @@ class CustomRootParams(Params):
 
     @property
     def size(self) -> int:
-        """How many arrays the guess and x are made of."""
+        """The number of arrays the guess and x are made of."""
         return len(self.f.outvars)
 
 
@@ -249,7 +249,7 @@ def out_axes(
     size: int,
     given: Sequence[Axis],
 ) -> list[Axis]:
-    """Where the results are batched."""
+    """The axes along which the results are batched."""
     aux = batched_results(engine, p.solve, size, tuple(given))[p.size :]
     return [*[0] * p.size, *[0 if flag else None for flag in aux]]
 

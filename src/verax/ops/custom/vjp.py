@@ -123,7 +123,7 @@ class BatchedVjp(Remade, ReprMixin):
     out_axes: tuple[Axis, ...]
 
     def residual_axes(self, nonzero: Mask) -> tuple[Axis, ...]:
-        """Where the residuals are batched."""
+        """The axes along which the residuals are batched."""
         jaxpr = self.rule.forward(nonzero)
         _, out = self.engine.batch(jaxpr, self.size, self.axes)
         return out[len(self.out_axes) :]

@@ -234,12 +234,12 @@ def shift_right_logical(x: object, y: object) -> Array:
 
 
 def population_count(x: object) -> Array:
-    """How many bits of x are set, in the dtype of x."""
+    """The number of bits of x that are set, in the dtype of x."""
     return population_count_p.call(NO_PARAMS, x)
 
 
 def clz(x: object) -> Array:
-    """How many zero bits are above the highest set bit; the width for 0."""
+    """The number of zero bits that are above the highest set bit; the width for 0."""
     return clz_p.call(NO_PARAMS, x)
 
 

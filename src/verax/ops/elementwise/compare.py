@@ -40,7 +40,7 @@ def comparison(
 
 
 def way(name: str) -> str:
-    """How StableHLO calls the comparison `name`.
+    """StableHLO's word for the comparison `name`.
 
     >>> way("le_to")
     'LE'

@@ -204,7 +204,7 @@ def bitcast_typing(
 def same_leading(
     p: BitcastParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Sequence[Splits]:
-    """What of an element becomes a dimension, or comes from one, is whole."""
+    """The leading dimensions; those that elements become, or come from, are whole."""
     kept = min(avals[0].ndim, outs[0].ndim)
     places = [stacked_along(x.ndim, kept) for x in (*avals, *outs)]
     return connected(avals, places[:1], places[1:])

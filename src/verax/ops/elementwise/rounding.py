@@ -26,7 +26,7 @@ HALVES = Domain(-5, 5, special=(0.5, 1.5, -0.5, -2.5, -0.0, np.inf, np.nan))
 
 
 class RoundingMethod(IntEnum):
-    """Where `round` takes the numbers halfway between two integers."""
+    """The rounding of numbers halfway between two integers."""
 
     __module__ = "verax.lax"
 

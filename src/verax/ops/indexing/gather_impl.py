@@ -94,7 +94,7 @@ def gather_typing(
 
 
 def filler(p: GatherParams, dtype: DType) -> Scalar:
-    """What stands for windows out of bounds."""
+    """The value of windows out of bounds."""
     if p.fill_value is not None:
         return p.fill_value
     if is_inexact(dtype):
@@ -130,7 +130,7 @@ def evaluate_gather(
 
 @frozen(eq=False, repr=False)
 class SingleElements(ReprMixin):
-    """Where single elements lie in the memory of an operand, but for the indices.
+    """The places of single elements in the memory of an operand, but for the indices.
 
     Each part is the number of an element of an index vector, how many there may be, and
     the step from one to the next; `offsets` are those of the batching dimensions.
@@ -155,7 +155,7 @@ class SingleElements(ReprMixin):
 
 
 class Reading(NamedTuple):
-    """What a gather does, as far as the shapes of its operands say that.
+    """The reading of a gather, as far as the shapes of its operands decide it.
 
     `axis` is for one that takes elements of a dimension, `single` for one whose windows
     are single elements.
@@ -170,7 +170,7 @@ class Reading(NamedTuple):
 def reading(
     dims: GatherDimensionNumbers, sizes: Shape, shape: Shape, indices: Shape
 ) -> Reading:
-    """How windows of these sizes are read from an operand of that shape."""
+    """The gather that reads windows of these sizes from an operand of that shape."""
     made = window_shape(dims, indices, sizes)
     axis = taken_axis(dims, shape, sizes, len(indices) - 1)
     single = None
@@ -182,7 +182,7 @@ def reading(
 def single_elements(
     dims: GatherDimensionNumbers, shape: Shape, indices: Shape
 ) -> SingleElements:
-    """Where single elements lie in the memory of an operand."""
+    """The places of single elements in the memory of an operand."""
     steps = [prod(shape[d + 1 :]) for d in range(len(shape))]
     parts = [(i, shape[d], steps[d]) for i, d in enumerate(dims.start_index_map)]
     offsets: np.ndarray | None = None
@@ -311,7 +311,7 @@ def capped(upper: Shape, dtype: DType) -> Shape:
 
 
 def emit_inside(e: Emitter, indices: Operand, upper: Shape) -> Operand:
-    """Which starts lie in bounds: without its sign, a negative start is a large one."""
+    """Flags of starts in bounds: without its sign, a negative start is large."""
     aval = indices.aval
     upper = capped(upper, aval.dtype)
     if is_signed(aval.dtype):
@@ -401,7 +401,7 @@ def draw_gather(
 
 
 def draw_roles(random: Random, batching: int, taking: bool) -> list[str]:
-    """What the dimensions of an operand are for."""
+    """Draws the roles of an operand's dimensions."""
     if taking:
         roles = ["collapsed", *["window"] * random.randint(0, 2)]
     else:

@@ -28,7 +28,7 @@ def plain_dimensions(values: Sequence[int]) -> Shape:
 
 
 class GatherScatterMode(Enum):
-    """What happens to a window that is not wholly inside the operand.
+    """The treatment of a window that is not wholly inside the operand.
 
     `CLIP` moves it inside. `FILL_OR_DROP` reads the fill value, and writes nothing.
     `PROMISE_IN_BOUNDS` says that there is none; should there be one, a gather clips,
@@ -62,7 +62,7 @@ class GatherScatterMode(Enum):
 
 @frozen(cache_hash=True, repr=False)
 class GatherDimensionNumbers(ReprMixin):
-    """Where the dimensions of a gather come from.
+    """The roles of the dimensions of a gather.
 
     `offset_dims` are the dimensions of the result that run inside a window;
     `collapsed_slice_dims` those of the operand that windows of size 1 leave out;
@@ -92,7 +92,7 @@ class GatherDimensionNumbers(ReprMixin):
 
 @frozen(cache_hash=True, repr=False)
 class ScatterDimensionNumbers(ReprMixin):
-    """Where the dimensions of a scatter go: those of the gather that reads them back.
+    """The roles of a scatter's dimensions: those of the gather that reads them back.
 
     `update_window_dims` answer to `offset_dims`, `inserted_window_dims` to
     `collapsed_slice_dims`, `scatter_dims_to_operand_dims` to `start_index_map`,
@@ -198,7 +198,7 @@ def as_starts(indices: np.ndarray) -> np.ndarray:
 
 
 def inside(starts: np.ndarray, upper: Shape) -> np.ndarray:
-    """Which index vectors are the start of a window inside the operand."""
+    """Flags of the index vectors that start a window inside the operand."""
     out: np.ndarray = ((starts >= 0) & (starts <= np.array(upper, np.int64))).all(-1)
     return out
 
@@ -366,7 +366,7 @@ def check_dimensions(
 def faults(
     op: str, dims: DimensionNumbers, operand: ShapedArray, indices: ShapedArray
 ) -> Iterator[str]:
-    """What is wrong, the first of which is worth saying."""
+    """The faults, the first of which is worth saying."""
     names = [a.name for a in dims.__attrs_attrs__]
     offsets, collapsed, mapped, batching, together = astuple(dims, recurse=False)
     batch, rank, title = indices.ndim - 1, operand.ndim, f"{op.capitalize()} op"
@@ -410,7 +410,7 @@ def faults(
 def misplaced(
     op: str, name: str, dims: Shape, rank: int, ordered: bool = True
 ) -> Iterator[str]:
-    """What is wrong with dimensions that must be distinct ones of `rank`."""
+    """The faults of dimensions that must be distinct ones of `rank`."""
     if len(set(dims)) < len(dims):
         yield f"{name} in {op} op must not repeat; got {dims}"
     if ordered and list(dims) != sorted(dims):

@@ -97,7 +97,7 @@ scatter_sub_p: Row[ScatterParams] = scatter_family(
 def winners(
     p: ScatterParams, operand: Known, indices: Array, updates: Known
 ) -> tuple[Array, Array]:
-    """Which elements of the operand stay, and which updates are there in the end.
+    """Flags of the elements that stay, and of the updates that are there in the end.
 
     Every window gets a number; scattering the numbers over -1 says who wrote last.
     """
@@ -384,7 +384,7 @@ SEGMENT_COMMON: Final = """
 
 
 def checked(name: str, data: object, ids: object) -> None:
-    """What all segment functions ask of their arrays.
+    """Checks what all segment functions ask of their arrays.
 
     Raises:
         TypeError: something is not an array, or the ids are not integers.
@@ -406,7 +406,7 @@ def checked(name: str, data: object, ids: object) -> None:
 
 
 def segments_of(name: str, ids: object, num_segments: object) -> int:
-    """How many segments there are: as said, or by the largest id."""
+    """The number of segments: as said, or by the largest id."""
     if num_segments is None:
         aval = aval_of(ids)
         if 0 in aval.shape:
@@ -426,7 +426,7 @@ def segments_of(name: str, ids: object, num_segments: object) -> int:
 
 
 def buckets_of(name: str, length: int, bucket_size: int | None) -> int:
-    """How many parts of the data are folded on their own first."""
+    """The number of parts of the data that are folded on their own first."""
     if bucket_size is not None and bucket_size < 1:
         raise ValueError(f"{name}: bucket_size must be positive, but is {bucket_size}")
     return 1 if bucket_size is None else -(-length // bucket_size)

@@ -76,7 +76,7 @@ LIBRARIES = {"DEFAULT": "auto", "LAPACK": "off", "MAGMA": "on"}
 
 @frozen(eq=False, repr=False)
 class EighParams(Params):
-    """Which triangle is read, and the algorithm: a key of `ALGORITHMS`."""
+    """The triangle that is read, and the algorithm: a key of `ALGORITHMS`."""
 
     lower: bool
     algorithm: str = "DEFAULT"
@@ -167,7 +167,7 @@ eigh_p: Row[EighParams] = matrix_row(
 
 @frozen(eq=False, repr=False)
 class EigParams(Params):
-    """Which eigenvectors are computed, how, and whether they may be differentiated.
+    """The eigenvectors to compute, how, and whether they may be differentiated.
 
     The library is a key of `LIBRARIES`.
     """

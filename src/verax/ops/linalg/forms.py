@@ -99,7 +99,7 @@ def hessenberg_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[Shape
 
 
 def reflections(name: str, a: ShapedArray) -> int:
-    """How many reflections a reduction takes: one fewer than there are rows.
+    """The number of reflections a reduction takes: one fewer than there are rows.
 
     Raises:
         ValueError: the matrix is not square, or empty.
@@ -146,7 +146,7 @@ hessenberg_p: Row[NoParams] = matrix_row(
 
 @frozen(eq=False, repr=False)
 class TridiagonalParams(Params):
-    """Which triangle is read."""
+    """The triangle that is read."""
 
     lower: bool
 

@@ -58,7 +58,7 @@ from verax.rules.values.sizes import surely_less
 
 @frozen(eq=False, repr=False)
 class PermutationParams(Params):
-    """How many rows are exchanged."""
+    """The number of rows that are exchanged."""
 
     permutation_size: int
 

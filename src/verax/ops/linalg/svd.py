@@ -252,7 +252,7 @@ def vector_tangents(
 
 
 def outside(basis: Array, moved: Array, s: Array) -> Array:
-    """What `moved` has outside the space of `basis`, divided by the singular values."""
+    """The part of `moved` outside the space of `basis`, over the singular values."""
     rest = sub(moved, matmul(basis, matmul(adjoint(basis), moved)))
     return div(rest, along_rows(like(s, rest), rest))
 

@@ -111,7 +111,7 @@ def all_reduce(e: Emitter, x: Operand, groups: Groups) -> Results:
 def all_gather(
     e: Emitter, x: Operand, groups: Groups, dimension: int, out: ShapedArray
 ) -> Results:
-    """What a group has, one after the other along a dimension; new if `out` has it."""
+    """Joins what a group has along a dimension, which is new if `out` has it."""
     if out.ndim > x.aval.ndim:
         shape = x.aval.shape
         x = reshaped(e, x, (*shape[:dimension], 1, *shape[dimension:]))
@@ -169,7 +169,7 @@ def all_to_all(
 def permuted(
     e: Emitter, x: Operand, groups: Groups, pairs: Sequence[tuple[int, int]]
 ) -> Results:
-    """What another member of the group has: from the first of a pair to the second."""
+    """The value of another member of the group: first of a pair to second."""
     out = [(row[a], row[b]) for row in groups for a, b in pairs]
     return e.op(
         "stablehlo.collective_permute",
@@ -308,7 +308,7 @@ def unmapped_values(p: CollectiveParams, *args: object) -> Any:
 
 
 type LowerAmong[P] = Callable[[Emitter, P, Operand, Groups, ShapedArray], Results]
-"""How a collective lowers among groups of devices."""
+"""Lowers a collective among groups of devices."""
 
 
 def collective[P: CollectiveParams](
@@ -374,7 +374,7 @@ def in_state(aval: ShapedArray, axes: Axes, state: str) -> Axes:
 def psum_typing(
     p: CollectiveParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
-    """What varied, or was a term, is the same for all; within groups it varies still.
+    """Types of `psum`: what varied is the same for all; within groups it varies still.
 
     Raises:
         ValueError: cotangents of the operand are terms themselves.
@@ -390,7 +390,7 @@ def psum_typing(
 
 
 def transpose_psum(p: CollectiveParams, ct: Array, x: ShapedArray) -> Array:
-    """What all have, as the cotangent of each; of what types do not track, the sum."""
+    """The cotangent of each: that of all; of what types do not track, the sum."""
     if p.groups or x.explicit is None:
         return psum_p.call(p, ct)
     sizes = dict(zip(p.axes, p.sizes, strict=True))

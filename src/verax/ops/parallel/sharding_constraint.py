@@ -24,7 +24,7 @@ from verax.rules.values.array import Array
 
 @frozen(cache_hash=True, repr=False)
 class ShardingParams(Params):
-    """Where the values shall lie."""
+    """The sharding of the values."""
 
     layout: Layout
 

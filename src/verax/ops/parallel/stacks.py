@@ -51,7 +51,7 @@ class StackParams(Params):
 
     @property
     def dual(self) -> "StackParams":
-        """What cotangents are along the axes."""
+        """The state of cotangents along the axes."""
         other = "reduced" if self.state == "unreduced" else "unreduced"
         return evolve(self, state=other)
 
@@ -66,7 +66,7 @@ def mesh_with(mesh: MeshType, axes: Axes, kind: AxisType) -> MeshType:
 
 
 def spread_explicit(p: StackParams, x: ShapedArray) -> Explicit | None:
-    """What the type of the stack says: nothing of the axes."""
+    """The type of the stack, which says nothing of the axes."""
     if x.explicit is None:
         return None
     mesh = mesh_with(x.explicit.mesh, p.axes, AxisType.Auto)
@@ -198,7 +198,7 @@ ROWS = (spread_p, collect_p)
 
 
 def spread(x: Array, axes: Axes, mesh: MeshType, state: str) -> Array:
-    """What each device holds of a value, stacked along new first dimensions."""
+    """Stacks what each device holds of a value along new first dimensions."""
     return spread_p.call(StackParams(axes, mesh, state), x) if axes else x
 
 

@@ -118,7 +118,7 @@ def sorted_alone(x: NDArray, dimension: int) -> NDArray | None:
 
 
 def in_order(order: NDArray) -> NDArray:
-    """Where the elements of each row are, that are to be at its places `order`."""
+    """The places of the elements of each row that are to be at its places `order`."""
     if order.ndim == 1:
         return order
     starts = np.arange(0, order.size, order.shape[-1])
@@ -210,7 +210,7 @@ sort_p: Row[SortParams] = Row(
 
 @frozen(eq=False, repr=False)
 class TopKParams(Params):
-    """How many elements of the last dimension are kept."""
+    """The number of elements of the last dimension that are kept."""
 
     k: int
 

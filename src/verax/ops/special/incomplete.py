@@ -86,7 +86,7 @@ def beta_inside(a: Array, b: Array, x: Array) -> Array:
 
 
 def turned(a: Array, b: Array, x: Array) -> Array:
-    """Where the function of the other side, I(b, a, 1 - x), converges faster."""
+    """Flags of arguments for which the other side, I(b, a, 1 - x), converges faster."""
     return gt(x, div(add(a, 1.0), add(add(a, b), 2.0)))
 
 
@@ -155,7 +155,7 @@ def finish_beta(
 
 
 def beta_ends(a: Array, b: Array, x: Array) -> Array:
-    """Where both parameters are positive numbers, and x is in its interval."""
+    """Flags of positive parameters with x in its interval."""
     inf = float(np.inf)
     finite = bitwise_and(lt(a, inf), lt(b, inf))
     positive = bitwise_and(gt(a, 0.0), gt(b, 0.0))
@@ -291,12 +291,12 @@ def fraction_step(
 
 
 def by_series(a: Array, x: Array) -> Array:
-    """Where the series is used: elsewhere the fraction converges faster."""
+    """Flags of arguments for the series: elsewhere the fraction converges faster."""
     return bitwise_or(lt(x, 1.0), lt(x, a))
 
 
 def inside(a: Array, x: Array) -> Array:
-    """Where neither is at an end of its domain."""
+    """Flags of the operands of which neither is at an end of its domain."""
     inf = float(np.inf)
     positive = bitwise_and(gt(a, 0.0), gt(x, 0.0))
     return bitwise_and(positive, bitwise_and(lt(a, inf), lt(x, inf)))

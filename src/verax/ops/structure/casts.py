@@ -40,7 +40,7 @@ from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import ShardingTypeError
 
 type State = Literal["varying", "unreduced", "reduced", "invarying"]
-"""How what devices hold along an axis makes the value."""
+"""The state of a value along an axis: how what devices hold makes it."""
 
 STATES: Final[tuple[State, ...]] = ("varying", "unreduced", "reduced")
 CASTS: Final = frozenset(
@@ -72,7 +72,7 @@ class CastParams(Params):
 
 
 def state_along(aval: ShapedArray, axis: str) -> State:
-    """How what devices hold along an axis makes a value of this type."""
+    """The state along an axis of a value of this type."""
     terms = terms_of(aval.explicit)
     if axis in terms.varying:
         return "varying"
@@ -238,7 +238,7 @@ def fits_within(given: ShapedArray, due: ShapedArray) -> bool:
 def cast_advice(
     cases: Iterable[tuple[ShapedArray, ShapedArray, str]],
 ) -> str:
-    """How values of one type come to that of another, where they vary along more axes.
+    """Advice on values of one type that are to vary along more axes.
 
     Each case is what there is, what is due, and which value to cast. Without any, it is
     empty.

@@ -150,7 +150,7 @@ def draw_rev(random: Random) -> Sample[RevParams]:
 
 @pure(1 << 10)
 def backwards(rank: int, dimensions: Shape) -> tuple[slice, ...]:
-    """What reads these dimensions from their ends."""
+    """Reads these dimensions from their ends."""
     return tuple([slice(None, None, -1 if i in dimensions else 1) for i in range(rank)])
 
 

@@ -62,7 +62,7 @@ from verax.rules.values.state import STATE
 
 @frozen(cache_hash=True, repr=False)
 class ReshardParams(Params):
-    """What the type of the result says; or the mesh on which the result is whole.
+    """The type of the result; or the mesh on which the result is whole.
 
     Inside `shard_map`, a type may say that a whole value varies: over that mesh.
     """
@@ -87,7 +87,7 @@ def reshard_typing(
 
 
 def beside_manual(due: Explicit | None, known: Explicit | None) -> Explicit | None:
-    """What `due` says of explicit axes with what `known` says of those of `shard_map`.
+    """The explicit axes of `due` with those of `shard_map` of `known`.
 
     Raises:
         ShardingTypeError: they are of different meshes.
@@ -115,7 +115,7 @@ def mesh_beside(mesh: MeshType, own: MeshType) -> MeshType:
 
 
 def explicit_only(explicit: Explicit | None) -> Explicit | None:
-    """What is left of a type that says nothing of the axes of `shard_map`."""
+    """The type without what it says of the axes of `shard_map`."""
     if explicit is None or not (known := explicit.mesh.of_type(AxisType.Manual)):
         return explicit
     rest = [a for a in explicit.mesh.names if a not in known]

@@ -229,7 +229,7 @@ def draw_broadcast_in_dim(random: Random) -> Sample[BroadcastInDimParams]:
 def broadcast_splits(
     p: BroadcastInDimParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Sequence[Splits]:
-    """What is stretched or new is whole."""
+    """The splits of a broadcast: what is stretched or new is whole."""
     (x,) = avals
     pairs = zip(x.shape, p.broadcast_dimensions, strict=True)
     labels = [d if n == p.shape[d] else ("stretched", d) for n, d in pairs]

@@ -86,7 +86,7 @@ def slice_typing(p: SliceParams, avals: Sequence[ShapedArray]) -> Sequence[Shape
 def slices(
     starts: Shape, limits: Shape, strides: Shape | None
 ) -> tuple[builtins.slice, ...]:
-    """What NumPy takes for the places of a slice."""
+    """The slices in NumPy's form."""
     steps = (1,) * len(starts) if strides is None else strides
     return tuple(map(builtins.slice, starts, limits, steps))
 

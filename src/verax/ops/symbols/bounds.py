@@ -143,7 +143,7 @@ TERMS, FACTS = 40, 160
 
 @frozen(eq=False, repr=False)
 class Assumptions(ReprMixin):
-    """What a scope assumes: forms that are >= 0, and intervals of single terms."""
+    """The assumptions of a scope: forms that are >= 0, intervals of single terms."""
 
     forms: tuple[Terms, ...]
     intervals: Mapping[Term, Bounds]
@@ -265,7 +265,7 @@ def interval_facts(term: Term, known: Mapping[Term, Bounds]) -> list[Terms]:
 
 
 def meaning(factor: Factor, known: Mapping[Term, Bounds]) -> list[Terms]:
-    """What an operation means, as forms that are >= 0."""
+    """The meaning of an operation, as forms that are >= 0."""
     x, y = map(terms_of, factor.operands)
     value: Terms = {Term([(factor, 1)]): 1}
     if factor.name == MAX:
@@ -291,7 +291,7 @@ def meaning(factor: Factor, known: Mapping[Term, Bounds]) -> list[Terms]:
 
 
 def products(term: Term, known: Mapping[Term, Bounds]) -> list[Terms]:
-    """What holds of a product because its parts are in their intervals.
+    """The bounds of a product whose parts are in their intervals.
 
     From x >= p and y >= q follows (x - p)*(y - q) >= 0, and so for upper bounds.
     """

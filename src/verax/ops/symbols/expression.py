@@ -90,7 +90,7 @@ FLOORDIV, MOD, MAX, MIN = "floordiv", "mod", "max", "min"
 
 
 class Scope(Protocol):
-    """What a dimension asks of its scope, which knows what is assumed of variables."""
+    """A dimension's view of its scope, which knows the assumptions about variables."""
 
     @property
     def constraints(self) -> tuple[Any, ...]: ...
@@ -373,7 +373,7 @@ def term_text(term: Term, n: int) -> str:
 
 
 def key_of(x: Size) -> tuple[Any, ...]:
-    """What orders dimensions, integers included."""
+    """The key that orders dimensions, integers included."""
     terms = x.terms if isinstance(x, SymbolicDim) else ((ONE, x),)
     keys = tuple([(term.key, n) for term, n in terms])
     return (sum([1 + key[0] for key, _ in keys]), keys)
@@ -391,7 +391,7 @@ def as_size(x: object) -> Size | None:
 
 
 def as_operand(x: object) -> Any:
-    """What stands for `x` in operations on arrays."""
+    """The operand for `x` in operations on arrays."""
     if isinstance(x, SymbolicDim):
         return dim_as_value(x)
     return x

@@ -278,7 +278,7 @@ class Rewriting(ReprMixin):
 
 
 class SymbolicScope:
-    """Where symbolic dimensions belong together, and what is assumed of them.
+    """A scope of symbolic dimensions, and the assumptions about them.
 
     `constraints_str` are strings such as `"a >= b"`, `"a <= 8"` and `"mod(b, 4) == 0"`.
 
@@ -498,7 +498,7 @@ def rewritings_of(less: SymbolicDim, scope: SymbolicScope) -> list[Rewriting]:
 
 @frozen(eq=False, repr=False)
 class Step(ReprMixin):
-    """How a variable is found: `factor * name + rest` is the size of an axis."""
+    """A step to a variable: `factor * name + rest` is the size of an axis."""
 
     name: str
     argument: int
@@ -518,7 +518,7 @@ class Equation(ReprMixin):
 
 @frozen(eq=False, repr=False)
 class Plan(ReprMixin):
-    """How the variables of some shapes are found, and what must hold of the sizes."""
+    """A plan to find the variables of some shapes, and conditions on the sizes."""
 
     steps: tuple[Step, ...]
     equations: tuple[Equation, ...]

@@ -61,7 +61,7 @@ type Apply = Callable[[Arrays, Arrays], Arrays]
 
 @frozen(eq=False, repr=False)
 class FoldParams(Params):
-    """What becomes of two elements, as a jaxpr of scalars; the dimensions that go."""
+    """The fold of two elements, as a jaxpr of scalars; the dimensions that go."""
 
     jaxpr: Jaxpr
     dimensions: Shape

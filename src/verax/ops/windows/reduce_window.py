@@ -107,7 +107,7 @@ def strided(size: int, window: int, stride: int) -> int:
 
 
 def window_counts(geometry: Geometry) -> Shape:
-    """How many windows there are, per dimension."""
+    """The number of windows, per dimension."""
     return tuple(
         strided(padded(dilated(n, base), pad), dilated(k, spread), stride)
         for n, k, stride, pad, base, spread in zip(*geometry, strict=True)
@@ -203,7 +203,7 @@ def padtype_to_pads(
 
 
 def window_places(geometry: Geometry) -> tuple[list[NDArray], NDArray]:
-    """Which element each element of each window is, dimension by dimension.
+    """The element that each element of each window is, dimension by dimension.
 
     Gives an array (places, window) of indices in bounds for each dimension, and which
     elements are none of the array's but holes or padding, as (place, window, ...).
@@ -260,7 +260,7 @@ class WindowParams(Params):
     window_dilation: Shape
 
     def geometry(self, shape: Shape) -> Geometry:
-        """What the windows do on an array of that shape."""
+        """The windows on an array of that shape."""
         return (
             shape,
             self.window_dimensions,
@@ -357,7 +357,7 @@ def elements(
     base: int,
     spread: int,
 ) -> tuple[Array, Array | None]:
-    """Which element of a dimension each element (place, window) of a window is.
+    """The element of a dimension that each element (place, window) of a window is.
 
     The mask says where it is one, and no hole and no padding; None if everywhere.
     """

@@ -59,7 +59,7 @@ class ScanParams(Params):
 
 @frozen(repr=False)
 class Step(ReprMixin):
-    """How one row is folded into the next, in StableHLO, and from what on."""
+    """The fold of one row into the next, in StableHLO, and its start."""
 
     combine: Combine
     identity: Callable[[DType], Scalar]

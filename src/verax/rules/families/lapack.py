@@ -68,7 +68,7 @@ LETTERS: Mapping[DType, str] = {
 SOLVING = ("cpu", "gpu")
 """The platforms with routines for matrices: LAPACK, and the solvers of GPUs."""
 VENDORS: Mapping[str, str] = MappingProxyType({"cuda": "cu", "rocm": "hip"})
-"""What the names of the routines for GPUs begin with."""
+"""The beginnings of the names of the routines for GPUs."""
 type Cores[P] = Callable[[P, Sequence[ShapedArray]], Sequence[ShapedArray]]
 type OneMatrix[P] = Callable[..., Sequence[NDArray]]
 

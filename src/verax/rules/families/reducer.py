@@ -71,7 +71,7 @@ DOUBLE: dict[DType, DType] = {float32: float64, complex64: complex128}
 
 
 def count(shape: Shape, axes: Shape) -> int:
-    """How many elements become one."""
+    """The number of elements that become one."""
     return math.prod([shape[i] for i in axes])
 
 
@@ -298,7 +298,7 @@ def fold(
 def folding(
     ufunc: np.ufunc, dtype: np.dtype[Any], shape: Shape, axes: Shape
 ) -> tuple[Shape | None, np.dtype[Any], Any, bool]:
-    """How arrays are folded: over what, in which dtype, and what is added at the end.
+    """The fold of arrays: over what, in which dtype, and what is added at the end.
 
     And whether they are sums of so many floats that they are added in short chains.
     All dimensions are None, and what is added to one number is a number: NumPy needs

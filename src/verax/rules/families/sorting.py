@@ -153,7 +153,7 @@ def sort_one(e: Emitter, x: Operand, dimension: int, stable: bool) -> Operand:
 
 
 def places_of(e: Emitter, key: Operand, dimension: int) -> Operand:
-    """Where the sorted keys come from, in order; equal keys stay in order.
+    """The origins of the sorted keys, in order; equal keys stay in order.
 
     Keys of up to 32 bits stand above their places in one integer, so that one array is
     sorted and no two elements are equal. That has a sign only if keys have one, or the
@@ -223,7 +223,7 @@ def lexicographic(e: Emitter, xs: Sequence[Operand], keys: int) -> Operand:
 
 
 def parts(e: Emitter, x: Operand) -> tuple[Operand, ...]:
-    """What a scalar is compared by: one zero, one NaN; real part, then imaginary."""
+    """The parts that compare a scalar: one zero, one NaN; real, then imaginary."""
     dtype = x.aval.dtype
     if is_complex(dtype):
         part = x.aval.with_dtype(real_dtype(dtype))

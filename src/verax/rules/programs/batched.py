@@ -83,7 +83,7 @@ def somewhere(axes: Sequence[Axis]) -> tuple[int, ...]:
 
 
 def result_axes(axes: Sequence[Axis], result: Sequence[Axis]) -> tuple[Axis, ...]:
-    """Where the results of a function with rules are batched, with operands at `axes`.
+    """The axes of the results of a function with rules, with operands at `axes`.
 
     They may be `result` not to be where no operand is, as in a psum of what is not
     batched. Then neither may be what the rules give.
@@ -99,7 +99,7 @@ def is_unbatched(axes: Sequence[Axis]) -> bool:
 
 
 def or_summed(axes: Sequence[Axis]) -> list[Wanted]:
-    """Where the cotangents of operands are wanted: of what is not batched, the sum."""
+    """The axes of the cotangents of operands; of what is not batched, the sum."""
     return [SUM if axis is None else axis for axis in axes]
 
 

@@ -188,7 +188,7 @@ def by_itself(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
 
 
 class NoEngine:
-    """What an evaluate rule gets inside a compiled program: nothing to recurse with."""
+    """The engine of an evaluate rule inside a program: nothing to recurse with."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -425,5 +425,5 @@ def written(
 def lowered(
     e: Emitter, operands: Sequence[Operand], function: Callable[..., Sequence[Array]]
 ) -> tuple[Operand, ...]:
-    """What a function of arrays lowers to, written here."""
+    """Lowers a function of arrays, here."""
     return e.inline(written(operands, function), operands)

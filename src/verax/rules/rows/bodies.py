@@ -22,14 +22,14 @@ from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 
 type Parts = tuple[Array | None, ...]
-"""What stands for one value; None is a part that is known to be zero or absent. A value
+"""The parts of one value; None is a part that is known to be zero or absent. A value
 that the transformation does not touch is its own single part: `(x,)`."""
 type Types = tuple[ShapedArray | None, ...]
 type Values = Sequence[Parts]
 
 
 class Role(Enum):
-    """How often a program of an equation runs.
+    """The number of runs of an equation's program.
 
     CALL: once. BRANCH: once or not at all. STEP: any number of times, on what it has
     returned. TEST: before each step and at the end, to say whether there is another.
@@ -47,7 +47,7 @@ class Role(Enum):
 
 
 class Through(Protocol):
-    """What a transformation makes of the programs of one equation.
+    """A transformation of the programs of one equation.
 
     Programs are named by their numbers: their places among `params.subjaxprs()`.
     """
@@ -113,7 +113,7 @@ type ThreadRule[P] = Callable[[Through, P, Values], Values]
 
 
 def thread_of(primitive: Primitive) -> "ThreadRule[Any] | None":
-    """How to pass through the programs of a primitive, if its row says so."""
+    """The `thread` column of a primitive, if its row has one."""
     rule: ThreadRule[Any] | None = getattr(primitive, "thread", None)
     return rule
 

@@ -54,7 +54,7 @@ type Oracle = Callable[["Tracer", str, Refusal], np.ndarray]
 
 
 class Staged:
-    """What stands for an atom of a jaxpr that is being built: a tracer, or a `Ref`."""
+    """An atom of a jaxpr that is being built: a tracer, or a `Ref`."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ class Scope:
 
 
 def no_reference(*_: object) -> NoReturn:
-    """What makes references in a process without `verax.wiring`."""
+    """Makes references in a process without `verax.wiring`."""
     raise RuntimeError(
         "a program takes a reference, and none can be made; import verax"
     )
@@ -203,7 +203,7 @@ class Builder(Scope):
         return [self.input_atom(aval) for aval in avals]
 
     def atom(self, x: object) -> Atom:
-        """What stands for operand `x` in this program.
+        """The atom of operand `x` in this program.
 
         Raises:
             LeakedTracer: `x` belongs to a trace that has ended or is not around this.
@@ -216,7 +216,7 @@ class Builder(Scope):
         return self.capture(x)
 
     def atom_of(self, x: object) -> Atom:
-        """What stands for an operand that is not a tracer."""
+        """The atom of an operand that is not a tracer."""
         if isinstance(x, SymbolicSize):
             return self.atom(x.__jax_array__())
         if self.lifts and isinstance(x, Array):

@@ -50,7 +50,7 @@ type Region = Callable[[Sequence[Operand]], Sequence[Operand]]
 
 
 class HostCall(Protocol):
-    """What a compiled program calls: arrays to results of exactly the lowered types."""
+    """A function of the host for a program: arrays to results of exact types."""
 
     def __hash__(self) -> int: ...
     def __call__(self, *arrays: np.ndarray) -> Sequence[np.ndarray]: ...
@@ -61,7 +61,7 @@ class HostCall(Protocol):
 
 @frozen(eq=False, repr=False)
 class Part(ReprMixin):
-    """What each device computes of a call: a program of parts, and how they lie.
+    """A device's part of a call: a program of parts, and how they lie.
 
     `ins` and `outs` are the shardings on `mesh` of which `jaxpr` takes and gives parts;
     its collectives are between the devices of `mesh`.
@@ -78,7 +78,7 @@ class Partitioner(Protocol):
 
     def __hash__(self) -> int: ...
     def factors(self, mesh: BaseMesh) -> str | None:
-        """Which dimensions of operands and results go together, as Shardy reads it."""
+        """The dimensions of operands and results that go together, for Shardy."""
         ...
 
     def part(
@@ -93,7 +93,7 @@ class Partitioner(Protocol):
 
 @runtime_checkable
 class View(Partitioner, Protocol):
-    """What is told how one value of a program lies, once that is compiled.
+    """A listener to the layout of one value of a program, once that is compiled.
 
     Over several devices its `part` is asked, and gives the value back as it is.
     """
@@ -104,7 +104,7 @@ class View(Partitioner, Protocol):
 
 
 class Viewer(Protocol):
-    """Who asks how a value of a program lies."""
+    """A viewer of how a value of a program lies."""
 
     def __hash__(self) -> int: ...
     def alone(self, device: object) -> None:
@@ -112,7 +112,7 @@ class Viewer(Protocol):
         ...
 
     def of(self, aval: ShapedArray, parts: int) -> View:
-        """What is told of a value of this type, whose first dimensions are parts."""
+        """The view of a value of this type, whose first dimensions are parts."""
         ...
 
 
@@ -121,7 +121,7 @@ class Emitter(Protocol):
 
     @property
     def num_devices(self) -> int:
-        """How many devices the program is for."""
+        """The number of devices the program is for."""
         ...
 
     @property
@@ -316,7 +316,7 @@ def direction(way: str) -> str:
 
 
 def compared(e: Emitter, x: Operand, way: str, y: Operand, kind: str = "") -> Operand:
-    """Where `x` compares so with `y`, which has its type: `compared(e, x, "LT", y)`.
+    """Compares `x` with `y`, which has its type: `compared(e, x, "LT", y)`.
 
     `kind` names the order if it is not the usual one.
     """
@@ -413,7 +413,7 @@ FACTOR_LETTERS: Final = 18
 def batch_attributes(
     operands: Sequence[ShapedArray], results: Sequence[ShapedArray], count: int
 ) -> dict[str, str]:
-    """What a custom call says if all its arrays share their first `count` dimensions.
+    """The attributes of a custom call whose arrays share `count` dimensions.
 
     XLA knows nothing of a custom call, and gathers its operands on every device; these
     attributes tell it that the call on a part of a batch gives that part of the

@@ -145,7 +145,7 @@ def merged[T](flags: Iterable[bool], marked: Iterable[T], rest: Iterable[T]) -> 
 
 
 def either(*masks: Sequence[bool]) -> Mask:
-    """What is marked in one of the masks."""
+    """The flags that are set in one of the masks."""
     return tuple([any(flags) for flags in zip(*masks, strict=True)])
 
 
@@ -164,7 +164,7 @@ def live(tangents: Iterable[Tangent]) -> list[Array]:
 
 
 def nonzeros(tangents: Iterable[Tangent]) -> Mask:
-    """Which tangents are not known to be zero."""
+    """Flags of the tangents that are not known to be zero."""
     return tuple([not isinstance(t, Zero) for t in tangents])
 
 
@@ -224,7 +224,7 @@ def sum_of(engine: Engine, x: Tangent, y: Tangent) -> Tangent:
 
 
 def unknowns(args: Iterable[Known]) -> Mask:
-    """Which operands are known by their type only."""
+    """Flags of the operands that are known by their type only."""
     return tuple([isinstance(x, Linear) for x in args])
 
 

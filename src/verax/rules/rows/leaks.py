@@ -76,11 +76,11 @@ OPENINGS: Final = MappingProxyType(
         ),
     }
 )
-"""What JAX says of the same question, for those who search for it."""
+"""JAX's words on the same question, for those who search for them."""
 
 
 def opening(refusal: Refusal, expected: str) -> str:
-    """How the message about what was `expected` of a tracer begins."""
+    """The beginning of the message about what was `expected` of a tracer."""
     if "shape" in expected:
         return ""
     out = OPENINGS.get(expected) or OPENINGS.get(refusal)
@@ -88,7 +88,7 @@ def opening(refusal: Refusal, expected: str) -> str:
 
 
 def advice(refusal: Refusal, expected: str, purpose: str) -> str:
-    """What to write, for what was `expected` of a tracer of a trace for `purpose`."""
+    """Advice for what was `expected` of a tracer of a trace for `purpose`."""
     fixed = FIXED.get(purpose, STATIC)
     if issubclass(refusal, TracerArrayConversionError):
         name = called_function()
@@ -164,7 +164,7 @@ def running_text(frame: FrameType) -> str:
 
 
 def resolved(frame: FrameType, node: ast.expr) -> object:
-    """What `np.linalg.norm` stands for in a frame; None unless names and modules."""
+    """The value of `np.linalg.norm` in a frame; None unless names and modules."""
     if isinstance(node, ast.Name):
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     if isinstance(node, ast.Attribute):
@@ -185,7 +185,7 @@ ASKED: Final = 8
 
 
 class BuilderLike(Protocol):
-    """What the messages read of a builder."""
+    """A builder, as the messages read it."""
 
     purpose: str
     alive: bool
@@ -199,7 +199,7 @@ class BuilderLike(Protocol):
 
 
 class TracerLike(Protocol):
-    """What the messages read of a tracer."""
+    """A tracer, as the messages read it."""
 
     @property
     def aval(self) -> ShapedArray: ...
@@ -240,7 +240,7 @@ class LeakedTracer(UnexpectedTracerError, RuntimeError):
 
 
 def origin(tracer: TracerLike) -> Source:
-    """Where the tracer was made: the line of its equation."""
+    """The line of the equation that made the tracer."""
     for eqn in tracer.builder.eqns:
         if tracer.atom in eqn.outvars:
             return eqn.source
@@ -248,7 +248,7 @@ def origin(tracer: TracerLike) -> Source:
 
 
 def birth(tracer: TracerLike) -> str:
-    """Where a tracer comes from: a line, or an argument."""
+    """The origin of a tracer: a line, or an argument."""
     made = origin(tracer)
     if made.code is not None:
         return f"it was created on line {made}"
@@ -257,7 +257,7 @@ def birth(tracer: TracerLike) -> str:
 
 
 def held(tracer: TracerLike) -> str:
-    """Who keeps a tracer, if that has a name."""
+    """The holder of a tracer, if it has a name."""
     by = holder(tracer)
     return f", held by {by}" if by else ""
 

@@ -256,7 +256,7 @@ class ConcreteRef(BoundRef):
 
     @property
     def sharding(self) -> Any:
-        """Where the values lie."""
+        """The sharding of the values."""
         return self.value.sharding
 
     @property
@@ -266,7 +266,7 @@ class ConcreteRef(BoundRef):
 
     @property
     def format(self) -> Any:
-        """Where the values lie, and in which layout."""
+        """The sharding of the values, and their layout."""
         return self.value.format
 
     def unsafe_buffer_pointer(self) -> int:
@@ -276,7 +276,7 @@ class ConcreteRef(BoundRef):
         return pointer
 
     def unshared(self) -> Any:
-        """What it holds, in memory that nobody else uses."""
+        """Its values, in memory that nobody else uses."""
         return copy(self.value) if self.shared else self.value
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ from verax.rules.rows.row import ShardingRule, TermRule
 from verax.rules.values.conversions import ShardingTypeError, UnsummedError
 
 type Labels = Sequence[Hashable | None]
-"""What goes together, one label for each dimension; None for one that stays whole."""
+"""Labels of dimensions that go together; None for one that stays whole."""
 
 
 def common_mesh(avals: Iterable[ShapedArray]) -> MeshType | None:
@@ -424,7 +424,7 @@ def reshaped(
 def block_splits(
     x: ShapedArray, sizes: Sequence[int], axes: Sequence[Axes], new: Sequence[int]
 ) -> list[Axes]:
-    """How the new dimensions of a block are split, whose old ones `axes` split.
+    """The splits of a block's new dimensions, whose old ones `axes` split.
 
     The axes must split the outer dimensions, and in their order split the new ones,
     each as often as it can.

@@ -23,7 +23,7 @@ CONTAINERS = (list, tuple, set, dict)
 
 
 class Namespace(Protocol):
-    """What an array asks of the NumPy frontend: a function by name."""
+    """An array's view of the NumPy frontend: a function by name."""
 
     def __getattr__(self, name: str) -> Function: ...
 
@@ -63,7 +63,7 @@ class Operators(Convertible):
 
     @staticmethod
     def converted(other: Any) -> "Array | None":
-        """What the operand says that it is as an array, by JAX's protocol."""
+        """The operand as an array, by JAX's protocol."""
         convert: Callable[[], Array] | None = getattr(other, "__jax_array__", None)
         return None if convert is None else convert()
 

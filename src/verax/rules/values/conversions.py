@@ -98,7 +98,7 @@ class NotYetAnArray(NotAnArray, ValueError):
 
 
 class ShardingTypeError(TypeError):
-    """How explicit mesh axes split operands leaves open how they split a result."""
+    """Explicit mesh axes split operands so that the split of a result is open."""
 
     __module__ = "verax.errors"
 
@@ -108,7 +108,7 @@ class UnsummedError(ShardingTypeError, NotImplementedError):
 
 
 class JAXTypeError(TypeError):
-    """What JAX's errors of type derive from: a tracer where there may be none."""
+    """The base of JAX's errors of type: a tracer where there may be none."""
 
     __module__ = "verax.errors"
 
@@ -151,7 +151,7 @@ type Refusal = type[AbstractValueError]
 
 
 class Convertible(Typed):
-    """What Python asks of a value: truth, numbers, indices, NumPy arrays.
+    """Conversions for Python: truth, numbers, indices, NumPy arrays.
 
     All of it comes from `concrete`, which arrays answer and tracers may refuse.
     """

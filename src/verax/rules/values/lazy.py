@@ -35,7 +35,7 @@ class LazyFunction(ReprMixin):
 
     @property
     def once(self) -> Any:
-        """What runs without being kept, where the function is a memo."""
+        """The function itself, which keeps nothing, where it is a memo."""
         return loaded(self.module, self.name).once
 
 

@@ -42,20 +42,20 @@ HEAVY: Final = 1 << 24
 
 
 PROGRAMS: Final = 1 << 11
-"""How many entries about programs one memo may keep.
+"""The number of entries about programs one memo may keep.
 
 A loop may write others without an end, each with its own numbers in it.
 """
 
 
 KEPT: Final = 1 << 10
-"""How much a program, or params, keep themselves."""
+"""The most results that a program, or params, keep themselves."""
 
 
 MISSING: Final = object()
 CLASS_OF_MEMOS: Final = functools._lru_cache_wrapper
 HOLDER: Final = "the holder"
-"""What stands for a holder in what is kept with it."""
+"""Takes the place of a holder in what is kept with it."""
 CURRENT: Final[Mapping[str, Callable[[], object]]] = MappingProxyType(
     {"context": current_context, "mode": current_mode}
 )
@@ -165,7 +165,7 @@ def bounded[**P, R](
 
 
 class ByFunction[V]:
-    """What is kept for each function of the user's, until the function dies.
+    """A store for each function of the user's, until the function dies.
 
     What is kept must not hold the function, or both would live forever; see `holds`.
     """
@@ -195,7 +195,7 @@ class ByFunction[V]:
 
 
 class Memo(Protocol):
-    """What `memo` and `pure` make, for those who clear it."""
+    """A memo, as `memo` and `pure` make it, for those who clear it."""
 
     def cache_clear(self) -> None: ...
 
@@ -220,7 +220,7 @@ def has_program(x: object) -> bool:
 
 
 def recall[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> R:
-    """What a memo says, where `holder` decides among the arguments who keeps it.
+    """Asks a memo, where `holder` decides among the arguments who keeps the result.
 
     What a transient holder leads to is kept with the holder.
     """
@@ -230,7 +230,7 @@ def recall[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> 
 
 
 def asked[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> R:
-    """What a memo says, computed each time where `holder` is transient."""
+    """Asks a memo, which computes each time where `holder` is transient."""
     if not holder.transient:
         return memoised(*args)
     once: Callable[..., R] = memoised.once  # type: ignore[attr-defined]  # of a memo
@@ -238,7 +238,7 @@ def asked[*Ts, R](memoised: Callable[[*Ts], R], holder: Holder, *args: *Ts) -> R
 
 
 def kept_with[*Ts, R](holder: Holder, memoised: Callable[[*Ts], R], *args: *Ts) -> R:
-    """What a memo says, kept with `holder`, which is among the arguments."""
+    """Asks a memo, and keeps the result with `holder`, which is among the arguments."""
     # Were the holder itself in a key or a result, it would keep itself alive.
     key = (memoised, *exchanged(args, holder, None))
     store = holder.kept

@@ -27,7 +27,7 @@ class Located:
 
     @property
     def sharding(self) -> Any:
-        """Where the values live, a `verax.sharding.Sharding`."""
+        """The sharding of the values, a `verax.sharding.Sharding`."""
         raise AttributeError(
             "The 'sharding' attribute is not available on a traced array, since only a "
             "compiled program has devices. To query sharding information on tracers, "

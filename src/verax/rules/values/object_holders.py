@@ -35,7 +35,7 @@ class Link(ReprMixin):
     inner: "Link | None" = None
 
     def inside(self) -> str:
-        """Where in this object, and in those inside, what is held is."""
+        """The place of what is held in this object, and in those inside."""
         if self.inner is None:
             return ""
         held = self.inner.x
@@ -49,7 +49,7 @@ class Link(ReprMixin):
 
 
 def holder(x: object) -> str:
-    """What holds `x`, as far as it has a name; "" if nothing is found.
+    """The holder of `x`, as far as it has a name; "" if there is none.
 
     It goes through all objects of the process, so it is for messages.
     """
@@ -75,7 +75,7 @@ def is_kept(x: object) -> bool:
 
 
 def rank(text: str) -> int:
-    """How little a description says."""
+    """The rank of a description: the less it says, the higher."""
     return next((i for i, words in enumerate(BEST) if words in text), len(BEST))
 
 
@@ -107,7 +107,7 @@ def is_library(x: Any) -> bool:
 
 
 def named(link: Link, by: Any) -> Iterator[str]:
-    """What `by` is called in the user's program, and where in it the object is."""
+    """The names of `by` in the user's program, and the place of the object in it."""
     if type(by) is dict:
         module = by.get("__name__")
         loaded = sys.modules.get(module) if isinstance(module, str) else None

@@ -41,7 +41,7 @@ class Ref(Typed):
         return cast(AbstractRef, self.aval).inner_aval
 
     def get(self, idx: Any = ()) -> Array:
-        """What it holds at an index, all of it by default."""
+        """Reads what it holds at an index, all of it by default."""
         out = self.read()
         return out if is_whole(idx) else Operators.namespace.getitem(out, idx)
 

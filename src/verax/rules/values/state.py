@@ -27,7 +27,7 @@ from verax.rules.values.array import Array
 
 
 class Interpreter(Protocol):
-    """What gives an operation its meaning: compute it now, or write it down.
+    """Gives an operation its meaning: computes it now, or writes it down.
 
     `immediate` says which: only what computes can use programs made earlier.
     """
@@ -55,7 +55,7 @@ class NoInterpreter:
 
 
 class Observer(Protocol):
-    """Who sees what transformations of functions make of programs."""
+    """An observer of what transformations of functions make of programs."""
 
     def traced(self, jaxpr: Jaxpr, function: str, seconds: float) -> None:
         """A function of this name was traced."""
@@ -64,7 +64,7 @@ class Observer(Protocol):
     def rewrite[E](
         self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, E]]
     ) -> tuple[Jaxpr, E]:
-        """What `make` makes of `jaxpr`; sources of both may be others, nothing else."""
+        """Applies `make` to `jaxpr`; sources of both may differ, nothing else."""
         ...
 
     def part[E](
@@ -151,7 +151,7 @@ def context_of(values: tuple[object, ...]) -> Context:
 
 @frozen(eq=False, repr=False)
 class Mode(ReprMixin):
-    """What decides about a call besides its arguments; one object for equal ones."""
+    """All that decides about a call besides its arguments; one object if equal."""
 
     transient: ClassVar[bool] = False
 
@@ -160,7 +160,7 @@ class Mode(ReprMixin):
 
 
 UNKEPT: Final = "a trace"
-"""What stands for a mode during traces, whose calls are never kept."""
+"""The mode of calls during traces, which are never kept."""
 
 
 class State(threading.local):
@@ -302,7 +302,7 @@ def current_context() -> Context:
 
 
 def current_mode() -> object:
-    """What decides in this thread what a call does, besides its arguments."""
+    """All that decides in this thread what a call does, besides its arguments."""
     shared = State.shared
     if not State.owners or (own := STATE.own) is None:
         return shared

@@ -271,7 +271,7 @@ def funm(
 
 
 def error_of(t: Array, array: Array, gaps: Array) -> Array:
-    """How wrong Parlett's recurrence may be, relative to the result."""
+    """The relative error of Parlett's recurrence."""
     eps = float(vnp.finfo(t.dtype).eps)
     least = gaps.min((-2, -1), initial=np.inf)
     above = abs(vnp.triu(t, 1)).sum(-2).max(-1, initial=0.0)

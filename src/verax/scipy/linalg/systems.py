@@ -56,7 +56,7 @@ def cho_factor(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, bool]:
-    """What `cho_solve` takes: a factor, and whether it is the lower one."""
+    """Returns a factor for `cho_solve`, and whether it is the lower one."""
     return cholesky(a, lower), lower
 
 
@@ -90,7 +90,7 @@ def cho_solve(
 def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
-    """What `lu_solve` takes: packed factors of P A = L U, and exchanges of rows."""
+    """Returns packed factors of P A = L U for `lu_solve`, and the exchanges of rows."""
     (x,) = as_matrices("lu_factor", a)
     packed, pivots, _ = linalg_lu.lu(x)
     return packed, pivots

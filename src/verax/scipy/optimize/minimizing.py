@@ -48,7 +48,7 @@ class Step(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where a search has ended, how often it evaluated, and whether it failed."""
+    """The end of a search, the number of its evaluations, and whether it failed."""
 
     length: Array
     value: Array

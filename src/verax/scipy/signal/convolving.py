@@ -52,7 +52,7 @@ def arguments(
 def part(
     name: str, mode: str, a: Sequence[int], b: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Where the result of a mode lies in the full one: start and size by dimension.
+    """The place of a mode's result in the full one: start and size by dimension.
 
     Raises:
         ValueError: "valid", and neither is as large as the other everywhere.

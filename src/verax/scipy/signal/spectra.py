@@ -43,7 +43,7 @@ BOUNDARIES = {
 
 @frozen(repr=False)
 class Segments(ReprMixin):
-    """How a signal is cut: a window, and how far segments overlap."""
+    """The cut of a signal: a window, and how far segments overlap."""
 
     window: np.ndarray
     overlap: int
@@ -108,7 +108,7 @@ def segments_of(
     nfft: int | None,
     length: int,
 ) -> Segments:
-    """How to cut a signal of a length.
+    """The cut of a signal of a length.
 
     Raises:
         ValueError: the numbers do not fit together.
@@ -139,7 +139,7 @@ def detrended(x: Array, trend: Trend) -> Array:
 
 
 def scale_of(name: str, scaling: str, fs: ArrayLike, window: np.ndarray) -> Any:
-    """What power is multiplied by.
+    """The factor of the power.
 
     Raises:
         ValueError: there is no such scaling.
@@ -337,7 +337,7 @@ def no_spectrum(*signals: Array) -> Array:
 
 
 def sides(nfft: int) -> np.ndarray:
-    """How many sides of a spectrum each frequency of one side stands for."""
+    """The number of sides of a spectrum each frequency of one side stands for."""
     out = np.full(nfft // 2 + 1, 2.0)
     out[0] = 1.0
     if nfft % 2 == 0:

@@ -388,7 +388,7 @@ SHIFT: Final = 10
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """How many ways there are to take k of N things, as a float.
+    """The number of ways to take k of N things, as a float.
 
     With `repetition` a thing may be taken again. 0 if there are none.
 

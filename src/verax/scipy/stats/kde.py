@@ -138,12 +138,12 @@ class gaussian_kde(ReprMixin):
 
     @property
     def d(self) -> int:
-        """How many dimensions."""
+        """The number of dimensions."""
         return self.dataset.shape[0]
 
     @property
     def n(self) -> int:
-        """How many data."""
+        """The number of data."""
         return self.dataset.shape[1]
 
     def evaluate(self, points: ArrayLike) -> Array:

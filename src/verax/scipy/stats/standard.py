@@ -56,7 +56,7 @@ def kind(rule: Rule, variable: str, **defaults: int) -> Callable[[Function], Fun
 
 
 def public_signature(names: list[str], defaults: dict[str, int]) -> Signature:
-    """What callers may pass."""
+    """The signature for callers."""
     usual = Parameter.POSITIONAL_OR_KEYWORD
     required = [Parameter(name, usual) for name in names]
     optional = [Parameter(n, usual, default=value) for n, value in defaults.items()]

@@ -89,7 +89,7 @@ def made_nan(p: Params, ins: Arrays, outs: Arrays) -> Failed:
 
 
 def bounds_of(eqn: Eqn) -> Bounds:
-    """What a message says of an index."""
+    """The bounds of an index, in a message."""
     return Bounds(eqn.primitive.name, eqn.invars[0].aval.shape)
 
 
@@ -110,7 +110,7 @@ def window_outside(ins: Arrays, sizes: Shape, first: int) -> Failed:
 
 
 def outside(x: Array, last: int) -> Array:
-    """Which elements are neither 0 nor between that and `last`."""
+    """Flags of the elements that are neither 0 nor between that and `last`."""
     return bitwise_or(lt(x, 0), gt(x, min(last, int(iinfo(x.dtype).max))))
 
 

@@ -103,7 +103,7 @@ def all_kinds(parts: Sequence[Checked]) -> tuple[Kind, ...]:
 
 
 def shown(values: Sequence[object], kind: Kind) -> list[object]:
-    """What a message shows, in the types of its kind, and without derivatives."""
+    """The value in a message, in the types of its kind, and without derivatives."""
     pairs = zip(values, kind, strict=True)
     return [
         x if is_extended(aval.dtype) else stop_gradient(convert(x, aval.dtype))

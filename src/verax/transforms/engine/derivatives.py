@@ -223,7 +223,7 @@ class Steps[V: Written](ReprMixin):
 
 
 def identity_of(x: object) -> int:
-    """What tells residuals apart: to hash a variable takes longer."""
+    """The identity of a residual: to hash a variable takes longer."""
     return x.index if type(x) is Var else id(x)
 
 

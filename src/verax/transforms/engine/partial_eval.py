@@ -31,7 +31,7 @@ class Residuals:
         self.table: dict[Atom, Atom] = {}
 
     def of(self, atom: Atom) -> Atom:
-        """What stands for `atom` later: literals stand for themselves."""
+        """The later stand-in for `atom`: literals stand for themselves."""
         if type(atom) is not Var:
             return atom
         entry = self.table.get(atom)
@@ -144,14 +144,14 @@ def unchanged(jaxpr: Jaxpr, kept: list[Eqn | None]) -> bool:
 
 
 def variables(jaxpr: Jaxpr) -> int:
-    """How many variables the jaxpr defines."""
+    """The number of variables the jaxpr defines."""
     return len(jaxpr.invars) + sum([len(eqn.outvars) for eqn in jaxpr.eqns])
 
 
 def live(
     engine: Engine, eqns: Sequence[Eqn], ends: Iterable[Atom], size: int
 ) -> tuple[list[Eqn | None], list[bool]]:
-    """What `dce` keeps, without writing it again.
+    """The part of a program that `dce` keeps, without writing it again.
 
     For each equation itself, a slimmer one or None, and for each of `size` variables,
     inputs first, whether something reads it or it is one of `ends`.

@@ -57,11 +57,11 @@ TEMPLATES = 1 << 14
 
 type Avals = tuple[ShapedArray, ...]
 type Written = Atom | Array
-"""What writers write with: all of it has a type."""
+"""The values of writers: all of them have a type."""
 
 
 class Writer[V](Protocol):
-    """What `Builder` does with atoms, or another writer with values."""
+    """Does with atoms what `Builder` does, or with values as another writer."""
 
     def copy(self, eqn: Eqn, atoms: Sequence[V | Literal], /) -> Sequence[V]:
         """The results of `eqn` on other operands of the same types."""
@@ -255,7 +255,7 @@ def freely(
     xs: Sequence[Any],
     ys: Sequence[Any],
 ) -> tuple[Any, MeshType | None]:
-    """What a rule makes of operands, some of which explicit mesh axes may split.
+    """Applies a rule to operands, some of which explicit mesh axes may split.
 
     Where the steps of the rule leave open how values are split, the compiler decides:
     what comes in loses its axes, and results must get those that are due, on the mesh

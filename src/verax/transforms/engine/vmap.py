@@ -75,7 +75,7 @@ def plain_type(aval: ShapedArray, name: str) -> ShapedArray:
 
 
 def plain_explicit(explicit: Explicit, name: str) -> Explicit | None:
-    """What a type says that does not speak of an axis, which is the compiler's."""
+    """The type without what it says of an axis, which is the compiler's."""
     mesh = explicit.mesh
     rest = terms_along(explicit.terms, [axis for axis in mesh.names if axis != name])
     return explicit_on(plain_mesh(mesh, name), explicit.splits, rest)

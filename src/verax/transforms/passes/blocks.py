@@ -136,7 +136,7 @@ class Repeat(ReprMixin):
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Where each run starts and stops."""
+        """The start and stop of each run."""
         out = [(start, start + self.length) for start in self.starts]
         if self.last:
             out[-1] = (self.starts[-1], self.starts[-1] + len(self.last))
@@ -144,12 +144,12 @@ class Repeat(ReprMixin):
 
     @property
     def saved(self) -> int:
-        """How many symbols there would be less if the run were written once."""
+        """The number of symbols saved if the run were written once."""
         return sum([stop - start for start, stop in self.spans[1:]])
 
     @property
     def worth(self) -> int:
-        """What it saves; half as much again where each run follows upon the last one.
+        """The saving; half as much again where each run follows upon the last one.
 
         These are the blocks of a network. One that lacks its end, as the last one may,
         shall not cost all others theirs.
@@ -263,7 +263,7 @@ class Repeats(ReprMixin):
         return tuple([i for i, at in enumerate(out) if at >= 0])
 
     def reads(self, position: int) -> list[int]:
-        """Where the operands of a position are defined."""
+        """The definitions of the operands of a position."""
         here = slice(self.first[position], self.first[position + 1])
         out: list[int] = self.defined[here].tolist()
         return out
@@ -373,7 +373,7 @@ def spaced(positions: Sequence[int] | Ints, length: int) -> list[int]:
 
 
 type Passed = tuple[int, ...]
-"""What takes one place in a run: the number of an atom for each of the runs."""
+"""One place in a run: the number of an atom for each of the runs."""
 type Maker = tuple[int, Ints | None]
 """The last equation that makes a part of what the runs pass, or -1; with it all of
 them, if they are cheap, and of one kind."""
@@ -422,7 +422,7 @@ class Part(ReprMixin):
     repeats: Repeats
 
     def makers(self, passed: Sequence[Passed], small: int) -> dict[Passed, Maker]:
-        """What makes each of these; arrays of up to `small` elements are cheap."""
+        """The makers of each of these; arrays of up to `small` elements are cheap."""
         if not passed:
             return {}
         values = self.position[np.maximum(np.array(passed, np.int64), -1)]
@@ -437,7 +437,7 @@ class Part(ReprMixin):
 
     @cached_property
     def light(self) -> Marks:
-        """Which equations take little time."""
+        """Flags of the equations that take little time."""
         return np.array([traits_of(eqn.primitive).light for eqn in self.eqns], bool)
 
     def operands(self, eqns: Ints) -> list[Passed]:
@@ -447,7 +447,7 @@ class Part(ReprMixin):
         return [tuple(column) for column in self.read[places].T.tolist()]
 
     def marked(self, numbers: Ints) -> Marks:
-        """Which variables are among the numbers."""
+        """Flags of the variables that are among the numbers."""
         out = np.zeros(len(self.position), bool)
         out[numbers[numbers >= 0]] = True
         return out
@@ -495,7 +495,7 @@ def part_of(eqns: Sequence[Eqn], outvars: Sequence[Atom], least: int) -> Part:
 
 
 def bounds(sizes: Sequence[int]) -> Ints:
-    """Where parts of these sizes, in a row, begin, and where the last one ends."""
+    """The beginnings of parts of these sizes in a row, and the end of the last one."""
     return np.cumsum([0, *sizes])
 
 
@@ -551,7 +551,7 @@ class Block:
         self.compute_again()
 
     def columns(self, flat: Ints, first: Ints) -> Ints:
-        """What the runs have in `flat`, a row for each; -1 for what one lacks."""
+        """The entries of the runs in `flat`, a row for each; -1 for what one lacks."""
         starts = list(self.repeat.starts)
         count = first[self.stop] - first[self.start]
         if not self.repeat.last:
@@ -647,7 +647,7 @@ class Block:
         return self.part.marked(np.array(list(self.operands), np.int64))
 
     def results(self, read: Marks) -> Sequence[int]:
-        """Which results of a run are among what is read."""
+        """The results of a run that are read."""
         out: list[int] = np.flatnonzero(read[self.made].any(0)).tolist()
         return out
 
@@ -668,7 +668,7 @@ class Block:
 
     @property
     def lacking(self) -> int:
-        """How many results the last run lacks."""
+        """The number of results the last run lacks."""
         return int((self.made[-1] < 0).sum())
 
     def trimmed(self, read: Marks, saved: int) -> "Block":
@@ -735,7 +735,7 @@ class Block:
 
     @cached_property
     def interfaces(self) -> list[tuple[Atom, ...]]:
-        """What each run passes."""
+        """The operands and results of each run."""
         atoms = self.part.atoms
         return [
             tuple([atoms[passed[number]] for passed in self.operands])

@@ -156,7 +156,7 @@ class Parts:
         return 0 < len(joined) <= ALIVE and not any(joined)
 
     def barrier(self, makers: Sequence[Eqn]) -> Eqn:
-        """What stores values, which have other names from now on."""
+        """The equation that stores values, which have other names from now on."""
         olds = [eqn.outvars[0] for eqn in makers]
         news = tuple([Var(self.size + k, v.aval) for k, v in enumerate(olds)])
         ins = tuple([self.renamed.get(v.index, v) for v in olds])

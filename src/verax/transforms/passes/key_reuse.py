@@ -38,7 +38,7 @@ class KeyReuseError(JAXTypeError):
 
 @frozen(repr=False)
 class Signature(ReprMixin):
-    """What a program does with keys.
+    """The keys of a program: what becomes of them.
 
     `uses` are the inputs, by number, whose keys it uses up; `makes` the outputs that
     are new keys; `passes` the outputs that are the input of a number. `constant` says
@@ -210,7 +210,7 @@ SPECIAL: Final[Mapping[str, Rule]] = MappingProxyType(
 
 
 class Ledger:
-    """Which keys of one program are used so far.
+    """The used keys of one program, so far.
 
     A key is known by the variable that first held it, a constant by its array.
     """
@@ -221,7 +221,7 @@ class Ledger:
         self.constant = False
 
     def root(self, atom: Atom) -> object:
-        """What a value is known by."""
+        """The root by which a value is known."""
         name: object = id(atom.value) if isinstance(atom, Literal) else atom
         while name in self.same:
             name = self.same[name]
@@ -263,7 +263,7 @@ class Ledger:
 
 
 def signature_of(jaxpr: Jaxpr) -> Signature:
-    """What a program does with the keys among its inputs.
+    """The signature of a program in the keys among its inputs.
 
     Raises:
         KeyReuseError: it uses a key twice.

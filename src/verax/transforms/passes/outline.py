@@ -47,7 +47,7 @@ params_of: Final = attrgetter("params")
 
 @frozen(repr=False)
 class Limits(ReprMixin):
-    """What is worth a function.
+    """The limits from which a run is worth a function.
 
     Attributes:
         least: how many equations it has.

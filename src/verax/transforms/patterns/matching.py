@@ -38,7 +38,7 @@ from verax.transforms.patterns.rewrite_rules import (
 )
 
 type Bound = Mapping[int, Atom]
-"""Which atoms of the program the variables of the pattern stand for."""
+"""The atoms of the program for the variables of the pattern."""
 
 
 class Program:
@@ -54,7 +54,7 @@ class Program:
                 self.made[var.index] = place, eqn, number
 
     def operand(self, atom: Atom) -> Operand:
-        """What a guard sees of an atom."""
+        """A guard's view of an atom."""
         if isinstance(atom, Literal):
             value = None if atom.aval.shape else literal_value(atom).reshape(-1)[0]
             return Operand(atom.aval, value, None, tuple)
@@ -501,7 +501,7 @@ class Steps(Rewriter):
         return super().passed(jaxpr, chosen)
 
     def watched(self, jaxpr: Jaxpr) -> Jaxpr:
-        """What `watch` makes of a program that has changed."""
+        """Watches what becomes of a program that has changed."""
         new = self.steps[self.seen :]
         self.seen = len(self.steps)
         return self.watch(jaxpr, new) if new else jaxpr

@@ -47,7 +47,7 @@ class RewriteError(ValueError):
 
 @frozen(eq=False, repr=False)
 class Operand(Typed, ReprMixin):
-    """What a guard sees of a value that a pattern variable stands for."""
+    """A guard's view of a value for a pattern variable."""
 
     __module__ = "verax.rewrites"
 
@@ -97,7 +97,7 @@ class Rewrite:
 
     @cached_property
     def kept(self) -> dict[object, object]:
-        """What memos keep for the rule, which is one of a kind: it dies with it."""
+        """The store of memos for the rule, which is one of a kind: it dies with it."""
         return {}
 
     @property
@@ -181,7 +181,7 @@ class Pattern(ReprMixin):
 def traced(
     function: Callable[..., Any], args: Sequence[ShapedArray | Literal], params: Args
 ) -> tuple[Builder, Sequence[object]]:
-    """What a function of values writes, and what it returns; literals have a value."""
+    """Traces a function of values, and what it returns; literals have a value."""
     builder = Builder("a rewrite rule", source=UNKNOWN_SOURCE)
     tracers = [
         Tracer(builder, arg) if isinstance(arg, Literal) else builder.input(arg)

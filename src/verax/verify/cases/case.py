@@ -76,7 +76,7 @@ class Place(ReprMixin):
 
 
 def find(value: object) -> Place | None:
-    """Where `value` can be imported from, or None.
+    """The place from which `value` can be imported, or None.
 
     Of several modules that hold it, the one that was imported last is taken: whoever
     imports a value from its home enters the list of modules before that home.
@@ -188,12 +188,12 @@ class Case(ReprMixin):
 
     @property
     def depth(self) -> int:
-        """How many calls the stacks hold."""
+        """The number of calls the stacks hold."""
         return min((len(s) for s in self.stacks), default=1)
 
     @property
     def active(self) -> tuple[bool, ...]:
-        """Which operands have tangents: inexact ones with honest derivatives."""
+        """Flags of the operands with tangents: inexact ones with honest derivatives."""
         avals = self.jaxpr.in_avals
         smooth = self.smooth or (True,) * len(avals)
         return tuple(

@@ -48,7 +48,7 @@ LEAST: Final = 1e-12
 REACH: Final = 1e3
 """Between these sizes and no further, a difference quotient has digits enough."""
 ANCHORS: Final = (1.0, math.pi / 2, math.pi, 2 * math.pi, 10.5 * math.pi)
-"""Where functions have zeros and poles, in a row without a domain of its own."""
+"""Zeros and poles of functions, for a row without a domain of its own."""
 SIZES: Final = (0.1, 0.3, 0.7, 2.0, 3.0, 5.0, 10.0, 15.0, 30.0, 50.0, 100.0, 200.0)
 LARGE: Final = (500.0, 700.0, 1e3, 1e4, 1e6, 1e10)
 ODD: Final = 1.37

@@ -48,9 +48,9 @@ NESTED_TRIES = 3
 """The same for rows with bodies, which draw their types from what is at hand."""
 COMMON = frozenset({bool_, int32, float32, float64, complex128})
 RARE = 0.15
-"""How often an equation may have other dtypes: fewer kinds of values meet oftener."""
+"""The share of equations with other dtypes: fewer kinds of values meet oftener."""
 CONSTANT = 0.05
-"""How often an operand is an array or a number that the program holds."""
+"""The share of operands that are arrays or numbers of the program."""
 USUAL = 1e15
 """Numbers of programs are seldom larger."""
 WEAK = frozenset({int32, int64, float32, float64, complex64, complex128})
@@ -226,7 +226,7 @@ class GrownBody(ReprMixin):
 
 @frozen(eq=False, repr=False)
 class GrownNest(ReprMixin):
-    """Where bodies grow, see `nested.Nest`: the pool, their steps, what is around."""
+    """A nest in which bodies grow, see `nested.Nest`: pool, steps, outside."""
 
     pool: Pool
     steps: tuple[Step, ...]

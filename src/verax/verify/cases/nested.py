@@ -363,7 +363,7 @@ def draw_custom_jvp(random: Random, nest: Nest) -> Sample[CustomJvpParams]:
 
 
 def derivable(grown: Grown) -> Mask:
-    """Which inputs have tangents: inexact ones with honest derivatives."""
+    """Flags of the inputs with tangents: inexact ones with honest derivatives."""
     pairs = zip(grown.avals, grown.domains, strict=True)
     return tuple([is_inexact(aval.dtype) and domain.smooth for aval, domain in pairs])
 
@@ -436,4 +436,4 @@ DRAWS: Mapping[Row[Any], Draw] = MappingProxyType(
         bounded_while_p: draw_bounded,
     }
 )
-"""How calls of rows with bodies are drawn; the plainest first."""
+"""Draws of rows with bodies; the plainest first."""

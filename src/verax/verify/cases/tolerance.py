@@ -107,7 +107,7 @@ def difference(
 def inexact_equal(
     got: NDArray, want: NDArray, ulps: float, slack: NDArray
 ) -> tuple[NDArray, NDArray]:
-    """Which elements count as equal, and the distances that were allowed."""
+    """Flags of elements that count as equal, and the distances allowed."""
     limits = finfo(got.dtype)
     eps, tiny, top = float(limits.eps), float(limits.tiny), float(limits.max)
     a, b = exact(got), exact(want)
@@ -157,7 +157,7 @@ def sensitivity(
     jumps: bool = False,
     runs: int = 4,
 ) -> list[NDArray]:
-    """How far each output moves if every rounding goes the other way.
+    """The change of each output if every rounding goes the other way.
 
     The program runs a few times with its operands and all results of equations nudged
     by one unit in the last place: another implementation that is exact for operands
@@ -192,7 +192,7 @@ def nudged_outputs(
 def own_errors(
     engine: Engine, jaxpr: Jaxpr, args: Sequence[NDArray], *, runs: int = 4
 ) -> list[NDArray]:
-    """How far a row's evaluate rule is from itself on numbers with more digits.
+    """The distance of a row's evaluate rule from itself on numbers with more digits.
 
     A rule that cancels, such as `1 + tanh(x)` at -5, is no truth about its last digits;
     one that is exact stays as strict as it is. Zeros where the rule does not take wider

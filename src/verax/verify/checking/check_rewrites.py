@@ -51,7 +51,7 @@ from verax.verify.strategies import SEEDS, Strategy, stack
 EQUATIONS = 6
 DTYPES = (float32, float16, bfloat16, complex64)
 LITERALS = (2, 0.25, 64)
-"""What scalar variables of a pattern are, where a guard may want a literal."""
+"""The scalar variables of a pattern, where a guard may want a literal."""
 
 type Programs = Callable[[Jaxpr], Jaxpr] | Callable[[ClosedJaxpr], ClosedJaxpr]
 type Reference = Callable[

@@ -326,7 +326,7 @@ def value_law(sharded: Sharded, name: str, run: Callable[[], Any]) -> Law:
 
 
 def result_specs(sharded: Sharded, law: str, outs: Any) -> list[PartitionSpec]:
-    """How the results of a call are split, as far as anybody has said it."""
+    """The split of the results of a call, as far as anybody has said it."""
     if law == "shard_map":
         return entries("out_specs", sharded.specs[1], outs)
     return [PartitionSpec() for _ in pytrees.flatten(outs)[0]]

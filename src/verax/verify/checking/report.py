@@ -355,7 +355,7 @@ GROWTH: Final = 48
 ALWAYS: Final = 1000
 """Instructions that a program may have beside those."""
 SECONDS: Final = 300.0
-"""How long one program of the kit may take to compile, on a busy machine too."""
+"""The time that one program of the kit may take to compile, on a busy machine too."""
 
 FUNCTION: Final = re.compile(r"^  func\.func \w+ @([\w.]+)", re.MULTILINE)
 CALL: Final = re.compile(r"callee = @([\w.]+)")
@@ -391,7 +391,7 @@ def held(engine: StandardEngine, jaxpr: Jaxpr, name: str = "law") -> Program:
 
 
 def count(module: str, pattern: re.Pattern[str]) -> int:
-    """How often a pattern occurs in a module where every call is written out."""
+    """The number of times a pattern occurs in a module with every call written out."""
     starts = [match.start() for match in FUNCTION.finditer(module)]
     bodies = [
         module[i:j] for i, j in zip(starts, [*starts[1:], len(module)], strict=True)

@@ -238,7 +238,7 @@ def vmap_of_vmap(engine: StandardEngine, case: Case) -> None:
 
 
 def chosen(inner: Axis, outer: Axis, i: int, j: int) -> int:
-    """Which member of the stack step (i, j) of the double loop takes."""
+    """The member of the stack for step (i, j) of the double loop."""
     return INNER * (i if outer is not None else 0) + (j if inner is not None else 0)
 
 

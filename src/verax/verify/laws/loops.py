@@ -116,7 +116,7 @@ def count(p: ScanParams, args: Sequence[Array]) -> Sequence[object]:
 
 
 def start_of(i: Array, x: Array) -> list[object]:
-    """Where row i starts."""
+    """The start of row i."""
     return [i, *[np.int32(0)] * (x.ndim - 1)]
 
 

@@ -83,7 +83,7 @@ def linear_parts(
 
 @frozen(repr=False)
 class Access(ReprMixin):
-    """Where a gather or scatter reaches, as a gather, and what it promises."""
+    """The reach of a gather or scatter, as a gather, and its promises."""
 
     params: GatherParams
     shape: tuple[int, ...]
