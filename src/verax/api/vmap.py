@@ -287,7 +287,7 @@ def apply_batched(
     sum_match: bool = False,
 ) -> list[Array]:
     """The outputs of `jaxpr` over `size` elements, batched at the axes `expected`."""
-    outs, out = rewritten(
+    outs, out_places = rewritten(
         "vmap",
         jaxpr,
         args,
@@ -297,7 +297,7 @@ def apply_batched(
     )
     return [
         move(engine, x, a, b, size, sum_match)
-        for x, a, b in zip(outs, out, expected, strict=True)
+        for x, a, b in zip(outs, out_places, expected, strict=True)
     ]
 
 

@@ -168,13 +168,13 @@ class Recording:
         """The result of `make` on a program, which is recorded before and after."""
         before = self.before(jaxpr)
         started = time.perf_counter()
-        made, out = make(before.marked)
+        made, notes = make(before.marked)
         spent = time.perf_counter() - started
         title = f"{name} of {before.function}"
         after = self.add(name, made, title, [before], spent)
         after.function = before.function
         after.keeps_inputs = name in ("jvp", "vmap", "rewrite")
-        return after.marked, out
+        return after.marked, notes
 
     def part[E](
         self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, Jaxpr, E]]

@@ -198,8 +198,8 @@ def gumbel(
     """
     if out_sharding is not None:
         return call_sharded(gumbel, locals())
-    typed, out, sizes = asked("gumbel", key, shape, dtype)
-    return draw_gumbel(typed, sizes, out, mode)
+    typed, target, sizes = asked("gumbel", key, shape, dtype)
+    return draw_gumbel(typed, sizes, target, mode)
 
 
 def draw_gumbel(key: Array, shape: Shape, dtype: DType, mode: str | None) -> Array:
@@ -291,8 +291,8 @@ def weibull_min(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
-    typed, out, sizes = asked("weibull_min", key, shape, dtype)
-    return compiled(weibull_of, unit(typed, sizes, out), scale, concentration)
+    typed, target, sizes = asked("weibull_min", key, shape, dtype)
+    return compiled(weibull_of, unit(typed, sizes, target), scale, concentration)
 
 
 def triangular(
@@ -373,8 +373,8 @@ def normal(
     """
     if out_sharding is not None:
         return call_sharded(normal, locals())
-    typed, out, sizes = asked("normal", key, shape, dtype, kind=inexact_dtype)
-    return draw_normal(typed, sizes, out)
+    typed, target, sizes = asked("normal", key, shape, dtype, kind=inexact_dtype)
+    return draw_normal(typed, sizes, target)
 
 
 def truncated_normal(
@@ -422,11 +422,13 @@ def lognormal(
     """
     if out_sharding is not None:
         return call_sharded(lognormal, locals())
-    typed, out, sizes = asked("lognormal", key, shape, dtype, sigma, kind=inexact_dtype)
-    scale = parameter(sigma, out, sizes)
-    if is_complex(out):
-        return exp(mul(draw_normal(typed, sizes, out), scale))
-    return compiled(lognormal_of, symmetric(typed, sizes, out), scale)
+    typed, target, sizes = asked(
+        "lognormal", key, shape, dtype, sigma, kind=inexact_dtype
+    )
+    scale = parameter(sigma, target, sizes)
+    if is_complex(target):
+        return exp(mul(draw_normal(typed, sizes, target), scale))
+    return compiled(lognormal_of, symmetric(typed, sizes, target), scale)
 
 
 def lognormal_of(u: Array, sigma: ArrayLike) -> Array:
@@ -463,8 +465,8 @@ def maxwell(
     """
     if out_sharding is not None:
         return call_sharded(maxwell, locals())
-    typed, out, sizes = asked("maxwell", key, shape, dtype)
-    return draw_maxwell(typed, sizes, out)
+    typed, target, sizes = asked("maxwell", key, shape, dtype)
+    return draw_maxwell(typed, sizes, target)
 
 
 def rayleigh(
@@ -508,11 +510,11 @@ def wald(
     """
     if out_sharding is not None:
         return call_sharded(wald, locals())
-    typed, out, sizes = asked("wald", key, shape, dtype, mean)
+    typed, target, sizes = asked("wald", key, shape, dtype, mean)
     first, second = several(typed, 2)
-    u = symmetric(first, sizes, out)
-    v = unit(second, sizes, out)
-    return compiled(wald_of, u, v, parameter(mean, out, sizes))
+    u = symmetric(first, sizes, target)
+    v = unit(second, sizes, target)
+    return compiled(wald_of, u, v, parameter(mean, target, sizes))
 
 
 def wald_of(u: Array, v: Array, m: ArrayLike) -> Array:

@@ -138,10 +138,10 @@ def rademacher(
     """
     if out_sharding is not None:
         return call_sharded(rademacher, locals())
-    typed, out, sizes = asked("rademacher", key, shape, dtype, kind=signed_dtype)
+    typed, target, sizes = asked("rademacher", key, shape, dtype, kind=signed_dtype)
     heads = bernoulli(typed, 0.5, sizes)
-    two, one = (2.0, 1.0) if is_inexact(out) else (2, 1)
-    return sub(mul(convert(heads, out), two), one)
+    two, one = (2.0, 1.0) if is_inexact(target) else (2, 1)
+    return sub(mul(convert(heads, target), two), one)
 
 
 def double_sided_maxwell(
@@ -160,15 +160,15 @@ def double_sided_maxwell(
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
     """
-    typed, out, front = asked("double_sided_maxwell", key, shape, dtype)
+    typed, target, front = asked("double_sided_maxwell", key, shape, dtype)
     own = broadcast_shapes_of(
         "double_sided_maxwell", [aval_of(loc).shape, aval_of(scale).shape]
     )
     sizes = (front or own) + own
     first, second = several(typed, 2)
-    signs = rademacher(second, sizes, out)
+    signs = rademacher(second, sizes, target)
     return compiled(
-        shifted_and_scaled, signs, draw_maxwell(first, sizes, out), scale, loc
+        shifted_and_scaled, signs, draw_maxwell(first, sizes, target), scale, loc
     )
 
 
@@ -193,10 +193,10 @@ def geometric(
     """
     if out_sharding is not None:
         return call_sharded(geometric, locals())
-    typed, out, sizes = asked("geometric", key, shape, dtype, p, kind=integer_dtype)
+    typed, target, sizes = asked("geometric", key, shape, dtype, p, kind=integer_dtype)
     float_type = inexact_dtype(aval_of(p).dtype)
     u = unit(typed, sizes, float_type)
-    return convert(compiled(trials, u, parameter(p, float_type, sizes)), out)
+    return convert(compiled(trials, u, parameter(p, float_type, sizes)), target)
 
 
 def trials(u: Array, p: Any) -> Array:

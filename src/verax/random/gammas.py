@@ -380,8 +380,8 @@ def dirichlet(
             "of the concentrations"
         )
     rest = np.empty(given[:-1], np.bool_)
-    typed, out, sizes = asked("dirichlet", key, shape, dtype, rest)
-    return compiled(dirichlet_of, typed, alpha, shape=(*sizes, given[-1]), dtype=out)
+    typed, target, sizes = asked("dirichlet", key, shape, dtype, rest)
+    return compiled(dirichlet_of, typed, alpha, shape=(*sizes, given[-1]), dtype=target)
 
 
 def dirichlet_of(key: Array, alpha: ArrayLike, shape: Shape, dtype: DType) -> Array:

@@ -3,7 +3,7 @@
 One idea: every sampler is called with a key, a shape and a dtype, which one function
 checks; what is left to say is how samples follow from them::
 
-    typed, out, sizes = asked("t", key, shape, dtype, df)
+    typed, target, sizes = asked("t", key, shape, dtype, df)
     from_key(t_of, "t", key, shape, dtype, out_sharding, df)  # t_of(typed, df, ...)
 """
 
@@ -230,8 +230,8 @@ def from_key(
     """The sampler `name`, for which `draw` splits the key and takes the parameters."""
     if out_sharding is not None:
         return call_sharded(from_key, locals(), name)
-    typed, out, sizes = asked(name, key, shape, dtype, *parameters, kind=kind)
-    return compiled(draw, typed, *parameters, shape=sizes, dtype=out, **static)
+    typed, target, sizes = asked(name, key, shape, dtype, *parameters, kind=kind)
+    return compiled(draw, typed, *parameters, shape=sizes, dtype=target, **static)
 
 
 # -----------------------------------------------------------------------------
@@ -279,8 +279,8 @@ def bits(
     """
     if out_sharding is not None:
         return call_sharded(bits, locals())
-    typed, out, sizes = asked("bits", key, shape, dtype, kind=unsigned_dtype)
-    return random_bits(typed, out.itemsize * 8, sizes)
+    typed, target, sizes = asked("bits", key, shape, dtype, kind=unsigned_dtype)
+    return random_bits(typed, target.itemsize * 8, sizes)
 
 
 def unit(key: Array, shape: Shape, dtype: DType) -> Array:
@@ -369,9 +369,9 @@ def from_uniform(
     """The sampler `name`, a formula of uniform samples in [0, 1) and the parameters."""
     if out_sharding is not None:
         return call_sharded(from_uniform, locals(), name)
-    typed, out, sizes = asked(name, key, shape, dtype, *parameters)
-    operands = [parameter(x, out, sizes) for x in parameters]
-    return compiled(formula, unit(typed, sizes, out), *operands)
+    typed, target, sizes = asked(name, key, shape, dtype, *parameters)
+    operands = [parameter(x, target, sizes) for x in parameters]
+    return compiled(formula, unit(typed, sizes, target), *operands)
 
 
 # -----------------------------------------------------------------------------
@@ -410,20 +410,20 @@ def randint(
     if out_sharding is not None:
         return call_sharded(randint, locals())
     shape, bounded = as_shape("randint", shape), (minval, maxval)
-    typed, out, sizes = asked(
+    typed, target, sizes = asked(
         "randint", key, shape, dtype, *bounded, kind=integer_dtype
     )
-    sampled = int32 if iinfo(out).bits < 32 else out
+    sampled = int32 if iinfo(target).bits < 32 else target
     if is_known(minval) and is_known(maxval):
-        bounds = iinfo(out)
+        bounds = iinfo(target)
         low = min(max(int(minval), bounds.min), bounds.max)
         high = min(max(int(maxval), bounds.min), bounds.max + 1)
-        return convert(in_known_range(typed, sizes, sampled, low, high), out)
+        return convert(in_known_range(typed, sizes, sampled, low, high), target)
     low_array, high_array = (as_array("randint", x) for x in bounded)
-    if sampled != out:
-        low_array = clipped(low_array, iinfo(out).min, iinfo(out).max)
-        high_array = clipped(high_array, iinfo(out).min, iinfo(out).max + 1)
-    return convert(in_range(typed, sizes, sampled, low_array, high_array), out)
+    if sampled != target:
+        low_array = clipped(low_array, iinfo(target).min, iinfo(target).max)
+        high_array = clipped(high_array, iinfo(target).min, iinfo(target).max + 1)
+    return convert(in_range(typed, sizes, sampled, low_array, high_array), target)
 
 
 def is_known(x: object) -> TypeGuard[int | np.integer[Any]]:

@@ -349,8 +349,8 @@ def orthogonal(
         return call_sharded(orthogonal, locals())
     rows = index_of("orthogonal", "n", n)
     columns = rows if m is None else index_of("orthogonal", "m", m)
-    typed, out, sizes = asked("orthogonal", key, shape, dtype, kind=inexact_dtype)
-    return compiled(orthogonal_of, typed, shape=(*sizes, rows, columns), dtype=out)
+    typed, target, sizes = asked("orthogonal", key, shape, dtype, kind=inexact_dtype)
+    return compiled(orthogonal_of, typed, shape=(*sizes, rows, columns), dtype=target)
 
 
 def orthogonal_of(key: Array, shape: Shape, dtype: DType) -> Array:
@@ -413,8 +413,8 @@ def ball(
         return call_sharded(ball, locals())
     check_arraylike("ball", p)
     count = index_of("ball", "d", d)
-    typed, out, sizes = asked("ball", key, shape, dtype)
-    return compiled(ball_of, typed, p, shape=(*sizes, count), dtype=out)
+    typed, target, sizes = asked("ball", key, shape, dtype)
+    return compiled(ball_of, typed, p, shape=(*sizes, count), dtype=target)
 
 
 def ball_of(key: Array, p: Any, shape: Shape, dtype: DType) -> Array:

@@ -215,8 +215,8 @@ def jvp(
     """
     jaxpr = opened(program)
     mask = mask_of("nonzero", nonzero, len(jaxpr.invars))
-    pushed, out = engine.jvp(jaxpr, mask)
-    return hoist(pushed), out
+    pushed, moved = engine.jvp(jaxpr, mask)
+    return hoist(pushed), moved
 
 
 def transpose(
@@ -232,8 +232,8 @@ def transpose(
     """
     jaxpr = opened(program)
     mask = mask_of("linear", linear, len(jaxpr.invars))
-    pulled, out = engine.transpose(jaxpr, mask, (True,) * len(jaxpr.outvars))
-    return hoist(pulled), out
+    pulled, flags = engine.transpose(jaxpr, mask, (True,) * len(jaxpr.outvars))
+    return hoist(pulled), flags
 
 
 def vmap(
@@ -260,5 +260,5 @@ def vmap(
         raise ValueError(
             f"axes must have {len(jaxpr.invars)} entries, not {len(places)}"
         )
-    batched, out = engine.batch(jaxpr, size, places)
-    return hoist(batched), out
+    batched, out_places = engine.batch(jaxpr, size, places)
+    return hoist(batched), out_places

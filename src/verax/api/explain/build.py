@@ -143,18 +143,18 @@ def explained(asked: Asked) -> Explanation:
     if asked.recipe is not None and lowered is None:
         lowered = lowered_now(asked.recipe, asked.entry.name)
         disk = stored(asked.recipe, lowered)
-    entry, out = asked.entry, NOTHING
+    entry, differences = asked.entry, NOTHING
     reason = " ".join(changes(entry.name, entry.watched))
     if not asked.hit:
         seen, siblings = asked.seen, asked.siblings
-        reason, out = why(asked.fun, asked.key, seen, asked.traced, siblings)
+        reason, differences = why(asked.fun, asked.key, seen, asked.traced, siblings)
     return Explanation(
         name_and_line(asked.fun),
         str(signature_of(asked.fun, asked.key)),
         asked.hit,
         verdict(asked, made, disk),
         reason,
-        out,
+        differences,
         tuple(cache_answers(asked, made, disk)),
         tuple(stages(asked, lowered, program)),
         captured_constants(asked.entry.traced.jaxpr),

@@ -157,18 +157,18 @@ def rewritten[E](
     """
     builder = current_builder()
     if builder is not None and is_observed():
-        made, out = observed(name, jaxpr, program)
-        return apply(made, args), out
+        made, notes = observed(name, jaxpr, program)
+        return apply(made, args), notes
     if builder is None:
-        outs, out = into(COMPUTING, [as_array(x) for x in args])
-        return as_arrays(outs), out
+        outs, notes = into(COMPUTING, [as_array(x) for x in args])
+        return as_arrays(outs), notes
     atoms = typed_atoms(args, avals())
     if atoms is None:
-        made, out = program(jaxpr)
-        return apply(made, args), out
+        made, notes = program(jaxpr)
+        return apply(made, args), notes
     with builder.undone_on_error():
-        outs, out = into(builder, atoms)
-    return builder.tracers(outs), out
+        outs, notes = into(builder, atoms)
+    return builder.tracers(outs), notes
 
 
 def literal_array(literal: Literal) -> Array:

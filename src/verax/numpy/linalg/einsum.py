@@ -139,16 +139,16 @@ def einsum_plan(
     Raises:
         ValueError: the subscripts do not fit the shapes.
     """
-    inputs, out = canonical(subscripts, shapes)
+    inputs, output = canonical(subscripts, shapes)
     check_sizes(subscripts, inputs, shapes)
     terms = list(inputs)
     result = [dict(zip(t, s, strict=True)) for t, s in zip(terms, shapes, strict=True)]
     steps = []
-    for taken in path_of(inputs, out, shapes, optimize):
+    for taken in path_of(inputs, output, shapes, optimize):
         names, owns = [terms[i] for i in taken], [result[i] for i in taken]
         rest = [i for i in range(len(terms)) if i not in taken]
-        used = set(out).union(*(terms[i] for i in rest))
-        step, left = make_step(taken, names, owns, used, None if rest else out)
+        used = set(output).union(*(terms[i] for i in rest))
+        step, left = make_step(taken, names, owns, used, None if rest else output)
         steps.append(step)
         sizes = together(owns)
         terms = [terms[i] for i in rest] + [left]

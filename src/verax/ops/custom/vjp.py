@@ -125,8 +125,8 @@ class BatchedVjp(Remade, ReprMixin):
     def residual_axes(self, nonzero: Mask) -> tuple[Axis, ...]:
         """The axes along which the residuals are batched."""
         jaxpr = self.rule.forward(nonzero)
-        _, out = self.engine.batch(jaxpr, self.size, self.axes)
-        return out[len(self.out_axes) :]
+        _, out_axes = self.engine.batch(jaxpr, self.size, self.axes)
+        return out_axes[len(self.out_axes) :]
 
     def forward(self, nonzero: Mask) -> Jaxpr:
         """See `VjpRule.forward`."""

@@ -39,15 +39,15 @@ def batch_to(
     Raises:
         ValueError: an output is wanted unbatched (None), but is batched.
     """
-    batched, out = engine.batch(jaxpr, size, tuple(axes))
-    if tuple(out) == tuple(expected):
+    batched, out_places = engine.batch(jaxpr, size, tuple(axes))
+    if tuple(out_places) == tuple(expected):
         return batched
 
     def moved(*xs: Array) -> Sequence[Array]:
         outs = write_here(batched, *xs)
         return [
             with_batch_axis(engine.core, x, source, target, size)
-            for x, source, target in zip(outs, out, expected, strict=True)
+            for x, source, target in zip(outs, out_places, expected, strict=True)
         ]
 
     return program(batched.in_avals, moved, "vmap")

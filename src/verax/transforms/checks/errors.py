@@ -350,8 +350,8 @@ class Checking(OfWholeValues):
         avals, own = body.jaxpr.in_avals, len(body.jaxpr.invars)
 
         def once(*ins: Array) -> tuple[list[Array], Failure]:
-            outs, out = body.parted(inlined(body.jaxpr, ins))
-            return outs, shifted(out, base)
+            outs, failure = body.parted(inlined(body.jaxpr, ins))
+            return outs, shifted(failure, base)
 
         def ending(*ins: Array) -> Sequence[object]:
             outs, out = once(*ins)

@@ -224,7 +224,7 @@ def sides(
     """The programs at these types; none where the rule does not apply."""
     mixed = len({bool(aval.shape) for aval in avals}) == 2
     scalars = LITERALS if isinstance(rule, Rewrite) and mixed else ()
-    function, out = partial(rule.pattern, **rule.params), []
+    function, findings = partial(rule.pattern, **rule.params), []
     wide = [wide_aval(aval) for aval in avals]
     for scalar in (None, *scalars):
         pattern = program_if(function, avals, scalar)
@@ -235,8 +235,8 @@ def sides(
         if rule.ulps and tuple(wide) != tuple(avals):
             with double_precision():
                 exact = program_if(function, wide, scalar)
-        out.append(Sides(pattern, other, exact))
-    return out
+        findings.append(Sides(pattern, other, exact))
+    return findings
 
 
 def program_if(
