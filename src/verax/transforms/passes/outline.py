@@ -17,13 +17,14 @@ from typing import Final
 
 import numpy as np
 from attrs import evolve, frozen
+from pyrsistent import pvector
 
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, equation
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.call import CallParams, Metadata, jit_p
 from verax.rules.guards import paused
-from verax.rules.rows.builder import Builder
+from verax.rules.rows.builder import renumber
 from verax.rules.values.memo import pure, recall
 from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.blocks import (
@@ -87,14 +88,7 @@ def with_eqns(jaxpr: Jaxpr, eqns: Sequence[Eqn]) -> Jaxpr:
     """The program with other equations for the same outputs."""
     if len(eqns) == len(jaxpr.eqns) and all(map(is_, eqns, jaxpr.eqns)):
         return jaxpr
-    builder = Builder("a rewrite")
-    env: dict[int, Atom] = {v.index: builder.input(v.aval).atom for v in jaxpr.invars}
-    for eqn in eqns:
-        ins = tuple([env[a.index] if type(a) is Var else a for a in eqn.invars])
-        outs = builder.copy(eqn, ins)
-        env.update([(v.index, x) for v, x in zip(eqn.outvars, outs, strict=True)])
-    ends = tuple([env[a.index] if type(a) is Var else a for a in jaxpr.outvars])
-    return builder.close(ends)[0]
+    return renumber(evolve(jaxpr, eqns=pvector(eqns)), jaxpr.invars)
 
 
 def outlined_eqns(
