@@ -40,7 +40,7 @@ __all__ = [
 class Wrapped(Protocol):
     """A function that can be traced, lowered and compiled, such as those of `jit`."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The result; traced, lowered and compiled as needed."""
         ...
 

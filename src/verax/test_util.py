@@ -82,28 +82,36 @@ type Limits = tuple[Tolerance, Tolerance, float | None]
 
 
 def check_forward(
-    f: Callable[..., Any], args: tuple[Any, ...], order: int, limits: Limits, name: str
+    f: Callable[..., Any],
+    args: tuple[object, ...],
+    order: int,
+    limits: Limits,
+    name: str,
 ) -> None:
     """Forward mode, and forward mode of it until the order is reached."""
     check_jvp(f, lambda xs, ts: jvp(f, xs, ts), args, *limits, err_msg=name)
     if order > 1:
         direction = directions(args, seed=order)
 
-        def pushed(*xs: Any) -> Any:
+        def pushed(*xs: object) -> Any:
             return jvp(f, xs, direction)[1]
 
         check_forward(pushed, args, order - 1, limits, f"jvp of the {name}")
 
 
 def check_reverse(
-    f: Callable[..., Any], args: tuple[Any, ...], order: int, limits: Limits, name: str
+    f: Callable[..., Any],
+    args: tuple[object, ...],
+    order: int,
+    limits: Limits,
+    name: str,
 ) -> None:
     """Reverse mode, and reverse mode of it until the order is reached."""
     check_vjp(f, lambda *xs: vjp(f, *xs), args, *limits, err_msg=name)
     if order > 1:
         cotangent = directions(f(*args), seed=order)
 
-        def pulled(*xs: Any) -> Any:
+        def pulled(*xs: object) -> Any:
             return differentiable(vjp(f, *xs)[1](cotangent))
 
         check_reverse(pulled, args, order - 1, limits, f"vjp of the {name}")
@@ -170,24 +178,24 @@ def check_vjp(
     compare(f"{name}: <cotangents, directions>", back, there, limits)
 
 
-def is_differentiable(x: Any) -> bool:
+def is_differentiable(x: object) -> bool:
     dtype = aval_of(x).dtype
     return dtype != float0 and (is_float(dtype) or is_complex(dtype))
 
 
-def differentiable(tree: Any) -> list[Any]:
+def differentiable(tree: object) -> list[Any]:
     """The leaves of floating point."""
     return [x for x in tree_leaves(tree) if is_differentiable(x)]
 
 
-def directions(tree: Any, seed: int) -> Any:
+def directions(tree: object, seed: int) -> Any:
     """Numbers of size 0.5 to 1.5 for each leaf; float0 where it has no tangent."""
     random = np.random.default_rng(seed)
 
     def numbers(shape: tuple[int, ...]) -> np.ndarray:
         return random.choice((-1.0, 1.0), shape) * random.uniform(0.5, 1.5, shape)
 
-    def direction(x: Any) -> Any:
+    def direction(x: object) -> Any:
         aval = aval_of(x)
         if not is_differentiable(x):
             return np.zeros(aval.shape, float0)
@@ -199,7 +207,7 @@ def directions(tree: Any, seed: int) -> Any:
     return tree_map(direction, tree)
 
 
-def real_bytes(tree: Any) -> int:
+def real_bytes(tree: object) -> int:
     """The bytes of a real number in the narrowest floating leaf; 8 if there is none."""
     sizes = [
         x.dtype.itemsize // (2 if is_complex(x.dtype) else 1)
@@ -208,12 +216,14 @@ def real_bytes(tree: Any) -> int:
     return min(sizes, default=8)
 
 
-def quotient(f: Callable[..., Any], xs: Any, direction: Any, eps: float | None) -> Any:
+def quotient(
+    f: Callable[..., Any], xs: object, direction: object, eps: float | None
+) -> Any:
     """The slope of the chord along a direction, in double precision, leaf by leaf."""
     step = LENGTHS[real_bytes(xs)] if eps is None else eps
 
     def moved(sign: float) -> list[Any]:
-        def along(x: Any, t: Any) -> Any:
+        def along(x: object, t: object) -> Any:
             if not is_differentiable(x):
                 return x
             values = wide(x) + sign * step * wide(t)
@@ -225,20 +235,20 @@ def quotient(f: Callable[..., Any], xs: Any, direction: Any, eps: float | None) 
     return [(high - low) / (2.0 * step) for high, low in pairs]
 
 
-def wide(x: Any) -> np.ndarray:
+def wide(x: object) -> np.ndarray:
     """The values in double precision."""
     kind = np.complex128 if is_complex(aval_of(x).dtype) else np.float64
     held = x if isinstance(x, Array | np.ndarray | np.generic) else np.asarray(x)
     return np.asarray(held).astype(kind)
 
 
-def pairing(xs: Sequence[Any], ys: Sequence[Any]) -> np.ndarray:
+def pairing(xs: Sequence[object], ys: Sequence[object]) -> np.ndarray:
     """The sum of x * y, real part, over all elements of all leaves."""
     parts = [np.sum(wide(x) * wide(y)).real for x, y in zip(xs, ys, strict=True)]
     return np.asarray(sum(parts, 0.0))
 
 
-def tolerance(trees: Any, chosen: Tolerance) -> float:
+def tolerance(trees: object, chosen: Tolerance) -> float:
     """The tolerance for results computed from these leaves: that of the coarsest."""
     if chosen is not None and not isinstance(chosen, Mapping):
         return chosen
@@ -263,12 +273,14 @@ def dtype_key(key: Any) -> DType | np.dtype[Any]:
         return out
 
 
-def allowed(trees: Any, atol: Tolerance, rtol: Tolerance) -> tuple[float, float]:
+def allowed(trees: object, atol: Tolerance, rtol: Tolerance) -> tuple[float, float]:
     """The absolute and the relative tolerance."""
     return tolerance(trees, atol), tolerance(trees, rtol)
 
 
-def compare(name: str, result: Any, expected: Any, limits: tuple[float, float]) -> None:
+def compare(
+    name: str, result: object, expected: object, limits: tuple[float, float]
+) -> None:
     """Raise AssertionError unless two pytrees agree within (atol, rtol)."""
     paths = [keystr(path) for path, _ in tree_flatten_with_path(result)[0]]
     pairs = zip(paths, tree_leaves(result), tree_leaves(expected), strict=True)

@@ -312,7 +312,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         """The number of other traced jitted objects of the same code."""
         return max(0, uses_of(self.fun).count - self.counted)
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, *args: object, **kwargs: object) -> Explanation:
         """Whether a call with these arguments would find its program; if not, why.
 
         Arguments may be `ShapeDtypeStruct`s. Nothing is computed or compiled: what the
@@ -390,7 +390,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         """The lowered function, for arguments or for their `ShapeDtypeStruct`s."""
         return self.trace(*args, **kwargs).lower()
 
-    def warm(self, *args: Any, **kwargs: Any) -> Compilation:
+    def warm(self, *args: object, **kwargs: object) -> Compilation:
         """Compile for such arguments beside other work, and return at once.
 
         Arguments may be `ShapeDtypeStruct`s; no arrays are kept. The function is traced
@@ -426,7 +426,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         self.programs.clear()
         self.direct.clear()
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         if instance is None:
             return self
         return MethodType(self, instance)
@@ -455,9 +455,9 @@ def staged(entry: Entry, sig: Signature, settings: Settings) -> Any:
 
 def is_kept(
     function: PjitFunction[..., Any],
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
-    leaves: Sequence[Any],
+    leaves: Sequence[object],
 ) -> bool | None:
     """Whether such a call takes the short way; None of types without values."""
     if any([isinstance(x, ShapeDtypeStruct) for x in leaves]):

@@ -121,7 +121,7 @@ def check_devices(what: str, place: Sharding | None) -> None:
         )
 
 
-def place_entries(what: str, prefix: Any, tree: Any) -> list[Any]:
+def place_entries(what: str, prefix: object, tree: object) -> list[Any]:
     """One entry for each leaf of `tree`, from a prefix tree in which None is a leaf.
 
     Raises:
@@ -133,7 +133,7 @@ def place_entries(what: str, prefix: Any, tree: Any) -> list[Any]:
 
 
 def place_leaves(
-    what: str, prefix: Any, tree: Any, error: type[Exception] = TypeError
+    what: str, prefix: object, tree: object, error: type[Exception] = TypeError
 ) -> Places:
     """One sharding, or None, for each leaf of `tree`; `error` is for other things."""
     return tuple([as_place(what, x, error) for x in place_entries(what, prefix, tree)])
@@ -153,7 +153,7 @@ class Shardings(ReprMixin):
         given = any(pytrees.flatten(tree)[0] for tree in trees)
         return given or self.device is not None
 
-    def of_inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Places:
+    def of_inputs(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> Places:
         """One sharding, or None, for each leaf of the arguments.
 
         Raises:
@@ -171,7 +171,7 @@ class Shardings(ReprMixin):
 
     def typed(
         self,
-        args: tuple[Any, ...],
+        args: tuple[object, ...],
         kwargs: dict[str, Any],
         avals: Sequence[ShapedArray],
     ) -> Sequence[ShapedArray]:
@@ -193,7 +193,7 @@ class Shardings(ReprMixin):
 
 
 def resolve_shardings(
-    ins: Any, outs: Any, device: object, backend: str | None
+    ins: object, outs: object, device: object, backend: str | None
 ) -> Shardings:
     """The arguments of `jit` that say where it runs.
 

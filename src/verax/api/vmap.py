@@ -77,7 +77,7 @@ def vmap[**P, R](
     engine = engine_for(name, as_spmd_names(spmd_axis_name))
 
     @wraps(fun)
-    def vmapped(*args: Any, **kwargs: Any) -> Any:
+    def vmapped(*args: object, **kwargs: object) -> Any:
         check_count(fun, in_axes, len(args))
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)
@@ -321,12 +321,12 @@ def check_axes(name: str, axes: object) -> None:
             )
 
 
-def flat_axes(name: str, axes: Any, tree: Any) -> list[Axis]:
+def flat_axes(name: str, axes: object, tree: object) -> list[Axis]:
     """One axis per leaf of `tree`, from a prefix tree in which None is a leaf."""
     return prefix_leaves(f"vmap {name}", axes, tree, lambda x: x is None)
 
 
-def wanted_axes(out_axes: Any, tree: PyTreeDef) -> list[Axis]:
+def wanted_axes(out_axes: object, tree: PyTreeDef) -> list[Axis]:
     """One axis per output."""
     count = tree.num_leaves
     if type(out_axes) is int:

@@ -183,7 +183,7 @@ class Pool:
         return slots
 
     def put_back(
-        self, args: Sequence[Any], ins: Sequence[Buffer], outs: Sequence[Buffer]
+        self, args: Sequence[object], ins: Sequence[Buffer], outs: Sequence[Buffer]
     ) -> None:
         """Keep the slots of a call for later ones, once they are no longer in use."""
         assert type(ins) is HostSlots
@@ -337,7 +337,7 @@ def placed_caller(
         for flag, (_, aval, place) in zip(there, program.operands, strict=True)
     ]
 
-    def fetch(args: Sequence[Any]) -> list[Buffer]:
+    def fetch(args: Sequence[object]) -> list[Buffer]:
         taken = [args[i] for i in numbers]
         return [*constants, *map(operator.call, puts, taken)]
 

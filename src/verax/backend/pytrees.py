@@ -46,7 +46,9 @@ class NodeType(ReprMixin):
     flatten_with_keys: Callable[[Any], KeyChildren]
 
 
-def keyed(tree: dict[Any, Any], keys: Iterable[Any]) -> tuple[tuple[DictKey, Any], ...]:
+def keyed(
+    tree: dict[Any, Any], keys: Iterable[object]
+) -> tuple[tuple[DictKey, Any], ...]:
     """The items of a mapping, in the order of `keys`, with their path keys."""
     return tuple((DictKey(key), tree[key]) for key in keys)
 
@@ -67,7 +69,7 @@ class Opaque:
     def __hash__(self) -> int:
         return hash(self.function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         return self.function(*args, **kwargs)
 
@@ -86,7 +88,9 @@ class Partial(functools.partial[Any]):
 
     __module__ = "verax.tree_util"
 
-    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    def __new__(
+        cls, func: Callable[..., Any], /, *args: object, **kwargs: object
+    ) -> Any:
         """A partial of a partial stays nested: no function becomes a leaf."""
         if isinstance(func, functools.partial):
             func = Opaque(func)
@@ -264,7 +268,9 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
         raise better from error
 
 
-def flatten_none_leaf(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+def flatten_none_leaf(
+    tree: object, is_leaf: IsLeaf = None
+) -> tuple[list[Any], PyTreeDef]:
     """As `flatten`, with None as a leaf; the structures of the two do not mix.
 
     >>> flatten_none_leaf([1, (2, None)])[0]

@@ -89,7 +89,7 @@ def states_of(state: OptimizerState) -> list[Any]:
     return [tree_unflatten(tree, leaves) for tree, leaves in pairs]
 
 
-def packed(states: list[Any], tree: Any) -> OptimizerState:
+def packed(states: list[Any], tree: object) -> OptimizerState:
     """The states of the parameters as one."""
     flat = [tree_flatten(state) for state in states]
     leaves = tuple([leaves for leaves, _ in flat])
@@ -105,14 +105,16 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
     """
 
     @functools.wraps(opt_maker)
-    def make(*args: Any, **kwargs: Any) -> Optimizer:
+    def make(*args: object, **kwargs: object) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
-        def tree_init(params: Any) -> OptimizerState:
+        def tree_init(params: object) -> OptimizerState:
             leaves, tree = tree_flatten(params)
             return packed([init(leaf) for leaf in leaves], tree)
 
-        def tree_update(i: Any, grads: Any, state: OptimizerState) -> OptimizerState:
+        def tree_update(
+            i: object, grads: object, state: OptimizerState
+        ) -> OptimizerState:
             leaves, tree = tree_flatten(grads)
             if tree != state.tree_def:
                 raise TypeError(
@@ -143,14 +145,14 @@ def first(state: Any) -> Any:
 
 
 @optimizer
-def sgd(step_size: Any) -> Any:
+def sgd(step_size: object) -> Any:
     """Gradient descent: steps of `step_size`, a number or a schedule."""
     rate = make_schedule(step_size)
     return lambda x: x, lambda i, g, x: x - rate(i) * g, lambda x: x
 
 
 @optimizer
-def momentum(step_size: Any, mass: Any) -> Any:
+def momentum(step_size: object, mass: object) -> Any:
     """Gradient descent whose velocity decays by `mass`."""
     rate = make_schedule(step_size)
 
@@ -163,7 +165,7 @@ def momentum(step_size: Any, mass: Any) -> Any:
 
 
 @optimizer
-def nesterov(step_size: Any, mass: Any) -> Any:
+def nesterov(step_size: object, mass: object) -> Any:
     """Gradient descent with Nesterov's momentum, which looks one step ahead."""
     rate = make_schedule(step_size)
 
@@ -285,13 +287,15 @@ def constant(step_size: Any) -> Schedule:
     return lambda i: step_size
 
 
-def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
+def exponential_decay(
+    step_size: object, decay_steps: object, decay_rate: object
+) -> Schedule:
     """Sizes that shrink by `decay_rate` in `decay_steps` steps."""
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(
-    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
+    step_size: object, decay_steps: object, decay_rate: object, staircase: bool = False
 ) -> Schedule:
     """Sizes divided by a number that grows with time, in stairs if asked."""
 
@@ -314,7 +318,7 @@ def polynomial_decay(
     return schedule
 
 
-def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+def piecewise_constant(boundaries: object, values: object) -> Schedule:
     """One of `values` between any two boundaries.
 
     Raises:
@@ -347,12 +351,12 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
     )
 
 
-def l2_norm(tree: Any) -> Any:
+def l2_norm(tree: object) -> Any:
     """The root of the sum of the squares of all elements of the tree."""
     return vnp.sqrt(sum([vnp.vdot(x, x) for x in tree_leaves(tree)]))
 
 
-def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
+def clip_grads(grad_tree: object, max_norm: object) -> Any:
     """The tree, scaled down where its norm is larger than `max_norm`."""
     norm = l2_norm(grad_tree)
     return tree_map(
@@ -375,7 +379,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
     return tree_unflatten(opt_state.tree_def, map(JoinPoint, states_of(opt_state)))
 
 
-def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+def pack_optimizer_state(marked_pytree: object) -> OptimizerState:
     """The state that `unpack_optimizer_state` was called with.
 
     Raises:

@@ -268,10 +268,10 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 def bind_check(
     name: str,
-    pred: Any,
+    pred: object,
     msg: str,
     debug: bool,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
 ) -> None:
     """Write a check, or do it at once.

@@ -79,7 +79,7 @@ def compute_on(
     part = xla_metadata_call2(MetadataBlock(attributes)(f), whole)
 
     @wraps(f)
-    def computed(*args: Any, **kwargs: Any) -> Any:
+    def computed(*args: object, **kwargs: object) -> Any:
         around = dict(STATE.xla_metadata)
         if COMPUTE in around or STREAM in around:
             raise ValueError(

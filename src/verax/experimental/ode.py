@@ -281,7 +281,7 @@ def as_times(t: Any) -> Array:
 
 
 def varying_together(
-    flat: Array, times: Array, given: Any, consts: list[Array]
+    flat: Array, times: Array, given: object, consts: list[Array]
 ) -> tuple[Array, Array, Any]:
     """The values that an equation begins with, varying alike inside `shard_map`.
 
@@ -292,7 +292,7 @@ def varying_together(
     return flat, times, given
 
 
-def check_slope(state: Any, slope: Any) -> None:
+def check_slope(state: object, slope: object) -> None:
     """Raise TypeError unless a slope has the structure and shapes of the solution."""
     kinds = [
         (tree_structure(tree), [np.shape(x) for x in tree_leaves(tree)])
@@ -312,7 +312,7 @@ def with_adjoint(f: Callable[..., Array], limits: Limits) -> Callable[..., Array
     def solve(y: Array, times: Array, parameters: Any) -> Array:
         return solution(lambda y, t: f(y, t, parameters), y, times, limits)
 
-    def forward(y: Array, times: Array, parameters: Any) -> Any:
+    def forward(y: Array, times: Array, parameters: object) -> Any:
         out = solve(y, times, parameters)
         return out, (out, times, parameters)
 
@@ -329,7 +329,7 @@ def adjoint(
     limits: Limits,
     ys: Array,
     times: Array,
-    parameters: Any,
+    parameters: object,
     ct: Array,
 ) -> tuple[Array, Array, Any]:
     """Cotangents of the start, the times and the parameters.
@@ -372,7 +372,7 @@ def adjoint(
     return y_bar, vnp.concatenate([start_bar[None], rest]), rebuilt(sums, None)
 
 
-def floats_of(parameters: Any) -> tuple[list[Array], Callable[..., Any]]:
+def floats_of(parameters: object) -> tuple[list[Array], Callable[..., Any]]:
     """The leaves with derivatives, and the way back, with other leaves as they were."""
     leaves = tree_leaves(parameters)
     live = [is_inexact(x.dtype) for x in leaves]

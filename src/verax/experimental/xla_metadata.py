@@ -86,7 +86,7 @@ class Told:
         self.function = function
         self.updates = updates
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         with telling(self.updates):
             return self.function(*args, **kwargs)
 
@@ -178,7 +178,7 @@ def xla_metadata_call2(
     return with_metadata(f, told)
 
 
-def checked(metadata: Any) -> Attributes:
+def checked(metadata: object) -> Attributes:
     """The attributes of a dict.
 
     Raises:
@@ -216,7 +216,7 @@ def with_metadata(fun: Callable[..., Any], metadata: Metadata) -> Callable[..., 
     """`fun` as a call with metadata; eagerly it is `fun` itself."""
 
     @wraps(fun)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def called(*args: object, **kwargs: object) -> Any:
         if not is_tracing():
             return fun(*args, **kwargs)
         leaves, tree = pytrees.flatten((args, kwargs))

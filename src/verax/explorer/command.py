@@ -105,7 +105,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def check_call(
-    target: str, subject: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    target: str, subject: object, args: Sequence[object], kwargs: dict[str, Any]
 ) -> None:
     """Find mistakes of a call before it is traced.
 
@@ -206,7 +206,9 @@ def called_with(
         Mistake: it is not an expression in the names that there are.
     """
 
-    def collect(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def collect(
+        *args: object, **kwargs: object
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs
 
     known = {"np": np, "vnp": vnp, "random": random} | names | {"__call": collect}

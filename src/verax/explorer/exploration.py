@@ -248,7 +248,7 @@ def explore(
     function = fun if isinstance(fun, PjitFunction) else jit(fun)
 
     @wraps(fun)
-    def explored(*args: Any, **kwargs: Any) -> Exploration:
+    def explored(*args: object, **kwargs: object) -> Exploration:
         args = args or given
         out = explored_call(function, compile, profile, args, kwargs)
         if path is not None:
@@ -277,7 +277,7 @@ def explored_call(
     function: PjitFunction[..., Any],
     compile: bool,
     profile: bool,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
 ) -> Exploration:
     """The exploration of a call."""
@@ -323,7 +323,7 @@ def exploration_of(
 def values_of(
     function: PjitFunction[..., Any],
     stage: Traced,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
 ) -> list[object]:
     """The leaves of the arguments of a call, as the program takes them.

@@ -202,7 +202,7 @@ def propagate(
     return tuple([program.rebuild([x[i] for x in full]) for i in range(width)])
 
 
-def leaves_like(args: tuple[Any, ...], part: Any, name: str) -> list[Any]:
+def leaves_like(args: tuple[object, ...], part: object, name: str) -> list[Any]:
     """The leaves of a tree like the arguments, None where it has None.
 
     Raises:

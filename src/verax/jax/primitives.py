@@ -221,7 +221,7 @@ class Primitive(metaclass=AllPrimitives):
     def def_abstract_eval(self, rule: Rule) -> Rule:
         """The type of the result, or a list of them."""
 
-        def without_effects(*avals: ShapedArray, **params: Any) -> Any:
+        def without_effects(*avals: ShapedArray, **params: object) -> Any:
             return rule(*avals, **params), NO_EFFECTS
 
         self.abstract_eval, self.effectful = without_effects, False
@@ -367,7 +367,7 @@ def with_host_calls(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
     functions can.
     """
 
-    def function(*xs: Array, **params: Any) -> Any:
+    def function(*xs: Array, **params: object) -> Any:
         writer: Any = STATE.interpreter
         try:
             with writer.undone_on_error():

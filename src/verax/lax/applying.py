@@ -93,7 +93,7 @@ def scatter_apply(
     places = concatenate([places, *counts], places.ndim - 1)
     rows = reshape(places, (prod(places.shape[:-1]), places.shape[-1]))
 
-    def step(i: Any, carry: Array) -> Array:
+    def step(i: object, carry: Array) -> Array:
         own = dynamic_index_in_dim(rows, i, 0, False)
         part = gather(carry, own, reading, sizes, mode="clip")
         return scatter(carry, own, func(part), writing, mode=mode)
@@ -180,8 +180,8 @@ def composite(
             f"composite takes a name and a version, not {shown(name)} and {version!r}"
         )
 
-    def called(*args: Any, **attributes: Any) -> Any:
-        def body(*operands: Any) -> Any:
+    def called(*args: object, **attributes: object) -> Any:
+        def body(*operands: object) -> Any:
             return decomposition(*operands, **attributes)
 
         body.__name__ = body.__qualname__ = name

@@ -372,7 +372,7 @@ def cond(
     return choose("cond", index, [false_fun, true_fun], operands, names, one)
 
 
-def check_predicate(pred: Any) -> None:
+def check_predicate(pred: object) -> None:
     """Raise TypeError unless `pred` is a scalar that can be true."""
     aval = aval_of(pred)
     if aval.shape or is_extended(aval.dtype):
@@ -382,7 +382,7 @@ def check_predicate(pred: Any) -> None:
         )
 
 
-def truth(pred: Any) -> Any:
+def truth(pred: object) -> Any:
     """A number holds unless it is zero."""
     dtype = aval_of(pred).dtype
     return pred if is_bool(dtype) else ne(pred, convert(0, dtype))
@@ -457,7 +457,7 @@ def switch(
     )
 
 
-def branch_index(index: Any, aval: ShapedArray, last: int) -> Any:
+def branch_index(index: object, aval: ShapedArray, last: int) -> Any:
     """The index as an int32 between 0 and `last`."""
     if aval.dtype.itemsize < 4 or aval.strong().dtype == int32:
         return clamp(0, convert(index, int32), last)

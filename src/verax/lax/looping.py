@@ -110,7 +110,7 @@ def while_loop(
 def bounded(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
-    init_val: Any,
+    init_val: object,
     sequential: bool,
     max_steps: int,
     checkpoints: Checkpoints,
@@ -174,7 +174,7 @@ def whole_steps(max_steps: int) -> int:
 def staged(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
-    init_val: Any,
+    init_val: object,
     sequential: bool,
     blocks: tuple[int, ...] | None,
 ) -> Any:
@@ -219,7 +219,7 @@ def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> N
 
 
 def while_in_python(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: Any
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: object
 ) -> Any:
     leaves, tree = pytrees.flatten(value)
     value = tree.unflatten([as_array(x) for x in leaves])
@@ -237,7 +237,7 @@ def counted_in_python(
     return value
 
 
-def unchanging(value: Any) -> Any:
+def unchanging(value: object) -> Any:
     """A carry whose NumPy arrays are arrays, which a body cannot write into."""
     leaves, tree = pytrees.flatten(value)
     return tree.unflatten(
@@ -245,7 +245,7 @@ def unchanging(value: Any) -> Any:
     )
 
 
-def steps_between(lower: Any, upper: Any, number: Callable[[Any], float]) -> int:
+def steps_between(lower: object, upper: object, number: Callable[[Any], float]) -> int:
     """The number of integers from `lower` up to `upper`, which is left out."""
     if isinstance(lower, SymbolicSize) or isinstance(upper, SymbolicSize):
         return slice_count(as_size(lower), as_size(upper), 1)
@@ -340,7 +340,7 @@ def counting(
     )[2]
 
 
-def counter_type(lower: Any, upper: Any) -> ShapedArray:
+def counter_type(lower: object, upper: object) -> ShapedArray:
     """The type of the counter: that of the bound that is not a Python integer."""
     avals = [aval_of(lower), aval_of(upper)]
     strong = {a.dtype for a in avals if not a.weak_type}
@@ -369,7 +369,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     check_callable("map", f)
 
-    def step(_: Any, x: Any) -> Any:
+    def step(_: object, x: object) -> Any:
         return (), f(x)
 
     stands_for(step, f)
@@ -439,7 +439,7 @@ def associative_scan(
         check_results(fn, result)
         return tuple(result)
 
-    def turned(xs: Sequence[Any]) -> tuple[Any, ...]:
+    def turned(xs: Sequence[object]) -> tuple[Any, ...]:
         return tuple([rev(x, (place,)) for x in xs]) if reverse else tuple(xs)
 
     given = turned([x if isinstance(x, Array) else broadcast(x, ()) for x in leaves])

@@ -208,8 +208,8 @@ def scan(
 
 def scanned(
     f: "Step",
-    init: Any,
-    xs: Any,
+    init: object,
+    xs: object,
     length: int | None,
     reverse: bool,
     unroll: int | bool,
@@ -337,7 +337,7 @@ def check_pair(f: object, tree: PyTreeDef) -> None:
     )
 
 
-def scan_length(rows: Sequence[Any], tree: PyTreeDef, length: int | None) -> int:
+def scan_length(rows: Sequence[object], tree: PyTreeDef, length: int | None) -> int:
     """The number of steps, on which all arrays of rows agree."""
     sizes: dict[str, int] = {}
     for path, x in zip(paths(tree), rows, strict=True):
@@ -384,8 +384,8 @@ def unrolling(unroll: SupportsIndex, count: int) -> int:
 
 def scan_in_python(
     f: Callable[[Any, Any], tuple[Any, Any]],
-    carry: Any,
-    rows: Sequence[Any],
+    carry: object,
+    rows: Sequence[object],
     tree: PyTreeDef,
     count: int,
     reverse: bool,

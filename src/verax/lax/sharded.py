@@ -6,7 +6,6 @@ Each is the plain operation, whose result is constrained where a sharding is pas
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from verax.api.parallel.device_put import with_sharding_constraint
 from verax.api.sharding_args import as_place
@@ -19,7 +18,7 @@ from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array
 
 
-def laid_out(sharding: object, function: Callable[..., Array], *args: Any) -> Array:
+def laid_out(sharding: object, function: Callable[..., Array], *args: object) -> Array:
     """`function(*args)`, split by explicit mesh axes or constrained to a place.
 
     A new array goes where new arrays go.

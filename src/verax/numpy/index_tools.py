@@ -75,7 +75,7 @@ class Joiner:
         return axis, rank, start
 
 
-def piece(item: Any, rank: int, start: int) -> Array:
+def piece(item: object, rank: int, start: int) -> Array:
     """One entry as an array of at least `rank` dimensions."""
     if isinstance(item, slice):
         out = arange(item.start) if item.stop is None else axis_of(item)
@@ -251,7 +251,7 @@ class IndexExpression:
     def __init__(self, as_tuple: bool) -> None:
         self.as_tuple = as_tuple
 
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: object) -> Any:
         return (item,) if self.as_tuple and not isinstance(item, tuple) else item
 
 

@@ -146,7 +146,7 @@ def ramp(first: Any, stride: Any, size: int, dtype: Any) -> Array:
     return add(counted, constant_of(first, dtype)) if first != 0 else counted
 
 
-def known(name: str, argument: str, x: Any) -> Any:
+def known(name: str, argument: str, x: object) -> Any:
     """A Python scalar from an argument on which a shape depends.
 
     Raises:
@@ -197,7 +197,7 @@ def linspace(
     return line, convert(step, kind)
 
 
-def counted(name: str, num: Any) -> int:
+def counted(name: str, num: object) -> int:
     """The number of numbers.
 
     Raises:
@@ -229,7 +229,7 @@ def ends(
     return x, y, own
 
 
-def spaced_at_once(x: Any, y: Any, num: int, endpoint: bool) -> OneGo | None:
+def spaced_at_once(x: object, y: object, num: int, endpoint: bool) -> OneGo | None:
     """Computes what `between` does, of two numbers that are not too large."""
     parts = num - 1 if endpoint else num
     if not (type(x) is type(y) is ShapedArray) or x.shape or y.shape or parts < 1:
@@ -367,7 +367,7 @@ def geomspace(
     return made("geomspace", laid("geomspace", line, axis, target), None)
 
 
-def replaced(line: Array, value: Any, where: Array) -> Array:
+def replaced(line: Array, value: object, where: Array) -> Array:
     """`line` with `value` where the mask of its first dimension says so."""
     mask = broadcast_in_dim(where, line.shape, (0,))
     inner = tuple(range(1, line.ndim))
@@ -387,7 +387,7 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> Any:
     return chosen_dtype(name, dtype) or default_float()
 
 
-def rows_and_columns(rows: int, columns: int, k: Any) -> tuple[Array, Array]:
+def rows_and_columns(rows: int, columns: int, k: object) -> tuple[Array, Array]:
     """For each element of a matrix, its row plus `k`, and its column."""
     row = broadcasted_iota(int32, (rows, columns), 0)
     if isinstance(k, int):

@@ -98,7 +98,7 @@ def gumbel_of(u: Array) -> Array:
     return neg(log(neg(log(above(u, float(finfo(u.dtype).tiny))))))
 
 
-def pareto_of(u: Array, b: Any) -> Array:
+def pareto_of(u: Array, b: object) -> Array:
     return exp(div(exponential_of(u), b))
 
 
@@ -108,7 +108,7 @@ def weibull_of(u: Array, scale: Any, concentration: Any) -> Array:
     return multiply(power(drawn, true_divide(1.0, concentration)), scale)
 
 
-def triangular_of(u: Array, low: Any, peak: Any, high: Any) -> Array:
+def triangular_of(u: Array, low: object, peak: object, high: object) -> Array:
     width = sub(high, low)
     rising = add(low, sqrt(mul(mul(u, width), sub(peak, low))))
     falling = sub(high, sqrt(mul(mul(sub(1.0, u), width), sub(high, peak))))

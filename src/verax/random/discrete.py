@@ -199,7 +199,7 @@ def geometric(
     return convert(compiled(trials, u, parameter(p, float_type, sizes)), target)
 
 
-def trials(u: Array, p: Any) -> Array:
+def trials(u: Array, p: object) -> Array:
     """The number of trials up to the first success, from uniform samples."""
     waited = log(select(eq(u, 0.0), 1.0, u))
     return add(floor(div(waited, log1p(neg(p)))), 1.0)
@@ -438,7 +438,7 @@ def poisson(
     )
 
 
-def poisson_of(key: Array, lam: Any, shape: Shape, dtype: DType) -> Array:
+def poisson_of(key: Array, lam: object, shape: Shape, dtype: DType) -> Array:
     """By counting below a mean of 10, by rejection above; in float32."""
     rate = stretched(convert(lam, float32), shape)
     counted = (rate != rate) | (rate < 10.0)
@@ -475,7 +475,7 @@ def poisson_trial(rate: Array) -> Trial:
     return trial
 
 
-def approximate_poisson(key: Array, lam: Any, shape: Shape, dtype: DType) -> Array:
+def approximate_poisson(key: Array, lam: object, shape: Shape, dtype: DType) -> Array:
     """The quantile of a normal sample; in float64 if either has 64 bits."""
     wide = aval_of(lam).dtype == float64 or dtype.itemsize > 4
     kind = float64 if wide else float32
@@ -503,7 +503,7 @@ def binomial(
     return from_key(binomial_of, "binomial", key, shape, dtype, None, n, prob)
 
 
-def binomial_of(key: Array, n: Any, p: Any, shape: Shape, dtype: DType) -> Array:
+def binomial_of(key: Array, n: object, p: object, shape: Shape, dtype: DType) -> Array:
     """By waiting times where n p is at most 10, by rejection elsewhere; p below 1/2."""
     kind = aval_of(p).dtype
     prob = stretched(convert(p, kind), shape)

@@ -111,7 +111,7 @@ def sampler(
     return Sampler(function, dict(static))
 
 
-def drawn(function: Callable[..., Array], *operands: Any, **static: Any) -> Array:
+def drawn(function: Callable[..., Array], *operands: object, **static: object) -> Array:
     """`function(*operands, **static)`, as a program where that pays.
 
     Its results have the same bits in NumPy and compiled; `shape` is among the keywords.
@@ -168,7 +168,7 @@ def integer_dtype(name: str, dtype: DTypeLike | None) -> DType:
     return out
 
 
-def result_shape(name: str, shape: Sizes | None, *parameters: Any) -> Shape:
+def result_shape(name: str, shape: Sizes | None, *parameters: object) -> Shape:
     """The shape of the samples: `shape`, or that of the parameters together.
 
     Raises:
@@ -193,7 +193,7 @@ def asked(
     key: ArrayLike,
     shape: Sizes | None,
     dtype: DTypeLike | None,
-    *parameters: Any,
+    *parameters: object,
     kind: Kind = float_dtype,
 ) -> tuple[Array, DType, Shape]:
     """Checks what every sampler takes: its key, its dtype of a kind and its shape.
@@ -207,7 +207,7 @@ def asked(
     return typed, kind(name, dtype), result_shape(name, shape, *parameters)
 
 
-def parameter(x: Any, dtype: DType, shape: Shape) -> Any:
+def parameter(x: object, dtype: DType, shape: Shape) -> Any:
     """A parameter in `dtype`: a constant if it is one number, else in `shape`."""
     if isinstance(x, Array):
         return stretched(convert(x, dtype), shape) if x.shape else convert(x, dtype)
@@ -223,9 +223,9 @@ def from_key(
     shape: Sizes | None,
     dtype: DTypeLike | None,
     out_sharding: object,
-    *parameters: Any,
+    *parameters: object,
     kind: Kind = float_dtype,
-    **static: Any,
+    **static: object,
 ) -> Array:
     """The sampler `name`, for which `draw` splits the key and takes the parameters."""
     if out_sharding is not None:
@@ -309,7 +309,7 @@ def mantissa_parts(dtype: DType) -> tuple[int, int, int, BitcastParams]:
     return drawn, drawn - mantissa, int(one), BitcastParams(dtype)
 
 
-def is_constant(x: Any) -> bool:
+def is_constant(x: object) -> bool:
     """Whether a bound is one number that is known now."""
     return isinstance(x, np.ndarray) and not x.ndim
 
@@ -364,7 +364,7 @@ def from_uniform(
     shape: Sizes | None,
     dtype: DTypeLike | None,
     out_sharding: object,
-    *parameters: Any,
+    *parameters: object,
 ) -> Array:
     """The sampler `name`, a formula of uniform samples in [0, 1) and the parameters."""
     if out_sharding is not None:

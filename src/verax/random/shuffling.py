@@ -71,7 +71,7 @@ EXPONENT = 3
 WORDS = 2**32 - 1
 
 
-def count_of(name: str, x: Any) -> int:
+def count_of(name: str, x: object) -> int:
     """A number of elements known while tracing.
 
     Raises:

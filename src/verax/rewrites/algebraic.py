@@ -45,22 +45,22 @@ SAME: tuple[Rewrite, ...] = tuple(
 
 
 @rewrite(lambda x: lax.abs(lax.abs(x)), where=reals)
-def abs_of_abs(x: Any) -> Any:
+def abs_of_abs(x: object) -> Any:
     return lax.abs(x)
 
 
 @rewrite(lambda x: lax.abs(-x))
-def abs_of_negated(x: Any) -> Any:
+def abs_of_negated(x: object) -> Any:
     return lax.abs(x)
 
 
 @rewrite(lambda x: lax.floor(lax.floor(x)))
-def floor_of_floor(x: Any) -> Any:
+def floor_of_floor(x: object) -> Any:
     return lax.floor(x)
 
 
 @rewrite(lambda x: lax.ceil(lax.ceil(x)))
-def ceil_of_ceil(x: Any) -> Any:
+def ceil_of_ceil(x: object) -> Any:
     return lax.ceil(x)
 
 
@@ -95,22 +95,22 @@ def quotient_of_negated(x: Any, y: Any) -> Any:
 
 
 @rewrite(lambda x: x - x, where=integers, types=[["i32[2,3]"]])
-def minus_itself(x: Any) -> Any:
+def minus_itself(x: object) -> Any:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda x: x ^ x, types=[["i32[2,3]"]])
-def xor_itself(x: Any) -> Any:
+def xor_itself(x: object) -> Any:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda x: x * 0, where=integers, types=[["i32[2,3]"]])
-def times_zero(x: Any) -> Any:
+def times_zero(x: object) -> Any:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda c, x: lax.select(c, x, x), types=[("bool[2,3]", "f32[2,3]")])
-def choice_of_same(c: Any, x: Any) -> Any:
+def choice_of_same(c: object, x: object) -> Any:
     return x
 
 
@@ -118,7 +118,7 @@ def choice_of_same(c: Any, x: Any) -> Any:
     lambda x, p=(1, 2, 0), q=(2, 1, 0): lax.transpose(lax.transpose(x, p), q),
     types=[["f32[2,3,4]"]],
 )
-def transposed_twice(x: Any, p: tuple[int, ...], q: tuple[int, ...]) -> Any:
+def transposed_twice(x: object, p: tuple[int, ...], q: tuple[int, ...]) -> Any:
     return lax.transpose(x, tuple([p[i] for i in q]))
 
 
@@ -126,7 +126,7 @@ def transposed_twice(x: Any, p: tuple[int, ...], q: tuple[int, ...]) -> Any:
     lambda x, s=(6,), t=(3, 2): lax.reshape(lax.reshape(x, s), t),
     types=[["f32[2,3]"]],
 )
-def reshaped_twice(x: Any, s: tuple[int, ...], t: tuple[int, ...]) -> Any:
+def reshaped_twice(x: object, s: tuple[int, ...], t: tuple[int, ...]) -> Any:
     return lax.reshape(x, t)
 
 
@@ -152,37 +152,37 @@ EXACT: tuple[Rewrite, ...] = (
 
 
 @rewrite(lambda x: x + 0.0, where=floats, name="plus_zero_fast", domain=(1e-6, 1e6))
-def plus_zero_fast(x: Any) -> Any:
+def plus_zero_fast(x: object) -> Any:
     return x
 
 
 @rewrite(lambda x: x * 0, where=floats, domain=(0.0, 1e6))
-def times_zero_fast(x: Any) -> Any:
+def times_zero_fast(x: object) -> Any:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda x: x - x, where=floats, domain=(-1e6, 1e6))
-def minus_itself_fast(x: Any) -> Any:
+def minus_itself_fast(x: object) -> Any:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda x: x / x, where=floats, domain=(1e-6, 1e6))
-def over_itself_fast(x: Any) -> Any:
+def over_itself_fast(x: object) -> Any:
     return vnp.ones_like(x)
 
 
 @rewrite(lambda x: vnp.log(vnp.exp(x)), where=floats, ulps=1, domain=(-8, 8))
-def log_of_exp_fast(x: Any) -> Any:
+def log_of_exp_fast(x: object) -> Any:
     return x
 
 
 @rewrite(lambda x: vnp.exp(vnp.log(x)), where=floats, ulps=1, domain=(1e-6, 1e6))
-def exp_of_log_fast(x: Any) -> Any:
+def exp_of_log_fast(x: object) -> Any:
     return x
 
 
 @rewrite(lambda x: vnp.sqrt(x) * vnp.sqrt(x), where=floats, ulps=1, domain=(1e-6, 1e6))
-def square_of_sqrt_fast(x: Any) -> Any:
+def square_of_sqrt_fast(x: object) -> Any:
     return x
 
 
@@ -192,7 +192,7 @@ def common_factor_fast(x: Any, y: Any, z: Any) -> Any:
 
 
 @rewrite(lambda x, y: x * y / y, where=floats, ulps=2, domain=(1e-6, 1e6))
-def product_over_factor_fast(x: Any, y: Any) -> Any:
+def product_over_factor_fast(x: object, y: object) -> Any:
     return x
 
 
@@ -333,7 +333,7 @@ def log_of_one_plus_exp(x: Any) -> Any:
     ulps=16,
     domain=(-80, 80),
 )
-def log_of_two_exps(x: Any, y: Any) -> Any:
+def log_of_two_exps(x: object, y: object) -> Any:
     return vnp.logaddexp(x, y)
 
 

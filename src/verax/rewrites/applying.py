@@ -223,12 +223,12 @@ def log2(c: Any, like: Any) -> Any:
 
 
 @rewrite(lambda x, c: x * c, where=integer_power, types=INTEGER_PAIR)
-def times_power_of_two(x: Any, c: Any) -> Any:
+def times_power_of_two(x: object, c: object) -> Any:
     return lax.shift_left(x, log2(c, x))
 
 
 @rewrite(lambda x, c: lax.div(x, c), where=unsigned_power, types=INTEGER_PAIR)
-def unsigned_over_power_of_two(x: Any, c: Any) -> Any:
+def unsigned_over_power_of_two(x: object, c: object) -> Any:
     return lax.shift_right_logical(x, log2(c, x))
 
 
@@ -238,7 +238,7 @@ def unsigned_rest_of_power_of_two(x: Any, c: Any) -> Any:
 
 
 @rewrite(lambda x: lax.integer_pow(x, 1), where=reals)
-def first_power(x: Any) -> Any:
+def first_power(x: object) -> Any:
     return x
 
 
@@ -248,7 +248,7 @@ def second_power(x: Any) -> Any:
 
 
 @rewrite(lambda x: x**1.0, where=floats)
-def power_one(x: Any) -> Any:
+def power_one(x: object) -> Any:
     return x
 
 
@@ -277,12 +277,12 @@ EXACT: tuple[Rewrite, ...] = (
 
 # x**0.5 of -0.0 is 0.0 and of -inf is inf; a square root gives -0.0 and NaN.
 @rewrite(lambda x: x**0.5, where=floats, ulps=1, domain=(0.0, float("inf")))
-def power_half_fast(x: Any) -> Any:
+def power_half_fast(x: object) -> Any:
     return lax.sqrt(x)
 
 
 @rewrite(lambda x, y: x / lax.sqrt(y), where=floats, ulps=4, domain=(1e-6, 1e6))
-def over_sqrt_fast(x: Any, y: Any) -> Any:
+def over_sqrt_fast(x: object, y: object) -> Any:
     return x * lax.rsqrt(y)
 
 

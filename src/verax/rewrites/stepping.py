@@ -138,7 +138,7 @@ def trace(
         return traced_rewrite(opened(program), chosen.rules, passes, "a program")
 
     @wraps(program)
-    def traced(*args: Any, **kwargs: Any) -> RewriteTrace:
+    def traced(*args: object, **kwargs: object) -> RewriteTrace:
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(program, tree)
         avals = struct_avals(leaves, describe)

@@ -96,7 +96,7 @@ class RegularGridInterpolator:
         out.method, out.bounds_error = method, False
         return out
 
-    def __call__(self, xi: Any, method: str | None = None) -> Array:
+    def __call__(self, xi: object, method: str | None = None) -> Array:
         """The values at points: of shape (..., n), or n arrays of coordinates.
 
         Raises:

@@ -206,7 +206,7 @@ class CallArguments(ReprMixin):
         if not self.positions and not self.named:
             return fun
 
-        def dynamic(*args: Any, **kwargs: Any) -> Any:
+        def dynamic(*args: object, **kwargs: object) -> Any:
             filled = list(args)
             for position, value in zip(self.positions, self.values, strict=True):
                 filled.insert(position, value)
@@ -282,7 +282,7 @@ class Statics(ReprMixin):
             check_hashable(name, value)
         return out
 
-    def taken(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
+    def taken(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> CallArguments:
         """`bind` without checking that static values are hashable."""
         if not self.any:
             return CallArguments((args, kwargs), (), (), (), self)
@@ -442,7 +442,7 @@ type AvalsOf = Callable[[Sequence[Any], Describe], Sequence[ShapedArray]]
 
 def call_key(
     statics: Statics | None,
-    given: Sequence[Any],
+    given: Sequence[object],
     kwargs: Mapping[str, Any] | None = None,
 ) -> Key:
     """The key of a call: the kinds, the mode, and the names of keywords.
@@ -470,7 +470,7 @@ def call_key(
     return (*own, *kinds, mode, *kwargs) if kwargs else (*own, *kinds, mode)
 
 
-def leaf_kinds(leaves: Sequence[Any]) -> tuple[object, ...]:
+def leaf_kinds(leaves: Sequence[object]) -> tuple[object, ...]:
     """The kinds of arguments that are all traced; None for what is not a leaf."""
     return tuple([x.kind if type(x) is ConcreteArray else kind_of(x) for x in leaves])
 
@@ -505,7 +505,7 @@ class Signature(NamedTuple):
 def signature(
     fun: Callable[..., Any],
     statics: Statics,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
     avals_of: AvalsOf,
 ) -> Signature:
@@ -546,7 +546,7 @@ def traced_places(
     return tuple([i for i in places if i not in static])
 
 
-def given_kinds(traced: Sequence[int], given: Sequence[Any]) -> tuple[object, ...]:
+def given_kinds(traced: Sequence[int], given: Sequence[object]) -> tuple[object, ...]:
     """The kinds of the arguments as they were passed; a static one has its class."""
     return tuple([kind_of(x) if i in traced else type(x) for i, x in enumerate(given)])
 

@@ -59,7 +59,7 @@ class TreeCalls:
         self.places = None if places == tuple(range(count)) else places
         self.known: dict[object, Call] = {}
 
-    def flat(self, given: Sequence[Any]) -> tuple[object, Sequence[Any]]:
+    def flat(self, given: Sequence[object]) -> tuple[object, Sequence[Any]]:
         """The key of a call, and its leaves."""
         places = self.places
         leaves, tree = flatten_call(
@@ -208,7 +208,7 @@ def watching(entry: Entry, run: Call) -> Call:
     if not entry.watched:
         return run
 
-    def watched(leaves: Sequence[Any]) -> Any:
+    def watched(leaves: Sequence[object]) -> Any:
         warn_changed(entry.name, entry.watched)
         return run(leaves)
 

@@ -58,7 +58,7 @@ def value_and_grad[**P](
     how = (numbers, has_aux, holomorphic, allow_int)
 
     @wraps(fun)
-    def value_and_grad_of(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def value_and_grad_of(*args: object, **kwargs: object) -> tuple[Any, Any]:
         value, aux, cotangents = pulled_back(fun, args, kwargs, *how)
         gradient = cotangents[0] if single else cotangents
         return ((value, aux) if has_aux else value), gradient
@@ -68,7 +68,7 @@ def value_and_grad[**P](
 
 def pulled_back(
     fun: Callable[..., Any],
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
     numbers: tuple[int, ...],
     has_aux: bool,
@@ -246,7 +246,7 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
         )
 
 
-def one_like(value: Any) -> Array:
+def one_like(value: object) -> Array:
     """The number one in the type of a scalar; a literal of a trace, not a constant."""
     aval = aval_of(value)
     if aval.explicit is not None:
@@ -297,12 +297,12 @@ def fwd_and_bwd(
     """
     numbers = positions("argnums", argnums)
 
-    def fwd(*args: Any) -> Any:
+    def fwd(*args: object) -> Any:
         chosen = choose(fun, args, numbers)
         places = tuple(number % len(args) for number in numbers)
         return vjp(OfChosen(fun, args, {}, places), *chosen, has_aux=has_aux)
 
-    def bwd(residuals: Pullback, cotangent: Any) -> tuple[Any, ...]:
+    def bwd(residuals: Pullback, cotangent: object) -> tuple[Any, ...]:
         return residuals(cotangent)
 
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

@@ -119,7 +119,7 @@ def hessian[**P](
 
 
 def check_jacobian_output(
-    fun: object, leaves: Sequence[Any], holomorphic: bool
+    fun: object, leaves: Sequence[object], holomorphic: bool
 ) -> None:
     for leaf in leaves:
         dtype = aval_of(leaf).dtype
@@ -130,7 +130,7 @@ def check_jacobian_output(
             )
 
 
-def basis(leaves: Sequence[Any]) -> tuple[list[Array], int]:
+def basis(leaves: Sequence[object]) -> tuple[list[Array], int]:
     """The standard basis of all leaves together, stacked by leaf, and its size.
 
     It varies along the axes of an enclosing `shard_map` along which the leaf does.
@@ -152,7 +152,7 @@ def basis(leaves: Sequence[Any]) -> tuple[list[Array], int]:
 
 
 def split_axis(
-    x: Array, leaves: Sequence[Any], axis: int, *, first: bool
+    x: Array, leaves: Sequence[object], axis: int, *, first: bool
 ) -> list[Array]:
     """Cut one dimension into the sizes of the leaves, each in its own shape."""
     parts, offset = [], 0

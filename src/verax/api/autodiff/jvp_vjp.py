@@ -124,7 +124,7 @@ class Pushforward:
     nonzero: tuple[bool, ...]
     tangent: Jaxpr
 
-    def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
+    def __call__(self, residuals: Sequence[object], *tangents: object) -> Any:
         """The tangent of the output for tangents of the arguments."""
         checked = check_tangents(self.at, tangents, self.at.describe)
         pushed = zip(checked, self.at.active, strict=True)
@@ -144,7 +144,7 @@ class Pushforward:
         return f"derivative of {self.at.name} at {types}"
 
     def columns(
-        self, residuals: Sequence[Any], stacked: Sequence[Any], size: int
+        self, residuals: Sequence[object], stacked: Sequence[object], size: int
     ) -> list[Any]:
         """Output tangents for `size` tangents, stacked in the last dimension."""
         axes = (*[None] * len(residuals), *[0] * len(stacked))
@@ -291,7 +291,7 @@ class Pullback:
         return self.sorted.args
 
     @args_res.setter
-    def args_res(self, args: Sequence[Any]) -> None:
+    def args_res(self, args: Sequence[object]) -> None:
         self.sorted.args = list(args)
 
     @property
@@ -300,7 +300,7 @@ class Pullback:
         return self.sorted.others
 
     @opaque_residuals.setter
-    def opaque_residuals(self, others: Sequence[Any]) -> None:
+    def opaque_residuals(self, others: Sequence[object]) -> None:
         self.sorted.others = list(others)
 
     @property
@@ -339,13 +339,13 @@ class Pullback:
     def __repr__(self) -> str:
         return f"Pullback({self.at.name})"
 
-    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
+    def __call__(self, *cotangents: object) -> tuple[Any, ...]:
         """The cotangents of the arguments for a cotangent of the output."""
         cts = self.at.checked(cotangents)
         check_no_references(self.at)
         return self.pull(cts)
 
-    def with_refs(self, *entries: Any) -> Accumulating:
+    def with_refs(self, *entries: object) -> Accumulating:
         """The pullback whose results go where the entries say, one for each leaf.
 
         The gradient for a leaf is added to a `Ref`, returned for `ad.GradValue()`, and
@@ -401,7 +401,7 @@ class Pullback:
 
 def linearized(
     fun: Callable[..., Any],
-    primals: Sequence[Any],
+    primals: Sequence[object],
     purpose: str,
     has_aux: bool,
     placed: bool = False,
@@ -448,7 +448,7 @@ def linearize(
 
 def pulled_from(
     fun: Callable[..., Any],
-    primals: Sequence[Any],
+    primals: Sequence[object],
     has_aux: bool,
     placed: bool = False,
     moving: object = None,

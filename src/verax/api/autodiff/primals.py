@@ -54,7 +54,7 @@ class OfChosen(ReprMixin):
     def __name__(self) -> str:
         return function_name(self.fun)
 
-    def __call__(self, *chosen: Any) -> Any:
+    def __call__(self, *chosen: object) -> Any:
         filled = list(self.args)
         for number, arg in zip(self.numbers, chosen, strict=True):
             filled[number] = arg
@@ -101,7 +101,7 @@ class Signature(ReprMixin):
         """The part of an output mask that belongs to the output proper."""
         return mask[: self.out_tree.num_leaves]
 
-    def checked(self, cotangents: tuple[Any, ...]) -> list[object | None]:
+    def checked(self, cotangents: tuple[object, ...]) -> list[object | None]:
         """The leaves of the cotangent, which is to be the only one."""
         if len(cotangents) != 1:
             raise TypeError(
@@ -125,7 +125,7 @@ class Signature(ReprMixin):
         ]
 
     def pack(
-        self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
+        self, outs: Sequence[object], mask: Sequence[bool], stack: tuple[int, ...] = ()
     ) -> tuple[Any, ...]:
         """Cotangents as trees like the arguments, zeros where there is none.
 
@@ -135,7 +135,7 @@ class Signature(ReprMixin):
         return tuple(args)
 
     def cotangents(
-        self, outs: Sequence[Any], mask: Sequence[bool], stack: tuple[int, ...] = ()
+        self, outs: Sequence[object], mask: Sequence[bool], stack: tuple[int, ...] = ()
     ) -> list[Any]:
         """`pack`, as a list of leaves."""
         out, flags = iter(outs), iter(mask)
@@ -190,7 +190,7 @@ class Primals(ReprMixin):
             ref.write(ref.filled(value))
         return outs[:count]
 
-    def unpack(self, outs: Sequence[Any]) -> tuple[Any, Any]:
+    def unpack(self, outs: Sequence[object]) -> tuple[Any, Any]:
         """Output and auxiliary output, as the user's trees."""
         tree = self.signature.out_tree
         count = tree.num_leaves
@@ -199,7 +199,7 @@ class Primals(ReprMixin):
 
 
 def trace_primals(
-    fun: Callable[..., Any], primals: Sequence[Any], purpose: str, has_aux: bool
+    fun: Callable[..., Any], primals: Sequence[object], purpose: str, has_aux: bool
 ) -> Primals:
     """Trace `fun` at `primals`, where Python may branch on concrete values."""
     leaves, tree = pytrees.flatten((tuple(primals), {}))
@@ -212,7 +212,7 @@ def trace_primals(
     avals = leaf_avals(leaves, describe)
     result: list[tuple[PyTreeDef, KeptLeaves | None]] = []
 
-    def flat(*args: Any) -> list[Any]:
+    def flat(*args: object) -> list[Any]:
         out = fun(*args)
         if not has_aux:
             leaves, out_tree = pytrees.flatten(out)
@@ -260,7 +260,7 @@ def is_tracer(x: object) -> bool:
     return isinstance(x, Tracer)
 
 
-def check_pair(fun: object, out: Any) -> tuple[Any, Any]:
+def check_pair(fun: object, out: object) -> tuple[Any, Any]:
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise TypeError(
             f"with has_aux=True, {function_name(fun)} must return a two-element tuple "
@@ -279,7 +279,7 @@ def check_sequence(name: str, primals: object, tangents: object) -> None:
 
 
 def check_tangents(
-    at: Signature, tangents: tuple[Any, ...], describe: Describe
+    at: Signature, tangents: tuple[object, ...], describe: Describe
 ) -> list[object | None]:
     """Tangent leaves of the right types, None for float0 ones."""
     leaves, tree = pytrees.flatten((tangents, {}))

@@ -150,14 +150,14 @@ def layout_of(
     return flags, tuple([layout for _, layout in parts])
 
 
-def laid_out(layout: Layout, leaves: Iterator[Any]) -> Any:
+def laid_out(layout: Layout, leaves: Iterator[object]) -> Any:
     """The next leaves in a layout."""
     if isinstance(layout, tuple):
         return tuple([laid_out(part, leaves) for part in layout])
     return layout.unflatten([next(leaves) for _ in range(layout.num_leaves)])
 
 
-def argument_leaves(result: Sequence[Any], trees: Sequence[PyTreeDef]) -> list[Any]:
+def argument_leaves(result: Sequence[object], trees: Sequence[PyTreeDef]) -> list[Any]:
     """The leaves that stand in `args_res` for those of the arguments.
 
     Raises:
@@ -458,8 +458,8 @@ class Point(Protocol):
     def active(self) -> Mask: ...
     @property
     def finals(self) -> tuple[int | None, ...]: ...
-    def checked(self, cotangents: tuple[Any, ...]) -> list[object | None]: ...
-    def cotangents(self, outs: Sequence[Any], mask: Sequence[bool]) -> list[Any]: ...
+    def checked(self, cotangents: tuple[object, ...]) -> list[object | None]: ...
+    def cotangents(self, outs: Sequence[object], mask: Sequence[bool]) -> list[Any]: ...
 
 
 class Pulls(Protocol):
@@ -524,7 +524,7 @@ class Accumulating:
                 f"needs a reference of type {due}, not {entry.aval}"
             )
 
-    def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
+    def __call__(self, *cotangents: object) -> tuple[Any, ...]:
         """The results of the pullback, with placeholders for what went elsewhere.
 
         Raises:
@@ -546,7 +546,7 @@ class Accumulating:
         return tuple(args)
 
     def cotangents(
-        self, cts: Sequence[object | None], state: Sequence[Any], due: Mask
+        self, cts: Sequence[object | None], state: Sequence[object], due: Mask
     ) -> list[Any]:
         """Cotangents of the leaves that are `due`, zeros for others.
 
@@ -567,7 +567,7 @@ class Accumulating:
         entries = [None if i is None else self.leaves[i] for i in at.finals]
         return [x.read() if isinstance(x, BoundRef) else None for x in entries]
 
-    def placed(self, i: int, entry: Any, ct: Any, written: bool) -> Any:
+    def placed(self, i: int, entry: object, ct: object, written: bool) -> Any:
         """The stand-in for a result, which goes where its entry says."""
         if isinstance(entry, DontWant):
             return DidntWant()

@@ -113,7 +113,7 @@ class Config:
         return getattr(STATE, row.name, row.default)
 
 
-def settings(row: Option, value: Any) -> dict[str, Any]:
+def settings(row: Option, value: object) -> dict[str, Any]:
     """The options that an option sets: itself, or those that it stands for."""
     value = row.check(value)
     efforts = {} if row.efforts is None else {"compile_effort": row.efforts[value]}
@@ -175,7 +175,7 @@ def block_of(values: Mapping[str, Any]) -> AbstractContextManager[None, None]:
     return changing({**values, "eager": eager, **current})
 
 
-def override(name: str, value: Any) -> OptionBlock:
+def override(name: str, value: object) -> OptionBlock:
     """Set an option for this thread within the block.
 
     What it gives is a context manager and a decorator.

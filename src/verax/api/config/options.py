@@ -138,7 +138,7 @@ def as_device(value: object) -> Device:
     )
 
 
-def as_level(value: Any) -> Any:
+def as_level(value: object) -> Any:
     """A level from its name or number; anything else as it is."""
     try:
         return CompilerEffortLevel(value)
@@ -151,12 +151,12 @@ def flag(name: str, default: bool, does: str) -> Option:
     return Option(name, bool, default, does)
 
 
-def always(name: str, value: Any, why: str) -> Option:
+def always(name: str, value: object, why: str) -> Option:
     """An option of JAX's that has one value here."""
     return Option(name, type(value), value, why, optional=value is None, fixed=True)
 
 
-def idle(name: str, default: Any, why: str, choices: tuple[str, ...] = ()) -> Option:
+def idle(name: str, default: object, why: str, choices: tuple[str, ...] = ()) -> Option:
     """An option of JAX's that makes no difference here, whatever its value."""
     return Option(name, type(default), default, why, choices, idle=True)
 

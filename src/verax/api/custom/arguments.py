@@ -78,7 +78,7 @@ class Positions(ReprMixin):
 
     held: tuple[int, ...]
 
-    def merge(self, held: Sequence[HasValue], others: Sequence[Any]) -> list[Any]:
+    def merge(self, held: Sequence[HasValue], others: Sequence[object]) -> list[Any]:
         """All arguments in order."""
         rest = iter(others)
         values = {i: x.value for i, x in zip(self.held, held, strict=True)}
@@ -116,7 +116,7 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
 def positional(
     fun: Callable[..., Any],
     signature: inspect.Signature | None,
-    args: Sequence[Any],
+    args: Sequence[object],
     kwargs: dict[str, Any],
     what: str,
 ) -> tuple[Any, ...]:
@@ -201,7 +201,7 @@ def sort_arguments(
     fun: Callable[..., Any],
     signature: inspect.Signature | None,
     held: tuple[int, ...],
-    args: Sequence[Any],
+    args: Sequence[object],
     kwargs: dict[str, Any],
     what: str,
     argument: str = "nondiff_argnums",
@@ -403,7 +403,7 @@ def trace_body(
 ) -> tuple[Opened, tuple[ShapedArray, ...]]:
     """The function traced in its differentiable arguments."""
 
-    def flat(*others: Any) -> Any:
+    def flat(*others: object) -> Any:
         return fun(*given.positions.merge(given.held, others))
 
     flat.__name__ = function_name(fun)

@@ -139,7 +139,7 @@ class CallRules(ReprMixin):
         """The rules as they were when the function was called."""
         raise NotImplementedError
 
-    def kept[R](self, what: Callable[..., R], *key: Any) -> R:
+    def kept[R](self, what: Callable[..., R], *key: object) -> R:
         """`what(self, *key)`, kept for all rules that mean the same.
 
         What the rules hold dies with the function to which they belong. Those that may
@@ -153,7 +153,7 @@ class CallRules(ReprMixin):
         with entered(self.context):
             return shared(self.context, what, self, *key)
 
-    def like_output(self, purpose: str, what: str, result: Any) -> list[Any]:
+    def like_output(self, purpose: str, what: str, result: object) -> list[Any]:
         """The leaves of what must have the structure of the output."""
         like = f"the output of {self.name}"
         return matching_leaves(purpose, what, self.out_tree, like, result, "the output")
@@ -204,12 +204,12 @@ class UserRules(CallRules):
 
 
 @memo(RULES)
-def shared[R](context: Context, what: Callable[..., R], *key: Any) -> R:
+def shared[R](context: Context, what: Callable[..., R], *key: object) -> R:
     """The fate of rules that hold nothing which must die with a function."""
     return what(*key)
 
 
-def pair_of(purpose: str, what: str, result: Any) -> tuple[Any, Any]:
+def pair_of(purpose: str, what: str, result: object) -> tuple[Any, Any]:
     """The pair that a rule has returned.
 
     Raises:
@@ -253,7 +253,7 @@ def called(
 
 def call_eagerly(
     fun: Callable[..., Any],
-    args: Sequence[Any],
+    args: Sequence[object],
     kwargs: dict[str, Any],
     check: Callable[[Sequence[Any], dict[str, Any]], object],
 ) -> Any:
@@ -318,7 +318,7 @@ class CustomRules(Home):
         """Gives rules to the function within: `custom_vjp(custom_vmap(f))`."""
         return inner_rule(self, name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The value of the function; under a trace, with its rules."""
         if not self.rules:
             name = function_name(self.fun)
@@ -378,7 +378,7 @@ class CustomRules(Home):
             return user, body, When.NEEDED
         return user, body, When.CALLED_IF_SOUND
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         if instance is None:
             return self
         return functools.partial(self.__call__, instance)

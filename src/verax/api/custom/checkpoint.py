@@ -66,7 +66,7 @@ def checkpoint[**P, R](
     statics = resolve_statics(fun, numbers, names, None, None)
 
     @wraps(fun)
-    def rematerialised(*args: Any, **kwargs: Any) -> Any:
+    def rematerialised(*args: object, **kwargs: object) -> Any:
         call_args = statics.taken(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree, call_args.positions)
@@ -155,7 +155,7 @@ class ByName(ReprMixin):
     among: bool
     unnamed: bool = False
 
-    def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> bool:
+    def __call__(self, primitive: Primitive, *_: object, **params: object) -> bool:
         """Whether the results of the primitive may be kept."""
         if primitive.name != "name":
             return self.unnamed
@@ -169,7 +169,9 @@ class Either(ReprMixin):
     first: Policy
     second: Policy
 
-    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> Verdict:
+    def __call__(
+        self, primitive: Primitive, *avals: object, **params: object
+    ) -> Verdict:
         """Whether the results of the primitive may be kept, and where."""
         return self.first(primitive, *avals, **params) or self.second(
             primitive, *avals, **params
@@ -197,7 +199,9 @@ class OffloadedDots(ReprMixin):
 
     where: Offloadable
 
-    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> Verdict:
+    def __call__(
+        self, primitive: Primitive, *avals: object, **params: object
+    ) -> Verdict:
         """The places where the results may be kept; False if they may not be."""
         kept = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
         return self.where if kept else False
@@ -211,7 +215,7 @@ class OffloadedNames(ReprMixin):
     offloaded: frozenset[str]
     where: Offloadable
 
-    def __call__(self, primitive: Primitive, *_: Any, **params: Any) -> Verdict:
+    def __call__(self, primitive: Primitive, *_: object, **params: object) -> Verdict:
         """The places where the results may be kept; False if they may not be."""
         if primitive.name != "name":
             return False

@@ -128,7 +128,7 @@ class UserJvp(UserRules):
         out = called(self.rule.value, self.purpose, takes, args)
         return self.checked(*pair_of(self.title, "output, output tangent", out))
 
-    def checked(self, out: Any, tangent: Any) -> tuple[list[Any], Mask]:
+    def checked(self, out: object, tangent: object) -> tuple[list[Any], Mask]:
         """Outputs and nonzero tangents in the types that are due."""
         typed = self.outputs(self.purpose, self.title, out)
         result = self.like_output(self.title, "the output tangent", tangent)
@@ -247,7 +247,7 @@ class custom_jvp(CustomRules):
         return result_tree(body.out_tree, outs)
 
 
-def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:
+def sum_of_trees(out: object, parts: Sequence[object]) -> Any:
     """The sum of tangents like `out`; zeros if there are none."""
     leaves, tree = pytrees.flatten(out)
     sums = [instantiate(leaf_type(x).tangent(), False) for x in leaves]
@@ -260,7 +260,7 @@ def sum_of_trees(out: Any, parts: Sequence[Any]) -> Any:
 
 
 def jvp_rule(
-    user: UserJvp, body: Opened, leaves: Sequence[Any], when: When
+    user: UserJvp, body: Opened, leaves: Sequence[object], when: When
 ) -> tuple[JvpRule, tuple[Any, ...], Jaxpr]:
     """The rule of an equation, what it and the function capture, and the function.
 
@@ -278,7 +278,7 @@ def jvp_rule(
 
 
 def traced_rule(
-    user: UserJvp, body: Opened, nonzero: Mask, leaves: Sequence[Any]
+    user: UserJvp, body: Opened, nonzero: Mask, leaves: Sequence[object]
 ) -> tuple[TracedJvp, tuple[Any, ...], Jaxpr]:
     """The rule traced now; what it captures becomes operands."""
     builder = current_builder()

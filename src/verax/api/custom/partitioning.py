@@ -325,7 +325,7 @@ class custom_partitioning(Home):
         self.propagate_user_sharding = propagate_user_sharding
         return partition
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The value of the function; in a program over a mesh, by the rule."""
         name = function_name(self.fun)
         if self.partition is None:

@@ -84,12 +84,12 @@ class Home:
         self.taken = None
 
 
-def at_home[R](home: Home | None, what: Callable[..., R], *key: Any) -> R:
+def at_home[R](home: Home | None, what: Callable[..., R], *key: object) -> R:
     """`what(*key)`, kept by the function `home` if that still exists."""
     return what(*key) if home is None else kept_in(home.traced, what, *key)
 
 
-def kept_in[R](traced: dict[object, Any], what: Callable[..., R], *key: Any) -> R:
+def kept_in[R](traced: dict[object, Any], what: Callable[..., R], *key: object) -> R:
     """`what(*key)`, kept in `traced`."""
     entry: R | None = traced.get((what, key))  # others may clear it meanwhile
     if entry is None:
@@ -253,7 +253,7 @@ class Reader:
         else:
             self.once(value, self.object)
 
-    def once(self, value: Any, reads: Callable[[Any], None]) -> None:
+    def once(self, value: object, reads: Callable[[Any], None]) -> None:
         """Add what an object means, or that it is one seen before."""
         place = self.places.get(id(value))
         if place is not None:
@@ -270,7 +270,7 @@ class Reader:
         self.key.append(id(value))
         self.kept.append(value)
 
-    def parts(self, values: Sequence[Any]) -> None:
+    def parts(self, values: Sequence[object]) -> None:
         """Add several values."""
         self.key.append(len(values))
         for value in values:
@@ -302,7 +302,7 @@ class Reader:
             self.shared = shared
         self.attributes = outer
 
-    def name(self, holder: Any, name: str, value: Any) -> None:
+    def name(self, holder: object, name: str, value: object) -> None:
         """Add what a name stands for, which may be rebound."""
         self.key.append(name)
         if value is MISSING:
@@ -334,7 +334,10 @@ class Reader:
                 self.names(base, vars(base), but)
 
     def names(
-        self, holder: Any, there: Mapping[str, Any], but: frozenset[str] = frozenset()
+        self,
+        holder: object,
+        there: Mapping[str, Any],
+        but: frozenset[str] = frozenset(),
     ) -> None:
         """Add those names of a namespace that the code mentions."""
         mentioned = [n for n in self.attributes if n in there and n not in but]
@@ -358,7 +361,7 @@ class Reader:
             self.checks.append((value, part, result))
             self.read(result)
 
-    def object(self, value: Any) -> None:
+    def object(self, value: object) -> None:
         """Add an object that cannot change, or wraps a function.
 
         Raises:
@@ -566,7 +569,7 @@ class Snapshot:
         return isinstance(other, Snapshot) and self.key == other.key
 
 
-def snapshot(value: Any) -> tuple[Snapshot, Sequence[Check]]:
+def snapshot(value: object) -> tuple[Snapshot, Sequence[Check]]:
     """The present meaning of a value, and where it was looked up."""
     reader = Reader()
     try:
@@ -576,7 +579,7 @@ def snapshot(value: Any) -> tuple[Snapshot, Sequence[Check]]:
     return Snapshot(value, reader), reader.checks
 
 
-def snapshots_at(home: Home, values: Sequence[Any]) -> tuple[Snapshot, ...]:
+def snapshots_at(home: Home, values: Sequence[object]) -> tuple[Snapshot, ...]:
     """The present meaning of a function's rules, kept while nothing changes."""
     if home.taken is not None:
         given, checks, kept = home.taken

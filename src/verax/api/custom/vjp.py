@@ -113,7 +113,7 @@ class UserVjp(UserRules):
         """The forward rule under the current trace, and the rest of its residuals."""
         out: list[KeptLeaves] = []
 
-        def flat(*leaves: Any) -> list[Any]:
+        def flat(*leaves: object) -> list[Any]:
             outs, residuals, rest = self.call_forward(nonzero, leaves)
             out.append(rest)
             return [*outs, *residuals]
@@ -127,7 +127,7 @@ class UserVjp(UserRules):
         return traced, out[0]
 
     def call_forward(
-        self, nonzero: Mask, leaves: Sequence[Any]
+        self, nonzero: Mask, leaves: Sequence[object]
     ) -> tuple[list[Any], list[Any], KeptLeaves]:
         """Call the forward rule: outputs, arrays among the residuals, and the rest."""
         given: list[Any] = list(leaves)
@@ -174,7 +174,7 @@ class UserVjp(UserRules):
         return traced, masks[0]
 
     def call_backward(
-        self, nonzero: Mask, given: Mask, residuals: Any, live: Sequence[Any]
+        self, nonzero: Mask, given: Mask, residuals: object, live: Sequence[object]
     ) -> tuple[list[Any], Mask]:
         """Call the backward rule: cotangents, and of which arguments they are."""
         result = iter(live)
@@ -198,7 +198,7 @@ class UserVjp(UserRules):
         live = [ct for ct in typed if ct is not None]
         return live, tuple([ct is not None for ct in typed])
 
-    def cotangents(self, pulled: Any) -> list[Any]:
+    def cotangents(self, pulled: object) -> list[Any]:
         """One leaf per leaf of the arguments; None is zero for whatever it replaces."""
         parts = self.tree.children()
         if not isinstance(pulled, tuple | list) or len(pulled) != len(parts):
@@ -214,7 +214,7 @@ class UserVjp(UserRules):
             leaves += self.argument_cotangents(i, part, tree)
         return leaves
 
-    def argument_cotangents(self, i: int, part: Any, tree: PyTreeDef) -> list[Any]:
+    def argument_cotangents(self, i: int, part: object, tree: PyTreeDef) -> list[Any]:
         """The leaves of the cotangent for argument `i`."""
         whole = tree.unflatten(range(tree.num_leaves))
         what, like = f"the cotangent of argument {i}", f"argument {i} of {self.name}"
@@ -381,7 +381,7 @@ class custom_vjp(CustomRules):
 
 
 def vjp_rule(
-    user: UserVjp, body: Opened, leaves: Sequence[Any], when: When
+    user: UserVjp, body: Opened, leaves: Sequence[object], when: When
 ) -> tuple[VjpRule, tuple[Any, ...], Jaxpr]:
     """The rules of an equation, what they and the function capture, and the function.
 
@@ -514,10 +514,10 @@ def custom_gradient(
 def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., Any]:
     """`custom_gradient` of a function."""
 
-    def primal(*args: Any, **kwargs: Any) -> Any:
+    def primal(*args: object, **kwargs: object) -> Any:
         return fun(*args, **kwargs)[0]
 
-    def forward(*args: Any) -> tuple[Any, Any]:
+    def forward(*args: object) -> tuple[Any, Any]:
         out, pullback = fun(*args)
         leaves, tree = pytrees.flatten(out)
         _, in_tree = pytrees.flatten(((tree.unflatten(leaves),), {}))
@@ -641,7 +641,7 @@ def checked_transpose(
 ) -> Callable[[Any, Any], list[Array]]:
     """A user's transpose with the leaves of its result in the types that are due."""
 
-    def transposed(residuals: Any, ct: Any) -> list[Array]:
+    def transposed(residuals: object, ct: object) -> list[Array]:
         what = f"the transpose of {name}"
         pulled = fun_transpose(residuals, ct)
         result = matching_leaves(what, "the cotangent", tree, "linear_args", pulled)

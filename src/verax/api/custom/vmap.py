@@ -106,7 +106,7 @@ def traced_batch(rule: UserVmap, size: int, in_batched: Mask) -> tuple[Jaxpr, Ma
     """
     masks: list[Mask] = []
 
-    def flat(*leaves: Any) -> list[Array]:
+    def flat(*leaves: object) -> list[Array]:
         outs, mask = rule.call(size, in_batched, leaves)
         masks.append(mask)
         return outs
@@ -160,7 +160,7 @@ class custom_vmap(Home):
         self.rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The value of the function; under a trace, with its rule."""
         if self.rule is None:
             name = function_name(self.fun)

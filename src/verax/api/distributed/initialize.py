@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
@@ -394,7 +394,7 @@ def checked_address(name: str, address: str) -> str:
     return address
 
 
-def as_seconds(name: str, value: Any) -> int:
+def as_seconds(name: str, value: object) -> int:
     """A time, which must be a positive integer."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} takes an integer of seconds, not {value!r}")

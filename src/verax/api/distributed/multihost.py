@@ -55,11 +55,11 @@ def rows(own: np.ndarray, mesh: Mesh) -> Any:
     )
 
 
-def same(x: Any) -> Any:
+def same(x: object) -> Any:
     return x
 
 
-def everywhere(x: Any, mesh: Mesh, read: Callable[[Any], Any] = same) -> np.ndarray:
+def everywhere(x: object, mesh: Mesh, read: Callable[[Any], Any] = same) -> np.ndarray:
     """Reads an array over several processes in NumPy, in each of them."""
     whole = NamedSharding(mesh, PartitionSpec())
     return np.asarray(jit(read, out_shardings=whole)(x))
@@ -78,7 +78,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
     mesh = mesh_of_processes()
 
-    def gathered(x: Any) -> np.ndarray:
+    def gathered(x: object) -> np.ndarray:
         array = as_array(x)
         if isinstance(array, ConcreteArray) and not array.is_fully_addressable:
             return whole_of(array)
@@ -126,7 +126,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
             )
         source = int(np.argmax(flags))
 
-    def taken(x: Any) -> np.ndarray:
+    def taken(x: object) -> np.ndarray:
         own = np.asarray(as_array(x))
         if mesh.size == 1:
             return own
@@ -137,7 +137,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     return tree.unflatten([taken(leaf) for leaf in leaves])
 
 
-def digest(tree: Any) -> np.ndarray:
+def digest(tree: object) -> np.ndarray:
     """A checksum of structure, types and values; trees of all kinds have the same size.
 
     So processes can compare them, whatever they hold.
@@ -185,7 +185,9 @@ def sync_global_devices(name: str) -> None:
         )
 
 
-def places_of(what: str, mesh: Any, specs: Any, tree: Any) -> tuple[NamedSharding, ...]:
+def places_of(
+    what: str, mesh: object, specs: object, tree: object
+) -> tuple[NamedSharding, ...]:
     """The sharding of each leaf, from a prefix tree of specs."""
     if not isinstance(mesh, Mesh):
         raise TypeError(f"{what} takes a Mesh, not {mesh!r}")
@@ -198,7 +200,7 @@ def places_of(what: str, mesh: Any, specs: Any, tree: Any) -> tuple[NamedShardin
     return tuple([place for place in out if isinstance(place, NamedSharding)])
 
 
-def is_spec(x: Any) -> bool:
+def is_spec(x: object) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
 
@@ -244,7 +246,7 @@ def global_array_to_host_local_array(
     return tree.unflatten(outs)
 
 
-def local_part(x: Any, place: NamedSharding) -> Any:
+def local_part(x: object, place: NamedSharding) -> Any:
     """The part of this process, divided over its devices as the whole is over all."""
     array = device_put(x, place)
     own = parts_of_process(place, array.ndim)

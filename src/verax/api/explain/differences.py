@@ -256,7 +256,7 @@ def distance(now: Key, before: Key) -> int:
     return out
 
 
-def leaf_distance(now: Any, before: Any) -> int:
+def leaf_distance(now: object, before: object) -> int:
     """The difference of two types, or of two places, as a number."""
     if not isinstance(now, ShapedArray) or not isinstance(before, ShapedArray):
         return int(now != before)

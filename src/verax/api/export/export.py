@@ -321,7 +321,7 @@ class Exported(Unchanging, ReprMixin):
         kept = self.module_kept_var_idx
 
         @named(self.fun_name)
-        def plain(*leaves: Any) -> tuple[Any, ...]:
+        def plain(*leaves: object) -> tuple[Any, ...]:
             operands = [leaves[i] for i in kept]
             params = params_of(self, tuple(map(aval_of, leaves)))
             return tuple(call_exported_p.bind(params, *operands))
@@ -329,11 +329,13 @@ class Exported(Unchanging, ReprMixin):
         if self.get_vjp is None:
             return plain
 
-        def forward(*leaves: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        def forward(*leaves: object) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
             # With its derivative: a second one goes through this call.
             return self.flat(*leaves), leaves
 
-        def backward(leaves: tuple[Any, ...], cts: tuple[Any, ...]) -> tuple[Any, ...]:
+        def backward(
+            leaves: tuple[object, ...], cts: tuple[object, ...]
+        ) -> tuple[Any, ...]:
             outs = zip(cts, self.out_avals, strict=True)
             given = [ct for ct, aval in outs if is_inexact(aval.dtype)]
             out = iter(self.vjp().flat(*leaves, *given))
@@ -512,7 +514,7 @@ def export[**P, R](
     expected = checked_platforms(platforms)
     checks = tuple(disabled_checks)
 
-    def export_for(*args: Any, **kwargs: Any) -> Exported:
+    def export_for(*args: object, **kwargs: object) -> Exported:
         traced = jitted.trace(*args, **kwargs)
         if traced.traced.captured:
             raise leaked(traced.traced.captured[0])
@@ -603,10 +605,10 @@ def exported_vjp(
     ins, outs = jaxpr.in_avals, jaxpr.out_avals
     moving = [i for i, aval in enumerate(ins) if is_inexact(aval.dtype)]
 
-    def pull_back(*args: Any) -> tuple[Any, ...]:
+    def pull_back(*args: object) -> tuple[Any, ...]:
         leaves, cts = list(args[: len(ins)]), args[len(ins) :]
 
-        def of_moving(*xs: Any) -> tuple[Any, ...]:
+        def of_moving(*xs: object) -> tuple[Any, ...]:
             for i, x in zip(moving, xs, strict=True):
                 leaves[i] = x
             out = zip(apply(jaxpr, leaves), outs, strict=True)

@@ -79,7 +79,7 @@ def sharding_on(mesh: AnyMesh | None, layout: Layout) -> NamedSharding:
 
 
 def on_first_devices(
-    arrays: Sequence[Any], layouts: Sequence[Layout | None], count: int
+    arrays: Sequence[object], layouts: Sequence[Layout | None], count: int
 ) -> tuple[Any, ...]:
     """The arrays on the first `count` devices of this process, lying so.
 

@@ -169,7 +169,9 @@ def host_values(x: object) -> np.ndarray:
     return values
 
 
-def result_types(result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], PyTreeDef]:
+def result_types(
+    result_shape_dtypes: object,
+) -> tuple[tuple[ShapedArray, ...], PyTreeDef]:
     """The declared types of results.
 
     Raises:
@@ -202,7 +204,7 @@ def result_type(leaf: Any) -> ShapedArray:
     return ShapedArray(tuple(shape), dtype)
 
 
-def check_sharding(name: str, sharding: Any) -> None:
+def check_sharding(name: str, sharding: object) -> None:
     """Raise unless `sharding` is one device, where the function runs anyway."""
     devices = getattr(sharding, "device_set", (sharding,))
     if sharding is not None and len(devices) != 1:
@@ -214,7 +216,7 @@ def check_sharding(name: str, sharding: Any) -> None:
 
 def user_function(
     callback: Callable[..., Any],
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
     out_tree: PyTreeDef,
 ) -> tuple[UserFunction, Sequence[object]]:

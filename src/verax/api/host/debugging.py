@@ -56,10 +56,10 @@ from verax.rules.values.state import SOURCES, user_source
 
 def debug_callback(
     callback: Callable[..., Any] | None = None,
-    *args: Any,
+    *args: object,
     ordered: bool = False,
     partitioned: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Call a Python function with values of a running program; returns nothing.
 
@@ -98,8 +98,8 @@ def called_with(
     partitioned: bool,
     callback: Callable[..., Any],
     /,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> None:
     """A debug callback with only its options so far."""
     check_callable("debug.callback", callback)
@@ -139,7 +139,7 @@ def called_with(
 
 
 def check_only_options(
-    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    name: str, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> None:
     """Raise TypeError if the first of two calls has values for the second."""
     if args or kwargs:
@@ -155,10 +155,10 @@ def check_only_options(
 class FormatCheck(string.Formatter):
     """Formats nothing: only checks that every argument has a placeholder."""
 
-    def format_field(self, value: Any, format_spec: str) -> str:
+    def format_field(self, value: object, format_spec: str) -> str:
         return ""
 
-    def convert_field(self, value: Any, conversion: Any) -> Any:
+    def convert_field(self, value: object, conversion: object) -> Any:
         return value
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
@@ -195,7 +195,7 @@ class Printing(ReprMixin):
     def __name__(self) -> str:
         return "debug.print"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: object, **kwargs: object) -> None:
         with np.printoptions(**dict(self.options.value)):
             text = self.fmt.format(*args, **kwargs)
             if not self.fields:
@@ -210,11 +210,11 @@ class Printing(ReprMixin):
 
 def debug_print(
     fmt: str | None = None,
-    *args: Any,
+    *args: object,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Print values of a running program, formatted by `fmt.format(*args, **kwargs)`.
 
@@ -245,11 +245,11 @@ def debug_print(
 
 def debug_log(
     fmt: str | None = None,
-    *args: Any,
+    *args: object,
     ordered: bool = False,
     partitioned: bool = False,
     skip_format_check: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """`debug.print` into the logger "verax", at level INFO, from the line of the call.
 
@@ -279,8 +279,8 @@ def printed_with(
     record: logging.LogRecord | None,
     fmt: str,
     /,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> None:
     """A print with only its options so far."""
     if not isinstance(fmt, str):
@@ -447,8 +447,8 @@ def debug_breakpoint(
     filter_frames: bool = True,
     num_frames: int | None = None,
     ordered: bool = False,
-    token: Any = None,
-    **kwargs: Any,
+    token: object = None,
+    **kwargs: object,
 ) -> Any:
     """Stop a running program here, and read commands about its variables.
 
@@ -499,12 +499,12 @@ def debug_breakpoint(
     return passed_on(token, stopping, tracers)
 
 
-def passed_on(token: Any, stopping: "Stopping", tracers: Sequence[Tracer]) -> Any:
+def passed_on(token: object, stopping: "Stopping", tracers: Sequence[Tracer]) -> Any:
     """`token`, by way of a callback that stops first."""
     leaves, tree = pytrees.flatten(token)
     held = tree.unflatten(map(constant_in_derivatives, leaves))
 
-    def stop_and_pass(token: Any, *operands: Any) -> Any:
+    def stop_and_pass(token: object, *operands: object) -> Any:
         stopping(*operands)
         return token
 
@@ -512,7 +512,7 @@ def passed_on(token: Any, stopping: "Stopping", tracers: Sequence[Tracer]) -> An
     return pure_callback(stop_and_pass, held, held, *operands, vmap_method="sequential")
 
 
-def constant_in_derivatives(x: Any) -> Any:
+def constant_in_derivatives(x: object) -> Any:
     """An array without its gradient: a callback has none."""
     return stop_gradient(x) if is_inexact(aval_of(x).dtype) else x
 
@@ -537,14 +537,14 @@ class Pick(ReprMixin):
     tree: PyTreeDef
     leaves: tuple[int | tuple[object], ...]
 
-    def value(self, operands: Sequence[Any]) -> Any:
+    def value(self, operands: Sequence[object]) -> Any:
         """The variable with the values of a run."""
         return self.tree.unflatten(
             [operands[x] if isinstance(x, int) else x[0] for x in self.leaves]
         )
 
 
-def in_run(stop: Stop, operands: Sequence[Any]) -> Stop:
+def in_run(stop: Stop, operands: Sequence[object]) -> Stop:
     """A frame noted by `stops_of`, with the values of a run."""
     variables = {
         name: x.value(operands) if isinstance(x, Pick) else x
@@ -623,7 +623,7 @@ class Stopping:
     def __name__(self) -> str:
         return "debug.breakpoint"
 
-    def __call__(self, *operands: Any) -> None:
+    def __call__(self, *operands: object) -> None:
         stops = [in_run(stop, operands) for stop in self.stops]
         with Turn.lock:
             CommandLine(stops, **dict(self.options)).run()

@@ -127,7 +127,7 @@ class ForeignFunction(ReprMixin):
     input_layouts: Sequence[FfiLayout] | None
     aliases: Mapping[int, int]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the target with operands and attributes."""
         p = self.params
         avals = [aval_of(x) for x in args]
@@ -281,7 +281,7 @@ def fields(values: Mapping[str, Any], path: str) -> str:
     )
 
 
-def attribute(value: Any, path: str) -> str:
+def attribute(value: object, path: str) -> str:
     """The text of one attribute.
 
     Raises:

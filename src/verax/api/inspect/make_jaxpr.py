@@ -62,7 +62,7 @@ def make_jaxpr[**P](
     axes = [(str(name), int(size)) for name, size in axis_env or ()]
 
     @wraps(fun)
-    def jaxpr_of(*args: Any, **kwargs: Any) -> Any:
+    def jaxpr_of(*args: object, **kwargs: object) -> Any:
         call_args = statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree, call_args.positions)
@@ -103,14 +103,14 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     avals = struct_avals(leaves, describe)
 
     @wraps(fun)
-    def with_arrays(*args: Any, **kwargs: Any) -> Any:
+    def with_arrays(*args: object, **kwargs: object) -> Any:
         outs, out_tree = pytrees.flatten(fun(*args, **kwargs))
         return out_tree.unflatten(map(stand_in, outs))
 
     return out_info(trace(with_arrays, tree, avals, "eval_shape", describe=describe))
 
 
-def stand_in(x: Any) -> Any:
+def stand_in(x: object) -> Any:
     """An array of zeros for a struct; anything else as it is."""
     return zero(struct_aval(x)) if isinstance(x, ShapeDtypeStruct) else x
 
@@ -139,7 +139,7 @@ def linear_transpose(
     outs = traced.jaxpr.out_avals
     linear = (False,) * len(traced.captured) + (True,) * len(avals)
 
-    def transposed(cotangent: Any) -> Any:
+    def transposed(cotangent: object) -> Any:
         ct_leaves, ct_tree = pytrees.flatten(cotangent)
         if ct_tree != traced.out_tree:
             raise TypeError(
@@ -256,7 +256,7 @@ def saved_residuals(
     """
     leaves, tree = pytrees.flatten((args, kwargs))
 
-    def pullback(*xs: Any) -> Any:
+    def pullback(*xs: object) -> Any:
         own, named = tree.unflatten(xs)
         return vjp(lambda ys, zs: f(*ys, **zs), own, named)[1]
 
@@ -305,7 +305,7 @@ def origin_of(eqn: Eqn) -> str:
 
 
 def argument_names(
-    f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    f: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, Any]
 ) -> list[str]:
     """The names of the leaves of the arguments, as the signature has them."""
     names = ParameterNames(f)

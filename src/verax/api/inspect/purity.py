@@ -80,7 +80,9 @@ def check_purity[**P](
     return check
 
 
-def traced(fun: Callable[..., Any], tree: PyTreeDef, leaves: Sequence[Any]) -> Traced:
+def traced(
+    fun: Callable[..., Any], tree: PyTreeDef, leaves: Sequence[object]
+) -> Traced:
     """The function traced on the types of the leaves, inner functions too."""
     describe = describe_arguments(fun, tree)
     with fresh_context():
@@ -135,7 +137,7 @@ def replaced(jaxpr: Jaxpr, table: dict[Literal, Literal]) -> Jaxpr:
 
 
 def compare_seeds(
-    fun: Callable[..., Any], leaves: Sequence[Any], tree: PyTreeDef
+    fun: Callable[..., Any], leaves: Sequence[object], tree: PyTreeDef
 ) -> None:
     """Raise ImpureFunction if the printed programs of two hash seeds differ."""
     structs = [

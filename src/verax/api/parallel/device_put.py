@@ -127,7 +127,7 @@ def device_put(
     return tree.unflatten(outs)
 
 
-def put_later(leaf: Any, place: Sharding | MemorySpace | None) -> Any:
+def put_later(leaf: object, place: Sharding | MemorySpace | None) -> Any:
     """A leaf in a trace: constrained to its place, in the memory that this asks for."""
     x, kind = as_array(leaf), None if place is None else place.kind
     if not isinstance(place, MemorySpace):
@@ -135,7 +135,7 @@ def put_later(leaf: Any, place: Sharding | MemorySpace | None) -> Any:
     return x if kind is None else in_memory(x, kind)
 
 
-def memory_place(leaf: Any, place: Sharding | MemorySpace | None) -> Sharding | None:
+def memory_place(leaf: object, place: Sharding | MemorySpace | None) -> Sharding | None:
     """The place for a leaf: with a memory alone, where it is, in that memory."""
     if not isinstance(place, MemorySpace):
         return place
@@ -159,7 +159,7 @@ def check_semantics(donate: object, may_alias: object) -> None:
 
 
 def put_leaf(
-    leaf: Any, place: Sharding | None, donate: bool, may_alias: bool | None
+    leaf: object, place: Sharding | None, donate: bool, may_alias: bool | None
 ) -> ConcreteArray:
     """One leaf as an array at its place, under one of the three copy semantics."""
     array = as_array(leaf)
@@ -328,7 +328,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
     return tree.unflatten(outs)
 
 
-def stored_values(x: Any, aval: ShapedArray) -> np.ndarray:
+def stored_values(x: object, aval: ShapedArray) -> np.ndarray:
     """An operand in NumPy, in the dtype of its type."""
     if isinstance(x, ConcreteArray):
         return x.numpy()
@@ -367,7 +367,7 @@ def device_get(x: Any) -> Any:
         return tree.unflatten([fetched(leaf) for leaf in leaves])
 
 
-def fetched(leaf: Any) -> Any:
+def fetched(leaf: object) -> Any:
     """A leaf in NumPy; keys, of which NumPy has none, are waited for and stay."""
     if not isinstance(leaf, ConcreteArray):
         return leaf
@@ -425,7 +425,9 @@ def make_array_from_callback(
     return placed(aval, sharding, True, buffer=buffer)
 
 
-def stored_part(result: Any, dtype: DTypeLike | None) -> tuple[np.ndarray, ShapedArray]:
+def stored_part(
+    result: object, dtype: DTypeLike | None
+) -> tuple[np.ndarray, ShapedArray]:
     """A part of an array as it is stored, and its type; keys stay keys."""
     if isinstance(result, Array) and is_extended(result.aval.dtype):
         return result.stored(), result.aval

@@ -70,7 +70,7 @@ class Settings(Unchanging, ReprMixin):
         """The positions of static arguments among `count`, in order."""
         return tuple(sorted({i % count for i in self.static if -count <= i < count}))
 
-    def moving(self, args: Sequence[Any]) -> tuple[Any, ...]:
+    def moving(self, args: Sequence[object]) -> tuple[Any, ...]:
         """The arguments that are not static."""
         held = self.held(len(args))
         return tuple([x for i, x in enumerate(args) if i not in held])
@@ -88,8 +88,8 @@ class Settings(Unchanging, ReprMixin):
 
     def given_up(
         self,
-        args: Sequence[Any],
-        moving: Sequence[Any],
+        args: Sequence[object],
+        moving: Sequence[object],
         leaves: int,
         donated: Sequence[int],
     ) -> list[bool]:
@@ -162,7 +162,7 @@ class PmapFunction(Copyable):
         """Start without programs; see `Copyable`."""
         self.programs: dict[int, tuple[PjitFunction[..., Any], Mesh]] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The results, spread over the devices."""
         run, args, kwargs = self.on_devices(args, kwargs, self.settings.donated)
         return run(*args, **kwargs)
@@ -180,7 +180,7 @@ class PmapFunction(Copyable):
         """The types of the outputs, without computing anything."""
         return out_info(self.trace(*args, **kwargs).traced)
 
-    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+    def explain(self, *args: object, **kwargs: object) -> Explanation:
         """Whether a call would find its program, and why not; see `jit(f).explain`."""
         run, args, kwargs = self.on_devices(args, kwargs)
         return run.explain(*args, **kwargs)
@@ -200,7 +200,7 @@ class PmapFunction(Copyable):
 
     def on_devices(
         self,
-        args: tuple[Any, ...],
+        args: tuple[object, ...],
         kwargs: dict[str, Any],
         donated: tuple[int, ...] = (),
     ) -> tuple[PjitFunction[..., Any], tuple[Any, ...], dict[str, Any]]:
@@ -226,7 +226,7 @@ class PmapFunction(Copyable):
         parts, named = tree.unflatten(moved)
         return run, tuple(settings.filled(args, parts)), named
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
@@ -247,7 +247,7 @@ def parallel(
     name, size = settings.name, mesh.size
 
     @wraps(fun)
-    def body(*args: Any, **kwargs: Any) -> Any:
+    def body(*args: object, **kwargs: object) -> Any:
         def element(*parts: Any, **named: Any) -> Any:
             return fun(*settings.filled(args, parts), **named)
 

@@ -129,12 +129,15 @@ def shard_map(
 
 
 def dealing(
-    f: Callable[..., Any], in_specs: Any, around: Mesh | None, options: dict[str, Any]
+    f: Callable[..., Any],
+    in_specs: object,
+    around: Mesh | None,
+    options: dict[str, Any],
 ) -> Any:
     """`shard_map` of those leaves of the arguments that have specs."""
 
     @wraps(f)
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: object) -> Any:
         dealt = Dealt(f, in_specs, args)
         rest = mapping(dealt.function, dealt.specs, around, **options)
         return rest(*dealt.arrays)
@@ -144,9 +147,9 @@ def dealing(
 
 def mapping(
     f: Callable[..., Any],
-    in_specs: Any,
+    in_specs: object,
     around: Mesh | None,
-    out_specs: Any,
+    out_specs: object,
     mesh: Mesh | AbstractMesh | None,
     axis_names: Collection[str],
     check_vma: bool,
@@ -157,7 +160,7 @@ def mapping(
     """
     names = frozenset(axis_names)
 
-    def body(*args: Any) -> Any:
+    def body(*args: object) -> Any:
         chosen = chosen_mesh(mesh, around)  # what is in force belongs to jit's key
         axes = mapped_axes(chosen, names)
         return Mapped(f, chosen, in_specs, out_specs, check_vma, axes)(*args)
@@ -167,13 +170,13 @@ def mapping(
     compiled: PjitFunction[..., Any] = jit(body, out_shardings=places)
 
     @wraps(f)
-    def mapped(*args: Any) -> Any:
+    def mapped(*args: object) -> Any:
         return compiled(*args) if not is_tracing() else body(*args)
 
     return mapped
 
 
-def out_places(mesh: object, specs: Any, names: Collection[str]) -> Any:
+def out_places(mesh: object, specs: object, names: Collection[str]) -> Any:
     """The places of the results of eager calls, by their specs, by axes of size 1 too.
 
     None where something else says it: types, or the compiler along other axes.
@@ -241,7 +244,7 @@ def smap(
     )
 
 
-def axis_specs(what: str, axes: Any, name: str) -> Any:
+def axis_specs(what: str, axes: object, name: str) -> Any:
     """A tree of dimensions as one of specs."""
     leaves, tree = pytrees.flatten(axes, lambda x: x is None)
     specs = []
@@ -298,7 +301,7 @@ def mapped_axes(mesh: Mesh, names: frozenset[str]) -> tuple[str, ...]:
 
 
 def as_layouts(
-    what: str, mesh: Mesh, outer: Mesh, axes: Sequence[str], specs: Any, tree: Any
+    what: str, mesh: Mesh, outer: Mesh, axes: Sequence[str], specs: object, tree: object
 ) -> list[Parts]:
     """One spec for each leaf, on the mesh; None is for what nothing splits.
 
@@ -359,7 +362,7 @@ class Mapped(ReprMixin):
     axes: tuple[str, ...]
     """The axes of the mesh to map over."""
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         leaves, tree = pytrees.flatten((args, {}))
         describe = describe_arguments(self.f, tree)
         avals = leaf_avals(leaves, describe)
@@ -481,7 +484,7 @@ class Mapped(ReprMixin):
         return self.outer.update_axis_types(dict.fromkeys(auto, AxisType.Auto))
 
     def in_layouts(
-        self, args: tuple[Any, ...], avals: Sequence[ShapedArray]
+        self, args: tuple[object, ...], avals: Sequence[ShapedArray]
     ) -> list[Parts]:
         """The layouts of the arguments' parts: by `in_specs`, or by their types.
 

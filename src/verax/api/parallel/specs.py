@@ -49,7 +49,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.conversions import check_callable
 
 
-def has_static(in_specs: Any) -> bool:
+def has_static(in_specs: object) -> bool:
     """Whether some arguments are not made of parts.
 
     >>> has_static((None, PartitionSpec())), has_static(PartitionSpec("x"))
@@ -94,7 +94,7 @@ class Dealt(ReprMixin):
         leaves, tree = pytrees.flatten(self.args)
 
         @wraps(self.f)
-        def of_arrays(*arrays: Any) -> Any:
+        def of_arrays(*arrays: object) -> Any:
             own = iter(arrays)
             pairs = zip(leaves, self.entries, strict=True)
             merged = [x if spec is None else next(own) for x, spec in pairs]
@@ -399,7 +399,7 @@ def retyping(
     kind: AxisType,
     f: Callable[..., Any] | None,
     axes: str | Sequence[str] | None,
-    sharding: Any,
+    sharding: object,
 ) -> Any:
     """`auto_axes` and `explicit_axes`, which differ in what they give a sharding of."""
     keyword = "out_sharding" if kind is AxisType.Auto else "in_sharding"
@@ -410,7 +410,7 @@ def retyping(
     function = f
 
     @wraps(f)
-    def changed(*args: Any, **kwargs: Any) -> Any:
+    def changed(*args: object, **kwargs: object) -> Any:
         places = kwargs.pop(keyword, sharding)
         mesh = mesh_in_force((args, kwargs), places)
         if mesh is None:
@@ -427,7 +427,7 @@ def retyping(
         check_not_manual(name, mesh, names)
         inner = mesh.update_axis_types(dict.fromkeys(names, kind))
 
-        def body(*args: Any, **kwargs: Any) -> Any:
+        def body(*args: object, **kwargs: object) -> Any:
             return inside(function, mesh, inner, places, args, kwargs)
 
         return body(*args, **kwargs) if is_tracing() else jit(body)(*args, **kwargs)
@@ -445,7 +445,7 @@ def check_not_manual(name: str, mesh: Mesh, names: Sequence[str]) -> None:
         )
 
 
-def check_unnamed(name: str, places: Any) -> None:
+def check_unnamed(name: str, places: object) -> None:
     """Raise ValueError if specs name axes, of which there are none without a mesh."""
     for spec in pytrees.flatten(places, is_place)[0]:
         if isinstance(spec, PartitionSpec) and any(spec):
@@ -455,7 +455,7 @@ def check_unnamed(name: str, places: Any) -> None:
             )
 
 
-def mesh_in_force(args: Any, places: Any) -> Mesh | None:
+def mesh_in_force(args: object, places: object) -> Mesh | None:
     """The mesh around a call, or that of its arguments, or of the shardings passed."""
     around = current_mesh()
     if around is not None:
@@ -471,8 +471,8 @@ def within_auto(
     f: Callable[..., Any],
     mesh: Mesh,
     inner: Mesh,
-    places: Any,
-    args: tuple[Any, ...],
+    places: object,
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
 ) -> Any:
     """`f` on arguments along whose axes the compiler decides; the results split."""
@@ -494,8 +494,8 @@ def within_explicit(
     f: Callable[..., Any],
     mesh: Mesh,
     inner: Mesh,
-    places: Any,
-    args: tuple[Any, ...],
+    places: object,
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
 ) -> Any:
     """`f` on arguments that are split as `places` says; the results without that."""
@@ -513,7 +513,7 @@ def within_explicit(
     return out_tree.unflatten([seen_from(x, mesh) for x in outs])
 
 
-def seen_from(x: Any, mesh: Mesh) -> Any:
+def seen_from(x: object, mesh: Mesh) -> Any:
     """A value as code sees it in which the axes of `mesh` have their types."""
     if not isinstance(x, Array) or x.aval.explicit is None:
         return x

@@ -43,7 +43,7 @@ class Whole:
     captured: tuple[Any, ...]
     written: tuple[int, ...]
 
-    def operands(self, leaves: Sequence[Any], tree: PyTreeDef) -> list[Any]:
+    def operands(self, leaves: Sequence[object], tree: PyTreeDef) -> list[Any]:
         """The operands: what the function captured, then the checked leaves of a call.
 
         Raises:
@@ -168,7 +168,7 @@ class CompiledOnValues(Compiled):
 
     whole: Whole = field(kw_only=True)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """See `Compiled.__call__`; references hold what was written."""
         leaves, tree = pytrees.flatten((args, kwargs))
         interface = self.whole.interface

@@ -107,7 +107,7 @@ class Traced(Stage):
         """The effects of the program besides its outputs."""
         return self.traced.jaxpr.effects
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The program on arguments of its types: computed now, or part of a trace.
 
         Raises:

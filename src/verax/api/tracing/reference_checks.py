@@ -24,7 +24,7 @@ def has_references(jaxpr: Jaxpr) -> bool:
     return any([isinstance(c.literal.value, Ref) for c in jaxpr.used_consts])
 
 
-def held(leaves: Sequence[Any]) -> list[Any]:
+def held(leaves: Sequence[object]) -> list[Any]:
     """The leaves, with what references outside of traces hold instead of these."""
     return [x.value if isinstance(x, ConcreteRef) else x for x in leaves]
 

@@ -220,7 +220,7 @@ def held(jaxpr: Jaxpr) -> frozenset[int | None]:
 
 
 def on_values(
-    traced: Traced, leaves: Sequence[Any], describe: Describe, keep: bool = False
+    traced: Traced, leaves: Sequence[object], describe: Describe, keep: bool = False
 ) -> OnValues:
     """The function of a trace, with arrays instead of references.
 

@@ -238,7 +238,7 @@ def struct_aval(x: object) -> ShapedArray:
 
 
 def typed_arguments(
-    args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    args: tuple[object, ...], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call, in which types and places stand for arrays.
 
@@ -251,7 +251,7 @@ def typed_arguments(
     return out
 
 
-def typed_argument(x: Any) -> Any:
+def typed_argument(x: object) -> Any:
     """The type of an array; anything else, such as a static argument, as it is."""
     if isinstance(x, ConcreteArray):
         return struct_of(x.aval, committed_place(x))

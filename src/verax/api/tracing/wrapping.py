@@ -70,7 +70,7 @@ def attributes(fun: Callable[..., Any]) -> dict[str, Any]:
     return {name: value for name, value in own.items() if name not in known}
 
 
-def look_like(made: Any, fun: Callable[..., Any]) -> None:
+def look_like(made: object, fun: Callable[..., Any]) -> None:
     """Do it to an object; attributes of `fun` never shadow what it can do itself.
 
     >>> class Wrapper:

@@ -89,8 +89,8 @@ def first_difference(
 def level_difference(
     left: list[tuple[Any, Any]],
     right: list[tuple[Any, Any]],
-    expected_data: Any,
-    actual_data: Any,
+    expected_data: object,
+    actual_data: object,
 ) -> str | None:
     """The difference of two nodes of one type, their children aside."""
     keys, others = ([key for key, _ in level] for level in (left, right))
@@ -185,7 +185,11 @@ def tree_map(
 
 
 def flatten_all_up_to(
-    name: str, treedef: PyTreeDef, tree: Any, rest: tuple[Any, ...], is_leaf: IsLeaf
+    name: str,
+    treedef: PyTreeDef,
+    tree: object,
+    rest: tuple[object, ...],
+    is_leaf: IsLeaf,
 ) -> list[list[Any]]:
     """The parts of each tree of `rest` at the leaves of `tree`, or a clear error."""
     columns = []
@@ -295,7 +299,7 @@ def tree_transpose(
 
 
 def broadcast_prefix(
-    prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None
+    prefix_tree: object, full_tree: object, is_leaf: IsLeaf = None
 ) -> list[Any]:
     """The leaves of the prefix, each repeated for the full tree's leaves there.
 
@@ -315,7 +319,9 @@ def broadcast_prefix(
     return repeated(leaves, [tree_structure(subtree, is_leaf) for subtree in subtrees])
 
 
-def prefix_leaves(what: str, prefix: Any, tree: Any, is_leaf: IsLeaf) -> list[Any]:
+def prefix_leaves(
+    what: str, prefix: object, tree: object, is_leaf: IsLeaf
+) -> list[Any]:
     """One entry of the prefix for each leaf of `tree`; `what` names it in errors.
 
     Raises:
@@ -336,7 +342,7 @@ def prefix_leaves(what: str, prefix: Any, tree: Any, is_leaf: IsLeaf) -> list[An
     return repeated(entries, [pytrees.flatten(part)[1] for part in parts])
 
 
-def repeated(entries: Sequence[Any], trees: Sequence[PyTreeDef]) -> list[Any]:
+def repeated(entries: Sequence[object], trees: Sequence[PyTreeDef]) -> list[Any]:
     """Each entry once for each leaf of its tree."""
     pairs = zip(entries, trees, strict=True)
     return [entry for entry, tree in pairs for _ in range(tree.num_leaves)]
@@ -409,7 +415,7 @@ def tree_map_with_path(
     return treedef.unflatten([f(path, x, *others) for (path, x), *others in rows])
 
 
-def simple_key(key: Any) -> str:
+def simple_key(key: object) -> str:
     """A key without brackets, dots and quotes."""
     match key:
         case SequenceKey():
@@ -733,7 +739,7 @@ class KeptLeaves(ReprMixin):
     tree: PyTreeDef
     others: tuple[tuple[int, object], ...]
 
-    def rebuilt(self, arrays: Sequence[Any]) -> Any:
+    def rebuilt(self, arrays: Sequence[object]) -> Any:
         """The user's tree, from the leaves that are arrays and come first."""
         leaves = list(arrays[: self.tree.num_leaves - len(self.others)])
         for place, other in self.others:

@@ -203,7 +203,7 @@ def checked_key(key: object) -> Json:
     )
 
 
-def read_tree(data: Any) -> PyTreeDef:
+def read_tree(data: object) -> PyTreeDef:
     """The structure that `write_tree` wrote.
 
     Raises:

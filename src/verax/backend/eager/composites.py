@@ -116,8 +116,8 @@ def recipe(
     mode: object,
     function: Callable[..., Any],
     at_once: AtOnce | None,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> Compute | None:
     """The program of `function` for arrays whose types stand among its arguments.
 
@@ -175,7 +175,7 @@ class Later(ReprMixin):
     def compute(self) -> Compute:
         return self.make()
 
-    def __call__(self, args: Sequence[Any]) -> Any:
+    def __call__(self, args: Sequence[object]) -> Any:
         return self.compute(args)
 
 
@@ -263,7 +263,7 @@ def evaluation(engine: Engine, eqn: Eqn) -> EvaluateRule[Any] | None:
     return asked(planned, params, engine, eqn.primitive, params, *avals).evaluate
 
 
-def values_of(args: Sequence[Any]) -> list[NDArray]:
+def values_of(args: Sequence[object]) -> list[NDArray]:
     """The values of the arrays among the arguments, in NumPy."""
     return [
         x.numpy() if (held := x.host) is None else held
@@ -278,7 +278,7 @@ def single_step(
     """One operation on the arrays."""
     dtype = aval.dtype
 
-    def compute(args: Sequence[Any]) -> ConcreteArray:
+    def compute(args: Sequence[object]) -> ConcreteArray:
         hosts = values_of(args)
         try:
             [value] = QUIET.context.run(evaluate, engine, params, hosts)
@@ -296,7 +296,7 @@ def in_one_go(one_go: OneGo, steps: Compute, avals: Avals, build: Build) -> Comp
     aval, several = avals[0], build is not FIRST
     dtype = aval.dtype
 
-    def compute(args: Sequence[Any]) -> Any:
+    def compute(args: Sequence[object]) -> Any:
         hosts = values_of(args)
         try:
             value = QUIET.context.run(one_go, *hosts)
@@ -339,7 +339,7 @@ def several_steps(
 
     end = ends[0] if build is FIRST else None
 
-    def compute(args: Sequence[Any]) -> Any:
+    def compute(args: Sequence[object]) -> Any:
         hosts = values_of(args)
         try:
             env = QUIET.context.run(run, hosts)
@@ -354,7 +354,7 @@ def several_steps(
     return compute
 
 
-def typed(value: Any, aval: ShapedArray) -> NDArray:
+def typed(value: object, aval: ShapedArray) -> NDArray:
     """A result of NumPy, which may be a scalar of it, as an array of type `aval`."""
     if type(value) is not np.ndarray:
         value = np.asarray(value)

@@ -54,7 +54,7 @@ QUIET = Quiet()
 NESTED = "cannot enter context"
 
 
-def quietly[R](function: Callable[..., R], *args: Any) -> R:
+def quietly[R](function: Callable[..., R], *args: object) -> R:
     """`function(*args)` without floating-point warnings."""
     try:
         return QUIET.context.run(function, *args)
@@ -62,7 +62,7 @@ def quietly[R](function: Callable[..., R], *args: Any) -> R:
         return again(error, function, *args)
 
 
-def again[R](error: RuntimeError, function: Callable[..., R], *args: Any) -> R:
+def again[R](error: RuntimeError, function: Callable[..., R], *args: object) -> R:
     """`function(*args)` if the context was entered already, else its error.
 
     That happens where a rule computes eagerly itself.
@@ -461,7 +461,7 @@ def is_constant(x: np.ndarray) -> bool:
     )
 
 
-def as_array(value: Any, aval: ShapedArray) -> ConcreteArray:
+def as_array(value: object, aval: ShapedArray) -> ConcreteArray:
     """A result of NumPy as an array of the declared type."""
     if type(value) is not np.ndarray:
         value = np.asarray(value)

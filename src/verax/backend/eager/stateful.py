@@ -90,7 +90,7 @@ def run_stateful(
 
 
 def pure_program(
-    row: Row[Any], params: Params, given: Sequence[Any], places: tuple[int, ...]
+    row: Row[Any], params: Params, given: Sequence[object], places: tuple[int, ...]
 ) -> tuple[Discharged, str]:
     """The program of an equation whose operands are `given` at `places`; its name."""
     if isinstance(params, CallParams) and len(given) == len(places):
@@ -114,7 +114,7 @@ def on_places(
 
 
 def places_of(
-    discharged: Discharged, values: Sequence[Any]
+    discharged: Discharged, values: Sequence[object]
 ) -> tuple[Sharding | None, ...]:
     """The places of the outputs: what references hold stays where it was placed."""
     held = [values[i] for i in discharged.written]

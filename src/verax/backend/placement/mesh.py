@@ -153,7 +153,7 @@ class PartitionSpec:
             return PartitionSpec(*self, *other)
         return NotImplemented
 
-    def __radd__(self, other: tuple[Any, ...]) -> "PartitionSpec":
+    def __radd__(self, other: tuple[object, ...]) -> "PartitionSpec":
         if isinstance(other, tuple):
             check_no_terms(self, other)
             return PartitionSpec(*other, *self)
@@ -218,7 +218,7 @@ class PartitionSpec:
         return partial(PartitionSpec, **self.terms()), self.partitions
 
 
-def spec_with(splits: Sequence[Any], terms: Terms) -> PartitionSpec:
+def spec_with(splits: Sequence[object], terms: Terms) -> PartitionSpec:
     """The spec of a type whose dimensions are split so."""
     if not terms:
         return PartitionSpec(*splits)
@@ -230,7 +230,7 @@ def spec_with(splits: Sequence[Any], terms: Terms) -> PartitionSpec:
     )
 
 
-def check_no_terms(spec: PartitionSpec, other: tuple[Any, ...]) -> None:
+def check_no_terms(spec: PartitionSpec, other: tuple[object, ...]) -> None:
     """Raise TypeError if a spec cannot be joined with a tuple."""
     if spec.unreduced or spec.reduced:
         raise TypeError(
@@ -297,7 +297,7 @@ class AbsentDevice(ReprMixin):
         return f"absent:{self.id}"
 
 
-def as_device_array(devices: Any) -> np.ndarray:
+def as_device_array(devices: object) -> np.ndarray:
     """Devices as a read-only array of objects; None alone stands for no device."""
     array = np.array(devices, dtype=object)
     if array.ndim == 0 and array.item() is None:

@@ -148,7 +148,7 @@ def ending(lowered: Lowered, places: Sequence[int] | None = None) -> After | Non
     how = donation_to(lowered)
     ended = [i if places is None else places[i] for i in lowered.donated]
 
-    def end(args: Sequence[Any], ins: list[Buffer], outs: list[Buffer]) -> None:
+    def end(args: Sequence[object], ins: list[Buffer], outs: list[Buffer]) -> None:
         for i in ended:
             if not isinstance(x := args[i], ConcreteArray):
                 continue

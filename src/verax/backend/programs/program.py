@@ -270,7 +270,7 @@ class Program(ReprMixin):
             for i, aval, place in self.operands
         ]
 
-        def fetch(args: Sequence[Any]) -> list[Buffer]:
+        def fetch(args: Sequence[object]) -> list[Buffer]:
             ins = [
                 buffer
                 if type(x := args[i]) is ConcreteArray

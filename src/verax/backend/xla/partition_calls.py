@@ -192,7 +192,7 @@ def partition(
     return text, operands, whole
 
 
-def suggested(user: HloSharding, shape: Any, config: bytes) -> HloSharding:
+def suggested(user: HloSharding, shape: object, config: bytes) -> HloSharding:
     """The sharding of a call for its user's sake: the user's; Shardy does not ask."""
     return user
 

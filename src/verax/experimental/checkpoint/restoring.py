@@ -278,7 +278,7 @@ def restored(
     return array_leaf(files, record, target_place(target) or place)
 
 
-def python_leaf(record: LeafRecord, target: Any) -> Any:
+def python_leaf(record: LeafRecord, target: object) -> Any:
     """A Python number or string.
 
     Raises:
@@ -292,7 +292,7 @@ def python_leaf(record: LeafRecord, target: Any) -> Any:
     return taken(record)
 
 
-def check_type(record: LeafRecord, target: Any) -> None:
+def check_type(record: LeafRecord, target: object) -> None:
     """Raise CheckpointError unless a leaf has the shape and dtype of `target`."""
     if target is None:
         return
@@ -319,7 +319,7 @@ def saved_type(record: LeafRecord) -> tuple[tuple[int, ...], str]:
     return record.shape[:-1], str(as_array(record, words).dtype)
 
 
-def target_place(target: Any) -> Sharding | None:
+def target_place(target: object) -> Sharding | None:
     """The place of an array of `like`, if it has one."""
     place = getattr(target, "sharding", None)
     if isinstance(target, Array) and not getattr(target, "committed", False):

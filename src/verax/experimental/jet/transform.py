@@ -326,7 +326,7 @@ def logarithm(shift: float, start: Start) -> Any:
     return rule
 
 
-def root(walk: Propagation, params: Any, values: Values) -> list[Parts]:
+def root(walk: Propagation, params: object, values: Values) -> list[Parts]:
     """y y = x, so that of the product only 2 y_0 y_k is new."""
     (x,) = values
     start = vnp.sqrt(base(x))
@@ -497,7 +497,7 @@ def order_of(primals: tuple[Any, ...], series: tuple[Any, ...]) -> int:
     return lengths[0] if lengths else 0
 
 
-def as_real(x: Any) -> Any:
+def as_real(x: object) -> Any:
     """A Python integer is a number on a curve; arrays of integers are constant."""
     return float(x) if type(x) is int else x
 
@@ -545,7 +545,7 @@ def fits(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
     return len(shape) <= len(expected) and all([n in (1, m) for n, m in pairs])
 
 
-def terms_of(value: Any, rest: Sequence[Any], scales: Sequence[float]) -> Any:
+def terms_of(value: object, rest: Sequence[object], scales: Sequence[float]) -> Any:
     """The tree of a result, with a list of terms for each array."""
     leaves, tree = tree_flatten(value)
     rows = [tree.flatten_up_to(part) for part in rest]

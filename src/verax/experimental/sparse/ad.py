@@ -62,7 +62,7 @@ def split(args: tuple[Any, ...]) -> Split:
     return Split(tree_map(stored, args, is_leaf=is_sparse), mats)
 
 
-def rebuilt(mats: Sequence[JAXSparse], tree: Any) -> Any:
+def rebuilt(mats: Sequence[JAXSparse], tree: object) -> Any:
     """The tree with sparse arrays again."""
 
     def whole(x: Any) -> Any:
@@ -102,7 +102,7 @@ def aware(
     def derived(*args: Any, **kwargs: Any) -> Any:
         parts = split(args)
 
-        def on_stored(*stored: Any, **kwargs: Any) -> Any:
+        def on_stored(*stored: object, **kwargs: object) -> Any:
             return fun(*rebuilt(parts.mats, stored), **kwargs)
 
         out = derivative(on_stored, **options)(*parts.args, **kwargs)

@@ -230,7 +230,7 @@ class BCSR(Batched):
     def transpose(self, axes: Sequence[int] | None = None) -> Any:
         raise NotImplementedError("BCSR.transpose; use to_bcoo() for that")
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         return self.namespace.item(self, index)
 
 

@@ -97,7 +97,7 @@ def check_system(
 
 
 def solved(
-    transposed: bool, data: Any, indices: Any, indptr: Any, b: Any
+    transposed: bool, data: object, indices: object, indptr: object, b: object
 ) -> np.ndarray:
     """The solution by SciPy."""
     parts = [np.asarray(x) for x in (data, indices, indptr)]

@@ -276,7 +276,7 @@ def bcoo_dot_general(
     )
 
 
-def sparse_dense(mat: BCOO, rhs: Array, dims: Dims, dtype: Any) -> Array:
+def sparse_dense(mat: BCOO, rhs: Array, dims: Dims, dtype: object) -> Array:
     """The product of a sparse array and a dense one, computed in a dtype."""
     data, right = mat.data.astype(dtype), rhs.astype(dtype)
     return dot_general(data, mat.indices, mat.shape, right, dims)

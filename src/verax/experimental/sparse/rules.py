@@ -109,7 +109,7 @@ class Rules(ReprMixin):
         raise NotImplementedError(f"sparse rule for {name} is not implemented.")
 
 
-def as_bcoo(x: Any) -> Any:
+def as_bcoo(x: object) -> Any:
     """A `BCSR` array as the same `BCOO` array; anything else as it is."""
     return x.to_bcoo() if isinstance(x, BCSR) else x
 
@@ -306,7 +306,7 @@ def inside_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
     return evaluate(params.jaxpr, operands)
 
 
-def plain(x: Any) -> Any:
+def plain(x: object) -> Any:
     """A value as it goes around a loop: nothing is promised of its indices."""
     if isinstance(x, BCOO):
         return BCOO((x.data, x.indices), shape=x.shape)
@@ -315,7 +315,9 @@ def plain(x: Any) -> Any:
     return x
 
 
-def plain_outputs(evaluate: Evaluate, jaxpr: Any, values: Sequence[Any]) -> list[Any]:
+def plain_outputs(
+    evaluate: Evaluate, jaxpr: object, values: Sequence[object]
+) -> list[Any]:
     return [plain(x) for x in evaluate(jaxpr, values)]
 
 
@@ -355,7 +357,7 @@ def scan_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
     return [*end, *ys]
 
 
-def as_rows(x: Any) -> Any:
+def as_rows(x: object) -> Any:
     """An array whose rows are batch elements."""
     if not isinstance(x, JAXSparse):
         return x

@@ -149,7 +149,7 @@ def bcoo_dynamic_slice(
     return part(mat, data, indices - a, inside, sizes)
 
 
-def clamped(start: Any, size: int, width: int) -> Array:
+def clamped(start: object, size: int, width: int) -> Array:
     """A start moved so that `width` elements fit; negative ones count from the end."""
     x = vnp.asarray(start)
     x = vnp.where(x < 0, x + np.array(size, stored_dtype(x.dtype)), x)

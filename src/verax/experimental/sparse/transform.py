@@ -89,7 +89,7 @@ def sparsify(
     purpose = WITH_TRACERS if use_tracer else PURPOSE
 
     @wraps(f)
-    def sparsified(*args: Any, **kwargs: Any) -> Any:
+    def sparsified(*args: object, **kwargs: object) -> Any:
         leaves, tree = tree_flatten((args, kwargs), is_leaf=is_sparse)
         describe = describe_arguments(f, tree)
         avals = [dense_aval(x) for x in leaves]
@@ -100,14 +100,14 @@ def sparsify(
     return sparsified
 
 
-def dense_aval(x: Any) -> ShapedArray:
+def dense_aval(x: object) -> ShapedArray:
     """The type that a value would have if it were dense."""
     if isinstance(x, JAXSparse):
         return ShapedArray(x.shape, x.dtype)
     return aval_of(x)
 
 
-def as_value(x: Any) -> Any:
+def as_value(x: object) -> Any:
     """A sparse array as it is, anything else as an array."""
     return x if isinstance(x, JAXSparse) else as_array(x)
 
@@ -166,7 +166,7 @@ def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     return list(map(whole, interpret(jaxpr, values, results, literal_array)))
 
 
-def narrowed(values: Sequence[Any]) -> list[Any] | None:
+def narrowed(values: Sequence[object]) -> list[Any] | None:
     """Operands that need not have their full sizes, if any is sparse."""
     sources = [x.source if isinstance(x, Spread) else x for x in values]
     if not any([isinstance(x, JAXSparse) for x in sources]):
@@ -214,7 +214,7 @@ def item(x: JAXSparse, index: Any) -> Any:
     return sparsify(lambda mat: mat[index])(x)
 
 
-def total(x: BCOO, *args: Any, **kwargs: Any) -> Any:
+def total(x: BCOO, *args: object, **kwargs: object) -> Any:
     """The sum over axes."""
     return sparsify(lambda mat: mat.sum(*args, **kwargs))(x)
 

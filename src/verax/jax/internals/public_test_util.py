@@ -55,11 +55,15 @@ def tolerance(dtype: Any, tol: Tolerance = None) -> float:
 
 
 def check_close(
-    xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = ""
+    xs: object,
+    ys: object,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    err_msg: str = "",
 ) -> None:
     """Raise AssertionError unless two pytrees have equal shapes and close values."""
 
-    def compare(x: Any, y: Any) -> None:
+    def compare(x: object, y: object) -> None:
         a, b = np.asarray(x), np.asarray(y)
         assert a.shape == b.shape, f"shapes {a.shape} and {b.shape} differ {err_msg}"
         if a.dtype == b.dtype == float0:

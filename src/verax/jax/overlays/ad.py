@@ -77,17 +77,17 @@ def zeros_like_aval(aval: Any) -> Any:
     return vnp.zeros(aval.shape, aval.dtype)
 
 
-def instantiate_zeros(tangent: Any) -> Any:
+def instantiate_zeros(tangent: object) -> Any:
     """An array of zeros for a `Zero`, and anything else as it is."""
     return zeros_like_aval(tangent.aval) if type(tangent) is Zero else tangent
 
 
-def add_jaxvals(x: Any, y: Any) -> Any:
+def add_jaxvals(x: object, y: object) -> Any:
     """The sum of two cotangents."""
     return lax.add(x, y)
 
 
-def add_tangents(x: Any, y: Any) -> Any:
+def add_tangents(x: object, y: object) -> Any:
     """The sum of two tangents, each of which may be a `Zero`."""
     if type(x) is Zero:
         return y

@@ -29,7 +29,7 @@ class DebugInfo(ReprMixin):
 def debug_info(
     traced_for: str,
     fun: Callable[..., Any],
-    args: Sequence[Any],
+    args: Sequence[object],
     kwargs: dict[str, Any],
     **_: object,
 ) -> DebugInfo:
@@ -37,13 +37,15 @@ def debug_info(
     return DebugInfo(traced_for, getattr(fun, "__name__", str(fun)))
 
 
-def flat_call(in_tree: PyTreeDef, *leaves: Any) -> Generator[Any, Any, None]:
+def flat_call(in_tree: PyTreeDef, *leaves: object) -> Generator[Any, Any, None]:
     args, kwargs = in_tree.unflatten(leaves)
     result = yield args, kwargs
     yield pytrees.flatten(result)
 
 
-def flat_call_nokwargs(in_tree: PyTreeDef, *leaves: Any) -> Generator[Any, Any, None]:
+def flat_call_nokwargs(
+    in_tree: PyTreeDef, *leaves: object
+) -> Generator[Any, Any, None]:
     result = yield in_tree.unflatten(leaves), {}
     yield pytrees.flatten(result)
 

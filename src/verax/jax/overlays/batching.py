@@ -52,13 +52,18 @@ def broadcast(x: Any, size: int, axis: int, *_: object) -> Any:
     )
 
 
-def bdim_at_front(x: Any, axis: int | None, size: int, *_: object) -> Any:
+def bdim_at_front(x: object, axis: int | None, size: int, *_: object) -> Any:
     """`x` with the batch dimension in front; repeated if it has none."""
     return broadcast(x, size, 0) if axis is None else moveaxis(x, axis, 0)
 
 
 def matchaxis(
-    axis_name: object, size: int, mesh_axis: object, src: int | None, dst: int, x: Any
+    axis_name: object,
+    size: int,
+    mesh_axis: object,
+    src: int | None,
+    dst: int,
+    x: object,
 ) -> Any:
     """`x` with its batch dimension at `dst`; repeated if it has none."""
     return broadcast(x, size, dst) if src is None else moveaxis(x, src, dst)

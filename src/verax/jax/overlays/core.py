@@ -106,7 +106,7 @@ def get_aval(x: object) -> ShapedArray:
     return aval_of(x)
 
 
-def find_top_trace(args: Sequence[Any]) -> Any:
+def find_top_trace(args: Sequence[object]) -> Any:
     """The trace of the first tracer among the arguments, or of none of them."""
     out = [x._trace for x in args if isinstance(x, Tracer)]
     return out[0] if out else STATE.interpreter

@@ -109,17 +109,17 @@ class Trace(Scope, metaclass=AllTraces):
         return self.process_primitive(primitive, list(args), named)
 
     def process_primitive(
-        self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any]
+        self, primitive: object, tracers: Sequence[object], params: dict[str, Any]
     ) -> Any:
         """The results of one operation."""
         raise NotImplementedError(f"{type(self)} must override process_primitive")
 
     def process_custom_jvp_call(
         self,
-        primitive: Any,
-        fun: Any,
-        jvp: Any,
-        tracers: Sequence[Any],
+        primitive: object,
+        fun: object,
+        jvp: object,
+        tracers: Sequence[object],
         *,
         symbolic_zeros: bool,
     ) -> Any:
@@ -130,12 +130,12 @@ class Trace(Scope, metaclass=AllTraces):
 
     def process_custom_vjp_call(
         self,
-        primitive: Any,
-        fun: Any,
-        fwd: Any,
-        bwd: Any,
-        tracers: Sequence[Any],
-        out_trees: Any,
+        primitive: object,
+        fun: object,
+        fwd: object,
+        bwd: object,
+        tracers: Sequence[object],
+        out_trees: object,
         symbolic_zeros: bool,
     ) -> Any:
         """The results of a function with a reverse derivative of its own."""
@@ -143,11 +143,11 @@ class Trace(Scope, metaclass=AllTraces):
             f"{type(self)} must override process_custom_vjp_call to handle custom_vjp"
         )
 
-    def stage_value(self, val: Any) -> Any:
+    def stage_value(self, val: object) -> Any:
         """A value as one of this trace."""
         return val
 
-    def full_raise(self, x: Any) -> Any:
+    def full_raise(self, x: object) -> Any:
         """A value as one of this trace: there are no levels, so as it is."""
         return x
 
@@ -227,7 +227,7 @@ class TraceTag:
     __slots__ = ("__weakref__",)
 
 
-def full_lower(x: Any) -> Any:
+def full_lower(x: object) -> Any:
     """`x.full_lower()` of tracers that have it, and other values as they are."""
     return x.full_lower() if hasattr(x, "full_lower") else x
 
@@ -251,7 +251,7 @@ def called(primitive: Any, params: Any) -> WrappedFun:
     """The function of a call with rules of its own, without the rules."""
     run = jaxpr_as_fun(params.jaxpr)
 
-    def fun(*args: Any) -> Any:
+    def fun(*args: object) -> Any:
         with interpreting(top(args)):
             return run(*args)
 
@@ -327,7 +327,7 @@ class PulledRules:
         self.forward = named(self.run_forward, getattr(rule, "fwd", None), name)
         self.backward = named(self.run_backward, getattr(rule, "bwd", None), name)
 
-    def run_forward(self, *pairs: Any) -> list[Any]:
+    def run_forward(self, *pairs: object) -> list[Any]:
         """Residuals, then results, from each value and whether its tangent moves."""
         values, flags = pairs[::2], pairs[1::2]
         self.nonzero = tuple(map(bool, flags[self.params.captured :]))
@@ -346,7 +346,7 @@ class PulledRules:
         ]
         return trees[0], trees[1], [None] * self.residuals
 
-    def run_backward(self, *args: Any) -> tuple[list[Any], None]:
+    def run_backward(self, *args: object) -> tuple[list[Any], None]:
         """Cotangents of all values, from residuals and cotangents of all results."""
         residuals, cts = args[: self.residuals], args[self.residuals :]
         given = tuple([is_inexact(aval.dtype) for aval in self.results])

@@ -12,7 +12,7 @@ class Store:
     def __init__(self) -> None:
         self.filled: list[Any] = []
 
-    def store(self, value: Any) -> None:
+    def store(self, value: object) -> None:
         self.filled.append(value)
 
     @property
@@ -35,14 +35,14 @@ class WrappedFun:
         self.f, self.steps = f, steps
         self.params = params or {}
 
-    def wrap(self, step: Any) -> "WrappedFun":
+    def wrap(self, step: object) -> "WrappedFun":
         return WrappedFun(self.f, (step, *self.steps), self.params)
 
     @property
     def __name__(self) -> str:
         return getattr(self.f, "__name__", "<unnamed function>")
 
-    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+    def call_wrapped(self, *args: object, **kwargs: object) -> Any:
         """The result, through all steps."""
 
         def call(steps: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
@@ -66,7 +66,7 @@ class WrappedFun:
         return call(self.steps, args, kwargs)
 
 
-def wrap_init(f: Callable[..., Any], params: Any = None, **_: Any) -> WrappedFun:
+def wrap_init(f: Callable[..., Any], params: object = None, **_: object) -> WrappedFun:
     """A function to be transformed."""
     return WrappedFun(f, (), params)
 
@@ -79,7 +79,7 @@ def transformation(step: Step, fun: Any = None, *extra: Any) -> Any:
 
 
 def with_aux(
-    step: Step, fun: WrappedFun, *extra: Any
+    step: Step, fun: WrappedFun, *extra: object
 ) -> tuple[WrappedFun, Callable[[], Any]]:
     """A function with one more step, and what that step hands out."""
     store = Store()

@@ -48,7 +48,7 @@ def emit_python_callback(
     ctx: LoweringRuleContext,
     callback: Callable[..., Any],
     token: object | None,
-    operands: Sequence[Any],
+    operands: Sequence[object],
     operand_avals: Sequence[ShapedArray],
     result_avals: Sequence[ShapedArray],
     *,

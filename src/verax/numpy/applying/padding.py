@@ -118,7 +118,7 @@ def check_options(mode: str, options: Mapping[str, Any]) -> None:
         )
 
 
-def pad_widths(pad_width: Any, rank: int) -> tuple[tuple[int, int], ...]:
+def pad_widths(pad_width: object, rank: int) -> tuple[tuple[int, int], ...]:
     """The numbers of elements before and after each dimension.
 
     Raises:
@@ -165,7 +165,7 @@ def pairs(name: str, value: Any, rank: int) -> Pairs:
     return wrong(name, value, rank)
 
 
-def wrong(name: str, value: Any, rank: int) -> Pairs:
+def wrong(name: str, value: object, rank: int) -> Pairs:
     raise ValueError(
         f"pad: {name} must be one value, a pair, or one pair for each of the {rank} "
         f"dimensions, not {shown(value)}"
@@ -200,7 +200,7 @@ def pad_constant(x: Array, widths: Pairs, values: Any) -> Array:
     return x
 
 
-def pad_value(value: Any, x: Array) -> Any:
+def pad_value(value: object, x: Array) -> Any:
     """A padding value in the dtype of `x`: a constant if it is a Python scalar."""
     if isinstance(value, Array):
         return convert(value, x.dtype, x.weak_type)

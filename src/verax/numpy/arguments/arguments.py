@@ -184,7 +184,7 @@ def scalar_constant(value: Scalar, dtype: DType) -> np.ndarray:
     return out
 
 
-def constant_of(value: Any, dtype: DType) -> Any:
+def constant_of(value: object, dtype: DType) -> Any:
     """A Python scalar, NumPy value or symbolic size as an operand of type `dtype`.
 
     That is an array if the value of NumPy would be narrowed, since x64 is off.
@@ -431,12 +431,12 @@ def ranks_differ(name: str, shapes: Sequence[Shape]) -> None:
     )
 
 
-def shape_of(x: Any) -> Shape:
+def shape_of(x: object) -> Shape:
     """The shape of an operand that has been checked."""
     return getattr(x, "shape", ())
 
 
-def stretched(x: Any, shape: Shape) -> Any:
+def stretched(x: object, shape: Shape) -> Any:
     """`x` broadcast to `shape`, to which it is known to broadcast."""
     own = shape_of(x)
     if own == shape:
@@ -450,7 +450,7 @@ def stretching(rank: int, shape: Shape) -> BroadcastInDimParams:
     return BroadcastInDimParams(shape, tuple(range(len(shape) - rank, len(shape))))
 
 
-def broadcast_together(name: str, args: Sequence[Any]) -> list[Any]:
+def broadcast_together(name: str, args: Sequence[object]) -> list[Any]:
     """Operands in one shape; those without dimensions stay, since rows take them.
 
     Raises:
@@ -465,7 +465,7 @@ def broadcast_together(name: str, args: Sequence[Any]) -> list[Any]:
     return stretched_together(name, args)
 
 
-def stretched_together(name: str, args: Sequence[Any]) -> list[Any]:
+def stretched_together(name: str, args: Sequence[object]) -> list[Any]:
     """`broadcast_together`, whatever the ranks are.
 
     Raises:

@@ -196,7 +196,7 @@ def logical(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
 FLOATS = (float32, float64)
 
 
-def one_float(types: Sequence[Any]) -> bool:
+def one_float(types: Sequence[object]) -> bool:
     """Whether all arguments are arrays of one float dtype of NumPy."""
     first = types[0]
     return (
@@ -214,7 +214,7 @@ class Exactly(ReprMixin):
 
     ufunc: np.ufunc
 
-    def __call__(self, *types: Any) -> OneGo | None:
+    def __call__(self, *types: object) -> OneGo | None:
         return self.ufunc if one_float(types) else None
 
 
@@ -226,10 +226,10 @@ class WhereFinite(ReprMixin):
 
     ufunc: np.ufunc
 
-    def __call__(self, *types: Any) -> OneGo | None:
+    def __call__(self, *types: object) -> OneGo | None:
         return self.compute if one_float(types) else None
 
-    def compute(self, *xs: Any) -> Any:
+    def compute(self, *xs: object) -> Any:
         """The results; None where they are not finite."""
         results = self.ufunc(*xs)
         values = results[0] if type(results) is tuple else results

@@ -197,7 +197,7 @@ def check_shared(device: Placement) -> None:
         )
 
 
-def as_values(name: str, x: Any, dtype: DType | None) -> Array:
+def as_values(name: str, x: object, dtype: DType | None) -> Array:
     """Any nest of numbers and arrays as an array, in `dtype` if that is given."""
     if isinstance(x, Array):
         return x if dtype is None else convert(x, dtype)
@@ -224,7 +224,7 @@ def as_values(name: str, x: Any, dtype: DType | None) -> Array:
     )
 
 
-def from_scalar(x: Any, dtype: DType | None) -> Array:
+def from_scalar(x: object, dtype: DType | None) -> Array:
     """A Python scalar as an array, weak unless a dtype is given."""
     aval = aval_of(x)
     if dtype is not None:
@@ -251,7 +251,7 @@ def from_numpy(x: Any, dtype: DType | None) -> Array:
     return out if dtype is None or dtype == own else convert(out, dtype)
 
 
-def from_nest(name: str, x: Sequence[Any], dtype: DType | None) -> Array:
+def from_nest(name: str, x: Sequence[object], dtype: DType | None) -> Array:
     """Nested lists: plain numbers by NumPy, anything else leaf by leaf."""
     kinds = set(map(type, x))
     if not kinds <= PLAIN:
@@ -316,14 +316,14 @@ def leaves(x: Any) -> list[Any]:
     return [x]
 
 
-def unwrapped(x: Any) -> Any:
+def unwrapped(x: object) -> Any:
     """Nested lists with arrays instead of objects that say how to become one."""
     if isinstance(x, list | tuple):
         return [unwrapped(item) for item in x]
     return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 
 
-def leaf_dtype(name: str, flat: Sequence[Any]) -> DType:
+def leaf_dtype(name: str, flat: Sequence[object]) -> DType:
     """The dtype that numbers and arrays have together."""
     return common_type(avals_of(name, flat))[0]
 

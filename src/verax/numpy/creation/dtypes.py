@@ -49,7 +49,7 @@ class ScalarMeta(type):
 
     dtype: np.dtype[Any]
 
-    def __call__(cls, x: Any) -> Array:
+    def __call__(cls, x: object) -> Array:
         """`x` as an array of this dtype."""
         return asarray(x, dtype=cls.dtype)
 
@@ -225,7 +225,7 @@ def result_type(*args: Any) -> DType:
     return joined(args)[0]
 
 
-def joined(args: tuple[Any, ...]) -> promotion.Typed:
+def joined(args: tuple[object, ...]) -> promotion.Typed:
     """The dtype of `result_type`, and whether it is weak."""
     if not args:
         raise ValueError("result_type takes at least one argument")

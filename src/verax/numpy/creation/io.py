@@ -44,7 +44,7 @@ NAMED: Final[Mapping[str, NumpyDType]] = MappingProxyType(
 )
 
 
-def in_file(x: Any) -> np.ndarray:
+def in_file(x: object) -> np.ndarray:
     """An array as it is written: what NumPy has no name for in a field of that name.
 
     That goes for all but bfloat16, whose two bytes `load` knows, here and in JAX.

@@ -48,7 +48,7 @@ def known_sign(x: object) -> int:
     return 1 if x > 0 else -1  # type: ignore[operator]  # a real scalar
 
 
-def off(rest: Array, y: Any, divisor: object) -> Array:
+def off(rest: Array, y: object, divisor: object) -> Array:
     """The places where the rest is not zero and has not the sign of the divisor."""
     known = known_sign(divisor)
     if known:
@@ -56,7 +56,7 @@ def off(rest: Array, y: Any, divisor: object) -> Array:
     return bitwise_and(ne(lt(rest, 0), lt(y, 0)), ne(rest, 0))
 
 
-def nonzero_divisor(y: Any, divisor: object, dtype: DType) -> Any:
+def nonzero_divisor(y: object, divisor: object, dtype: DType) -> Any:
     """The divisor with 1 for the integer 0, by which nothing is left."""
     if is_inexact(dtype) or known_sign(divisor):
         return y
@@ -142,7 +142,7 @@ def negative(x: Any) -> Any:
     return neg(x) if isinstance(x, Array) else -x
 
 
-def upright(x: Any, y: Any, divisor: object) -> tuple[Any, Any, Array | bool]:
+def upright(x: object, y: object, divisor: object) -> tuple[Any, Any, Array | bool]:
     """Floats of the same quotient whose divisor is not negative, and where it was.
 
     A positive divisor leaves two questions fewer: the sign of the rest alone says
@@ -154,7 +154,7 @@ def upright(x: Any, y: Any, divisor: object) -> tuple[Any, Any, Array | bool]:
     return select(below, negative(x), x), select(below, negative(y), y), below
 
 
-def float_rest(rest: Array, y: Any, below: Array | bool) -> Array:
+def float_rest(rest: Array, y: object, below: Array | bool) -> Array:
     """The remainder of floats from that of `rem`, with the sign of the divisor."""
     rest = add(rest, select(lt(rest, 0.0), y, 0.0))
     if isinstance(below, bool):
@@ -162,7 +162,7 @@ def float_rest(rest: Array, y: Any, below: Array | bool) -> Array:
     return select(below, neg(rest), rest)
 
 
-def float_quotient(x: Any, y: Any, rest: Array, divisor: object) -> Array:
+def float_quotient(x: object, y: object, rest: Array, divisor: object) -> Array:
     """The quotient of floats, exact below the precision: x - rest divides evenly.
 
     Where that is 0 or NaN, x / y says which zero or infinity it is.

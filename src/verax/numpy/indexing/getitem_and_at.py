@@ -274,7 +274,7 @@ def read_dynamic(
     plan: ReadPlan,
     arrays: tuple[IndexArray, ...],
     mode: GatherScatterMode,
-    fill_value: Any,
+    fill_value: object,
     promises: Promises,
 ) -> Array:
     """The dynamic slice or the gather of a plan."""

@@ -10,7 +10,7 @@ their shapes, so everything else about it is a cache entry keyed by that descrip
 from collections.abc import Sequence
 from operator import index as as_index
 from types import EllipsisType, NoneType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from attrs import frozen
@@ -205,7 +205,7 @@ def as_index_array(item: object) -> IndexArray:
     )
 
 
-def nested(item: Sequence[Any]) -> IndexArray:
+def nested(item: Sequence[object]) -> IndexArray:
     """Nested lists of integers, some of which may be traced."""
     if any(isinstance(leaf, Tracer) for leaf in leaves(item)):
         return as_values("indexing", item, None)

@@ -103,7 +103,9 @@ class Slice(ReprMixin):
         return slice(start, start + as_index(self.size) * self.stride, self.stride)
 
 
-def dslice(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
+def dslice(
+    start: object, size: object = None, stride: int | None = None
+) -> slice | Slice:
     """A slice from `start` on of static `size`; `start` may be an array.
 
     `dslice(None)` is all, `dslice(n)` the first n elements, and `stride` takes each

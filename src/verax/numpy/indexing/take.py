@@ -199,7 +199,11 @@ def along_plan(own: Shape, indices: Shape, axis: int) -> AlongPlan:
 
 
 def along_at_once(
-    arr: Any, indices: Any, axis: int | None = -1, mode: str | None = None, **rest: Any
+    arr: object,
+    indices: object,
+    axis: int | None = -1,
+    mode: str | None = None,
+    **rest: object,
 ) -> OneGo | None:
     """Elements of each line by their place among all; None for indices outside."""
     if type(arr) is not ShapedArray or type(indices) is not ShapedArray:

@@ -70,8 +70,8 @@ def dot_params(
 
 
 def contract(
-    x: Any,
-    y: Any,
+    x: object,
+    y: object,
     numbers: Contraction,
     precision: Precision,
     preferred: DType | None,

@@ -345,7 +345,7 @@ SKIPS: Mapping[str, Skip] = MappingProxyType(
 
 
 def skipping(
-    name: str, a: ArrayLike, axis: Axis, *rest: Any, settled: bool = False
+    name: str, a: ArrayLike, axis: Axis, *rest: object, settled: bool = False
 ) -> Array:
     """The reduction of the table, called with `rest`, of the elements that are not NaN.
 
@@ -542,7 +542,11 @@ def nanstd(
 
 
 def isclose_at_once(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+    a: object,
+    b: object,
+    rtol: object = 1e-05,
+    atol: object = 1e-08,
+    equal_nan: bool = False,
 ) -> OneGo | None:
     """|a - b| <= atol + rtol |b| for floats of one dtype that are all finite."""
     if type(a) is not ShapedArray or type(b) is not ShapedArray:

@@ -135,7 +135,7 @@ def pick(condition: Array, x: Array, y: Array) -> Array:
     return mixed(as_condition("where", condition), *promote("where", x, y))
 
 
-def mixed(condition: Array, x: Any, y: Any) -> Array:
+def mixed(condition: Array, x: object, y: object) -> Array:
     """`where` for operands of the same dtype."""
     if isinstance(x, VALUED) and isinstance(y, VALUED):
         shape = condition.shape
@@ -300,7 +300,7 @@ def ravel_condition(condition: ArrayLike) -> Array:
     return out
 
 
-def picked_rows(hits: Array, x: Array, size: int | None, fill_value: Any) -> Array:
+def picked_rows(hits: Array, x: Array, size: int | None, fill_value: object) -> Array:
     """The rows of `x` at which the vector `hits` is true."""
     if size is None:
         return x[known_mask("compress", hits).nonzero()[0].astype(np.int32)]
@@ -585,7 +585,7 @@ def piecewise(
 def piece(
     function: ArrayLike | Callable[..., Any],
     x: Array,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kw: dict[str, Any],
 ) -> Array:
     """One function of all elements, or a constant, in the type of `x`."""

@@ -222,7 +222,7 @@ def block(arrays: Any) -> Array:
     return assembled(arrays, depth, rank)
 
 
-def nesting(arrays: Any) -> int:
+def nesting(arrays: object) -> int:
     """The depth to which the lists of `block` are nested.
 
     Raises:
@@ -398,7 +398,7 @@ def repeat_evenly(x: Array, times: int, axis: int) -> Array:
     return reshape(wide, (*before, n * times, *after))
 
 
-def take_parts(x: Array, places: Any, axis: int) -> Array:
+def take_parts(x: Array, places: object, axis: int) -> Array:
     return x[(*(slice(None),) * axis, places)]
 
 

@@ -163,7 +163,7 @@ def target_shape(target: Any) -> Shape:
         ) from error
 
 
-def size_of(n: Any) -> int:
+def size_of(n: object) -> int:
     return integer_of(n, "reshape: a size") if isinstance(n, Array) else as_size(n)
 
 

@@ -253,7 +253,7 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 # -------------------------------------------------------------------------- values
 
 
-def polyval_at_once(p: Any, x: Any, *, unroll: int | None = None) -> OneGo | None:
+def polyval_at_once(p: object, x: object, *, unroll: int | None = None) -> OneGo | None:
     """Horner's rule on floats of one dtype, in the memory of the result."""
     if type(p) is not ShapedArray or type(x) is not ShapedArray or x.dtype not in EXACT:
         return None
@@ -446,7 +446,7 @@ def check_points(places: Array, values: Array, weights: list[Array]) -> None:
 
 
 def spread(
-    base: Array, residuals: Array, cov: Any, count: int, deg: int, rank: int
+    base: Array, residuals: Array, cov: object, count: int, deg: int, rank: int
 ) -> Array:
     """The covariances, scaled by the variance of the residuals unless "unscaled"."""
     if cov == "unscaled":

@@ -279,8 +279,8 @@ def sharded(
     out_sharding: object,
     function: Callable[..., Array],
     /,
-    *args: Any,
-    **options: Any,
+    *args: object,
+    **options: object,
 ) -> Array:
     """`function` on arguments, its result split as `out_sharding` says.
 

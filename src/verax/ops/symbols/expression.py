@@ -44,7 +44,7 @@ class DimParams(Params):
     weak_type: bool
 
 
-def evaluate_dim(engine: Engine, p: DimParams, xs: Sequence[Any]) -> NoReturn:
+def evaluate_dim(engine: Engine, p: DimParams, xs: Sequence[object]) -> NoReturn:
     raise TypeError(
         f"the symbolic dimension '{p.dim}' has no value until the program that was "
         "exported with it is called"
@@ -304,7 +304,7 @@ class SymbolicDim(SymbolicSize):
     def __rtruediv__(self, other: object) -> Any:
         return operator.truediv(as_operand(other), dim_as_value(self))
 
-    def __pow__(self, other: Any, modulo: None = None) -> Any:
+    def __pow__(self, other: object, modulo: None = None) -> Any:
         return power(self, other)
 
     def __rpow__(self, other: object) -> Any:

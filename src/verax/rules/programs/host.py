@@ -270,7 +270,7 @@ class Site(ReprMixin):
         """The check at another line, if it does not know its own."""
         return self if self.source.code is not None else evolve(self, source=source)
 
-    def failure(self, payload: Sequence[Any]) -> JaxException:
+    def failure(self, payload: Sequence[object]) -> JaxException:
         """The exception for these values."""
         return self.category(self.about, payload, self.source)
 
@@ -291,7 +291,7 @@ def by_kind[T](kinds: Sequence[Kind], values: Sequence[T]) -> dict[Kind, list[T]
 
 
 def failure_of(
-    sites: Sequence[Site], code: int, values: Sequence[Any]
+    sites: Sequence[Site], code: int, values: Sequence[object]
 ) -> JaxException | None:
     """The exception of the check number `code`; None if none has failed."""
     if code == PASSED:

@@ -67,106 +67,106 @@ class Operators(Convertible):
         convert: Callable[[], Array] | None = getattr(other, "__jax_array__", None)
         return None if convert is None else convert()
 
-    def __add__(self, other: Any) -> "Array":
+    def __add__(self, other: object) -> "Array":
         return self.operate("add", self, other)
 
-    def __radd__(self, other: Any) -> "Array":
+    def __radd__(self, other: object) -> "Array":
         return self.operate("add", other, self)
 
-    def __sub__(self, other: Any) -> "Array":
+    def __sub__(self, other: object) -> "Array":
         return self.operate("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> "Array":
+    def __rsub__(self, other: object) -> "Array":
         return self.operate("subtract", other, self)
 
-    def __mul__(self, other: Any) -> "Array":
+    def __mul__(self, other: object) -> "Array":
         return self.operate("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> "Array":
+    def __rmul__(self, other: object) -> "Array":
         return self.operate("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> "Array":
+    def __truediv__(self, other: object) -> "Array":
         return self.operate("true_divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> "Array":
+    def __rtruediv__(self, other: object) -> "Array":
         return self.operate("true_divide", other, self)
 
-    def __floordiv__(self, other: Any) -> "Array":
+    def __floordiv__(self, other: object) -> "Array":
         return self.operate("floor_divide", self, other)
 
-    def __rfloordiv__(self, other: Any) -> "Array":
+    def __rfloordiv__(self, other: object) -> "Array":
         return self.operate("floor_divide", other, self)
 
-    def __mod__(self, other: Any) -> "Array":
+    def __mod__(self, other: object) -> "Array":
         return self.operate("remainder", self, other)
 
-    def __rmod__(self, other: Any) -> "Array":
+    def __rmod__(self, other: object) -> "Array":
         return self.operate("remainder", other, self)
 
-    def __pow__(self, other: Any) -> "Array":
+    def __pow__(self, other: object) -> "Array":
         return self.operate("power", self, other)
 
-    def __rpow__(self, other: Any) -> "Array":
+    def __rpow__(self, other: object) -> "Array":
         return self.operate("power", other, self)
 
-    def __matmul__(self, other: Any) -> "Array":
+    def __matmul__(self, other: object) -> "Array":
         return self.operate("matmul", self, other)
 
-    def __rmatmul__(self, other: Any) -> "Array":
+    def __rmatmul__(self, other: object) -> "Array":
         return self.operate("matmul", other, self)
 
-    def __and__(self, other: Any) -> "Array":
+    def __and__(self, other: object) -> "Array":
         return self.operate("bitwise_and", self, other)
 
-    def __rand__(self, other: Any) -> "Array":
+    def __rand__(self, other: object) -> "Array":
         return self.operate("bitwise_and", other, self)
 
-    def __or__(self, other: Any) -> "Array":
+    def __or__(self, other: object) -> "Array":
         return self.operate("bitwise_or", self, other)
 
-    def __ror__(self, other: Any) -> "Array":
+    def __ror__(self, other: object) -> "Array":
         return self.operate("bitwise_or", other, self)
 
-    def __xor__(self, other: Any) -> "Array":
+    def __xor__(self, other: object) -> "Array":
         return self.operate("bitwise_xor", self, other)
 
-    def __rxor__(self, other: Any) -> "Array":
+    def __rxor__(self, other: object) -> "Array":
         return self.operate("bitwise_xor", other, self)
 
-    def __lshift__(self, other: Any) -> "Array":
+    def __lshift__(self, other: object) -> "Array":
         return self.operate("left_shift", self, other)
 
-    def __rlshift__(self, other: Any) -> "Array":
+    def __rlshift__(self, other: object) -> "Array":
         return self.operate("left_shift", other, self)
 
-    def __rshift__(self, other: Any) -> "Array":
+    def __rshift__(self, other: object) -> "Array":
         return self.operate("right_shift", self, other)
 
-    def __rrshift__(self, other: Any) -> "Array":
+    def __rrshift__(self, other: object) -> "Array":
         return self.operate("right_shift", other, self)
 
-    def __divmod__(self, other: Any) -> "tuple[Array, Array]":
+    def __divmod__(self, other: object) -> "tuple[Array, Array]":
         return cast("tuple[Array, Array]", self.operate("divmod", self, other))
 
-    def __rdivmod__(self, other: Any) -> "tuple[Array, Array]":
+    def __rdivmod__(self, other: object) -> "tuple[Array, Array]":
         return cast("tuple[Array, Array]", self.operate("divmod", other, self))
 
-    def __eq__(self, other: Any) -> "Array":  # type: ignore[override]  # elementwise, as NumPy
+    def __eq__(self, other: object) -> "Array":  # type: ignore[override]  # elementwise, as NumPy
         return self.operate("equal", self, other)
 
-    def __ne__(self, other: Any) -> "Array":  # type: ignore[override]  # elementwise, as NumPy
+    def __ne__(self, other: object) -> "Array":  # type: ignore[override]  # elementwise, as NumPy
         return self.operate("not_equal", self, other)
 
-    def __lt__(self, other: Any) -> "Array":
+    def __lt__(self, other: object) -> "Array":
         return self.operate("less", self, other)
 
-    def __le__(self, other: Any) -> "Array":
+    def __le__(self, other: object) -> "Array":
         return self.operate("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> "Array":
+    def __gt__(self, other: object) -> "Array":
         return self.operate("greater", self, other)
 
-    def __ge__(self, other: Any) -> "Array":
+    def __ge__(self, other: object) -> "Array":
         return self.operate("greater_equal", self, other)
 
     def __neg__(self) -> "Array":
@@ -196,10 +196,10 @@ class Array(Operators, Convertible, Located):
         """The values as they are stored: NumPy's, and of keys the words behind them."""
         return np.asarray(self)
 
-    def __getitem__(self, index: Any) -> "Array":
+    def __getitem__(self, index: object) -> "Array":
         return self.namespace.getitem(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         raise TypeError(
             "verax arrays are immutable: write x = x.at[index].set(value) instead of "
             "x[index] = value"

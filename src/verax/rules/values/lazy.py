@@ -30,7 +30,7 @@ class LazyFunction(ReprMixin):
     module: str
     name: str
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: object, **options: object) -> Any:
         return loaded(self.module, self.name)(*args, **options)
 
     @property

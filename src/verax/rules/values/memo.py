@@ -142,11 +142,11 @@ def bounded[**P, R](
     """
     weight, programs = [0], [0]
 
-    def once(*args: Any, **named: Any) -> R:
+    def once(*args: object, **named: object) -> R:
         with enter(*args, **named):
             return cast(Callable[..., R], function)(*args, **named)
 
-    def miss(*args: Any, **named: Any) -> R:
+    def miss(*args: object, **named: object) -> R:
         held = [x for x in (*args, *named.values()) if holds(x)]
         if held and not all([isinstance(x, lasting) for x in held]):
             raise TransientKey(f"{function!r} was asked with a transient key")
@@ -251,7 +251,7 @@ def kept_with[*Ts, R](holder: Holder, memoised: Callable[[*Ts], R], *args: *Ts) 
     return cast(R, exchanged(entry, HOLDER, holder))
 
 
-def exchanged(value: Any, old: object, new: object) -> Any:
+def exchanged(value: object, old: object, new: object) -> Any:
     """`value`, or the tuple of its items, with one object instead of another."""
     if type(value) is tuple:
         return tuple([new if x is old else x for x in value])

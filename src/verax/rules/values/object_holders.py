@@ -100,13 +100,13 @@ def expanded(links: Sequence[Link], seen: set[int]) -> tuple[list[str], list[Lin
     return texts, further[:WIDTH]
 
 
-def is_library(x: Any) -> bool:
+def is_library(x: object) -> bool:
     """Whether an object is the library's own, which is not a name for the user."""
     home = x if type(x).__name__ == CACHE else type(x)
     return str(getattr(home, "__module__", "")).partition(".")[0] == LIBRARY
 
 
-def named(link: Link, by: Any) -> Iterator[str]:
+def named(link: Link, by: object) -> Iterator[str]:
     """The names of `by` in the user's program, and the place of the object in it."""
     if type(by) is dict:
         module = by.get("__name__")
@@ -133,7 +133,7 @@ def in_function(link: Link, by: FunctionType) -> Iterator[str]:
         yield f"{cell.inside()}the variable {name!r} that {name_of(by)} closes over"
 
 
-def in_object(link: Link, by: Any) -> Iterator[str]:
+def in_object(link: Link, by: object) -> Iterator[str]:
     """An attribute of an object or a class, which may be in a dict of its own."""
     of = f"class {by.__qualname__}" if isinstance(by, type) else object_name(by)
     own = getattr(by, "__dict__", {})
@@ -158,7 +158,7 @@ def object_name(x: object) -> str:
     return f"an object of class {type(x).__qualname__}"
 
 
-def name_of(fun: Any) -> str:
+def name_of(fun: object) -> str:
     return str(getattr(fun, "__qualname__", None) or type(fun).__name__)
 
 

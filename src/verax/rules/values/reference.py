@@ -109,10 +109,10 @@ class Ref(Typed):
                 f"convert the value (astype) or make the reference with that dtype"
             )
 
-    def __getitem__(self, idx: Any) -> Array:
+    def __getitem__(self, idx: object) -> Array:
         return self.get(idx)
 
-    def __setitem__(self, idx: Any, value: Any) -> None:
+    def __setitem__(self, idx: object, value: object) -> None:
         self.set(value, idx)
 
     @property
@@ -135,7 +135,7 @@ class Ref(Typed):
         return f"Ref({self.inner_aval})"
 
 
-def is_whole(idx: Any) -> bool:
+def is_whole(idx: object) -> bool:
     """Whether an index means everything."""
     if idx is Ellipsis:
         return True
@@ -152,7 +152,7 @@ class RefIndexer:
     def __init__(self, ref: Ref) -> None:
         self.ref = ref
 
-    def __getitem__(self, idx: Any) -> "RefView":
+    def __getitem__(self, idx: object) -> "RefView":
         return RefView(self.ref, idx)
 
 

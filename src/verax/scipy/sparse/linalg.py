@@ -79,7 +79,7 @@ def as_float(name: str, x: Any) -> Array:
     return inexact_array(name, x)
 
 
-def checked_start(name: str, b: Any, x0: Any) -> tuple[Any, Any]:
+def checked_start(name: str, b: object, x0: object) -> tuple[Any, Any]:
     """Right-hand side and start as trees of arrays of the same shapes.
 
     Raises:
@@ -109,11 +109,11 @@ def checked_start(name: str, b: Any, x0: Any) -> tuple[Any, Any]:
 def solved(
     name: str,
     algorithm: Callable[..., Array],
-    a: Any,
-    b: Any,
-    x0: Any,
-    m: Any,
-    **how: Any,
+    a: object,
+    b: object,
+    x0: object,
+    m: object,
+    **how: object,
 ) -> Any:
     """The solution by an algorithm on vectors, with its derivatives."""
     right, start = checked_start(name, b, x0)

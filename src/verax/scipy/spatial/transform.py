@@ -124,7 +124,7 @@ class Rotation(NamedTuple):
 
     # A rotation is a tuple because its pytree is one, but it counts and selects
     # rotations, not fields.
-    def __getitem__(self, indexer: Any) -> "Rotation":  # type: ignore[override]  # see above
+    def __getitem__(self, indexer: object) -> "Rotation":  # type: ignore[override]  # see above
         if self.single:
             raise TypeError("a single rotation takes no index")
         return Rotation(self.quat[indexer])

@@ -38,7 +38,7 @@ def kind(rule: Rule, variable: str, **defaults: int) -> Callable[[Function], Fun
         name = f"{formula.__module__.rpartition('.')[2]}.{formula.__name__}"
 
         @wraps(formula)
-        def called(*args: Any, **kwargs: Any) -> Array:
+        def called(*args: object, **kwargs: object) -> Array:
             given = bound(name, public, args, kwargs)
             typed = reals(name, *given.values())
             count = 1 + len(shapes)
@@ -64,7 +64,7 @@ def public_signature(names: list[str], defaults: dict[str, int]) -> Signature:
 
 
 def bound(
-    name: str, public: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    name: str, public: Signature, args: tuple[object, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
     """Arguments by name, defaults included.
 
@@ -142,7 +142,7 @@ def derived(
     """`then` after `function`, of the same arguments, under a name of its own."""
 
     @wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Array:
+    def called(*args: object, **kwargs: object) -> Array:
         return then(function(*args, **kwargs))
 
     called.__name__ = called.__qualname__ = name
@@ -162,7 +162,7 @@ def logarithm(name: str, function: Function, rest: Function) -> Function:
     """
 
     @wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Array:
+    def called(*args: object, **kwargs: object) -> Array:
         value, other = function(*args, **kwargs), rest(*args, **kwargs)
         high = value > 0.5
         near = vnp.log1p(-where(high, other, 0.0))

@@ -252,8 +252,8 @@ def freely(
     builder: Builder,
     row: Row[Any],
     rule: Rule,
-    xs: Sequence[Any],
-    ys: Sequence[Any],
+    xs: Sequence[object],
+    ys: Sequence[object],
 ) -> tuple[Any, MeshType | None]:
     """Applies a rule to operands, some of which explicit mesh axes may split.
 

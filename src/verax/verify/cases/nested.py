@@ -134,7 +134,7 @@ def results_of_types(
     return [body.result(random, aval) for aval in avals]
 
 
-def joined(*parts: Sequence[Any]) -> tuple[Any, ...]:
+def joined(*parts: Sequence[object]) -> tuple[Any, ...]:
     return tuple([item for part in parts for item in part])
 
 

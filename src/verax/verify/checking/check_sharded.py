@@ -126,7 +126,7 @@ class Sharded(ReprMixin):
         """The derivative of the mapped function."""
         return jit(lambda leaves, cts: self.pull(self.mapped, leaves, cts))
 
-    def pulled_inside(self, leaves: Leaves, cts: Leaves, ends: Any) -> Any:
+    def pulled_inside(self, leaves: Leaves, cts: Leaves, ends: object) -> Any:
         """The derivatives that each device takes, put together as the arguments are."""
         specs = [place.spec for place in self.places]
         active = [is_inexact(aval.dtype) for aval in self.function.avals]
@@ -183,7 +183,7 @@ def own_name(fun: Callable[..., Any], other: str) -> str:
     return name if name.isidentifier() else other
 
 
-def entries(what: str, specs: Any, tree: Any) -> list[PartitionSpec]:
+def entries(what: str, specs: object, tree: object) -> list[PartitionSpec]:
     """One spec for each leaf; None stands for what no axis splits.
 
     Raises:
@@ -325,7 +325,7 @@ def value_law(sharded: Sharded, name: str, run: Callable[[], Any]) -> Law:
     return Law(name, check, rows_only=False)
 
 
-def result_specs(sharded: Sharded, law: str, outs: Any) -> list[PartitionSpec]:
+def result_specs(sharded: Sharded, law: str, outs: object) -> list[PartitionSpec]:
     """The split of the results of a call, as far as anybody has said it."""
     if law == "shard_map":
         return entries("out_specs", sharded.specs[1], outs)
@@ -416,12 +416,12 @@ def sharded_laws(sharded: Sharded) -> tuple[Law, ...]:
 
 def sharded_of(
     fun: Callable[..., Any],
-    args: Sequence[Any],
+    args: Sequence[object],
     mesh: Mesh,
-    in_specs: Any,
+    in_specs: object,
     local: Callable[..., Any] | None,
-    out_specs: Any,
-    domains: Any,
+    out_specs: object,
+    domains: object,
     check_vma: bool,
 ) -> Sharded:
     """The subject of `check_sharded`, whose errors these are."""

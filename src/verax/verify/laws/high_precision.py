@@ -60,16 +60,16 @@ class Compared:
     def __ne__(self, other: object) -> bool:
         return bool(self.value != number(other))
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: object) -> bool:
         return bool(self.value < number(other))
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: object) -> bool:
         return bool(self.value > number(other))
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: object) -> bool:
         return bool(self.value <= number(other))
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: object) -> bool:
         return bool(self.value >= number(other))
 
 
@@ -87,46 +87,46 @@ class Digits(Compared):
             raise AttributeError(name)
         return lambda *others: real(FUNCTIONS[name], self, *others)
 
-    def __add__(self, other: Any) -> "Digits":
+    def __add__(self, other: object) -> "Digits":
         return real(operator.add, self, other)
 
-    def __radd__(self, other: Any) -> "Digits":
+    def __radd__(self, other: object) -> "Digits":
         return real(operator.add, other, self)
 
-    def __sub__(self, other: Any) -> "Digits":
+    def __sub__(self, other: object) -> "Digits":
         return real(operator.sub, self, other)
 
-    def __rsub__(self, other: Any) -> "Digits":
+    def __rsub__(self, other: object) -> "Digits":
         return real(operator.sub, other, self)
 
-    def __mul__(self, other: Any) -> "Digits":
+    def __mul__(self, other: object) -> "Digits":
         return real(operator.mul, self, other)
 
-    def __rmul__(self, other: Any) -> "Digits":
+    def __rmul__(self, other: object) -> "Digits":
         return real(operator.mul, other, self)
 
-    def __truediv__(self, other: Any) -> "Digits":
+    def __truediv__(self, other: object) -> "Digits":
         return real(quotient_of, self, other)
 
-    def __rtruediv__(self, other: Any) -> "Digits":
+    def __rtruediv__(self, other: object) -> "Digits":
         return real(quotient_of, other, self)
 
-    def __mod__(self, other: Any) -> "Digits":
+    def __mod__(self, other: object) -> "Digits":
         return real(operator.mod, self, other)
 
-    def __rmod__(self, other: Any) -> "Digits":
+    def __rmod__(self, other: object) -> "Digits":
         return real(operator.mod, other, self)
 
-    def __floordiv__(self, other: Any) -> "Digits":
+    def __floordiv__(self, other: object) -> "Digits":
         return real(floored_quotient, self, other)
 
-    def __rfloordiv__(self, other: Any) -> "Digits":
+    def __rfloordiv__(self, other: object) -> "Digits":
         return real(floored_quotient, other, self)
 
-    def __pow__(self, other: Any) -> "Digits":
+    def __pow__(self, other: object) -> "Digits":
         return real(power_of, self, other)
 
-    def __rpow__(self, other: Any) -> "Digits":
+    def __rpow__(self, other: object) -> "Digits":
         return real(power_of, other, self)
 
     def __neg__(self) -> "Digits":
@@ -155,7 +155,7 @@ def quotient_of(x: Any, y: Any) -> Any:
     return x / y if y or CONTEXT.isnan(y) else x * CONTEXT.inf
 
 
-def floored_quotient(x: Any, y: Any) -> Any:
+def floored_quotient(x: object, y: object) -> Any:
     return CONTEXT.floor(quotient_of(x, y))
 
 
@@ -238,7 +238,7 @@ def quotient(
     return [difference(p, m, step) for p, m in zip(*sides, strict=True)]
 
 
-def difference(plus: Any, minus: Any, step: Digits) -> NDArray:
+def difference(plus: object, minus: object, step: Digits) -> NDArray:
     """(plus - minus) / 2 step, rounded to double at the end; NaN where it is none."""
     a, b = np.asarray(plus, object), np.asarray(minus, object)
     out = np.empty(a.shape, np.float64)
