@@ -112,8 +112,12 @@ def jvp_eqn[V: Written](
     mask = tuple([t is not None for t in ts])
     primitive, params, avals = eqn.primitive, eqn.params, types(eqn.invars)
     try:
-        template, out_mask = recall(
-            jvp_template, params, context, engine, primitive, params, avals, mask
+        key = (context, engine, primitive, params, avals, mask)
+        # A frame less for each level of nested programs than `recall` alone.
+        template, out_mask = (
+            recall(jvp_template, params, *key)
+            if params.transient
+            else jvp_template(*key)
         )
     except MissingRule as error:
         raise located(error, eqn) from error
@@ -153,8 +157,9 @@ def linear_template(
     nonzero: Mask,
 ) -> Linearized:
     """The jvp template of an equation, split into residual and linear part."""
-    template, out_mask = recall(
-        jvp_template, params, context, engine, primitive, params, avals, nonzero
+    key = (context, engine, primitive, params, avals, nonzero)
+    template, out_mask = (
+        recall(jvp_template, params, *key) if params.transient else jvp_template(*key)
     )
     unknown = (False,) * len(avals) + (True,) * sum(nonzero)
     forward, tangent, waiting = split(engine, template, unknown)
@@ -263,7 +268,11 @@ class Tape[V: Written]:
         primitive, params, avals = eqn.primitive, eqn.params, types(invars)
         try:
             key = (self.context, self.engine, primitive, params, avals, mask)
-            parts = recall(linear_template, params, *key)
+            parts = (
+                recall(linear_template, params, *key)
+                if params.transient
+                else linear_template(*key)
+            )
         except MissingRule as error:
             raise located(error, eqn) from error
         source = eqn.source.derived("jvp")
@@ -528,7 +537,11 @@ def transpose_eqn(
     primitive, params, avals = eqn.primitive, eqn.params, types(invars)
     try:
         key = (context, engine, primitive, params, avals, linear, nonzero, out_types)
-        template, mask = recall(transpose_template, params, *key)
+        template, mask = (
+            recall(transpose_template, params, *key)
+            if params.transient
+            else transpose_template(*key)
+        )
     except MissingRule as error:
         raise located(error, eqn) from error
     except (NotAnArray, NotLinear) as error:
@@ -615,8 +628,11 @@ def pull_back[V: Written](
                 continue
         avals = tuple([None if ct is None else ct.aval for ct in outs])
         tangent, count = step.tangent, len(step.saved)
-        template, mask = recall(
-            backward_template, tangent, context, engine, tangent, count, avals
+        key = (context, engine, tangent, count, avals)
+        template, mask = (
+            recall(backward_template, tangent, *key)
+            if tangent.transient
+            else backward_template(*key)
         )
         source = step.source.derived("transpose")
         pulled = iter(writer.inline(template, (*step.saved, *live), source))

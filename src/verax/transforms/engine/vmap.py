@@ -210,16 +210,12 @@ def batch_eqn[V: Written](
         return
     primitive, params, avals = eqn.primitive, eqn.params, types(ins)
     try:
-        template, out_axes = recall(
-            batch_template,
-            params,
-            context,
-            engine,
-            primitive,
-            params,
-            avals,
-            size,
-            axes,
+        key = (context, engine, primitive, params, avals, size, axes)
+        # A frame less for each level of nested programs than `recall` alone.
+        template, out_axes = (
+            recall(batch_template, params, *key)
+            if params.transient
+            else batch_template(*key)
         )
     except MissingRule as error:
         raise located(error, eqn) from error
