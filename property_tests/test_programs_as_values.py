@@ -59,6 +59,8 @@ def same_values(before: Jaxpr, after: Jaxpr, args: Sequence[np.ndarray]) -> None
     expected = STANDARD.evaluate(before, args)
     for a, b in zip(expected, STANDARD.evaluate(after, args), strict=True):
         assert a.dtype == b.dtype
+        if a.dtype.kind == "V":  # NumPy knows no NaN of bfloat16
+            a, b = a.astype(np.float32), b.astype(np.float32)
         np.testing.assert_array_equal(a, b)
 
 

@@ -17,6 +17,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.walk import walk
 from verax.ops.control.while_ import while_p
+from verax.ops.indexing.geometry import GatherScatterMode
 from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
@@ -25,6 +26,7 @@ from verax.verify.cases.nested import DRAWS
 from verax.verify.cases.tolerance import Difference, sensitivity
 from verax.verify.laws.agreement import SLACK, Run, agree, has_types, well_formed, zeros
 
+PROMISED = GatherScatterMode.PROMISE_IN_BOUNDS.value
 STEP = 1e-4
 """The extrapolated difference errs by STEP^4 (curvature) and eps / STEP (rounding)."""
 RELATIVE = 1e-6
@@ -61,6 +63,19 @@ def need_double(case: Case) -> None:
         for v in eqn.outvars
     ):
         raise Skipped("the program does not compute in double precision inside")
+
+
+def need_promises(case: Case) -> None:
+    """Skip programs that may break a promise: those that compute such an index.
+
+    What a gather of an index out of bounds gives is not said, so its derivative in
+    forward mode and its transpose may each make something else of it.
+    """
+    for path, eqn in walk(case.jaxpr):
+        if getattr(eqn.params, "mode", None) == PROMISED and (
+            len(path) > 1 or eqn.invars[1] not in case.jaxpr.invars
+        ):
+            raise Skipped("a computed index may break its promise to be in bounds")
 
 
 def need_forward(case: Case) -> None:
@@ -346,6 +361,7 @@ DUALITY = 1e-9
 def transpose_is_dual(engine: StandardEngine, case: Case) -> None:
     """`linearize` is `jvp` in two programs, and `<ct, J v> = <J' ct, v>`."""
     need_double(case)
+    need_promises(case)
     need_forward(case)
     jaxpr, values = case.jaxpr, case.values
     forward, tangent, mask = engine.linearize(jaxpr, case.active)
@@ -447,6 +463,7 @@ def vjp_is_difference(engine: StandardEngine, case: Case) -> None:
     nothing else (custom_vjp).
     """
     need_double(case)
+    need_promises(case)
     jaxpr, values, active = case.jaxpr, case.values, case.active
     forward, tangent, mask = engine.linearize(jaxpr, active)
     need_transpose(tangent)
@@ -512,6 +529,7 @@ def transpose_is_adjoint(engine: StandardEngine, case: Case) -> None:
     Whether it is linear in them is found out by evaluating, not by asking the rule.
     """
     need_double(case)
+    need_promises(case)
     if case.row is None or case.row in DRAWS:
         raise Skipped("a program may be linear although its equations are not")
     jaxpr, random = case.jaxpr, case.random()
