@@ -159,6 +159,27 @@ class CallRules(ReprMixin):
         return matching_leaves(purpose, what, self.out_tree, like, result, "the output")
 
 
+def rules_of_call[R: CallRules](
+    kind: Callable[..., R],
+    home: Home,
+    given: SortedArguments,
+    body: Opened,
+    avals: tuple[ShapedArray, ...],
+    *own: object,
+) -> R:
+    """The rules of a call of `home`; `own` are the fields beside those of the base."""
+    return kind(
+        function_name(home.fun),
+        given.tree,
+        avals,
+        body.out_tree,
+        body.jaxpr.out_avals,
+        current_context(),
+        ref(home),
+        *own,
+    )
+
+
 @frozen(cache_hash=True, repr=False)
 class UserRules(CallRules):
     """Rules of derivatives; `held` are the arguments that they are not about."""
@@ -354,19 +375,8 @@ class CustomRules(Home):
             WEIGHTS.add(body.captured)
         rules = snapshots_at(self, self.rules)
         held = tuple([snapshot(x.value)[0] for x in given.held])
-        user = kind(
-            function_name(self.fun),
-            given.tree,
-            avals,
-            body.out_tree,
-            body.jaxpr.out_avals,
-            current_context(),
-            ref(self),
-            self.symbolic_zeros,
-            given.positions,
-            held,
-            *rules,
-        )
+        own = self.symbolic_zeros, given.positions, held, *rules
+        user = rules_of_call(kind, self, given, body, avals, *own)
         captures = body.reads_tracers or given.held_tracers
         if captures or any(map(reads_tracers, self.rules)):
             return user, body, When.CALLED

@@ -9,7 +9,6 @@ which dimensions go together, and then asks the rule what each device computes::
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import ref
 
 from attrs import field, frozen
 
@@ -20,7 +19,7 @@ from verax.api.custom.arguments import (
     sort_arguments,
     trace_body,
 )
-from verax.api.custom.base import CallRules, called, inner_rule
+from verax.api.custom.base import CallRules, called, inner_rule, rules_of_call
 from verax.api.custom.sharding_rules import (
     KINDS,
     SdyShardingRule,
@@ -43,7 +42,7 @@ from verax.ops.custom.partitioned import PartitioningParams, custom_partitioning
 from verax.rules.rows.emitter import Part
 from verax.rules.rows.leaks import UnexpectedTracerError, leaked
 from verax.rules.values.conversions import check_callable, shown
-from verax.rules.values.state import STATE, current_context, entered, interpreting
+from verax.rules.values.state import STATE, entered, interpreting
 
 type Factors = str | SdyShardingRule | Callable[..., Any]
 
@@ -362,18 +361,9 @@ class custom_partitioning(Home):
         body, avals = trace_body(self.fun, given)
         values = dict(zip(self.held, given.held, strict=True))
         rule, sharding = snapshots_at(self, (self.partition, self.sharding_rule))
-        user = UserPartition(
-            function_name(self.fun),
-            given.tree,
-            avals,
-            body.out_tree,
-            body.jaxpr.out_avals,
-            current_context(),
-            ref(self),
-            rule,
-            sharding,
-            tuple([snapshot(values[i].value)[0] for i in self.static_argnums]),
-        )
+        statics = tuple([snapshot(values[i].value)[0] for i in self.static_argnums])
+        own = rule, sharding, statics
+        user = rules_of_call(UserPartition, self, given, body, avals, *own)
         params = PartitioningParams(user.name, len(body.captured), body.jaxpr, user)
         outs = custom_partitioning_p.bind(params, *body.captured, *given.leaves)
         return result_tree(body.out_tree, outs)

@@ -9,7 +9,6 @@ the rule as a value; the rule is traced when it is batched::
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import ref
 
 from attrs import field, frozen
 
@@ -26,6 +25,7 @@ from verax.api.custom.base import (
     called,
     inner_rule,
     pair_of,
+    rules_of_call,
 )
 from verax.api.custom.snapshots import Home, Snapshot, snapshots_at
 from verax.api.tracing.apply import ENGINE, is_tracing
@@ -39,7 +39,7 @@ from verax.ops.custom.vmap import CustomVmapParams, custom_vmap_call_p
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.state import current_context, entered
+from verax.rules.values.state import entered
 
 type Mask = tuple[bool, ...]
 
@@ -172,16 +172,8 @@ class custom_vmap(Home):
             return call_eagerly(self.fun, args, kwargs, self.sorted)
         given = self.sorted(args, kwargs)
         body, avals = trace_body(self.fun, given)
-        user = UserVmap(
-            function_name(self.fun),
-            given.tree,
-            avals,
-            body.out_tree,
-            body.jaxpr.out_avals,
-            current_context(),
-            ref(self),
-            snapshots_at(self, (self.rule,))[0],
-        )
+        own = snapshots_at(self, (self.rule,))
+        user = rules_of_call(UserVmap, self, given, body, avals, *own)
         params = CustomVmapParams(user.name, len(body.captured), body.jaxpr, user)
         outs = custom_vmap_call_p.bind(params, *body.captured, *given.leaves)
         return result_tree(body.out_tree, outs)

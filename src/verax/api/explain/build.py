@@ -24,9 +24,8 @@ from verax.api.explain.report import (
     reason_lines,
 )
 from verax.api.tracing.wrapping import name_and_line
-from verax.backend.lowering.lower import lower
 from verax.backend.lowering.mlir_text import Lowered
-from verax.backend.programs.program import Made, Program, Recipe, made_of, spread_of
+from verax.backend.programs.program import Made, Program, Recipe, lowered_of, made_of
 from verax.backend.programs.serialize import stored
 from verax.backend.runtime.log import LOGGER
 from verax.backend.xla.disk_cache import DiskAnswer
@@ -141,7 +140,7 @@ def explained(asked: Asked) -> Explanation:
     if program is not None:
         lowered, disk = program.lowered, program.executable.disk
     if asked.recipe is not None and lowered is None:
-        lowered = lowered_now(asked.recipe, asked.entry.name)
+        lowered = lowered_of(asked.recipe, asked.entry.name)
         disk = stored(asked.recipe, lowered)
     entry, differences = asked.entry, NOTHING
     reason = " ".join(changes(entry.name, entry.watched))
@@ -175,21 +174,6 @@ def unjitted(fun: Callable[..., object], key: Key) -> Explanation:
         caches=(),
         stages=(),
         constants=CapturedConstants(()),
-    )
-
-
-def lowered_now(recipe: Recipe, name: str) -> Lowered:
-    """The module of a program that does not exist yet."""
-    placement = recipe.placement
-    return lower(
-        recipe.engine,
-        recipe.jaxpr,
-        name,
-        platforms=(recipe.platform,),
-        keep_unused=recipe.keep_unused,
-        donated=recipe.donated,
-        spread=None if placement is None else spread_of(placement),
-        calls=recipe.options.calls or "auto",
     )
 
 

@@ -443,14 +443,21 @@ class Mapped(ReprMixin):
             named, seen = spread.axes(aval.ndim), aval.vma.intersection(self.axes)
             if seen.difference(named):
                 raise self.differs(i, spread, named, seen)
-            own = terms_along(terms_of(aval.explicit), self.axes)
-            for kind in ("unreduced", "reduced"):
-                if set(getattr(own, kind)) != set(getattr(spread.terms, kind)):
-                    raise ValueError(
-                        f"out_specs passed to shard_map should be equal to the {kind} "
-                        f"present on the out_aval. Got out_specs={spread.spec} and "
-                        f"out_aval={aval}: make the sum (psum), or name the axis there"
-                    )
+            for kind in self.unlike(aval, spread):
+                raise ValueError(
+                    f"out_specs passed to shard_map should be equal to the {kind} "
+                    f"present on the out_aval. Got out_specs={spread.spec} and "
+                    f"out_aval={aval}: make the sum (psum), or name the axis there"
+                )
+
+    def unlike(self, aval: ShapedArray, parts: Parts) -> list[str]:
+        """The kinds of terms in which a value and its spec differ."""
+        own = terms_along(terms_of(aval.explicit), self.axes)
+        return [
+            kind
+            for kind in ("unreduced", "reduced")
+            if set(getattr(own, kind)) != set(getattr(parts.terms, kind))
+        ]
 
     def differs(
         self,
@@ -508,14 +515,12 @@ class Mapped(ReprMixin):
                 f"{', '.join(self.axes)} of {self.outer}"
             )
         for aval, parts in zip(avals, out, strict=True):
-            own = terms_along(terms_of(aval.explicit), self.axes)
-            for kind in ("unreduced", "reduced"):
-                if set(getattr(own, kind)) != set(getattr(parts.terms, kind)):
-                    raise ValueError(
-                        f"in_specs containing {kind} {parts.spec} passed to shard_map "
-                        f"should be equal to the {kind} present on the in_aval {aval}: "
-                        "say it in in_specs, or verax.sharding.reshard the argument"
-                    )
+            for kind in self.unlike(aval, parts):
+                raise ValueError(
+                    f"in_specs containing {kind} {parts.spec} passed to shard_map "
+                    f"should be equal to the {kind} present on the in_aval {aval}: "
+                    "say it in in_specs, or verax.sharding.reshard the argument"
+                )
         return [self.typed_inside(s, a) for s, a in zip(out, avals, strict=True)]
 
     def typed_inside(self, parts: Parts, aval: ShapedArray) -> Parts:

@@ -483,7 +483,7 @@ def shared(
         with LOCKS.turn(recipe):
             out = made_of(recipe)  # another thread may have made it meanwhile
             if out is None:
-                program = make(recipe, lowered or lowered_of(recipe, name))
+                program = make(recipe, lowered or announced(recipe, name))
                 if ahead or recipe.jaxpr.transient:
                     out = Made(program, EMPTY)
                     recipe.jaxpr.kept[without_jaxpr(recipe)] = out
@@ -492,10 +492,17 @@ def shared(
     return out.program
 
 
-def lowered_of(recipe: Recipe, name: str) -> Lowered:
+def announced(recipe: Recipe, name: str) -> Lowered:
     """The module of a recipe, which is compiled next."""
+    lowered = lowered_of(recipe, name)
+    announce(lowered)
+    return lowered
+
+
+def lowered_of(recipe: Recipe, name: str) -> Lowered:
+    """The module of a recipe."""
     placement = recipe.placement
-    lowered = lower(
+    return lower(
         recipe.engine,
         recipe.jaxpr,
         name,
@@ -505,8 +512,6 @@ def lowered_of(recipe: Recipe, name: str) -> Lowered:
         spread=None if placement is None else spread_of(placement),
         calls=recipe.options.calls or "auto",
     )
-    announce(lowered)
-    return lowered
 
 
 def make(recipe: Recipe, lowered: Lowered) -> Program:
@@ -651,7 +656,7 @@ class Pending(ReprMixin):
             return job
         if (made := made_of(recipe)) is not None:
             return ended(recipe, made.program)
-        lowered, options = lowered_of(recipe, name), own_options()
+        lowered, options = announced(recipe, name), own_options()
 
         def compile() -> Program:
             with changing(options):
