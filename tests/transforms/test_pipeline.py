@@ -46,26 +46,34 @@ def test_each_pass_keeps_values(f: Any) -> None:
     for one in COMPILE:
         body = one.run(ENGINE, body_of(jaxpr), CPU)
         made = with_eqns(jaxpr, body.live_eqns)
-        np.testing.assert_array_equal(evaluate(ENGINE, made, [X])[0], due)
+        actual = evaluate(ENGINE, made, [X])[0]
+        if one.name == "kernels":  # it drops the last places
+            np.testing.assert_allclose(actual, due, rtol=1e-4)
+            due = actual
+        np.testing.assert_array_equal(actual, due)
         assert (made.in_avals, made.out_avals) == (jaxpr.in_avals, jaxpr.out_avals)
         jaxpr = made
     last = passed(ENGINE, opened(verax.make_jaxpr(f)(X)), CPU)
     assert len(last.live_eqns) == len(jaxpr.eqns)
 
 
+def wanted(target: Target) -> list[str]:
+    return [one.name for one in COMPILE if one.wanted(target)]
+
+
 def test_the_order_of_the_passes() -> None:
-    assert [one.name for one in COMPILE] == ["dce", "outline", "chains"]
+    assert wanted(CPU) == ["dce", "outline", "kernels", "chains"]
     every = Target(one_cpu=True, keep_unused=True)
-    assert [one.name for one in COMPILE if one.wanted(every)] == ["outline", "chains"]
-    inline = Target(one_cpu=True, calls="inline")
-    assert [one.name for one in COMPILE if one.wanted(inline)] == ["dce", "chains"]
-    assert [one.name for one in COMPILE if one.wanted(Target())] == ["dce"]
+    assert wanted(every) == ["outline", "kernels", "chains"]
+    inline = Target(one_cpu=True, calls="inline", kernels=False)
+    assert wanted(inline) == ["dce", "chains"]
+    assert wanted(Target()) == ["dce"]
     for one in COMPILE:
         assert all([one.needs, one.keeps, one.drops, inspect.getdoc(one.run)])
 
 
 def test_a_short_program_goes_through_as_it_is() -> None:
-    jaxpr = opened(verax.make_jaxpr(lambda x: vnp.sin(x) + 1)(X))
+    jaxpr = opened(verax.make_jaxpr(lambda x: vnp.exp(x) + 1)(X))
     body = passed(STANDARD, jaxpr, CPU)
     assert list(body.eqns) == list(jaxpr.eqns)
     assert body.kept == (True,)

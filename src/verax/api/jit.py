@@ -488,6 +488,7 @@ def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) ->
 
 
 type Calls = Literal["auto", "inline", "keep"]
+type Lowerings = Literal["auto", "xla"]
 
 
 @overload
@@ -507,6 +508,7 @@ def jit[**P, R](
     inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
     calls: Calls | None = None,
+    cpu_lowerings: Lowerings | None = None,
 ) -> PjitFunction[P, R]: ...
 @overload
 def jit(
@@ -523,6 +525,7 @@ def jit(
     inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
     calls: Calls | None = None,
+    cpu_lowerings: Lowerings | None = None,
 ) -> "JitDecorator": ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -540,6 +543,7 @@ def jit(
     inline: bool | Inline = False,
     compiler_options: dict[str, str | bool | int | float] | None = None,
     calls: Calls | None = None,
+    cpu_lowerings: Lowerings | None = None,
 ) -> Any:
     """Compile a function, once for each signature of its arguments.
 
@@ -551,14 +555,12 @@ def jit(
     memory to the outputs and must not be used again. `keep_unused` passes arguments
     that the function ignores to the program; `inline`, a boolean or an `Inline`, writes
     the function into an outer trace instead of a call. `compiler_options` are XLA's, by
-    name. `calls` says whether parts of the program that repeat are functions for XLA:
-    "auto" (where that pays), "keep" or "inline"; None is what the configuration says.
+    name; `calls` and `cpu_lowerings` are the options of those names for this function.
 
     `in_shardings` and `out_shardings` say how arguments and results are placed:
     shardings, or prefix trees of them for the tuple of arguments and for the result;
-    None leaves an argument as it is and a result to the compiler. With `device` or
-    `backend` all goes to one device. Otherwise computation follows data: where the
-    arguments are committed, or else on the default device.
+    None leaves an argument as it is and a result to the compiler. All goes to `device`
+    or `backend`, else where arguments are committed, else to the default device.
 
     Raises:
         TypeError: an argument is neither an array nor static.
@@ -571,7 +573,8 @@ def jit(
     [0, 2, 4]
     """
     check_flags(keep_unused=keep_unused)
-    options = CompileOptions(overrides=checked_options(compiler_options), calls=calls)
+    overrides = checked_options(compiler_options)
+    options = CompileOptions(1, None, overrides, (), calls, cpu_lowerings)
     shardings = resolve_shardings(in_shardings, out_shardings, device, backend)
     decorator = JitDecorator(
         static_argnums,

@@ -160,8 +160,9 @@ class Pipeline(ProgramStages):
         record = self.whole = recording.whole(jaxpr)
         spread = None if stage.placement is None else spread_of(stage.placement)
         one_cpu = is_tunable((platform_of(stage.placement),), spread, jaxpr)
-        calls = stage.options.configured().calls or "auto"
-        target = Target(one_cpu, calls)
+        options = stage.options.configured()
+        calls = options.calls or "auto"
+        target = Target(one_cpu, calls, kernels=options.kernels)
         for one in COMPILE:
             if one.wanted(target):
                 make = partial(after_pass, one, target)

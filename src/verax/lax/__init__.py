@@ -62,10 +62,11 @@ __getattr__, __dir__ = facade(
         "verax.ops.custom.solve": "custom_root_p linear_solve_p",
         "verax.ops.elementwise.arith": (
             "abs abs_p add add_p div div_p integer_pow integer_pow_p max max_p min "
-            "min_p mul mul_p neg neg_p nextafter nextafter_p reciprocal rem rem_p "
+            "min_p mul mul_p neg neg_p nextafter nextafter_p reciprocal "
             "sign sign_p sub sub_p complex complex_p conj conj_p imag imag_p real "
             "real_p"
         ),
+        "verax.ops.elementwise.remainder": "rem rem_p",
         "verax.ops.elementwise.bits": (
             "and_p bitwise_and bitwise_not bitwise_or bitwise_xor clz clz_p mulhi "
             "mulhi_p not_p or_p population_count population_count_p shift_left "

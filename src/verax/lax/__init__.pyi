@@ -90,11 +90,11 @@ from verax.ops.elementwise.arith import (
     integer_pow as integer_pow, integer_pow_p as integer_pow_p, max as max,
     max_p as max_p, min as min, min_p as min_p, mul as mul, mul_p as mul_p, neg as neg,
     neg_p as neg_p, nextafter as nextafter, nextafter_p as nextafter_p,
-    reciprocal as reciprocal, rem as rem, rem_p as rem_p, sign as sign,
-    sign_p as sign_p, sub as sub, sub_p as sub_p, complex as complex,
-    complex_p as complex_p, conj as conj, conj_p as conj_p, imag as imag,
-    imag_p as imag_p, real as real, real_p as real_p,
+    reciprocal as reciprocal, sign as sign, sign_p as sign_p, sub as sub,
+    sub_p as sub_p, complex as complex, complex_p as complex_p, conj as conj,
+    conj_p as conj_p, imag as imag, imag_p as imag_p, real as real, real_p as real_p,
 )
+from verax.ops.elementwise.remainder import rem as rem, rem_p as rem_p
 from verax.ops.elementwise.bits import (
     and_p as and_p, bitwise_and as bitwise_and, bitwise_not as bitwise_not,
     bitwise_or as bitwise_or, bitwise_xor as bitwise_xor, clz as clz, clz_p as clz_p,

@@ -31,6 +31,7 @@ from verax.ops.elementwise import (
     compare,
     convert,
     exp_log,
+    remainder,
     rounding,
     select,
     trig,
@@ -49,6 +50,7 @@ from verax.rules.rows.row import Row, Rows, names
 
 ROWS: Rows = (
     *arith.ROWS,
+    *remainder.ROWS,
     *exp_log.ROWS,
     *trig.ROWS,
     *rounding.ROWS,

@@ -44,10 +44,11 @@ from verax.numpy.arguments.arguments import (
     stretched,
 )
 from verax.ops.elementwise import arith
-from verax.ops.elementwise.arith import add, mul, rem, sub
+from verax.ops.elementwise.arith import add, mul, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or, shift_right_logical
 from verax.ops.elementwise.compare import gt, le
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
+from verax.ops.elementwise.remainder import rem
 from verax.ops.elementwise.select import select
 from verax.ops.random.keys import random_bits, random_split
 from verax.ops.structure.reshard import call_sharded

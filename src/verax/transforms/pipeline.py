@@ -5,7 +5,7 @@ A pass takes a body and returns one that computes the same; its contract says wh
 needs, keeps and may drop::
 
     body = passed(engine, jaxpr, Target(one_cpu=True))
-    [one.name for one in COMPILE]           # ['dce', 'outline', 'chains']
+    [one.name for one in COMPILE]           # ['dce', 'outline', 'kernels', 'chains']
 
 Passes of a user's own come before these: see `verax.extend.with_passes`.
 """
@@ -63,12 +63,14 @@ class Target(ReprMixin):
     """The target for which a program is compiled.
 
     `one_cpu` is a single CPU, on which the gain of the passes for it was measured;
-    `calls` is as in `CompileOptions`. With `keep_unused` nothing is left out.
+    `calls` is as in `CompileOptions`. With `keep_unused` nothing is left out; `kernels`
+    says whether functions are written out.
     """
 
     one_cpu: bool = False
     calls: str = "auto"
     keep_unused: bool = False
+    kernels: bool = True
 
 
 @frozen(eq=False, repr=False)
@@ -119,6 +121,14 @@ def with_functions(engine: Engine, body: Body, target: Target) -> Body:
     return evolve(body, eqns=shorter, size=size)
 
 
+def with_functions_written_out(engine: Engine, body: Body, target: Target) -> Body:
+    """The body with the kernels of its equations."""
+    from verax.transforms.passes.kernels import write_out
+
+    eqns, size = write_out(body.live_eqns, body.outvars, body.size)
+    return evolve(body, eqns=eqns, size=size)
+
+
 def with_split_chains(engine: Engine, body: Body, target: Target) -> Body:
     """The body with long chains of elementwise operations in parts."""
     eqns = body.live_eqns
@@ -156,6 +166,14 @@ COMPILE: Final[tuple[Pass, ...]] = (
         needs="nothing",
         keeps="inputs, output types, values and effects",
         drops="the last place of a result where XLA would have joined two blocks",
+    ),
+    Pass(
+        "kernels",
+        with_functions_written_out,
+        wanted=lambda target: target.one_cpu and target.kernels,
+        needs="nothing",
+        keeps="inputs, output types and effects",
+        drops="the last places of functions that have kernels",
     ),
     Pass(
         "chains",

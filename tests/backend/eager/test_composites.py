@@ -13,8 +13,9 @@ from verax.backend.eager.composites import recipe, remembered
 from verax.backend.eager.interpreter import planned
 from verax.backend.runtime.metrics import RECORDER
 from verax.ir.jaxpr import NO_PARAMS
-from verax.ops.elementwise.arith import rem_p, sign_p
+from verax.ops.elementwise.arith import sign_p
 from verax.ops.elementwise.convert import ConvertParams, convert_element_type_p
+from verax.ops.elementwise.remainder import rem_p
 from verax.ops.elementwise.select import select_n_p
 from verax.rules.rows.eager_costs import HUGE
 from verax.rules.rows.row import Row

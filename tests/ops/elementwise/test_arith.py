@@ -6,7 +6,7 @@ import pytest
 
 import verax
 from tests.ops.laws import emitted, slopes, value
-from verax.ops.elementwise import arith
+from verax.ops.elementwise import arith, remainder
 from verax.ops.elementwise.arith import integer_pow
 from verax.rules.values.constants import aval_of
 from verax.rules.values.operands import alike
@@ -33,15 +33,15 @@ def test_integer_division(
     x: np.integer, y: np.integer, quotient: int, rest: int
 ) -> None:
     assert value(arith.div, x, y) == quotient
-    assert value(arith.rem, x, y) == rest
+    assert value(remainder.rem, x, y) == rest
 
 
 def test_float_remainder_has_the_sign_of_the_dividend() -> None:
-    assert value(arith.rem, F(-5), F(3)) == -2
-    assert value(arith.rem, F(5), F(np.inf)) == 5
-    assert np.isnan(value(arith.rem, F(5), F(0)))
-    assert slopes(arith.rem, F(7), F(3)) == [1.0, -2.0]
-    assert slopes(arith.rem, F(-7), F(3)) == [1.0, 2.0]
+    assert value(remainder.rem, F(-5), F(3)) == -2
+    assert value(remainder.rem, F(5), F(np.inf)) == 5
+    assert np.isnan(value(remainder.rem, F(5), F(0)))
+    assert slopes(remainder.rem, F(7), F(3)) == [1.0, -2.0]
+    assert slopes(remainder.rem, F(-7), F(3)) == [1.0, 2.0]
 
 
 def test_extremes_split_ties_and_keep_nan() -> None:

@@ -5,15 +5,14 @@ One idea: nothing is registered while a program runs; these functions look::
     typeof(x), live_arrays(), clear_caches()
 """
 
-import ctypes
 import gc
-import sys
 
 from verax.api.custom.snapshots import Home
 from verax.api.jit import PjitFunction
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.runtime.client import check_backend
+from verax.backend.runtime.host_memory import return_memory
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.memos import Recent
 from verax.rules.values.constants import aval_of
@@ -69,12 +68,4 @@ def clear_caches() -> None:
             result.cache_clear()
     del every, classes
     gc.collect()
-    give_back()
-
-
-def give_back() -> None:
-    """Hand free memory to the system: glibc keeps what lies between blocks in use."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
+    return_memory()

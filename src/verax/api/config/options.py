@@ -20,6 +20,7 @@ from attrs import frozen
 from verax.backend.runtime.client import Device, local_devices
 from verax.backend.xla.compile_options import (
     CALLS,
+    CPU_LOWERINGS,
     EFFORT_OF_LEVEL,
     EFFORTS,
     CompilerEffortLevel,
@@ -265,6 +266,14 @@ ROWS: Final = (
         CALLS,
     ),
     Option(
+        "cpu_lowerings",
+        str,
+        "auto",
+        "whether functions of large arrays are written out for the CPU (auto), or left "
+        "to XLA (only in verax)",
+        CPU_LOWERINGS,
+    ),
+    Option(
         "optimization_level",
         CompilerEffortLevel,
         CompilerEffortLevel.UNKNOWN,
@@ -277,6 +286,12 @@ ROWS: Final = (
         False,
         "sets `compile_effort` to fast if it is on, else to auto",
         efforts=MappingProxyType({True: "fast", False: "auto"}),
+    ),
+    flag(
+        "keep_cpu_memory",
+        True,
+        "the memory of freed arrays stays with the process, for the next ones; before "
+        "the client starts (only in verax)",
     ),
     flag("disable_jit", False, "jitted functions run as plain Python"),
     flag("no_tracing", False, "raise where a jitted function would be traced again"),

@@ -160,7 +160,10 @@ class Traced(Stage):
         platforms = (here,) if given is None else checked_platforms(given)
         warn_unusable(self.interface.donated, self.donated, self.interface.in_avals)
         # What stays a call is chosen here, and the effort where it is compiled.
-        options = evolve(self.options, calls=self.options.configured().calls)
+        known = self.options.configured()
+        options = evolve(
+            self.options, calls=known.calls, cpu_lowerings=known.cpu_lowerings
+        )
         stage = evolve(self, options=options)
         return Lowered(self.interface, stage.module(platforms), stage)
 
@@ -180,6 +183,7 @@ class Traced(Stage):
             spread=None if self.placement is None else spread_of(self.placement),
             located=located,
             calls=self.options.calls or "auto",
+            kernels=self.options.kernels,
         )
 
 

@@ -122,6 +122,7 @@ def lower(
     inline_constants: bool = False,
     located: bool | Locate = False,
     calls: str | None = "inline",
+    kernels: bool = True,
 ) -> Lowered:
     """The module of `jaxpr` for `platforms`, without dead code; deterministic.
 
@@ -134,6 +135,7 @@ def lower(
     its equation. A module for several platforms may take the
     number of the one that it runs on, as its first argument: `takes_platform` says.
     `calls` is as in `CompileOptions`; None if the program is as XLA is to get it.
+    `kernels` says whether functions are written out for a CPU.
 
     Raises:
         MissingRule: a primitive has no lowering for a platform.
@@ -152,6 +154,7 @@ def lower(
             inline_constants,
             located,
             calls,
+            kernels,
         )
 
 
@@ -173,11 +176,13 @@ def lowered_here(
     inline_constants: bool,
     located: bool | Locate,
     calls: str | None,
+    kernels: bool,
 ) -> Lowered:
     """`lower`, under the default configuration."""
     started = perf_counter()
     one_cpu = calls is not None and is_tunable(platforms, spread, jaxpr)
-    body = passed(engine, jaxpr, Target(one_cpu, calls or "inline", keep_unused))
+    target = Target(one_cpu, calls or "inline", keep_unused, kernels)
+    body = passed(engine, jaxpr, target)
     kept = body.kept
     rewritten = perf_counter()
     meshes = Meshes() if spread is None else Meshes(spread.order, spread.mesh)

@@ -511,6 +511,7 @@ def lowered_of(recipe: Recipe, name: str) -> Lowered:
         donated=recipe.donated,
         spread=None if placement is None else spread_of(placement),
         calls=recipe.options.calls or "auto",
+        kernels=recipe.options.kernels,
     )
 
 

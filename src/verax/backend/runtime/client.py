@@ -18,6 +18,7 @@ from attrs import field, frozen
 from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 
 from verax.backend.runtime.environment import first_variable, gpu_files
+from verax.backend.runtime.host_memory import keep_memory
 from verax.ir.records import ReprMixin
 from verax.rules.values.state import STATE, State, refresh
 
@@ -51,6 +52,8 @@ DEVICE_COUNT_VARIABLES: Final = ("VERAX_NUM_CPU_DEVICES", "JAX_NUM_CPU_DEVICES")
 
 def start_cpu_client(device_count: int | None) -> Client:
     """A client for the processor; `None` leaves the count to `XLA_FLAGS`, else 1."""
+    if STATE.keep_cpu_memory:
+        keep_memory()
     if State.joined:
         from verax.backend.runtime import cluster
 

@@ -43,6 +43,8 @@ OPTION_FAULTS: Final = (
 EFFORTS: Final = ("auto", "full", "light", "fast")
 # Which calls of a program XLA keeps: the option `calls`.
 CALLS: Final = ("auto", "inline", "keep")
+# Who writes functions of large arrays out for the CPU: the option `cpu_lowerings`.
+CPU_LOWERINGS: Final = ("auto", "xla")
 LEVELS: Final[Mapping[str, int]] = MappingProxyType({"light": 1, "fast": 0})
 
 
@@ -108,10 +110,13 @@ class CompileOptions(ReprMixin):
             value streams, such as the blocks of a residual network; "keep" is all that
             are large and called several times, "inline" none; None is what the option
             `calls` of the configuration says.
+        cpu_lowerings: "auto" writes functions of large arrays, such as sines, out in
+            operations that a CPU has; "xla" leaves all to the compiler; None is what
+            the option `cpu_lowerings` of the configuration says.
 
     >>> CompileOptions(effort="fast")
     CompileOptions(num_partitions=1, effort='fast', overrides=(), free_outputs=(), \
-calls=None)
+calls=None, cpu_lowerings=None)
     """
 
     transient: ClassVar[bool] = False
@@ -123,17 +128,24 @@ calls=None)
     )
     free_outputs: tuple[bool, ...] = ()
     calls: str | None = None
+    cpu_lowerings: str | None = None
 
     def configured(self) -> "CompileOptions":
         """The same with what the configuration says where it says nothing itself."""
-        if self.effort and self.calls:
+        if self.effort and self.calls and self.cpu_lowerings:
             return self
         effort, calls = self.effort, self.calls
         return evolve(
             self,
             effort=effort or STATE.compile_effort,
             calls=calls or STATE.calls,
+            cpu_lowerings=self.cpu_lowerings or STATE.cpu_lowerings,
         )
+
+    @property
+    def kernels(self) -> bool:
+        """Whether functions are written out for a CPU."""
+        return self.cpu_lowerings != "xla"
 
     def settled(self, small: bool = False) -> "CompileOptions":
         """The same with the effort that a program gets, which is `small` or not.
@@ -152,6 +164,11 @@ calls=None)
             raise ValueError(f"effort must be one of {EFFORTS}, not {self.effort!r}.")
         if self.calls is not None and self.calls not in CALLS:
             raise ValueError(f"calls must be one of {CALLS}, not {self.calls!r}.")
+        chosen = self.cpu_lowerings
+        if chosen is not None and chosen not in CPU_LOWERINGS:
+            raise ValueError(
+                f"cpu_lowerings must be one of {CPU_LOWERINGS}, not {chosen!r}."
+            )
         if self.num_partitions < 1:
             raise ValueError(
                 f"num_partitions must be at least 1, got {self.num_partitions}."

@@ -21,9 +21,10 @@ from verax.numpy.arguments.arguments import (
     promote_numeric,
 )
 from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite, unified
-from verax.ops.elementwise.arith import abs, add, div, neg, rem, sign, sub
+from verax.ops.elementwise.arith import abs, add, div, neg, sign, sub
 from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import eq, gt, lt, ne
+from verax.ops.elementwise.remainder import rem
 from verax.ops.elementwise.rounding import floor, round
 from verax.ops.elementwise.select import select
 from verax.rules.values.array import Array

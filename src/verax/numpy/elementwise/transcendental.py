@@ -34,7 +34,6 @@ from verax.ops.elementwise.arith import (
     mul,
     neg,
     real,
-    rem,
     sub,
 )
 from verax.ops.elementwise.compare import eq, lt, ne
@@ -48,6 +47,7 @@ from verax.ops.elementwise.exp_log import (
     log_p,
     logaddexp_p,
 )
+from verax.ops.elementwise.remainder import rem
 from verax.ops.elementwise.rounding import RoundingMethod, round
 from verax.ops.elementwise.select import select
 from verax.ops.elementwise.trig import (

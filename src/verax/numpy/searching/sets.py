@@ -34,10 +34,11 @@ from verax.numpy.elementwise.comparison import equal, logical_not, not_equal
 from verax.numpy.reducing.reductions import any
 from verax.numpy.searching.sorting import bisect
 from verax.numpy.searching.where_nonzero import where
-from verax.ops.elementwise.arith import add, div, min as smaller, rem, sub
+from verax.ops.elementwise.arith import add, div, min as smaller, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_not, bitwise_or, bitwise_xor
 from verax.ops.elementwise.compare import eq, le, lt, ne
 from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.remainder import rem
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.gather import take_along
 from verax.ops.reductions.cumulative import cumsum

@@ -48,7 +48,6 @@ from verax.rules.values.constants import (
     FLOAT,
     INTEGER,
     NUMBER,
-    REAL,
     SIGNED,
     Kind,
     aval_of,
@@ -153,7 +152,7 @@ neg_p = elementwise(
     lower=stablehlo("negate"),
     accepts=NUMBER,
     terms=linear_terms,
-    traits=Traits(Work.CHEAP, fma=True, makes_nans=False, additive=True),
+    traits=Traits(Work.CHEAP, fma=True, makes_nans=False, additive=True, summed=True),
 )
 add_p = elementwise(
     "add",
@@ -164,7 +163,7 @@ add_p = elementwise(
     lower=stablehlo("add"),
     accepts=NUMBER,
     terms=linear_terms,
-    traits=Traits(Work.CHEAP, commutative=True),
+    traits=Traits(Work.CHEAP, commutative=True, summed=True),
 )
 sub_p = elementwise(
     "sub",
@@ -175,7 +174,7 @@ sub_p = elementwise(
     lower=stablehlo("subtract"),
     accepts=NUMBER,
     terms=linear_terms,
-    traits=Traits(Work.CHEAP),
+    traits=Traits(Work.CHEAP, summed=True),
 )
 mul_p = elementwise(
     "mul",
@@ -186,7 +185,7 @@ mul_p = elementwise(
     lower=stablehlo("multiply"),
     accepts=NUMBER,
     terms=product_terms,
-    traits=Traits(Work.CHEAP, commutative=True, fma=True),
+    traits=Traits(Work.CHEAP, commutative=True, fma=True, summed=True),
 )
 div_p = elementwise(
     "div",
@@ -199,21 +198,7 @@ div_p = elementwise(
     terms=quotient_terms,
     domains=DIVISORS,
     costly=of(INTEGER, HUGE),
-    traits=Traits(Work.ROOT),
-)
-rem_p = elementwise(
-    "rem",
-    base.remainder,
-    operands=2,
-    jvp=(
-        lambda x, y, z, t: t,
-        lambda x, y, z, t: mul(t, neg(div(sub(x, z), y))),
-    ),
-    lower=stablehlo("remainder"),
-    accepts=REAL,
-    domains=DIVISORS,
-    costly=huge,
-    traits=Traits(Work.SLOW),
+    traits=Traits(Work.ROOT, summed=True),
 )
 
 
@@ -254,7 +239,7 @@ max_p = elementwise(
     jvp=(lambda x, y, z, t: larger(x, y, t), lambda x, y, z, t: larger(y, x, t)),
     lower=lower_extreme("maximum", "GT"),
     accepts=ANYTHING,
-    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False),
+    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False, summed=True),
 )
 min_p = elementwise(
     "min",
@@ -263,7 +248,7 @@ min_p = elementwise(
     jvp=(lambda x, y, z, t: larger(y, x, t), lambda x, y, z, t: larger(x, y, t)),
     lower=lower_extreme("minimum", "LT"),
     accepts=ANYTHING,
-    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False),
+    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False, summed=True),
 )
 
 
@@ -303,7 +288,7 @@ abs_p = elementwise(
     accepts=SIGNED | FLOAT | COMPLEX,
     result=real_dtype,
     domains=Domain(special=(0.0,), kinks=(0.0,)),
-    traits=Traits(Work.CHEAP, makes_nans=False, keeps_zero=True),
+    traits=Traits(Work.CHEAP, makes_nans=False, keeps_zero=True, summed=True),
 )
 sign_p = elementwise(
     "sign",
@@ -401,7 +386,7 @@ integer_pow_p = parametric(
     params_of=draw_exponent,
     domains=Domain(-3, 3, special=(0.0, 1.0, -1.0)),
     costly=huge,
-    traits=Traits(Work.CHEAP, fma=True),
+    traits=Traits(Work.CHEAP, fma=True, summed=True),
 )
 
 
@@ -430,14 +415,6 @@ def mul(x: object, y: object, *, out_dtype: DTypeLike | None = None) -> Array:
 def div(x: object, y: object) -> Array:
     """x / y; for integers towards zero, and -1 (all bits set) where y is zero."""
     return div_p.call(NO_PARAMS, *alike(x, y))
-
-
-def rem(x: object, y: object) -> Array:
-    """The remainder of x after division by y towards zero, with the sign of x.
-
-    Where the integer y is zero, it is x itself.
-    """
-    return rem_p.call(NO_PARAMS, *alike(x, y))
 
 
 def max(x: object, y: object) -> Array:
@@ -498,7 +475,6 @@ ROWS: Rows = (
     sub_p,
     mul_p,
     div_p,
-    rem_p,
     max_p,
     min_p,
     abs_p,

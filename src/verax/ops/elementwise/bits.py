@@ -98,6 +98,7 @@ shift_left_p = elementwise(
     lower=stablehlo("shift_left"),
     accepts=INTEGER,
     domains=AMOUNTS,
+    traits=Traits(Work.CHEAP),
 )
 shift_right_arithmetic_p = elementwise(
     "shift_right_arithmetic",
@@ -115,6 +116,7 @@ shift_right_logical_p = elementwise(
     lower=stablehlo("shift_right_logical"),
     accepts=INTEGER,
     domains=AMOUNTS,
+    traits=Traits(Work.CHEAP),
 )
 population_count_p = elementwise(
     "population_count",

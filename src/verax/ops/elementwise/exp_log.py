@@ -14,6 +14,7 @@ from verax.ir.avals import ShapedArray, bit_width, iinfo
 from verax.ir.dtypes import (
     float16,
     float32,
+    float64,
     int32,
     is_complex,
     is_inexact,
@@ -39,6 +40,7 @@ from verax.ops.elementwise.arith import (
 from verax.ops.elementwise.bits import bitwise_and, bitwise_not
 from verax.ops.elementwise.compare import eq, gt, lt, ne
 from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.kernels import logarithms, powers
 from verax.ops.elementwise.rounding import is_finite
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import (
@@ -53,6 +55,7 @@ from verax.rules.families.elementwise import (
 from verax.rules.programs.derived import lowered
 from verax.rules.rows.eager_costs import huge, large
 from verax.rules.rows.emitter import Emitter, Operand, converted
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import Domain, NDArray, Rows, Sample, Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANY_FLOAT, FLOAT, INTEGER, NUMBER, aval_of
@@ -129,7 +132,7 @@ exp_p = elementwise(
     lower=stablehlo("exponential"),
     domains=EXPONENTS,
     costly=large,
-    traits=Traits(Work.SLOW, keeps_zero=False),
+    traits=Traits(Work.SLOW, keeps_zero=False, summed=True),
 )
 exp2_p = elementwise(
     "exp2",
@@ -154,15 +157,17 @@ log_p = elementwise(
     np.log,
     jvp=lambda x, y, t: div(t, x),
     lower=stablehlo("log"),
+    kernel=Kernel.of(logarithms.log, float64),
     domains=POSITIVE,
     costly=large,
-    traits=Traits(Work.SLOW, keeps_zero=False),
+    traits=Traits(Work.SLOW, keeps_zero=False, summed=True),
 )
 log2_p = elementwise(
     "log2",
     np.log2,
     jvp=lambda x, y, t: div(t, mul(x, LN2)),
     lower=lower_log2,
+    kernel=Kernel.of(logarithms.log2, float64),
     domains=Domain(1e-3, 1e3, special=(1.0,)),
     costly=large,
     traits=Traits(keeps_zero=False),
@@ -172,9 +177,10 @@ log1p_p = elementwise(
     np.log1p,
     jvp=lambda x, y, t: div(t, add(x, 1.0)),
     lower=stablehlo("log_plus_one"),
+    kernel=Kernel.of(logarithms.log_plus_one, float64),
     domains=Domain(-0.99, 1e3, special=(0.0, -1.0, np.inf)),
     costly=large,
-    traits=Traits(Work.SLOW, keeps_zero=True),
+    traits=Traits(Work.SLOW, keeps_zero=True, summed=True),
 )
 sqrt_p = elementwise(
     "sqrt",
@@ -182,7 +188,7 @@ sqrt_p = elementwise(
     jvp=lambda x, y, t: mul(t, div(0.5, y)),
     lower=stablehlo("sqrt"),
     domains=POSITIVE,
-    traits=Traits(Work.ROOT, keeps_zero=True),
+    traits=Traits(Work.ROOT, keeps_zero=True, summed=True),
 )
 rsqrt_p = elementwise(
     "rsqrt",
@@ -198,6 +204,7 @@ cbrt_p = elementwise(
     base.in_wide(np.cbrt),
     jvp=lambda x, y, t: mul(t, mul(integer_pow(y, -2), 1 / 3)),
     lower=stablehlo("cbrt"),
+    kernel=Kernel.of(powers.cbrt, float32, float64),
     accepts=FLOAT,
     domains=Domain(kinks=(0.0,)),
     traits=Traits(Work.SLOW, keeps_zero=True),
@@ -208,7 +215,7 @@ square_p = elementwise(
     jvp=lambda x, y, t: mul(t, mul(x, 2.0)),
     lower=lambda e, p, xs, outs: e.op("stablehlo.multiply", (*xs, *xs), outs),
     accepts=NUMBER,
-    traits=Traits(Work.CHEAP, fma=True, keeps_zero=True),
+    traits=Traits(Work.CHEAP, fma=True, keeps_zero=True, summed=True),
 )
 # Its own row, for the product of 1 - x and 1 + x is accurate where x is near 1, but the
 # derivative of that product is not where x is near 0.
@@ -315,6 +322,7 @@ pow_p = parametric(
     typing=pow_typing,
     jvp=(pow_base_jvp, pow_exponent_jvp),
     lower=lower_pow,
+    kernel=Kernel.of(powers.pow, float32),
     params_of=lambda random, dtype: NO_PARAMS,
     draw=draw_pow,
     domains=(BASES, Domain(-3, 3, special=(0.0, 1.0, 2.0))),
@@ -402,6 +410,13 @@ def log_of_sum(x: Array, y: Array) -> Array:
     return select(ne(difference, difference), add(x, y), array)
 
 
+def log_of_sum_on_cpu(x: Array, y: Array) -> Array:
+    """The same, with the logarithm of a number from 1 to 2."""
+    difference = sub(x, y)
+    more = logarithms.log_of_more(exp(neg(magnitude(difference))))
+    return select(ne(difference, difference), add(x, y), add(larger(x, y), more))
+
+
 def share(x: Array, y: Array) -> Array:
     """exp(x) / (exp(x) + exp(y)): a half where both are the same infinity."""
     same = bitwise_and(eq(x, y), ne(sub(x, y), 0.0))
@@ -417,6 +432,7 @@ logaddexp_p = elementwise(
         lambda x, y, z, t: mul(t, share(y, x)),
     ),
     lower=composed(log_of_sum),
+    kernel=Kernel.of(log_of_sum_on_cpu, float32, float64),
     accepts=FLOAT,
     domains=Domain(-30, 30, special=(0.0, -np.inf, np.inf)),
     costly=large,

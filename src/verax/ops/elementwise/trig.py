@@ -5,8 +5,11 @@ A row per function, in closed form::
     sin_p: y = sin x,  dy = t cos x
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
+from verax.ir.dtypes import DType, float32, float64
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops import base
 from verax.ops.base import Accuracy, rounded
@@ -22,9 +25,11 @@ from verax.ops.elementwise.arith import (
 )
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.exp_log import one_minus_square, rsqrt, square
+from verax.ops.elementwise.kernels import angles, arcs, hyperbolic
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import amended, chlo, elementwise, stablehlo
 from verax.rules.rows.eager_costs import large
+from verax.rules.rows.kernels import Kernel, Maths
 from verax.rules.rows.row import Domain, Rows, Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.operands import alike
@@ -33,35 +38,45 @@ UNIT = Domain(-0.99, 0.99, special=(0.0, -1.0, 1.0))
 MODERATE = Domain(-10, 10, special=(0.0,))
 
 
+def of_angle(function: Callable[[Array], Array]) -> Kernel:
+    """The kernel of a function of an angle, in double precision of a moderate one."""
+    both: dict[DType, Maths] = {float32: function, float64: function}
+    return Kernel(both, {float64: angles.is_moderate}, reduced=True)
+
+
 sin_p = elementwise(
     "sin",
     np.sin,
     jvp=lambda x, y, t: mul(t, cos(x)),
     lower=stablehlo("sine"),
+    kernel=of_angle(angles.sin),
     domains=MODERATE,
-    traits=Traits(Work.SLOW, keeps_zero=True),
+    traits=Traits(Work.SLOW, keeps_zero=True, summed=True),
 )
 cos_p = elementwise(
     "cos",
     np.cos,
     jvp=lambda x, y, t: mul(t, neg(sin(x))),
     lower=stablehlo("cosine"),
+    kernel=of_angle(angles.cos),
     domains=MODERATE,
-    traits=Traits(Work.SLOW, keeps_zero=False),
+    traits=Traits(Work.SLOW, keeps_zero=False, summed=True),
 )
 tan_p = elementwise(
     "tan",
     np.tan,
     jvp=lambda x, y, t: mul(t, add(square(y), 1.0)),
     lower=stablehlo("tan"),
+    kernel=of_angle(angles.tan),
     domains=Domain(-1.4, 1.4),
-    traits=Traits(Work.SLOW, keeps_zero=True),
+    traits=Traits(Work.SLOW, keeps_zero=True, summed=True),
 )
 asin_p = elementwise(
     "asin",
     np.arcsin,
     jvp=lambda x, y, t: mul(t, rsqrt(one_minus_square(x))),
     lower=chlo("asin"),
+    kernel=Kernel.of(arcs.asin, float32, float64),
     domains=UNIT,
     traits=Traits(keeps_zero=True),
 )
@@ -70,6 +85,7 @@ acos_p = elementwise(
     np.arccos,
     jvp=lambda x, y, t: mul(t, neg(rsqrt(one_minus_square(x)))),
     lower=chlo("acos"),
+    kernel=Kernel.of(arcs.acos, float32, float64),
     domains=UNIT,
     traits=Traits(keeps_zero=False),
 )
@@ -98,6 +114,7 @@ atan2_p = elementwise(
         lambda x, y, z, t: mul(t, neg(div(x, add(square(x), square(y))))),
     ),
     lower=stablehlo("atan2"),
+    kernel=Kernel.of(arcs.atan2, float32, float64),
     domains=MODERATE,
     traits=Traits(Work.SLOW),
 )
@@ -106,6 +123,7 @@ sinh_p = elementwise(
     np.sinh,
     jvp=lambda x, y, t: mul(t, cosh(x)),
     lower=chlo("sinh"),
+    kernel=Kernel.of(hyperbolic.sinh, float64),
     domains=MODERATE,
     costly=large,
     traits=Traits(Work.SLOW, keeps_zero=True),
@@ -126,7 +144,7 @@ tanh_p = elementwise(
     lower=amended(stablehlo("tanh"), complex_tanh),
     domains=MODERATE,
     costly=large,
-    traits=Traits(Work.SLOW, keeps_zero=True),
+    traits=Traits(Work.SLOW, keeps_zero=True, summed=True),
 )
 # 1 / cosh(asinh x) is 1 / sqrt(1 + x^2) without the square, which would overflow.
 asinh_p = elementwise(
@@ -134,6 +152,7 @@ asinh_p = elementwise(
     np.arcsinh,
     jvp=lambda x, y, t: div(t, cosh(y)),
     lower=chlo("asinh"),
+    kernel=Kernel.of(hyperbolic.asinh, float64),
     domains=Domain(-100, 100, special=(0.0,)),
     costly=large,
     traits=Traits(keeps_zero=True),
@@ -143,6 +162,7 @@ acosh_p = elementwise(
     np.arccosh,
     jvp=lambda x, y, t: mul(t, mul(rsqrt(sub(x, 1.0)), rsqrt(add(x, 1.0)))),
     lower=chlo("acosh"),
+    kernel=Kernel.of(hyperbolic.acosh, float64),
     domains=Domain(1.01, 100, special=(1.0,)),
     costly=large,
     traits=Traits(keeps_zero=False),
@@ -152,6 +172,7 @@ atanh_p = elementwise(
     np.arctanh,
     jvp=lambda x, y, t: div(t, one_minus_square(x)),
     lower=chlo("atanh"),
+    kernel=Kernel.of(hyperbolic.atanh, float32, float64),
     domains=UNIT,
     costly=large,
     traits=Traits(keeps_zero=True),

@@ -220,7 +220,7 @@ reduce_sum_p: Row[ReduceParams] = reducer(
     jvp=jvp_of_linear(lambda: reduce_sum_p),
     transpose=transpose_sum,
     kind=UnreducedKind.sum,
-    traits=Traits(Work.LIGHT),
+    traits=Traits(Work.LIGHT, summed=True),
 )
 reduce_prod_p = reducer(
     "reduce_prod",
@@ -240,7 +240,7 @@ reduce_max_p: Row[ReduceParams] = reducer(
     jvp=jvp_extreme(lambda: reduce_max_p),
     domain=EXTREMES,
     kind=UnreducedKind.max,
-    traits=Traits(Work.LIGHT, makes_nans=False),
+    traits=Traits(Work.LIGHT, makes_nans=False, summed=True),
 )
 reduce_min_p: Row[ReduceParams] = reducer(
     "reduce_min",
@@ -251,7 +251,7 @@ reduce_min_p: Row[ReduceParams] = reducer(
     jvp=jvp_extreme(lambda: reduce_min_p),
     domain=EXTREMES,
     kind=UnreducedKind.min,
-    traits=Traits(Work.LIGHT, makes_nans=False),
+    traits=Traits(Work.LIGHT, makes_nans=False, summed=True),
 )
 reduce_and_p = reducer(
     "reduce_and",

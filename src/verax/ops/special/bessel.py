@@ -93,9 +93,16 @@ def clenshaw(t: Array, series: Sequence[float]) -> Array:
     return add(sub(mul(t, last), ahead), full_like(t, series[0]))
 
 
+def seen(series: Sequence[float], x: Array) -> Sequence[float]:
+    """The first terms of a series, after which no term changes a sum of x's dtype."""
+    least = float(finfo(x.dtype).eps) / 8 * max(map(abs, series))
+    count = max(i for i, c in enumerate(series) if abs(c) > least)
+    return series[: count + 1]
+
+
 def polynomial(function: Callable[..., Any], odd: bool, x: Array) -> Array:
     """The function of |x|."""
-    near, far = coefficients(function, odd)
+    near, far = (seen(c, x) for c in coefficients(function, odd))
     size = magnitude(x)
     inner = clenshaw(sub(mul(size, 2 / SPLIT), 1.0), near)
     inner = mul(inner, size) if odd else inner

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from verax.ir.avals import ShapedArray, finfo
-from verax.ir.dtypes import SMALL_FLOATS, float32
+from verax.ir.dtypes import SMALL_FLOATS, float32, float64
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops import base
 from verax.ops.base import Accuracy, in_wide, rounded
@@ -27,12 +27,14 @@ from verax.ops.elementwise.exp_log import exp, log, log1p, square
 from verax.ops.elementwise.rounding import round as nearest
 from verax.ops.elementwise.select import clamp, select
 from verax.ops.elementwise.trig import sin
+from verax.ops.special import kernels
 from verax.ops.special.bessel import in_float32
 from verax.ops.structure.create import full_like
 from verax.rules.families.elementwise import chlo, composed, elementwise
 from verax.rules.programs.derived import lowered
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import Domain, Rows, Traits, Work
 from verax.rules.values.array import Array
 from verax.rules.values.constants import FLOAT
@@ -184,6 +186,7 @@ erf_p = elementwise(
     in_wide(special.erf),
     jvp=lambda x, y, t: mul(t, mul(bell(x), SLOPE)),
     lower=chlo("erf"),
+    kernel=Kernel.of(kernels.erf, float64),
     accepts=FLOAT,
     domains=Domain(-5, 5, special=(0.0, np.inf, -np.inf)),
     costly=large,
@@ -204,6 +207,7 @@ erf_inv_p = elementwise(
     in_wide(special.erfinv),
     jvp=lambda x, y, t: mul(t, mul(exp(square(y)), 1 / SLOPE)),
     lower=chlo("erf_inv"),
+    kernel=Kernel.of(kernels.erf_inv, float64),
     accepts=FLOAT,
     domains=Domain(-0.95, 0.95, special=(0.0, 1.0, -1.0)),
     costly=large,
@@ -214,6 +218,7 @@ lgamma_p = elementwise(
     in_wide(base.lgamma),
     jvp=lambda x, y, t: mul(t, digamma(x)),
     lower=in_float32(lambda e, xs: lowered(e, xs, log_gamma)),
+    kernel=Kernel.of(lambda x: log_gamma(x)[0], float32, float64),
     accepts=FLOAT,
     domains=Domain(0.05, 30, special=(1.0, 2.0, np.inf, -np.inf)),
     costly=large,

@@ -304,7 +304,7 @@ reshape_p = linear(
     lower=lambda e, p, xs, outs: e.op("stablehlo.reshape", xs, outs),
     draw=draw_reshape,
     sharding=reshaped,
-    traits=Traits(Work.CHEAP, no_flops, makes_nans=False, view=True),
+    traits=Traits(Work.CHEAP, no_flops, makes_nans=False, view=True, summed=True),
 )
 
 

@@ -20,9 +20,10 @@ from verax.ir.avals import Shape, ShapedArray, larger_size
 from verax.ir.dtypes import DType, int32
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.meshes import Splits
-from verax.ops.elementwise.arith import add, div, mul, rem, sub
+from verax.ops.elementwise.arith import add, div, mul, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, ge, le, lt, ne
+from verax.ops.elementwise.remainder import rem
 from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers

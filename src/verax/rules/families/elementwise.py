@@ -35,6 +35,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import Costly, narrow_floats
 from verax.rules.rows.emitter import Emitter, Operand, converted
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     NO_TRAITS,
     NOWHERE,
@@ -73,6 +74,7 @@ def elementwise(
     *,
     lower: Maths,
     lower_on: Mapping[str, Maths] = NOWHERE,
+    kernel: Kernel | None = None,
     operands: int = 1,
     jvp: PerOperand = None,
     transpose: PerOperand = None,
@@ -91,7 +93,8 @@ def elementwise(
     `(cotangent, *operands) -> cotangent of the operand`, None where it is not linear;
     a linear operand itself arrives as `Linear`. `lower` comes from `stablehlo`, `chlo`
     or `composed`, and so do the rules of `lower_on`, for platforms that lower
-    differently. `accepts` are the dtypes; `result` maps the dtype, else it is kept.
+    differently; `kernel` says the function in simpler operations. `accepts` are the
+    dtypes; `result` maps the dtype, else it is kept.
     `terms` is the column of rows that are linear. The family adds to `traits` that
     the row is elementwise, and one operation for each element if `flops` says nothing.
     """
@@ -102,6 +105,7 @@ def elementwise(
         lambda p, *xs: evaluate(*xs),
         lower=lambda e, p, *rest: lower(e, p, *rest),
         lower_on=lower_on,
+        kernel=kernel,
         operands=operands,
         jvp=without_params(jvp),
         transpose=without_params(transpose),
@@ -135,6 +139,7 @@ def parametric[P: Params](
     *,
     lower: LowerRule[P],
     lower_on: Mapping[str, LowerRule[P]] = NOWHERE,
+    kernel: Kernel | None = None,
     params_of: Callable[[Random, DType], P],
     operands: int = 1,
     jvp: PerOperand = None,
@@ -174,6 +179,7 @@ def parametric[P: Params](
         ),
         lower=with_full_operands(lower),
         lower_on={name: with_full_operands(f) for name, f in lower_on.items()},
+        kernel=kernel,
         draw=draw or (lambda random: draw_sample(random, operands, accepts, params_of)),
         domains=(domains,) * operands
         if isinstance(domains, Domain)

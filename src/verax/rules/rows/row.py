@@ -37,6 +37,7 @@ from verax.ir.walk import close
 from verax.rules.rows.bodies import ThreadRule
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, by_platform
+from verax.rules.rows.kernels import Kernel
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE, Interpreter, interpreting
@@ -108,6 +109,8 @@ class Traits(ReprMixin):
         quick_in_numpy: NumPy is so good at it that compiling it gains nothing.
         view: it moves no byte.
         reads_part: it reads no more of its first operand than it returns.
+        summed: XLA's library for sums and extremes on a CPU computes it on the way to
+            one, or it is one.
         writes_part: the number of the operand that it writes into a part of its first.
         light: `work` is LIGHT or less, or SLOW.
         stored: `work` is STORED or more.
@@ -133,6 +136,7 @@ class Traits(ReprMixin):
     quick_in_numpy: bool = False
     view: bool = False
     reads_part: bool = False
+    summed: bool = False
     writes_part: int | None = None
     # Passes ask for these of each equation, so they are computed once.
     light: bool = field(init=False, eq=False)
@@ -424,7 +428,8 @@ class Row[P: Params](Primitive):
     A column that is None follows from others where it can (`rules.programs.derived`);
     else the transformation that needs it raises an error which names primitive, column,
     the user's line and what to write. `lower_on` has the rules for platforms on which
-    the row lowers differently; `lower` is for the others. `composition(params,
+    the row lowers differently; `lower` is for the others. A `kernel` says it in simpler
+    operations, for large arrays on a CPU. `composition(params,
     *operands)` says a row in terms of other primitives. `thread` is for rows that hold
     programs: it takes transformations through them (`rules.rows.bodies`). `traits` are
     facts that passes ask for: what it moves, costs and stores (`rules.rows.traits`).
@@ -448,6 +453,7 @@ class Row[P: Params](Primitive):
     lower_on: Mapping[str, LowerRule[P]] = field(
         default=NOWHERE, converter=frozen_rules
     )
+    kernel: Kernel | None = None
     sharding: ShardingRule[P] | None = None
     terms: TermRule[P] | None = None
     split: SplitRule[P] | None = None

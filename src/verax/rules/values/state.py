@@ -118,6 +118,7 @@ TRACED: Final = (
     ("forked", "whether the process was forked"),
     ("compile_effort", "config.compile_effort"),
     ("calls", "config.calls"),
+    ("cpu_lowerings", "config.cpu_lowerings"),
     ("numpy_rank_promotion", "config.numpy_rank_promotion"),
     ("check_static_indices", "config.check_static_indices"),
     ("explicit_x64_dtypes", "config.explicit_x64_dtypes"),
@@ -203,6 +204,8 @@ class State(threading.local):
     check_tracer_leaks: bool = False
     compile_effort: str = "auto"
     calls: str = "auto"
+    cpu_lowerings: str = "auto"
+    keep_cpu_memory: bool = True
     numpy_rank_promotion: str = "allow"
     check_static_indices: bool = False
     explicit_x64_dtypes: str = "warn"

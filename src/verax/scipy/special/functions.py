@@ -31,11 +31,12 @@ from verax.numpy.arguments.arguments import (
     inexact_arrays,
 )
 from verax.ops.elementwise import exp_log
-from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, rem, sub
+from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, ge, gt, lt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import exp, expm1, log, log1p
+from verax.ops.elementwise.remainder import rem
 from verax.ops.elementwise.rounding import floor
 from verax.ops.elementwise.select import select
 from verax.ops.reductions.reduce import reduce_sum

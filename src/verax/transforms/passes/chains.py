@@ -18,6 +18,7 @@ from typing import Final
 from verax.ir.avals import Shape
 from verax.ir.jaxpr import Eqn, Jaxpr, Var, equation
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
+from verax.ops.elementwise.convert import bitcast_convert_type_p
 from verax.ops.structure.shape import broadcast_in_dim_p
 from verax.rules.rows.row import Work, traits_of
 from verax.rules.values.memo import pure, recall
@@ -105,13 +106,20 @@ def shape_of(eqn: Eqn) -> Shape | None:
     """The shape of the loop that an equation is part of; none, or () for one value."""
     primitive, aval = eqn.primitive, eqn.outvars[0].aval if eqn.outvars else None
     spreads = primitive is broadcast_in_dim_p
-    if aval is None or not (spreads or traits_of(primitive).fuses):
+    if aval is None or not (spreads or joins(eqn, aval.shape)):
         return None
     if aval.size == 1:
         return ()
     if spreads:
         return () if eqn.invars[0].aval.size == 1 else None
     return aval.shape if aval.size >= LEAST else None
+
+
+def joins(eqn: Eqn, shape: Shape) -> bool:
+    """Whether XLA writes the equation into a loop over this shape."""
+    if eqn.primitive is bitcast_convert_type_p:
+        return eqn.invars[0].aval.shape == shape
+    return traits_of(eqn.primitive).fuses
 
 
 class Parts:

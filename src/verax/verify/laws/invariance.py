@@ -29,7 +29,8 @@ from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.text.printer import print_jaxpr
 from verax.ir.walk import interpret, used_consts, walk
 from verax.ops.calls.call import CallParams, inline, jit_p
-from verax.ops.elementwise.arith import div_p, rem_p
+from verax.ops.elementwise.arith import div_p
+from verax.ops.elementwise.remainder import rem_p
 from verax.rules.rows.builder import program, write_here
 from verax.rules.rows.row import MissingRule, NDArray, Sample
 from verax.rules.values.array import Array

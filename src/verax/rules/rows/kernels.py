@@ -1,0 +1,59 @@
+"""Floor 1: how a row is computed on a CPU, in operations that a processor has.
+
+One idea: a kernel is a function of the operands, written in rows, and says for which
+dtypes and from how many elements on it is better than what XLA makes of the row::
+
+    sin_p = elementwise("sin", np.sin, kernel=Kernel({float32: angles.sin}), ...)
+
+`verax.transforms.passes.kernels` puts it in the place of the equation.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Self
+
+from attrs import field, frozen
+
+from verax.ir.dtypes import DType
+from verax.ir.records import ReprMixin
+
+type Maths = Callable[..., Any]
+
+LEAST: Final = 64
+"""Elements from which a kernel is faster: it takes as long for one as for several."""
+SUMMED: Final = 1 << 12
+"""Elements of which XLA's library for sums and extremes makes one."""
+APART: Final = 1 << 11
+"""Elements from which a look at all of them, before anything is done, costs little."""
+
+
+def frozen_map(functions: Mapping[DType, Maths]) -> Mapping[DType, Maths]:
+    return MappingProxyType(dict(functions))
+
+
+@frozen(eq=False, repr=False)
+class Kernel(ReprMixin):
+    """A row in simpler operations, for programs on a CPU.
+
+    Attributes:
+        functions: for each dtype of the result, a function of the operands in its
+            shape. What it calls may have kernels itself.
+        valid: for each dtype whose function does not hold everywhere: which elements
+            it holds for, as a function of the operands. Where one of them is not, the
+            row is computed as it would be without a kernel.
+        least: how many elements a result has at least.
+        reduced: whether XLA's library for sums and extremes in single precision has the
+            function, so that it stays where its result goes into one of them alone.
+    """
+
+    __module__ = "verax.extend"
+
+    functions: Mapping[DType, Maths] = field(converter=frozen_map)
+    valid: Mapping[DType, Maths] = field(factory=dict, converter=frozen_map)
+    least: int = LEAST
+    reduced: bool = False
+
+    @classmethod
+    def of(cls, function: Maths, *dtypes: DType) -> Self:
+        """One function for these dtypes, which holds everywhere."""
+        return cls(dict.fromkeys(dtypes, function))

@@ -1,0 +1,172 @@
+"""Floor 3: functions of elements in operations that a processor has.
+
+An equation whose row has a kernel becomes the equations of that kernel, for a program
+that runs on one CPU: XLA would call a function of the C library for each element::
+
+    { lambda ; a. let b = sin a in (b,) }     # 46 equations, of sums and products
+
+Where the kernel does not hold for all elements, a choice is made when the program runs.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import float32, int32
+from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Var, equation
+from verax.ops.control.cond import cond_p
+from verax.ops.control.cond_params import CondParams
+from verax.ops.elementwise.convert import convert
+from verax.ops.reductions.reduce import reduce_and
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.rules.rows.builder import program
+from verax.rules.rows.kernels import APART, SUMMED, Kernel
+from verax.rules.rows.row import Row, traits_of
+from verax.rules.values.array import Array
+from verax.rules.values.memo import pure, recall
+from verax.transforms.engine.partial_eval import variables
+from verax.transforms.passes.outline import with_eqns, with_subjaxprs
+
+
+def with_kernels(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with the kernels of its equations, nested jaxprs included.
+
+    Contract: inputs, output types and effects are kept, and values but for the last
+    places of the functions that have kernels.
+    """
+    return recall(written_out, jaxpr, jaxpr)
+
+
+@pure(1 << 10)
+def written_out(jaxpr: Jaxpr) -> Jaxpr:
+    """`with_kernels`, without its memo."""
+    return with_eqns(jaxpr, write_out(jaxpr.eqns, jaxpr.outvars, variables(jaxpr))[0])
+
+
+def write_out(
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], size: int
+) -> tuple[Sequence[Eqn], int]:
+    """The equations of a program with kernels, and how many variables there are.
+
+    There were `size`, which keep their numbers.
+    """
+    eqns = with_subjaxprs(eqns, with_kernels)
+    if not any([has_kernel(eqn) for eqn in eqns]):
+        return eqns, size
+    readers = readers_of(eqns, outvars)
+    out: list[Eqn] = []
+    for eqn in eqns:
+        body = kernel_of(eqn, readers) if has_kernel(eqn) else None
+        if body is None:
+            out.append(eqn)
+        else:
+            size = write_body(body, eqn, size, out)
+    return out, size
+
+
+type Readers = Mapping[int, Sequence[Eqn | None]]
+
+
+def readers_of(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> Readers:
+    """The equations that read a variable, by its number; None for the program's end."""
+    out: dict[int, list[Eqn | None]] = {}
+    for eqn in eqns:
+        for index in {a.index for a in eqn.invars if type(a) is Var}:
+            out.setdefault(index, []).append(eqn)
+    for a in outvars:
+        if type(a) is Var:
+            out.setdefault(a.index, []).append(None)
+    return out
+
+
+def is_summed(eqn: Eqn, readers: Readers) -> bool:
+    """Whether a result goes into a sum or an extreme, by way of what XLA adds to it.
+
+    Its library for these knows some functions of elements, but no choices among them.
+    """
+    while True:
+        (v,) = eqn.outvars
+        users = readers.get(v.index, ())
+        if len(users) != 1 or users[0] is None or v.aval.dtype != float32:
+            return False
+        before, eqn = v.aval, users[0]
+        if not traits_of(eqn.primitive).summed:
+            return False
+        if eqn.outvars[0].aval.size < before.size:
+            return before.size >= SUMMED
+
+
+def has_kernel(eqn: Eqn) -> bool:
+    """Whether the row has a kernel for some dtype and number of elements."""
+    return isinstance(eqn.primitive, Row) and eqn.primitive.kernel is not None
+
+
+def kernel_of(eqn: Eqn, readers: Readers) -> Jaxpr | None:
+    """The program of a kernel, if there is one for these types."""
+    row, out = eqn.primitive, eqn.outvars[0].aval
+    assert isinstance(row, Row)
+    assert row.kernel is not None
+    kernel: Kernel = row.kernel
+    if out.dtype not in kernel.functions or out.symbolic:
+        return None
+    if any([a.aval.dtype != out.dtype for a in eqn.invars]):
+        return None
+    least = APART if out.dtype in kernel.valid else kernel.least
+    if out.size < least or (kernel.reduced and is_summed(eqn, readers)):
+        return None
+    return kernel_program(row, tuple([a.aval for a in eqn.invars]), out)
+
+
+@pure(1 << 10)
+def kernel_program(
+    row: Row[Any], avals: tuple[ShapedArray, ...], out: ShapedArray
+) -> Jaxpr:
+    """What a kernel is for operands of these types, with kernels for what it calls."""
+    kernel = row.kernel
+    assert kernel is not None
+    function = kernel.functions[out.dtype]
+    valid = kernel.valid.get(out.dtype)
+
+    def body(*xs: Array) -> Sequence[object]:
+        full = [
+            x
+            if x.shape == out.shape
+            else broadcast_in_dim(x, out.shape, tuple(range(x.ndim)))
+            for x in xs
+        ]
+        if valid is None:
+            return (function(*full),)
+        types = [x.aval for x in full]
+        # The row itself is for what it does not hold for: not again in its place.
+        otherwise = program(types, lambda *ys: row.bind(NO_PARAMS, *ys), "a kernel")
+        inside = with_kernels(program(types, lambda *ys: [function(*ys)], "a kernel"))
+        holds = reduce_and(valid(*full), tuple(range(len(out.shape))))
+        params = CondParams((otherwise, inside))
+        return cond_p.bind(params, convert(holds, int32), *full)
+
+    made = program(avals, body, "a kernel")
+    return made if valid is not None else with_kernels(made)
+
+
+def write_body(body: Jaxpr, eqn: Eqn, size: int, out: list[Eqn]) -> int:
+    """Add the equations of a body in the place of one; how many variables there are."""
+    names: dict[int, Atom] = {
+        v.index: a for v, a in zip(body.invars, eqn.invars, strict=True)
+    }
+    (result,) = body.outvars
+    assert type(result) is Var
+    names_of_result = {result.index: eqn.outvars[0]}
+    for inner in body.eqns:
+        news: list[Var] = []
+        for v in inner.outvars:
+            new = names_of_result.get(v.index)
+            if new is None:
+                new = Var(size, v.aval)
+                size += 1
+            names[v.index] = new
+            news.append(new)
+        ins = tuple([names[a.index] if type(a) is Var else a for a in inner.invars])
+        out.append(
+            equation(inner.primitive, inner.params, ins, tuple(news), eqn.source)
+        )
+    return size
