@@ -57,7 +57,7 @@ def minimax(
 
             def error(x: mp.mpf, own: list[mp.mpf] = coefficients) -> mp.mpf:
                 value, factor = known(x)
-                return factor * (value - mp.polyval(own[::-1], x))
+                return factor * (value - sum(c * x**k for k, c in enumerate(own)))
 
             points = extremes(error, [a, *points, b])
             worst = max(abs(error(x)) for x in points)
