@@ -51,10 +51,11 @@ __getattr__, __dir__ = facade(
         "verax.ops.control.cond": "cond_p",
         "verax.ops.control.scan": "scan_p",
         "verax.ops.control.while_": "while_p",
-        "verax.ops.conv.primitive": (
+        "verax.ops.conv.params": (
             "conv_dimension_numbers ConvDimensionNumbers "
-            "ConvGeneralDilatedDimensionNumbers conv_general_dilated_p"
+            "ConvGeneralDilatedDimensionNumbers"
         ),
+        "verax.ops.conv.primitive": "conv_general_dilated_p",
         "verax.ops.conv.functions": (
             "conv conv_general_dilated conv_general_dilated_local "
             "conv_general_dilated_patches conv_transpose conv_with_general_padding"

@@ -69,12 +69,12 @@ from verax.ops.control.checkpointed_loops import (
 from verax.ops.control.cond import cond_p as cond_p
 from verax.ops.control.scan import scan_p as scan_p
 from verax.ops.control.while_ import while_p as while_p
-from verax.ops.conv.primitive import (
+from verax.ops.conv.params import (
     conv_dimension_numbers as conv_dimension_numbers,
     ConvDimensionNumbers as ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
-    conv_general_dilated_p as conv_general_dilated_p,
 )
+from verax.ops.conv.primitive import conv_general_dilated_p as conv_general_dilated_p
 from verax.ops.conv.functions import (
     conv as conv, conv_general_dilated as conv_general_dilated,
     conv_general_dilated_local as conv_general_dilated_local,

@@ -22,7 +22,7 @@ from verax.numpy.ranges import eye, tril, triu
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.contraction.dot import dot_general
 from verax.ops.conv.functions import fractional_pads
-from verax.ops.conv.primitive import named_dimensions
+from verax.ops.conv.params import named_dimensions
 from verax.ops.elementwise.arith import add, div, mul, sub
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import sqrt

@@ -33,14 +33,14 @@ def uniform(low: float, high: float) -> Callable[[Any, type], np.ndarray]:
 def scaled(low: float, high: float) -> Callable[[Any, type], np.ndarray]:
     """Numbers of both signs whose logarithms are uniform."""
 
-    def draw(rng: Any, dtype: type) -> np.ndarray:
+    def draw(rng: Any, dtype: Any) -> np.ndarray:
         sign = rng.choice([-1.0, 1.0], COUNT)
         return np.asarray(sign * np.exp(rng.uniform(low, high, COUNT)), dtype)
 
     return draw
 
 
-def any_bits(rng: Any, dtype: type) -> np.ndarray:
+def any_bits(rng: Any, dtype: Any) -> np.ndarray:
     width = np.dtype(dtype).itemsize
     drawn = rng.integers(0, 256, (COUNT, width), np.uint8).view(dtype)[:, 0]
     normal = np.isfinite(drawn) & (np.abs(drawn) > np.finfo(dtype).tiny)
@@ -73,7 +73,7 @@ PAIRS: dict[str, tuple[Any, Any, float | None, float | None, Any]] = {
     "pow": (vnp.power, np.power, 1.5, None, (uniform(0, 5), any_bits)),
     "rem": (lax.rem, np.fmod, 0.0, 0.0, (uniform(-9, 9), scaled(-8, 8))),
 }
-WIDER = {np.float32: np.float64, np.float64: np.longdouble}
+WIDER: dict[Any, Any] = {np.float32: np.float64, np.float64: np.longdouble}
 TABLE = [
     (name, dtype, bound)
     for name, (_, _, *bounds, _) in (CASES | PAIRS).items()
@@ -82,7 +82,7 @@ TABLE = [
 ]
 
 
-def errors(actual: np.ndarray, due: np.ndarray, dtype: type) -> np.ndarray:
+def errors(actual: np.ndarray, due: np.ndarray, dtype: Any) -> np.ndarray:
     """Units in the last place; where results are normal, for others are flushed."""
     info = np.finfo(dtype)
     sizes = np.abs(due)
@@ -92,7 +92,7 @@ def errors(actual: np.ndarray, due: np.ndarray, dtype: type) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("name", "dtype", "bound"), TABLE)
-def test_errors_are_small_everywhere(name: str, dtype: type, bound: float) -> None:
+def test_errors_are_small_everywhere(name: str, dtype: Any, bound: float) -> None:
     f, reference, _, _, draws = (CASES | PAIRS)[name]
     rng = np.random.default_rng(7)
     with verax.enable_x64(), np.errstate(all="ignore"):
@@ -105,9 +105,9 @@ def test_errors_are_small_everywhere(name: str, dtype: type, bound: float) -> No
 
 
 @pytest.mark.parametrize(("name", "dtype"), [entry[:2] for entry in TABLE])
-def test_special_points_are_those_of_the_c_library(name: str, dtype: type) -> None:
+def test_special_points_are_those_of_the_c_library(name: str, dtype: Any) -> None:
     f, reference, *_ = (CASES | PAIRS)[name]
-    points = np.array([*SPECIAL, *(-x for x in SPECIAL), math.nan], dtype)
+    points: np.ndarray = np.array([*SPECIAL, *(-x for x in SPECIAL), math.nan], dtype)
     grid = np.meshgrid(*[points] * (2 if name in PAIRS else 1))
     xs = tuple([np.resize(x, 4096) for x in grid])
     with verax.enable_x64(), np.errstate(all="ignore"):
@@ -140,7 +140,13 @@ def test_special_functions_are_those_of_xla(name: str) -> None:
         np.testing.assert_array_equal(np.signbit(actual), np.signbit(due))
 
 
-@pytest.mark.parametrize(("file", "name", "bits"), FITS)
+@pytest.mark.parametrize(
+    ("file", "name", "bits"),
+    [
+        pytest.param(*key, marks=[pytest.mark.slow] if "INVERSE" in key[1] else [])
+        for key in FITS
+    ],
+)
 def test_coefficients_are_those_computed(file: str, name: str, bits: int) -> None:
     written = getattr(module(file), name)
     if isinstance(written, dict):

@@ -20,12 +20,12 @@ from verax.ops.contraction.precision import (
     DotPrecision,
     precision_of,
 )
-from verax.ops.conv.primitive import (
+from verax.ops.conv.params import (
     ConvDimensionNumbers,
     ConvParams,
     conv_dimension_numbers,
-    conv_general_dilated_p,
 )
+from verax.ops.conv.primitive import conv_general_dilated_p
 from verax.ops.structure.joining import rev
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import inverse, transpose

@@ -11,23 +11,29 @@ its adjoints are convolutions again, in which strides and dilations change place
 from collections.abc import Hashable, Sequence
 from math import prod
 from random import Random
-from typing import NamedTuple
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import DType, float16, float32, is_bool, is_integer, numpy_dtype
-from verax.ir.jaxpr import Params
+from verax.ir.dtypes import (
+    DType,
+    float16,
+    float32,
+    float64,
+    is_bool,
+    is_integer,
+    numpy_dtype,
+)
 from verax.ir.meshes import Splits
 from verax.ops.contraction.dot import rank_of, swapped, working_dtype
-from verax.ops.contraction.precision import DotPrecision, precision_attribute
+from verax.ops.contraction.precision import precision_attribute
+from verax.ops.conv import kernels
+from verax.ops.conv.params import ConvDimensionNumbers, ConvParams, geometry_of
 from verax.ops.structure.create import zeros
 from verax.ops.structure.joining import rev
 from verax.ops.structure.shape import inverse, move_axis, reshape
 from verax.ops.windows.reduce_window import (
-    Geometry,
-    Pads,
     adjoint_padding,
     dilated,
     pads_text,
@@ -38,6 +44,7 @@ from verax.rules.families.elementwise import whole_bytes
 from verax.rules.families.linear import jvp_bilinear, transpose_bilinear
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.emitter import Emitter, Operand, i64, i64s, transposed
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     Avals,
     Axis,
@@ -53,94 +60,7 @@ from verax.rules.rows.row import (
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING
-from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError, draw_size
-
-# -----------------------------------------------------------------------------
-# Which dimension of a convolution is batch, feature and space.
-#
-# Three strings of letters, or three tuples of places, one for each of the two operands
-# and one for the result::
-#
-#     conv_dimension_numbers((1, 5, 2), (3, 2, 4), ("NHC", "HIO", "NHC"))
-
-
-class ConvDimensionNumbers(NamedTuple):
-    """The roles of the dimensions of a convolution's operands and result.
-
-    `lhs_spec` and `out_spec` hold the places of (batch, feature, spatial...) and
-    `rhs_spec` those of (output feature, input feature, spatial...).
-    """
-
-    lhs_spec: Shape
-    rhs_spec: Shape
-    out_spec: Shape
-
-
-# The body of a NamedTuple takes nothing but fields.
-ConvDimensionNumbers.__module__ = "verax.lax"
-
-
-type ConvGeneralDilatedDimensionNumbers = (
-    tuple[str, str, str] | ConvDimensionNumbers | None
-)
-
-
-def conv_dimension_numbers(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: object
-) -> ConvDimensionNumbers:
-    """Dimension numbers from three strings such as `("NHWC", "HWIO", "NHWC")`.
-
-    N is batch, C feature, O and I the output and input feature of the kernel; all
-    other letters are spatial dimensions, in the order of the kernel. None means
-    `("NCHW", "OIHW", "NCHW")` for any number of spatial dimensions.
-
-    Raises:
-        TypeError: the ranks differ, or it is none of these.
-        ValueError: a string lacks a letter, has one twice, or has other letters.
-
-    >>> conv_dimension_numbers((1, 5, 2), (3, 2, 4), ("NHC", "HIO", "NHC")).lhs_spec
-    (0, 2, 1)
-    """
-    rank = len(lhs_shape)
-    if rank != len(rhs_shape):
-        raise TypeError(
-            "a convolution takes operands with the same number of dimensions, not of "
-            f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
-        )
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    if dimension_numbers is None:
-        same = tuple(range(rank))
-        return ConvDimensionNumbers(same, same, same)
-    if not isinstance(dimension_numbers, tuple | list) or len(dimension_numbers) != 3:
-        raise TypeError(
-            "dimension_numbers must be None, three strings or a ConvDimensionNumbers, "
-            f"not {shown(dimension_numbers)}"
-        )
-    return named_dimensions(rank, *dimension_numbers)
-
-
-def named_dimensions(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNumbers:
-    """`conv_dimension_numbers` of three strings."""
-    marks = {"lhs": "NC", "rhs": "OI", "out": "NC"}
-    given = {"lhs": lhs, "rhs": rhs, "out": out}
-    spatial = [c for c in rhs if c not in "OI"]
-    for operand, text in given.items():
-        letters = sorted([*marks[operand], *spatial])
-        if len(text) != rank or sorted(text) != letters or len(set(text)) < rank:
-            raise ShapeError(
-                f"dimension_numbers: {operand} has {rank} dimensions, so its string "
-                f"must contain {'N, C' if operand != 'rhs' else 'O, I'} and each "
-                f"spatial letter of the kernel once, unlike {text!r} in "
-                f"{lhs, rhs, out}"
-            )
-    specs = [
-        tuple(text.index(c) for c in [*marks[operand], *spatial])
-        for operand, text in given.items()
-    ]
-    return ConvDimensionNumbers(*specs)
-
 
 # -----------------------------------------------------------------------------
 # What a convolution means: its type, its value in NumPy, its StableHLO.
@@ -151,38 +71,10 @@ def named_dimensions(rank: int, lhs: str, rhs: str, out: str) -> ConvDimensionNu
 #     evaluate_conv(params, x, k)     # (places, window) times (window, features)
 
 
-@frozen(eq=False, repr=False)
-class ConvParams(Params):
-    """Strides, padding, dilations, what each dimension is, groups, and the types."""
-
-    window_strides: Shape
-    padding: Pads
-    lhs_dilation: Shape
-    rhs_dilation: Shape
-    dimension_numbers: ConvDimensionNumbers
-    feature_group_count: int = 1
-    batch_group_count: int = 1
-    precision: DotPrecision = None
-    preferred_element_type: DType | None = None
-
-
 # Types for which XLA has a fast convolution on CPUs.
 FAST = (float16, float32)
 # Whether an infinity of the kernel meets the zeros of the padding is up to XLA.
 FINITE = Domain(-100, 100)
-
-
-def geometry_of(p: ConvParams, lhs: Shape, rhs: Shape) -> Geometry:
-    """The windows in the spatial dimensions."""
-    dims = p.dimension_numbers
-    return (
-        tuple(lhs[i] for i in dims.lhs_spec[2:]),
-        tuple(rhs[i] for i in dims.rhs_spec[2:]),
-        p.window_strides,
-        p.padding,
-        p.lhs_dilation,
-        p.rhs_dilation,
-    )
 
 
 def conv_typing(p: ConvParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
@@ -600,6 +492,11 @@ def conv_flops(p: ConvParams, ins: Avals, outs: Avals) -> float:
     return 2.0 * outs[0].size * kernel.size / max(1, features)
 
 
+def convolve_in_groups(p: ConvParams, x: Array, k: Array) -> Array:
+    """The kernel of the row."""
+    return kernels.convolve(conv_general_dilated_p.call, p, x, k)
+
+
 conv_general_dilated_p: Row[ConvParams] = Row(
     "conv_general_dilated",
     ConvParams,
@@ -614,6 +511,11 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     batch=batch_conv,
     lower=lower_conv,
     lower_on={"cpu": lower_conv_on_cpu},
+    kernel=Kernel(
+        dict.fromkeys((float32, float64), convolve_in_groups),
+        suits=kernels.suits,
+        least=1,
+    ),
     draw=draw_conv,
     domains=(FINITE, FINITE),
     costly=large,

@@ -8,12 +8,13 @@ dtypes and from how many elements on it is better than what XLA makes of the row
 `verax.transforms.passes.kernels` puts it in the place of the equation.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Self
 
 from attrs import field, frozen
 
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType
 from verax.ir.records import ReprMixin
 
@@ -41,6 +42,9 @@ class Kernel(ReprMixin):
         valid: for each dtype whose function does not hold everywhere: which elements
             it holds for, as a function of the operands. Where one of them is not, the
             row is computed as it would be without a kernel.
+        suits: for rows with params: which calls there is a kernel for, by params and
+            the types of the operands. Its functions take the params first, and the
+            operands as they are.
         least: how many elements a result has at least.
         reduced: whether XLA's library for sums and extremes in single precision has the
             function, so that it stays where its result goes into one of them alone.
@@ -50,6 +54,7 @@ class Kernel(ReprMixin):
 
     functions: Mapping[DType, Maths] = field(converter=frozen_map)
     valid: Mapping[DType, Maths] = field(factory=dict, converter=frozen_map)
+    suits: Callable[[Any, Sequence[ShapedArray]], bool] | None = None
     least: int = LEAST
     reduced: bool = False
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, int32
-from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Var, equation
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
 from verax.ops.elementwise.convert import convert
@@ -23,7 +23,7 @@ from verax.rules.rows.builder import program
 from verax.rules.rows.kernels import APART, SUMMED, Kernel
 from verax.rules.rows.row import Row, traits_of
 from verax.rules.values.array import Array
-from verax.rules.values.memo import pure, recall
+from verax.rules.values.memo import asked, pure, recall
 from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.outline import with_eqns, with_subjaxprs
 
@@ -114,18 +114,23 @@ def kernel_of(eqn: Eqn, readers: Readers) -> Jaxpr | None:
     least = APART if out.dtype in kernel.valid else kernel.least
     if out.size < least or (kernel.reduced and is_summed(eqn, readers)):
         return None
-    return kernel_program(row, tuple([a.aval for a in eqn.invars]), out)
+    avals = tuple([a.aval for a in eqn.invars])
+    if kernel.suits is not None and not kernel.suits(eqn.params, avals):
+        return None
+    return asked(kernel_program, eqn.params, row, eqn.params, avals, out)
 
 
 @pure(1 << 10)
 def kernel_program(
-    row: Row[Any], avals: tuple[ShapedArray, ...], out: ShapedArray
+    row: Row[Any], params: Params, avals: tuple[ShapedArray, ...], out: ShapedArray
 ) -> Jaxpr:
     """What a kernel is for operands of these types, with kernels for what it calls."""
     kernel = row.kernel
     assert kernel is not None
     function = kernel.functions[out.dtype]
     valid = kernel.valid.get(out.dtype)
+    if kernel.suits is not None:
+        return program(avals, lambda *xs: (function(params, *xs),), "a kernel")
 
     def body(*xs: Array) -> Sequence[object]:
         full = [
@@ -138,11 +143,11 @@ def kernel_program(
             return (function(*full),)
         types = [x.aval for x in full]
         # The row itself is for what it does not hold for: not again in its place.
-        otherwise = program(types, lambda *ys: row.bind(NO_PARAMS, *ys), "a kernel")
+        otherwise = program(types, lambda *ys: row.bind(params, *ys), "a kernel")
         inside = with_kernels(program(types, lambda *ys: [function(*ys)], "a kernel"))
         holds = reduce_and(valid(*full), tuple(range(len(out.shape))))
-        params = CondParams((otherwise, inside))
-        return cond_p.bind(params, convert(holds, int32), *full)
+        branches = CondParams((otherwise, inside))
+        return cond_p.bind(branches, convert(holds, int32), *full)
 
     made = program(avals, body, "a kernel")
     return made if valid is not None else with_kernels(made)

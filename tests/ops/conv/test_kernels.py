@@ -1,0 +1,103 @@
+"""Convolutions in groups as shifted products: the same values as by the interpreter."""
+
+from functools import partial
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+import verax
+from tests.ops.agreement import trace
+from tests.ops.laws import ENGINE
+from verax import lax
+from verax.ir.dtypes import float32
+from verax.ops.conv import kernels
+from verax.ops.conv.primitive import (
+    conv_general_dilated_p,
+    convolve_in_groups,
+    draw_conv,
+)
+
+
+def drawn(count: int) -> list[Any]:
+    """Random convolutions in groups: strides, dilations, padding that crops, orders."""
+    random = Random(5)
+    out: list[Any] = []
+    while len(out) < count:
+        sample = draw_conv(random)
+        params = evolve(sample.params, preferred_element_type=None)
+        avals = [aval.with_dtype(float32) for aval in sample.avals]
+        if kernels.suits(params, avals):
+            out.append((params, avals))
+    return out
+
+
+def test_values_are_those_of_the_interpreter() -> None:
+    rng = np.random.default_rng(2)
+    kinds = set()
+    for params, avals in drawn(300):
+        xs = [rng.integers(-4, 5, aval.shape).astype(np.float32) for aval in avals]
+        kind = kernels.kind_of(params, *[x.shape for x in xs])
+        kinds.add(kind and kind.__name__)
+        call = partial(conv_general_dilated_p.call, params)
+        (due,) = ENGINE.evaluate(trace(call, *xs), xs)
+        jaxpr = trace(partial(convolve_in_groups, params), *xs)
+        np.testing.assert_array_equal(ENGINE.evaluate(jaxpr, xs)[0], due)
+    assert kinds >= {"of_groups", "of_kernel"}
+
+
+CASES = {
+    "depthwise": ((2, 8, 9, 9), (8, 1, 3, 3), "NCHW OIHW NCHW", 8),
+    "channels last": ((2, 9, 9, 8), (3, 3, 1, 8), "NHWC HWIO NHWC", 8),
+    "a multiplier": ((2, 4, 9, 9), (12, 1, 3, 3), "NCHW OIHW NCHW", 4),
+    "few features": ((6, 8, 9, 9), (8, 2, 3, 3), "NCHW OIHW NCHW", 4),
+    "many features": ((2, 24, 9, 9), (24, 12, 3, 3), "NCHW OIHW NCHW", 2),
+    "a line": ((3, 50, 8), (4, 1, 8), "NHC HIO NHC", 8),
+    "a solid": ((2, 4, 5, 5, 5), (4, 1, 3, 3, 3), "NCDHW OIDHW NCDHW", 4),
+    "another order": ((2, 8, 9, 9), (8, 1, 3, 3), "NCHW OIHW NHWC", 8),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("strides", [1, 2])
+def test_values_and_slopes_are_those_of_xla(name: str, strides: int) -> None:
+    shape, window, layout, groups = CASES[name]
+    rng = np.random.default_rng(3)
+    x, k = (rng.normal(size=s).astype(np.float32) for s in (shape, window))
+    count = len(shape) - 2
+
+    def f(x: Any, k: Any) -> Any:
+        return lax.conv_general_dilated(
+            x,
+            k,
+            (strides,) * count,
+            "SAME",
+            rhs_dilation=(3 - strides,) * count,
+            dimension_numbers=tuple(layout.split()),
+            feature_group_count=groups,
+        )
+
+    def slopes(x: Any, k: Any) -> Any:
+        return verax.grad(lambda *xs: (verax.numpy.sin(f(*xs))).sum(), (0, 1))(x, k)
+
+    for g in (f, slopes):
+        text = verax.jit(g).lower(x, k).as_text()
+        assert f"group_count = {groups}" not in text
+        due = verax.jit(g, cpu_lowerings="xla")(x, k)
+        for one, other in zip(
+            verax.tree.leaves(verax.jit(g)(x, k)), verax.tree.leaves(due), strict=True
+        ):
+            np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4)
+
+
+def test_many_large_groups_are_left_to_xla() -> None:
+    x, k = np.ones((1, 40 * 9, 8), np.float32), np.ones((40 * 9, 9, 3), np.float32)
+    f = verax.jit(
+        lambda x, k: lax.conv_general_dilated(
+            x, k, (1,), "SAME", feature_group_count=40
+        )
+    )
+    assert "feature_group_count = 40" in f.lower(x, k).as_text()
+    np.testing.assert_allclose(f(x, k)[0, 0, 4], 27)
