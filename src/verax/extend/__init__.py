@@ -26,6 +26,7 @@ __getattr__, __dir__ = facade(
         ),
         "verax.rules.programs.derived": "composite standard",
         "verax.rules.rows.bodies": "Parts Role thread_call Through Types Values",
+        "verax.rules.rows.kernels": "Kernel",
         "verax.rules.rows.row": (
             "Domain MissingRule Row RuleTable Sample Zero Flops no_flops Traits "
             "traits_of Work"

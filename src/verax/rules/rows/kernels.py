@@ -48,6 +48,10 @@ class Kernel(ReprMixin):
         least: how many elements a result has at least.
         reduced: whether XLA's library for sums and extremes in single precision has the
             function, so that it stays where its result goes into one of them alone.
+
+    >>> from verax.lax import sin_p
+    >>> sin_p.kernel.least, *map(str, sin_p.kernel.functions)
+    (64, 'float32', 'float64')
     """
 
     __module__ = "verax.extend"

@@ -11,7 +11,7 @@ Where the kernel does not hold for all elements, a choice is made when the progr
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float32, int32
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
 from verax.ops.control.cond import cond_p
@@ -28,35 +28,39 @@ from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.outline import with_eqns, with_subjaxprs
 
 
-def with_kernels(jaxpr: Jaxpr) -> Jaxpr:
+def with_kernels(jaxpr: Jaxpr, everywhere: bool = False) -> Jaxpr:
     """The program with the kernels of its equations, nested jaxprs included.
+
+    They are written `everywhere`, or else where that pays.
 
     Contract: inputs, output types and effects are kept, and values but for the last
     places of the functions that have kernels.
     """
-    return recall(written_out, jaxpr, jaxpr)
+    return recall(written_out, jaxpr, jaxpr, everywhere)
 
 
 @pure(1 << 10)
-def written_out(jaxpr: Jaxpr) -> Jaxpr:
+def written_out(jaxpr: Jaxpr, everywhere: bool) -> Jaxpr:
     """`with_kernels`, without its memo."""
-    return with_eqns(jaxpr, write_out(jaxpr.eqns, jaxpr.outvars, variables(jaxpr))[0])
+    size = variables(jaxpr)
+    eqns, _ = write_out(jaxpr.eqns, jaxpr.outvars, size, everywhere)
+    return with_eqns(jaxpr, eqns)
 
 
 def write_out(
-    eqns: Sequence[Eqn], outvars: Sequence[Atom], size: int
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], size: int, everywhere: bool = False
 ) -> tuple[Sequence[Eqn], int]:
     """The equations of a program with kernels, and how many variables there are.
 
     There were `size`, which keep their numbers.
     """
-    eqns = with_subjaxprs(eqns, with_kernels)
+    eqns = with_subjaxprs(eqns, lambda inner: with_kernels(inner, everywhere))
     if not any([has_kernel(eqn) for eqn in eqns]):
         return eqns, size
     readers = readers_of(eqns, outvars)
     out: list[Eqn] = []
     for eqn in eqns:
-        body = kernel_of(eqn, readers) if has_kernel(eqn) else None
+        body = kernel_of(eqn, readers, everywhere) if has_kernel(eqn) else None
         if body is None:
             out.append(eqn)
         else:
@@ -101,8 +105,8 @@ def has_kernel(eqn: Eqn) -> bool:
     return isinstance(eqn.primitive, Row) and eqn.primitive.kernel is not None
 
 
-def kernel_of(eqn: Eqn, readers: Readers) -> Jaxpr | None:
-    """The program of a kernel, if there is one for these types."""
+def kernel_of(eqn: Eqn, readers: Readers, everywhere: bool) -> Jaxpr | None:
+    """The program of a kernel, if there is one for these types and it pays."""
     row, out = eqn.primitive, eqn.outvars[0].aval
     assert isinstance(row, Row)
     assert row.kernel is not None
@@ -112,7 +116,8 @@ def kernel_of(eqn: Eqn, readers: Readers) -> Jaxpr | None:
     if any([a.aval.dtype != out.dtype for a in eqn.invars]):
         return None
     least = APART if out.dtype in kernel.valid else kernel.least
-    if out.size < least or (kernel.reduced and is_summed(eqn, readers)):
+    summed = kernel.reduced and is_summed(eqn, readers)
+    if not everywhere and (out.size < least or summed):
         return None
     avals = tuple([a.aval for a in eqn.invars])
     if kernel.suits is not None and not kernel.suits(eqn.params, avals):
@@ -129,28 +134,35 @@ def kernel_program(
     assert kernel is not None
     function = kernel.functions[out.dtype]
     valid = kernel.valid.get(out.dtype)
-    if kernel.suits is not None:
-        return program(avals, lambda *xs: (function(params, *xs),), "a kernel")
+
+    def result(*xs: Array) -> Sequence[object]:
+        made = function(*xs) if kernel.suits is None else function(params, *xs)
+        return (convert(made, out.dtype, out.weak_type),)
 
     def body(*xs: Array) -> Sequence[object]:
-        full = [
-            x
-            if x.shape == out.shape
-            else broadcast_in_dim(x, out.shape, tuple(range(x.ndim)))
-            for x in xs
-        ]
+        xs = tuple([convert(x, x.dtype) for x in xs])  # none of them weak
+        if kernel.suits is None:
+            xs = tuple([broadcast_to(x, out.shape) for x in xs])
         if valid is None:
-            return (function(*full),)
-        types = [x.aval for x in full]
+            return result(*xs)
+        types = [x.aval for x in xs]
         # The row itself is for what it does not hold for: not again in its place.
         otherwise = program(types, lambda *ys: row.bind(params, *ys), "a kernel")
         inside = with_kernels(program(types, lambda *ys: [function(*ys)], "a kernel"))
-        holds = reduce_and(valid(*full), tuple(range(len(out.shape))))
+        holds = reduce_and(valid(*xs), tuple(range(len(out.shape))))
         branches = CondParams((otherwise, inside))
-        return cond_p.bind(branches, convert(holds, int32), *full)
+        (made,) = cond_p.bind(branches, convert(holds, int32), *xs)
+        return (convert(made, out.dtype, out.weak_type),)
 
     made = program(avals, body, "a kernel")
     return made if valid is not None else with_kernels(made)
+
+
+def broadcast_to(x: Array, shape: Shape) -> Array:
+    """The array in the shape of the result."""
+    if x.shape == shape:
+        return x
+    return broadcast_in_dim(x, shape, tuple(range(x.ndim)))
 
 
 def write_body(body: Jaxpr, eqn: Eqn, size: int, out: list[Eqn]) -> int:

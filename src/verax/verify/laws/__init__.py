@@ -127,6 +127,7 @@ EVERY = (
     Law("cse", invariance.cse_keeps_values),
     Law("inline", invariance.inline_undoes_call),
     Law("outline", invariance.outline_keeps_values),
+    Law("kernel", invariance.kernels_keep_values, columns=("kernel",), edges=True),
     Law("thread", loops.threading_keeps_values, columns=("thread",)),
     Law("traits", promises.traits_are_true, rows_only=True),
     Law("retrace", invariance.retracing_is_equal, cost=2),

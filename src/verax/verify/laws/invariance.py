@@ -37,6 +37,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine, evaluate_eqn, literal_value
 from verax.transforms.passes.cse import cse
+from verax.transforms.passes.kernels import with_kernels
 from verax.transforms.passes.outline import Limits, outline
 from verax.verify.cases.case import (
     Case,
@@ -313,6 +314,26 @@ def derived(engine: StandardEngine, case: Case) -> list[Jaxpr]:
         axes = random_axes(case.random(), jaxpr.in_avals, False)
         out.append(engine.batch(jaxpr, 2, axes)[0])
     return out
+
+
+def kernels_keep_values(engine: StandardEngine, case: Case) -> None:
+    """Functions that are written out have the same values, wherever they are."""
+    if any(subnormals(x) for x in case.values):
+        raise Skipped("what kernels are for takes subnormals for zeros")
+    made = with_kernels(case.jaxpr, everywhere=True)
+    if made is case.jaxpr:
+        raise Skipped("no kernel is for these types")
+    well_formed("kernel", case, "the program with kernels", made)
+    agree(
+        "kernel",
+        engine,
+        case,
+        "with its kernel, the program has other values",
+        engine.evaluate(made, case.values),
+        engine.evaluate(case.jaxpr, case.values),
+        Run(case.jaxpr, case.values, reference=True),
+        after=made,
+    )
 
 
 def dce_keeps_values(engine: StandardEngine, case: Case) -> None:
