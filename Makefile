@@ -45,6 +45,8 @@ DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 ANY_JAXLIB := --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/docs \
 	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/soak --ignore=tests/typing \
 	--ignore=tests/test_architecture.py --ignore=tests/test_mutants.py
+# What asks no jaxlib for more than any program does.
+FEW_PROGRAMS := $(foreach name,example_libraries explore extend ir jax transforms verify,--ignore=tests/$(name))
 QUICK := -m "not slow"
 EXAMPLES := transformer neural_ode random_walks
 CHECKED := src tests property_tests docs typings
@@ -93,7 +95,7 @@ test-all: $(VENV)/.ready ## the same, and the tests that are marked slow
 
 # Of the slow ones those about what jaxlib itself does.
 test-oldest: $(OLDEST)/.ready ## the examples again, with the oldest jaxlib allowed
-	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) tests $(ANY_JAXLIB) \
+	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) tests $(ANY_JAXLIB) $(FEW_PROGRAMS) \
 	  -m "not slow or slow(jaxlib=True)" $(ARGS)
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process

@@ -97,6 +97,7 @@ FITS = {
     ("arcs", "ARC_SINE", 64): Fit(*cubic(mp.asin), 0.2505, 12),
     ("arcs", "ARC_TANGENT", 32): Fit(*cubic(mp.atan), 1.0, 9),
     ("arcs", "ARC_TANGENT", 64): Fit(*cubic(mp.atan), 1.0, 20),
+    ("hyperbolic", "SINH", 64): Fit(*cubic(mp.sinh), 1.0, 7),
     ("logarithms", "LOG", 64): Fit(
         lambda z: (logarithm(z) - 2) / z, lambda z: z / 2, RATIO, 7
     ),

@@ -1,6 +1,6 @@
 """Floor 2: hyperbolic functions and their inverses, by one exponential or logarithm.
 
-The logarithm of 1 + x and the exponential less 1 are accurate where x is small::
+The logarithm of 1 + x is accurate where x is small::
 
     asinh x = log(1 + x + x² / (1 + √(x² + 1)))
 """
@@ -9,14 +9,31 @@ from typing import Final
 
 import numpy as np
 
-from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, sub
+from verax.ops.elementwise.arith import (
+    abs as magnitude,
+    add,
+    div,
+    min as smaller,
+    mul,
+    sub,
+)
 from verax.ops.elementwise.compare import gt, lt
-from verax.ops.elementwise.exp_log import exp, expm1, log1p, sqrt
+from verax.ops.elementwise.exp_log import exp, log1p, sqrt
 from verax.ops.elementwise.kernels.logarithms import LN2
-from verax.ops.elementwise.kernels.parts import with_sign_of
+from verax.ops.elementwise.kernels.parts import odd, with_sign_of
 from verax.ops.elementwise.select import select
 from verax.rules.values.array import Array
 
+# (sinh √z - √z) / z^3/2
+SINH: Final = (
+    0.16666666666666669,
+    0.008333333333333148,
+    0.0001984126984143185,
+    2.7557319157078425e-06,
+    2.5052123135694987e-08,
+    1.6057259847944788e-10,
+    7.75874642299772e-13,
+)
 FAR: Final = 1e17
 """From here on a number and 1 more are the same."""
 LAST: Final = 700.0
@@ -24,12 +41,17 @@ LAST: Final = 700.0
 
 
 def sinh(x: Array) -> Array:
-    """(e + e / (e + 1)) / 2 with e = exp(x) - 1, and exp(x/2)² / 2 at the ends."""
+    """x and a polynomial up to 1, then (e - 1 / e) / 2 with e = exp(x).
+
+    At the ends it is exp(x/2)² / 2.
+    """
     size = magnitude(x)
     far = gt(size, LAST)
-    e = expm1(select(far, mul(size, 0.5), size))
-    near = mul(add(e, div(e, add(e, 1.0))), 0.5)
-    return with_sign_of(select(far, mul(mul(e, 0.5), e), near), x)
+    e = exp(select(far, mul(size, 0.5), size))
+    large = select(far, mul(mul(e, 0.5), e), mul(sub(e, div(1.0, e)), 0.5))
+    inner = smaller(size, 1.0)
+    small = add(inner, odd(inner, SINH))
+    return with_sign_of(select(lt(size, 1.0), small, large), x)
 
 
 def cosh(x: Array) -> Array:

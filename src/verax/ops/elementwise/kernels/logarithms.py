@@ -17,6 +17,7 @@ from verax.ops.elementwise.kernels.parts import (
     PerDtype,
     exponent_and_fraction,
     horner,
+    power_of_two,
 )
 from verax.ops.elementwise.select import select
 from verax.rules.values.array import Array
@@ -36,8 +37,8 @@ LOG: Final = (
 )
 
 
-def log_of_sum(x: Array, rest: Array | None = None) -> Array:
-    """log(x + rest) of positive and normal x; the rest is small beside it."""
+def log_of_positive(x: Array, more: Array | None = None) -> Array:
+    """log x of positive and normal x, or log(1 + more) where x is that, rounded."""
     exponent, fraction = exponent_and_fraction(x)
     f = sub(fraction, 1.0)
     s = div(f, add(f, 2.0))
@@ -45,15 +46,18 @@ def log_of_sum(x: Array, rest: Array | None = None) -> Array:
     half = mul(mul(f, f), 0.5)
     high, low = LN2_PARTS
     small = mul(exponent, low)
-    if rest is not None:
-        small = add(small, div(rest, x))
+    if more is not None:
+        # Not x itself less 1, which some compilers take for what it was made of.
+        whole = mul(fraction, power_of_two(exponent))
+        lost = select(lt(x, WHOLE), sub(more, sub(whole, 1.0)), 0.0)
+        small = add(small, div(lost, x))
     bend = add(mul(s, add(half, mul(z, horner(z, LOG)))), small)
     return add(mul(exponent, high), sub(f, sub(half, bend)))
 
 
 def log(x: Array) -> Array:
     """The natural logarithm."""
-    y = log_of_sum(x)
+    y = log_of_positive(x)
     y = select(eq(x, np.inf), x, y)
     return outside(x, y)
 
@@ -89,6 +93,8 @@ LOG_OF_MORE: Final[PerDtype[Coefficients]] = {
         0.1575531720747812,
     ),
 }
+WHOLE: Final = 2.0**60
+"""Nothing is lost by adding 1 to larger numbers."""
 TINY: Final = float(np.finfo(np.float64).tiny)
 
 
@@ -100,7 +106,7 @@ def log2(x: Array) -> Array:
 def log_plus_one(x: Array) -> Array:
     """log(1 + x), where what is lost by adding 1 is added again."""
     u = add(x, 1.0)
-    y = log_of_sum(u, sub(x, sub(u, 1.0)))
+    y = log_of_positive(u, x)
     y = select(eq(u, np.inf), u, y)
     y = outside(u, y)
     return select(lt(magnitude(x), 1e-16), x, y)
