@@ -137,7 +137,8 @@ def test_special_functions_are_those_of_xla(name: str) -> None:
             due = np.asarray(verax.jit(f, cpu_lowerings="xla")(*given))
         eps = float(np.finfo(dtype).eps)
         np.testing.assert_allclose(actual, due, rtol=64 * eps, atol=16 * eps)
-        np.testing.assert_array_equal(np.signbit(actual), np.signbit(due))
+        known = ~np.isnan(due)
+        np.testing.assert_array_equal(np.signbit(actual)[known], np.signbit(due)[known])
 
 
 @pytest.mark.parametrize(
