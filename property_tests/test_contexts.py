@@ -54,6 +54,10 @@ DRAWN: Mapping[str, tuple[str, Option]] = {
     "leaks": ("check_tracer_leaks", lambda: verax.check_tracer_leaks(True)),
     "effort": ("compile_effort", lambda: option_block({"compile_effort": "fast"})),
     "calls": ("calls", lambda: option_block({"calls": "keep"})),
+    "cpu_lowerings": (
+        "cpu_lowerings",
+        lambda: option_block({"cpu_lowerings": "xla"}),
+    ),
     "ranks": ("numpy_rank_promotion", lambda: verax.numpy_rank_promotion("raise")),
     "indices": (
         "check_static_indices",
