@@ -114,10 +114,14 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
 
 def normalized(x: Array, axes: Shape) -> Array:
-    """exp(x) / sum exp(x)."""
+    """exp(x) times 1 / sum exp(x).
+
+    A product, since its derivative sums `ct * exp(x)` and divides after the sum, where
+    that of a quotient divides every element twice.
+    """
     unnormalized = widened(exp(below_zero(x, axes)))
-    total = spread(reduce_sum(unnormalized, axes), x.shape, axes)
-    return narrowed(div(unnormalized, total), x)
+    factor = div(1.0, reduce_sum(unnormalized, axes))
+    return narrowed(mul(unnormalized, spread(factor, x.shape, axes)), x)
 
 
 def below_zero(x: Array, axes: Shape) -> Array:

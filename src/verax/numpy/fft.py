@@ -31,6 +31,7 @@ from verax.ops.elementwise.arith import div, mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.fft import fft as transformed, half
 from verax.ops.structure.create import full, full_like
+from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.values.array import Array
 
@@ -58,6 +59,8 @@ __all__ = [
 type Norm = str | None
 AT_ONCE = 3
 """Over so many dimensions one operation runs."""
+MIRRORED = 256
+"""Elements from which half of a spectrum is computed, and the rest copied."""
 
 
 def transform(
@@ -159,6 +162,8 @@ def fitted(x: Array, lengths: tuple[int, ...]) -> Array:
 
 def in_steps(kind: str, x: Array, lengths: tuple[int, ...]) -> Array:
     """The transform over the last dimensions, at most three at a time."""
+    if kind == "FFT" and not is_complex(x.dtype) and prod(lengths) >= MIRRORED:
+        return mirrored(in_steps("RFFT", x, lengths), lengths)
     if len(lengths) <= AT_ONCE:
         return transformed(x, kind, lengths)
     count = len(lengths) - AT_ONCE
@@ -170,6 +175,18 @@ def in_steps(kind: str, x: Array, lengths: tuple[int, ...]) -> Array:
     moved = moveaxis(x, leading, last)
     x = moveaxis(in_steps(rest, moved, lengths[:count]), last, leading)
     return transformed(x, kind, lengths[count:]) if kind == "IRFFT" else x
+
+
+def mirrored(x: Array, lengths: tuple[int, ...]) -> Array:
+    """The spectrum X of a real signal from its half: X[-k] = conj X[k]."""
+    last, n = x.ndim - 1, lengths[-1]
+    rest = slice_in_dim(x, 1, (n + 1) // 2, axis=last)
+    dims = tuple(range(x.ndim - len(lengths), x.ndim))
+    rest = conjugate(rev(rest, dims))
+    others = dims[:-1]
+    if others:
+        rest = roll(rest, (1,) * len(others), others)
+    return concatenate([x, rest], last)
 
 
 def mul_by_scale(x: Array, kind: str, lengths: tuple[int, ...], norm: Norm) -> Array:

@@ -36,7 +36,7 @@ from verax.ops.linalg.triangular import (
 )
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.create import broadcasted_iota
-from verax.ops.structure.shape import broadcast_in_dim
+from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.ops.structure.slicing import pad
 from verax.rules.families.lapack import (
     SOLVING,
@@ -103,9 +103,8 @@ def permutation(e: Emitter, pivots: Operand, out: ShapedArray) -> Operand:
     count = pivots.aval.shape[-1]
     (order,) = e.op("stablehlo.iota", (), (out,), (), iota_dimension=f"{last} : i64")
     start = e.constant(0, ShapedArray((), int32))
-    done = repeat(
-        e, (start, order, pivots), partial(more, count), partial(exchanged, last)
-    )
+    step = partial(exchanged, last) if last else swapped
+    done = repeat(e, (start, order, pivots), partial(more, count), step)
     return done[1]
 
 
@@ -113,10 +112,18 @@ def more(count: int, i: Array, order: Array, pivots: Array) -> Array:
     return lt(i, count)
 
 
+def swapped(i: Array, order: Array, pivots: Array) -> tuple[Array, Array, Array]:
+    """One exchange in a single matrix, which touches two places only."""
+    place = reshape(dynamic_slice(pivots, (i,), (1,)), ())
+    mine = dynamic_slice(order, (i,), (1,))
+    order = dynamic_update_slice(order, dynamic_slice(order, (place,), (1,)), (i,))
+    return add(i, 1), dynamic_update_slice(order, mine, (place,)), pivots
+
+
 def exchanged(
     last: int, i: Array, order: Array, pivots: Array
 ) -> tuple[Array, Array, Array]:
-    """Exchange place i with the place that its pivot names."""
+    """An exchange in every matrix: place i with the place that its pivot names."""
     starts = (*(0,) * last, i)
     one = (*order.shape[:-1], 1)
     other = dynamic_slice(pivots, starts, one)
