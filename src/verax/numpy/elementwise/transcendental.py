@@ -10,7 +10,7 @@ few others are written so that they neither overflow nor cancel::
 import math
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import float32, is_complex, is_float
+from verax.ir.dtypes import float32, float64, is_complex, is_float, real_dtype
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -48,7 +48,7 @@ from verax.ops.elementwise.exp_log import (
     logaddexp_p,
 )
 from verax.ops.elementwise.remainder import rem
-from verax.ops.elementwise.rounding import RoundingMethod, round
+from verax.ops.elementwise.rounding import RoundingMethod, floor, round
 from verax.ops.elementwise.select import select
 from verax.ops.elementwise.trig import (
     acos_p,
@@ -237,39 +237,48 @@ def sinc(x: ArrayLike, /) -> Array:
     dtype, weak = operand.dtype, operand.weak_type and not operand.ndim
     if is_float(dtype) and dtype.itemsize < 4:
         operand = convert(operand, float32)
-    scaled = mul(operand, number_beside(operand, math.pi))
-    small = lt(magnitude(scaled), TAYLOR_BOUND)
-    if is_complex(dtype):
-        safe = select(small, number_beside(scaled, 1.0), scaled)
-        ratio = div(sin_p.call(NO_PARAMS, safe), safe)
-    else:
-        safe = select(small, number_beside(operand, 1.0), operand)
-        ratio = div(sine_of_turns(safe), safe)
-    # Where the series is not used, what its derivative overflows to would not be 0.
-    near = select(small, scaled, number_beside(scaled, 0.0))
-    array = select(small, sinc_near_zero(near), ratio)
+    array = complex_sinc(operand) if is_complex(dtype) else real_sinc(operand)
     return convert(array, dtype, weak)
 
 
-def sine_of_turns(x: Array) -> Array:
-    """sin(πx) / π of a real x, which is 0 at infinity."""
-    whole = round(x, RoundingMethod.TO_NEAREST_EVEN)
-    rest = select(eq(magnitude(x), math.inf), full_like(x, 0), sub(x, whole))
-    sine = mul(sin_p.call(NO_PARAMS, mul(rest, math.pi)), 1 / math.pi)
-    return select(eq(rem(whole, 2), 0), sine, neg(sine))
-
-
-TAYLOR_BOUND = 0.5
-TAYLOR = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(8)]
+TAYLOR = [
+    (-1.0) ** k * math.pi ** (2 * k) / math.factorial(2 * k + 1) for k in range(13)
+]
+"""sin(πx) / (πx) in powers of x²; |x| is at most 1/2, where the last is 2e-21."""
+FEW = 8
+"""Terms in single precision, the last of which is 4e-10."""
 
 
 def sinc_near_zero(x: Array) -> Array:
-    """The Taylor series of sin(x) / x, whose derivatives are right at zero too."""
+    """The Taylor series of sinc, whose derivatives are right at zero too."""
+    terms = TAYLOR if real_dtype(x.dtype) == float64 else TAYLOR[:FEW]
     squared = integer_pow(x, 2)
-    total = mul(squared, TAYLOR[-1])
-    for coefficient in TAYLOR[-2:0:-1]:
+    total = mul(squared, terms[-1])
+    for coefficient in terms[-2:0:-1]:
         total = mul(add(total, coefficient), squared)
-    return add(total, TAYLOR[0])
+    return add(total, terms[0])
+
+
+def real_sinc(x: Array) -> Array:
+    """With n the nearest integer of x: (-1)ⁿ (x - n) sinc(x - n) / x."""
+    whole = round(x, RoundingMethod.TO_NEAREST_EVEN)
+    small = eq(whole, 0)
+    rest = select(eq(magnitude(x), math.inf), full_like(x, 0), sub(x, whole))
+    series = sinc_near_zero(rest)
+    sine = mul(rest, series)
+    even = eq(mul(floor(mul(whole, 0.5)), 2.0), whole)
+    ratio = div(select(even, sine, neg(sine)), select(small, full_like(x, 1), x))
+    return select(small, series, ratio)
+
+
+def complex_sinc(x: Array) -> Array:
+    small = lt(magnitude(x), 0.5 / math.pi)
+    scaled = mul(x, number_beside(x, math.pi))
+    safe = select(small, number_beside(scaled, 1.0), scaled)
+    ratio = div(sin_p.call(NO_PARAMS, safe), safe)
+    # Where the series is not used, what its derivative overflows to would not be 0.
+    near = select(small, x, number_beside(x, 0.0))
+    return select(small, sinc_near_zero(near), ratio)
 
 
 @remembered

@@ -14,9 +14,9 @@ __getattr__, __dir__ = facade(
         ".decompositions": "cholesky eig eigh eigvals eigvalsh qr svd svdvals",
         ".products": "diagonal multi_dot trace matmul tensordot vecdot",
         ".norms": "cond matrix_norm norm vector_norm",
+        ".determinants": "det slogdet",
         ".solving": (
-            "det inv lstsq matrix_power matrix_rank pinv slogdet solve tensorinv "
-            "tensorsolve"
+            "inv lstsq matrix_power matrix_rank pinv solve tensorinv tensorsolve"
         ),
         ".vectors": "cross outer",
         "verax.numpy.shaping.shapes": "matrix_transpose",

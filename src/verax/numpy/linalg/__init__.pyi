@@ -12,10 +12,11 @@ from verax.numpy.linalg.products import (
 from verax.numpy.linalg.norms import (
     cond as cond, matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm,
 )
+from verax.numpy.linalg.determinants import det as det, slogdet as slogdet
 from verax.numpy.linalg.solving import (
-    det as det, inv as inv, lstsq as lstsq, matrix_power as matrix_power,
-    matrix_rank as matrix_rank, pinv as pinv, slogdet as slogdet, solve as solve,
-    tensorinv as tensorinv, tensorsolve as tensorsolve,
+    inv as inv, lstsq as lstsq, matrix_power as matrix_power,
+    matrix_rank as matrix_rank, pinv as pinv, solve as solve, tensorinv as tensorinv,
+    tensorsolve as tensorsolve,
 )
 from verax.numpy.linalg.vectors import cross as cross, outer as outer
 from verax.numpy.shaping.shapes import matrix_transpose as matrix_transpose

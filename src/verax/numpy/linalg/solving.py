@@ -9,26 +9,19 @@ singular values for what is not square or not regular::
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import NamedTuple
-
-import numpy as np
 
 from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.avals import finfo
-from verax.ir.dtypes import is_complex
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
     broadcast_shapes_of,
     default_integer,
     stretched,
-    with_weak_type,
 )
 from verax.numpy.linalg.decompositions import as_matrices, check_square, svd, values_of
 from verax.numpy.linalg.host_solving import (
-    det_at_once,
     inv_at_once,
-    slogdet_at_once,
     solve_at_once,
 )
 from verax.numpy.linalg.products import matmul
@@ -41,34 +34,23 @@ from verax.numpy.shaping.shapes import (
     reshape,
     squeeze,
 )
-from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, sign, sub
-from verax.ops.elementwise.bits import bitwise_and
-from verax.ops.elementwise.compare import eq, gt, ne
+from verax.ops.elementwise.arith import div, mul, sub
+from verax.ops.elementwise.compare import gt, ne
 from verax.ops.elementwise.convert import convert
-from verax.ops.elementwise.exp_log import log
-from verax.ops.elementwise.select import select, stop_gradient
+from verax.ops.elementwise.select import select
 from verax.ops.linalg import lu
-from verax.ops.linalg.qr import geqrf, qr
 from verax.ops.linalg.triangular import (
     adjoint,
     along_columns,
     conjugate,
-    diagonal,
     like,
     real_part,
     times_columns,
 )
-from verax.ops.reductions.reduce import reduce_max, reduce_prod, reduce_sum
-from verax.ops.structure.create import broadcasted_iota, full_like
+from verax.ops.reductions.reduce import reduce_max, reduce_sum
+from verax.ops.structure.create import full_like
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
-
-
-class SlogdetResult(NamedTuple):
-    """The sign (or phase) of a determinant, and the logarithm of its size."""
-
-    sign: Array
-    logabsdet: Array
 
 
 def as_system(name: str, a: Array, b: Array) -> tuple[Array, Array, bool]:
@@ -115,73 +97,6 @@ def inv(a: ArrayLike) -> Array:
     (x,) = as_matrices("inv", a)
     size = check_square("inv", x)
     return lu.solve(x, broadcast_to(eye(size, dtype=x.dtype), x.shape))
-
-
-def odd_exchanges(pivots: Array) -> Array:
-    """Whether an odd number of rows was exchanged."""
-    places = broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1)
-    moved = convert(ne(pivots, places), np.dtype(np.int32))
-    count = reduce_sum(moved, (pivots.ndim - 1,))
-    return eq(bitwise_and(count, 1), 1)
-
-
-@in_numpy(det_at_once)
-def det(a: ArrayLike) -> Array:
-    """The determinants of square matrices, products of the pivots.
-
-    Raises:
-        ValueError: the matrices are not square.
-    """
-    (x,) = as_matrices("det", a)
-    check_square("det", x)
-    if x.shape[-1] in (2, 3):
-        return expanded_det(x)
-    packed, pivots, _ = lu.lu(x)
-    array = with_weak_type(reduce_prod(diagonal(packed), (x.ndim - 2,)), False)
-    return select(odd_exchanges(pivots), neg(array), array)
-
-
-def expanded_det(x: Array) -> Array:
-    """The determinant as a sum of products, whose derivative exists everywhere."""
-    if x.shape[-1] == 2:
-        return sub(mul(x[..., 0, 0], x[..., 1, 1]), mul(x[..., 0, 1], x[..., 1, 0]))
-    parts = []
-    for i in range(3):
-        j, k = (i + 1) % 3, (i + 2) % 3
-        minor = sub(mul(x[..., 1, j], x[..., 2, k]), mul(x[..., 1, k], x[..., 2, j]))
-        parts.append(mul(x[..., 0, i], minor))
-    return add(add(parts[0], parts[1]), parts[2])
-
-
-@in_numpy(slogdet_at_once)
-def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The sign and log |det| of matrices; 0 and -inf where they are singular.
-
-    `method` is the decomposition, "lu" (also None), or "qr" for real matrices.
-
-    Raises:
-        ValueError: the matrices are not square, or there is no such method for them.
-    """
-    (x,) = as_matrices("slogdet", a)
-    check_square("slogdet", x)
-    if method not in (None, "lu", "qr") or (method == "qr" and is_complex(x.dtype)):
-        raise ValueError(
-            'slogdet has the methods "lu" and, for real matrices, "qr", not '
-            f"{method!r} for {x.aval}"
-        )
-    last = (x.ndim - 2,)
-    if method == "qr":
-        pivot = diagonal(qr(x)[1])
-        # The determinant of a reflection is -1; its scale is 0 where there is none.
-        mirrors = select(eq(geqrf(stop_gradient(x))[1], 0.0), 1.0, -1.0)
-        signs = mul(sign(pivot), like(mirrors, pivot))
-        turned = reduce_prod(signs, last)
-    else:
-        packed, pivots, _ = lu.lu(x)
-        pivot = diagonal(packed)
-        signs = with_weak_type(reduce_prod(sign(pivot), last), False)
-        turned = select(odd_exchanges(pivots), neg(signs), signs)
-    return SlogdetResult(turned, reduce_sum(log(magnitude(pivot)), last))
 
 
 @remembered

@@ -7,6 +7,7 @@ Derivatives use the result where that saves a transcendental function::
 
 from collections.abc import Sequence
 from random import Random
+from typing import Final
 
 import numpy as np
 
@@ -315,6 +316,8 @@ def draw_pow(random: Random) -> Sample[NoParams]:
     return Sample(NO_PARAMS, (x, y), domains)
 
 
+SIMPLE_POWERS: Final = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0)
+"""Exponents of which XLA makes roots and products."""
 pow_p = parametric(
     "pow",
     NoParams,
@@ -322,7 +325,7 @@ pow_p = parametric(
     typing=pow_typing,
     jvp=(pow_base_jvp, pow_exponent_jvp),
     lower=lower_pow,
-    kernel=Kernel.of(powers.pow, float32),
+    kernel=Kernel({float32: powers.pow}, simple=frozenset(SIMPLE_POWERS)),
     params_of=lambda random, dtype: NO_PARAMS,
     draw=draw_pow,
     domains=(BASES, Domain(-3, 3, special=(0.0, 1.0, 2.0))),

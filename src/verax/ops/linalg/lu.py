@@ -19,9 +19,11 @@ from attrs import frozen
 from verax.ir.avals import ShapedArray, smaller_size
 from verax.ir.dtypes import int32
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
+from verax.ops.custom.solve import CustomLinearSolveParams, linear_solve_p
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import eq, lt
-from verax.ops.elementwise.select import select
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.indexing.dynamic_slice import dynamic_slice, dynamic_update_slice
 from verax.ops.indexing.gather import take_along, take_rows
 from verax.ops.linalg.triangular import (
@@ -49,6 +51,7 @@ from verax.rules.families.lapack import (
 )
 from verax.rules.families.linear import Pushed, one_pushed, zero_jvp
 from verax.rules.programs.derived import repeat
+from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import NDArray, Row, Rows, Traits, Zero, no_flops
 from verax.rules.values.array import Array
@@ -282,9 +285,26 @@ def lu(x: object) -> tuple[Array, Array, Array]:
 
 
 def solve(a: Array, b: Array) -> Array:
-    """The X with A X = B, by LU factors."""
-    packed, _, order = lu(a)
-    return lu_solve(packed, order, b)
+    """The X with A X = B, by LU factors, which its derivatives use again."""
+    a, b = convert(a, a.dtype), convert(b, b.dtype)  # neither of them weak
+    packed, _, order = lu(stop_gradient(a))
+    operands = a, packed, order, b
+    (x,) = linear_solve_p.bind(solving(tuple([x.aval for x in operands])), *operands)
+    return x
+
+
+@pure(1 << 8)
+def solving(types: tuple[ShapedArray, ...]) -> CustomLinearSolveParams:
+    """A x = b with A, its factors, the order of its rows, and b of these types."""
+    bodies: tuple[Callable[..., Array], ...] = (
+        lambda a, packed, order, x: matmul(a, x),
+        lambda a, packed, order, b: lu_solve(packed, order, b),
+        lambda a, packed, order, c: lu_solve(packed, order, c, 1),
+    )
+    matvec, forward, backward = [
+        program(types, lambda *xs, body=body: [body(*xs)], "solve") for body in bodies
+    ]
+    return CustomLinearSolveParams(3, matvec, forward, backward, False)
 
 
 def lu_solve(packed: Array, order: Array, b: Array, turned: int = 0) -> Array:

@@ -46,6 +46,7 @@ class Kernel(ReprMixin):
             the types of the operands. Its functions take the params first, and the
             operands as they are.
         least: how many elements a result has at least.
+        simple: values of a constant last operand for which XLA knows a shorter way.
         reduced: whether XLA's library for sums and extremes in single precision has the
             function, so that it stays where its result goes into one of them alone.
 
@@ -60,6 +61,7 @@ class Kernel(ReprMixin):
     valid: Mapping[DType, Maths] = field(factory=dict, converter=frozen_map)
     suits: Callable[[Any, Sequence[ShapedArray]], bool] | None = None
     least: int = LEAST
+    simple: frozenset[float] = frozenset()
     reduced: bool = False
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float32, int32
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var, equation
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
 from verax.ops.elementwise.convert import convert
@@ -24,6 +24,7 @@ from verax.rules.rows.kernels import APART, SUMMED, Kernel
 from verax.rules.rows.row import Row, traits_of
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure, recall
+from verax.transforms.engine.engine import literal_value
 from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.outline import with_eqns, with_subjaxprs
 
@@ -115,6 +116,8 @@ def kernel_of(eqn: Eqn, readers: Readers, everywhere: bool) -> Jaxpr | None:
         return None
     if any([a.aval.dtype != out.dtype for a in eqn.invars]):
         return None
+    if kernel.simple and is_simple(eqn.invars[-1], kernel):
+        return None
     least = APART if out.dtype in kernel.valid else kernel.least
     summed = kernel.reduced and is_summed(eqn, readers)
     if not everywhere and (out.size < least or summed):
@@ -123,6 +126,13 @@ def kernel_of(eqn: Eqn, readers: Readers, everywhere: bool) -> Jaxpr | None:
     if kernel.suits is not None and not kernel.suits(eqn.params, avals):
         return None
     return asked(kernel_program, eqn.params, row, eqn.params, avals, out)
+
+
+def is_simple(a: Atom, kernel: Kernel) -> bool:
+    """Whether a last operand is a number for which there is no kernel."""
+    if type(a) is not Literal or a.aval.ndim:
+        return False
+    return literal_value(a).item() in kernel.simple
 
 
 @pure(1 << 10)

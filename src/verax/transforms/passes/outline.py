@@ -19,12 +19,21 @@ import numpy as np
 from attrs import evolve, frozen
 from pyrsistent import pvector
 
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, equation
+from verax.ir.jaxpr import (
+    NO_PARAMS,
+    Atom,
+    Eqn,
+    Jaxpr,
+    Params,
+    Primitive,
+    equation,
+)
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs
 from verax.ops.calls.call import CallParams, Metadata, jit_p
 from verax.rules.guards import paused
 from verax.rules.rows.builder import renumber
+from verax.rules.rows.row import traits_of
 from verax.rules.values.memo import pure, recall
 from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.blocks import (
@@ -64,6 +73,8 @@ class Limits(ReprMixin):
 EVERYTHING: Final = Limits()
 PAYING: Final = Limits(streams=True)
 """For XLA on CPUs: smaller ones cost at run time what they save while compiling."""
+INSIDE: Final = Limits(streams=True, saved=384)
+"""The same for bodies, which run more often than they are compiled."""
 
 
 def outline(jaxpr: Jaxpr, limits: Limits = EVERYTHING) -> Jaxpr:
@@ -104,6 +115,7 @@ def outlined_eqns(
         return inside, size
     if not worth(inside, limits):
         return inside, size
+    inside = joined(inside, outvars)
     part = part_of(inside, outvars, limits.least)
     free = np.ones(len(inside), bool)
     blocks: list[Block] = []
@@ -116,6 +128,35 @@ def outlined_eqns(
         if block.streams or not limits.streams:
             blocks.append(block)
     return with_calls(part, blocks, limits, size) if blocks else (inside, size)
+
+
+def joined(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> list[Eqn]:
+    """The equations without products, loops and the like that equal an earlier one.
+
+    XLA would join them, but not across the calls that they become parts of: the
+    gradient at one place, written twice, would be computed twice. What is light stays,
+    or blocks that share a mask would not be equal.
+    """
+    ends = {*outvars}
+    first: dict[tuple[Primitive, Params, tuple[Atom, ...]], Eqn] = {}
+    same: dict[Atom, Atom] = {}
+    gone: dict[Atom, Atom] = {}
+    out: list[Eqn] = []
+    for eqn in eqns:
+        if eqn.params is NO_PARAMS or not eqn.effects:
+            ins = tuple([same.get(a, a) for a in eqn.invars])
+            before = first.setdefault((eqn.primitive, eqn.params, ins), eqn)
+            if before is not eqn:
+                equal = dict(zip(eqn.outvars, before.outvars, strict=True))
+                same |= equal
+                if traits_of(eqn.primitive).stored and ends.isdisjoint(equal):
+                    gone |= equal
+                    continue
+        ins = tuple([gone.get(a, a) for a in eqn.invars]) if gone else eqn.invars
+        if ins != eqn.invars:
+            eqn = equation(eqn.primitive, eqn.params, ins, eqn.outvars, eqn.source)
+        out.append(eqn)
+    return out
 
 
 def with_kept_calls(
@@ -131,7 +172,8 @@ def with_kept_calls(
     """
     limits = PAYING if calls == "auto" else EVERYTHING
     with paused():
-        nested = with_subjaxprs(eqns, lambda inner: outline(inner, limits))
+        inside = INSIDE if limits is PAYING else limits
+        nested = with_subjaxprs(eqns, lambda inner: outline(inner, inside))
         return outlined_eqns(nested, outvars, limits, size)
 
 

@@ -1,0 +1,180 @@
+"""Floor 6: determinants, from LU factors that their derivatives use again.
+
+One idea: d det A is det A tr(A⁻¹ dA), another solve with the same factors::
+
+    det(a), slogdet(a)
+
+Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation" (2008).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from verax.api.custom.jvp import custom_jvp
+from verax.backend.eager.composites import in_numpy
+from verax.ir.dtypes import is_complex
+from verax.numpy.arguments.arguments import ArrayLike, with_weak_type
+from verax.numpy.linalg.decompositions import as_matrices, check_square
+from verax.numpy.linalg.host_solving import det_at_once, slogdet_at_once
+from verax.ops.elementwise.arith import (
+    abs as magnitude,
+    add,
+    complex as joined,
+    imag,
+    mul,
+    neg,
+    real,
+    sign,
+    sub,
+)
+from verax.ops.elementwise.bits import bitwise_and
+from verax.ops.elementwise.compare import eq, ne
+from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.exp_log import log
+from verax.ops.elementwise.select import select, stop_gradient
+from verax.ops.linalg import lu
+from verax.ops.linalg.qr import geqrf, qr
+from verax.ops.linalg.triangular import diagonal, like, triangular_solve
+from verax.ops.reductions.reduce import reduce_prod, reduce_sum
+from verax.ops.structure.create import broadcasted_iota, full_like
+from verax.ops.structure.shape import broadcast_in_dim
+from verax.rules.values.array import Array
+
+
+class SlogdetResult(NamedTuple):
+    """The sign (or phase) of a determinant, and the logarithm of its size."""
+
+    sign: Array
+    logabsdet: Array
+
+
+def odd_exchanges(pivots: Array) -> Array:
+    """Whether an odd number of rows was exchanged."""
+    places = broadcasted_iota(np.int32, pivots.shape, pivots.ndim - 1)
+    moved = convert(ne(pivots, places), np.dtype(np.int32))
+    count = reduce_sum(moved, (pivots.ndim - 1,))
+    return eq(bitwise_and(count, 1), 1)
+
+
+@in_numpy(det_at_once)
+def det(a: ArrayLike) -> Array:
+    """The determinants of square matrices, products of the pivots.
+
+    Raises:
+        ValueError: the matrices are not square.
+    """
+    (x,) = as_matrices("det", a)
+    check_square("det", x)
+    if x.shape[-1] in (2, 3):
+        return expanded_det(x)
+    return factored_det(with_weak_type(x, False))
+
+
+def expanded_det(x: Array) -> Array:
+    """The determinant as a sum of products, whose derivative exists everywhere."""
+    if x.shape[-1] == 2:
+        return sub(mul(x[..., 0, 0], x[..., 1, 1]), mul(x[..., 0, 1], x[..., 1, 0]))
+    parts = []
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        minor = sub(mul(x[..., 1, j], x[..., 2, k]), mul(x[..., 1, k], x[..., 2, j]))
+        parts.append(mul(x[..., 0, i], minor))
+    return add(add(parts[0], parts[1]), parts[2])
+
+
+@in_numpy(slogdet_at_once)
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """The sign and log |det| of matrices; 0 and -inf where they are singular.
+
+    `method` is the decomposition, "lu" (also None), or "qr" for real matrices.
+
+    Raises:
+        ValueError: the matrices are not square, or there is no such method for them.
+    """
+    (x,) = as_matrices("slogdet", a)
+    check_square("slogdet", x)
+    if method not in (None, "lu", "qr") or (method == "qr" and is_complex(x.dtype)):
+        raise ValueError(
+            'slogdet has the methods "lu" and, for real matrices, "qr", not '
+            f"{method!r} for {x.aval}"
+        )
+    last = (x.ndim - 2,)
+    if method == "qr":
+        pivot = diagonal(qr(x)[1])
+        # The determinant of a reflection is -1; its scale is 0 where there is none.
+        mirrors = select(eq(geqrf(stop_gradient(x))[1], 0.0), 1.0, -1.0)
+        signs = mul(sign(pivot), like(mirrors, pivot))
+        turned = reduce_prod(signs, last)
+    else:
+        return SlogdetResult(*factored_slogdet(with_weak_type(x, False)))
+    return SlogdetResult(turned, reduce_sum(log(magnitude(pivot)), last))
+
+
+def signed(x: Array, pivots: Array) -> Array:
+    """x, with another sign where an odd number of rows was exchanged."""
+    return select(odd_exchanges(pivots), neg(x), x)
+
+
+@custom_jvp
+def factored_det(x: Array) -> Array:
+    """The products of the pivots."""
+    packed, pivots, _ = lu.lu(x)
+    return signed(reduce_prod(diagonal(packed), (x.ndim - 2,)), pivots)
+
+
+@factored_det.defjvp
+def det_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """det A tr(A⁻¹ dA), which is finite where the last pivot is 0.
+
+    Such are the factors of a matrix that lacks one rank. With d = det A and p the
+    product of the other pivots, the last row of d U⁻¹ y is p times that of y, and the
+    others follow from it.
+    """
+    ((x,), (t,)) = primals, tangents
+    packed, pivots, order = lu.lu(x)
+    row, n = x.ndim - 2, x.shape[-1]
+    pivot = diagonal(packed)
+    is_last = eq(broadcasted_iota(np.int32, pivot.shape, row), n - 1)
+    others = signed(reduce_prod(select(is_last, 1.0, pivot), (row,)), pivots)
+    det = signed(reduce_prod(pivot, (row,)), pivots)
+    y = triangular_solve(
+        packed, lu.permuted_rows(t, order), left_side=True, lower=True,
+        unit_diagonal=True,
+    )  # fmt: skip
+    dims = tuple(range(row))
+    last_row = eq(broadcasted_iota(np.int32, t.shape, row), n - 1)
+    last_column = eq(broadcasted_iota(np.int32, t.shape, row + 1), n - 1)
+    scale = select(
+        last_row,
+        broadcast_in_dim(others, t.shape, dims),
+        broadcast_in_dim(det, t.shape, dims),
+    )
+    upper = select(bitwise_and(last_row, last_column), full_like(packed, 1), packed)
+    solved = triangular_solve(upper, mul(y, scale), left_side=True)
+    return det, reduce_sum(diagonal(solved), (row,))
+
+
+@custom_jvp
+def factored_slogdet(x: Array) -> tuple[Array, Array]:
+    """The sign of the product of the pivots, and the sum of their logarithms."""
+    packed, pivots, _ = lu.lu(x)
+    pivot, last = diagonal(packed), (x.ndim - 2,)
+    signs = signed(reduce_prod(sign(pivot), last), pivots)
+    return signs, reduce_sum(log(magnitude(pivot)), last)
+
+
+@factored_slogdet.defjvp
+def slogdet_tangent(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """The parts of tr(A⁻¹ dA): the sign turns with the imaginary one."""
+    ((x,), (t,)) = primals, tangents
+    packed, pivots, order = lu.lu(x)
+    pivot, last = diagonal(packed), (x.ndim - 2,)
+    signs = signed(reduce_prod(sign(pivot), last), pivots)
+    outs = signs, reduce_sum(log(magnitude(pivot)), last)
+    trace = reduce_sum(diagonal(lu.lu_solve(packed, order, t)), last)
+    if not is_complex(x.dtype):
+        return outs, (full_like(signs, 0), trace)
+    turn = imag(trace)
+    return outs, (mul(signs, joined(full_like(turn, 0), turn)), real(trace))

@@ -1,0 +1,167 @@
+"""The command: ``python -m tests.benchmarks.compiled SUITE``.
+
+The idea: each library runs in a process of its own on one core, they take turns, and
+the least time of a case counts; what looks slow is measured again before it is said.
+
+    python -m tests.benchmarks.compiled sweep --only 'numpy\\.' --json figures.json
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from .suites import SUITES
+
+type Times = dict[str, dict[str, Any]]
+SLOWER = 1.1
+AGAIN = 3
+QUIET = {
+    "OMP_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "VERAX_ENABLE_COMPILATION_CACHE": "0",
+}
+ROOT = Path(__file__).parents[3]
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.compiled")
+    parser.add_argument("suite", choices=sorted(SUITES))
+    parser.add_argument("--only", metavar="REGEX", default="", help="cases it finds")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
+    parser.add_argument("--all", action="store_true", help="print every case")
+    parser.add_argument("--list", action="store_true", help="print names and stop")
+    parser.add_argument(
+        "--jax-python",
+        default=os.environ.get("VERAX_BENCH_JAX_PYTHON", sys.executable),
+        metavar="PATH",
+        help="interpreter with jax (or VERAX_BENCH_JAX_PYTHON); default: this one",
+    )
+    parser.add_argument(
+        "--torch-python",
+        default=os.environ.get("VERAX_BENCH_TORCH_PYTHON"),
+        metavar="PATH",
+        help="interpreter with torch (or VERAX_BENCH_TORCH_PYTHON); default: no torch",
+    )
+    return parser.parse_args(arguments)
+
+
+def start(python: str, name: str, suite_name: str, cases: Sequence[str], core: int):
+    """A worker on one core, whose lines are read when it has ended."""
+    command = [python, "-m", "tests.benchmarks.compiled.worker", name, suite_name]
+    return subprocess.Popen(
+        [*command, *cases],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env={**os.environ, **QUIET},
+        text=True,
+        preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+    )
+
+
+def keep_least(into: Times, lines: str) -> None:
+    """Add the lines of a worker to what is known, the least of each time."""
+    for line in map(json.loads, lines.splitlines()):
+        known = into.setdefault(line["case"], line)
+        for clock in ("first", "later"):
+            if clock in line and clock in known:
+                known[clock] = min(known[clock], line[clock])
+
+
+def measure(
+    pythons: dict[str, str], suite_name: str, cases: Sequence[str], rounds: int
+) -> dict[str, Times]:
+    """The times of all libraries; every round gives each of them another core."""
+    cores = sorted(os.sched_getaffinity(0))
+    times: dict[str, Times] = {name: {} for name in pythons}
+    for turn in range(rounds):
+        waiting = list(pythons.items())
+        while waiting:
+            at_once, waiting = waiting[: len(cores)], waiting[len(cores) :]
+            workers = {
+                name: start(
+                    python, name, suite_name, cases, cores[(i + turn) % len(cores)]
+                )
+                for i, (name, python) in enumerate(at_once)
+            }
+            for name, worker in workers.items():
+                keep_least(times[name], worker.communicate()[0])
+    return times
+
+
+def ratio(times: dict[str, Times], case: str, other: str, clock: str) -> float | None:
+    """The time of verax by that of another library."""
+    mine, theirs = (times[name].get(case, {}) for name in ("verax", other))
+    if clock in mine and clock in theirs:
+        return float(mine[clock] / max(theirs[clock], 1e-9))
+    return None
+
+
+def slow(times: dict[str, Times]) -> list[str]:
+    """The cases, without the mark of a gradient, in which verax is slower than jax."""
+    found = (
+        case.rstrip("'")
+        for case in times["verax"]
+        if (ratio(times, case, "jax", "later") or 0) > SLOWER
+    )
+    return list(dict.fromkeys(found))
+
+
+def show(times: dict[str, Times], everything: bool) -> None:
+    """Print the cases with their ratios, and how they are spread."""
+    others = [name for name in times if name != "verax"]
+    head = "".join(f"{f'/ {name}':>10}" for name in others)
+    print(f"{'case':40}{'verax':>12}{head}{'first':>10}")
+    for case, line in times["verax"].items():
+        ratios = [ratio(times, case, name, "later") for name in others]
+        noted = "error" in line or any(r and r > SLOWER for r in ratios)
+        if everything or noted:
+            shown = "".join(f"{r:10.2f}" if r else f"{'-':>10}" for r in ratios)
+            first = ratio(times, case, others[0], "first")
+            time = f"{line['later'] * 1e6:9.1f} us" if "later" in line else line["error"]
+            print(f"{case:40}{time:>12}{shown}{f'{first:10.2f}' if first else ''}")
+    for name in others:
+        for clock in ("later", "first"):
+            all_ratios = [ratio(times, case, name, clock) for case in times["verax"]]
+            known = [r for r in all_ratios if r is not None]
+            if known:
+                print(
+                    f"verax / {name}, {clock} calls: median {median(known):.3f}, above "
+                    f"{SLOWER}: {sum(r > SLOWER for r in known)} of {len(known)}"
+                )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a suite; return 2 where no case was chosen."""
+    options = parse(arguments)
+    cases = [name for name in SUITES[options.suite].cases if re.search(options.only, name)]
+    if options.list or not cases:
+        print("\n".join(cases) or "no case has such a name")
+        return 0 if cases else 2
+    pythons = {"verax": sys.executable, "jax": options.jax_python}
+    if options.torch_python and SUITES[options.suite].worded:
+        pythons |= dict.fromkeys(("torch", "torch.compile"), options.torch_python)
+    times = measure(pythons, options.suite, cases, options.rounds)
+    again = slow(times)
+    if again:
+        print(f"measured again: {len(again)} cases", file=sys.stderr)
+        more = measure(pythons, options.suite, again, AGAIN)
+        for name, lines in more.items():
+            keep_least(times[name], "\n".join(map(json.dumps, lines.values())))
+    show(times, options.all)
+    if options.json:
+        options.json.write_text(json.dumps(times, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""A process that measures cases for one library, one JSON line each.
+
+    python -m tests.benchmarks.compiled.worker jax sweep numpy.sin/x
+"""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .cases import measured
+from .libraries import of_name
+from .suites import SUITES
+
+type Line = dict[str, Any]
+
+
+def lines(library: str, suite: str, chosen: Sequence[str]) -> Iterator[Line]:
+    """Measure the cases; a gradient has a prime behind its name."""
+    worded = SUITES[suite].worded
+    measuring = of_name(library, SUITES[suite].wide)
+    for case in (SUITES[suite].cases[name] for name in chosen):
+        if library.startswith("torch") and not case.eager:
+            continue
+        for grad in [False] * case.value + [True] * bool(case.grads):
+            name = f"{case.name}'" if grad and case.value else case.name
+            try:
+                time = measured(measuring.call(case, worded, grad))
+                yield {"case": name, **dataclasses.asdict(time)}
+            except Exception as error:
+                text = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+                yield {"case": name, "error": text}
+
+
+def main() -> None:
+    """Measure the cases named on the command line."""
+    np.seterr(all="ignore")
+    library, suite, *chosen = sys.argv[1:]
+    for line in lines(library, suite, chosen):
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()
