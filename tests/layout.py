@@ -27,9 +27,11 @@ ORDER = {
         "reductions",
         "indexing random special",
         "calls contraction parallel sorting",
-        "control linalg windows",
-        "conv core fft references",
+        "control windows",
+        "core references",
         "custom",
+        "linalg",
+        "conv fft",
         "table hoisting",
     ),
     "backend": (

@@ -25,14 +25,13 @@ from verax.ir.dtypes import (
     real_dtype,
 )
 from verax.ir.jaxpr import Params
-from verax.ops.elementwise.arith import add, complex as joined, mul, real
+from verax.ops.elementwise.arith import complex as joined, mul
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.select import select
 from verax.ops.linalg.triangular import as_operand, conjugate
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.ops.structure.shape import move_axis
-from verax.ops.structure.slicing import pad
 from verax.rules.families.linear import linear, one_batched
 from verax.rules.rows.emitter import Emitter, Operand, i64s
 from verax.rules.rows.row import (
@@ -131,23 +130,28 @@ def transpose_fft(
 
 
 def from_half_spectrum(lengths: Shape, ct: Array) -> Array:
-    """The transpose of RFFT: the full transform of the spectrum filled with zeros."""
-    missing = lengths[-1] - ct.shape[-1]
-    edges = (*((0, 0, 0),) * (ct.ndim - 1), (0, missing, 0))
-    return real(fft_p.call(FftParams("FFT", lengths), pad(ct, 0.0, edges)))
+    """The transpose of RFFT: IRFFT of the conjugate, halved where it is doubled."""
+    halved = mul(conjugate(ct), weights(lengths, ct, 1.0, 0.5))
+    out = fft_p.call(FftParams("IRFFT", lengths), halved)
+    return mul(out, full_like(out, float(prod(lengths))))
 
 
 def to_half_spectrum(lengths: Shape, ct: Array) -> Array:
     """The transpose of IRFFT: the spectrum, doubled where it stands for two places."""
     spectrum = fft_p.call(FftParams("RFFT", lengths), ct)
-    last = spectrum.ndim - 1
-    places = broadcasted_iota(np.int32, spectrum.shape, last)
-    alone = eq(places, 0)
-    if lengths[-1] % 2 == 0:
-        alone = bitwise_or(alone, eq(places, lengths[-1] // 2))
-    one = full_like(spectrum, 1 / max(prod(lengths), 1))
-    weight = select(alone, one, add(one, one))
+    scale = 1 / max(prod(lengths), 1)
+    weight = weights(lengths, spectrum, scale, 2 * scale)
     return mul(conjugate(spectrum), weight)
+
+
+def weights(lengths: Shape, x: Array, alone: float, paired: float) -> Array:
+    """One number where half a spectrum stands for one place, another for two."""
+    last = x.ndim - 1
+    places = broadcasted_iota(np.int32, x.shape, last)
+    single = eq(places, 0)
+    if lengths[-1] % 2 == 0:
+        single = bitwise_or(single, eq(places, lengths[-1] // 2))
+    return select(single, full_like(x, alone), full_like(x, paired))
 
 
 def batch_fft(p: FftParams, size: int, x: Array, axis: int) -> tuple[Array, int]:

@@ -13,8 +13,9 @@ from verax.ir.avals import ShapedArray
 from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite
 from verax.numpy.elementwise.float_parts import copysign
 from verax.numpy.indexing.take import take_along_axis
+from verax.numpy.linalg.determinants import det, slogdet
 from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
-from verax.numpy.linalg.solving import det, inv, slogdet, solve
+from verax.numpy.linalg.solving import inv, solve
 from verax.numpy.ranges import spaced
 from verax.numpy.reducing.quantiles import (
     found_in,

@@ -54,7 +54,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def start(python: str, name: str, suite_name: str, cases: Sequence[str], core: int):
+def start(
+    python: str, name: str, suite_name: str, cases: Sequence[str], core: int
+) -> "subprocess.Popen[str]":
     """A worker on one core, whose lines are read when it has ended."""
     command = [python, "-m", "tests.benchmarks.compiled.worker", name, suite_name]
     return subprocess.Popen(
@@ -127,7 +129,9 @@ def show(times: dict[str, Times], everything: bool) -> None:
         if everything or noted:
             shown = "".join(f"{r:10.2f}" if r else f"{'-':>10}" for r in ratios)
             first = ratio(times, case, others[0], "first")
-            time = f"{line['later'] * 1e6:9.1f} us" if "later" in line else line["error"]
+            time = (
+                f"{line['later'] * 1e6:9.1f} us" if "later" in line else line["error"]
+            )
             print(f"{case:40}{time:>12}{shown}{f'{first:10.2f}' if first else ''}")
     for name in others:
         for clock in ("later", "first"):
@@ -143,7 +147,9 @@ def show(times: dict[str, Times], everything: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a suite; return 2 where no case was chosen."""
     options = parse(arguments)
-    cases = [name for name in SUITES[options.suite].cases if re.search(options.only, name)]
+    cases = [
+        name for name in SUITES[options.suite].cases if re.search(options.only, name)
+    ]
     if options.list or not cases:
         print("\n".join(cases) or "no case has such a name")
         return 0 if cases else 2

@@ -1,6 +1,6 @@
 """What is measured: a program written once, and its operands.
 
-    Case("exp", lambda w, x: w.exp(x), lambda: (drawn("x"),), value=True, grads=1)
+Case("exp", lambda w, x: w.exp(x), lambda: (drawn("x"),), value=True, grads=1)
 """
 
 import time

@@ -1,9 +1,10 @@
 """Functions of each element, in single and double precision, of a million elements.
 
-    next(cases()).name  # "exp/f4"
+next(cases()).name  # "exp/f4"
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,6 @@ import numpy as np
 from .cases import Case
 
 N = 1_000_000
-# By letter: normal, within (-0.9, 0.9), positive, from 0.5 to 5.5, large, at least 1.5.
-type Run = Callable[[Any, Any], Any]
-
 # Name of a word: letters of its operands.
 FUNCTIONS: dict[str, str] = {
     "exp": "a",
@@ -93,10 +91,13 @@ def cases() -> Iterator[Case]:
     for dtype in ("f4", "f8"):
         for name, letters in (*FUNCTIONS.items(), ("sin", "b")):
             mark = "_large" if letters == "b" else ""
-            yield Case(
-                f"{name}{mark}/{dtype}",
-                lambda w, *xs, name=name: getattr(w, name)(*xs),
-                lambda letters=letters, dtype=dtype: tuple(
-                    drawn(letter, dtype) for letter in letters
-                ),
-            )
+            operands = partial(all_drawn, letters, dtype)
+            yield Case(f"{name}{mark}/{dtype}", partial(called, name), operands)
+
+
+def called(name: str, w: Any, *xs: Any) -> Any:
+    return getattr(w, name)(*xs)
+
+
+def all_drawn(letters: str, dtype: str) -> tuple[Any, ...]:
+    return tuple(drawn(letter, dtype) for letter in letters)

@@ -1,6 +1,6 @@
 """The libraries: what a program is given, and how a call of it is made.
 
-    of_name("jax").call(case, grad=True)
+of_name("jax").call(case, grad=True)
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """Whole programs: a training step, a sampler, a simulation, a filter.
 
-    PROGRAMS["kalman"].run(words, *operands)
+PROGRAMS["kalman"].run(words, *operands)
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ def gpt_operands(r: np.random.RandomState) -> tuple[Any, ...]:
     width, words, length, batch = 128, 512, 64, 8
 
     def block() -> dict[str, Any]:
-        shapes = {name: (width, width) for name in "qkvo"}
+        shapes = dict.fromkeys("qkvo", (width, width))
         shapes |= {"w1": (width, 4 * width), "w2": (4 * width, width)}
         made = {n: (r.randn(*s) / s[0] ** 0.5).astype("f4") for n, s in shapes.items()}
         return made | {
@@ -125,9 +125,7 @@ WEIGHTS = [4 / 9] + [1 / 9] * 4 + [1 / 36] * 4
 
 def boltzmann(w: Any, f: Any) -> Any:
     """A step of a lattice Boltzmann method on a torus, with nine velocities."""
-    moved = [
-        w.roll(w.roll(f[i], a, 0), b, 1) for i, (a, b) in enumerate(MOVES)
-    ]
+    moved = [w.roll(w.roll(f[i], a, 0), b, 1) for i, (a, b) in enumerate(MOVES)]
     density = sum(moved)
     u = sum(a * m for (a, _), m in zip(MOVES, moved, strict=True)) / density
     v = sum(b * m for (_, b), m in zip(MOVES, moved, strict=True)) / density

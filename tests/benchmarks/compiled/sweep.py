@@ -35,8 +35,8 @@ fmin kron_small cross3
 numpy xq: divide floor_divide* mod fmod remainder divmod*
 numpy pu: power float_power
 numpy ik: gcd* lcm* floor_divide* mod* left_shift* bitwise_and* right_shift* power*
-numpy vw: add convolve_short correlate_short outer_short interp searchsorted* digitize* \
-isin*
+numpy vw: add convolve_short correlate_short outer_short interp searchsorted* \
+digitize* isin*
 numpy z: abs angle real imag conj exp sin sqrt
 nn x: relu relu6 elu gelu silu softplus selu celu leaky_relu log_sigmoid sigmoid \
 soft_sign hard_tanh hard_sigmoid hard_silu softmax log_softmax logsumexp standardize \
@@ -59,6 +59,8 @@ fft x: fft ifft rfft fft2 rfft2 fftn irfft hfft
 fft v: fft rfft ifft
 fft z: fft ifft fft2 irfft
 """
+
+NUMPY_LINALG = {f"linalg.{name}" for name in ["inv", "det", "svd", "eigh", "qr"]}
 
 # What a name above means that is not an attribute of its module.
 MEANT: dict[str, Run] = {
@@ -116,9 +118,7 @@ MEANT: dict[str, Run] = {
     "linalg.cholesky": lambda j, a: j.numpy.linalg.cholesky(a),
     "linalg.pinv": lambda j, a: j.numpy.linalg.pinv(a),
     "linalg.matrix_power3": lambda j, a: j.numpy.linalg.matrix_power(a, 3),
-    "linalg.cho_solve_r": lambda j, a: j.linalg.cho_solve(
-        j.linalg.cho_factor(a), a[0]
-    ),
+    "linalg.cho_solve_r": lambda j, a: j.linalg.cho_solve(j.linalg.cho_factor(a), a[0]),
     "linalg.solve_triangular_r": lambda j, a: j.linalg.solve_triangular(
         a, a[:, :8], lower=True
     ),
@@ -448,7 +448,9 @@ def meant(path: str) -> Run:
     if path in MEANT:
         return MEANT[path]
     module, _, name = path.partition(".")
-    if module == "fft" or (module == "linalg" and name in {"inv", "det", "svd", "eigh"}):
+    if module == "fft" or (
+        module == "linalg" and name in {"inv", "det", "svd", "eigh"}
+    ):
         return partial(attribute, f"numpy.{path}")
     return partial(attribute, path)
 

@@ -1,7 +1,7 @@
 """Words that jax, verax and torch have in common, for programs written once.
 
-    words = of_torch(torch)
-    words.softmax(words.matmul(q, words.swap(k)))
+words = of_torch(torch)
+words.softmax(words.matmul(q, words.swap(k)))
 """
 
 import importlib

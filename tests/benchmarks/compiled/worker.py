@@ -1,6 +1,6 @@
 """A process that measures cases for one library, one JSON line each.
 
-    python -m tests.benchmarks.compiled.worker jax sweep numpy.sin/x
+python -m tests.benchmarks.compiled.worker jax sweep numpy.sin/x
 """
 
 import dataclasses

@@ -6,7 +6,8 @@ The operands of a case are made when it is measured; the word `grad` in a name s
 that the gradient for the first operands is measured, instead of the value.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,7 @@ def perceptron_operands(r: np.random.RandomState) -> tuple[Any, ...]:
     sizes = (784, 512, 512, 10)
     layers = [
         ((r.randn(m, n) / m**0.5).astype("f4"), r.randn(n).astype("f4"))
-        for m, n in zip(sizes[:-1], sizes[1:], strict=True)
+        for m, n in pairwise(sizes)
     ]
     return layers, r.randn(128, 784).astype("f4"), labels(128)
 
@@ -83,7 +84,7 @@ def transformer(w: Any, p: Any, x: Any, heads: int = 8) -> Any:
 
 def transformer_operands(batch: int, length: int, width: int) -> Any:
     def drawn(r: np.random.RandomState) -> tuple[Any, ...]:
-        shapes = {name: (width, width) for name in "qkvo"}
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys("qkvo", (width, width))
         shapes |= {"w1": (width, 4 * width), "w2": (4 * width, width)}
         shapes |= {name: (width,) for name in ("g1", "b1", "g2", "b2")}
         params = {
@@ -151,7 +152,9 @@ def adam(w: Any, ps: Any, gs: Any, ms: Any, vs: Any) -> Any:
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
         return p - 0.001 * m / (w.sqrt(v) + 1e-8), m, v
 
-    return tuple(out for four in zip(ps, gs, ms, vs, strict=True) for out in step(*four))
+    return tuple(
+        out for four in zip(ps, gs, ms, vs, strict=True) for out in step(*four)
+    )
 
 
 def rows(r: np.random.RandomState, *more: tuple[int, ...]) -> tuple[Any, ...]:
@@ -292,7 +295,9 @@ WORKLOADS: dict[str, Workload] = {
         eager=False,
     ),
     "scan_logistic": Workload(
-        lambda w, xs, c: w.scan(lambda c, x: 3.7 * c * (1 - c) + 1e-3 * w.sin(x), c, xs),
+        lambda w, xs, c: w.scan(
+            lambda c, x: 3.7 * c * (1 - c) + 1e-3 * w.sin(x), c, xs
+        ),
         lambda r: (*sized((10_000,))(r), np.float32(0.5)),
         eager=False,
     ),

@@ -53,7 +53,7 @@ from verax.ops.elementwise.arith import (
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or, shift_right_logical
 from verax.ops.elementwise.compare import eq, ne
 from verax.ops.elementwise.exp_log import cbrt_p, pow_p, sqrt_p, square_p
-from verax.ops.elementwise.select import select
+from verax.ops.elementwise.select import select, stop_gradient
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -278,12 +278,15 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     refuse_complex("hypot", x1, x2, error=ValueError)
     pair = promote_args_inexact("hypot", x1, x2)
-    x, y = (abs_p.call(NO_PARAMS, x) for x in pair)
-    longer, shorter = arith.max(x, y), arith.min(x, y)
-    infinite = bitwise_or(eq(x, np.inf), eq(y, np.inf))
-    trivial = bitwise_or(eq(longer, 0), infinite)
-    ratio = arith.div(shorter, select(trivial, 1.0, longer))
-    length = arith.mul(longer, sqrt_p.call(NO_PARAMS, arith.add(square(ratio), 1.0)))
+    sizes = [abs_p.call(NO_PARAMS, stop_gradient(x)) for x in pair]
+    longer = arith.max(*sizes)
+    infinite = bitwise_or(*[eq(x, np.inf) for x in sizes])
+    zero = eq(longer, 0)
+    # The scale cancels, so that it is a constant for differentiation.
+    scale = select(bitwise_or(zero, infinite), 1.0, longer)
+    total = arith.add(*[square(arith.div(x, scale)) for x in pair])
+    root = sqrt_p.call(NO_PARAMS, select(zero, 1.0, total))
+    length = select(zero, 0.0, arith.mul(scale, root))
     return select(infinite, np.inf, length)
 
 

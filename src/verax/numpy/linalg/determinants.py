@@ -69,7 +69,8 @@ def det(a: ArrayLike) -> Array:
     check_square("det", x)
     if x.shape[-1] in (2, 3):
         return expanded_det(x)
-    return factored_det(with_weak_type(x, False))
+    out: Array = factored_det(with_weak_type(x, False))
+    return out
 
 
 def expanded_det(x: Array) -> Array:

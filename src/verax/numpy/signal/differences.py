@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import is_bool, is_complex, is_integer
 from verax.numpy.arguments.arguments import (
@@ -35,6 +37,7 @@ from verax.numpy.elementwise.comparison import (
     greater,
     less,
     logical_and,
+    logical_or,
     not_equal,
 )
 from verax.numpy.elementwise.division import floor_divide, remainder
@@ -46,6 +49,7 @@ from verax.numpy.shaping.joining import concatenate, flip
 from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.conv.functions import conv_general_dilated
 from verax.ops.elementwise.arith import conj
+from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 
@@ -236,6 +240,11 @@ def trapezoid(
     place = canonical_axis("trapezoid", axis, values.ndim)
     if not values.shape[place]:
         return sum(values, axis=place)
+    if not steps.ndim and values.shape[place] > 1:  # each element is read once
+        places = broadcasted_iota(np.int32, values.shape, place)
+        at_end = logical_or(equal(places, 0), equal(places, values.shape[place] - 1))
+        weighted = multiply(values, where(at_end, 0.5, 1.0))
+        return multiply(steps, sum(weighted, axis=place))
     later, earlier = neighbours(values, place)
     missing = max(values.ndim - steps.ndim, 0) if steps.ndim else 0
     steps = reshape(steps, (*(1,) * missing, *steps.shape))

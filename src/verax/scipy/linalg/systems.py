@@ -7,7 +7,7 @@ same rows as NumPy's functions; flags that save memory or time change nothing::
 """
 
 from verax.numpy.arguments.arguments import ArrayLike, as_array
-from verax.numpy.linalg import solving
+from verax.numpy.linalg import determinants, solving
 from verax.numpy.linalg.decompositions import as_matrices
 from verax.numpy.shaping.shapes import broadcast_to, squeeze
 from verax.ops.linalg import lu as linalg_lu
@@ -145,7 +145,7 @@ def solve(
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices."""
-    return solving.det(a)
+    return determinants.det(a)
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:

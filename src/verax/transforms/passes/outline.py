@@ -147,7 +147,8 @@ def joined(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> list[Eqn]:
             ins = tuple([same.get(a, a) for a in eqn.invars])
             before = first.setdefault((eqn.primitive, eqn.params, ins), eqn)
             if before is not eqn:
-                equal = dict(zip(eqn.outvars, before.outvars, strict=True))
+                equal: dict[Atom, Atom] = {}
+                equal.update(zip(eqn.outvars, before.outvars, strict=True))
                 same |= equal
                 if traits_of(eqn.primitive).stored and ends.isdisjoint(equal):
                     gone |= equal
