@@ -69,7 +69,7 @@ define run_tests
 endef
 
 .PHONY: help setup demo examples test test-all test-oldest test-jax array-api \
-  array-api-suite check format stubs mutants soak fuzz gpu bench ecosystem ecosystem-quick docs \
+  array-api-suite check format stubs mutants soak fuzz gpu bench bench-compiled ecosystem ecosystem-quick docs \
   clean
 
 help: ## list the targets
@@ -149,6 +149,9 @@ gpu: ## everything on a GPU, and one report (ARGS="--only laws", GPU_PYTHON=<pyt
 
 bench: $(BENCH)/.ready ## time verax against jax (alone, each in its own process)
 	TF_CPP_MIN_LOG_LEVEL=1 $(BENCH)/bin/python -m tests.benchmarks $(ARGS)
+
+bench-compiled: $(BENCH)/.ready ## time compiled programs beside jax and torch (ARGS="sweep")
+	TF_CPP_MIN_LOG_LEVEL=1 $(BENCH)/bin/python -m tests.benchmarks.compiled $(or $(ARGS),workloads)
 
 ecosystem: $(CLIENTS)/.ready $(CLIENTS_JAX)/.ready ## libraries that import jax, on verax
 	$(CLIENTS)/bin/python -m tests.ecosystem --page \

@@ -5,6 +5,7 @@ import pytest
 
 import verax
 from verax.numpy import fft
+from verax.test_util import check_grads
 
 RANDOM = np.random.default_rng(0)
 REAL = RANDOM.normal(size=(3, 4, 5, 6)).astype(np.float32)
@@ -114,3 +115,24 @@ def test_several_axes_or_lengths_where_one_is_expected() -> None:
     for frequencies in (fft.fftfreq, fft.rfftfreq):
         with pytest.raises(ValueError, match="integer"):
             frequencies([0, 1, 2])  # type: ignore[arg-type]  # the error's subject
+
+
+@pytest.mark.parametrize(
+    "shape", [(300,), (301, 2), (17, 16), (5, 8, 9), (2, 7, 5, 6, 4)]
+)
+def test_half_of_the_spectrum_of_real_signals(shape: tuple[int, ...]) -> None:
+    """Large ones are computed by `rfft`; the rest is the conjugate in reverse."""
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for axes in (None, (0,), (0, -1))[: 1 + min(x.ndim, 2)]:
+        want = np.fft.fftn(x, axes=axes, norm="ortho")
+        actual = fft.fftn(x, axes=axes, norm="ortho")
+        np.testing.assert_allclose(actual, want, atol=2e-6 * x.size**0.5)
+    text = str(verax.make_jaxpr(fft.fftn)(x))
+    assert "RFFT" in text
+
+
+@pytest.mark.parametrize("shape", [(1,), (2, 6), (3, 7), (4, 5, 6)])
+def test_gradients_of_halves(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    check_grads(fft.rfftn, (x,), 2, atol=5e-2, rtol=5e-2)
+    check_grads(fft.irfft, (x + 0j,), 2, atol=5e-2, rtol=5e-2)

@@ -62,11 +62,11 @@ def wanted(target: Target) -> list[str]:
 
 
 def test_the_order_of_the_passes() -> None:
-    assert wanted(CPU) == ["dce", "outline", "kernels", "chains"]
+    assert wanted(CPU) == ["dce", "outline", "transposes", "kernels", "chains"]
     every = Target(one_cpu=True, keep_unused=True)
-    assert wanted(every) == ["outline", "kernels", "chains"]
+    assert wanted(every) == ["outline", "transposes", "kernels", "chains"]
     inline = Target(one_cpu=True, calls="inline", kernels=False)
-    assert wanted(inline) == ["dce", "chains"]
+    assert wanted(inline) == ["dce", "transposes", "chains"]
     assert wanted(Target()) == ["dce"]
     for one in COMPILE:
         assert all([one.needs, one.keeps, one.drops, inspect.getdoc(one.run)])

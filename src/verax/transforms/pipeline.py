@@ -5,7 +5,7 @@ A pass takes a body and returns one that computes the same; its contract says wh
 needs, keeps and may drop::
 
     body = passed(engine, jaxpr, Target(one_cpu=True))
-    [one.name for one in COMPILE]           # ['dce', 'outline', 'kernels', 'chains']
+    [one.name for one in COMPILE]     # dce, outline, transposes, kernels, chains
 
 Passes of a user's own come before these: see `verax.extend.with_passes`.
 """
@@ -121,6 +121,14 @@ def with_functions(engine: Engine, body: Body, target: Target) -> Body:
     return evolve(body, eqns=shorter, size=size)
 
 
+def with_transposes_late(engine: Engine, body: Body, target: Target) -> Body:
+    """The body with transposes after the functions of elements that read them."""
+    from verax.transforms.passes.transposes import late
+
+    eqns, size = late(body.live_eqns, body.outvars, body.size)
+    return evolve(body, eqns=eqns, size=size)
+
+
 def with_functions_written_out(engine: Engine, body: Body, target: Target) -> Body:
     """The body with the kernels of its equations."""
     from verax.transforms.passes.kernels import write_out
@@ -166,6 +174,14 @@ COMPILE: Final[tuple[Pass, ...]] = (
         needs="nothing",
         keeps="inputs, output types, values and effects",
         drops="the last place of a result where XLA would have joined two blocks",
+    ),
+    Pass(
+        "transposes",
+        with_transposes_late,
+        wanted=lambda target: target.one_cpu,
+        needs="nothing",
+        keeps="inputs, outputs, values and effects",
+        drops="nothing",
     ),
     Pass(
         "kernels",

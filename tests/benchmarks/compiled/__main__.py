@@ -51,6 +51,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="PATH",
         help="interpreter with torch (or VERAX_BENCH_TORCH_PYTHON); default: no torch",
     )
+    parser.add_argument(
+        "--torch-compile", action="store_true", help="measure torch.compile too"
+    )
     return parser.parse_args(arguments)
 
 
@@ -155,7 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0 if cases else 2
     pythons = {"verax": sys.executable, "jax": options.jax_python}
     if options.torch_python and SUITES[options.suite].worded:
-        pythons |= dict.fromkeys(("torch", "torch.compile"), options.torch_python)
+        pythons["torch"] = options.torch_python
+        if options.torch_compile:
+            pythons["torch.compile"] = options.torch_python
     times = measure(pythons, options.suite, cases, options.rounds)
     again = slow(times)
     if again:

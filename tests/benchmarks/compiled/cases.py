@@ -13,6 +13,8 @@ import numpy as np
 ROUNDS = 5
 SECONDS = 0.02
 """Of CPU time that a batch of calls takes."""
+LONG = 0.3
+"""Seconds of a call that is not repeated often."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def measured(call: Callable[[], Any]) -> Time:
     call()
     best = max(time.process_time() - begin, 1e-6)
     number = max(1, min(1000, int(SECONDS / best)))
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if best < LONG else 1):
         begin = time.process_time()
         for _ in range(number):
             call()

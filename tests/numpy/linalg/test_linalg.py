@@ -7,6 +7,7 @@ import pytest
 
 import verax
 from verax.numpy import linalg
+from verax.test_util import check_grads
 
 jnp: Any = verax.numpy
 STACK = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -156,3 +157,42 @@ def test_diagonals_of_stacks_of_matrices() -> None:
             np.linalg.trace(STACK, offset=offset),
         )
     assert jnp.linalg.trace(STACK, dtype=int).dtype == "int32"
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 5)])
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_derivatives_by_factors(shape: tuple[int, ...], dtype: str) -> None:
+    """Twice, since the second uses the rule of the first."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal(shape) + 3 * np.eye(shape[-1])
+    if dtype == "c16":
+        a = a + 1j * rng.standard_normal(shape)
+    b = rng.standard_normal((*shape[:-1], 2)).astype(dtype)
+    with verax.enable_x64():
+        check_grads(linalg.det, (a,), 2, rtol=1e-4)
+        check_grads(linalg.slogdet, (a,), 2, rtol=1e-4)
+        check_grads(linalg.inv, (a,), 2, rtol=1e-4)
+        check_grads(linalg.solve, (a, b), 2, rtol=1e-4)
+
+
+def test_the_gradient_of_a_determinant_of_lower_rank() -> None:
+    """It is the matrix of cofactors, though there is no inverse."""
+    a = np.random.default_rng(0).standard_normal((5, 5))
+    a[4] = a[0] + a[1]
+    minors = [
+        [np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(5)]
+        for i in range(5)
+    ]
+    signs = (-1.0) ** np.add.outer(np.arange(5), np.arange(5))
+    with verax.enable_x64():
+        actual = verax.grad(linalg.det)(a)
+    np.testing.assert_allclose(actual, signs * minors, rtol=1e-9, atol=1e-12)
+
+
+def test_a_solve_factorises_once() -> None:
+    def loss(a: Any, b: Any) -> Any:
+        return (linalg.solve(a, b) ** 2).sum()
+
+    a, b = np.eye(3, dtype="f4"), np.ones(3, "f4")
+    text = verax.jit(verax.grad(loss, (0, 1))).lower(a, b).as_text()
+    assert text.count("getrf") == 1

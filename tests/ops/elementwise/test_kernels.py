@@ -185,6 +185,13 @@ def test_kernels_are_for_large_arrays_on_a_cpu() -> None:
         verax.jit(vnp.sin, cpu_lowerings="all")  # type: ignore[call-overload]
 
 
+def test_powers_that_xla_knows_are_left_to_it() -> None:
+    x = np.ones(1000, "f4")
+    for power, written in ((0.5, True), (2.0, True), (0.7, False)):
+        text = verax.jit(lambda x, y=power: lax.pow(x, y)).lower(x).as_text()
+        assert ("stablehlo.power" in text) == written, power
+
+
 def test_a_function_that_is_only_summed_is_left_to_the_library_for_sums() -> None:
     x = np.ones(4096, np.float32)
     assert "stablehlo.sine" in operations(lambda x: (vnp.sin(x) ** 2).sum(), x)

@@ -364,3 +364,37 @@ def test_options_are_checked() -> None:
         verax.jit(vnp.sin, calls="all")  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="calls"):
         verax.config.update("calls", "all")
+
+
+def test_products_that_are_equal_are_computed_once() -> None:
+    """As two half steps of a leapfrog have the gradient at one place."""
+
+    def energy(q: Any, x: Any) -> Any:
+        return vnp.sum(vnp.log(1 + vnp.exp(x @ q))) + vnp.sum(q * q)
+
+    def steps(q: Any, p: Any, x: Any) -> Any:
+        for _ in range(8):
+            p = p - 0.1 * verax.grad(energy)(q, x)
+            q = q + 0.2 * p
+            p = p - 0.1 * verax.grad(energy)(q, x)
+        return q, p
+
+    args = np.ones(3, "f4"), np.ones(3, "f4"), np.ones((5, 3), "f4")
+    closed = program(steps, *args)
+    short = shortened(closed)
+    count = sum(len(dots(e)) for e in short.jaxpr.eqns)
+    assert len([e for e in closed.jaxpr.eqns if dots(e)]) == 32
+    assert count <= 18
+    transforms.check(short)
+    for x, y in zip(
+        transforms.evaluate(closed, *args),
+        transforms.evaluate(short, *args),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(x, y)
+
+
+def dots(eqn: Any) -> list[Any]:
+    """The products in an equation and in what it holds."""
+    inner = [e for j in eqn.params.subjaxprs() for e in j.eqns]
+    return [e for e in (eqn, *inner) if e.primitive.name == "dot_general"]

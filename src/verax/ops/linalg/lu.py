@@ -57,6 +57,7 @@ from verax.rules.rows.row import NDArray, Row, Rows, Traits, Zero, no_flops
 from verax.rules.values.array import Array
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import surely_less
+from verax.rules.values.state import user_source
 
 
 @frozen(eq=False, repr=False)
@@ -289,22 +290,19 @@ def solve(a: Array, b: Array) -> Array:
     a, b = convert(a, a.dtype), convert(b, b.dtype)  # neither of them weak
     packed, _, order = lu(stop_gradient(a))
     operands = a, packed, order, b
-    (x,) = linear_solve_p.bind(solving(tuple([x.aval for x in operands])), *operands)
-    return x
-
-
-@pure(1 << 8)
-def solving(types: tuple[ShapedArray, ...]) -> CustomLinearSolveParams:
-    """A x = b with A, its factors, the order of its rows, and b of these types."""
+    types, source = [x.aval for x in operands], user_source()
     bodies: tuple[Callable[..., Array], ...] = (
         lambda a, packed, order, x: matmul(a, x),
         lambda a, packed, order, b: lu_solve(packed, order, b),
         lambda a, packed, order, c: lu_solve(packed, order, c, 1),
     )
     matvec, forward, backward = [
-        program(types, lambda *xs, body=body: [body(*xs)], "solve") for body in bodies
+        program(types, lambda *xs, body=body: [body(*xs)], "solve", source)
+        for body in bodies
     ]
-    return CustomLinearSolveParams(3, matvec, forward, backward, False)
+    params = CustomLinearSolveParams(3, matvec, forward, backward, False)
+    (x,) = linear_solve_p.bind(params, *operands)
+    return x
 
 
 def lu_solve(packed: Array, order: Array, b: Array, turned: int = 0) -> Array:

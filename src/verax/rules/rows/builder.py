@@ -412,9 +412,10 @@ def program(
     avals: Iterable[ShapedArray],
     body: Callable[..., Sequence[object]],
     purpose: str = "a rule",
+    source: Source = UNKNOWN_SOURCE,
 ) -> Jaxpr:
     """The jaxpr of `body` on inputs of these types; `purpose` names it in messages."""
-    builder = Builder(purpose, source=UNKNOWN_SOURCE)
+    builder = Builder(purpose, source=source)
     inputs = [builder.input(aval) for aval in avals]
     with interpreting(builder):
         return builder.finish(body(*inputs))[0]

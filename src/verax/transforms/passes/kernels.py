@@ -8,7 +8,7 @@ that runs on one CPU: XLA would call a function of the C library for each elemen
 Where the kernel does not hold for all elements, a choice is made when the program runs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from verax.ir.avals import Shape, ShapedArray
@@ -27,6 +27,7 @@ from verax.rules.values.memo import asked, pure, recall
 from verax.transforms.engine.engine import literal_value
 from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.outline import with_eqns, with_subjaxprs
+from verax.transforms.passes.transposes import Readers, readers_of
 
 
 def with_kernels(jaxpr: Jaxpr, everywhere: bool = False) -> Jaxpr:
@@ -67,21 +68,6 @@ def write_out(
         else:
             size = write_body(body, eqn, size, out)
     return out, size
-
-
-type Readers = Mapping[int, Sequence[Eqn | None]]
-
-
-def readers_of(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> Readers:
-    """The equations that read a variable, by its number; None for the program's end."""
-    out: dict[int, list[Eqn | None]] = {}
-    for eqn in eqns:
-        for index in {a.index for a in eqn.invars if type(a) is Var}:
-            out.setdefault(index, []).append(eqn)
-    for a in outvars:
-        if type(a) is Var:
-            out.setdefault(a.index, []).append(None)
-    return out
 
 
 def is_summed(eqn: Eqn, readers: Readers) -> bool:
