@@ -3,8 +3,8 @@
 One idea: where a formula overflows or has no derivative on one side, the operand is
 replaced before the formula, not its result after, so that gradients stay finite::
 
-    softplus(x) = x                   where x is so large that exp(-x) vanishes
-                  log1p(exp(x))       elsewhere
+    elu(x) = x                           where x is positive
+             alpha (exp(min(x, 0)) - 1)  elsewhere
 """
 
 import math
@@ -12,15 +12,11 @@ import math
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.avals import finfo
 from verax.ir.dtypes import (
     INEXACT_SET,
-    DType,
     bool_,
-    is_complex,
     is_inexact,
     is_unsigned,
-    real_dtype,
 )
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -41,7 +37,6 @@ from verax.ops.elementwise.select import clamp, select
 from verax.ops.special.erf_gamma import erfc
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
-from verax.rules.values.memo import pure
 
 # -----------------------------------------------------------------------------
 # What the functions of `verax.nn` take: floats, whatever they are given.
@@ -141,12 +136,6 @@ def sigmoid(x: ArrayLike) -> Array:
     return logistic(inexact("sigmoid", x))
 
 
-@pure(64)
-def large(dtype: DType) -> float:
-    """From here on exp(-x) is less than one rounding error of 1."""
-    return round(-math.log(finfo(real_dtype(dtype)).eps), 3)
-
-
 @remembered
 def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)), which is x for large x.
@@ -155,11 +144,7 @@ def softplus(x: ArrayLike) -> Array:
     >>> verax.nn.softplus(1000.0)
     Array(1000., dtype=float32, weak_type=True)
     """
-    x = inexact("softplus", x)
-    if is_complex(x.dtype):
-        return logaddexp(x, 0.0)
-    linear = gt(x, large(x.dtype))
-    return select(linear, x, log1p(exp(select(linear, 0.0, x))))
+    return logaddexp(inexact("softplus", x), 0.0)
 
 
 def sparse_plus(x: ArrayLike) -> Array:

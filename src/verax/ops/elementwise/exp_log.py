@@ -54,7 +54,7 @@ from verax.rules.families.elementwise import (
     stablehlo,
 )
 from verax.rules.programs.derived import lowered
-from verax.rules.rows.eager_costs import huge, large
+from verax.rules.rows.eager_costs import SMALL, huge, large, of
 from verax.rules.rows.emitter import Emitter, Operand, converted
 from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import Domain, NDArray, Rows, Sample, Traits, Work
@@ -438,7 +438,7 @@ logaddexp_p = elementwise(
     kernel=Kernel.of(log_of_sum_on_cpu, float32, float64),
     accepts=FLOAT,
     domains=Domain(-30, 30, special=(0.0, -np.inf, np.inf)),
-    costly=large,
+    costly=of(FLOAT, SMALL),
 )
 
 ROWS: Rows = (
