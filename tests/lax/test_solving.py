@@ -11,7 +11,6 @@ import verax.numpy as vnp
 from verax import Array, lax
 from verax.ir.forms.parser import parse_closed
 from verax.ir.reports.check import check_jaxpr
-from verax.ir.walk import walk
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.infer import infer
 from verax.verify.cases.case import double_precision
@@ -221,7 +220,7 @@ def test_equations_survive_and_can_be_read_back() -> None:
         closed = verax.make_jaxpr(f)(*args)
         check_jaxpr(closed.jaxpr, infer)
         assert parse_closed(str(closed), PRIMITIVES, closed.consts) == closed
-        return [eqn.primitive.name for _, eqn in walk(closed.jaxpr)]
+        return [eqn.primitive.name for eqn in closed.jaxpr.eqns]
 
     a, b = vnp.array(MATRIX, np.float32), vnp.array(RIGHT, np.float32)
 
