@@ -118,7 +118,7 @@ def test_several_axes_or_lengths_where_one_is_expected() -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [(300,), (301, 2), (17, 16), (5, 8, 9), (2, 7, 5, 6, 4)]
+    "shape", [(3000,), (301, 20), (64, 65), (15, 18, 19), (3, 7, 5, 6, 8)]
 )
 def test_half_of_the_spectrum_of_real_signals(shape: tuple[int, ...]) -> None:
     """Large ones are computed by `rfft`; the rest is the conjugate in reverse."""
@@ -128,7 +128,7 @@ def test_half_of_the_spectrum_of_real_signals(shape: tuple[int, ...]) -> None:
         actual = fft.fftn(x, axes=axes, norm="ortho")
         np.testing.assert_allclose(actual, want, atol=2e-6 * x.size**0.5)
     text = str(verax.make_jaxpr(fft.fftn)(x))
-    assert "RFFT" in text
+    assert ("RFFT" in text) == (x.ndim > 1)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2, 6), (3, 7), (4, 5, 6)])

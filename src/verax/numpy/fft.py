@@ -59,8 +59,8 @@ __all__ = [
 type Norm = str | None
 AT_ONCE = 3
 """Over so many dimensions one operation runs."""
-MIRRORED = 256
-"""Elements from which half of a spectrum is computed, and the rest copied."""
+SEVERAL, LARGE, ONE_LINE = 4, 1 << 12, 1 << 18
+"""Lines and elements, or elements of one line, from which half a spectrum is faster."""
 
 
 def transform(
@@ -162,7 +162,7 @@ def fitted(x: Array, lengths: tuple[int, ...]) -> Array:
 
 def in_steps(kind: str, x: Array, lengths: tuple[int, ...]) -> Array:
     """The transform over the last dimensions, at most three at a time."""
-    if kind == "FFT" and not is_complex(x.dtype) and prod(lengths) >= MIRRORED:
+    if kind == "FFT" and not is_complex(x.dtype) and pays_by_half(x, lengths):
         return mirrored(in_steps("RFFT", x, lengths), lengths)
     if len(lengths) <= AT_ONCE:
         return transformed(x, kind, lengths)
@@ -175,6 +175,18 @@ def in_steps(kind: str, x: Array, lengths: tuple[int, ...]) -> Array:
     moved = moveaxis(x, leading, last)
     x = moveaxis(in_steps(rest, moved, lengths[:count]), last, leading)
     return transformed(x, kind, lengths[count:]) if kind == "IRFFT" else x
+
+
+def pays_by_half(x: Array, lengths: tuple[int, ...]) -> bool:
+    """Whether half a spectrum, and a copy of it, takes less time than the whole.
+
+    Kernels transform several lines at once; a single one is slower by half.
+    """
+    if x.aval.symbolic:
+        return False
+    size = prod(x.shape)
+    several = size // lengths[-1] >= SEVERAL
+    return size >= (LARGE if several else ONE_LINE)
 
 
 def mirrored(x: Array, lengths: tuple[int, ...]) -> Array:
