@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .catalog import select
-from .driver import Plan, Side, run
+from .driver import Plan, Side, add_jax_python, run
 from .report import markdown, rows, show_table
 
 
@@ -35,12 +35,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="print names and stop")
     parser.add_argument("--baseline", default="jax", help="library of the first side")
     parser.add_argument("--candidate", default="verax", help="of the second side")
-    parser.add_argument(
-        "--jax-python",
-        default=os.environ.get("VERAX_BENCH_JAX_PYTHON", sys.executable),
-        metavar="PATH",
-        help="interpreter with jax (or VERAX_BENCH_JAX_PYTHON); default: this one",
-    )
+    add_jax_python(parser)
     return parser.parse_args(arguments)
 
 

@@ -10,6 +10,8 @@ the case it was in; the rest of its cases go to a new worker.
 import json
 import os
 import subprocess
+import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,16 @@ from .catalog import groups
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT, HEAVY_TIMEOUT = 150.0, 3600.0
+
+
+def add_jax_python(parser: ArgumentParser) -> None:
+    """Let a command name the interpreter with jax."""
+    parser.add_argument(
+        "--jax-python",
+        default=os.environ.get("VERAX_BENCH_JAX_PYTHON", sys.executable),
+        metavar="PATH",
+        help="interpreter with jax (or VERAX_BENCH_JAX_PYTHON); default: this one",
+    )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.benchmarks.driver import ROOT, add_jax_python
+
 from .suites import SUITES
 
 type Times = dict[str, dict[str, Any]]
@@ -27,7 +29,6 @@ QUIET = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "VERAX_ENABLE_COMPILATION_CACHE": "0",
 }
-ROOT = Path(__file__).parents[3]
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -39,12 +40,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures")
     parser.add_argument("--all", action="store_true", help="print every case")
     parser.add_argument("--list", action="store_true", help="print names and stop")
-    parser.add_argument(
-        "--jax-python",
-        default=os.environ.get("VERAX_BENCH_JAX_PYTHON", sys.executable),
-        metavar="PATH",
-        help="interpreter with jax (or VERAX_BENCH_JAX_PYTHON); default: this one",
-    )
+    add_jax_python(parser)
     parser.add_argument(
         "--torch-python",
         default=os.environ.get("VERAX_BENCH_TORCH_PYTHON"),

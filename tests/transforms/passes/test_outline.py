@@ -10,9 +10,10 @@ import verax
 import verax.numpy as vnp
 from tests.benchmarks import deep
 from tests.benchmarks.namespace import load
+from tests.transforms.passes.values import assert_same_values
 from verax import ir, transforms
 from verax.ir.jaxpr import ClosedJaxpr
-from verax.transforms.passes.outline import PAYING, outline
+from verax.transforms.passes.outline import EVERYTHING, PAYING, joined, outline
 
 SIZE, BLOCKS = 8, 6
 
@@ -180,13 +181,7 @@ def test_limits_are_positive(limits: dict[str, int]) -> None:
 def tiny(f: Callable[..., Any], *args: Any) -> ClosedJaxpr:
     closed = program(f, *args)
     short = transforms.outline(closed, least=2, saved=2)
-    transforms.check(short)
-    for x, y in zip(
-        transforms.evaluate(closed, *args),
-        transforms.evaluate(short, *args),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(x, y)
+    assert_same_values(closed, short, *args)
     return short
 
 
@@ -385,13 +380,25 @@ def test_products_that_are_equal_are_computed_once() -> None:
     count = sum(len(dots(e)) for e in short.jaxpr.eqns)
     assert len([e for e in closed.jaxpr.eqns if dots(e)]) == 32
     assert count <= 18
-    transforms.check(short)
-    for x, y in zip(
-        transforms.evaluate(closed, *args),
-        transforms.evaluate(short, *args),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(x, y)
+    assert_same_values(closed, short, *args)
+
+
+def test_a_barrier_keeps_products_apart() -> None:
+    """As that of a checkpoint does, which computes again in order to keep less."""
+
+    def products(x: Any) -> Any:
+        out = []
+        for _ in range(8):
+            y = verax.lax.optimization_barrier(x)
+            for _ in range(4):
+                y = vnp.tanh(y @ y) * 0.5 + vnp.exp(-y * y) + vnp.cos(y) - 1
+            out.append(y)
+        return out
+
+    closed = program(products, X[:, :4])
+    assert len(closed.jaxpr.eqns) > EVERYTHING.saved + EVERYTHING.least
+    kept = joined(closed.jaxpr.eqns, closed.jaxpr.outvars)
+    assert len(kept) == len(closed.jaxpr.eqns)
 
 
 def dots(eqn: Any) -> list[Any]:

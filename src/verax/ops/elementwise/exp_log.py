@@ -316,7 +316,7 @@ def draw_pow(random: Random) -> Sample[NoParams]:
     return Sample(NO_PARAMS, (x, y), domains)
 
 
-SIMPLE_POWERS: Final = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0)
+SIMPLE_POWERS: Final = frozenset((-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0))
 """Exponents of which XLA makes roots and products."""
 pow_p = parametric(
     "pow",
@@ -325,7 +325,7 @@ pow_p = parametric(
     typing=pow_typing,
     jvp=(pow_base_jvp, pow_exponent_jvp),
     lower=lower_pow,
-    kernel=Kernel({float32: powers.pow}, simple=frozenset(SIMPLE_POWERS)),
+    kernel=Kernel({float32: powers.pow}, simple=SIMPLE_POWERS),
     params_of=lambda random, dtype: NO_PARAMS,
     draw=draw_pow,
     domains=(BASES, Domain(-3, 3, special=(0.0, 1.0, 2.0))),

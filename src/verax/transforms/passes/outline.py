@@ -135,7 +135,8 @@ def joined(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> list[Eqn]:
 
     XLA would join them, but not across the calls that they become parts of: the
     gradient at one place, written twice, would be computed twice. What is light stays,
-    or blocks that share a mask would not be equal.
+    or blocks that share a mask would not be equal; so does what stands behind a barrier
+    of its own, such as the second computation of a checkpoint.
     """
     ends = {*outvars}
     first: dict[tuple[Primitive, Params, tuple[Atom, ...]], Eqn] = {}
@@ -143,14 +144,15 @@ def joined(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> list[Eqn]:
     gone: dict[Atom, Atom] = {}
     out: list[Eqn] = []
     for eqn in eqns:
-        if eqn.params is NO_PARAMS or not eqn.effects:
+        traits = traits_of(eqn.primitive)
+        if not traits.marker and (eqn.params is NO_PARAMS or not eqn.effects):
             ins = tuple([same.get(a, a) for a in eqn.invars])
             before = first.setdefault((eqn.primitive, eqn.params, ins), eqn)
             if before is not eqn:
                 equal: dict[Atom, Atom] = {}
                 equal.update(zip(eqn.outvars, before.outvars, strict=True))
                 same |= equal
-                if traits_of(eqn.primitive).stored and ends.isdisjoint(equal):
+                if traits.stored and ends.isdisjoint(equal):
                     gone |= equal
                     continue
         ins = tuple([gone.get(a, a) for a in eqn.invars]) if gone else eqn.invars
