@@ -133,6 +133,7 @@ def test_half_of_the_spectrum_of_real_signals(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("shape", [(1,), (2, 6), (3, 7), (4, 5, 6)])
 def test_gradients_of_halves(shape: tuple[int, ...]) -> None:
-    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
-    check_grads(fft.rfftn, (x,), 2, atol=5e-2, rtol=5e-2)
-    check_grads(fft.irfft, (x + 0j,), 2, atol=5e-2, rtol=5e-2)
+    x = np.random.default_rng(0).standard_normal(shape)
+    with verax.enable_x64():
+        check_grads(fft.rfftn, (x,), 2)
+        check_grads(fft.irfft, (x + 0j,), 2)
