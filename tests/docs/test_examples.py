@@ -82,6 +82,11 @@ def layers(x: Any) -> Any:
     return lax.scan(layer, x, vnp.asarray(LAYERS))[0]
 
 
+def halves(x: Any) -> Any:
+    first, second = vnp.split(x, 2)
+    return vnp.concatenate((second * vnp.exp(first), 2 * first))
+
+
 def rows(x: Any) -> Any:
     return lax.map(lambda row: vnp.tanh(row) * 2, x.reshape(2, 2))
 
@@ -94,6 +99,7 @@ FLOWS: dict[str, Callable[..., Any]] = {
     "squashed": lambda x: verax.nn.sigmoid((x + 3) ** 3 / 50),
     "moved about": lambda x: vnp.roll(x, 1).reshape(2, 2).T.reshape(4) / (-2),
     "coupling": coupling,
+    "halves": halves,
     "inner function": verax.jit(coupling),
     "loop over layers": layers,
     "loop over rows": rows,

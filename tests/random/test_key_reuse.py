@@ -33,6 +33,9 @@ GOOD: dict[str, Callable[[Any], Any]] = {
     "once": random.normal,
     "halves": lambda k: sum(map(random.normal, random.split(k))),
     "rows": lambda k: vnp.sum(verax.vmap(random.normal)(random.split(k, 3))),
+    "parts": lambda k: sum(
+        random.normal(part[0]) for part in lax.split(random.split(k), (1, 1))
+    ),
     "clone": lambda k: random.normal(k) + random.normal(random.clone(k)),
     "fold_in": lambda k: (
         random.normal(random.fold_in(k, 1)) + random.normal(random.fold_in(k, 2))
@@ -48,6 +51,7 @@ BAD: dict[str, Callable[[Any], Any]] = {
     "twice": twice,
     "after split": lambda k: (random.split(k), random.normal(k)),
     "a row": lambda k: twice(random.split(k)[0]),
+    "a part": lambda k: twice(lax.split(random.split(k), (1, 1))[0][0]),
     "inner": lambda k: verax.jit(twice)(k),
     "after a call": lambda k: (verax.jit(random.normal)(k), random.normal(k)),
     "a captured key": lambda k: lax.scan(

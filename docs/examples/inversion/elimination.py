@@ -8,10 +8,11 @@ is used exactly once, forwards or backwards::
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve, frozen
+from attrs import Factory, define, evolve, frozen
 from pyrsistent import PMap
 
 import verax.numpy as vnp
@@ -101,6 +102,21 @@ class Cell:
         return self.value if self.mask.all() else None
 
 
+type Where = tuple[slice, ...]
+
+
+def places(eqn: Eqn) -> list[Where]:
+    """Where in its operand each result of a slice or a split stands."""
+    p: Any = eqn.params
+    if eqn.primitive is lax.split_p:
+        before = (slice(None),) * p.axis
+        ends = list(accumulate(p.sizes, initial=0))
+        return [(*before, slice(*bound)) for bound in pairwise(ends)]
+    strides = p.strides or (1,) * len(p.start_indices)
+    bounds = zip(p.start_indices, p.limit_indices, strides, strict=True)
+    return [tuple([slice(*bound) for bound in bounds])]
+
+
 @define(eq=False)
 class Elimination:
     """The state of one solution; it is born and dies inside `inverted`."""
@@ -108,6 +124,8 @@ class Elimination:
     table: Inverses
     cells: list[Cell]
     log_det: Array | float = 0.0
+    used: set[Var] = Factory(set)
+    """Results of slices and splits that have been used."""
 
     def read(self, atom: Atom) -> Array | None:
         if isinstance(atom, Literal):
@@ -133,14 +151,8 @@ class Elimination:
             cell.value = vnp.zeros(atom.aval.shape, value.dtype)
         cell.value = cell.value.at[where].set(value)
 
-    def try_slice(self, eqn: Eqn) -> bool:
-        """A slice says as much of its operand as the operand says of it."""
-        p: Any = eqn.params
-        (x,), (y,) = eqn.invars, eqn.outvars
-        assert isinstance(x, Var)
-        strides = p.strides or (1,) * len(p.start_indices)
-        bounds = zip(p.start_indices, p.limit_indices, strides, strict=True)
-        where = tuple([slice(*bound) for bound in bounds])
+    def try_part(self, x: Var, y: Var, where: Where) -> bool:
+        """A part says as much of its operand as the operand says of it."""
         cell, known = self.cells[x.index], self.read(y)
         if cell.mask[where].all() and cell.value is not None:
             self.learn(y, cell.value[where])
@@ -152,8 +164,13 @@ class Elimination:
 
     def try_eqn(self, eqn: Eqn) -> bool:
         """Use an equation in one direction or the other, if it is ready."""
-        if eqn.primitive is lax.slice_p and isinstance(eqn.invars[0], Var):
-            return self.try_slice(eqn)
+        if eqn.primitive in (lax.slice_p, lax.split_p) and isinstance(
+            operand := eqn.invars[0], Var
+        ):
+            for part, where in zip(eqn.outvars, places(eqn), strict=True):
+                if part not in self.used and self.try_part(operand, part, where):
+                    self.used.add(part)
+            return self.used.issuperset(eqn.outvars)
         row = eqn.primitive
         assert isinstance(row, Row)
         operands = tuple([self.read(a) for a in eqn.invars])

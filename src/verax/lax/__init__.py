@@ -19,7 +19,7 @@ __getattr__, __dir__ = facade(
         ".shaping": (
             "conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
             "conv_transpose_shape_tuple broadcast_like broadcast_shapes dtype "
-            "index_take polynomial split stack tile unstack DotDimensionNumbers "
+            "index_take polynomial stack tile unstack DotDimensionNumbers "
             "scaled_dot"
         ),
         ".looping": "associative_scan fori_loop map while_loop",
@@ -138,7 +138,9 @@ __getattr__, __dir__ = facade(
             "random_gamma_grad random_gamma_grad_p"
         ),
         "verax.ops.structure.create": "iota_p",
-        "verax.ops.structure.joining": "concatenate concatenate_p rev rev_p",
+        "verax.ops.structure.joining": (
+            "concatenate concatenate_p rev rev_p split split_p"
+        ),
         "verax.ops.structure.shape": (
             "broadcast_in_dim_p broadcast_to_rank collapse expand_dims reshape_p "
             "squeeze squeeze_p transpose transpose_p"

@@ -16,9 +16,9 @@ from verax.lax.shaping import (
     conv_shape_tuple as conv_shape_tuple,
     conv_transpose_shape_tuple as conv_transpose_shape_tuple,
     broadcast_like as broadcast_like, broadcast_shapes as broadcast_shapes,
-    dtype as dtype, index_take as index_take, polynomial as polynomial, split as split,
-    stack as stack, tile as tile, unstack as unstack,
-    DotDimensionNumbers as DotDimensionNumbers, scaled_dot as scaled_dot,
+    dtype as dtype, index_take as index_take, polynomial as polynomial, stack as stack,
+    tile as tile, unstack as unstack, DotDimensionNumbers as DotDimensionNumbers,
+    scaled_dot as scaled_dot,
 )
 from verax.lax.looping import (
     associative_scan as associative_scan, fori_loop as fori_loop, map as map,
@@ -210,7 +210,7 @@ from verax.ops.special.incomplete import (
 from verax.ops.structure.create import iota_p as iota_p
 from verax.ops.structure.joining import (
     concatenate as concatenate, concatenate_p as concatenate_p, rev as rev,
-    rev_p as rev_p,
+    rev_p as rev_p, split as split, split_p as split_p,
 )
 from verax.ops.structure.shape import (
     broadcast_in_dim_p as broadcast_in_dim_p, broadcast_to_rank as broadcast_to_rank,
@@ -292,8 +292,9 @@ __all__ = [
     "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
     "shift_right_logical_p", "sign", "sign_p", "sin", "sin_p", "sinh", "sinh_p",
     "slice", "slice_in_dim", "slice_p", "sort", "sort_key_val", "sort_p", "split",
-    "sqrt", "sqrt_p", "square", "square_p", "squeeze", "squeeze_p", "stack", "stage",
-    "stop_gradient", "stop_gradient_p", "sub", "sub_p", "switch", "tan", "tan_p",
-    "tanh", "tanh_p", "tile", "top_k", "top_k_p", "transpose", "transpose_p", "unstack",
-    "while_loop", "while_p", "with_sharding_constraint", "xor_p", "zeta", "zeta_p",
+    "split_p", "sqrt", "sqrt_p", "square", "square_p", "squeeze", "squeeze_p", "stack",
+    "stage", "stop_gradient", "stop_gradient_p", "sub", "sub_p", "switch", "tan",
+    "tan_p", "tanh", "tanh_p", "tile", "top_k", "top_k_p", "transpose", "transpose_p",
+    "unstack", "while_loop", "while_p", "with_sharding_constraint", "xor_p", "zeta",
+    "zeta_p",
 ]

@@ -30,15 +30,15 @@ from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers, GatherScatterMode
 from verax.ops.linalg.triangular import adjoint, triangular_solve
 from verax.ops.structure.create import full_like, iota
-from verax.ops.structure.joining import concatenate
+from verax.ops.structure.joining import concatenate, split
 from verax.ops.structure.reshard import retyped
 from verax.ops.structure.shape import (
     broadcast_in_dim,
     broadcast_to_rank,
     expand_dims,
     reshape,
+    squeeze,
 )
-from verax.ops.structure.slicing import index_in_dim, slice_in_dim
 from verax.ops.windows.reduce_window import padtype_to_pads, strided
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -119,30 +119,8 @@ def unstack(x: object, axis: int = 0) -> tuple[Array, ...]:
     """
     shape = aval_of(x).shape
     place = as_axis("unstack", axis, len(shape))
-    return tuple(
-        [index_in_dim(x, i, place, keepdims=False) for i in range(shape[place])]
-    )
-
-
-def split(operand: object, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """The parts of the given sizes along a dimension.
-
-    Raises:
-        ValueError: the sizes do not add up to that of the dimension.
-    """
-    shape = aval_of(operand).shape
-    place = as_axis("split", axis, len(shape))
-    parts = as_sizes("split", "sizes", sizes)
-    if sum(parts) != shape[place]:
-        raise ValueError(
-            f"split: the sizes {parts} add up to {sum(parts)}, but dimension {place} "
-            f"has size {shape[place]}"
-        )
-    out, start = [], 0
-    for size in parts:
-        out.append(slice_in_dim(operand, start, start + size, axis=place))
-        start += size
-    return out
+    parts = split(x, (1,) * shape[place], place)
+    return tuple([squeeze(part, (place,)) for part in parts])
 
 
 def tile(operand: object, reps: Sequence[int]) -> Array:

@@ -35,7 +35,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import exp, expm1, log, log1p, logistic, sqrt, square
 from verax.ops.elementwise.select import clamp, select
 from verax.ops.special.erf_gamma import erfc
-from verax.ops.structure.slicing import slice_in_dim
+from verax.ops.structure.joining import split
 from verax.rules.values.array import Array
 
 # -----------------------------------------------------------------------------
@@ -288,8 +288,8 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
         raise ValueError(
             f"glu needs an even size along axis {axis}, but {x.aval} has {size}"
         )
-    first = slice_in_dim(x, 0, size // 2, axis=place)
-    return mul(first, logistic(slice_in_dim(x, size // 2, size, axis=place)))
+    first, second = split(x, (size // 2,) * 2, place)
+    return mul(first, logistic(second))
 
 
 @remembered

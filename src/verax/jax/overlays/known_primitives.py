@@ -36,7 +36,6 @@ UNWRITTEN = {
         "rng_uniform_p",
         "select_and_gather_add_p",
         "select_and_scatter_p",
-        "split_p",
         "stack_p",
         "stage_p",
         "swap_p",

@@ -44,7 +44,12 @@ from verax.numpy.shaping.shapes import (
 )
 from verax.ops.elementwise.convert import convert
 from verax.ops.indexing.dynamic_slice import dynamic_slice_in_dim
-from verax.ops.structure.joining import ConcatenateParams, concatenate_p, rev
+from verax.ops.structure.joining import (
+    ConcatenateParams,
+    concatenate_p,
+    rev,
+    split as parts_of,
+)
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.rows.builder import Tracer
@@ -260,6 +265,9 @@ def pieces(x: Array, bounds: Sequence[int], axis: int) -> list[Array]:
     """The parts of `x` between consecutive bounds, moved inside and kept in order."""
     n = x.shape[axis]
     inside = [min(max(b + n if b < 0 else b, 0), n) for b in bounds]
+    sizes = [stop - start for start, stop in pairwise(inside)]
+    if all(size >= 0 for size in sizes):
+        return parts_of(x, sizes, axis)
     return [
         slice_in_dim(x, start, max(start, stop), axis=axis)
         for start, stop in pairwise(inside)
@@ -522,8 +530,7 @@ def rolled(x: Array, shift: Any, axis: int) -> Array:
     start = -index(shift) % n
     if not start:
         return x
-    parts = slice_in_dim(x, start, n, axis=axis), slice_in_dim(x, 0, start, axis=axis)
-    return concatenate(parts, axis)
+    return concatenate(parts_of(x, (start, n - start), axis)[::-1], axis)
 
 
 # ----------------------------------------------------------------- out of and into

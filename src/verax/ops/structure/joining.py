@@ -1,12 +1,14 @@
-"""Floor 2: joining arrays end to end, and reversing them.
+"""Floor 2: joining arrays end to end, splitting them, and reversing them.
 
-One idea: a concatenation is linear in all its operands together::
+One idea: a concatenation is linear in all its operands together, a split in its one::
 
     concatenate((x, y), 0)                    adjoint: a slice for each operand
+    split(z, (2, 3))                          adjoint: a concatenation
     rev(x, (0,))                              adjoint: rev again
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from random import Random
 
 import numpy as np
@@ -18,26 +20,31 @@ from verax.ops.structure.shape import (
     batched_alike,
     draw_aval,
 )
-from verax.ops.structure.slicing import slice_in_dim
+from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.families.elementwise import in_bytes
-from verax.rules.families.linear import linear, one_batched, one_linear
-from verax.rules.rows.emitter import i64, i64s
+from verax.rules.families.linear import linear, one_batched, one_linear, one_pushed
+from verax.rules.rows.emitter import Emitter, Operand, i64, i64s
+from verax.rules.rows.infer import dense, nonzeros
 from verax.rules.rows.row import (
     Axis,
     Engine,
     Known,
     Linear,
+    NDArray,
+    Row,
     Rows,
     Sample,
     Tangent,
     Traits,
+    Work,
+    Zero,
     no_flops,
 )
-from verax.rules.rows.type_shardings import in_place
+from verax.rules.rows.type_shardings import in_place, linear_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, aval_of
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import as_axes, as_axis, draw_shape, draw_size
+from verax.rules.values.sizes import as_axes, as_axis, as_sizes, draw_shape, draw_size
 
 
 @frozen(eq=False, repr=False)
@@ -124,6 +131,116 @@ concatenate_p = linear(
 
 
 @frozen(eq=False, repr=False)
+class SplitParams(Params):
+    """The dimension that is split, and the sizes of the parts in their order."""
+
+    sizes: Shape
+    axis: int
+
+
+def split_typing(p: SplitParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
+    (x,) = avals
+    if not 0 <= p.axis < x.ndim:
+        raise ValueError(f"split: {x} has no dimension {p.axis}")
+    if sum(p.sizes) != x.shape[p.axis]:
+        raise ValueError(
+            f"split: the sizes {p.sizes} add up to {sum(p.sizes)}, but dimension "
+            f"{p.axis} has size {x.shape[p.axis]}"
+        )
+    before, after = x.shape[: p.axis], x.shape[p.axis + 1 :]
+    return [x.with_shape((*before, size, *after)) for size in p.sizes]
+
+
+def part_bounds(sizes: Shape) -> list[tuple[int, int]]:
+    """Where each part starts and ends.
+
+    >>> part_bounds((2, 0, 3))
+    [(0, 2), (2, 2), (2, 5)]
+    """
+    return list(pairwise(accumulate(sizes, initial=0)))
+
+
+def evaluate_split(
+    engine: Engine, p: SplitParams, xs: Sequence[NDArray]
+) -> Sequence[NDArray]:
+    before = (slice(None),) * p.axis
+    return [xs[0][(*before, slice(*bound))] for bound in part_bounds(p.sizes)]
+
+
+def transpose_split(
+    engine: Engine, p: SplitParams, cts: Sequence[Tangent], args: Sequence[Known]
+) -> Sequence[Tangent | None]:
+    """One cotangent is padded; several follow each other, with zeros between."""
+    given = nonzeros(cts)
+    if not any(given):
+        return (Zero(args[0].aval),)
+    if sum(given) > 1:
+        return (concatenate([dense(engine, ct) for ct in cts], p.axis),)
+    place = given.index(True)
+    start, stop = part_bounds(p.sizes)[place]
+    ct = dense(engine, cts[place])
+    edges = [(0, 0, 0)] * ct.ndim
+    edges[p.axis] = (start, args[0].aval.shape[p.axis] - stop, 0)
+    return (pad(ct, 0.0, edges),)
+
+
+def batch_split(
+    engine: Engine,
+    p: SplitParams,
+    size: int,
+    args: Sequence[Array],
+    axes: Sequence[Axis],
+) -> tuple[Sequence[Array], Sequence[Axis]]:
+    (x,), (place,) = args, axes
+    assert place is not None, "a rule is asked where an operand is batched"
+    parts = split_p.bind(SplitParams(p.sizes, p.axis + (place <= p.axis)), x)
+    return parts, (place,) * len(parts)
+
+
+def lower_split(
+    e: Emitter, p: SplitParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
+) -> Sequence[Operand]:
+    """A slice for each part."""
+    parts: list[Operand] = []
+    for (start, _), out in zip(part_bounds(p.sizes), outs, strict=True):
+        starts = [start if i == p.axis else 0 for i in range(out.ndim)]
+        parts += e.op(
+            "stablehlo.slice",
+            xs,
+            [out],
+            start_indices=i64s(starts),
+            limit_indices=i64s([i + n for i, n in zip(starts, out.shape, strict=True)]),
+            strides=i64s([1] * out.ndim),
+        )
+    return parts
+
+
+def draw_split(random: Random) -> Sample[SplitParams]:
+    shape, dtype = list(draw_shape(random, 1, 3)), random.choice(ANYTHING.samples())
+    axis = random.randrange(len(shape))
+    sizes = tuple(draw_size(random) for _ in range(random.randint(1, 4)))
+    shape[axis] = sum(sizes)
+    return Sample(SplitParams(sizes, axis), (ShapedArray(tuple(shape), dtype),))
+
+
+split_p: Row[SplitParams] = Row(
+    "split",
+    SplitParams,
+    typing=split_typing,
+    evaluate=evaluate_split,
+    jvp=one_pushed(lambda p, x, t: (split_p.bind(p, x), split_p.bind(p, t))),
+    transpose=transpose_split,
+    batch=batch_split,
+    lower=lower_split,
+    draw=draw_split,
+    sharding=in_place,
+    terms=linear_terms,
+    traits=Traits(Work.LIGHT, no_flops, makes_nans=False),
+    multiple_results=True,
+)
+
+
+@frozen(eq=False, repr=False)
 class RevParams(Params):
     """The dimensions whose order is reversed."""
 
@@ -190,6 +307,20 @@ def concatenate(operands: object, dimension: int) -> Array:
     return concatenate_p.call(ConcatenateParams(place), *parts)
 
 
+def split(operand: object, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """The parts of the given sizes along a dimension.
+
+    Raises:
+        ValueError: there is no such dimension, or the sizes do not add up to its size.
+    """
+    aval = aval_of(operand)
+    place = as_axis("split", axis, aval.ndim)
+    parts = as_sizes("split", "sizes", sizes)
+    if parts == aval.shape[place : place + 1] and isinstance(operand, Array):
+        return [operand]
+    return list(split_p.bind(SplitParams(parts, place), operand))
+
+
 def rev(operand: object, dimensions: Sequence[int]) -> Array:
     """`operand` with the order of elements reversed along `dimensions`.
 
@@ -202,4 +333,4 @@ def rev(operand: object, dimensions: Sequence[int]) -> Array:
     return rev_p.call(RevParams(dims), operand)
 
 
-ROWS: Rows = (concatenate_p, rev_p)
+ROWS: Rows = (concatenate_p, split_p, rev_p)

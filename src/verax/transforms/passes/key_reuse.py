@@ -132,6 +132,13 @@ def slice_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
     return Signature({0: used}, frozenset((0,)))
 
 
+def split_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
+    """What is split is used up; each part may be used."""
+    if not is_key(avals[0]):
+        return PASSES
+    return Signature({0: True}, frozenset(range(len(params.sizes))))
+
+
 def cond_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
     """A key counts as used if one of the branches uses it."""
     parts = [signature_of(branch) for branch in params.branches]
@@ -202,6 +209,7 @@ type Rule = Callable[[Any, Sequence[ShapedArray]], Signature]
 SPECIAL: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "slice": slice_signature,
+        "split": split_signature,
         "cond": cond_signature,
         "scan": scan_signature,
         "while": while_signature,
