@@ -76,8 +76,9 @@ ORDER = {
         "public",
     ),
     "jax": (
-        "names startup flattree",
-        "views primitives distribution",
+        "private startup flattree colocated",
+        "names",
+        "views primitives distribution identity",
         "finder doctor",
         "overlays",
         "internals",

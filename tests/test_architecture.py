@@ -53,6 +53,12 @@ ALLOWED: dict[str, str] = {
     "on-import src/verax/verify/__main__.py sys.exit": (
         "the command line ends with an exit status, and only as the main module"
     ),
+    "late src/verax/jax/identity.py import_module": (
+        "the module that the program knows is found when an array is asked"
+    ),
+    "late src/verax/jax/overlays/mlir.py import_module": (
+        "bindings of MLIR take long to load, and few programs ask for them"
+    ),
     "late src/verax/jax/views.py import_module": (
         "a module of jax is loaded when a program first reads a name of it"
     ),

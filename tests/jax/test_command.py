@@ -37,7 +37,7 @@ def test_a_script_sees_its_arguments_its_folder_and_itself(tmp_path: Path) -> No
     path = write(tmp_path, "script.py", SCRIPT)
     first, second = output("script.py", "--steps", "3", cwd=tmp_path).splitlines()
     assert first == f"['script.py', '--steps', '3'] beside [1.0, 1.0] {path}"
-    assert second == "verax"
+    assert second == "jaxlib"
 
 
 def test_modules_packages_folders_and_zip_files(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import verax.numpy as vnp
 from verax import tree_util
 from verax.core import eval_jaxpr
 from verax.ir import ShapedArray
-from verax.jax.internals.tree_util import _registry
+from verax.jax.internals.functions.tree_util import _registry
 from verax.jax.overlays import export, linear_util, partial_eval
 
 Pair = namedtuple("Pair", "first second")

@@ -191,9 +191,13 @@ def test_refusals() -> None:
         batching.defvectorized(lax.sin_p)  # type: ignore[arg-type]  # refused
     built_p = Primitive("built")
     built_p.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(built_p, lambda ctx, x: [x])
-    with pytest.raises(MissingRule, match=r"primitive built has no lowering"):
+    mlir.register_lowering(built_p, lambda ctx, x: [ctx.builder.op(x)])
+    with pytest.raises(MissingRule, match="cannot build MLIR"):
         verax.jit(built_p.bind)(1.0)
+    unsaid_p = Primitive("unsaid")
+    unsaid_p.def_abstract_eval(lambda x: x)
+    with pytest.raises(MissingRule, match=r"primitive unsaid has no lowering"):
+        verax.jit(unsaid_p.bind)(1.0)
     with pytest.raises(NotImplementedError, match="no abstract evaluation rule"):
         Primitive("bare").bind(1.0)
 

@@ -12,9 +12,10 @@ import verax
 import verax.numpy as vnp
 from verax import tree_util
 from verax.experimental import multihost_utils
-from verax.jax.internals import dtypes, xla_bridge
-from verax.jax.internals.public_test_util import check_close
-from verax.jax.internals.tree_util import prefix_errors
+from verax.jax.internals import xla_bridge
+from verax.jax.internals.functions.public_test_util import check_close
+from verax.jax.internals.functions.tree_util import prefix_errors
+from verax.jax.internals.types import dtypes
 
 SOURCE = Path(__file__).parents[2] / "src"
 

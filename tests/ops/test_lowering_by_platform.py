@@ -58,7 +58,7 @@ UNUSUAL = tuple(
 SEEDS = range(12)
 POOL = pool_of(composable(ROWS, "jvp", "batch", "lower"))
 # Custom calls that XLA itself takes on every platform.
-BUILT_IN = frozenset(("annotate_device_placement",))
+BUILT_IN = frozenset(("LayoutConstraint", "annotate_device_placement"))
 DRAWN = tuple(name for name, row in PRIMITIVES.items() if row.draw is not None)
 
 

@@ -188,7 +188,8 @@ def test_a_row_keeps_values_and_lies_as_its_type_says(row: Row[Any]) -> None:
 
 LINEAR = {
     "add sub neg mul div convert_element_type select_n",
-    "transpose reshape squeeze broadcast_in_dim slice pad rev concatenate",
+    "transpose reshape squeeze broadcast_in_dim slice split pad rev concatenate",
+    "layout_constraint",
     "dynamic_slice dynamic_update_slice gather scatter-add scatter-sub reduce_sum",
 }
 """The rows that take terms of sums, and give terms of their results."""

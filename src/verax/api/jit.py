@@ -48,6 +48,7 @@ from verax.api.arguments.jit_options import (
     usable,
     warn_unusable,
 )
+from verax.api.arguments.typed_leaves import traced_avals, without_types
 from verax.api.explain.report import Explanation, Logged, log_failure, uses_of
 from verax.api.sharding_args import Shardings, constrained, resolve_shardings
 from verax.api.stages.compilation import Compilation, start_compiling
@@ -166,7 +167,8 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         """The call, whatever the arguments and the interpreter are."""
         if STATE.disable_jit:
             return self.fun(*args, **kwargs)
-        sig = signature(self.fun, self.settings.statics, args, kwargs, leaf_avals)
+        types = traced_avals if is_tracing() else leaf_avals
+        sig = signature(self.fun, self.settings.statics, args, kwargs, types)
         if not is_tracing():
             around = trace_around(
                 sig.leaves, lambda: self.trace_within(sig).traced.captured
@@ -442,8 +444,9 @@ def staged(entry: Entry, sig: Signature, settings: Settings) -> Any:
 
         check_closed_over(entry.traced.opened, sig.leaves, sig.describe)
     shardings = settings.shardings
-    placed = constrained(sig.leaves, shardings.of_inputs(*sig.call_args.dynamic))
     traced = entry.traced
+    leaves = without_types(sig.leaves, traced.jaxpr, entry.name, sig.describe)
+    placed = constrained(leaves, shardings.of_inputs(*sig.call_args.dynamic))
     if settings.inline:
         outs = apply(traced.jaxpr, [*traced.captured, *placed])
     else:

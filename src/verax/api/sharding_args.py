@@ -13,7 +13,7 @@ from attrs import frozen
 
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
-from verax.backend.arrays.concrete import Format
+from verax.backend.arrays.concrete import Format, Layout
 from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import PartitionSpec, current_mesh
 from verax.backend.placement.mesh_context import concrete_mesh
@@ -55,7 +55,7 @@ def as_place(
         check_space(what, x, error)
         return None
     if isinstance(x, Format):
-        if x.layout is not None and not x.layout.in_rows:
+        if isinstance(x.layout, Layout) and not x.layout.in_rows:
             raise ValueError(
                 f"{what}: verax arrays are stored in row-major order, not as {x.layout}"
             )

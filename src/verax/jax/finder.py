@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 
+from verax.jax.identity import take_identity
 from verax.jax.names import MODULES
 from verax.jax.views import RECORD, WHERE, View, is_real_jax
 
@@ -96,6 +97,7 @@ def install() -> None:
         )
     if FINDER not in sys.meta_path:
         sys.meta_path.insert(0, FINDER)
+        take_identity()
 
 
 def installed() -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+from verax.jax.private import PRIVATE
+
 VERSION = "0.12.0"
 """The version of jax whose public surface verax follows."""
 
@@ -18,14 +20,16 @@ VERSION_INFO = (0, 12, 0)
 
 SAME = (
     "ad ad_checkpoint checkpoint_policies custom_batching custom_derivatives "
-    "debug dlpack dtypes errors example_libraries example_libraries.optimizers "
-    "example_libraries.stax experimental.checkify experimental.compilation_cache "
-    "experimental.compilation_cache.compilation_cache experimental.jet "
+    "debug distributed dlpack dtypes errors example_libraries "
+    "example_libraries.optimizers example_libraries.stax experimental.checkify "
+    "experimental.compilation_cache "
+    "experimental.compilation_cache.compilation_cache experimental.compute_on "
+    "experimental.custom_partitioning experimental.jet experimental.key_reuse "
     "experimental.layout "
-    "experimental.mesh_utils experimental.ode experimental.pjit "
+    "experimental.mesh_utils experimental.ode experimental.pjit experimental.random "
     "experimental.serialize_executable experimental.shard_map experimental.topologies "
     "experimental.xla_metadata export extend extend.backend extend.mlir extend.random "
-    "ffi flatten_util image lax.linalg memory monitoring nn nn.initializers numpy "
+    "flatten_util image memory monitoring nn nn.initializers numpy "
     "numpy.fft numpy.linalg ops profiler random ref scipy scipy.cluster "
     "scipy.cluster.vq scipy.fft "
     "scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize "
@@ -66,54 +70,31 @@ SAME = (
 ).split()
 """Modules that verax has under the same name."""
 
-OVERLAID = {
+OVERLAID: dict[str, tuple[str, ...]] = {
     "jax": ("verax.jax.overlays.top", "verax"),
     "jax.api_util": ("verax.jax.overlays.api_util", "verax.api_util"),
     "jax.core": ("verax.jax.overlays.core", "verax.core", "verax.extend.core"),
     "jax.experimental": ("verax.jax.overlays.experimental", "verax.experimental"),
     "jax.export": ("verax.jax.overlays.export", "verax.export"),
+    "jax.ffi": ("verax.jax.overlays.mlir", "verax.ffi"),
     "jax.extend.core": ("verax.jax.overlays.core", "verax.extend.core", "verax.core"),
     "jax.extend.core.primitives": ("verax.jax.overlays.known_primitives",),
     "jax.extend.ifrt_programs": (),
+    "jax.extend.mlir.ir": ("jaxlib.mlir.ir",),
+    "jax.extend.mlir.dialects": ("jaxlib.mlir.dialects",),
     "jax.extend.linear_util": ("verax.jax.overlays.linear_util",),
     "jax.extend.source_info_util": ("verax.jax.overlays.source_info_util",),
     "jax.version": ("verax.jax.overlays.top",),
     "jax.lax": ("verax.lax", "verax.jax.overlays.known_primitives"),
+    "jax.lax.linalg": ("verax.lax.linalg", "verax.jax.overlays.known_primitives"),
     "jax.interpreters": (),
     "jax.lib": ("jaxlib.version",),
     "jax.interpreters.ad": ("verax.jax.overlays.ad",),
     "jax.interpreters.batching": ("verax.jax.overlays.batching",),
     "jax.interpreters.mlir": ("verax.jax.overlays.mlir",),
     "jax.interpreters.partial_eval": ("verax.jax.overlays.partial_eval",),
-    "jax.interpreters.pxla": (),
+    "jax.interpreters.pxla": ("verax.jax.overlays.xla",),
     "jax.interpreters.xla": ("verax.jax.overlays.xla",),
-    "jax._src": (),
-    "jax._src.ad_util": ("verax.jax.internals.ad_util",),
-    "jax._src.checkify": (
-        "verax.experimental.checkify",
-        "verax.jax.internals.checkify",
-    ),
-    "jax._src.compiler": (),
-    "jax._src.core": ("verax.jax.internals.core", "verax.core"),
-    "jax._src.dispatch": ("verax.jax.internals.dispatch",),
-    "jax._src.distributed": ("verax.jax.internals.distributed",),
-    "jax._src.dtypes": ("verax.jax.internals.dtypes", "verax.dtypes"),
-    "jax._src.flatten_util": ("verax.flatten_util",),
-    "jax._src.flattree": ("verax.jax.flattree",),
-    "jax._src.interpreters": (),
-    "jax._src.interpreters.ad": ("verax.jax.overlays.ad",),
-    "jax._src.interpreters.pxla": (),
-    "jax._src.state": (),
-    "jax._src.state.types": ("verax.ref",),
-    "jax._src.api_util": ("verax.jax.internals.api_util", "verax.api_util"),
-    "jax._src.public_test_util": ("verax.jax.internals.public_test_util",),
-    "jax._src.literals": ("verax.jax.internals.literals",),
-    "jax._src.random": (),
-    "jax._src.random.threefry2x32": ("verax.jax.internals.threefry2x32",),
-    "jax._src.pjit": ("verax.jax.internals.pjit",),
-    "jax._src.traceback_util": ("verax.jax.internals.traceback_util",),
-    "jax._src.tree_util": ("verax.jax.internals.tree_util", "verax.tree_util"),
-    "jax._src.xla_bridge": ("verax.jax.internals.xla_bridge",),
     "jax.experimental.sparse.linalg": ("verax.experimental.sparse.linalg",),
     "jax.experimental.sparse.util": ("verax.experimental.sparse.util",),
     **{
@@ -121,7 +102,8 @@ OVERLAID = {
         for name in ("", ".ad", ".api", ".bcoo", ".bcsr", ".coo", ".csr", ".transform")
     },
     "jax.experimental.sparse.random": ("verax.experimental.sparse",),
-    "jax.experimental.colocated_python": (),
+    "jax.experimental.colocated_python": ("verax.jax.colocated",),
+    "jax._src.random.stateful_rng": ("verax.experimental.random",),
     "jax.experimental.colocated_python.func": (),
     "jax.experimental.colocated_python.serialization": (),
     "jax.experimental.array_serialization": (),
@@ -133,11 +115,14 @@ OVERLAID = {
     "jax.experimental.jax2tf": (),
     "jax.experimental.pallas.ops.tpu": (),
     "jax.experimental.pallas.ops.tpu.splash_attention": (),
-    "jax.experimental.hijax": ("verax.jax.internals.hijax",),
+    "jax.experimental.hijax": (
+        "verax.jax.internals.types.hijax",
+        "verax.experimental.hijax",
+    ),
 }
 
 MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {f"jax.{name}": (f"verax.{name}",) for name in SAME} | OVERLAID
+    {f"jax.{name}": (f"verax.{name}",) for name in SAME} | dict(PRIVATE) | OVERLAID
 )
 
 
@@ -170,7 +155,7 @@ WHY: Mapping[str, str] = MappingProxyType(
 
 CLASSES: Mapping[str, str] = MappingProxyType(
     {
-        "jax.experimental.hijax": "HiType HiPrim VJPHiPrimitive MutableHiType QDD",
+        "jax.experimental.hijax": "HiType MutableHiType QDD",
         "jax.extend.ifrt_programs": "ifrt_programs",
         "jax.experimental.colocated_python.serialization": "DeviceList",
         "jax.experimental.array_serialization.serialization": (
@@ -180,9 +165,8 @@ CLASSES: Mapping[str, str] = MappingProxyType(
 )
 FUNCTIONS: Mapping[str, str] = MappingProxyType(
     {
-        "jax.experimental.hijax": "instantiate_zeros",
         "jax.experimental.array_serialization.serialization": "get_tensorstore_spec",
-        "jax.experimental.colocated_python": ("colocated_python colocated_cpu_devices"),
+        "jax.experimental.colocated_python": "colocated_python colocated_python_class",
         "jax.experimental.pallas.ops.tpu.splash_attention": (
             "splash_attention_kernel splash_attention_mask"
         ),

@@ -10,8 +10,8 @@ another row when that has changed::
     ad.deflinear(double_p, lambda ct: (double_p.bind(ct),))
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ import verax
 from verax.api.tracing.apply import as_array
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
-from verax.ir.jaxpr import Jaxpr, Params, Primitive as Named
+from verax.ir.jaxpr import Eqn, Jaxpr, Params, Primitive as Named
 from verax.ir.records import ReprMixin
+from verax.rules.rows.builder import Tracer
 from verax.rules.rows.row import (
     Axis,
     BatchAxis,
@@ -167,11 +168,10 @@ class LowerFun(ReprMixin):
     function: Rule
     multiple_results: bool
 
-    def __call__(self, *args: object, **params: object) -> Any:
-        raise NotImplementedError(
-            "rules that mlir.lower_fun makes are lowered by verax; they cannot be "
-            "called with a context of MLIR"
-        )
+    def __call__(self, ctx: "LoweringContext", *args: object, **params: object) -> Any:
+        """What the function writes, for a lowering that calls this one."""
+        out = self.function(*args, **params)
+        return list(out) if self.multiple_results else [out]
 
 
 class AllPrimitives(type):
@@ -238,7 +238,12 @@ class Primitive(metaclass=AllPrimitives):
         return bind
 
     def bind(self, *args: object, **params: object) -> Any:
-        """Apply the primitive: an array, or a list if it has multiple results."""
+        """Apply the primitive: an array, or a list if it has multiple results.
+
+        Outside of traces its implementation is called, whatever it returns.
+        """
+        if self.impl is not None and not is_applied(self.impl) and is_eager(args):
+            return self.impl(*args, **params)
         results = self.row().bind(self.given(args, params), *args)
         return list(results) if self.multiple_results else results[0]
 
@@ -321,14 +326,16 @@ class Primitive(metaclass=AllPrimitives):
         if isinstance(chosen, LowerFun):
             function, several = chosen.function, chosen.multiple_results
         elif self.impl is not None and not is_applied(self.impl):
+            lowering = host_lowering(self) or called_on_host(self, self.impl)
             function, several = self.impl, self.multiple_results
-            if (lowering := host_lowering(self)) is not None:
-                function = with_host_calls(self, self.impl, lowering)
+            function = with_host_calls(self, self.impl, lowering)
+        elif chosen is not None:
+            function, several = written_by(self, chosen), self.multiple_results
         else:
             return None
 
         def composed(p: Keywords, *xs: Array) -> Any:
-            with p.configured():
+            with p.configured(), without_itself(self):
                 out = function(*xs, **p.dictionary())
             return list(out) if several else out
 
@@ -351,6 +358,13 @@ class Primitive(metaclass=AllPrimitives):
         )
 
 
+def is_eager(args: Sequence[object]) -> bool:
+    """Whether a primitive is applied to values, outside of every trace."""
+    return STATE.interpreter.immediate and not any(
+        [isinstance(x, Tracer) for x in args]
+    )
+
+
 def host_lowering(primitive: Primitive) -> Rule | None:
     """The lowering of what has an implementation, if it is no function itself."""
     rules, impl = LOWERINGS.get(primitive, {}), primitive.impl
@@ -358,6 +372,71 @@ def host_lowering(primitive: Primitive) -> Rule | None:
     if impl is None or is_applied(impl) or isinstance(chosen, LowerFun):
         return None
     return chosen
+
+
+def written_by(primitive: Primitive, lowering: Rule) -> Rule:
+    """What a lowering writes whose operations are functions of this package.
+
+    Raises:
+        MissingRule: it builds MLIR.
+    """
+
+    def function(*xs: Array, **params: object) -> Any:
+        avals = [x.aval for x in xs]
+        typed: Any = primitive.abstract_eval
+        outs, _ = typed(*avals, **params)
+        context = LoweringContext(avals, primitive.listed(outs))
+        try:
+            out = lowering(context, *xs, **params)
+        except (AttributeError, TypeError) as error:
+            raise MissingRule(
+                f"the lowering of the primitive {primitive.name} fails on traced "
+                "arrays: verax runs such rules as functions, which may call those of "
+                "mlir.lower_fun, ffi.ffi_lowering and mlir.emit_python_callback, and "
+                "cannot build MLIR"
+            ) from error
+        return out if primitive.multiple_results else out[0]
+
+    return function
+
+
+class WritesItself(AbstractValueError, MissingRule):
+    """A primitive is written in terms of itself."""
+
+
+@contextmanager
+def without_itself(primitive: Primitive) -> Iterator[None]:
+    """Raise WritesItself if the block writes the primitive, also in a program inside.
+
+    Lowering it would not end.
+    """
+    writer: Any = STATE.interpreter
+    written = len(writer.eqns)
+    yield
+    if has_primitive(writer.eqns[written:], primitive):
+        raise WritesItself(
+            f"the primitive {primitive.name} is lowered by a function that binds "
+            f"{primitive.name} itself, which does not end; give it a lowering in other "
+            "operations with mlir.register_lowering"
+        )
+
+
+def has_primitive(eqns: Iterable[Eqn], primitive: Primitive) -> bool:
+    """Whether equations, or programs in them, apply a primitive."""
+    return any(
+        [
+            eqn.primitive == primitive
+            or any(
+                [has_primitive(inner.eqns, primitive) for inner in inside(eqn.params)]
+            )
+            for eqn in eqns
+        ]
+    )
+
+
+def inside(params: Params) -> Iterable[Jaxpr]:
+    """The programs in the params of an equation."""
+    return params.subjaxprs(aside=False)
 
 
 def with_host_calls(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
@@ -370,17 +449,24 @@ def with_host_calls(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
     def function(*xs: Array, **params: object) -> Any:
         writer: Any = STATE.interpreter
         try:
-            with writer.undone_on_error():
+            with writer.undone_on_error(), without_itself(primitive):
                 return impl(*xs, **params)
         except AbstractValueError:
-            avals = [x.aval for x in xs]
-            typed: Any = primitive.abstract_eval
-            outs, _ = typed(*avals, **params)
-            context = LoweringContext(avals, primitive.listed(outs))
-            out = lowering(context, *xs, **params)
-            return out if primitive.multiple_results else out[0]
+            return written_by(primitive, lowering)(*xs, **params)
 
     return function
+
+
+def called_on_host(primitive: Primitive, impl: Rule) -> Rule:
+    """A lowering that calls the implementation on values while the program runs."""
+
+    def lowering(ctx: LoweringContext, *xs: Array, **params: object) -> Any:
+        structs = [verax.ShapeDtypeStruct(a.shape, a.dtype) for a in ctx.avals_out]
+        return verax.pure_callback(
+            lambda *values: primitive.listed(impl(*values, **params)), structs, *xs
+        )
+
+    return lowering
 
 
 def jvp_column(primitive: Primitive, rule: Rule) -> Callable[..., Any]:

@@ -107,6 +107,10 @@ class View(ModuleType):
             f"module {self.__name__!r} has no attribute {name!r} ({WHERE})"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its name, as functions that mention it are pickled by value."""
+        return import_module, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         own = self.__dict__.keys() - {"view_sources", "view_submodules"}
         return sorted(own | self.view_submodules | self.shown_names())
@@ -117,7 +121,13 @@ class View(ModuleType):
 
 
 ABSENT = object()
-SHOWN = ("__version__", "__version_info__", "__array_api_version__")
+SHOWN = (
+    "__version__",
+    "__version_info__",
+    "__array_api_version__",
+    "__array_namespace_info__",
+)
+"""Names with underscores that are part of a module."""
 
 
 def public_names(source: str) -> set[str]:

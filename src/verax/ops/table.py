@@ -43,7 +43,15 @@ from verax.ops.random import generators, keys, threefry
 from verax.ops.reductions import cumulative, reduce
 from verax.ops.sorting import sort
 from verax.ops.special import bessel, erf_gamma, incomplete
-from verax.ops.structure import casts, create, joining, reshard, shape, slicing
+from verax.ops.structure import (
+    casts,
+    create,
+    joining,
+    layout_constraint,
+    reshard,
+    shape,
+    slicing,
+)
 from verax.ops.symbols import expression
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
 from verax.rules.rows.row import Row, Rows, names
@@ -68,6 +76,7 @@ ROWS: Rows = (
     *joining.ROWS,
     *casts.ROWS,
     *reshard.ROWS,
+    *layout_constraint.ROWS,
     *dynamic_slice.ROWS,
     *gather.ROWS,
     *scatter.ROWS,

@@ -52,6 +52,7 @@ from verax.ops.elementwise.remainder import rem
 from verax.ops.elementwise.select import select
 from verax.ops.random.keys import random_bits, random_split
 from verax.ops.structure.reshard import call_sharded
+from verax.ops.structure.shape import reshape
 from verax.random.keys import one_key, pieces
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -327,6 +328,12 @@ def scaled(array: Array, low: Any, high: Any) -> Array:
     return arith.max(low, add(array, low))
 
 
+def single_shape(minval: object, maxval: object) -> Shape:
+    """The shape of a lower bound of one element, if the upper one has one, too."""
+    low, high = aval_of(minval), aval_of(maxval)
+    return low.shape if low.size == high.size == 1 else ()
+
+
 def uniform(
     key: ArrayLike,
     shape: Sizes = (),
@@ -337,6 +344,8 @@ def uniform(
     out_sharding: object = None,
 ) -> Array:
     """Uniform floats in [minval, maxval); the bounds broadcast to `shape`.
+
+    Where `shape` is (), a lower bound of one element gives the result its shape.
 
     Raises:
         TypeError: `key` is not a key.
@@ -350,6 +359,10 @@ def uniform(
     if out_sharding is not None:
         return call_sharded(uniform, locals())
     shape = as_shape("uniform", shape)
+    one = () if shape else single_shape(minval, maxval)
+    if one:
+        out = uniform(key, (), dtype, reshape(minval, ()), reshape(maxval, ()))
+        return reshape(out, one)
     typed, result, sizes = asked("uniform", key, shape, dtype, minval, maxval)
     low, high = (parameter(x, result, sizes) for x in (minval, maxval))
     samples = unit(typed, sizes, result)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from verax.api.tracing.wrapping import function_name
-from verax.backend.xla.compile_options import OptionValue
+from verax.backend.xla.compile_options import CompilerEffortLevel, OptionValue
 from verax.ir.avals import ShapedArray
 from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.state import LIBRARY
@@ -93,13 +93,17 @@ def checked_options(given: object) -> tuple[tuple[str, OptionValue], ...]:
             "compiler_options takes a mapping from names of XLA options to values, not "
             f"{given!r}"
         )
-    for name, value in given.items():
+    plain = {
+        name: value.name if isinstance(value, CompilerEffortLevel) else value
+        for name, value in given.items()
+    }
+    for name, value in plain.items():
         if not isinstance(name, str) or not isinstance(value, str | bool | int | float):
             raise TypeError(
                 f"the compiler option {name!r} must have a string as its name and a "
                 f"string, boolean or number as its value, not {shown(value)}"
             )
-    return tuple(sorted(given.items()))
+    return tuple(sorted(plain.items()))
 
 
 def check_flags(**flags: object) -> None:

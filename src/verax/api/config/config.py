@@ -28,7 +28,14 @@ from verax.backend.runtime.client import (
 )
 from verax.rules.guards import Block
 from verax.rules.rows.builder import Builder
-from verax.rules.values.state import STATE, Interpreter, State, changing, refresh
+from verax.rules.values.state import (
+    LIBRARY,
+    STATE,
+    Interpreter,
+    State,
+    changing,
+    refresh,
+)
 
 PREFIXES: Final = ("JAX_", "VERAX_")
 
@@ -84,6 +91,31 @@ class Config:
         if absl is not None and not absl.FLAGS.is_parsed():
             absl.FLAGS([""], known_only=True)
 
+    def config_with_absl(self) -> None:
+        """Define absl's flags `--jax_...`, which set the options when absl parses them.
+
+        For programs that start with `absl.app.run`.
+
+        Raises:
+            ModuleNotFoundError: the program has not imported `absl.app`.
+        """
+        if "absl.app" not in sys.modules:
+            raise ModuleNotFoundError("import absl.app first", name="absl.app")
+        app: Any = sys.modules["absl.app"]
+        flags: Any = sys.modules["absl.flags"]
+        for name, row in OPTIONS.items():
+            if jax_name(name) not in flags.FLAGS:
+                default = None if row.client else str(row.default)
+                flags.DEFINE_string(jax_name(name), default, row.does)
+
+        def complete() -> None:
+            for name, row in OPTIONS.items():
+                flag = flags.FLAGS[jax_name(name)]
+                if flag.present:
+                    self.update(name, row.parse(f"--{flag.name}", flag.value))
+
+        app.call_after_init(complete)
+
     def update(self, name: str, val: Any) -> None:
         """Set an option for every thread that has not set its own.
 
@@ -94,11 +126,17 @@ class Config:
             AttributeError: there is no such option.
             RuntimeError: the client is already running with other options.
             TypeError: the value has the wrong type.
-            ValueError: the option does not have this value, or cannot be changed.
+            ValueError: the option does not have this value.
+
+        What is always so in verax stays so, with a warning: programs set options that
+        mean nothing here.
         """
         row = option(name)
         if row.client:
             configure_client(ClientOptions(**{row.client: val}))
+            return
+        if row.fixed and val != row.default:
+            warnings.warn(row.refusal, stacklevel=2, skip_file_prefixes=(LIBRARY,))
             return
         set_for_all(settings(row, val))
         refresh()

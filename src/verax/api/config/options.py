@@ -69,10 +69,7 @@ class Option(ReprMixin):
         if self.kind is CompilerEffortLevel:
             value = as_level(value)
         if self.fixed and value != self.default:
-            raise ValueError(
-                f"{self.name} is always {self.default!r} in verax and cannot be "
-                f"changed: {self.does}"
-            )
+            raise ValueError(self.refusal)
         if isinstance(value, IntEnum) and self.kind is str:
             value = value.name.lower()
         value = getattr(value, "value", value) if self.choices else value
@@ -81,6 +78,14 @@ class Option(ReprMixin):
                 f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
             )
         return converted(self, value)
+
+    @property
+    def refusal(self) -> str:
+        """What is said to those who would change a fixed option."""
+        return (
+            f"{self.name} is always {self.default!r} in verax and cannot be changed: "
+            f"{self.does}"
+        )
 
     def parse(self, variable: str, text: str) -> Any:
         """The value from an environment variable or a flag, checked.
@@ -428,6 +433,7 @@ ROWS: Final = (
         "dump_ir_modes", "stablehlo", "`jit(f).lower(...).as_text()` is the program"
     ),
     always("memory_fitting_level", CompilerEffortLevel.O2, "XLA's default"),
+    always("mock_gpu_topology", "", "there is no GPU that is not there"),
     always("enable_pgle", False, "programs are not profiled to be compiled again"),
     always("cpu_collectives_implementation", "gloo", "the only one of jaxlib's"),
     always("error_checking_behavior_nan", "ignore", "see debug_nans"),

@@ -14,6 +14,7 @@ NumPy's that verax called. Exceptions that are no errors, as Ctrl-C, stay as the
 import builtins
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -85,6 +86,31 @@ def watcher() -> Callable[[CodeType, int, BaseException], None]:
     return unwound
 
 
+class Spoken:
+    """The name of the library in its messages, which other names may stand for."""
+
+    name = "verax"
+
+
+SPOKEN: Final = Spoken()
+NAMED: Final = re.compile(r"\bverax\.(?=([a-zA-Z]\w*))")
+
+
+def spoken(error: BaseException) -> None:
+    """Have an error of ours name the library as the program does."""
+    module = sys.modules.get(SPOKEN.name)
+
+    def named(found: re.Match[str]) -> str:
+        return f"{SPOKEN.name}." if hasattr(module, found[1]) else found[0]
+
+    error.args = tuple(
+        [NAMED.sub(named, x) if isinstance(x, str) else x for x in error.args]
+    )
+    for part in ("text", "rest"):
+        if isinstance(text := getattr(error, part, None), str):
+            setattr(error, part, NAMED.sub(named, text))
+
+
 def filtered(code: CodeType, caller: FrameType, error: BaseException) -> None:
     """Take our frames out of the traceback of an error that a caller gets from us."""
     if not isinstance(error, Exception) or isinstance(
@@ -93,9 +119,11 @@ def filtered(code: CodeType, caller: FrameType, error: BaseException) -> None:
         return
     user = asking(caller)
     mode = STATE.traceback_filtering
+    whole = error.__traceback__
+    if user is not None and SPOKEN.name != "verax" and after_ours(whole) is None:
+        spoken(error)
     if user is None or mode == "off":
         return
-    whole = error.__traceback__
     if code.co_flags & SUSPENDED and came_from(caller, whole):
         return
     if mode == "tracebackhide" or (mode == "auto" and hasattr(builtins, "get_ipython")):

@@ -28,7 +28,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import hoist
-from verax.rules.rows.builder import Builder, Staged, Tracer
+from verax.rules.rows.builder import Builder, Staged, Tracer, outlives
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
 from verax.rules.values.constants import aval_of
@@ -125,6 +125,7 @@ def trace(
     builder.differentiates = differentiates
     if values is not None:
         builder.oracle = oracle_for(builder, values, differentiates)
+        builder.releases = True
     on = gc.isenabled()
     try:
         gc.disable()  # as `paused` does, in a third of the time
@@ -137,8 +138,8 @@ def trace(
         builder.oracle = None  # it knows the builder: a cycle for the collector
         if on:
             gc.enable()
-    if STATE.check_tracer_leaks and (left := left_behind(builder, fun, Tracer)):
-        raise abandoned(function_name(fun), left)
+    if STATE.check_tracer_leaks:
+        check_left_behind(builder, fun)
     seconds = perf_counter() - started
     if STATE.enable_checks:
         check_jaxpr(jaxpr, inferred)
@@ -150,6 +151,13 @@ def trace(
     from verax.api.tracing.reference_checks import has_references
 
     return Traced(jaxpr, captured, out_tree, seconds, has_references(jaxpr))
+
+
+def check_left_behind(builder: Builder, fun: Callable[..., Any]) -> None:
+    """Raise LeakedTracer for tracers that are held, and mean nothing, after a trace."""
+    left = [x for x in left_behind(builder, fun, Tracer) if not outlives(x)]
+    if left:
+        raise abandoned(function_name(fun), left)
 
 
 TRACES: Final = ByFunction[Traced]()

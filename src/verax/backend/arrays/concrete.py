@@ -10,7 +10,7 @@ other without a copy where the memory allows, and kept::
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from attrs import field, frozen
@@ -78,6 +78,7 @@ class Layout(ReprMixin):
 
     __module__ = "verax.experimental.layout"
 
+    AUTO: ClassVar["AutoLayout"]
     major_to_minor: tuple[int, ...] = field(converter=as_order)
     tiling: Tiles | None = field(default=None, converter=as_tiles)
     sub_byte_element_size_in_bits: int = 0
@@ -108,6 +109,16 @@ class Layout(ReprMixin):
         )
 
 
+class AutoLayout:
+    """The layout that the compiler chooses: `Layout.AUTO`."""
+
+    def __repr__(self) -> str:
+        return "AutoLayout"
+
+
+Layout.AUTO = AutoLayout()
+
+
 @frozen(repr=False)
 class Format(ReprMixin):
     """A memory layout and a sharding; either may be None, for unspecified.
@@ -119,15 +130,15 @@ class Format(ReprMixin):
 
     __module__ = "verax.experimental.layout"
 
-    layout: Layout | None = None
+    layout: Layout | AutoLayout | None = None
     sharding: Sharding | None = None
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.layout, Layout | None):
+        if not isinstance(self.layout, Layout | AutoLayout | None):
             raise TypeError(f"a Format takes a Layout or None, not {self.layout!r}")
         if not isinstance(self.sharding, Sharding | None):
             raise TypeError(f"a Format takes a Sharding or None, not {self.sharding!r}")
-        if self.layout is not None and self.sharding is None:
+        if isinstance(self.layout, Layout) and self.sharding is None:
             raise ValueError(
                 "a Format with a layout needs a sharding: layouts belong to devices"
             )
@@ -292,14 +303,14 @@ class ConcreteArray(OnDevices, Exchangeable):
         return shards_of(self, own.place)
 
     def __repr__(self) -> str:
-        if unreadable(self):
-            return f"Array(shape={self.shape}, dtype={self.aval.dtype.name})"
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        if unreadable(self) or self.nbytes >= LONG:
+            return f"Array(shape={self.shape}, dtype={self.aval.dtype.name}{weak})"
         if isinstance(self.aval.dtype, ExtendedDType):
             return (
                 f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n"
                 f"{words(self.numpy())}"
             )
-        weak = ", weak_type=True" if self.aval.weak_type else ""
         text = np.array2string(
             printable(self.numpy()), separator=", ", prefix="Array(", suffix=","
         )
@@ -391,6 +402,10 @@ class ConcreteArray(OnDevices, Exchangeable):
             buffer = copied(self.device_buffer(), own.place, self.aval)
             return placed(*own, buffer=buffer)
         return placed(*own, host=self.numpy().copy())
+
+
+LONG: Final = 1 << 20
+"""Bytes from which on `repr` leaves out the values, as in JAX."""
 
 
 def unreadable(x: ConcreteArray) -> bool:

@@ -26,9 +26,8 @@ from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import NARROWED, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
 from verax.ir.records import ReprMixin
-from verax.rules.rows.builder import Tracer
+from verax.rules.rows.builder import Tracer, with_settled
 from verax.rules.rows.infer import infer
-from verax.rules.rows.leaks import leaked
 from verax.rules.rows.row import Engine, Row, is_split, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
@@ -140,7 +139,9 @@ class EagerInterpreter(ReprMixin):
                 for x in args
             ]
         except HasPlace:
-            return bind_placed(engine, primitive, params, args)
+            return bind_placed(engine, primitive, params, with_settled(args))
+        except HasTracer:
+            return self.bind(primitive, params, with_settled(args))
         except HasReference:
             from verax.backend.eager.stateful import bind_stateful
 
@@ -337,6 +338,10 @@ class HasPlace(Exception):
     """An operand has a place of its own, so that the short way is not for it."""
 
 
+class HasTracer(Exception):
+    """An operand is a tracer, which may have outlived its trace."""
+
+
 class HasReference(Exception):
     """An operand is a mutable reference."""
 
@@ -357,7 +362,7 @@ def operand_type(x: object) -> ShapedArray:
     if type(x) is np.ndarray:
         return array_aval(x.shape, x.dtype, STATE.enable_x64)
     if isinstance(x, Tracer):
-        raise leaked(x)
+        raise HasTracer
     if type(x) is ConcreteArray:
         raise HasPlace
     try:

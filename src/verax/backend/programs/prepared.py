@@ -25,8 +25,7 @@ from verax.backend.xla.executable import FAILED, Executable, ResultHandler, Run,
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import device_value
 from verax.ir.records import ReprMixin
-from verax.rules.rows.builder import Tracer
-from verax.rules.rows.leaks import leaked
+from verax.rules.rows.builder import Tracer, settled
 from verax.rules.values.constants import scalar_of
 
 type Fetch = Callable[[Sequence[Any]], list[Buffer]]
@@ -125,7 +124,7 @@ def operand_buffer(x: object, aval: ShapedArray, place: Sharding | None) -> Buff
     if isinstance(x, ConcreteArray):
         return x.device_buffer() if place is None else buffer_at(x, place)
     if isinstance(x, Tracer):
-        raise leaked(x)
+        return operand_buffer(settled(x), aval, place)
     copy = isinstance(x, np.ndarray)
     values = device_value(x, aval.dtype) if copy else scalar_of(x, aval)
     if place is None:

@@ -181,6 +181,10 @@ calls=None, cpu_lowerings=None)
                 )
 
 
+LEVELLED: Final = ("optimization_level", "memory_fitting_level")
+"""Options that take a level of effort, by name or number, and are no flags of XLA."""
+
+
 def jaxlib_options(
     devices: Sequence[_jax.Device], options: CompileOptions
 ) -> _jax.CompileOptions:
@@ -198,8 +202,12 @@ def jaxlib_options(
     level = LEVELS.get(options.settled().effort or "")
     if level is not None and devices[0].platform == "cpu":
         build.debug_options.xla_backend_optimization_level = level
-    if options.overrides:
-        result.env_option_overrides = options.overrides
+    for name in LEVELLED:
+        for value in [value for key, value in options.overrides if key == name]:
+            setattr(build, name, CompilerEffortLevel(value).value)
+    rest = [pair for pair in options.overrides if pair[0] not in LEVELLED]
+    if rest:
+        result.env_option_overrides = rest
     return result
 
 

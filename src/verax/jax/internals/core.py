@@ -1,7 +1,54 @@
 """`jax._src.core`."""
 
+from typing import Any
+
+from verax.core import ShapedArray as ShapedArray
+from verax.extend.core import (
+    JaxprEqn as JaxprEqn,
+    no_effects as no_effects,
+    unsafe_get_axis_names_DO_NOT_USE as axis_names,
+)
+from verax.jax.internals.functions.util import (
+    safe_map as safe_map,
+    safe_zip as safe_zip,
+)
 from verax.jax.overlays.core import *  # noqa: F403
 from verax.jax.overlays.core import (
     trace_ctx as trace_ctx,
     trace_state_clean as trace_state_clean,
 )
+from verax.rules.values.constants import aval_of as typeof
+
+__all__ = ["typeof"]
+
+
+class JaxprEqnContext:
+    """The settings under which an equation was written: equations hold them here."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+
+def definitely_equal(x: Any, y: Any) -> bool:
+    """Whether two sizes are equal whatever their symbols stand for."""
+    return bool(x is y or x == y)
+
+
+def definitely_equal_shape(first: Any, second: Any) -> bool:
+    """Whether two shapes are equal whatever their symbols stand for."""
+    return len(first) == len(second) and all(map(definitely_equal, first, second))
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the words that represent a value."""
+    return aval
+
+
+def get_referent(x: object) -> object:
+    """What a value stands for: itself."""
+    return x
+
+
+def get_axis_env() -> Any:
+    """The names of axes around; for their sizes see `jax.lax.axis_size`."""
+    return axis_names()

@@ -5,6 +5,7 @@ from typing import Any
 
 from pyrsistent import pvector
 
+import verax
 import verax.lax as lax
 import verax.numpy as vnp
 from verax.api.tracing.apply import ENGINE
@@ -15,6 +16,7 @@ from verax.jax.primitives import (
     PRIMITIVE_JVPS as primitive_jvps,
     PRIMITIVE_TRANSPOSES as primitive_transposes,
     Primitive,
+    Rules,
 )
 from verax.rules.rows.builder import Builder, Tracer, renumber
 from verax.rules.rows.row import Linear, Zero as Zero
@@ -22,6 +24,7 @@ from verax.rules.rows.row import Linear, Zero as Zero
 UndefinedPrimal = Linear
 
 __all__ = [
+    "JVPTrace",
     "JVPTracer",
     "UndefinedPrimal",
     "Zero",
@@ -65,6 +68,46 @@ class JVPTracer(metaclass=AllMoving):
 
     def __init__(self, *_: object) -> None:
         raise NotImplementedError("verax makes the tracers of jax.jvp itself")
+
+
+class AllDerivatives(type):
+    """Makes `isinstance(x, JVPTrace)` true of traces that give tangents."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Builder) and x.differentiates
+
+
+class JVPTrace(metaclass=AllDerivatives):
+    """The trace of a function that is being differentiated."""
+
+    def __init__(self, *_: object) -> None:
+        raise NotImplementedError("verax makes the traces of jax.jvp itself")
+
+
+add_jaxvals_p: Any = lax.add_p
+primitive_linearizations = Rules[Rule]("ad.primitive_linearizations")
+
+
+def get_primitive_transpose(primitive: Any) -> Rule:
+    """The transpose rule that a program gave a primitive.
+
+    Raises:
+        NotImplementedError: it gave none.
+    """
+    try:
+        return primitive_transposes[primitive]
+    except KeyError as error:
+        raise NotImplementedError(
+            f"Transpose rule (for reverse-mode differentiation) for '{primitive}' not "
+            "implemented"
+        ) from error
+
+
+def linearize(traceable: Any, *primals: Any, has_aux: bool = False) -> Any:
+    """`jax.linearize` of a wrapped function."""
+    return verax.linearize(
+        getattr(traceable, "call_wrapped", traceable), *primals, has_aux=has_aux
+    )
 
 
 def is_undefined_primal(x: object) -> bool:

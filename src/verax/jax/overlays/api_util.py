@@ -13,7 +13,13 @@ from verax.jax.overlays.linear_util import (
     with_aux,
 )
 
-__all__ = ["DebugInfo", "debug_info", "flatten_fun", "flatten_fun_nokwargs"]
+__all__ = [
+    "DebugInfo",
+    "argnums_partial",
+    "debug_info",
+    "flatten_fun",
+    "flatten_fun_nokwargs",
+]
 
 
 @frozen(repr=False)
@@ -35,6 +41,38 @@ def debug_info(
 ) -> DebugInfo:
     """The names for messages of a function that is about to be traced."""
     return DebugInfo(traced_for, getattr(fun, "__name__", str(fun)))
+
+
+def argnums_partial(
+    f: WrappedFun,
+    dyn_argnums: int | Sequence[int],
+    args: Sequence[Any],
+    require_static_args_hashable: bool = True,
+) -> tuple[WrappedFun, tuple[Any, ...]]:
+    """A function of some of its arguments, with the others fixed, and these arguments.
+
+    Raises:
+        ValueError: a fixed argument cannot be hashed, though it has to be.
+    """
+    chosen = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
+    places = [i % len(args) for i in chosen]
+    for i, x in enumerate(args):
+        if i not in places and require_static_args_hashable:
+            try:
+                hash(x)
+            except TypeError as error:
+                raise ValueError(
+                    f"argument {i} is static, but {x} cannot be hashed"
+                ) from error
+    fixed = tuple(args)
+
+    def step(*given: Any, **kwargs: Any) -> Generator[Any, Any, None]:
+        every = list(fixed)
+        for i, x in zip(places, given, strict=True):
+            every[i] = x
+        yield (yield tuple(every), kwargs)
+
+    return f.wrap((step, (), None)), tuple([args[i] for i in places])
 
 
 def flat_call(in_tree: PyTreeDef, *leaves: object) -> Generator[Any, Any, None]:

@@ -10,6 +10,7 @@ from verax.jax.primitives import (
     AxisData as AxisData,
     Primitive,
 )
+from verax.rules.rows.builder import Builder, Tracer
 
 __all__ = [
     "AxisData",
@@ -19,10 +20,14 @@ __all__ = [
     "defbroadcasting",
     "defvectorized",
     "fancy_primitive_batchers",
+    "is_vmappable",
+    "make_iota",
     "matchaxis",
     "moveaxis",
     "not_mapped",
     "primitive_batchers",
+    "register_vmappable",
+    "unregister_vmappable",
 ]
 
 
@@ -93,6 +98,78 @@ def defbroadcasting(primitive: Primitive) -> None:
         return primitive.bind(*lifted, **params), 0
 
     primitive_batchers[primitive] = rule
+
+
+class Vmappable:
+    """Classes that libraries register: `vmap` maps them as pytrees."""
+
+    def __init__(self) -> None:
+        self.classes: dict[type, tuple[Any, ...]] = {}
+
+    def register(
+        self,
+        data_type: type,
+        spec_type: type,
+        axis_size_type: type,
+        to_elt: Callable[..., Any],
+        from_elt: Callable[..., Any],
+        make_iota: Callable[..., Any] | None,
+    ) -> None:
+        """Note a class that says how it is mapped."""
+        rules = spec_type, axis_size_type, to_elt, from_elt, make_iota
+        self.classes[data_type] = rules
+
+    def unregister(self, data_type: type) -> None:
+        """Forget what was registered for a class."""
+        self.classes.pop(data_type)
+
+    def holds(self, x: object) -> bool:
+        """Whether the class of `x` has been registered."""
+        return type(x) in self.classes
+
+
+VMAPPABLE: Final = Vmappable()
+register_vmappable = VMAPPABLE.register
+unregister_vmappable = VMAPPABLE.unregister
+is_vmappable = VMAPPABLE.holds
+
+
+def make_iota(axis_size: int) -> Any:
+    """The numbers of the elements along an axis."""
+    return vnp.arange(axis_size)
+
+
+def to_elt(trace: object, get_idx: Callable[[], Any], x: Any, spec: Any) -> Any:
+    """One element of what is mapped along the dimension `spec`."""
+    return x if spec is None else vnp.take(x, get_idx(), axis=spec)
+
+
+class AllMapped(type):
+    """Makes `isinstance(x, BatchTracer)` true of the tracers of a `vmap`."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Tracer) and x.builder.purpose == "vmap"
+
+
+class BatchTracer(metaclass=AllMapped):
+    """A tracer of a function that is being mapped."""
+
+    def __init__(self, *_: object) -> None:
+        raise NotImplementedError("verax makes the tracers of jax.vmap itself")
+
+
+class AllMappings(type):
+    """Makes `isinstance(x, BatchTrace)` true of the traces of a `vmap`."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Builder) and x.purpose == "vmap"
+
+
+class BatchTrace(metaclass=AllMappings):
+    """The trace of a function that is being mapped."""
+
+    def __init__(self, *_: object) -> None:
+        raise NotImplementedError("verax makes the traces of jax.vmap itself")
 
 
 type Batcher = Callable[..., Any]

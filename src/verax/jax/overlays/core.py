@@ -6,7 +6,6 @@ from typing import Any
 from verax.backend.eager.interpreter import EagerInterpreter as EvalTrace
 from verax.ir.avals import ShapedArray as ShapedArray
 from verax.ir.jaxpr import ClosedJaxpr as PlainClosedJaxpr, Jaxpr, Literal, Var
-from verax.jax.overlays.handlers import Handlers
 from verax.jax.overlays.interpreters import (
     Trace as Trace,
     Tracer as Tracer,
@@ -15,6 +14,7 @@ from verax.jax.overlays.interpreters import (
     set_current_trace as set_current_trace,
     take_current_trace as take_current_trace,
 )
+from verax.jax.overlays.xla import Handlers
 from verax.jax.primitives import Primitive as Primitive
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -30,6 +30,7 @@ __all__ = [
     "Trace",
     "TraceTag",
     "Tracer",
+    "Value",
     "find_top_trace",
     "full_lower",
     "get_aval",
@@ -42,6 +43,7 @@ __all__ = [
 
 AbstractValue = ShapedArray
 Atom = Var | Literal
+Value = Any
 pytype_aval_mappings = Handlers()
 
 

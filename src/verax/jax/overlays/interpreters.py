@@ -64,6 +64,7 @@ class Trace(Scope, metaclass=AllTraces):
         self.captured, self.converted = {}, {}
         self.describe, self.oracle = None, None
         self.differentiates = False
+        self.releases = False
         self.numbers = count()
         self.beneath: Interpreter | None = None
 

@@ -71,6 +71,19 @@ def wrap_init(f: Callable[..., Any], params: object = None, **_: object) -> Wrap
     return WrappedFun(f, (), params)
 
 
+def cache(call: Callable[..., Any], **_: object) -> Callable[..., Any]:
+    """A memo of a function of wrapped functions, by their function and arguments."""
+    results: dict[Any, Any] = {}
+
+    def cached(fun: WrappedFun, *args: Any) -> Any:
+        key = (fun.f, tuple([id(step) for step, *_ in fun.steps]), *args)
+        if key not in results:
+            results[key] = call(fun, *args)
+        return results[key]
+
+    return cached
+
+
 def transformation(step: Step, fun: Any = None, *extra: Any) -> Any:
     """A step before and after a function."""
     if fun is None:

@@ -1,15 +1,17 @@
 """`jax.interpreters.mlir`: how a program's own primitives are lowered.
 
 A lowering is a function of operations, made by `lower_fun`, or a rule whose only
-operations are those of `emit_python_callback`. Rules that build MLIR by hand are kept,
-and refused by name when they would be needed.
+operations are those of `emit_python_callback` and `ffi_lowering`. Rules that build MLIR
+by hand are kept, and refused by name when they would be needed.
 """
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import verax
 from verax.api.host.callbacks import io_callback, pure_callback
+from verax.api.host.ffi import ffi_call
 from verax.ir.avals import ShapedArray
 from verax.jax.primitives import (
     LOWERINGS,
@@ -21,9 +23,18 @@ from verax.jax.primitives import (
 __all__ = [
     "LoweringRuleContext",
     "emit_python_callback",
+    "ffi_lowering",
     "lower_fun",
     "register_lowering",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ir":
+        return import_module("jaxlib.mlir.ir")
+    if name in ("Value", "Type"):
+        return getattr(import_module("jaxlib.mlir.ir"), name)
+    raise AttributeError(name)
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFun:
@@ -64,3 +75,52 @@ def emit_python_callback(
     structs = tuple([verax.ShapeDtypeStruct(a.shape, a.dtype) for a in result_avals])
     call: Any = io_callback if has_side_effect else pure_callback
     return call(callback, structs, *operands), token, None
+
+
+def major_first(layout: Any) -> Any:
+    """The order of dimensions from the slowest on, of one from the fastest on."""
+    return tuple(reversed(layout)) if isinstance(layout, Sequence) else layout
+
+
+def ffi_lowering(
+    call_target_name: str,
+    *,
+    operand_layouts: Sequence[Any] | None = None,
+    result_layouts: Sequence[Any] | None = None,
+    backend_config: Any = None,
+    skip_ffi_layout_processing: bool = False,
+    has_side_effect: bool = False,
+    operand_output_aliases: dict[int, int] | None = None,
+    **lowering_args: Any,
+) -> Callable[..., Any]:
+    """A lowering that calls a target of XLA: `rule(ctx, *operands, **attributes)`.
+
+    Layouts name dimensions from the fastest on, as XLA does.
+
+    Raises:
+        NotImplementedError: an argument of MLIR's custom call is given.
+    """
+    if lowering_args:
+        raise NotImplementedError(
+            f"ffi_lowering does not take {', '.join(lowering_args)}; use "
+            "jax.ffi.ffi_call in a function for mlir.lower_fun"
+        )
+    config = backend_config if isinstance(backend_config, dict) else {}
+
+    def rule(ctx: LoweringRuleContext, *operands: Any, **attributes: Any) -> list[Any]:
+        structs = [verax.ShapeDtypeStruct(a.shape, a.dtype) for a in ctx.avals_out]
+        call = ffi_call(
+            call_target_name,
+            structs,
+            has_side_effect=has_side_effect,
+            input_layouts=layouts(operand_layouts),
+            output_layouts=layouts(result_layouts),
+            input_output_aliases=operand_output_aliases,
+        )
+        return list(call(*operands, **config, **attributes))
+
+    return rule
+
+
+def layouts(given: Sequence[Any] | None) -> list[Any] | None:
+    return None if given is None else [major_first(layout) for layout in given]

@@ -1,14 +1,130 @@
 """`jax.interpreters.partial_eval`: programs of functions, and their used part."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import verax
 from verax.api.tracing.apply import ENGINE
+from verax.api.tracing.concrete_values import is_known
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import Jaxpr
+from verax.ir.jaxpr import ClosedJaxpr as PlainClosedJaxpr, Eqn, Jaxpr
+from verax.jax.overlays.linear_util import wrap_init
+from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.values.constants import aval_of
 
-__all__ = ["dce_jaxpr", "trace_to_jaxpr_dynamic"]
+__all__ = [
+    "DynamicJaxprTrace",
+    "DynamicJaxprTracer",
+    "JaxprTracer",
+    "PartialVal",
+    "TracingEqn",
+    "abstract_eval_fun",
+    "close_jaxpr",
+    "convert_constvars_jaxpr",
+    "dce_jaxpr",
+    "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]
+
+TracingEqn = Eqn
+custom_staging_rules: dict[Any, Any] = {}
+dce_rules: dict[Any, Any] = {}
+partial_eval_jaxpr_custom_rules: dict[Any, Any] = {}
+
+
+class AllAbstract(type):
+    """Makes `isinstance(x, DynamicJaxprTracer)` true of tracers without a value."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Tracer) and not is_known(x)
+
+
+class DynamicJaxprTracer(metaclass=AllAbstract):
+    """A tracer of which only the type is known."""
+
+    def __init__(self, *_: object) -> None:
+        raise NotImplementedError("verax makes the tracers of jax.jit itself")
+
+
+JaxprTracer = DynamicJaxprTracer
+
+
+class AllBuilders(type):
+    """Makes `isinstance(x, DynamicJaxprTrace)` true of traces without values."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, Builder) and x.oracle is None
+
+
+class DynamicJaxprTrace(metaclass=AllBuilders):
+    """A trace that writes a program of which only types are known."""
+
+    def __init__(self, *_: object) -> None:
+        raise NotImplementedError("verax makes the traces of jax.jit itself")
+
+
+class PartialVal(tuple[Any, Any]):
+    """A type without a value, or a value without a type: a pair."""
+
+    __slots__ = ()
+
+    def __new__(cls, pair: tuple[Any, Any]) -> "PartialVal":
+        return super().__new__(cls, pair)
+
+    @classmethod
+    def known(cls, value: Any) -> "PartialVal":
+        return cls((None, value))
+
+    @classmethod
+    def unknown(cls, aval: Any) -> "PartialVal":
+        return cls((aval, None))
+
+    def is_known(self) -> bool:
+        return self[0] is None
+
+    def get_known(self) -> Any:
+        return self[1] if self.is_known() else None
+
+    def get_aval(self) -> Any:
+        return aval_of(self[1]) if self.is_known() else self[0]
+
+
+def trace_to_jaxpr_nounits(
+    fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    """The program of a flat function of what is unknown, its results, its constants.
+
+    All results are unknown, whatever `instantiate` says: a value that is known is a
+    constant of the program. The constants are the first inputs of the program.
+    """
+    unknown = [pval.get_aval() for pval in pvals if not pval.is_known()]
+
+    def function(*xs: Any) -> Any:
+        left = iter(xs)
+        every = [p.get_known() if p.is_known() else next(left) for p in pvals]
+        return fun.call_wrapped(*every)
+
+    jaxpr, outs, consts = trace_to_jaxpr_dynamic(wrap_init(function), unknown)
+    return jaxpr, [PartialVal.unknown(aval) for aval in outs], consts
+
+
+def close_jaxpr(jaxpr: Jaxpr) -> PlainClosedJaxpr:
+    """A program without constants, closed."""
+    return PlainClosedJaxpr(jaxpr, ())
+
+
+def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with its constants as its first inputs."""
+    invars = (*jaxpr.constvars, *jaxpr.invars)
+    return Jaxpr((), invars, jaxpr.eqns, jaxpr.outvars)
+
+
+def abstract_eval_fun(
+    fun: Callable[..., Any], *avals: Any, debug_info: object = None, **params: Any
+) -> Any:
+    """The types of the results of a function on values of these types."""
+    bound = wrap_init(lambda *xs: fun(*xs, **params))
+    return trace_to_jaxpr_dynamic(bound, avals)[1]
 
 
 def trace_to_jaxpr_dynamic(

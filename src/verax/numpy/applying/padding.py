@@ -15,7 +15,12 @@ import numpy as np
 from verax.ir.avals import SymbolicSize, larger_size, smaller_size
 from verax.ir.dtypes import int32, is_integer
 from verax.numpy.applying.vectorize_apply import apply_along_axis
-from verax.numpy.arguments.arguments import ArrayLike, as_array, canonical_axis
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    is_single,
+)
 from verax.numpy.elementwise.division import remainder
 from verax.numpy.elementwise.rounding import round
 from verax.numpy.ranges import linspace
@@ -153,10 +158,10 @@ def pairs(name: str, value: Any, rank: int) -> Pairs:
     Raises:
         ValueError: there is another number of values.
     """
-    if value is None or np.ndim(value) == 0:
+    if value is None or is_single(value):
         return ((value, value),) * rank
     items = list(value)
-    if np.ndim(items[0]) == 0:
+    if is_single(items[0]):
         items = [items[0], items[-1]] if len(items) in (1, 2) else []
         return ((items[0], items[1]),) * rank if items else wrong(name, value, rank)
     rows = [(row[0], row[-1]) for row in items if len(row) in (1, 2)]
@@ -188,7 +193,7 @@ def each_axis(x: Array, widths: Pairs, along: Callable[[Array, int], Array]) -> 
 
 def pad_constant(x: Array, widths: Pairs, values: Any) -> Array:
     """One pad if all values are one, else one per edge."""
-    if np.ndim(values) == 0:
+    if is_single(values):
         config = [(low, high, 0) for low, high in widths]
         return slicing.pad(x, pad_value(values, x), config)
     for i, (low, high) in enumerate(pairs("constant_values", values, x.ndim)):

@@ -110,12 +110,12 @@ def core_sizes(
     """
     leading = []
     for i, (x, core) in enumerate(zip(arrays, names, strict=True)):
-        if x.ndim < len(core):
+        if len(x.shape) < len(core):
             raise ValueError(
                 f"vectorize: argument {i} of shape {x.shape} has too few dimensions "
                 f"for {core}"
             )
-        split = x.ndim - len(core)
+        split = len(x.shape) - len(core)
         for name, size in zip(core, x.shape[split:], strict=True):
             if sizes.setdefault(name, size) != size:
                 raise ValueError(
@@ -210,7 +210,7 @@ def checked(
     if names is None:
         return results
     several = isinstance(results, tuple | list)
-    out = [as_array("vectorize", x) for x in (results if several else (results,))]
+    out = [result_array(x) for x in (results if several else (results,))]
     if len(out) != len(names[1]):
         raise TypeError(
             f"vectorize: the function returned {len(out)} results, but the "
@@ -224,6 +224,13 @@ def checked(
                 f"the signature has {core}"
             )
     return tuple(out) if several else out[0]
+
+
+def result_array(x: Any) -> Any:
+    """A result as an array; a pytree that has a shape, as some are, as it is."""
+    if isinstance(x, Array) or not hasattr(x, "shape") or hasattr(x, "__array__"):
+        return as_array("vectorize", x)
+    return x
 
 
 def over_leading(

@@ -436,6 +436,11 @@ def shape_of(x: object) -> Shape:
     return getattr(x, "shape", ())
 
 
+def is_single(x: Any) -> bool:
+    """Whether an argument is one value, and neither a sequence nor an array of some."""
+    return not isinstance(x, Sequence) and not np.ndim(x)
+
+
 def stretched(x: object, shape: Shape) -> Any:
     """`x` broadcast to `shape`, to which it is known to broadcast."""
     own = shape_of(x)

@@ -213,7 +213,7 @@ def as_values(name: str, x: object, dtype: DType | None) -> Array:
         return from_nest(name, list(x), dtype)
     if hasattr(x, "__jax_array__"):
         return as_values(name, x.__jax_array__(), dtype)
-    if hasattr(x, "__array__"):
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         return from_numpy(np.asarray(x), dtype)
     if isinstance(x, Buffer):
         return from_numpy(np.asarray(memoryview(x)), dtype)

@@ -223,14 +223,16 @@ def var(
         center = convert(as_array("var", mean), working)
         deviation = squared_distance(subtract(x, center))
     total = fold(reduce_sum_p, masked("var", deviation, where, 0), axes, keepdims)
-    count: Any = extent(x, axes) - (int(less) if whole else less)
+    known = not isinstance(less, Array)
+    count: Any = extent(x, axes) - (int(less) if whole and known else less)
     if where is not None:
         mask = convert(stretched(as_mask("var", where, x.shape), x.shape), total.dtype)
         count = subtract(fold(reduce_sum_p, mask, axes, keepdims), less)
     if whole:
         return weak_quotient(total, count)
-    if where is not None:
-        count = select(gt(count, 0), count, constant_of(np.nan, total.dtype))
+    if where is not None or not known:
+        count = convert(as_array("var", count), total.dtype)
+        count = select(gt(count, 0), count, full_like(count, np.nan))
     elif count <= 0:
         count = np.nan
     return convert(divide(total, count), result)

@@ -26,11 +26,13 @@ from verax.numpy.arguments.arguments import (
     canonical_axis,
     chosen_dtype,
     common_type,
+    is_single,
     no_out,
     operand_aval,
     shape_of,
     with_weak_type,
 )
+from verax.numpy.creation.creation import as_values
 from verax.numpy.elementwise.division import remainder
 from verax.numpy.shaping.shapes import (
     AxisLike,
@@ -382,9 +384,10 @@ def repeat(
         x = reshape(x, (1,))
     place = canonical_axis("repeat", axis, x.ndim)
     n = x.shape[place]
-    if total_repeat_length is None and np.ndim(repeats) == 0:
+    if total_repeat_length is None and is_single(repeats):
         return repeat_evenly(x, as_size(repeats), place)
-    counts = repeats if isinstance(repeats, Array) else np.asarray(repeats)
+    known_counts = not any(isinstance(leaf, Tracer) for leaf in leaves(repeats))
+    counts = np.asarray(repeats) if known_counts else as_values("repeat", repeats, None)
     if counts.ndim > 1 or (counts.ndim and counts.shape[0] not in (1, n)):
         raise ValueError(
             f"repeat: repeats must have 1 or {n} elements, not shape {counts.shape}"
@@ -509,7 +512,7 @@ def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     several = one_or_more(axis)
     axes = [canonical_axis("roll", i, x.ndim) for i in several]
-    shifts = list(shift) if np.ndim(shift) else [shift] * len(axes)
+    shifts = [shift] * len(axes) if is_single(shift) else list(shift)
     if len(axes) == 1 and len(shifts) > 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):

@@ -372,7 +372,8 @@ ROWS: Rows = (
 
 SEGMENT_COMMON: Final = """
     `segment_ids` (n,) says for each element along the first axis of `data` (n, ...)
-    where it belongs; others than 0 to num_segments - 1 are left out. Without
+    where it belongs; others than 0 to num_segments - 1 are left out. One number is the
+    data of each. Without
     `num_segments`, which compiled functions need, the largest id says it. Parts of
     `bucket_size` elements are folded on their own first: sums round less. `mode` is
     that of `lax.scatter`; `out_sharding` must be None.
@@ -383,6 +384,19 @@ SEGMENT_COMMON: Final = """
     """
 
 
+def for_each(data: object, ids: object) -> object:
+    """The data; one number is that of each id."""
+    if not isinstance(data, NUMBERS) or not isinstance(ids, NUMBERS):
+        return data
+    sizes = aval_of(ids).shape
+    if aval_of(data).shape or not sizes:
+        return data
+    return broadcast_in_dim(data, sizes, ())
+
+
+NUMBERS: Final = (Array, np.ndarray, np.generic, int, float, complex)
+
+
 def checked(name: str, data: object, ids: object) -> None:
     """Checks what all segment functions ask of their arrays.
 
@@ -391,7 +405,7 @@ def checked(name: str, data: object, ids: object) -> None:
         ValueError: the ids do not have the leading dimensions of the data.
     """
     for what, x in (("data", data), ("segment_ids", ids)):
-        if not isinstance(x, Array | np.ndarray | np.generic | int | float | complex):
+        if not isinstance(x, NUMBERS):
             raise TypeError(
                 f"{name} takes arrays, but {what} is of type {type(x).__name__}"
             )
@@ -480,6 +494,7 @@ def segment_function(
     ) -> Array:
         if out_sharding is not None:
             return call_sharded(segment, locals())
+        data = for_each(data, segment_ids)
         checked(name, data, segment_ids)
         count = segments_of(name, segment_ids, num_segments)
         aval, depth = aval_of(data), len(aval_of(segment_ids).shape)

@@ -80,7 +80,33 @@ class Tracer(Array, Staged):
         return self.builder
 
     def __repr__(self) -> str:
+        if self.has_ended:
+            settle(self)
+            if isinstance(self.atom, Literal):
+                return repr(self.atom.value)
         return f"Traced<{self.aval}> under {self.builder.purpose}"
+
+    def __getattr__(self, name: str) -> Any:
+        """What arrays with values have, of one that has outlived its trace."""
+        if self.has_ended:
+            settle(self)
+            if isinstance(self.atom, Literal):
+                return getattr(self.atom.value, name)
+        return object.__getattribute__(self, name)  # says what is wrong
+
+    def devices(self) -> set[Any]:
+        return self.__getattr__("devices")() if self.has_ended else super().devices()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the value has outlived its trace."""
+        return not self.builder.alive and outlives(self)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.concrete("__dlpack__()").__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.concrete("__dlpack__()").__dlpack_device__()
 
     def __copy__(self) -> "Tracer":
         return self
@@ -88,7 +114,9 @@ class Tracer(Array, Staged):
     def __deepcopy__(self, memo: object) -> "Tracer":
         return self
 
-    def __reduce__(self) -> NoReturn:
+    def __reduce__(self) -> Any:
+        if self.has_ended:
+            return self.__getattr__("__reduce__")()
         raise abstract(self, "a copy in another process or on disk (pickle)")
 
     def concrete(
@@ -98,10 +126,10 @@ class Tracer(Array, Staged):
 
         Raises:
             AbstractValueError: the trace is abstract; of class `refusal`.
-            LeakedTracer: the trace has ended.
+            LeakedTracer: the trace has ended, and the value depends on its inputs.
         """
         if not self.builder.alive:
-            raise leaked(self)
+            settle(self)
         if isinstance(self.atom, Literal):
             return np.asarray(self.atom.value)
         if self.builder.oracle is None:
@@ -127,6 +155,7 @@ class Scope:
     describe: Callable[[], Sequence[str]] | None
     oracle: Oracle | None
     differentiates: bool
+    releases: bool
     refs: bool
 
 
@@ -172,6 +201,8 @@ class Builder(Scope):
         self.oracle = None
         # Whether its inputs get tangents.
         self.differentiates = False
+        # Whether values that depend on none of its inputs may outlive it.
+        self.releases = False
         # Whether it has met a reference.
         self.refs = False
         # Whether arrays without dimensions are constants too, as those with some are.
@@ -229,7 +260,7 @@ class Builder(Scope):
         self.refs = True
         return array_literal(x, x.aval)
 
-    def capture(self, x: Staged) -> Var:
+    def capture(self, x: Staged) -> Atom:
         """The input that stands for `x`, a tracer of a trace around this one."""
         key = (id(x.builder), x.atom)
         if key in self.captured:
@@ -238,7 +269,10 @@ class Builder(Scope):
         while around is not None and around is not x.builder:
             around = around.outer
         if around is None or not x.builder.alive:
-            raise leaked(x)
+            if not isinstance(x, Tracer) or x.builder.alive:
+                raise leaked(x)
+            settle(x)
+            return self.atom(x)
         inner = self.input_atom(x.aval)
         self.captured[key] = (x, inner)
         return inner
@@ -365,6 +399,101 @@ class Builder(Scope):
         own = [v for v in self.inputs if v.index not in captured]
         caught = [v for v in self.inputs if v.index in captured]
         return renumber(jaxpr, [*caught, *own]), outer
+
+
+# -----------------------------------------------------------------------------
+# Values that outlive their trace.
+#
+# What depends on no input of the trace of a derivative or of a `vmap` is no value of
+# that trace alone: programs keep it, as parameters that a model makes when it is first
+# called. The equations that made it run again, where the trace stood, once something
+# asks for it::
+#
+#     verax.grad(lambda x: saved.append(vnp.ones(3) * 2) or x)(1.0)
+#     saved[0] + 1    # array([3., 3., 3.])
+
+
+def behind(x: Tracer) -> tuple[list[Eqn], set[Atom]]:
+    """The equations from which a tracer is computed, in order, and their atoms."""
+    atoms: set[Atom] = {x.atom}
+    eqns = []
+    for eqn in reversed(x.builder.eqns):
+        if not atoms.isdisjoint(eqn.outvars):
+            atoms.update(eqn.invars)
+            eqns.append(eqn)
+    return eqns[::-1], atoms
+
+
+def outlives(x: Tracer) -> bool:
+    """Whether a tracer whose trace has ended depends on none of its inputs.
+
+    Effects have happened, or will; they do not happen again for a value.
+    """
+    if isinstance(x.atom, Literal):
+        return True
+    if not x.builder.releases or x.builder.thread != get_ident():
+        return False
+    eqns, atoms = behind(x)
+    caught = {inner: outer for outer, inner in x.builder.captured.values()}
+    if any([eqn.effects for eqn in eqns]):
+        return False
+    below = [caught.get(var) for var in x.builder.inputs if var in atoms]
+    return all([isinstance(y, Tracer) and stands(y) for y in below])
+
+
+def stands(x: Tracer) -> bool:
+    """Whether a tracer means something: its trace goes on, or it outlives it."""
+    return x.builder.alive or outlives(x)
+
+
+def settle(x: Tracer) -> None:
+    """Make `x`, whose trace has ended, a value of the trace around it, or an array.
+
+    Raises:
+        LeakedTracer: it depends on inputs of its trace.
+    """
+    if isinstance(x.atom, Literal):
+        return
+    if x.builder.alive or not outlives(x):
+        raise leaked(x)
+    around = x.builder.outer
+    while around is not None and not around.alive:
+        around = around.outer
+    eqns, _ = behind(x)
+    env: dict[Atom, object] = {v: y for y, v in x.builder.captured.values()}
+    interpreter: Any = STATE.eager if around is None else around
+    with interpreting(interpreter):
+        for eqn in eqns:
+            args = [env.get(a, a) for a in eqn.invars]
+            outs = STATE.interpreter.bind(eqn.primitive, eqn.params, args)
+            env.update(zip(eqn.outvars, outs, strict=True))
+    out = env[x.atom]
+    if isinstance(out, Tracer):
+        x.builder, x.atom = out.builder, out.atom
+    else:
+        assert isinstance(out, Array)
+        x.atom = array_literal(out, out.aval)
+
+
+def with_settled(args: Iterable[object]) -> list[object]:
+    """Operands outside every trace, with arrays for tracers that have outlived theirs.
+
+    Raises:
+        LeakedTracer: one of them depends on inputs of its trace.
+    """
+    return [settled(x) if isinstance(x, Tracer) else x for x in args]
+
+
+def settled(x: Tracer) -> object:
+    """The array or number that a tracer is outside every trace.
+
+    Raises:
+        LeakedTracer: it depends on inputs of its trace.
+    """
+    settle(x)
+    if not isinstance(x.atom, Literal):
+        raise leaked(x)
+    return x.atom.value
 
 
 def renumber(jaxpr: Jaxpr, inputs: Sequence[Var]) -> Jaxpr:

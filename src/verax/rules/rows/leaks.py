@@ -65,6 +65,7 @@ RUNNING: Final = (
 OPENINGS: Final = MappingProxyType(
     {
         "an index or a size": "The __index__() method was called on traced array",
+        "__dlpack__()": "The __dlpack__() method was called on traced array",
         "x.tolist()": "The tolist() method was called on traced array",
         "x.tobytes()": "The tobytes() method was called on traced array",
         TracerBoolConversionError: "Attempted boolean conversion of traced array",

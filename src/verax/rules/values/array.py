@@ -190,6 +190,7 @@ class Array(Operators, Convertible, Located):
     """
 
     __module__ = "verax"
+    shown_as: ClassVar[Any] = None
     __slots__ = ()
 
     def stored(self) -> np.ndarray:
@@ -543,7 +544,7 @@ class Array(Operators, Convertible, Located):
                 f"verax.numpy follows versions {', '.join(API_VERSIONS)} of the array "
                 f"API standard, not {shown(api_version)}"
             )
-        return self.namespace
+        return self.namespace if self.shown_as is None else self.shown_as()
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> "Array":
         if out is not None:  # verax.numpy.clip, as JAX's, has no such argument

@@ -2,6 +2,8 @@
 
 import inspect
 from collections.abc import Iterable
+from operator import index
+from typing import Any
 
 
 def infer_argnums_and_argnames(
@@ -26,3 +28,17 @@ def infer_argnums_and_argnames(
         ]
         names = tuple(by_number)
     return tuple(numbers), tuple(names)
+
+
+def _ensure_index(x: Any) -> int | tuple[int, ...]:
+    """An integer, or integers."""
+    try:
+        return index(x)
+    except TypeError:
+        return tuple(map(index, x))
+
+
+def check_callable(fun: object) -> None:
+    """Raise TypeError for what cannot be called."""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")

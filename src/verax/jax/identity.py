@@ -1,0 +1,31 @@
+"""What arrays and messages say of themselves where verax has the name of jax.
+
+Libraries that serve several frameworks look at the module of an array's class, or ask
+an array for its functions; people read messages, and type what these name::
+
+    type(x).__module__           # 'jaxlib._jax'
+    x.__array_namespace__()      # jax.numpy
+    # Use jax.numpy.where, ...
+"""
+
+from importlib import import_module
+from typing import Any
+
+from verax.api.config.tracebacks import SPOKEN
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
+
+
+def take_identity() -> None:
+    """From now on, arrays and messages of this process name jax."""
+    ConcreteArray.__module__ = "jaxlib._jax"
+    Array.__module__ = "jax"
+    Tracer.__module__ = "jax.core"
+    Array.shown_as = staticmethod(shown_namespace)
+    SPOKEN.name = "jax"
+
+
+def shown_namespace() -> Any:
+    """The module of array functions, as the program knows it."""
+    return import_module("jax.numpy")

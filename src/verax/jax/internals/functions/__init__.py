@@ -1,0 +1,1 @@
+"""Functions of `jax._src` that libraries call."""

@@ -1,0 +1,78 @@
+"""`jax._src.tree_util`: which classes are pytree nodes, where trees differ.
+
+The registry is jaxlib's, which can be asked about a class, but not listed::
+
+    list in _registry    # True
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from verax.api.trees.pytrees import first_difference, flatten_one_level, tree_structure
+from verax.backend.pytrees import is_node, node_of
+
+
+class Registry:
+    """The classes that are nodes; a namedtuple is one as a tuple, not by its class."""
+
+    __slots__ = ()
+
+    def __contains__(self, kind: type) -> bool:
+        return is_node(kind) and not is_namedtuple(kind)
+
+    def __getitem__(self, kind: type) -> "Entry":
+        """How nodes of a class are taken apart and made.
+
+        Raises:
+            KeyError: the class is none of nodes.
+        """
+        if kind not in self:
+            raise KeyError(kind)
+        return Entry(kind)
+
+
+class Entry:
+    """What is registered for one class."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def to_iter(self, node: Any) -> tuple[tuple[Any, ...], Any]:
+        """The children of a node, and what else makes it."""
+        children, aside = flatten_one_level(node)
+        return tuple(children), aside
+
+    def from_iter(self, aside: Any, children: Iterable[Any]) -> Any:
+        """The node of such children."""
+        if self.kind is dict:
+            return dict(zip(aside, children, strict=True))
+        if self.kind in (list, tuple):
+            return self.kind(children)
+        leaf, items = tree_structure(0), list(children)
+        return node_of(self.kind, aside, [leaf] * len(items)).unflatten(items)
+
+
+def is_namedtuple(kind: type) -> bool:
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+_registry = Registry()
+
+
+def prefix_errors(
+    prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], ValueError]]:
+    """The reasons why a tree is no prefix of another: errors, but for a name.
+
+    There is one, for the first place at which they differ, or none.
+    """
+    result = first_difference(prefix_tree, full_tree, "", is_leaf)
+    if result is None:
+        return []
+    place, difference = result
+    return [
+        lambda name: ValueError(
+            f"{name} must be a prefix of the tree that it applies to, but at "
+            f"{name}{place}: {difference}"
+        )
+    ]

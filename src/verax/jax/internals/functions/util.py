@@ -1,0 +1,249 @@
+"""`jax._src.util`: small functions on lists, tuples and functions."""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from verax.api_util import safe_map as safe_map
+from verax.rules.values.sizes import as_axis
+
+wraps = functools.wraps
+concatenate = itertools.chain.from_iterable
+
+
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """`zip` of sequences of one length."""
+    return list(zip(*args, strict=True))
+
+
+def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
+    """Call `f` on the items of sequences of one length."""
+    for items in zip(*args, strict=True):
+        f(*items)
+
+
+def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The first items and the second items."""
+    rows = list(pairs)
+    return tuple([a for a, _ in rows]), tuple([b for _, b in rows])
+
+
+def unzip3(triples: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:
+    """The first items, the second items and the third items."""
+    rows = list(triples)
+    return tuple([tuple([row[i] for row in rows]) for i in range(3)])
+
+
+def split_list(args: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    """Lists of these lengths, one after the other, and the rest."""
+    ends = [0, *itertools.accumulate(sizes)]
+    starts = list(itertools.pairwise([*ends, len(args)]))
+    return [list(args[start:end]) for start, end in starts]
+
+
+def split_list_checked(args: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    """`split_list` without a rest.
+
+    Raises:
+        ValueError: the lengths do not add up to that of the list.
+    """
+    if sum(sizes) != len(args):
+        raise ValueError(f"the sizes {list(sizes)} do not add up to {len(args)}")
+    return split_list(args, sizes)[:-1]
+
+
+def partition_list(
+    which: Sequence[bool], args: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """The items that are not marked, and those that are."""
+    pairs = safe_zip(which, args)
+    return [x for flag, x in pairs if not flag], [x for flag, x in pairs if flag]
+
+
+def merge_lists(
+    which: Sequence[bool], unmarked: Sequence[Any], marked: Sequence[Any]
+) -> list[Any]:
+    """One list of the two that `partition_list` gives."""
+    first, second = iter(unmarked), iter(marked)
+    return [next(second) if flag else next(first) for flag in which]
+
+
+def subs_list(
+    places: Sequence[int | None], source: Sequence[Any], base: Sequence[Any]
+) -> list[Any]:
+    """The items of a source where there is a place, those of the base elsewhere."""
+    left = iter(base)
+    return [next(left) if i is None else source[i] for i in places]
+
+
+def subvals(
+    items: Iterable[Any], changes: Iterable[tuple[int, Any]]
+) -> tuple[Any, ...]:
+    """The items with some replaced."""
+    out = list(items)
+    for i, x in changes:
+        out[i] = x
+    return tuple(out)
+
+
+def flatten(lists: Iterable[Iterable[Any]]) -> list[Any]:
+    """The items of all lists."""
+    return list(itertools.chain.from_iterable(lists))
+
+
+def unflatten(items: Iterable[Any], sizes: Iterable[int]) -> list[list[Any]]:
+    """Lists of these lengths."""
+    left = iter(items)
+    return [list(itertools.islice(left, size)) for size in sizes]
+
+
+def curry(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` that takes its first arguments first."""
+    return functools.wraps(f)(functools.partial(functools.partial, f))
+
+
+def memoize(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A memo of a function of hashable arguments, as long as it lives."""
+    results: dict[Any, Any] = {}
+
+    @functools.wraps(call)
+    def remembered(*args: Any, **kwargs: Any) -> Any:
+        key = (args, tuple(kwargs.items()))
+        if key not in results:
+            results[key] = call(*args, **kwargs)
+        return results[key]
+
+    return remembered
+
+
+def cache(*options: Any, **named: Any) -> Any:
+    """A memo of a function, or a decorator that makes one; settings are not needed."""
+    return memoize(options[0]) if options and callable(options[0]) else memoize
+
+
+def weakref_lru_cache(call: Callable[..., Any], maxsize: int | None = 2048) -> Any:
+    """A memo of a function."""
+    return memoize(call)
+
+
+def canonicalize_axis(axis: Any, num_dims: int) -> int:
+    """The number of a dimension, counted from the first.
+
+    Raises:
+        ValueError: there is no such dimension.
+    """
+    return as_axis("canonicalize_axis", axis, num_dims)
+
+
+def canonicalize_axis_tuple(
+    axis: Any, ndim: int, allow_duplicate: bool = False
+) -> tuple[int, ...]:
+    """The numbers of several dimensions; all of them for None."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = (axis,) if not isinstance(axis, Sequence) else tuple(axis)
+    out = tuple([canonicalize_axis(i, ndim) for i in axes])
+    if len(set(out)) != len(out) and not allow_duplicate:
+        raise ValueError(f"duplicate value in 'axis': {axis}")
+    return out
+
+
+def moveaxis(x: Any, src: Any, dst: Any) -> Any:
+    """`x` with a dimension elsewhere."""
+    return x.__array_namespace__().moveaxis(x, src, dst)
+
+
+def tuple_insert(t: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+    """The tuple with one item more."""
+    return (*t[:place], value, *t[place:])
+
+
+def tuple_delete(t: tuple[Any, ...], place: int) -> tuple[Any, ...]:
+    """The tuple without one item."""
+    return (*t[:place], *t[place + 1 :])
+
+
+def tuple_update(t: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+    """The tuple with one item replaced."""
+    return (*t[:place], value, *t[place + 1 :])
+
+
+def ceil_of_ratio(x: int, y: int) -> int:
+    """The quotient, rounded up."""
+    return -(-x // y)
+
+
+def prod(xs: Iterable[Any]) -> Any:
+    """The product of numbers."""
+    return math.prod(xs)
+
+
+def fun_name(f: Any, default: str = "<unnamed function>") -> str:
+    """The name of a function, through `functools.partial`."""
+    while isinstance(f, functools.partial):
+        f = f.func
+    return str(getattr(f, "__name__", default))
+
+
+fun_qual_name = fun_name
+
+
+def wrap_name(transform: str, name: str) -> str:
+    """The name of what a transformation makes of a function."""
+    return f"{transform}({name})"
+
+
+def set_module(module: str) -> Callable[[Any], Any]:
+    """A decorator that sets the `__module__` of a function or class."""
+
+    def wrapper(thing: Any) -> Any:
+        thing.__module__ = module
+        return thing
+
+    return wrapper
+
+
+def stable_unique(items: Iterable[Any]) -> Iterable[Any]:
+    """The items without repetitions, in the order of their first."""
+    return dict.fromkeys(items).keys()
+
+
+class HashableFunction:
+    """A function that equals another with the same closure."""
+
+    def __init__(self, f: Callable[..., Any], closure: Any) -> None:
+        self.f, self.closure = f, closure
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, HashableFunction)
+            and self.f.__code__ is other.f.__code__
+            and self.closure == other.closure
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.f.__code__, self.closure))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*args, **kwargs)
+
+
+class HashablePartial:
+    """`functools.partial` that equals another of the same function and arguments."""
+
+    def __init__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        self.f, self.args, self.kwargs = f, args, kwargs
+
+    def key(self) -> tuple[Any, ...]:
+        return self.f.__code__, self.args, tuple(sorted(self.kwargs.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HashablePartial) and other.key() == self.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.f(*self.args, *args, **self.kwargs, **kwargs)

@@ -1,0 +1,1 @@
+"""Classes of `jax._src` that libraries look for."""

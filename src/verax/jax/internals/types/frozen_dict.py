@@ -1,0 +1,26 @@
+"""`jax._src.frozen_dict`: a dictionary that can be hashed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class FrozenDict(Mapping[Any, Any]):
+    """A mapping that does not change, equal to another with the same items."""
+
+    def __init__(self, items: Any = ()) -> None:
+        self.items_by_key = dict(items)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.items_by_key[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items_by_key)
+
+    def __len__(self) -> int:
+        return len(self.items_by_key)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.items_by_key.items()))
+
+    def __repr__(self) -> str:
+        return f"FrozenDict({self.items_by_key!r})"

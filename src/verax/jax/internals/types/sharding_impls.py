@@ -1,0 +1,44 @@
+"""`jax._src.sharding_impls` and `jax._src.mesh`: shardings that nobody said."""
+
+from typing import Any, Final
+
+import verax
+from verax.jax.overlays.xla import thread_resources as thread_resources
+from verax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, get_mesh
+
+
+class UnspecifiedValue:
+    """The type of the sharding that nobody said."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED: Final = UnspecifiedValue()
+
+
+def get_concrete_mesh() -> Any:
+    """The mesh in force, with devices."""
+    return get_mesh()
+
+
+def canonicalize_sharding(
+    sharding: Any, api_name: str = "", check_mesh_consistency: bool = True
+) -> NamedSharding | None:
+    """A sharding for a spec, over the mesh in force; None for no sharding.
+
+    Raises:
+        ValueError: there is a spec, and no mesh.
+    """
+    if sharding is None or isinstance(sharding, NamedSharding):
+        return sharding
+    if isinstance(sharding, PartitionSpec):
+        mesh = get_abstract_mesh()
+        if mesh.empty:
+            raise ValueError(
+                f"{api_name or 'a sharding'}: the spec {sharding} needs a mesh; set "
+                "one with jax.set_mesh"
+            )
+        return NamedSharding(mesh, sharding)
+    assert isinstance(sharding, verax.sharding.Sharding)
+    return sharding  # type: ignore[return-value]  # as JAX lets it through
