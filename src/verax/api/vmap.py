@@ -19,6 +19,7 @@ from verax.api.tracing.wrapping import (
     function_name,
     wraps,
 )
+from verax.api.trees.hitypes import MappingSpec, axes_by_specs, has_specs
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
@@ -40,7 +41,7 @@ from verax.transforms.engine.vmap import batch, batch_into, stack_type, stacked
 
 def vmap[**P, R](
     fun: Callable[P, R],
-    in_axes: int | Sequence[Any] | None = 0,
+    in_axes: int | Sequence[Any] | MappingSpec | None = 0,
     out_axes: Any = 0,
     axis_name: object | None = None,
     axis_size: int | None = None,
@@ -70,9 +71,7 @@ def vmap[**P, R](
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    check_entries(in_axes)
-    check_axes("in_axes", in_axes)
-    check_axes("out_axes", out_axes)
+    specs = check_all_axes(in_axes, out_axes)
     name = as_axis_name(axis_name)
     engine = engine_for(name, as_spmd_names(spmd_axis_name))
 
@@ -81,13 +80,16 @@ def vmap[**P, R](
         check_count(fun, in_axes, len(args))
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)
-        given, held, leaves = axes_of(in_axes, args, kwargs, leaves)
+        starts = by_specs(in_axes, args, axis_size) if specs else in_axes
+        given, held, leaves = axes_of(starts, args, kwargs, leaves)
         avals = leaf_avals(leaves, describe)
         axes = axes_from_front(avals, given, describe)
         size = mapped_size(fun, avals, axes, axis_size, describe)
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
-        expected = wanted_axes(out_axes, traced.out_tree)
+        tree = traced.out_tree
+        ends = to_specs(out_axes, tree, size) if specs else out_axes
+        expected = wanted_axes(ends, tree)
         mapping = engine_of(avals, axes, engine)
         how = (axes, size, expected, mapping, sum_match)
         if traced.refs:
@@ -97,6 +99,27 @@ def vmap[**P, R](
         return result_tree(traced.out_tree, outs)
 
     return vmapped
+
+
+def check_all_axes(in_axes: object, out_axes: object) -> bool:
+    """Raise for wrong axes; whether there are specs among them, which are for types."""
+    if has_specs((in_axes, out_axes)):
+        return True
+    check_entries(in_axes)
+    check_axes("in_axes", in_axes)
+    check_axes("out_axes", out_axes)
+    return False
+
+
+def by_specs(in_axes: Any, args: Any, size: int | None) -> Any:
+    """Axes for the arrays of all arguments."""
+    return axes_by_specs("in_axes", in_axes, args, size, True)
+
+
+def to_specs(out_axes: Any, tree: PyTreeDef, size: int) -> Any:
+    """Axes for the arrays of all outputs."""
+    outs = tree.unflatten(range(tree.num_leaves))
+    return axes_by_specs("out_axes", out_axes, outs, size, False)
 
 
 def plain(

@@ -216,8 +216,54 @@ class OnDevices(Shaped):
         return self.with_explicit(None if explicit is None else manual_only(explicit))
 
 
+class OfArrays(OnDevices):
+    """What a type of arrays says where a type of a program's own may stand instead.
+
+    See `verax.experimental.hijax.HiType`: it is made of itself.
+    """
+
+    __slots__ = ()
+
+    def lo_ty(self) -> "list[OfArrays]":
+        """The types of the arrays of a value."""
+        return [self]
+
+    def lower_val(self, hi_val: object, /) -> list[object]:
+        """The arrays of a value."""
+        return [hi_val]
+
+    def raise_val(self, *lo_vals: object) -> object:
+        """The value of its array."""
+        (value,) = lo_vals
+        return value
+
+    def to_ct_aval(self) -> "ShapedArray":
+        """The type of cotangents."""
+        return self.cotangent()
+
+    def cotangent(self) -> "ShapedArray":
+        """The type of cotangents."""
+        raise NotImplementedError
+
+    def dec_rank(self, size: int | None, spec: int | None) -> "OfArrays":
+        """The type of an element of arrays that are stacked along a dimension."""
+        if spec is None:
+            return self
+        return self.with_shape((*self.shape[:spec], *self.shape[spec + 1 :]))
+
+    def inc_rank(self, size: int, spec: int | None) -> "OfArrays":
+        """The type of arrays that are stacked along a new dimension."""
+        if spec is None:
+            return self
+        return self.with_shape((*self.shape[:spec], size, *self.shape[spec:]))
+
+    def with_shape(self, shape: Iterable[int]) -> "ShapedArray":
+        """The same type with another shape."""
+        raise NotImplementedError
+
+
 @frozen(init=False, eq=False, repr=False, weakref_slot=True)
-class ShapedArray(OnDevices):
+class ShapedArray(OfArrays):
     """The type of an array: shape, dtype, and whether the dtype is weak.
 
     `sharding` says which explicit axes of a mesh split it; `explicit` holds that, or
@@ -269,7 +315,9 @@ class ShapedArray(OnDevices):
             return TypeShardings.unsaid(len(self.shape))
         return TypeShardings.said(explicit)
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(
+        self, short_dtypes: bool = False, mesh_axis_types: bool = False
+    ) -> str:
         """The dtype and shape, without weakness.
 
         >>> ShapedArray((2,), np.dtype("int8"), True).str_short()
@@ -466,7 +514,9 @@ class AbstractRef(ShapedArray):
         """The type of tangents of the contents."""
         return self.inner_aval.tangent()
 
-    def str_short(self, short_dtypes: bool = False) -> str:
+    def str_short(
+        self, short_dtypes: bool = False, mesh_axis_types: bool = False
+    ) -> str:
         """The type of the contents in braces: `Ref{float32[3]}`."""
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
 

@@ -155,7 +155,7 @@ WHY: Mapping[str, str] = MappingProxyType(
 
 CLASSES: Mapping[str, str] = MappingProxyType(
     {
-        "jax.experimental.hijax": "HiType MutableHiType QDD",
+        "jax.experimental.hijax": "MutableHiType QDD",
         "jax.extend.ifrt_programs": "ifrt_programs",
         "jax.experimental.colocated_python.serialization": "DeviceList",
         "jax.experimental.array_serialization.serialization": (

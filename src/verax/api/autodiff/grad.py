@@ -14,6 +14,7 @@ from verax.api.autodiff.primals import OfChosen
 from verax.api.jit import jit
 from verax.api.tracing.apply import ENGINE, as_typed_array
 from verax.api.tracing.wrapping import ParameterNames, function_name, wraps
+from verax.api.trees.hitypes import HI, is_hi, slots
 from verax.backend import pytrees
 from verax.ir.atoms import scalar_literal
 from verax.ir.avals import ShapedArray, is_reference
@@ -78,12 +79,22 @@ def pulled_back(
     """The value of `fun`, its aux, and the gradients by the arguments at `numbers`."""
     chosen = choose(fun, args, numbers, TypeError)
     places = tuple([number % len(args) for number in numbers])
+    rest: Any = OfChosen(fun, args, kwargs, places)
+    finish: Callable[[Any], Any] | None = None
+    if HI.types and any(map(is_hi, pytrees.flatten(chosen, is_hi)[0])):
+        chosen, filled, finish = slots(chosen)
+        rest = of_slots(rest, filled)
     check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
-    rest = OfChosen(fun, args, kwargs, places)
     at, outs, linear = linearized(rest, chosen, "vjp", has_aux)
     value, aux = at.unpack(outs)
     check_output(fun, value, holomorphic)
-    return value, aux, Pullback(at.signature, linear)(one_like(value))
+    pulled = Pullback(at.signature, linear)(one_like(value))
+    return value, aux, pulled if finish is None else finish(pulled)
+
+
+def of_slots(fun: Any, filled: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A function of slots, of a function of values with types."""
+    return lambda *now: fun(*filled(now))
 
 
 def grad[**P](

@@ -18,6 +18,7 @@ from verax.api.tracing.apply import ENGINE, as_array
 from verax.api.tracing.references import OnValues, on_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import Describe, describe_arguments, function_name
+from verax.api.trees.hitypes import HI, refuse_hi
 from verax.api.trees.pytrees import KeptLeaves, split_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
@@ -202,6 +203,8 @@ def trace_primals(
     fun: Callable[..., Any], primals: Sequence[object], purpose: str, has_aux: bool
 ) -> Primals:
     """Trace `fun` at `primals`, where Python may branch on concrete values."""
+    if HI.types:
+        refuse_hi(purpose, "takes", primals)
     leaves, tree = pytrees.flatten((tuple(primals), {}))
     name = function_name(fun)
     describe = (
@@ -214,6 +217,8 @@ def trace_primals(
 
     def flat(*args: object) -> list[Any]:
         out = fun(*args)
+        if HI.types:
+            refuse_hi(purpose, "returns", out)
         if not has_aux:
             leaves, out_tree = pytrees.flatten(out)
             result[:] = [(out_tree, None)]

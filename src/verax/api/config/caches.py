@@ -10,6 +10,7 @@ import gc
 from verax.api.custom.snapshots import Home
 from verax.api.jit import PjitFunction
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
+from verax.api.trees.hitypes import HI, hi_typeof, is_hi
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.runtime.client import check_backend
 from verax.backend.runtime.host_memory import return_memory
@@ -35,6 +36,8 @@ def typeof(x: object) -> ShapedArray:
     """
     if is_reference(x):
         return x.aval
+    if HI.types and is_hi(x):
+        return hi_typeof(x)  # type: ignore[return-value]  # a type of the program's own
     return struct_aval(x) if isinstance(x, ShapeDtypeStruct) else aval_of(x)
 
 

@@ -29,6 +29,7 @@ from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
 from verax.api.tracing.references import on_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
+from verax.api.trees.hitypes import HI, specs_by_types
 from verax.api.vmap import mesh_axis_scope
 from verax.backend import pytrees
 from verax.backend.placement.abstract_mesh import AbstractMesh
@@ -310,6 +311,8 @@ def as_layouts(
             do not speak outside.
     """
     out = []
+    if HI.types:
+        specs = specs_by_types(specs, tree)
     for spec in place_entries(f"shard_map {what}", specs, tree):
         if spec is not None and not isinstance(spec, PartitionSpec):
             raise TypeError(

@@ -1,42 +1,40 @@
-"""Primitives as classes: an implementation, and rules as methods (floor 6).
+"""`HiPrim`, and the rows of its operations: a call, its derivative, and the transpose.
 
-An instance is one operation on values of fixed types. Its `expand` says what it means;
-reverse mode asks `vjp_fwd` and `vjp_bwd_retval`, forward mode `jvp`, or `lin` and
-`linearized`, and `vmap` works without a rule. One class may have rules for both modes,
-which `custom_jvp` and `custom_vjp` cannot::
+One idea: a row asks the class for its rules where a transformation needs them; what
+`vmap` makes of an operation is one, too, whose rules are mapped::
 
-    class Cube(HiPrim):
-        def __init__(self, aval):
-            self.in_avals, self.out_aval, self.params = (aval,), aval, {}
-            super().__init__()
-
-        def expand(self, x):
-            return x * x * x
-
-        def vjp_fwd(self, nzs_in, x):
-            return self(x), x
-
-        def vjp_bwd_retval(self, x, ct):
-            return (3 * x * x * ct,)
-
-    grad(lambda x: Cube(typeof(x))(x))(2.0)     # 12.0
-
-A rule applies at higher orders of differentiation, too, where it computes its output by
-calling `self`. Cotangents and tangents that are zero for sure are a `Zero`.
+    call_p.bind(HiParams(operation), *arrays)
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 import verax.numpy as vnp
-from verax.api.trees.pytrees import KeptLeaves, prefix_leaves, split_leaves
+from verax.api.trees.hitypes import (
+    HiPspec as HiPspec,
+    HiType as HiType,
+    MappingSpec as MappingSpec,
+    register_hitype as register_hitype,
+)
+from verax.api.trees.pytrees import KeptLeaves, prefix_leaves
 from verax.api.vmap import vmap
-from verax.backend import pytrees
+from verax.experimental.hijax.sides import (
+    Mask,
+    backward,
+    expanded,
+    forward,
+    instantiate_zeros,
+    is_nothing,
+    is_tracer,
+    matching,
+    pushed,
+    side,
+)
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Params
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.convert import convert
@@ -54,24 +52,8 @@ from verax.rules.rows.row import (
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE, interpreting
+from verax.sharding import get_abstract_mesh, use_abstract_mesh
 
-__all__ = [
-    "AxisData",
-    "GradAccum",
-    "HiPrim",
-    "NullAccum",
-    "ShapedArray",
-    "VJPHiPrimitive",
-    "ValAccum",
-    "Zero",
-    "instantiate_zeros",
-    "jvp_from_lin",
-    "linearize_from_jvp",
-    "vjp_from_jvp",
-    "vjp_from_lin",
-]
-
-type Mask = tuple[bool, ...]
 MODES = {
     "vjp_fwd": "grad",
     "vjp_bwd_retval": "grad",
@@ -90,49 +72,6 @@ class AxisData(ReprMixin):
     size: int
     spmd_name: Any = None
     explicit_mesh_axis: Any = None
-
-
-def instantiate_zeros(x: Any) -> Any:
-    """An array of zeros for a `Zero`, and anything else as it is."""
-    return vnp.zeros(x.aval.shape, x.aval.dtype) if isinstance(x, Zero) else x
-
-
-# -----------------------------------------------------------------------------
-# Where a backward rule may add up cotangents, instead of returning them.
-
-
-class GradAccum:
-    """What the cotangent of one argument is added to."""
-
-    def accum(self, x: object) -> None:
-        """Add a cotangent."""
-        raise NotImplementedError
-
-
-class NullAccum(GradAccum):
-    """The accumulator of an argument that is not differentiated."""
-
-    def __init__(self, aval: ShapedArray | None = None) -> None:
-        self.aval = aval
-
-    def accum(self, x: object) -> None:
-        """Nothing: no cotangent is asked for."""
-
-
-class ValAccum(GradAccum):
-    """A sum of cotangents of type `aval`."""
-
-    def __init__(self, aval: ShapedArray, val: Any = None) -> None:
-        self.aval, self.total = aval, val
-
-    def accum(self, x: Any) -> None:
-        """Add a cotangent; None and a `Zero` add nothing."""
-        if x is not None and not isinstance(x, Zero):
-            self.total = x if self.total is None else self.total + x
-
-    def freeze(self) -> Any:
-        """The sum."""
-        return Zero(self.aval) if self.total is None else self.total
 
 
 # -----------------------------------------------------------------------------
@@ -181,8 +120,7 @@ class HiPrim:
         for name in ("in_avals", "out_aval", "params"):
             if not hasattr(self, name):
                 raise AttributeError(f"subclass __init__ should set `self.{name}`")
-        self.in_avals_flat, self.in_tree = pytrees.flatten(self.in_avals)
-        self.out_avals_flat, self.out_tree = pytrees.flatten(self.out_aval)
+        self.ins, self.outs = side(self.in_avals), side(self.out_aval)
         self.__dict__.update(self.params)
         self.check(*self.in_avals)
 
@@ -242,14 +180,16 @@ class HiPrim:
         Raises:
             TypeError: the arguments have another structure or other types.
         """
-        leaves, tree = pytrees.flatten(args)
-        if tree != self.in_tree:
-            raise TypeError(
-                f"{self.name} takes arguments of structure {self.in_tree}, not {tree}"
-            )
         if self.effects:
             raise NotImplementedError(f"{self.name}: effects of its own")
-        return self.out_tree.unflatten(call_p.bind(HiParams(self), *leaves))
+        leaves = self.ins.given(self.name, args)
+        if STATE.interpreter.immediate and not any(map(is_tracer, leaves)):
+            call_typing(HiParams(self), [aval_of(x) for x in leaves])
+            out = self.expand(*args)
+            if any([isinstance(ty, HiType) for ty in self.outs.types]):
+                return out
+            return self.outs.built(self.outs.values(self.name, "the output", out))
+        return self.outs.built(call_p.bind(HiParams(self), *leaves))
 
     @property
     def name(self) -> str:
@@ -265,8 +205,7 @@ class HiPrim:
         return f"{self.name}[{inside}]" if inside else self.name
 
     def key(self) -> tuple[Any, ...]:
-        types = (*self.in_avals_flat, None, *self.out_avals_flat)
-        return (tuple(self.params.items()), types, self.in_tree, self.out_tree)
+        return tuple(self.params.items()), self.ins, self.outs
 
     def __hash__(self) -> int:
         return hash((type(self), self.key()))
@@ -280,143 +219,29 @@ VJPHiPrimitive = HiPrim
 
 
 # -----------------------------------------------------------------------------
-# The rules on leaves: arguments are built from them, and results are checked.
-
-
-def given(prim: HiPrim, leaves: Sequence[Any]) -> Any:
-    """The arguments of leaves."""
-    return prim.in_tree.unflatten(leaves)
-
-
-def outputs(
-    prim: HiPrim, out: Any, avals: Sequence[ShapedArray], what: str
-) -> list[Any]:
-    """The leaves of an output, in the types that are due.
-
-    Raises:
-        TypeError: it has another structure, or other types.
-    """
-    leaves = matching(prim.name, what, out, prim.out_tree)
-    pairs = zip(leaves, avals, strict=True)
-    return [typed(prim.name, what, x, aval) for x, aval in pairs]
-
-
-def expanded(prim: HiPrim, leaves: Sequence[Any]) -> list[Any]:
-    """The leaves of the output."""
-    out = prim.expand(*given(prim, leaves))
-    return outputs(prim, out, prim.out_avals_flat, "the output")
-
-
-def forward(
-    prim: HiPrim, nonzero: Mask, leaves: Sequence[Any]
-) -> tuple[list[Any], list[Any], KeptLeaves]:
-    """The output, arrays among the residuals, and the rest of them."""
-    out, res = prim.vjp_fwd(prim.in_tree.unflatten(nonzero), *given(prim, leaves))
-    saved, rest = split_leaves(res, is_array)
-    return outputs(prim, out, prim.out_avals_flat, "the output"), saved, rest
-
-
-def backward(prim: HiPrim, nonzero: Mask, res: Any, cts: Sequence[Any]) -> list[Any]:
-    """A cotangent for each argument that has a tangent."""
-    due = [aval.cotangent() for aval in prim.in_avals_flat]
-    outgrad = prim.out_tree.unflatten(cts)
-    if prim.defines("vjp_bwd"):
-        accums = [
-            ValAccum(aval) if flag else NullAccum(aval)
-            for aval, flag in zip(due, nonzero, strict=True)
-        ]
-        prim.vjp_bwd(res, outgrad, *given(prim, accums))
-        pulled = [x.freeze() if isinstance(x, ValAccum) else None for x in accums]
-    else:
-        pulled = prefix_leaves(
-            "the cotangents",
-            prim.vjp_bwd_retval(res, outgrad),
-            prim.in_tree.unflatten(range(len(due))),
-            is_nothing,
-        )
-    rows = zip(pulled, due, nonzero, strict=True)
-    return [filled(prim.name, ct, aval) for ct, aval, flag in rows if flag]
-
-
-def pushed(
-    prim: HiPrim, leaves: Sequence[Any], tangents: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
-    """The output and its tangents, by the rule of forward mode."""
-    primals, moved = given(prim, leaves), given(prim, tangents)
-    nonzero = tuple([not isinstance(t, Zero) for t in tangents])
-    if prim.defines("jvp"):
-        out, tangent = prim.jvp(primals, moved)
-    elif prim.defines("lin"):
-        out, res = prim.lin(prim.in_tree.unflatten(nonzero), *primals)
-        tangent = prim.linearized(res, *moved)
-    elif prim.defines("vjp_fwd"):
-        raise TypeError(
-            "can't apply forward-mode autodiff (jvp) to a primitive with rules for "
-            f"reverse mode only: give {prim.name} a method `jvp`, or use reverse "
-            "mode (grad, vjp, jacrev)"
-        )
-    else:
-        prim.lacks("vjp_fwd")
-    due = [aval.tangent() for aval in prim.out_avals_flat]
-    return (
-        outputs(prim, out, prim.out_avals_flat, "the output"),
-        outputs(prim, tangent, due, "the tangent of the output"),
-    )
-
-
-def is_nothing(x: object) -> bool:
-    return x is None or isinstance(x, Zero)
-
-
-def is_array(x: object) -> bool:
-    """Whether a residual is a value of the program; others stay as they are."""
-    return isinstance(x, Array | np.ndarray)
-
-
-def matching(name: str, what: str, out: Any, tree: Any) -> list[Any]:
-    """The leaves of what a rule returned.
-
-    Raises:
-        TypeError: it has another structure than is due.
-    """
-    leaves, structure = pytrees.flatten(out, lambda x: isinstance(x, Zero))
-    if structure != tree:
-        raise TypeError(f"{name}: {what} has the structure {structure}, not {tree}")
-    return leaves
-
-
-def typed(name: str, what: str, x: Any, due: ShapedArray) -> Any:
-    """A value that a rule returned, in the type that is due."""
-    if isinstance(x, Zero):
-        return Zero(due)
-    aval = aval_of(x)
-    if aval.shape != due.shape or aval.dtype != due.dtype:
-        raise TypeError(f"{name}: {what} is of type {aval}, but {due} is declared")
-    return (
-        x if aval.weak_type == due.weak_type else convert(x, due.dtype, due.weak_type)
-    )
-
-
-def filled(name: str, ct: Any, due: ShapedArray) -> Any:
-    """A cotangent in the type that is due, of zeros for none."""
-    if ct is None or isinstance(ct, Zero):
-        return vnp.zeros(due.shape, due.dtype)
-    return typed(name, "a cotangent", ct, due)
-
-
-# -----------------------------------------------------------------------------
 # The rows: the operation, its derivative, and what that is transposed to.
 
 
 @frozen(eq=False, repr=False)
-class HiParams(Params):
+class RuleParams(Params):
+    """What all of them have: rules read the mesh that was in force at the call."""
+
+    mesh: Any = field(factory=get_abstract_mesh, kw_only=True)
+
+    def configured(self) -> AbstractContextManager[Any]:
+        """Have the mesh in force within the block."""
+        return nullcontext() if self.mesh.empty else use_abstract_mesh(self.mesh)
+
+
+@frozen(eq=False, repr=False)
+class HiParams(RuleParams):
     """The operation."""
 
     prim: HiPrim
 
 
 @frozen(eq=False, repr=False)
-class LinearParams(Params):
+class LinearParams(RuleParams):
     """The derivative of an operation: operands are residuals, arguments, tangents.
 
     `nonzero` marks the arguments with tangents, `rest` completes the residuals.
@@ -429,7 +254,7 @@ class LinearParams(Params):
 
 
 @frozen(eq=False, repr=False)
-class BackwardParams(Params):
+class BackwardParams(RuleParams):
     """The backward rule: operands are residuals, and cotangents where `given`."""
 
     prim: HiPrim
@@ -451,12 +276,17 @@ class Rest(ReprMixin):
         return KeptLeaves(self.tree, self.others).rebuilt(arrays)
 
 
+def compose_call(p: HiParams, *xs: Any) -> list[Any]:
+    with p.configured():
+        return expanded(p.prim, xs)
+
+
 def call_typing(p: HiParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     prim = p.prim
-    for given, due in zip(avals, prim.in_avals_flat, strict=True):
+    for given, due in zip(avals, prim.ins.avals, strict=True):
         if given.shape != due.shape or given.dtype != due.dtype:
             raise TypeError(f"{prim.name} takes {due}, but got {given}")
-    return list(prim.out_avals_flat)
+    return list(prim.outs.avals)
 
 
 def evaluated(run: Callable[..., Sequence[Any]], *args: Any) -> list[NDArray]:
@@ -474,36 +304,50 @@ def jvp_call(
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     """Reverse mode's rules where there are some: forward mode finds its own in them."""
     prim = p.prim
+    nonzero = tuple(
+        [
+            moves and not isinstance(t, Zero)
+            for t, moves in zip(ts, prim.ins.moves, strict=True)
+        ]
+    )
+    zeros = [Zero(aval.tangent()) for aval in prim.outs.avals]
+    if not any(nonzero):
+        return call_p.bind(p, *xs), zeros
     if not prim.defines("vjp_fwd"):
         return pushed(prim, xs, ts)
-    nonzero = tuple([not isinstance(t, Zero) for t in ts])
     outs, saved, kept = forward(prim, nonzero, xs)
+    if not any(prim.outs.moves):
+        return outs, zeros
     params = LinearParams(prim, nonzero, len(saved), Rest(kept.tree, kept.others))
-    live = [t for t in ts if not isinstance(t, Zero)]
+    live = [t for t, flag in zip(ts, nonzero, strict=True) if flag]
     pushes = prim.defines("jvp") or prim.defines("lin")
     made = iter(linear_p.bind(params, *saved, *(xs if pushes else ()), *live))
-    return outs, [
-        next(made) if is_inexact(aval.dtype) else Zero(aval.tangent())
-        for aval in prim.out_avals_flat
-    ]
+    pairs = zip(prim.outs.moves, zeros, strict=True)
+    return outs, [next(made) if flag else zero for flag, zero in pairs]
 
 
 def batch_call(
     engine: Engine, p: HiParams, size: int, xs: Sequence[Array], axes: Sequence[Axis]
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """The rule of the class, or the operation on each element."""
+    """The rule of the class, or the operation on each element.
+
+    Values with types of a program's own are mapped as the arrays that they are made of.
+    """
     prim, axis = p.prim, engine.axis
     data = AxisData(
         None if axis is None else axis.name, size, (axis and axis.spmd) or None
     )
-    dims = prim.in_tree.unflatten(axes)
-    whole = prim.out_tree.unflatten(range(len(prim.out_avals_flat)))
-    if prim.defines("batch"):
-        out, where = prim.batch(data, given(prim, xs), dims)
+    count = len(prim.outs.avals)
+    places: list[Axis] = [0] * count
+    if not any([isinstance(ty, HiType) for ty in (*prim.ins.types, *prim.outs.types)]):
+        dims = prim.ins.tree.unflatten(axes)
+        whole = prim.outs.tree.unflatten(range(count))
+        if prim.defines("batch"):
+            out, where = prim.batch(data, prim.ins.built(xs), dims)
+            places = prefix_leaves("the new dimensions", where, whole, is_nothing)
+            return matching(prim.name, "the output", out, prim.outs.tree), places
+        where = prim.batch_dim_rule(data, dims)
         places = prefix_leaves("the new dimensions", where, whole, is_nothing)
-        return matching(prim.name, "the output", out, prim.out_tree), places
-    where = prim.batch_dim_rule(data, dims)
-    places = prefix_leaves("the new dimensions", where, whole, is_nothing)
     mapped = Mapped(prim, data, tuple(axes), tuple(places))
     return call_p.bind(HiParams(mapped), *xs), places
 
@@ -515,7 +359,7 @@ call_p: Row[HiParams] = Row(
     evaluate=lambda engine, p, xs: evaluated(expanded, p.prim, arrays(xs)),
     jvp=jvp_call,
     batch=batch_call,
-    composition=lambda p, *xs: expanded(p.prim, xs),
+    composition=compose_call,
     multiple_results=True,
     sharding=as_typed,
     traits=Traits(),
@@ -523,8 +367,8 @@ call_p: Row[HiParams] = Row(
 
 
 def linear_typing(p: LinearParams, avals: object) -> Sequence[ShapedArray]:
-    results = p.prim.out_avals_flat
-    return [aval.tangent() for aval in results if is_inexact(aval.dtype)]
+    pairs = zip(p.prim.outs.avals, p.prim.outs.moves, strict=True)
+    return [aval.tangent() for aval, flag in pairs if flag]
 
 
 def push_linear(p: LinearParams, *operands: Any) -> Sequence[Any]:
@@ -533,14 +377,12 @@ def push_linear(p: LinearParams, *operands: Any) -> Sequence[Any]:
     xs, live = operands[p.residuals : -count], iter(operands[-count:])
     ts = [
         next(live) if flag else Zero(aval.tangent())
-        for flag, aval in zip(p.nonzero, prim.in_avals_flat, strict=True)
+        for flag, aval in zip(p.nonzero, prim.ins.avals, strict=True)
     ]
-    tangents = pushed(prim, xs or [None] * len(ts), ts)[1]
-    return [
-        instantiate_zeros(t)
-        for t, aval in zip(tangents, prim.out_avals_flat, strict=True)
-        if is_inexact(aval.dtype)
-    ]
+    with p.configured():
+        tangents = pushed(prim, xs or [None] * len(ts), ts)[1]
+    pairs = zip(tangents, prim.outs.moves, strict=True)
+    return [instantiate_zeros(t) for t, flag in pairs if flag]
 
 
 def transpose_linear(
@@ -549,8 +391,7 @@ def transpose_linear(
     """The backward rule."""
     live = [not isinstance(ct, Zero) for ct in cts]
     flags = iter(live)
-    active = [is_inexact(aval.dtype) for aval in p.prim.out_avals_flat]
-    given = tuple([flag and next(flags) for flag in active])
+    given = tuple([flag and next(flags) for flag in p.prim.outs.moves])
     params = BackwardParams(p.prim, p.nonzero, p.rest, p.residuals, given)
     pushed = [ct for ct, flag in zip(cts, live, strict=True) if flag]
     pulled = backward_p.bind(params, *args[: p.residuals], *pushed)
@@ -570,7 +411,7 @@ linear_p: Row[LinearParams] = Row(
 
 
 def backward_typing(p: BackwardParams, avals: object) -> Sequence[ShapedArray]:
-    pairs = zip(p.prim.in_avals_flat, p.nonzero, strict=True)
+    pairs = zip(p.prim.ins.avals, p.nonzero, strict=True)
     return [aval.cotangent().strong() for aval, flag in pairs if flag]
 
 
@@ -579,10 +420,11 @@ def run_backward(p: BackwardParams, operands: Sequence[Any]) -> list[Any]:
     live = iter(operands[p.residuals :])
     cts = [
         next(live) if flag else Zero(aval.cotangent())
-        for flag, aval in zip(p.given, p.prim.out_avals_flat, strict=True)
+        for flag, aval in zip(p.given, p.prim.outs.avals, strict=True)
     ]
     saved = p.rest.rebuilt(operands[: p.residuals])
-    out = backward(p.prim, p.nonzero, saved, cts)
+    with p.configured():
+        out = backward(p.prim, p.nonzero, saved, cts)
     return [convert(x, aval_of(x).dtype, False) for x in out]
 
 
@@ -610,12 +452,14 @@ class Mapped(HiPrim):
     ) -> None:
         self.inner, self.data = inner, data
         self.in_dims, self.out_dims = in_dims, out_dims
-        pairs = zip(inner.in_avals_flat, in_dims, strict=True)
+        pairs = zip(inner.ins.avals, in_dims, strict=True)
         self.in_avals = tuple([stacked(aval, data.size, d) for aval, d in pairs])
-        results = zip(inner.out_avals_flat, out_dims, strict=True)
+        results = zip(inner.outs.avals, out_dims, strict=True)
         self.out_aval = [stacked(aval, data.size, d) for aval, d in results]
         self.params = {"inner": inner, "data": data, "dims": (in_dims, out_dims)}
         super().__init__()
+        self.ins = evolve(self.ins, moves=inner.ins.moves)
+        self.outs = evolve(self.outs, moves=inner.outs.moves)
 
     @property
     def name(self) -> str:
@@ -657,7 +501,7 @@ class Mapped(HiPrim):
     def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
         saved, rest, nonzero = res
         given = [not isinstance(ct, Zero) for ct in outgrad]
-        avals = [aval.cotangent() for aval in self.inner.out_avals_flat]
+        avals = [aval.cotangent() for aval in self.inner.outs.avals]
 
         def run(saved: list[Any], live: list[Any]) -> list[Any]:
             left = iter(live)
@@ -681,7 +525,7 @@ class Mapped(HiPrim):
 
     def jvp(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
         places = [i for i, t in enumerate(tangents) if not isinstance(t, Zero)]
-        zeros = [Zero(aval.tangent()) for aval in self.inner.in_avals_flat]
+        zeros = [Zero(aval.tangent()) for aval in self.inner.ins.avals]
 
         def run(xs: Any, live: list[Any]) -> tuple[list[Any], list[Any]]:
             ts: list[Any] = list(zeros)
