@@ -1,5 +1,6 @@
 """Primitives of a program's own, as programs for JAX make them."""
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -192,7 +193,7 @@ def test_refusals() -> None:
     built_p = Primitive("built")
     built_p.def_abstract_eval(lambda x: x)
     mlir.register_lowering(built_p, lambda ctx, x: [ctx.builder.op(x)])
-    with pytest.raises(MissingRule, match="cannot build MLIR"):
+    with pytest.raises(MissingRule, match="no attribute 'builder'"):
         verax.jit(built_p.bind)(1.0)
     unsaid_p = Primitive("unsaid")
     unsaid_p.def_abstract_eval(lambda x: x)
@@ -251,3 +252,33 @@ def test_a_lowering_that_calls_python() -> None:
     assert calls == ["impl"]
     assert verax.jit(lambda x: look_p.bind(x * 2)[0])(x).tolist() == [6, 8]
     assert calls[-1] == "host"
+
+
+def test_a_lowering_that_builds_a_module() -> None:
+    """With the bindings of MLIR, as rules for JAX are written."""
+    dialect: Any = importlib.import_module("jaxlib.mlir.dialects.stablehlo")
+    made_p = Primitive("made")
+    made_p.def_abstract_eval(lambda x, y, *, by: x)
+
+    def rule(ctx: Any, x: Any, y: Any, *, by: float) -> list[Any]:
+        (aval, _) = ctx.avals_in
+        assert str(x.type) == str(mlir.aval_to_ir_type(aval))
+        factor = mlir.ir_constant(np.full(aval.shape, by, aval.dtype))
+        return [dialect.AddOp(dialect.MulOp(x, factor), y).result]
+
+    mlir.register_lowering(made_p, rule)
+    x, y = vnp.arange(3.0), vnp.ones(3)
+
+    def f(x: Any, y: Any) -> Any:
+        return made_p.bind(x, y, by=2.0)
+
+    assert f(x, y).tolist() == verax.jit(f)(x, y).tolist() == [1, 3, 5]
+    stacked = vnp.stack([x, x])
+    assert verax.vmap(f, (0, None))(stacked, y).tolist() == [[1, 3, 5]] * 2
+    with pytest.raises(NotImplementedError, match="rule for 'made' not implemented"):
+        verax.jvp(lambda x: f(x, y), (x,), (x,))
+    ad.primitive_jvps[made_p] = lambda xs, ts, by: (
+        made_p.bind(*xs, by=by),
+        ts[0] * by + ad.instantiate_zeros(ts[1]),
+    )
+    assert verax.grad(lambda x: f(x, y).sum())(x).tolist() == [2, 2, 2]

@@ -12,17 +12,23 @@ another row when that has changed::
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 import verax
 from verax.api.tracing.apply import as_array
+from verax.backend.lowering.hand_written import module_text
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.jaxpr import Eqn, Jaxpr, Params, Primitive as Named
 from verax.ir.records import ReprMixin
+from verax.ops.calls.call_exported import (
+    ExportedModule,
+    ExportedParams,
+    call_exported_p,
+)
 from verax.rules.rows.builder import Tracer
 from verax.rules.rows.row import (
     Axis,
@@ -154,10 +160,11 @@ class KeepAlives:
 
 @frozen(repr=False)
 class LoweringContext(ReprMixin):
-    """The context of a lowering that only emits calls of Python functions."""
+    """The context of a lowering: the types of operands and results."""
 
     avals_in: Sequence[ShapedArray]
     avals_out: Sequence[ShapedArray]
+    primitive: Any = None
     module_context: KeepAlives = field(factory=KeepAlives)
 
 
@@ -375,29 +382,84 @@ def host_lowering(primitive: Primitive) -> Rule | None:
 
 
 def written_by(primitive: Primitive, lowering: Rule) -> Rule:
-    """What a lowering writes whose operations are functions of this package.
+    """What a lowering writes: operations of this package, or a module of MLIR.
 
     Raises:
-        MissingRule: it builds MLIR.
+        MissingRule: it can do neither.
     """
 
     def function(*xs: Array, **params: object) -> Any:
         avals = [x.aval for x in xs]
         typed: Any = primitive.abstract_eval
         outs, _ = typed(*avals, **params)
-        context = LoweringContext(avals, primitive.listed(outs))
+        context = LoweringContext(avals, primitive.listed(outs), primitive=primitive)
+        writer: Any = STATE.interpreter
         try:
-            out = lowering(context, *xs, **params)
-        except (AttributeError, TypeError) as error:
-            raise MissingRule(
-                f"the lowering of the primitive {primitive.name} fails on traced "
-                "arrays: verax runs such rules as functions, which may call those of "
-                "mlir.lower_fun, ffi.ffi_lowering and mlir.emit_python_callback, and "
-                "cannot build MLIR"
-            ) from error
+            with writer.undone_on_error():
+                out = lowering(context, *xs, **params)
+        except (AttributeError, RuntimeError, TypeError, ValueError):
+            out = built_by_hand(context, lowering, params, xs)
         return out if primitive.multiple_results else out[0]
 
     return function
+
+
+def built_by_hand(
+    context: LoweringContext, lowering: Rule, params: Mapping[str, object], xs: Any
+) -> Any:
+    """The results of a module that a lowering builds with the bindings of MLIR.
+
+    Raises:
+        MissingRule: it fails, or takes its arguments for traced arrays.
+    """
+    name = context.primitive.name
+
+    def body(values: Sequence[Any]) -> list[Any]:
+        out = lowering(context, *values, **params)
+        return flat_values(out if isinstance(out, Sequence) else out.results)
+
+    try:
+        text = module_text(context.avals_in, body)
+    except Exception as error:
+        raise MissingRule(
+            f"the lowering of the primitive {name} fails, on traced arrays and on "
+            "values of MLIR: verax runs such rules as functions, which may call those "
+            "of mlir.lower_fun, ffi.ffi_lowering and mlir.emit_python_callback, or as "
+            f"builders of a module. The latter said: {error}"
+        ) from error
+    outs = tuple([aval.strong() for aval in context.avals_out])
+    ins = tuple([aval.strong() for aval in context.avals_in])
+
+    def run(*values: Any) -> list[Any]:
+        results = verax.jit(lambda *xs: list(hand_written_p.bind(call, *xs)))(*values)
+        return list(map(np.asarray, results))
+
+    module = ExportedModule(name, text, run, (), takes_platform=False, unchecked=True)
+    call = ExportedParams(module, ins, outs)
+    return hand_written_p.bind(call, *xs)
+
+
+def no_rule(engine: Engine, p: ExportedParams, *operands: object) -> NoReturn:
+    name = p.module.__name__
+    raise MissingRule(
+        f"Differentiation rule for '{name}' not implemented: its lowering builds a "
+        "module, which has none; give it one with ad.primitive_jvps, ad.defjvp or "
+        "ad.deflinear of jax.interpreters"
+    )
+
+
+hand_written_p = evolve(
+    call_exported_p, name="hand_written", jvp=no_rule, transpose=no_rule
+)
+"""The call of a module that a lowering has built."""
+
+
+def flat_values(results: Any) -> list[Any]:
+    """MLIR's values, each alone or the only one in a sequence."""
+    out: list[Any] = []
+    for x in results:
+        out += flat_values(x) if isinstance(x, Sequence) else [x]
+    return out
 
 
 class WritesItself(AbstractValueError, MissingRule):

@@ -1,17 +1,21 @@
 """`jax.interpreters.mlir`: how a program's own primitives are lowered.
 
-A lowering is a function of operations, made by `lower_fun`, or a rule whose only
-operations are those of `emit_python_callback` and `ffi_lowering`. Rules that build MLIR
-by hand are kept, and refused by name when they would be needed.
+A lowering is a function of operations, made by `lower_fun`, a rule whose operations are
+those of `emit_python_callback` and `ffi_lowering`, or one that builds MLIR by hand::
+
+    mlir.register_lowering(p, lambda ctx, x, y: [stablehlo.AddOp(x, y).result])
 """
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 import verax
 from verax.api.host.callbacks import io_callback, pure_callback
 from verax.api.host.ffi import ffi_call
+from verax.backend.lowering.hand_written import ir_type
 from verax.ir.avals import ShapedArray
 from verax.jax.primitives import (
     LOWERINGS,
@@ -22,11 +26,68 @@ from verax.jax.primitives import (
 
 __all__ = [
     "LoweringRuleContext",
+    "aval_to_ir_type",
+    "aval_to_ir_types",
+    "dense_bool_array",
+    "dense_int_array",
+    "dtype_to_ir_type",
     "emit_python_callback",
     "ffi_lowering",
+    "i32_attr",
+    "i64_attr",
+    "ir_constant",
     "lower_fun",
     "register_lowering",
 ]
+
+
+def aval_to_ir_type(aval: ShapedArray) -> Any:
+    """The type of MLIR for a type, within a lowering."""
+    return ir_type(aval)
+
+
+def aval_to_ir_types(aval: ShapedArray) -> tuple[Any, ...]:
+    """The types of MLIR for a type: one."""
+    return (ir_type(aval),)
+
+
+def dtype_to_ir_type(dtype: Any) -> Any:
+    """The type of MLIR for the elements of a dtype."""
+    return ir_type(ShapedArray((), np.dtype(dtype))).element_type
+
+
+def ir_constant(value: Any) -> Any:
+    """A constant, in the function that is being built."""
+    array = np.asarray(value)
+    kind = ir_type(ShapedArray(array.shape, array.dtype))
+    dense = import_module("jaxlib.mlir.ir").DenseElementsAttr
+    words = np.packbits(array, bitorder="little") if array.dtype == bool else array
+    attribute = dense.get(
+        np.ascontiguousarray(words), type=kind.element_type, shape=array.shape
+    )
+    return import_module("jaxlib.mlir.dialects.stablehlo").ConstantOp(attribute).result
+
+
+def dense_int_array(xs: Sequence[int]) -> Any:
+    """An attribute of integers of 64 bits."""
+    return import_module("jaxlib.mlir.ir").DenseI64ArrayAttr.get(list(xs))
+
+
+def dense_bool_array(xs: Sequence[bool]) -> Any:
+    """An attribute of booleans."""
+    return import_module("jaxlib.mlir.ir").DenseBoolArrayAttr.get(list(xs))
+
+
+def i64_attr(i: int) -> Any:
+    """An attribute of one integer of 64 bits."""
+    module = import_module("jaxlib.mlir.ir")
+    return module.IntegerAttr.get(module.IntegerType.get_signless(64), i)
+
+
+def i32_attr(i: int) -> Any:
+    """An attribute of one integer of 32 bits."""
+    module = import_module("jaxlib.mlir.ir")
+    return module.IntegerAttr.get(module.IntegerType.get_signless(32), i)
 
 
 def __getattr__(name: str) -> Any:
