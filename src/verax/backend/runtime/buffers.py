@@ -138,6 +138,11 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
     return buffer._arrays
 
 
+def place_of_part(device: _jax.Device, memory_kind: str | None = None) -> Any:
+    """Where jaxlib says that a part lies: in its own class."""
+    return _jax.SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 def retyped(buffer: Buffer, aval: AvalLike) -> Buffer:
     """A part as a buffer of its own, with its type."""
     return buffer._rewrap_with_aval_and_sharding(aval, buffer._sharding)
