@@ -130,6 +130,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "lax": (f"{FUNCTIONS}lax", "verax.lax"),
         "lax.linalg": (f"{FUNCTIONS}lax", "verax.lax.linalg", "verax.lax"),
         "lib": (f"{INTERNALS}lib", "jaxlib.version"),
+        "lib.jax_mlir_ext": ("jaxlib.mlir._mlir_libs._jax_mlir_ext",),
         "lib.mlir": ("jaxlib.mlir",),
         "lib.mlir.dialects": ("jaxlib.mlir.dialects",),
         "lib.mlir.ir": ("jaxlib.mlir.ir",),
