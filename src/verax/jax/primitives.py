@@ -441,7 +441,7 @@ def built_by_hand(
 
 def no_rule(engine: Engine, p: ExportedParams, *operands: object) -> NoReturn:
     name = p.module.__name__
-    raise MissingRule(
+    raise NotImplementedError(
         f"Differentiation rule for '{name}' not implemented: its lowering builds a "
         "module, which has none; give it one with ad.primitive_jvps, ad.defjvp or "
         "ad.deflinear of jax.interpreters"
