@@ -88,7 +88,7 @@ class Tracer(Array, Staged):
 
     def __getattr__(self, name: str) -> Any:
         """What arrays with values have, of one that has outlived its trace."""
-        if self.has_ended:
+        if name not in Tracer.__slots__ and self.has_ended:
             settle(self)
             if isinstance(self.atom, Literal):
                 return getattr(self.atom.value, name)
