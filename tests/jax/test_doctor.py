@@ -22,7 +22,7 @@ def test_a_report(tmp_path: Path) -> None:
         "from jax.experimental import hijax\n"
         "from . import inner\n"
         "try:\n    from jax.nowhere import f\nexcept ImportError:\n    f = None\n"
-        "def g(x):\n    return L.add(x, hijax.HiType)\n"
+        "def g(x):\n    return L.add(x, hijax.MutableHiType)\n"
     )
     write(tmp_path, "library/__init__.py", library)
     inner = "import jax\nif hasattr(jax, 'later'):\n    jax.later(1)\njax.jit.x\n"
@@ -42,7 +42,7 @@ def test_a_report(tmp_path: Path) -> None:
         "jax.nowhere.f",
     ]
     assert [line.split()[0] for line in inert.splitlines()[1:]] == [
-        "jax.experimental.hijax.HiType"
+        "jax.experimental.hijax.MutableHiType"
     ]
 
 
