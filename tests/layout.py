@@ -76,7 +76,7 @@ ORDER = {
         "public",
     ),
     "jax": (
-        "private startup flattree colocated",
+        "private startup flattree colocated stand_ins",
         "names",
         "views primitives distribution identity",
         "finder doctor",

@@ -94,6 +94,15 @@ def test_a_primitive_means_its_expansion(name: str) -> None:
     )
 
 
+def test_a_derivative_in_some_directions_is_transposed() -> None:
+    pushed = verax.linearize(sin_times, X, Y)[1]
+    zero = vnp.zeros(3)
+    back = verax.linear_transpose(lambda t: pushed(t, zero), X)
+    np.testing.assert_allclose(back(Y)[0], np.cos(X) * Y * Y, rtol=1e-6)
+    mixed = verax.grad(lambda x: verax.jvp(sin_times, (x, Y), (X, zero))[1].sum())
+    np.testing.assert_allclose(mixed(X), -np.sin(X) * Y * X, rtol=1e-5)
+
+
 def test_its_derivatives_are_slopes() -> None:
     check_grads(sin_times, (X, Y), order=2, modes=("fwd", "rev"))
     check_grads(lambda x: verax.vmap(sin_times, (0, None))(x, 2.0), (X,), order=2)

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from verax.jax.views import RECORD
+
 NAMES = """
 _src.numpy.util.promote_dtypes_complex _src.numpy.util.check_arraylike
 _src.numpy.util.promote_dtypes _src.numpy.ufuncs.ufunc
@@ -117,6 +119,10 @@ def check_identity() -> None:
     jax.config.update("jax_traceback_filtering", "quiet_remove_frames")
     with pytest.raises(TypeError, match=r"Use jax\.numpy\.sin"):
         jax.jit(lambda x: np.sin(x))(1.0)
+    counts = dict(RECORD.counts)
+    with pytest.raises(TypeError, match=r"jax\.numpy"):
+        jax.jit(lambda x: np.cos(x))(1.0)
+    assert counts == RECORD.counts
     assert (pickle.loads(pickle.dumps(x)) == x).all()
     assert b"jax.numpy" in pickletools.optimize(pickle.dumps(jnp))
     assert pickle.loads(pickle.dumps(jnp)) is jnp

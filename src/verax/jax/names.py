@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from verax.jax.private import PRIVATE
+from verax.jax.private import PRIVATE, SCIPY
 
 VERSION = "0.12.0"
 """The version of jax whose public surface verax follows."""
@@ -30,42 +30,8 @@ SAME = (
     "experimental.serialize_executable experimental.shard_map experimental.topologies "
     "experimental.xla_metadata export extend extend.backend extend.mlir extend.random "
     "flatten_util image memory monitoring nn nn.initializers numpy "
-    "numpy.fft numpy.linalg ops profiler random ref scipy scipy.cluster "
-    "scipy.cluster.vq scipy.fft "
-    "scipy.integrate scipy.interpolate scipy.linalg scipy.ndimage scipy.optimize "
-    "scipy.signal scipy.sparse scipy.sparse.linalg scipy.spatial "
-    "scipy.spatial.transform scipy.special scipy.stats "
-    + " ".join(
-        f"scipy.stats.{name}"
-        for name in [
-            "bernoulli",
-            "beta",
-            "betabinom",
-            "binom",
-            "cauchy",
-            "chi2",
-            "dirichlet",
-            "expon",
-            "gamma",
-            "gennorm",
-            "geom",
-            "gumbel_l",
-            "gumbel_r",
-            "laplace",
-            "logistic",
-            "multinomial",
-            "multivariate_normal",
-            "nbinom",
-            "norm",
-            "pareto",
-            "poisson",
-            "t",
-            "truncnorm",
-            "uniform",
-            "vonmises",
-            "wrapcauchy",
-        ]
-    )
+    "numpy.fft numpy.linalg ops profiler random ref scipy "
+    + " ".join([f"scipy.{name}" for name in (*SCIPY.split(), "interpolate")])
     + " sharding stages test_util tree tree_util typing"
 ).split()
 """Modules that verax has under the same name."""
@@ -138,7 +104,9 @@ MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 WHY: Mapping[str, str] = MappingProxyType(
     {
-        "jax.experimental.hijax": "types of a program's own",
+        "jax._src.earray": "arrays of another class for keys",
+        "jax._src.state": "parts of references: they are read and written at once",
+        "jax.experimental.hijax": "types whose values change",
         "jax.extend.ifrt_programs": "programs of IFRT's plugins",
         "jax.experimental.colocated_python": "programs on other hosts",
         "jax.experimental.colocated_python.serialization": "programs on other hosts",
@@ -155,7 +123,9 @@ WHY: Mapping[str, str] = MappingProxyType(
 
 CLASSES: Mapping[str, str] = MappingProxyType(
     {
-        "jax.experimental.hijax": "MutableHiType QDD",
+        "jax._src.earray": "EArray",
+        "jax._src.state": "TransformedRef",
+        "jax.experimental.hijax": "MutableHiType QDD TransformedRef",
         "jax.extend.ifrt_programs": "ifrt_programs",
         "jax.experimental.colocated_python.serialization": "DeviceList",
         "jax.experimental.array_serialization.serialization": (

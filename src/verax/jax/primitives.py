@@ -397,17 +397,23 @@ def written_by(primitive: Primitive, lowering: Rule) -> Rule:
         try:
             with writer.undone_on_error():
                 out = lowering(context, *xs, **params)
-        except (AttributeError, RuntimeError, TypeError, ValueError):
-            out = built_by_hand(context, lowering, params, xs)
+        except (AttributeError, RuntimeError, TypeError, ValueError) as first:
+            out = built_by_hand(context, lowering, params, xs, first)
         return out if primitive.multiple_results else out[0]
 
     return function
 
 
 def built_by_hand(
-    context: LoweringContext, lowering: Rule, params: Mapping[str, object], xs: Any
+    context: LoweringContext,
+    lowering: Rule,
+    params: Mapping[str, object],
+    xs: Any,
+    first: Exception,
 ) -> Any:
     """The results of a module that a lowering builds with the bindings of MLIR.
+
+    `first` is the error that it raised on traced arrays.
 
     Raises:
         MissingRule: it fails, or takes its arguments for traced arrays.
@@ -425,7 +431,7 @@ def built_by_hand(
             f"the lowering of the primitive {name} fails, on traced arrays and on "
             "values of MLIR: verax runs such rules as functions, which may call those "
             "of mlir.lower_fun, ffi.ffi_lowering and mlir.emit_python_callback, or as "
-            f"builders of a module. The latter said: {error}"
+            f"builders of a module. The former said: {first}. The latter: {error}"
         ) from error
     outs = tuple([aval.strong() for aval in context.avals_out])
     ins = tuple([aval.strong() for aval in context.avals_in])

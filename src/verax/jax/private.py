@@ -26,40 +26,15 @@ LAX: Final = (
     "control_flow.loops control_flow.solves convolution erf fft lax lgamma other "
     "parallel scaled_dot slicing special utils windowed_reductions"
 )
+STATS: Final = (
+    "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom "
+    "gumbel_l gumbel_r laplace logistic multinomial multivariate_normal nbinom norm "
+    "pareto poisson t truncnorm uniform vonmises wrapcauchy"
+)
 SCIPY: Final = (
     "cluster cluster.vq fft integrate linalg ndimage optimize signal sparse "
     "sparse.linalg spatial spatial.transform special stats "
-    + " ".join(
-        f"stats.{name}"
-        for name in [
-            "bernoulli",
-            "beta",
-            "betabinom",
-            "binom",
-            "cauchy",
-            "chi2",
-            "dirichlet",
-            "expon",
-            "gamma",
-            "gennorm",
-            "geom",
-            "gumbel_l",
-            "gumbel_r",
-            "laplace",
-            "logistic",
-            "multinomial",
-            "multivariate_normal",
-            "nbinom",
-            "norm",
-            "pareto",
-            "poisson",
-            "t",
-            "truncnorm",
-            "uniform",
-            "vonmises",
-            "wrapcauchy",
-        ]
-    )
+    + " ".join([f"stats.{name}" for name in STATS.split()])
 )
 ALIKE: Final = (
     "custom_batching custom_derivatives dlpack errors ffi flatten_util "
@@ -111,7 +86,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "dispatch": (f"{INTERNALS}dispatch",),
         "distributed": (f"{INTERNALS}distributed", "verax.distributed"),
         "dtypes": (f"{TYPES}dtypes", "verax.dtypes"),
-        "earray": (f"{TYPES}earray",),
+        "earray": (),
         "effects": (f"{TYPES}effects",),
         "export": (),
         "export._export": ("verax.export",),

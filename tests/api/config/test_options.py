@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from attrs import frozen
 
 import verax
 import verax.numpy as vnp
@@ -435,6 +436,37 @@ def test_options_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
         verax.config.parse_flags_with_absl()
 
 
+def test_flags_of_absl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """absl is not installed with verax: what is asked of it stands in for it."""
+
+    @frozen
+    class Flag:
+        name: str
+        value: Any
+        present: bool
+
+    flags: Any = SimpleNamespace(FLAGS={})
+    later: list[Callable[[], None]] = []
+
+    def define(name: str, default: str | None, text: str) -> None:
+        flags.FLAGS[name] = Flag(name, default, False)
+
+    flags.DEFINE_string = define
+    with pytest.raises(ModuleNotFoundError, match=r"import absl\.app first"):
+        verax.config.config_with_absl()
+    monkeypatch.setitem(sys.modules, "absl.flags", flags)
+    app = SimpleNamespace(call_after_init=later.append)
+    monkeypatch.setitem(sys.modules, "absl.app", app)
+    verax.config.config_with_absl()
+    (complete,) = later
+    asked = {"jax_enable_checks": "1", "jax_numpy_rank_promotion": "warn"}
+    flags.FLAGS |= {name: Flag(name, value, True) for name, value in asked.items()}
+    with verax.enable_checks(False), verax.numpy_rank_promotion("allow"):
+        complete()
+    assert verax.config.enable_checks
+    assert verax.config.numpy_rank_promotion == "warn"
+
+
 def test_absl_has_parsed_its_flags_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     class Flags:
         calls: ClassVar[list[list[str]]] = []
@@ -469,3 +501,6 @@ def test_levels_set_the_effort() -> None:
         verax.config.update("jax_optimization_level", "O7")
     with pytest.warns(UserWarning, match="always"):
         verax.config.update("jax_memory_fitting_level", level.O1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        verax.config.update("jax_memory_fitting_level", "O2")

@@ -126,6 +126,25 @@ def test_effects_do_not_happen_again() -> None:
         kept(TRANSFORMED["grad"], make) + 1
 
 
+def test_what_names_an_axis_is_a_value_of_its_elements() -> None:
+    """It depends on no argument, and differs between the elements all the same."""
+    for make in (
+        lambda: lax.axis_index("i") * 2,
+        lambda: lax.psum(vnp.ones(2), "i"),
+    ):
+        mapped = verax.vmap(lambda x: x, axis_name="i")
+        held: list[Any] = []
+
+        def f(x: Array, make: Any = make, held: list[Any] = held) -> Array:
+            held.append(make())
+            return x
+
+        verax.vmap(f, axis_name="i")(vnp.ones(3))
+        assert mapped(vnp.ones(3)).shape == (3,)
+        with pytest.raises(verax.LeakedTracer):
+            held[0] + 1
+
+
 def test_they_are_no_leaks_for_the_check_of_leaks() -> None:
     with verax.check_tracer_leaks():
         x = kept(TRANSFORMED["grad"], lambda: vnp.ones(3) * 2)

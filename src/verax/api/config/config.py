@@ -135,7 +135,7 @@ class Config:
         if row.client:
             configure_client(ClientOptions(**{row.client: val}))
             return
-        if row.fixed and val != row.default:
+        if row.refuses(val):
             warnings.warn(row.refusal, stacklevel=2, skip_file_prefixes=(LIBRARY,))
             return
         set_for_all(settings(row, val))

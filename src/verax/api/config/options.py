@@ -68,7 +68,7 @@ class Option(ReprMixin):
             return as_device(value)
         if self.kind is CompilerEffortLevel:
             value = as_level(value)
-        if self.fixed and value != self.default:
+        if self.refuses(value):
             raise ValueError(self.refusal)
         if isinstance(value, IntEnum) and self.kind is str:
             value = value.name.lower()
@@ -78,6 +78,11 @@ class Option(ReprMixin):
                 f"{self.name} must be one of {', '.join(self.choices)}, not {value!r}"
             )
         return converted(self, value)
+
+    def refuses(self, value: Any) -> bool:
+        """Whether the option has one value here, which is another."""
+        level = self.kind is CompilerEffortLevel
+        return self.fixed and (as_level(value) if level else value) != self.default
 
     @property
     def refusal(self) -> str:

@@ -87,9 +87,13 @@ def watcher() -> Callable[[CodeType, int, BaseException], None]:
 
 
 class Spoken:
-    """The name of the library in its messages, which other names may stand for."""
+    """The name of the library in its messages, for which another may stand."""
 
     name = "verax"
+
+    def shows(self, name: str) -> bool:
+        """Whether the library has a name as the program calls it."""
+        return name in dir(sys.modules.get(self.name))
 
 
 SPOKEN: Final = Spoken()
@@ -98,10 +102,9 @@ NAMED: Final = re.compile(r"\bverax\.(?=([a-zA-Z]\w*))")
 
 def spoken(error: BaseException) -> None:
     """Have an error of ours name the library as the program does."""
-    module = sys.modules.get(SPOKEN.name)
 
     def named(found: re.Match[str]) -> str:
-        return f"{SPOKEN.name}." if hasattr(module, found[1]) else found[0]
+        return f"{SPOKEN.name}." if SPOKEN.shows(found[1]) else found[0]
 
     error.args = tuple(
         [NAMED.sub(named, x) if isinstance(x, str) else x for x in error.args]

@@ -38,6 +38,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.convert import convert
+from verax.rules.rows.infer import for_unknowns
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -395,7 +396,8 @@ def transpose_linear(
     params = BackwardParams(p.prim, p.nonzero, p.rest, p.residuals, given)
     pushed = [ct for ct, flag in zip(cts, live, strict=True) if flag]
     pulled = backward_p.bind(params, *args[: p.residuals], *pushed)
-    return [*[None] * (len(args) - len(pulled)), *pulled]
+    known = len(args) - len(pulled)
+    return [*[None] * known, *for_unknowns(args[known:], pulled)]
 
 
 linear_p: Row[LinearParams] = Row(

@@ -18,6 +18,7 @@ from verax.jax.primitives import (
     Primitive,
     Rules,
 )
+from verax.jax.stand_ins import stand_in
 from verax.rules.rows.builder import Builder, Tracer, renumber
 from verax.rules.rows.row import Linear, Zero as Zero
 
@@ -43,13 +44,6 @@ __all__ = [
 type Rule = Callable[..., Any]
 
 
-class AllMoving(type):
-    """Makes `isinstance(x, JVPTracer)` true of what can have a tangent where it is."""
-
-    def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, Tracer) and depends_on_inputs(x)
-
-
 def depends_on_inputs(x: Tracer) -> bool:
     """Whether derivatives by the inputs of its trace give `x` a tangent."""
     if not isinstance(x.builder, Builder) or not isinstance(x.atom, Var):
@@ -63,27 +57,18 @@ def depends_on_inputs(x: Tracer) -> bool:
     return any(moving) and any(ENGINE.jvp(needed, moving)[1])
 
 
-class JVPTracer(metaclass=AllMoving):
-    """A tracer that depends on the inputs of its trace, if one of derivatives."""
-
-    def __init__(self, *_: object) -> None:
-        raise NotImplementedError("verax makes the tracers of jax.jvp itself")
-
-
-class AllDerivatives(type):
-    """Makes `isinstance(x, JVPTrace)` true of traces that give tangents."""
-
-    def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, Builder) and x.differentiates
+JVPTracer = stand_in(
+    "JVPTracer",
+    lambda x: isinstance(x, Tracer) and depends_on_inputs(x),
+    "the tracers of jax.jvp",
+)
 
 
-class JVPTrace(metaclass=AllDerivatives):
-    """The trace of a function that is being differentiated."""
-
-    def __init__(self, *_: object) -> None:
-        raise NotImplementedError("verax makes the traces of jax.jvp itself")
-
-
+JVPTrace = stand_in(
+    "JVPTrace",
+    lambda x: isinstance(x, Builder) and x.differentiates,
+    "the traces of jax.jvp",
+)
 add_jaxvals_p: Any = lax.add_p
 primitive_linearizations = Rules[Rule]("ad.primitive_linearizations")
 

@@ -10,6 +10,7 @@ from verax.jax.primitives import (
     AxisData as AxisData,
     Primitive,
 )
+from verax.jax.stand_ins import stand_in
 from verax.rules.rows.builder import Builder, Tracer
 
 __all__ = [
@@ -144,32 +145,17 @@ def to_elt(trace: object, get_idx: Callable[[], Any], x: Any, spec: Any) -> Any:
     return x if spec is None else vnp.take(x, get_idx(), axis=spec)
 
 
-class AllMapped(type):
-    """Makes `isinstance(x, BatchTracer)` true of the tracers of a `vmap`."""
-
-    def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, Tracer) and x.builder.purpose == "vmap"
+def is_mapping(x: object) -> bool:
+    """Whether `x` is the trace of a function that is being mapped."""
+    return isinstance(x, Builder) and x.purpose == "vmap"
 
 
-class BatchTracer(metaclass=AllMapped):
-    """A tracer of a function that is being mapped."""
-
-    def __init__(self, *_: object) -> None:
-        raise NotImplementedError("verax makes the tracers of jax.vmap itself")
-
-
-class AllMappings(type):
-    """Makes `isinstance(x, BatchTrace)` true of the traces of a `vmap`."""
-
-    def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, Builder) and x.purpose == "vmap"
-
-
-class BatchTrace(metaclass=AllMappings):
-    """The trace of a function that is being mapped."""
-
-    def __init__(self, *_: object) -> None:
-        raise NotImplementedError("verax makes the traces of jax.vmap itself")
+BatchTrace = stand_in("BatchTrace", is_mapping, "the traces of jax.vmap")
+BatchTracer = stand_in(
+    "BatchTracer",
+    lambda x: isinstance(x, Tracer) and is_mapping(x.builder),
+    "the tracers of jax.vmap",
+)
 
 
 type Batcher = Callable[..., Any]

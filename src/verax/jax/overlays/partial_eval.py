@@ -9,6 +9,7 @@ from verax.api.tracing.concrete_values import is_known
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import ClosedJaxpr as PlainClosedJaxpr, Eqn, Jaxpr
 from verax.jax.overlays.linear_util import wrap_init
+from verax.jax.stand_ins import stand_in
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.values.constants import aval_of
 
@@ -32,35 +33,16 @@ dce_rules: dict[Any, Any] = {}
 partial_eval_jaxpr_custom_rules: dict[Any, Any] = {}
 
 
-class AllAbstract(type):
-    """Makes `isinstance(x, DynamicJaxprTracer)` true of tracers without a value."""
-
-    def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, Tracer) and not is_known(x)
-
-
-class DynamicJaxprTracer(metaclass=AllAbstract):
-    """A tracer of which only the type is known."""
-
-    def __init__(self, *_: object) -> None:
-        raise NotImplementedError("verax makes the tracers of jax.jit itself")
-
-
-JaxprTracer = DynamicJaxprTracer
-
-
-class AllBuilders(type):
-    """Makes `isinstance(x, DynamicJaxprTrace)` true of traces without values."""
-
-    def __instancecheck__(cls, x: object) -> bool:
-        return isinstance(x, Builder) and x.oracle is None
-
-
-class DynamicJaxprTrace(metaclass=AllBuilders):
-    """A trace that writes a program of which only types are known."""
-
-    def __init__(self, *_: object) -> None:
-        raise NotImplementedError("verax makes the traces of jax.jit itself")
+DynamicJaxprTracer = JaxprTracer = stand_in(
+    "DynamicJaxprTracer",
+    lambda x: isinstance(x, Tracer) and not is_known(x),
+    "the tracers of jax.jit",
+)
+DynamicJaxprTrace = stand_in(
+    "DynamicJaxprTrace",
+    lambda x: isinstance(x, Builder) and x.oracle is None,
+    "the traces of jax.jit",
+)
 
 
 class PartialVal(tuple[Any, Any]):

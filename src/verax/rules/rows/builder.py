@@ -41,7 +41,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.walk import read
 from verax.rules.rows.infer import Uneven, infer
-from verax.rules.rows.leaks import abstract, leaked
+from verax.rules.rows.leaks import abstract, behind, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
 from verax.rules.values.conversions import ConcretizationTypeError, NotAnArray, Refusal
@@ -413,21 +413,11 @@ class Builder(Scope):
 #     saved[0] + 1    # array([3., 3., 3.])
 
 
-def behind(x: Tracer) -> tuple[list[Eqn], set[Atom]]:
-    """The equations from which a tracer is computed, in order, and their atoms."""
-    atoms: set[Atom] = {x.atom}
-    eqns = []
-    for eqn in reversed(x.builder.eqns):
-        if not atoms.isdisjoint(eqn.outvars):
-            atoms.update(eqn.invars)
-            eqns.append(eqn)
-    return eqns[::-1], atoms
-
-
 def outlives(x: Tracer) -> bool:
     """Whether a tracer whose trace has ended depends on none of its inputs.
 
-    Effects have happened, or will; they do not happen again for a value.
+    Effects have happened, or will; they do not happen again for a value. What names an
+    axis has another value for each element of it.
     """
     if isinstance(x.atom, Literal):
         return True
@@ -435,7 +425,7 @@ def outlives(x: Tracer) -> bool:
         return False
     eqns, atoms = behind(x)
     caught = {inner: outer for outer, inner in x.builder.captured.values()}
-    if any([eqn.effects for eqn in eqns]):
+    if any([eqn.effects or eqn.params.named_axes for eqn in eqns]):
         return False
     below = [caught.get(var) for var in x.builder.inputs if var in atoms]
     return all([isinstance(y, Tracer) and stands(y) for y in below])

@@ -307,13 +307,21 @@ def abandoned(name: str, tracers: Sequence[TracerLike]) -> LeakedTracer:
     return LeakedTracer("\n".join([first, *lines, REMEDY]))
 
 
+def behind(tracer: TracerLike) -> tuple[list[Eqn], set[Atom]]:
+    """The equations from which a tracer is computed, in order, and their atoms."""
+    atoms: set[Atom] = {tracer.atom}
+    eqns = []
+    for eqn in reversed(tracer.builder.eqns):
+        if not atoms.isdisjoint(eqn.outvars):
+            atoms.update(eqn.invars)
+            eqns.append(eqn)
+    return eqns[::-1], atoms
+
+
 def roots(tracer: TracerLike) -> list[Var]:
     """The inputs of its trace from which the value of a tracer is computed."""
-    expected: set[Atom] = {tracer.atom}
-    for eqn in reversed(tracer.builder.eqns):
-        if not expected.isdisjoint(eqn.outvars):
-            expected.update(eqn.invars)
-    return [var for var in tracer.builder.inputs if var in expected]
+    _, atoms = behind(tracer)
+    return [var for var in tracer.builder.inputs if var in atoms]
 
 
 def depends_on(tracer: TracerLike, known: Container[Var] = ()) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 import verax.numpy as vnp
 from verax import lax
 from verax.jax.overlays.known_primitives import __getattr__ as primitive
+from verax.ops.linalg.lu import lu_solve as by_factors
 
 __all__ = ["lu_solve"]
 
@@ -35,19 +36,10 @@ _zero, _one = _zeros, _ones
 
 
 def lu_solve(lu: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
-    """The solution of a system by the factors of its matrix and a permutation."""
-    order = vnp.argsort(permutation) if trans else permutation
-    matrix = b if b.ndim > 1 else b[:, None]
-    if trans:
-        first = lax.linalg.triangular_solve(
-            lu, matrix, left_side=True, lower=False, transpose_a=True
-        )
-        out = lax.linalg.triangular_solve(
-            lu, first, left_side=True, lower=True, transpose_a=True, unit_diagonal=True
-        )[order]
-    else:
-        first = lax.linalg.triangular_solve(
-            lu, matrix[order], left_side=True, lower=True, unit_diagonal=True
-        )
-        out = lax.linalg.triangular_solve(lu, first, left_side=True, lower=False)
-    return out if b.ndim > 1 else out[:, 0]
+    """The solution of a system by the factors of its matrix and a permutation.
+
+    `trans` says whether the matrix is transposed (1), and conjugated as well (2).
+    """
+    one = b.ndim == lu.ndim - 1
+    out = by_factors(lu, permutation, b[..., None] if one else b, trans)
+    return out[..., 0] if one else out

@@ -7,13 +7,11 @@ from verax.ir.avals import AbstractRef as AbstractRef, ShapedArray as AbstractVa
 from verax.jax.internals.types.effects import (
     control_flow_allowed_effects as control_flow_allowed_effects,
 )
-from verax.jax.internals.types.state import TransformedRef as TransformedRef
 from verax.jax.overlays.ad import is_undefined_primal as is_undefined_primal
 
 __all__ = [
     "AbstractRef",
     "AbstractValue",
-    "TransformedRef",
     "aval_method",
     "aval_property",
     "control_flow_allowed_effects",

@@ -3,14 +3,7 @@
 from verax.ir.avals import AbstractRef as AbstractRef
 from verax.ir.effects import Effect
 
-__all__ = ["AbstractRef", "ReadEffect", "TransformedRef", "WriteEffect"]
-
-
-class Never(type):
-    """The type of classes that nothing is an instance of."""
-
-    def __instancecheck__(cls, x: object) -> bool:
-        return False
+__all__ = ["AbstractRef", "ReadEffect", "WriteEffect"]
 
 
 class ReadEffect(Effect):
@@ -19,10 +12,6 @@ class ReadEffect(Effect):
 
 class WriteEffect(Effect):
     """The effect of writing to a reference."""
-
-
-class TransformedRef(metaclass=Never):
-    """A part of a reference; there are none: parts are read and written at once."""
 
 
 def register_discharge_rule(primitive: object) -> object:
