@@ -292,6 +292,11 @@ def test_what_is_missing_or_wrong_says_so() -> None:
         (lambda: Square(scalar)(1.0, 2.0), TypeError, "structure"),
         (lambda: Wrong(verax.typeof(X))(X), TypeError, "is declared"),
         (Unset, AttributeError, "self.in_avals"),
+        (
+            lambda: verax.jit(Square(scalar, power=[2]))(1.0),
+            TypeError,
+            "cannot be hashed",
+        ),
     ):
         with pytest.raises(kind, match=words):
             use()

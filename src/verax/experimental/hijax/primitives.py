@@ -209,7 +209,13 @@ class HiPrim:
         return tuple(self.params.items()), self.ins, self.outs
 
     def __hash__(self) -> int:
-        return hash((type(self), self.key()))
+        try:
+            return hash((type(self), self.key()))
+        except TypeError as error:
+            raise TypeError(
+                f"{self.name} has params or types that cannot be hashed ({error}), but "
+                "programs compare them: pass arrays as arguments, and tuples for lists"
+            ) from error
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.key() == other.key()
