@@ -408,9 +408,19 @@ def pads(random: np.random.Generator) -> Iterator[Call]:
             yield called(x, np.asarray(7, dtype), config)
 
 
-def ordered(x: NDArray, k: int) -> Any:
-    at = np.argsort(-x.astype(np.float64), axis=-1, kind="stable")[..., :k]
-    return np.take_along_axis(x, at, -1), at.astype(np.int32)
+def ordered(x: NDArray, k: int, axis: int = -1) -> Any:
+    at = np.argsort(-x.astype(np.float64), axis=axis, kind="stable")
+    at = np.take(at, np.arange(k), axis)
+    return np.take_along_axis(x, at, axis), at.astype(np.int32)
+
+
+def along_axes(random: np.random.Generator) -> Iterator[Call]:
+    for dtype in (*FLOATS, np.int32):
+        x = numbers(random, (2, 3, 4), dtype)
+        for k in (0, 1, 2):
+            yield Call((x, k))
+            yield Call((x, k), {"axis": 0})
+            yield Call((x, k), {"axis": -2})
 
 
 def contracted(x: NDArray, y: NDArray, numbers: Any) -> NDArray:
@@ -495,12 +505,7 @@ STRUCTURE: Final = (
         one((0, np.int32), (2, np.int32), (1, np.int8)),
     ),
     whole("sort", np.sort, one((0,), (-1,), (1,), dtypes=(*FLOATS, *INTEGERS))),
-    whole(
-        "top_k",
-        ordered,
-        one((1,), (3,), (0,), dtypes=(*FLOATS, np.int32)),
-        dtypes=False,
-    ),
+    whole("top_k", ordered, along_axes, dtypes=False),
     whole(
         "slice",
         lambda x, a, b, s: x[tuple(map(slice, a, b, s))],

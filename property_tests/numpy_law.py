@@ -79,6 +79,11 @@ def as_array(x: Any) -> Any:
     return verax.numpy.asarray(x) if isinstance(x, np.ndarray) else x
 
 
+def unchanged(x: Any) -> Any:
+    """An argument as it was drawn."""
+    return x
+
+
 def widened(x: Any) -> Any:
     """An argument as NumPy gets it: 64 bits, so that its result is nearly exact."""
     if isinstance(x, np.dtype):
@@ -184,13 +189,15 @@ def traced(function: Callable[..., Any], call: Call) -> Any:
 def holds(subject: Subject, seed: int) -> None:
     """The function and NumPy's agree on arguments drawn from the seed.
 
-    One call in four is traced too, so that arrays have no values for the function.
+    One call in four is traced too, so that arrays have no values for the function; in
+    one of three its arrays are NumPy's.
     """
     draw = Draw(seed)
     call = subject.draw(draw)
     # Not `is_x64`, so that the reference is made outside of it.
     with verax.enable_x64(draw.wide):
-        actual = called(subject.of(verax.numpy), call, as_array)
+        leaf = as_array if seed % 3 else unchanged
+        actual = called(subject.of(verax.numpy), call, leaf)
     if subject.differs(call):
         return
     function = subject.reference or subject.of(np)

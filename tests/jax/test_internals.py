@@ -189,5 +189,22 @@ def test_options_as_objects() -> None:
         assert config.enable_x64
     with pytest.raises(AttributeError):
         config.no_such_option  # noqa: B018  # read
-    with pytest.raises(NotImplementedError, match="no block"):
-        config.compilation_cache_dir("somewhere")
+    size = config.compilation_cache_max_size.value
+    with config.compilation_cache_max_size(7):
+        assert config.compilation_cache_max_size.value == 7
+    assert config.compilation_cache_max_size.value == size
+    with config.explicit_x64_dtypes(config.ExplicitX64Mode.ERROR):
+        assert config.explicit_x64_dtypes.value == config.ExplicitX64Mode.ERROR
+
+
+def test_flags_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SEED", "5")
+    monkeypatch.setenv("MY_CHOICE", "no")
+    seed = config.int_flag("my_seed", config.int_env("MY_SEED", 0), help="a seed")
+    assert (seed.name, seed.value) == ("my_seed", 5)
+    assert not config.bool_env("MY_CHOICE", True)
+    monkeypatch.setenv("MY_CHOICE", "perhaps")
+    with pytest.raises(ValueError, match="MY_CHOICE must be 0 or 1, not 'perhaps'"):
+        config.bool_env("MY_CHOICE", True)
+    with pytest.raises(ValueError, match="one of a, b, not 'c'"):
+        config.enum_flag("my_kind", "c", ["a", "b"])

@@ -15,6 +15,7 @@ Duvenaud, "Neural ordinary differential equations", 2018.
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -293,12 +294,16 @@ def varying_together(
 
 
 def check_slope(state: object, slope: object) -> None:
-    """Raise TypeError unless a slope has the structure and shapes of the solution."""
+    """Raise TypeError unless a slope has as many elements as the solution.
+
+    A list of numbers is a slope of a vector.
+    """
     kinds = [
         (tree_structure(tree), [np.shape(x) for x in tree_leaves(tree)])
         for tree in (state, slope)
     ]
-    if kinds[0] != kinds[1]:
+    sizes = [sum([prod(shape) for shape in shapes]) for _, shapes in kinds]
+    if sizes[0] != sizes[1]:
         raise TypeError(
             f"odeint: func must return a tree like y0, with the shapes {kinds[0][1]} "
             f"in {kinds[0][0]}, not {kinds[1][1]} in {kinds[1][0]}"

@@ -36,6 +36,7 @@ from verax.ops.control.checkpointed_loops import checkpointed_scan_p
 from verax.ops.control.scan import scan_p
 from verax.ops.control.scan_params import CheckpointedScanParams, ScanParams
 from verax.ops.elementwise import arith, bits
+from verax.ops.elementwise.convert import convert
 from verax.ops.reductions import reduce as reductions
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
@@ -524,7 +525,7 @@ def is_identity(x: object, identity: Scalar, dtype: DType) -> bool:
 def after(operation: Primitive, y: Array, init: object, identity: Identity) -> Array:
     """A reduction from the neutral element, with the initial value put before it."""
     if is_identity(init, identity(y.dtype), y.dtype):
-        return y
+        return convert(y, y.dtype, y.weak_type and aval_of(init).weak_type)
     assert isinstance(operation, Row)
     return operation.call(NO_PARAMS, broadcast_in_dim(init, y.shape, ()), y)
 

@@ -215,7 +215,8 @@ def fft(x: object, fft_type: object, fft_lengths: Sequence[int]) -> Array:
     `fft_type` is "FFT", "IFFT", "RFFT" or "IRFFT"; `fft_lengths` are the lengths of the
     signals. The inverse ones divide by the number of elements. RFFT takes real signals
     and gives the first n // 2 + 1 places of the last dimension, IRFFT the reverse;
-    integers become floats, and real operands of FFT, IFFT and IRFFT complex.
+    integers become floats, and real operands of FFT, IFFT and IRFFT complex. Without
+    lengths, nothing is transformed.
 
     Raises:
         TypeError: the dtype has no transform.
@@ -230,6 +231,8 @@ def fft(x: object, fft_type: object, fft_lengths: Sequence[int]) -> Array:
     if kind != "RFFT" and a.dtype in REALS:
         a = joined(a, 0.0)
     lengths = as_sizes("fft", "fft_lengths", fft_lengths)
+    if not lengths:
+        return a
     return fft_p.call(FftParams(kind, lengths), a)
 
 

@@ -21,7 +21,7 @@ from verax.api.trees.pytrees import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import DType, float0, is_inexact
+from verax.ir.dtypes import DType, float0, is_complex, is_float, is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.memos import holds
 from verax.ir.records import ReprMixin
@@ -444,6 +444,12 @@ def fits(given: ShapedArray, aval: ShapedArray) -> bool:
     return given.dtype == aval.dtype or (
         given.weak_type and is_inexact(aval.dtype) and given.dtype.kind != "c"
     )
+
+
+def rounds_to(given: ShapedArray, aval: ShapedArray) -> bool:
+    """Whether a dtype is the one that is due, or differs by its width alone."""
+    both = given.dtype, aval.dtype
+    return fits(given, aval) or all(map(is_float, both)) or all(map(is_complex, both))
 
 
 def identity(x: object) -> object:

@@ -25,6 +25,7 @@ from verax.api.custom.arguments import (
     instantiate,
     leaf_type,
     matching_leaves,
+    rounds_to,
     union,
     with_captured,
 )
@@ -226,8 +227,10 @@ class UserVjp(UserRules):
     def cotangent(self, i: int, ct: Any) -> Array | None:
         """A cotangent in the type that is due; None if it is zero.
 
+        One of another width is rounded, as rules compute in wider floats.
+
         Raises:
-            TypeError: shape or dtype differ.
+            TypeError: the shape differs, or the kind of the dtype.
         """
         if ct is None:
             return None
@@ -247,7 +250,7 @@ class UserVjp(UserRules):
                 f"{self.backward_purpose} returned {described(ct)} as the cotangent of "
                 f"{self.argument(i)}, which is {describe_type(due)}"
             ) from None
-        if given.shape != due.shape or not fits(given, due):
+        if given.shape != due.shape or not rounds_to(given, due):
             if given.dtype == float0 and given.shape == due.shape:
                 return None
             raise ShapeError(

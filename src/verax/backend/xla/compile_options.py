@@ -24,6 +24,9 @@ from verax.rules.values.state import STATE
 type OptionValue = str | bool | int | float
 type Overrides = tuple[tuple[str, OptionValue], ...]
 
+JAXLIB: Final[tuple[int, ...]] = jaxlib.version.__version_info__
+"""The version of jaxlib."""
+
 # What XLA says of options, and what users are told.
 OPTION_FAULTS: Final = (
     (

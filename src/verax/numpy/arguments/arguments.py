@@ -151,6 +151,11 @@ def operand(x: Any) -> Any:
     return x
 
 
+def array_behind(x: Any) -> Any:
+    """What an object says that it is as an array; anything else as it is."""
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+
+
 def avals_of(name: str, args: Sequence[object]) -> list[ShapedArray]:
     """The types of the arguments of `name`.
 

@@ -33,6 +33,7 @@ from verax.ir.meshes import says_nothing
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     ShapeLike,
+    array_behind,
     as_array,
     as_constant,
     as_shape,
@@ -238,7 +239,7 @@ def from_scalar(x: object, dtype: DType | None) -> Array:
 
 def from_numpy(x: Any, dtype: DType | None) -> Array:
     """A copy of NumPy's values, in 32 bits unless x64 is on or `dtype` has more."""
-    if isinstance(x, np.ma.MaskedArray):
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise ValueError(
             "a masked array of NumPy cannot become an array: its mask would be lost; "
             "use x.filled() first"
@@ -320,7 +321,7 @@ def unwrapped(x: object) -> Any:
     """Nested lists with arrays instead of objects that say how to become one."""
     if isinstance(x, list | tuple):
         return [unwrapped(item) for item in x]
-    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+    return array_behind(x)
 
 
 def leaf_dtype(name: str, flat: Sequence[object]) -> DType:
@@ -561,7 +562,7 @@ def full_like(
     out_sharding: object = None,
 ) -> Array:
     """`fill_value` broadcast to the shape of `a`, in its dtype, unless given."""
-    name = "full_like"
+    name, fill_value = "full_like", array_behind(fill_value)
     (aval,) = avals_of(name, (fill_value,))
     if not aval.shape and not isinstance(fill_value, Array):
         return constant_like(name, a, fill_value, dtype, shape, device, out_sharding)

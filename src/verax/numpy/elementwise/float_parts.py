@@ -344,7 +344,7 @@ def iscomplex(x: ArrayLike) -> Array:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether the dtype of `x` is complex, whatever its values."""
-    if isinstance(x, list | tuple):
+    if isinstance(x, list | tuple) or hasattr(x, "__jax_array__"):
         return is_complex(asarray(x).dtype)
     return is_complex(x.dtype) if hasattr(x, "dtype") else bool(np.iscomplexobj(x))
 

@@ -8,8 +8,11 @@ singular values for what is not square or not regular::
 
 import operator
 from collections.abc import Sequence
+from functools import partial
 from math import prod
+from typing import Any
 
+from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.avals import finfo
 from verax.numpy.arguments.arguments import (
@@ -34,7 +37,7 @@ from verax.numpy.shaping.shapes import (
     reshape,
     squeeze,
 )
-from verax.ops.elementwise.arith import div, mul, sub
+from verax.ops.elementwise.arith import add, div, mul, sub
 from verax.ops.elementwise.compare import gt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
@@ -45,6 +48,7 @@ from verax.ops.linalg.triangular import (
     conjugate,
     like,
     real_part,
+    symmetrized,
     times_columns,
 )
 from verax.ops.reductions.reduce import reduce_max, reduce_sum
@@ -117,15 +121,43 @@ def pinv(
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
     (x,) = as_matrices("pinv", a)
-    result = svd(x, full_matrices=False, hermitian=hermitian)
-    assert isinstance(result, tuple)
-    u, s, vh = result
     bound = rcond if rtol is None else rtol
     if bound is None:
         bound = 10.0 * max(x.shape[-2:]) * float(finfo(x.dtype).eps)
+    out: Array = pseudo_inverse(x, bound, hermitian)
+    return out
+
+
+@partial(custom_jvp, nondiff_argnums=(2,))
+def pseudo_inverse(x: Array, bound: ArrayLike, hermitian: bool) -> Array:
+    """The pseudo-inverses, by singular values above `bound` times the largest."""
+    result = svd(x, full_matrices=False, hermitian=hermitian)
+    assert isinstance(result, tuple)
+    u, s, vh = result
     kept = gt(s, stretched(cutoff(s, bound), s.shape))
     inverse = reciprocals(s, kept)
     return matmul(times_columns(adjoint(vh), inverse), adjoint(u))
+
+
+@pseudo_inverse.defjvp
+def pinv_tangent(
+    hermitian: bool, primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[Array, Array]:
+    """With P = A⁺: -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P.
+
+    That is (4.12) of Golub and Pereyra (1973), "The differentiation of pseudo-inverses
+    and nonlinear least squares problems whose variables separate", for matrices whose
+    rank does not change. It has no difference of singular values, which may be equal.
+    """
+    (x, bound), (t, _) = primals, tangents
+    if hermitian:
+        t = symmetrized(t)
+    p = pseudo_inverse(x, bound, hermitian)
+    left = matmul(matmul(p, adjoint(p)), adjoint(t))
+    right = matmul(adjoint(t), matmul(adjoint(p), p))
+    out = sub(left, matmul(matmul(left, x), p))
+    out = add(out, sub(right, matmul(p, matmul(x, right))))
+    return p, sub(out, matmul(matmul(p, t), p))
 
 
 def reciprocals(s: Array, kept: Array) -> Array:

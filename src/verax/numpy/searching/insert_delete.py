@@ -11,6 +11,7 @@ import numpy as np
 from verax.ir.dtypes import int32, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
+    array_behind,
     as_array,
     canonical_axes,
     canonical_axis,
@@ -74,7 +75,7 @@ def delete(
         IndexError: a concrete place lies outside.
         AbstractValueError: places are traced that are not assumed to be unique.
     """
-    x = as_array("delete", arr)
+    x, obj = as_array("delete", arr), array_behind(obj)
     if axis is None:
         x, axis = ravel(x), 0
     place = canonical_axis("delete", axis, x.ndim)
@@ -126,7 +127,7 @@ def insert(
     if axis is None:
         x, axis = ravel(x), 0
     place = canonical_axis("insert", axis, x.ndim)
-    n = x.shape[place]
+    n, obj = x.shape[place], array_behind(obj)
     if isinstance(obj, slice):
         obj = np.arange(*obj.indices(n))
     if isinstance(obj, Tracer):

@@ -19,6 +19,7 @@ from verax.ir.dtypes import DTypeLike
 from verax.ir.memos import memoised
 from verax.numpy.arguments.arguments import (
     ArrayLike,
+    array_behind,
     as_array,
     as_type,
     avals_of,
@@ -507,7 +508,7 @@ def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
     Raises:
         ValueError: the numbers of shifts and axes differ.
     """
-    x = as_array("roll", a)
+    x, shift = as_array("roll", a), array_behind(shift)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     several = one_or_more(axis)

@@ -19,6 +19,7 @@ from verax.ir.avals import ShapedArray, iinfo
 from verax.ir.dtypes import float64, int32, is_complex, is_float, numpy_dtype
 from verax.ir.jaxpr import Params
 from verax.ops.base import total_order_key
+from verax.ops.elementwise.convert import convert
 from verax.ops.indexing.gather import take_along
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.shape import batched_alike, move_axis
@@ -365,12 +366,11 @@ def top_k(
         )
     place = as_axis("top_k", axis, aval.ndim)
     (count,) = as_integers("top_k", "k", (k,))
-    if place == aval.ndim - 1 or not isinstance(operand, Array):
-        return list(top_k_p.bind(TopKParams(count), operand))
-    values, places = top_k_p.bind(
-        TopKParams(count), move_axis(operand, place, aval.ndim - 1)
-    )
     last = aval.ndim - 1
+    if place == last:
+        return list(top_k_p.bind(TopKParams(count), operand))
+    x = operand if isinstance(operand, Array) else convert(operand, aval.dtype)
+    values, places = top_k_p.bind(TopKParams(count), move_axis(x, place, last))
     return [move_axis(values, last, place), move_axis(places, last, place)]
 
 

@@ -104,7 +104,7 @@ def eigh_tridiagonal(
 
     Args:
         d: the diagonal, of shape (..., n); only real parts count.
-        e: the diagonal above or below, of shape (..., n - 1).
+        e: the diagonal above, of shape (..., n - 1); below are its conjugates.
         eigvals_only: leave out the vectors.
         select: "a" for all, "i" for those with the indices of `select_range`.
         select_range: the first and last index.
@@ -130,8 +130,8 @@ def eigh_tridiagonal(
         middle = middle.real.astype(beside.dtype)
     filled = vnp.zeros((*middle.shape, n), middle.dtype)
     i = np.arange(n)
-    filled = filled.at[..., i, i].set(middle).at[..., i[1:], i[:-1]].set(beside)
-    filled = filled.at[..., i[:-1], i[1:]].set(vnp.conj(beside))
+    filled = filled.at[..., i, i].set(middle).at[..., i[:-1], i[1:]].set(beside)
+    filled = filled.at[..., i[1:], i[:-1]].set(vnp.conj(beside))
     v, w = eigen.eigh(filled, lower=True)
     part = w[..., first : last + 1]
     return part if eigvals_only else (part, v[..., first : last + 1])

@@ -141,11 +141,12 @@ def rsf2csf(
             f"rsf2csf takes matrices of the same size, not {t.aval} and {z.aval}"
         )
     n = t.shape[-1]
-    start = to_complex(t), to_complex(z)
+    shape = vnp.broadcast_shapes(t.shape, z.shape)
+    t, z = [vnp.broadcast_to(to_complex(x), shape) for x in (t, z)]
     if n < 2 or not t.size:
-        return start
+        return t, z
     out: tuple[Array, Array] = fori_loop(
-        0, n - 1, lambda i, pair: without_block(n - 1 - i, *pair), start
+        0, n - 1, lambda i, pair: without_block(n - 1 - i, *pair), (t, z)
     )
     return out
 

@@ -188,7 +188,7 @@ def sine_and_cosine(x: Array) -> tuple[Array, Array]:
     unknown = vnp.isnan(x)
     return (
         where(unknown, np.nan, where(x < 0, -sine, sine)),
-        where(unknown, np.nan, cosine),
+        where(unknown | (x == -np.inf), np.nan, cosine),
     )
 
 

@@ -1,7 +1,7 @@
 """`jax._src.api_util`: which parameters argument numbers and names mean."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -42,3 +42,33 @@ def check_callable(fun: object) -> None:
     """Raise TypeError for what cannot be called."""
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
+
+
+def resolve_kwargs(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """The arguments of a call by position.
+
+    Raises:
+        TypeError: the function does not take them, or some by name alone.
+    """
+    bound = inspect.signature(fun).bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"{', '.join(bound.kwargs)} cannot be passed by position")
+    return bound.args
+
+
+def resolve_argnums(
+    fun: Callable[..., Any],
+    signature: inspect.Signature | None,
+    donate_argnums: Any,
+    donate_argnames: Any,
+    static_argnums: Any,
+    static_argnames: Any,
+) -> tuple[Any, ...]:
+    """Numbers and names of donated and static arguments, each told from the other."""
+    own = inspect.signature(fun) if signature is None else signature
+    static = infer_argnums_and_argnames(own, static_argnums, static_argnames)
+    donated = infer_argnums_and_argnames(own, donate_argnums, donate_argnames)
+    return (*donated, *static)

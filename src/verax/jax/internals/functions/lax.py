@@ -1,13 +1,18 @@
 """`jax._src.lax`: helpers below `jax.lax` that libraries ask for."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import verax.numpy as vnp
 from verax import lax
+from verax.dtypes import canonicalize_dtype
 from verax.jax.overlays.known_primitives import __getattr__ as primitive
+from verax.numpy import asarray as asarray
+from verax.ops.elementwise.convert import convert
 from verax.ops.linalg.lu import lu_solve as by_factors
+from verax.sharding import reshard
 
 __all__ = ["lu_solve"]
 
@@ -33,6 +38,28 @@ def _ones(x: Any) -> Any:
 
 
 _zero, _one = _zeros, _ones
+
+
+def _convert_element_type(
+    operand: Any, new_dtype: Any = None, weak_type: bool = False, sharding: Any = None
+) -> Any:
+    """The elements as numbers of a dtype; a weak one gives way to others."""
+    x = vnp.asarray(operand)
+    kind = x.dtype if new_dtype is None else canonicalize_dtype(new_dtype)
+    out = convert(x, kind, weak_type)
+    return out if sharding is None else reshard(out, sharding)
+
+
+def int_dtype_for_dim(d: Any, *, signed: bool) -> np.dtype[Any]:
+    """The integers that count the elements of a dimension: of 64 bits beyond 32."""
+    wide = not isinstance(d, int) or d > np.iinfo(np.int32).max
+    return np.dtype(f"{'' if signed else 'u'}int{64 if wide else 32}")
+
+
+def int_dtype_for_shape(shape: Sequence[Any], *, signed: bool) -> np.dtype[Any]:
+    """The integers that count the elements of every dimension."""
+    kinds = [int_dtype_for_dim(d, signed=signed) for d in shape]
+    return max(kinds, key=lambda kind: kind.itemsize, default=np.dtype("int32"))
 
 
 def lu_solve(lu: Any, permutation: Any, b: Any, trans: int = 0) -> Any:

@@ -1,14 +1,49 @@
 """`jax._src.dtypes`: bases of dtypes of a program's own, kinds of dtypes."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from verax.dtypes import extended as extended
+from verax.dtypes import (
+    canonicalize_dtype as canonical,
+    extended as extended,
+    issubdtype,
+    result_type,
+)
 from verax.errors import TypePromotionError as TypePromotionError
-from verax.numpy import finfo as finfo
+from verax.numpy import (
+    bool_ as bool_,
+    finfo as finfo,
+    float4_e2m1fn as float4_e2m1fn,
+    float8_e3m4 as float8_e3m4,
+    float8_e4m3 as float8_e4m3,
+    float8_e4m3b11fnuz as float8_e4m3b11fnuz,
+    float8_e4m3fn as float8_e4m3fn,
+    float8_e4m3fnuz as float8_e4m3fnuz,
+    float8_e5m2 as float8_e5m2,
+    float8_e5m2fnuz as float8_e5m2fnuz,
+    float8_e8m0fnu as float8_e8m0fnu,
+    iinfo as iinfo,
+    int2 as int2,
+    int4 as int4,
+    isdtype as isdtype,
+    promote_types as promote_types,
+    uint2 as uint2,
+    uint4 as uint4,
+)
+from verax.rules.values.constants import aval_of
 
 DType = np.dtype[Any]
+int_, uint, float_, complex_ = "int", "uint", "float", "complex"
+python_scalar_types_to_dtypes: Mapping[type, DType] = MappingProxyType(
+    {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
+)
+python_scalar_types = frozenset(python_scalar_types_to_dtypes)
+_intn_dtypes: list[DType] = [np.dtype(kind) for kind in (int2, uint2, int4, uint4)]
+int1 = uint1 = None
+"""XLA's integers of one bit: NumPy has no type for them."""
 
 
 def supports_inf(dtype: Any) -> bool:
@@ -20,6 +55,91 @@ def to_complex_dtype(dtype: Any) -> DType:
     """A complex dtype of the same precision, with parts of 64 or 32 bits."""
     wide = np.dtype(dtype).name in ("float64", "complex128", "int64", "uint64")
     return np.dtype("complex128" if wide else "complex64")
+
+
+def is_weakly_typed(x: Any) -> bool:
+    """Whether the dtype of a value gives way where it meets another."""
+    return bool(aval_of(x).weak_type)
+
+
+def dtype(x: Any) -> DType:
+    """The dtype of an array, a scalar, or a class of scalars."""
+    return lattice_result_type(x)[0]
+
+
+def lattice_result_type(*args: Any) -> tuple[DType, bool]:
+    """The dtype that an operation has, and whether it is weak."""
+    out: Any = result_type(*args, return_weak_type_flag=True)
+    return out[0], out[1]
+
+
+def to_inexact_dtype(dtype: Any) -> DType:
+    """The floating dtype that a dtype becomes where a division needs one."""
+    kind = np.dtype(dtype)
+    return kind if issubdtype(kind, np.inexact) else default_float_dtype()
+
+
+def to_numeric_dtype(dtype: Any) -> DType:
+    """The dtype that a dtype becomes where it is counted."""
+    kind = np.dtype(dtype)
+    return np.dtype("int32") if kind == np.bool_ else kind
+
+
+def named(dtype: Any) -> DType:
+    """The dtype of an array for which a dtype is named."""
+    kind: Any = canonical(dtype, allow_extended_dtype=True)
+    return kind  # type: ignore[no-any-return]  # or one of keys, to which no class is common
+
+
+def default_int_dtype() -> DType:
+    """The dtype of integers for which none is named."""
+    return named("int64")
+
+
+def default_uint_dtype() -> DType:
+    """The dtype of unsigned integers for which none is named."""
+    return named("uint64")
+
+
+def default_float_dtype() -> DType:
+    """The dtype of floats for which none is named."""
+    return named("float64")
+
+
+def default_complex_dtype() -> DType:
+    """The dtype of complex numbers for which none is named."""
+    return named("complex128")
+
+
+def default_bool_dtype() -> DType:
+    """The dtype of booleans."""
+    return np.dtype("bool")
+
+
+default_types = MappingProxyType(
+    {
+        "b": default_bool_dtype,
+        "i": default_int_dtype,
+        "u": default_uint_dtype,
+        "f": default_float_dtype,
+        "c": default_complex_dtype,
+    }
+)
+
+
+def safe_to_cast(input_dtype_or_value: Any, output_dtype_or_value: Any) -> bool:
+    """Whether promotion takes the one to the other."""
+    both = result_type(input_dtype_or_value, output_dtype_or_value)
+    return both == result_type(output_dtype_or_value)
+
+
+def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> DType:
+    """The dtype of an array for which this one was named.
+
+    Raises:
+        TypeError: there is no such dtype.
+    """
+    return named(dtype)
 
 
 class ExtendedDType:

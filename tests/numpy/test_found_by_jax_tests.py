@@ -1,0 +1,131 @@
+"""What JAX's own tests found in verax: `make jax-tests`."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.scipy import linalg, special
+
+
+class Wrapped:
+    """An object that is no array, but says how it becomes one."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __jax_array__(self) -> Any:
+        return vnp.asarray(self.value)
+
+
+def test_the_largest_of_numpy_arrays_along_an_axis() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    values, places = lax.top_k(x, 2, axis=0)
+    assert values.tolist() == [[8, 9, 10, 11], [4, 5, 6, 7]]
+    assert places.tolist() == [[2] * 4, [1] * 4]
+
+
+def test_gradients_of_pseudo_inverses_with_equal_singular_values() -> None:
+    # Those of jax 0.12; by singular vectors they would be NaN.
+    slope = verax.jacobian(vnp.linalg.pinv)(vnp.eye(2))
+    assert slope.tolist() == (-np.eye(4).reshape(2, 2, 2, 2)).tolist()
+    curvature = verax.hessian(lambda x: vnp.linalg.pinv(x).sum())(2.0 * vnp.eye(2))
+    assert np.allclose(np.asarray(curvature)[0, 0], [[0.25, 0.125], [0.125, 0]])
+    singular = np.array([[1, 2], [2, 4]], np.float32)
+    t = np.array([[1, 2], [3, 4.5]], np.float32)
+    _, tangent = verax.jvp(vnp.linalg.pinv, (singular,), (t,))
+    assert np.allclose(tangent, [[-0.0432, -0.0704], [-0.1104, -0.1888]], atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (2, 2, 3)])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_tangents_of_pseudo_inverses(shape: tuple[int, ...], dtype: str) -> None:
+    random = np.random.default_rng(0)
+    x, t = random.normal(size=(2, *shape)).astype(dtype)
+    if dtype == "complex128":
+        x, t = x + 1j * random.normal(size=shape), t + 1j * random.normal(size=shape)
+    with verax.enable_x64():
+        _, tangent = verax.jvp(vnp.linalg.pinv, (x,), (t,))
+    step = 1e-6
+    slope = (np.linalg.pinv(x + step * t) - np.linalg.pinv(x - step * t)) / (2 * step)
+    assert np.allclose(tangent, slope, rtol=1e-6, atol=1e-6)
+
+
+def test_the_upper_diagonal_of_hermitian_tridiagonal_matrices() -> None:
+    d, e = np.arange(1, 4, dtype=np.float32), np.array([1 + 2j, 0.5 - 1j], np.complex64)
+    w, v = map(np.asarray, linalg.eigh_tridiagonal(d, e))
+    full = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
+    assert np.allclose(full @ v, v * w, atol=1e-5)
+
+
+def test_schur_forms_of_stacks_beside_one_matrix() -> None:
+    t, z = np.array([[0, 1], [-1, 0]], np.float32), np.eye(2, dtype=np.float32)
+    one = linalg.rsf2csf(t, z)
+
+    def twice(x: Any) -> Any:
+        return np.stack([x, x])
+
+    for stacked in (
+        linalg.rsf2csf(np.stack([t, t]), z),
+        linalg.rsf2csf(t, np.stack([z, z])),
+    ):
+        for x, y in zip(stacked, one, strict=True):
+            assert np.allclose(x[0], y)
+            assert np.allclose(x[1], y)
+
+
+def test_reductions_are_weak_where_all_operands_are() -> None:
+    x = lax.full_like(vnp.ones(3), 1.0) * 1.0
+    assert not lax.reduce(x, 0.0, lax.add, (0,)).weak_type
+    loose = vnp.asarray(1.0)[None]
+    assert loose.weak_type
+    assert lax.reduce(loose, 0.0, lax.add, (0,)).weak_type
+    assert not lax.reduce(loose, np.float32(0), lax.add, (0,)).weak_type
+
+
+def test_a_transform_of_no_dimension_changes_nothing() -> None:
+    x = np.arange(3).astype(np.complex64)
+    assert lax.fft(x, "FFT", ()).tolist() == x.tolist()
+
+
+def test_objects_that_become_arrays_stand_for_shifts_and_places() -> None:
+    x = vnp.arange(4)
+    five: Any = Wrapped(5)
+    three: Any = Wrapped(3.0)
+    assert vnp.roll(x, Wrapped(1)).tolist() == [3, 0, 1, 2]
+    assert vnp.insert(x, Wrapped(1), five).tolist() == [0, 5, 1, 2, 3]
+    assert vnp.delete(x, Wrapped(-3)).tolist() == [0, 2, 3]
+    assert vnp.full_like(Wrapped([1.0, 2.0]), three).tolist() == [3, 3]
+    assert vnp.iscomplexobj(Wrapped([1j]))
+    assert not vnp.iscomplexobj(Wrapped([1.0]))
+
+
+def test_masked_arrays_without_a_masked_element() -> None:
+    assert vnp.array(np.ma.array([1, 2], mask=[False, False])).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="its mask would be lost"):
+        vnp.array(np.ma.array([1, 2], mask=[True, False]))
+
+
+def test_the_cosine_integral_at_minus_infinity_is_that_of_scipy() -> None:
+    _, cosine = special.sici(np.array([-np.inf, np.inf], np.float32))
+    assert np.isnan(cosine[0])
+    assert cosine[1] == 0
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_cotangents_of_backward_rules_in_wider_floats(dtype: str) -> None:
+    @verax.custom_vjp
+    def total(x: Any) -> Any:
+        return x.astype("float32").sum()
+
+    def pulled(shape: Any, g: Any) -> Any:
+        return (vnp.full(shape, g, "float32"),)
+
+    total.defvjp(lambda x: (total(x), x.shape), pulled)
+    x = vnp.ones((3, 2), dtype)
+    out = verax.grad(lambda t: total(t[np.array([1, 2, 1])]))(x)
+    assert out.dtype == x.dtype
+    assert out.tolist() == [[0, 0], [2, 2], [1, 1]]
