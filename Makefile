@@ -15,6 +15,7 @@ VENV := .venv
 OLDEST := .venv-oldest
 BENCH := .venv-bench
 ARRAY := .venv-array
+SUITE := .venv-jax-tests
 CLIENTS := .venv-ecosystem
 CLIENTS_JAX := .venv-ecosystem-jax
 JAX_COMPARED := 0.12.0.1
@@ -25,6 +26,9 @@ WORKERS ?= 2
 ARGS ?=
 # Where github.com/data-apis/array-api-tests is, cloned with --recurse-submodules.
 ARRAY_API_TESTS ?= ../array-api-tests
+# Where github.com/jax-ml/jax is, of which only jax/ and tests/ are read, and which of its tests run.
+JAX_TESTS ?= ../jax
+SUITE_FILES ?= tests/*_test.py
 
 # Modules are compiled once: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -69,7 +73,7 @@ define run_tests
 endef
 
 .PHONY: help setup demo examples test test-all test-oldest test-jax array-api \
-  array-api-suite check format stubs mutants soak fuzz gpu bench bench-compiled ecosystem ecosystem-quick docs \
+  array-api-suite jax-tests jax-tests-suite check format stubs mutants soak fuzz gpu bench bench-compiled ecosystem ecosystem-quick docs \
   clean
 
 help: ## list the targets
@@ -111,6 +115,19 @@ array-api-suite:
 	@test -d "$(ARRAY_API_TESTS)/array-api/src" || { echo "no array API tests in" \
 	  "$(ARRAY_API_TESTS): clone github.com/data-apis/array-api-tests with" \
 	  "--recurse-submodules, then run 'make array-api ARRAY_API_TESTS=<its folder>'" \
+	  >&2; exit 1; }
+
+# A tenth of the cases that JAX draws; eight devices, as its own runs have.
+jax-tests: jax-tests-suite $(SUITE)/.ready ## the tests of JAX under the name jax (JAX_TESTS=<clone>)
+	cd "$(JAX_TESTS)" && JAX_TESTS=. JAX_NUM_GENERATED_CASES=3 PYTHONPATH="$(CURDIR)" \
+	  XLA_FLAGS=--xla_force_host_platform_device_count=8 \
+	  OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 $(NOTHING_KEPT) \
+	  "$(CURDIR)/$(SUITE)/bin/python" -m pytest -q -n $(WORKERS) --dist loadfile -W ignore \
+	  -p tests.jax_suite.plugin -p no:cacheprovider --rootdir=. $(SUITE_FILES) $(ARGS)
+
+jax-tests-suite:
+	@test -f "$(JAX_TESTS)/jax/_src/test_util.py" || { echo "no JAX in $(JAX_TESTS):" \
+	  "clone github.com/jax-ml/jax, then run 'make jax-tests JAX_TESTS=<its folder>'" \
 	  >&2; exit 1; }
 
 check: $(VENV)/.ready ## ruff, mypy --strict and the architecture test
@@ -166,7 +183,7 @@ docs: $(VENV)/.docs ## build docs/ and the reference into site/; a dead link is 
 	  $(BIN)/python -m mkdocs build --quiet --strict -f .mkdocs.yml -d site
 
 clean: ## remove everything that the other targets made
-	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) $(CLIENTS) $(CLIENTS_JAX) site build dist \
+	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) $(SUITE) $(CLIENTS) $(CLIENTS_JAX) site build dist \
 	  .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests property_tests docs -name __pycache__ -type d -prune \
 	  -exec rm -rf {} +
@@ -187,6 +204,10 @@ $(BENCH)/.ready: pyproject.toml
 $(ARRAY)/.ready: pyproject.toml
 	$(call make_venv,$(ARRAY),-e . pytest pytest-xdist pytest-json-report 'hypothesis>=6.151' \
 	  'ndindex>=1.8')
+
+$(SUITE)/.ready: pyproject.toml
+	$(call make_venv,$(SUITE),-e . pytest pytest-xdist absl-py 'hypothesis>=6.151' scipy \
+	  cloudpickle pillow)
 
 # The clients' own requirements name jax: what they import is pinned instead.
 $(CLIENTS)/.ready: pyproject.toml tests/ecosystem/requirements.txt

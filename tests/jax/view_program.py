@@ -58,6 +58,8 @@ def check_modules() -> None:
     assert {"primitive_jvps", "defjvp"} < starred("jax.interpreters.ad")
     assert not {"Any", "Callable"} & {*dir(jax.interpreters.ad), *dir(jax.core)}
     assert {"sin", "array", "float32"} < starred("jax.numpy")
+    assert {"sin", "array", "float32"} < vars(jnp).keys()
+    assert vars(jnp)["sin"] is jnp.sin
 
 
 def check_values() -> None:

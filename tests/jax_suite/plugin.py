@@ -6,7 +6,8 @@
 
 The helpers of the tests (`jax._src.test_util` and what it needs to run tests at all)
 come from the clone. A private name of JAX's that verax does not have is `Absent`: only
-the tests that use it fail, not the file that imports it.
+the tests that use it fail, not the file that imports it. Tests that are listed in
+`expected.txt` are expected to fail, for the reason that stands above them.
 """
 
 import importlib.util
@@ -20,12 +21,14 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
+import pytest
+
 import verax.jax
+from tests.jax_suite.expected import LEFT_OUT, read
 from tests.jax_suite.internals import NAMES
 from verax.jax import finder, views
 from verax.jax.names import MODULES
 
-parameterized: Any = importlib.import_module("absl.testing.parameterized")
 CLONE = Path(os.environ["JAX_TESTS"]).resolve()
 
 HELPERS = frozenset(
@@ -43,6 +46,9 @@ HELPERS = frozenset(
 """Modules of the clone that are there for its tests alone."""
 
 BELOW = "jax._src.internal_test_util"
+
+
+# --------------------------------------------------------------------- absent names
 
 
 class Absent(type):
@@ -92,6 +98,9 @@ def in_tests(frame: FrameType) -> bool:
     return below or file.endswith("test_harnesses.py")
 
 
+# -------------------------------------------------------------------------- modules
+
+
 class Lenient(views.View):
     """A private module of JAX's, with `Absent` for what a file imports in vain."""
 
@@ -105,12 +114,6 @@ class Lenient(views.View):
             if not (is_import(frame) or in_tests(frame)):
                 raise
             return absent(f"{self.__name__}.{name}")
-
-
-def in_clone(name: str) -> bool:
-    """Whether JAX has such a module."""
-    file = CLONE.joinpath(*name.split("."))
-    return file.is_dir() or file.with_suffix(".py").exists()
 
 
 class Clone:
@@ -130,21 +133,28 @@ class Clone:
                 return importlib.util.spec_from_file_location(
                     fullname, file, submodule_search_locations=inside
                 )
-        known = fullname in MODULES
-        if fullname.startswith(("jax._src.", "jax.ex")) and (
-            known or in_clone(fullname)
-        ):
+        inner = fullname.startswith(("jax._src.", "jax.ex"))
+        if inner and (fullname in MODULES or in_clone(fullname)):
             return ModuleSpec(fullname, self, origin=views.WHERE, is_package=True)  # type: ignore[arg-type]
         return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         sources = MODULES.get(spec.name, ())
         module = Lenient(spec.name, sources, finder.submodules(spec.name))
-        module.__dict__.update(NAMES.get(spec.name, {}))
+        views.own_names(module).update(NAMES.get(spec.name, {}))
         return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing runs: a view looks names up when they are read."""
+
+
+def in_clone(name: str) -> bool:
+    """Whether JAX has such a module."""
+    file = CLONE.joinpath(*name.split("."))
+    return file.is_dir() or file.with_suffix(".py").exists()
+
+
+# ------------------------------------------------------------------ names of tests
 
 
 def distinct(functions: Iterable[Any], used: Container[str]) -> Iterator[Any]:
@@ -159,12 +169,34 @@ def distinct(functions: Iterable[Any], used: Container[str]) -> Iterator[Any]:
         yield function
 
 
-def update_class(name: str, dct: Any, reprs: Any, test: str, tests: Any) -> None:
-    """What absl does with the tests that are made of one."""
-    UPDATE(name, dct, reprs, test, distinct(tests, dct))
+def name_apart() -> None:
+    """Have absl give the tests that are made of one names of their own."""
+    parameterized: Any = importlib.import_module("absl.testing.parameterized")
+    update = parameterized._update_class_dict_for_param_test_case
+
+    def update_class(name: str, dct: Any, reprs: Any, test: str, tests: Any) -> None:
+        update(name, dct, reprs, test, distinct(tests, dct))
+
+    parameterized._update_class_dict_for_param_test_case = update_class
 
 
-UPDATE = parameterized._update_class_dict_for_param_test_case
-parameterized._update_class_dict_for_param_test_case = update_class
+# --------------------------------------------------------------------------- pytest
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Whether a file of tests is left out."""
+    return True if collection_path.name in LEFT_OUT else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that are expected to fail."""
+    reasons = read()
+    for item in items:
+        if reason := reasons.get(item.nodeid.removeprefix("tests/")):
+            item.add_marker(pytest.mark.xfail(reason=reason))
+
+
+if importlib.util.find_spec("absl"):
+    name_apart()
 verax.jax.install()
 sys.meta_path.insert(0, Clone())

@@ -11,7 +11,7 @@ an array for its functions; people read messages, and type what these name::
 from importlib import import_module
 from typing import Any
 
-from verax.api.config.tracebacks import SPOKEN
+from verax.api.config.tracebacks import SPOKEN, watch
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
@@ -24,6 +24,7 @@ def take_identity() -> None:
     Tracer.__module__ = "jax.core"
     Array.shown_as = staticmethod(shown_namespace)
     SPOKEN.name = "jax"
+    watch(filtering=True)
 
 
 def shown_namespace() -> Any:

@@ -77,15 +77,24 @@ WHERE = "verax as jax; see docs/libraries.md"
 class View(ModuleType):
     """A module of jax, shown by the modules of verax that have its names."""
 
+    __slots__ = ("view_sources", "view_submodules")
+
     def __init__(
         self, name: str, sources: Sequence[str], submodules: frozenset[str]
     ) -> None:
         super().__init__(name)
         self.__file__ = WHERE
         self.__path__: list[str] = []
-        self.__dict__["view_sources"] = tuple(sources)
-        self.__dict__["view_submodules"] = submodules
-        self.__dict__.update(inert_names(name))
+        self.view_sources = tuple(sources)
+        self.view_submodules = submodules
+        own_names(self).update(inert_names(name))
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # not to be replaced
+        """All names with their values, for programs that wrap every function."""
+        for name in self.shown_names() - own_names(self).keys():
+            getattr(self, name, None)
+        return own_names(self)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
@@ -99,7 +108,7 @@ class View(ModuleType):
                     out = shown_module(out)
                 if out is ABSENT:
                     continue
-                self.__dict__[name] = out
+                own_names(self)[name] = out
                 return out
         if not name.startswith("__"):
             RECORD.missing(f"{self.__name__}.{name}")
@@ -112,12 +121,21 @@ class View(ModuleType):
         return import_module, (self.__name__,)
 
     def __dir__(self) -> list[str]:
-        own = self.__dict__.keys() - {"view_sources", "view_submodules"}
-        return sorted(own | self.view_submodules | self.shown_names())
+        return sorted(
+            own_names(self).keys() | self.view_submodules | self.shown_names()
+        )
 
     def shown_names(self) -> set[str]:
         """The public names that the sources have, and no module of verax's layout."""
         return {n for source in self.view_sources for n in public_names(source)}
+
+
+HELD: Any = vars(ModuleType)["__dict__"]
+
+
+def own_names(module: ModuleType) -> dict[str, Any]:
+    """The names that a module holds: of a view, those that were looked up."""
+    return HELD.__get__(module)  # type: ignore[no-any-return]  # what Python holds
 
 
 ABSENT = object()

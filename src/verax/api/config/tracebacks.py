@@ -46,11 +46,13 @@ class UnfilteredStackTrace(Exception):
     """The cause of an error under `remove_frames`: its traceback has all frames."""
 
 
-def watch(on: bool) -> None:
+def watch(filtering: bool) -> None:
     """From now on, have Python say where exceptions leave functions; or no longer.
 
-    Without a free number of a tool, tracebacks stay whole.
+    Where the library has another name, its messages are changed in any case. Without a
+    free number of a tool, tracebacks and messages stay as they are.
     """
+    on = filtering or SPOKEN.name != TOOL
     monitoring = sys.monitoring
     free = [n for n in TOOLS if monitoring.get_tool(n) in (None, TOOL)]
     ours = [n for n in free if monitoring.get_tool(n) == TOOL]
@@ -89,7 +91,7 @@ def watcher() -> Callable[[CodeType, int, BaseException], None]:
 class Spoken:
     """The name of the library in its messages, for which another may stand."""
 
-    name = "verax"
+    name = TOOL
 
     def shows(self, name: str) -> bool:
         """Whether the library has a name as the program calls it."""
@@ -123,7 +125,7 @@ def filtered(code: CodeType, caller: FrameType, error: BaseException) -> None:
     user = asking(caller)
     mode = STATE.traceback_filtering
     whole = error.__traceback__
-    if user is not None and SPOKEN.name != "verax" and after_ours(whole) is None:
+    if user is not None and SPOKEN.name != TOOL and after_ours(whole) is None:
         spoken(error)
     if user is None or mode == "off":
         return

@@ -108,4 +108,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*(name for name in globals() if name[0] != "_"), *dir(config)]
+    return [name for name in (*globals(), *dir(config)) if name[0] != "_"]
