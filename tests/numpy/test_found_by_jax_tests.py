@@ -40,7 +40,7 @@ def test_gradients_of_pseudo_inverses_with_equal_singular_values() -> None:
     assert np.allclose(tangent, [[-0.0432, -0.0704], [-0.1104, -0.1888]], atol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (2, 2, 3)])
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (2, 2, 3), (20000, 1), (1, 20000)])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_tangents_of_pseudo_inverses(shape: tuple[int, ...], dtype: str) -> None:
     random = np.random.default_rng(0)
@@ -52,6 +52,29 @@ def test_tangents_of_pseudo_inverses(shape: tuple[int, ...], dtype: str) -> None
     step = 1e-6
     slope = (np.linalg.pinv(x + step * t) - np.linalg.pinv(x - step * t)) / (2 * step)
     assert np.allclose(tangent, slope, rtol=1e-6, atol=1e-6)
+
+
+def adjugate(x: Any) -> Any:
+    """The transposed matrix of cofactors: d det A / d A, transposed."""
+    n = len(x)
+    minors = [[np.delete(np.delete(x, i, 0), j, 1) for j in range(n)] for i in range(n)]
+    signs = (-1.0) ** np.add.outer(np.arange(n), np.arange(n))
+    return signs * np.linalg.det(np.array(minors))
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_gradients_of_determinants_of_singular_matrices(n: int) -> None:
+    random = np.random.default_rng(n)
+    matrices = [np.zeros((n, n)), np.diag(np.ones(n - 1), 1), np.eye(n)]
+    matrices[2][0, 0] = 0
+    for rank in range(n + 1):
+        parts = random.integers(-2, 3, (2, n, rank)).astype(float)
+        matrices += [parts[0] @ parts[1].T, random.normal(size=(n, n))]
+        matrices[-1][:, : n - rank] = 0
+    stack = np.stack(matrices)
+    with verax.enable_x64():
+        slope = verax.jit(verax.grad(lambda x: vnp.linalg.det(x).sum()))(stack)
+    assert np.allclose(slope, [adjugate(x) for x in stack], atol=1e-9)
 
 
 def test_the_upper_diagonal_of_hermitian_tridiagonal_matrices() -> None:

@@ -29,7 +29,7 @@ from verax.ops.elementwise.arith import (
     sign,
     sub,
 )
-from verax.ops.elementwise.bits import bitwise_and
+from verax.ops.elementwise.bits import bitwise_and, bitwise_not, bitwise_or
 from verax.ops.elementwise.compare import eq, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import log
@@ -37,7 +37,8 @@ from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.linalg import lu
 from verax.ops.linalg.qr import geqrf, qr
 from verax.ops.linalg.triangular import diagonal, like, triangular_solve
-from verax.ops.reductions.reduce import reduce_prod, reduce_sum
+from verax.ops.reductions.cumulative import cumsum
+from verax.ops.reductions.reduce import reduce_max, reduce_prod, reduce_sum
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
@@ -127,34 +128,57 @@ def factored_det(x: Array) -> Array:
 
 @factored_det.defjvp
 def det_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    """det A tr(A⁻¹ dA), which is finite where the last pivot is 0.
+    """det A tr(A⁻¹ dA), which is finite for every matrix.
 
-    Such are the factors of a matrix that lacks one rank. With d = det A and p the
-    product of the other pivots, the last row of d U⁻¹ y is p times that of y, and the
-    others follow from it.
+    With A = P L U, d = det A, Y = L⁻¹ P⁻¹ dA and p the product of the pivots but the
+    last, the last row of d U⁻¹ Y is p times that of Y, and the others follow from it.
+    A pivot before that may be 0 as well, as the column below it is: then 1 stands for
+    it in the system and in p and d, and what would have been multiplied by it is 0.
     """
     ((x,), (t,)) = primals, tangents
     packed, pivots, order = lu.lu(x)
-    row, n = x.ndim - 2, x.shape[-1]
+    row, dims = x.ndim - 2, tuple(range(x.ndim - 2))
     pivot = diagonal(packed)
-    is_last = eq(broadcasted_iota(np.int32, pivot.shape, row), n - 1)
-    others = signed(reduce_prod(select(is_last, 1.0, pivot), (row,)), pivots)
-    det = signed(reduce_prod(pivot, (row,)), pivots)
+    last = eq(broadcasted_iota(np.int32, pivot.shape, row), x.shape[-1] - 1)
+    zero = bitwise_and(eq(pivot, 0.0), bitwise_not(last))
+    own = select(bitwise_or(zero, last), full_like(pivot, 1), pivot)
+    others = signed(reduce_prod(own, (row,)), pivots)
+    whole = mul(others, reduce_sum(select(last, pivot, 0.0), (row,)))
+    reached = cumsum(convert(zero, np.dtype(np.int32)), row)
+    before = sub(reached, convert(zero, np.dtype(np.int32)))
+    every = broadcast_in_dim(reduce_max(reached, (row,)), reached.shape, dims)
     y = triangular_solve(
         packed, lu.permuted_rows(t, order), left_side=True, lower=True,
         unit_diagonal=True,
     )  # fmt: skip
-    dims = tuple(range(row))
-    last_row = eq(broadcasted_iota(np.int32, t.shape, row), n - 1)
-    last_column = eq(broadcasted_iota(np.int32, t.shape, row + 1), n - 1)
     scale = select(
-        last_row,
-        broadcast_in_dim(others, t.shape, dims),
-        broadcast_in_dim(det, t.shape, dims),
+        last,
+        broadcast_in_dim(others, pivot.shape, dims),
+        select(eq(reached, every), broadcast_in_dim(whole, pivot.shape, dims), 0.0),
     )
-    upper = select(bitwise_and(last_row, last_column), full_like(packed, 1), packed)
-    solved = triangular_solve(upper, mul(y, scale), left_side=True)
-    return det, reduce_sum(diagonal(solved), (row,))
+    solved = triangular_solve(
+        passing(packed, own, reached, before),
+        mul(y, broadcast_in_dim(scale, t.shape, (*dims, row))),
+        left_side=True,
+    )
+    det = signed(reduce_prod(pivot, (row,)), pivots)
+    return det, reduce_sum(select(eq(before, 0), diagonal(solved), 0.0), (row,))
+
+
+def passing(packed: Array, own: Array, reached: Array, before: Array) -> Array:
+    """Upper triangles with a diagonal of their own, 0 where a pivot between is.
+
+    So many pivots are 0 that come `before` a place, and up to it (`reached`).
+    """
+    row, shape = packed.ndim - 2, packed.shape
+    dims = tuple(range(row))
+    none_between = eq(
+        broadcast_in_dim(before, shape, (*dims, row + 1)),
+        broadcast_in_dim(reached, shape, (*dims, row)),
+    )
+    rows, columns = (broadcasted_iota(np.int32, shape, row + i) for i in (0, 1))
+    diagonals = broadcast_in_dim(own, shape, (*dims, row))
+    return select(eq(rows, columns), diagonals, select(none_between, packed, 0.0))
 
 
 @custom_jvp

@@ -153,11 +153,18 @@ def pinv_tangent(
     if hermitian:
         t = symmetrized(t)
     p = pseudo_inverse(x, bound, hermitian)
-    left = matmul(matmul(p, adjoint(p)), adjoint(t))
-    right = matmul(adjoint(t), matmul(adjoint(p), p))
-    out = sub(left, matmul(matmul(left, x), p))
-    out = add(out, sub(right, matmul(p, matmul(x, right))))
-    return p, sub(out, matmul(matmul(p, t), p))
+    left = through_smaller(p, adjoint(p), adjoint(t))
+    right = through_smaller(adjoint(t), adjoint(p), p)
+    out = sub(left, through_smaller(left, x, p))
+    out = add(out, sub(right, through_smaller(p, x, right)))
+    return p, sub(out, through_smaller(p, t, p))
+
+
+def through_smaller(a: Array, b: Array, c: Array) -> Array:
+    """a b c, where a and c have the shape of bᵀ, by the smaller of the squares."""
+    if a.shape[-2] <= a.shape[-1]:
+        return matmul(matmul(a, b), c)
+    return matmul(a, matmul(b, c))
 
 
 def reciprocals(s: Array, kept: Array) -> Array:
