@@ -17,14 +17,14 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType, TracebackType
 from typing import NoReturn
 
-from verax.jax.doctor import examine
+from verax.jax.doctor import Unreadable, examine
 from verax.jax.finder import install
 from verax.jax.startup.sitecustomize import FLAG, HERE
 
 USAGE = """usage: python -m verax.jax script.py [args]
        python -m verax.jax -m module [args]
        python -m verax.jax -c code [args]
-       python -m verax.jax --doctor script.py
+       python -m verax.jax --doctor script.py | module
 
 Runs a program that imports jax, with verax under that name: the program and its
 libraries stay as they are. Python processes that it starts do the same.
@@ -71,8 +71,11 @@ def start(args: Sequence[str]) -> None:
         return
     if first == "--doctor":
         if not rest:
-            refuse("--doctor needs the script to read")
-        print(examine(rest[0]))
+            refuse("--doctor needs the script or the module to read")
+        try:
+            print(examine(rest[0]))
+        except Unreadable as error:
+            refuse(str(error))
         return
     install()
     tell_subprocesses()

@@ -1,17 +1,20 @@
 """`--doctor`: which names of jax a program needs, read from its sources.
 
-Nothing runs. The script and every module that it imports are parsed, as far as they
-have Python sources; modules of verax, numpy and the standard library are not::
+Nothing runs. The script, or the module of a name, and every module that it imports are
+read, as far as they have Python sources; those of verax, numpy and the standard library
+are not. Where a file says nothing of jax, only its imports are looked for::
 
     python -m verax.jax --doctor train.py
 """
 
 import ast
 import os
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import PathFinder
+from time import monotonic
 from typing import Final, NamedTuple
 
 from verax.jax.names import MODULES, Inert, InertFunction
@@ -59,11 +62,25 @@ NAMES_ONLY: Final = (
 )
 
 
+IMPORTS: Final = re.compile(
+    rb"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*|[^\n#;]*)"
+    rb"|import[ \t]+([^\n#;]*))",
+    re.MULTILINE,
+)
+"""The imports of a file, as far as they begin a line."""
+PATIENCE: Final = 2.0
+"""Seconds until the first word on how far the reading is."""
+
+
+class Unreadable(Exception):
+    """There is no such script or module, or no Python in it."""
+
+
 def examine(script: str) -> str:
-    """The report on a script and all that it imports, as lines for people.
+    """The report on a script or module and all that it imports, as lines for people.
 
     Raises:
-        OSError, SyntaxError: the script itself cannot be read.
+        Unreadable: the script itself cannot be read.
     """
     uses, files = collect(script)
     kinds: dict[str, list[str]] = defaultdict(list)
@@ -100,23 +117,57 @@ def collect(script: str) -> tuple[Uses, int]:
     path = [os.path.dirname(os.path.abspath(script)), *sys.path]
     uses: Uses = defaultdict(list)
     seen: set[str] = set()
-    waiting = [("__main__", script)]
-    files = 0
+    waiting = [start(script, path, seen)]
+    files, next_word = 0, monotonic() + PATIENCE
     while waiting:
         module, file = waiting.pop()
         try:
-            with open(file, "rb") as source:
-                tree = ast.parse(source.read(), file)
-        except (OSError, SyntaxError, ValueError):
-            if module == "__main__":
-                raise
+            reader = read(module, file)
+        except (OSError, SyntaxError, ValueError) as error:
+            if not files:
+                raise Unreadable(f"{script} cannot be read: {error}") from None
             continue
         files += 1
-        reader = Reader(module, file, tree)
         for name, line in reader.used:
             uses[name].append(Place(file, line, line in reader.guarded))
         waiting += new_sources(reader.imported, seen, path)
+        if monotonic() > next_word:
+            print(f"{files} files read, {len(waiting)} to go", file=sys.stderr)
+            next_word = monotonic() + PATIENCE
     return uses, files
+
+
+def start(script: str, path: Sequence[str], seen: set[str]) -> tuple[str, str]:
+    """The file of a script, or of a module that is named like one.
+
+    Raises:
+        Unreadable: there is none.
+    """
+    if os.path.isfile(script):
+        return "__main__", script
+    found = dict(new_sources([script], seen, path))
+    if script not in found:
+        raise Unreadable(
+            f"there is no script {script!r}, and no module of that name that has a "
+            "Python source"
+        )
+    return script, found[script]
+
+
+def read(module: str, file: str) -> "Reader":
+    """What a file says of jax, and what it imports.
+
+    Raises:
+        OSError, SyntaxError, ValueError: it cannot be read.
+    """
+    with open(file, "rb") as source:
+        text = source.read()
+    reader = Reader(module, file)
+    if b"jax" in text or module == "__main__":
+        reader.read_tree(ast.parse(text, file))
+    else:
+        reader.read_imports(text)
+    return reader
 
 
 def new_sources(
@@ -125,7 +176,7 @@ def new_sources(
     """The source files of modules not seen before, and of the packages above them."""
     for name in names:
         parts = name.split(".")
-        if parts[0] in UNREAD:
+        if parts[0] in UNREAD or name in seen:
             continue
         where: Sequence[str] | None = path
         for i in range(len(parts)):
@@ -134,24 +185,40 @@ def new_sources(
             if spec is None:
                 break
             if full not in seen and spec.origin and spec.origin.endswith(".py"):
-                seen.add(full)
                 yield full, spec.origin
+            seen.add(full)
             if spec.submodule_search_locations is None:
                 break
             where = list(spec.submodule_search_locations)
+        seen.add(name)
 
 
 class Reader:
     """The imports of one module, and its uses of jax."""
 
-    def __init__(self, module: str, file: str, tree: ast.Module) -> None:
+    def __init__(self, module: str, file: str) -> None:
         self.module = module
         self.is_package = os.path.basename(file) == "__init__.py"
         self.known: dict[str, str] = {}
         self.used: list[tuple[str, int]] = []
         self.imported: list[str] = []
         self.guarded: set[int] = set()
-        for node in ast.walk(tree):
+
+    def read_imports(self, text: bytes) -> None:
+        """Note the imports of a file that does not speak of jax."""
+        for dots, home, names, plain in IMPORTS.findall(text):
+            for part in (names or plain).decode(errors="replace").split(","):
+                name = part.strip("() \t\r\n\\").partition(" ")[0]
+                if plain:
+                    self.imported.append(name)
+                else:
+                    above = self.above(len(dots), home.decode())
+                    self.imported += [above, f"{above}.{name}"]
+
+    def read_tree(self, tree: ast.Module) -> None:
+        """Note imports and uses."""
+        nodes = list(ast.walk(tree))
+        for node in nodes:
             if isinstance(node, ast.Import):
                 self.read_import(node)
             elif isinstance(node, ast.ImportFrom):
@@ -160,7 +227,7 @@ class Reader:
                 for inner in node.body:
                     end = inner.end_lineno or inner.lineno
                     self.guarded |= set(range(inner.lineno, end + 1))
-        for node in ast.walk(tree):
+        for node in nodes if self.known else ():
             if isinstance(node, ast.Attribute) and (name := self.dotted(node)):
                 self.used.append((name, node.lineno))
 
@@ -196,11 +263,15 @@ class Reader:
 
     def resolve(self, node: ast.ImportFrom) -> str:
         """The full name of the module that `from ... import` names."""
-        if not node.level:
-            return node.module or ""
+        return self.above(node.level, node.module or "")
+
+    def above(self, level: int, module: str) -> str:
+        """The full name of a module, so many levels up."""
+        if not level:
+            return module
         parts = self.module.split(".")
-        keep = len(parts) - node.level + self.is_package
-        return ".".join([*parts[:keep], *([node.module] if node.module else [])])
+        keep = len(parts) - level + self.is_package
+        return ".".join([*parts[:keep], *([module] if module else [])])
 
 
 def is_jax(name: str) -> bool:

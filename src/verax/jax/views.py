@@ -23,7 +23,8 @@ from verax.jax.names import MODULES, inert_names
 # What a program asked of jax that verax lacks: `VERAX_JAX_RECORD=1` prints it.
 #
 # At its end, the program prints the names to standard error, one in a line, with how
-# often they were asked for and where first::
+# often they were asked for and where first. A name that `hasattr`, or `getattr` with
+# a default, asked for is one that the program can do without: it says "probed"::
 #
 #     VERAX_JAX_RECORD=1 python -m verax.jax train.py
 
@@ -35,32 +36,51 @@ class Record:
         self.wanted = expected
         self.counts: Counter[str] = Counter()
         self.first: dict[str, str] = {}
+        self.needed: set[str] = set()
         if expected:
             atexit.register(self.report)
 
     def missing(self, name: str) -> None:
         """Note that a program asked for a name that is not there."""
         if self.wanted:
+            frame = asking_frame(sys._getframe(1))
             self.counts[name] += 1
-            self.first.setdefault(name, asked_at(sys._getframe(1)))
+            self.first.setdefault(name, place_of(frame))
+            if frame is None or not is_call(frame):
+                self.needed.add(name)
 
     def report(self) -> None:
         """Print the names, those asked for most often first."""
         for name, count in self.counts.most_common():
-            print(f"{name}  {count}x, first at {self.first[name]}", file=sys.stderr)
+            how = "" if name in self.needed else "  (probed)"
+            print(
+                f"{name}  {count}x, first at {self.first[name]}{how}", file=sys.stderr
+            )
 
 
-def asked_at(frame: FrameType | None) -> str:
-    """File and line of the innermost frame outside this package and importlib."""
+def asking_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame outside this package and importlib."""
     while frame is not None:
         file = frame.f_code.co_filename
         if (
             os.path.dirname(file) != os.path.dirname(__file__)
             and "importlib" not in file
         ):
-            return f"{file}:{frame.f_lineno}"
+            break
         frame = frame.f_back
-    return "?"
+    return frame
+
+
+def place_of(frame: FrameType | None) -> str:
+    """File and line of a frame."""
+    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def is_call(frame: FrameType) -> bool:
+    """Whether a frame is at a call, as of `hasattr`, and not at `a.b` or an import."""
+    from dis import opname
+
+    return opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL")
 
 
 RECORD = Record(bool(os.environ.get("VERAX_JAX_RECORD")))
