@@ -178,7 +178,13 @@ def test_the_mode_loads_what_few_programs_ask_for_when_they_do() -> None:
 
 
 def test_the_record_lists_what_a_program_asked_for_in_vain() -> None:
-    source = "import jax\nfor i in range(2):\n    hasattr(jax.numpy, 'odd_name')\n"
+    source = (
+        "import jax\nfor i in range(2):\n    hasattr(jax.numpy, 'odd_name')\n"
+        "try: jax.lax.needed\nexcept AttributeError: pass\n"
+    )
     done = run_as_jax("-c", source, env={"VERAX_JAX_RECORD": "1"})
-    assert done.stderr == "jax.numpy.odd_name  2x, first at <string>:3\n"
+    assert done.stderr == (
+        "jax.numpy.odd_name  2x, first at <string>:3  (probed)\n"
+        "jax.lax.needed  1x, first at <string>:4\n"
+    )
     assert run_as_jax("-c", source).stderr == ""
