@@ -9,6 +9,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.scipy import linalg, special
+from verax.scipy.optimize import minimize
 
 
 class Wrapped:
@@ -152,3 +153,42 @@ def test_cotangents_of_backward_rules_in_wider_floats(dtype: str) -> None:
     out = verax.grad(lambda t: total(t[np.array([1, 2, 1])]))(x)
     assert out.dtype == x.dtype
     assert out.tolist() == [[0, 0], [2, 2], [1, 1]]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_factors_of_one_triangle(lower: bool, dtype: str) -> None:
+    random = np.random.default_rng(0)
+    parts = random.normal(size=(2, 4, 4))
+    root = parts[0] + (1j * parts[1] if dtype == "complex128" else 0)
+    whole = root @ root.conj().T + np.eye(4)
+    part = np.tril(whole) if lower else np.triu(whole)
+    b = random.normal(size=(4, 2)).astype(dtype)
+    with verax.enable_x64():
+        factor = linalg.cholesky(part, lower=lower)
+        assert np.allclose(factor, linalg.cholesky(whole, lower=lower))
+        assert np.allclose(linalg.cho_factor(part, lower)[0], factor)
+        solved = linalg.solve(part, b, lower=lower, assume_a="pos")
+        assert np.allclose(solved, np.linalg.solve(whole, b))
+        _, pull = verax.vjp(lambda x: linalg.cholesky(x, lower=lower), part)
+        (slope,) = pull(b @ b.conj().T)
+        other = np.triu(slope, 1) if lower else np.tril(slope, -1)
+        assert not other.any()
+
+
+def test_a_minimum_of_a_steep_function() -> None:
+    result = minimize(lambda x: vnp.mean((1e4 * x) ** 2), vnp.ones(2), method="BFGS")
+    assert result.success
+    assert result.x.tolist() == [0, 0]
+
+
+def test_complex_sinc_at_the_ends_of_the_real_line() -> None:
+    x = np.array([np.inf, -np.inf, 0, 0.5], np.complex64)
+    assert np.allclose(vnp.sinc(x), [0, 0, 1, 2 / np.pi])
+
+
+def test_results_of_callbacks_in_lists_for_tuples() -> None:
+    due = (np.zeros(2, np.float32),)
+    out = verax.jit(lambda x: verax.pure_callback(lambda v: [v], due, x))(due[0] + 1)
+    assert isinstance(out, tuple)
+    assert out[0].tolist() == [1, 1]

@@ -36,6 +36,7 @@ from verax.ops.elementwise.arith import (
     real,
     sub,
 )
+from verax.ops.elementwise.bits import bitwise_and
 from verax.ops.elementwise.compare import eq, lt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import (
@@ -278,7 +279,10 @@ def complex_sinc(x: Array) -> Array:
     ratio = div(sin_p.call(NO_PARAMS, safe), safe)
     # Where the series is not used, what its derivative overflows to would not be 0.
     near = select(small, x, number_beside(x, 0.0))
-    return select(small, sinc_near_zero(near), ratio)
+    out = select(small, sinc_near_zero(near), ratio)
+    # At the ends of the real line; elsewhere at infinity the sine grows without bound.
+    ends = bitwise_and(eq(magnitude(real(x)), math.inf), eq(imag(x), 0))
+    return select(ends, full_like(x, 0), out)
 
 
 @remembered

@@ -32,8 +32,16 @@ def cholesky(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The upper U with Uᴴ U = A, or with `lower` the L with L Lᴴ = A."""
-    return decompositions.cholesky(a, upper=not lower)
+    """The upper U with Uᴴ U = A, or with `lower` the L with L Lᴴ = A.
+
+    Of A that triangle alone is read, as in SciPy; NumPy's function takes the mean of A
+    and Aᴴ.
+    """
+    (x,) = as_matrices("cholesky", a)
+    check_square("cholesky", x)
+    part = tril(x) if lower else adjoint(triu(x))
+    whole = add(part, adjoint(tril(part, -1)))
+    return decompositions.cholesky(whole, upper=not lower, symmetrize_input=False)
 
 
 def lu(

@@ -395,6 +395,10 @@ def full_memory(x: Array) -> tuple[Callable[..., Array], Callable[..., Any], Any
         rho = 1 / product(turn, move)
         valid = vnp.isfinite(rho) & (rho > 0)
         safe = where(valid, rho, 0.0)
+        # The first step tells the scale, beside which its own share could vanish:
+        # (6.20) of the book.
+        scale = 1 / where(valid, rho * product(turn, turn), 1.0)
+        inverse = where((steps == 0) & vnp.isfinite(scale), scale * unit, inverse)
         left = unit - safe * move[:, None] * turn[None, :]
         array = product(product(left, inverse), left.T)
         return where(valid, array + safe * move[:, None] * move[None, :], inverse)
