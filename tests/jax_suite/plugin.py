@@ -183,9 +183,9 @@ def name_apart() -> None:
 # --------------------------------------------------------------------------- pytest
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Whether a file of tests is left out."""
-    return True if collection_path.name in LEFT_OUT else None
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave files of tests out that are not to run."""
+    config.args[:] = [name for name in config.args if Path(name).name not in LEFT_OUT]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
