@@ -141,6 +141,7 @@ LATE = {
     "verax.ops.reductions.reduce": "few programs check values",
     "verax.random.shuffling": "few initializers are orthogonal",
     "difflib": "it takes long to load",
+    "dis": "few names are asked for in vain",
     "glob": "it takes long to load",
     "hashlib": "it takes long to load",
     "importlib": "`importlib.metadata` takes long to load",
