@@ -144,7 +144,7 @@ def test_keys_show_their_words() -> None:
     assert repr(several).endswith(f"overlaying:\n{verax.random.key_data(several)}")
 
 
-@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg", "philox4x32"])
 def test_keys_are_equal_or_not(impl: str) -> None:
     key = random.key(0, impl=impl)
     keys = random.split(key, 3)
@@ -212,7 +212,7 @@ def test_keys_are_copied_fetched_and_pickled() -> None:
         assert str(random.key(0).dtype) == "key<rbg>"
 
 
-@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg"])
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "unsafe_rbg", "philox4x32"])
 @pytest.mark.parametrize("run", [lambda f: f, verax.jit])
 def test_arrays_of_keys_are_filled_and_written(impl: str, run: Any) -> None:
     keys = verax.random.split(verax.random.key(0, impl=impl), 3)

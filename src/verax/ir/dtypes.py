@@ -33,7 +33,14 @@ from verax.ir.memos import memoised
 type NumpyDType = np.dtype[np.generic]
 
 KEY_WORDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
-    {"fry": (2,), "rbg": (4,), "urbg": (4,)}
+    {
+        "fry": (2,),
+        "rbg": (4,),
+        "urbg": (4,),
+        "phx2": (1,),
+        "phx4": (2,),
+        "fry4": (4,),
+    }
 )
 
 

@@ -27,6 +27,7 @@ from verax.numpy.elementwise.arithmetic import add
 from verax.ops.elementwise.convert import convert
 from verax.ops.random.generators import (
     GENERATORS as BUILT_IN,
+    TAGS as GENERATORS,
     Generator,
     dtype_of,
     generator,
@@ -45,12 +46,9 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
 
-GENERATORS: Mapping[str, str] = MappingProxyType(
-    {"threefry2x32": "fry", "rbg": "rbg", "unsafe_rbg": "urbg"}
-)
 LONG_NAMES: Mapping[str, str] = MappingProxyType({v: k for k, v in GENERATORS.items()})
 
-NUMBERS = {2: "two", 4: "four"}
+NUMBERS = {1: "one", 2: "two", 4: "four"}
 
 type Impl = str | KeyDType | Generator
 
@@ -194,6 +192,9 @@ def key(
     seed: int | ArrayLike, *, impl: Impl | None = None, dtype: KeyDType | None = None
 ) -> Array:
     """The typed key of an integer seed, a scalar of dtype key<fry>.
+
+    `impl` names the generator of what is drawn with it: threefry2x32, rbg, unsafe_rbg,
+    philox2x32, philox4x32, threefry4x32, or one of your own.
 
     Raises:
         TypeError: the seed is not an integer, or several.

@@ -366,7 +366,7 @@ def default_matmul_precision(new_val: str | None) -> OptionBlock:
 
 
 def default_prng_impl(new_val: str) -> OptionBlock:
-    """Within the block, keys are of an "rbg", "unsafe_rbg" or "threefry2x32" generator.
+    """Within the block, keys are of a generator such as "rbg"; see `random.key`.
 
     >>> import verax
     >>> with verax.default_prng_impl("rbg"):

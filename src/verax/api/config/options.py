@@ -217,7 +217,7 @@ ROWS: Final = (
         str,
         "threefry2x32",
         "the generator of new random keys",
-        ("threefry2x32", "rbg", "unsafe_rbg"),
+        LazyMapping("verax.ops.random.generators", "TAGS"),
         optional=True,
     ),
     flag("enable_custom_prng", False, "`random.PRNGKey` makes typed keys"),

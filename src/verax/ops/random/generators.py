@@ -37,11 +37,12 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, Params
 from verax.ir.meshes import Splits, says_nothing
 from verax.ir.records import ReprMixin
-from verax.ops.elementwise.arith import add, complex_p, imag_p, mul, real_p
-from verax.ops.elementwise.bits import bitwise_xor, mulhi
+from verax.ops.elementwise.arith import add, complex_p, imag_p, real_p
+from verax.ops.elementwise.bits import bitwise_xor
 from verax.ops.elementwise.compare import lt
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
-from verax.ops.random import threefry
+from verax.ops.random import counting, threefry
+from verax.ops.random.counting import philox4
 from verax.ops.random.threefry import doubled, low_and_high, threefry2x32
 from verax.ops.structure.create import IotaParams, iota_p
 from verax.ops.structure.joining import concatenate
@@ -81,9 +82,6 @@ from verax.rules.values.sizes import as_sizes, without
 # Philox on every platform.
 
 
-FACTORS = (0xD2511F53, 0xCD9E8D57)
-STEPS = (0x9E3779B9, 0xBB67AE85)
-ROUNDS = 10
 DTYPES = (uint8, uint16, uint32, uint64)
 
 
@@ -120,21 +118,6 @@ def generator_typing(
     return key, ShapedArray((*key.shape[:-1], *p.shape), p.dtype)
 
 
-def philox(
-    key: tuple[Array, Array], counter: tuple[Array, ...]
-) -> tuple[Array, Array, Array, Array]:
-    """The hash of four words of counter under two words of key, elementwise."""
-    (k0, k1), (a, b, c, d) = key, counter
-    first, second = (np.uint32(factor) for factor in FACTORS)
-    for _ in range(ROUNDS):
-        high, low = mulhi(a, first), mul(a, first)
-        above, below = mulhi(c, second), mul(c, second)
-        a, b = bitwise_xor(bitwise_xor(above, b), k0), below
-        c, d = bitwise_xor(bitwise_xor(high, d), k1), low
-        k0, k1 = add(k0, np.uint32(STEPS[0])), add(k1, np.uint32(STEPS[1]))
-    return a, b, c, d
-
-
 def halved(sizes: Shape) -> tuple[int, Shape]:
     """The dimension that Threefry's pairs of words fill, and the shape of the pairs.
 
@@ -167,7 +150,7 @@ def by_philox(key: Array, start: Array, p: GeneratorParams) -> tuple[Array, int]
     keys = broadcast_in_dim(key, own.shape, front)
     first = broadcast_in_dim(start, own.shape, front)
     carried = add(keys, convert(lt(own, first), uint64))
-    words = philox(low_and_high(keys), (*low_and_high(own), *low_and_high(carried)))
+    words = philox4(low_and_high(keys), (*low_and_high(own), *low_and_high(carried)))
     last = start.ndim + 1
     table = concatenate([expand_dims(x, (last,)) for x in words], last)
     line = reshape(table, (*start.shape, count * 4))
@@ -458,8 +441,32 @@ UNSAFE_RBG = Generator(
     "unsafe_rbg",
     "urbg",
 )
+
+
+def by_counting(functions: counting.Counting, name: str, tag: str) -> Generator:
+    """A generator that hashes a counter."""
+    return Generator(
+        KEY_WORDS[tag],
+        functions.seed,
+        functions.split,
+        functions.random_bits,
+        functions.fold_in,
+        name,
+        tag,
+    )
+
+
+PHILOX2 = by_counting(counting.PHILOX2, "philox2x32", "phx2")
+PHILOX4 = by_counting(counting.PHILOX4, "philox4x32", "phx4")
+THREEFRY4 = by_counting(counting.THREEFRY4, "threefry4x32", "fry4")
 GENERATORS: Mapping[str, Generator] = MappingProxyType(
-    {kind.tag: kind for kind in (THREEFRY, RBG, UNSAFE_RBG)}
+    {
+        kind.tag: kind
+        for kind in (THREEFRY, RBG, UNSAFE_RBG, PHILOX2, PHILOX4, THREEFRY4)
+    }
+)
+TAGS: Mapping[str, str] = MappingProxyType(
+    {kind.name: tag for tag, kind in GENERATORS.items()}
 )
 
 
