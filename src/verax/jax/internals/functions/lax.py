@@ -52,8 +52,9 @@ def _convert_element_type(
 
 def int_dtype_for_dim(d: Any, *, signed: bool) -> np.dtype[Any]:
     """The integers that count the elements of a dimension: of 64 bits beyond 32."""
-    wide = not isinstance(d, int) or d > np.iinfo(np.int32).max
-    return np.dtype(f"{'' if signed else 'u'}int{64 if wide else 32}")
+    sign = "" if signed else "u"
+    narrow, wide = np.dtype(f"{sign}int32"), np.dtype(f"{sign}int64")
+    return narrow if isinstance(d, int) and d <= np.iinfo(narrow).max else wide
 
 
 def int_dtype_for_shape(shape: Sequence[Any], *, signed: bool) -> np.dtype[Any]:

@@ -43,7 +43,7 @@ python_scalar_types_to_dtypes: Mapping[type, DType] = MappingProxyType(
 python_scalar_types = frozenset(python_scalar_types_to_dtypes)
 _intn_dtypes: list[DType] = [np.dtype(kind) for kind in (int2, uint2, int4, uint4)]
 int1 = uint1 = None
-"""XLA's integers of one bit: NumPy has no type for them."""
+"""Integers of one bit, which no array of verax holds."""
 
 
 def supports_inf(dtype: Any) -> bool:
