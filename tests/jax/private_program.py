@@ -17,6 +17,13 @@ import pytest
 from verax.jax.views import RECORD
 
 NAMES = """
+_src.config.int_flag _src.config.bool_env _src.config.ExplicitX64Mode _src.lib.version
+_src.dtypes.is_weakly_typed _src.dtypes.promote_types _src.dtypes.to_inexact_dtype
+_src.dtypes.int4 _src.dtypes.default_float_dtype _src.core.new_ref _src.indexing.Slice
+_src.core.ShardingTypeError _src.core.ConcretizationTypeError _src.shard_map.shard_map
+_src.debugging.debug_print _src.random.prng.PRNGKeyArray _src.random.rbg.rbg_prng_impl
+_src.lax.lax._convert_element_type _src.lax.utils.int_dtype_for_dim
+_src.api_util.resolve_kwargs _src.ad_checkpoint.nothing_saveable
 _src.numpy.util.promote_dtypes_complex _src.numpy.util.check_arraylike
 _src.numpy.util.promote_dtypes _src.numpy.ufuncs.ufunc
 _src.numpy.index_tricks.CClass _src.numpy.lax_numpy.split
@@ -84,6 +91,33 @@ def check_arrays_on_devices() -> None:
     assert type(one) is jax.sharding.SingleDeviceSharding
     assert jax.device_put(1.0, one).devices() == {jax.devices()[1]}
     assert (jax.device_put(x, one) + 1 == np.asarray(x) + 1).all()
+
+
+def check_types_and_numbers() -> None:
+    from jax._src import dtypes
+    from jax._src.api_util import resolve_kwargs
+    from jax._src.lax.lax import _convert_element_type
+    from jax._src.lax.utils import int_dtype_for_dim, int_dtype_for_shape
+    from jax._src.random.prng import PRNGKeyArray
+
+    assert dtypes.is_weakly_typed(1.0)
+    assert not dtypes.is_weakly_typed(jnp.ones(2))
+    assert dtypes.dtype(1.0) == dtypes.default_float_dtype() == "float32"
+    assert dtypes.default_types["u"]() == "uint32"
+    assert dtypes.to_inexact_dtype("int8") == "float32"
+    assert dtypes.to_inexact_dtype("bfloat16") == "bfloat16"
+    assert dtypes.to_numeric_dtype("bool") == "int32"
+    assert dtypes.safe_to_cast("int8", "float32")
+    assert not dtypes.safe_to_cast("float32", "int8")
+    assert dtypes.check_and_canonicalize_user_dtype("float64") == "float32"
+    assert _convert_element_type(1, "float32", weak_type=True).weak_type
+    assert not _convert_element_type(1.0).weak_type
+    assert int_dtype_for_dim(2**31, signed=True) == "int64"
+    assert int_dtype_for_dim(2**31, signed=False) == "uint32"
+    assert int_dtype_for_shape((2, 2**40), signed=True) == "int64"
+    assert resolve_kwargs(lambda a, b=2: a, (), {"a": 1}) == (1, 2)
+    assert isinstance(jax.random.key(0), PRNGKeyArray)
+    assert not isinstance(jax.random.PRNGKey(0), PRNGKeyArray)
 
 
 def check_trees() -> None:
