@@ -50,7 +50,7 @@ ANY_JAXLIB := --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/do
 	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/soak --ignore=tests/typing \
 	--ignore=tests/test_architecture.py --ignore=tests/test_mutants.py
 # What asks no jaxlib for more than any program does.
-FEW_PROGRAMS := $(foreach name,example_libraries explore extend ir jax transforms verify,--ignore=tests/$(name))
+FEW_PROGRAMS := $(foreach name,example_libraries explore extend ir jax jax_suite nn numpy scipy transforms verify,--ignore=tests/$(name))
 QUICK := -m "not slow"
 EXAMPLES := transformer neural_ode random_walks
 CHECKED := src tests property_tests docs typings
