@@ -60,6 +60,15 @@ def check_modules() -> None:
     assert {"sin", "array", "float32"} < starred("jax.numpy")
     assert {"sin", "array", "float32"} < vars(jnp).keys()
     assert vars(jnp)["sin"] is jnp.sin
+    assert dict(vars(jnp))["cos"] is {**vars(jnp)}["cos"] is jnp.cos
+    assert "no_name" not in vars(jnp)
+    before = set(sys.modules)
+    for module in sys.modules.values():
+        vars(module).get("__file__")
+    assert set(sys.modules) == before
+    vars(jax.nn)["mine"] = 3
+    assert jax.nn.mine == 3
+    del jax.nn.mine
 
 
 def check_values() -> None:

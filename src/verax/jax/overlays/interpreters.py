@@ -51,7 +51,13 @@ class AllTraces(type):
 
 
 class Trace(Scope, metaclass=AllTraces):
-    """A trace, which gives operations their meaning while it is current."""
+    """A trace, which gives operations their meaning while it is current.
+
+    As in JAX, `Trace[T]` names the class of its tracers, for readers.
+    """
+
+    def __class_getitem__(cls, tracers: object) -> type:
+        return cls
 
     immediate: ClassVar[bool] = False
 
