@@ -10,7 +10,7 @@ import verax.numpy as vnp
 from verax import random
 
 ANY: Any = random
-GENERATORS = ("threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "threefry4x32")
+GENERATORS = ("threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
 
 
 def words(keys: Any) -> list[Any]:

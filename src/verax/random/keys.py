@@ -194,7 +194,7 @@ def key(
     """The typed key of an integer seed, a scalar of dtype key<fry>.
 
     `impl` names the generator of what is drawn with it: threefry2x32, rbg, unsafe_rbg,
-    philox2x32, philox4x32, threefry4x32, or one of your own.
+    philox2x32, philox4x32, or one of your own.
 
     Raises:
         TypeError: the seed is not an integer, or several.

@@ -1,4 +1,4 @@
-"""Floor 2: generators that hash a counter: Philox and Threefry in other sizes.
+"""Floor 2: generators that hash a counter: Philox of two sizes.
 
 One idea: a hash of a few words of counter under the words of a key makes new keys and
 bits alike; where the place of an element stands in the counter tells them apart::
@@ -18,13 +18,7 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import uint32
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.arith import add, mul
-from verax.ops.elementwise.bits import (
-    bitwise_or,
-    bitwise_xor,
-    mulhi,
-    shift_left,
-    shift_right_logical,
-)
+from verax.ops.elementwise.bits import bitwise_xor, mulhi
 from verax.ops.elementwise.convert import convert
 from verax.ops.random import threefry
 from verax.ops.structure.joining import concatenate
@@ -40,12 +34,6 @@ FACTORS = (0xD2511F53, 0xCD9E8D57)
 STEPS = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 FACTOR_OF_TWO = 0xD256D193
-ROTATIONS = (
-    *((10, 26), (11, 21), (13, 27), (23, 5)),
-    *((6, 20), (17, 11), (25, 10), (18, 20)),
-)
-PARITY = 0x1BD11BDA
-ROUNDS_OF_THREEFRY = 20
 
 
 def philox2(key: Words, counter: Words) -> Words:
@@ -71,48 +59,16 @@ def philox4(key: Words, counter: Words) -> Words:
     return a, b, c, d
 
 
-def threefry4(key: Words, counter: Words) -> Words:
-    """Threefry of four words of counter under four words of key, elementwise.
-
-    Its rounds mix the words in pairs, 0 with 1 and 2 with 3, then 0 with 3 and 2 with
-    1; after every fourth the key is added, whose fifth word is the parity.
-    """
-    k0, k1, k2, k3 = key
-    parity = bitwise_xor(bitwise_xor(k0, k1), bitwise_xor(k2, k3))
-    schedule = (k0, k1, k2, k3, bitwise_xor(parity, np.uint32(PARITY)))
-    x = [add(word, k) for word, k in zip(counter, schedule, strict=False)]
-    for turn in range(ROUNDS_OF_THREEFRY):
-        others = (1, 3) if turn % 2 == 0 else (3, 1)
-        for i, j, distance in zip((0, 2), others, ROTATIONS[turn % 8], strict=True):
-            x[i] = add(x[i], x[j])
-            x[j] = bitwise_xor(x[i], rotated(x[j], distance))
-        if turn % 4 == 3:
-            count = turn // 4 + 1
-            x = [add(word, schedule[(count + i) % 5]) for i, word in enumerate(x)]
-            x[3] = add(x[3], np.uint32(count))
-    return x
-
-
-def rotated(x: Array, distance: int) -> Array:
-    """The bits moved to the left, those that leave coming in at the right."""
-    left = shift_left(x, np.uint32(distance))
-    return bitwise_or(left, shift_right_logical(x, np.uint32(32 - distance)))
-
-
 @frozen(repr=False)
 class Counting(ReprMixin):
     """The functions of a generator, from its hash.
 
-    Raw keys have `words` words in their last dimension, counters `places`. `seeded`
-    says that the seed is the key of the hash that makes a key; else it is the counter.
-    `folded` says that four words of bits make two of 64 by exclusive or.
+    Raw keys have `words` words in their last dimension, counters `places`.
     """
 
     hashed: Callable[[Words, Words], Words]
     words: int
     places: int
-    seeded: bool = False
-    folded: bool = False
 
     def seed(self, value: object) -> Array:
         """The raw keys of integers.
@@ -122,10 +78,7 @@ class Counting(ReprMixin):
         """
         pair = parts(threefry.seed(value), 2)
         zero = blank(pair[0])
-        if self.seeded:
-            key, counter = [*pair, zero, zero], [zero] * self.places
-        else:
-            key, counter = [zero] * self.words, [*pair, zero, zero][: self.places]
+        key, counter = [zero] * self.words, [*pair, zero, zero][: self.places]
         return joined(self.hashed(key, counter)[: self.words])
 
     def under(self, key: Array, shape: Shape, last: bool) -> Words:
@@ -180,10 +133,7 @@ class Counting(ReprMixin):
         sizes = as_sizes("random_bits", "shape", shape)
         out = self.under(key, sizes, last=False)
         if bit_width == 64:
-            first, second = out[:2]
-            if self.folded:
-                first, second = bitwise_xor(first, out[2]), bitwise_xor(second, out[3])
-            return threefry.doubled(second, first)
+            return threefry.doubled(out[1], out[0])
         mixed = out[0]
         for word in out[1:]:
             mixed = bitwise_xor(mixed, word)
@@ -213,4 +163,3 @@ def spread(x: Array, shape: Shape) -> Array:
 
 PHILOX2 = Counting(philox2, 1, 2)
 PHILOX4 = Counting(philox4, 2, 4)
-THREEFRY4 = Counting(threefry4, 4, 4, seeded=True, folded=True)
