@@ -73,9 +73,8 @@ def test_kinds() -> None:
 def test_files_that_do_not_speak_of_it_lead_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(
-        tmp_path, "lib/__init__.py", "from . import (\n    a,\n    b as c,  # one\n)\n"
-    )
+    several = "from . import (\n    a,  # (first)\n    b as c,  # one\n)\n"
+    write(tmp_path, "lib/__init__.py", several)
     write(tmp_path, "lib/a.py", "import os, lib.deep.d as d; x = 1\n")
     write(tmp_path, "lib/b.py", "if True:\n    from .deep.e import f as g, h\n")
     write(tmp_path, "lib/deep/__init__.py", "VALUE = 'from lib import nothing'\n")

@@ -206,5 +206,7 @@ def test_flags_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_CHOICE", "perhaps")
     with pytest.raises(ValueError, match="MY_CHOICE must be 0 or 1, not 'perhaps'"):
         config.bool_env("MY_CHOICE", True)
+    kind = config.enum_flag("my_kind", "b", enum_values=["a", "b"], help="which")
+    assert kind.value == "b"
     with pytest.raises(ValueError, match="one of a, b, not 'c'"):
         config.enum_flag("my_kind", "c", ["a", "b"])

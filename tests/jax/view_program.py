@@ -68,7 +68,11 @@ def check_modules() -> None:
     assert set(sys.modules) == before
     vars(jax.nn)["mine"] = 3
     assert jax.nn.mine == 3
-    del jax.nn.mine
+    vars(jax.nn).update(mine=4)
+    assert jax.nn.mine == vars(jax.nn).pop("mine") == 4
+    assert not hasattr(jax.nn, "mine")
+    assert eval("tan", vars(jnp)) is jnp.tan
+    assert all(callable(f) for name, f in vars(jax.nn).items() if name == "relu")
 
 
 def check_values() -> None:

@@ -63,11 +63,13 @@ NAMES_ONLY: Final = (
 
 
 IMPORTS: Final = re.compile(
-    rb"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*|[^\n#;]*)"
+    rb"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+"
+    rb"(\((?:[^)#]|#[^\n]*)*|[^\n#;]*)"
     rb"|import[ \t]+([^\n#;]*))",
     re.MULTILINE,
 )
 """The imports of a file, as far as they begin a line."""
+COMMENT: Final = re.compile(rb"#[^\n]*")
 PATIENCE: Final = 2.0
 """Seconds until the first word on how far the reading is."""
 
@@ -207,7 +209,8 @@ class Reader:
     def read_imports(self, text: bytes) -> None:
         """Note the imports of a file that does not speak of jax."""
         for dots, home, names, plain in IMPORTS.findall(text):
-            for part in (names or plain).decode(errors="replace").split(","):
+            listed = COMMENT.sub(b"", names or plain).decode(errors="replace")
+            for part in listed.split(","):
                 name = part.strip("() \t\r\n\\").partition(" ")[0]
                 if plain:
                     self.imported.append(name)

@@ -11,7 +11,7 @@ import atexit
 import os
 import sys
 from collections import Counter
-from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
+from collections.abc import Iterator, MutableMapping, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from types import FrameType, ModuleType
@@ -110,7 +110,7 @@ class View(ModuleType):
         own_names(self).update(inert_names(name))
 
     @property
-    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # not to be replaced
+    def __dict__(self) -> Any:  # type: ignore[override]  # not to be replaced
         """All names with their values, for programs that wrap every function."""
         return Names(self)
 
@@ -148,58 +148,37 @@ class View(ModuleType):
         return {n for source in self.view_sources for n in public_names(source)}
 
 
-class Names(dict[str, Any]):
+DICTIONARY: Any = dict
+"""As a base beside another, of which mypy takes the metaclass for unrelated."""
+
+
+class Names(MutableMapping[str, Any], DICTIONARY):  # type: ignore[misc]  # see above
     """The names of a view and their values, which are looked up when they are read.
 
-    Nothing is imported before: programs look at the names of all modules there are.
+    Nothing is imported before: programs look at the names of all modules there are. It
+    is a dictionary because `eval` takes no other mapping, and holds nothing itself.
     """
 
     def __init__(self, view: View) -> None:
-        super().__init__(own_names(view))
         self.view = view
 
-    def filled(self) -> dict[str, Any]:
-        """Those that were not looked up, too."""
-        own = own_names(self.view)
-        for name in self.view.shown_names() - own.keys():
-            getattr(self.view, name, None)
-        super().update(own)
-        return dict(super().items())
-
-    def __missing__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Any:
         try:
             return getattr(self.view, name)
         except AttributeError:
             raise KeyError(name) from None
 
     def __setitem__(self, name: str, value: Any) -> None:
-        own_names(self.view)[name] = value
-        super().__setitem__(name, value)
+        setattr(self.view, name, value)
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """The value of a name, or the default."""
-        return getattr(self.view, name, default)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.filled()
+    def __delitem__(self, name: str) -> None:
+        del own_names(self.view)[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.filled())
+        return iter(self.view.shown_names() | own_names(self.view).keys())
 
     def __len__(self) -> int:
-        return len(self.filled())
-
-    def keys(self) -> KeysView[str]:  # type: ignore[override]  # as of a dictionary
-        """The names."""
-        return self.filled().keys()
-
-    def values(self) -> ValuesView[Any]:  # type: ignore[override]  # as of a dictionary
-        """The values."""
-        return self.filled().values()
-
-    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]  # as of a dictionary
-        """Names and values."""
-        return self.filled().items()
+        return len(list(iter(self)))
 
 
 HELD: Any = vars(ModuleType)["__dict__"]

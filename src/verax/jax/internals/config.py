@@ -12,7 +12,7 @@ A flag that a program makes for itself is a value that it keeps::
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 from typing import Any
@@ -77,10 +77,14 @@ class Flag:
 bool_flag = int_flag = float_flag = string_flag = Flag
 
 
-def enum_flag(name: str, default: str, values: Any, *said: object) -> Flag:
+def enum_flag(
+    name: str, default: str, enum_values: Sequence[str], help: str = ""
+) -> Flag:
     """A flag with one of a few values."""
-    if default not in values:
-        raise ValueError(f"{name} must be one of {', '.join(values)}, not {default!r}")
+    if default not in enum_values:
+        raise ValueError(
+            f"{name} must be one of {', '.join(enum_values)}, not {default!r}"
+        )
     return Flag(name, default)
 
 

@@ -36,7 +36,7 @@ from verax.numpy import (
 from verax.rules.values.constants import aval_of
 
 DType = np.dtype[Any]
-int_, uint, float_, complex_ = "int", "uint", "float", "complex"
+int_, uint, float_, complex_ = np.int64, np.uint64, np.float64, np.complex128
 python_scalar_types_to_dtypes: Mapping[type, DType] = MappingProxyType(
     {kind: np.dtype(kind) for kind in (bool, int, float, complex)}
 )
