@@ -27,6 +27,8 @@ def test_the_largest_of_numpy_arrays_along_an_axis() -> None:
     values, places = lax.top_k(x, 2, axis=0)
     assert values.tolist() == [[8, 9, 10, 11], [4, 5, 6, 7]]
     assert places.tolist() == [[2] * 4, [1] * 4]
+    with pytest.raises(ValueError, match=r"at most 3, the size of .* along axis 0"):
+        lax.top_k(x, 4, axis=0)
 
 
 def test_gradients_of_pseudo_inverses_with_equal_singular_values() -> None:

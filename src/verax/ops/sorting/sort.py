@@ -369,6 +369,11 @@ def top_k(
     last = aval.ndim - 1
     if place == last:
         return list(top_k_p.bind(TopKParams(count), operand))
+    if not 0 <= count <= aval.shape[place]:
+        raise ValueError(
+            f"k argument to top_k must be nonnegative and at most {aval.shape[place]}, "
+            f"the size of {aval} along axis {axis}, not {count}"
+        )
     x = operand if isinstance(operand, Array) else convert(operand, aval.dtype)
     values, places = top_k_p.bind(TopKParams(count), move_axis(x, place, last))
     return [move_axis(values, last, place), move_axis(places, last, place)]
