@@ -79,7 +79,8 @@ def check_arrays_on_devices() -> None:
     """jaxlib asks modules below jax._src, too, which it must not take for jax's."""
     from jax._src import literals, named_sharding, sharding_impls
 
-    assert literals.TypedInt
+    one = literals.TypedInt(1, np.dtype(np.int32))
+    assert pickle.loads(pickle.dumps(one)).dtype == one.dtype
     assert named_sharding.NamedSharding is jax.sharding.NamedSharding
     mesh = jax.make_mesh((4, 2), ("x", "y"))
     place = jax.sharding.NamedSharding(mesh, jax.P("x", "y"))
@@ -202,6 +203,14 @@ def check_primitives() -> None:
     mlir.register_lowering(endless, mlir.lower_fun(endless.bind, False))
     with pytest.raises(NotImplementedError, match="which does not end"):
         jax.jit(endless.bind)(1.0)
+
+    countdown = Primitive("countdown")  # recursive, but it ends
+    countdown.def_abstract_eval(lambda x, n: x)
+    mlir.register_lowering(
+        countdown,
+        mlir.lower_fun(lambda x, n: countdown.bind(x * 2, n=n - 1) if n else x, False),
+    )
+    assert float(jax.jit(lambda x: countdown.bind(x, n=5))(1.0)) == 32
 
     doubled = Primitive("doubled")
     doubled.def_abstract_eval(lambda x: x)

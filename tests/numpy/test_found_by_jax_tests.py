@@ -9,6 +9,7 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.scipy import linalg, special
+from verax.scipy.ndimage import map_coordinates
 from verax.scipy.optimize import minimize
 
 
@@ -194,3 +195,12 @@ def test_results_of_callbacks_in_lists_for_tuples() -> None:
     out = verax.jit(lambda x: verax.pure_callback(lambda v: [v], due, x))(due[0] + 1)
     assert isinstance(out, tuple)
     assert out[0].tolist() == [1, 1]
+
+
+def test_errors_of_the_classes_that_jax_raises() -> None:
+    with pytest.raises(NotImplementedError, match="order must be 0 or 1"):
+        map_coordinates(np.ones((3, 3)), list(np.ones((2, 3))), order=2)
+    with pytest.raises(ValueError, match="every size must be known"):
+        verax.ShapeDtypeStruct((None, 3), np.float32)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must not be negative"):
+        lax.broadcast_shapes((2, -1), (2, 3))

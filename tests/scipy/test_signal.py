@@ -239,7 +239,7 @@ def test_wrong_coordinates() -> None:
         ("for each dimension", lambda: ndimage.map_coordinates(X, [X, X], 1)),
     ]
     for match, call in wrong:
-        with pytest.raises(ValueError, match=match):
+        with pytest.raises((NotImplementedError, ValueError), match=match):
             call()
 
 

@@ -44,6 +44,7 @@ from verax.rules.values.conversions import AbstractValueError
 from verax.rules.values.state import STATE, interpreting, widths_of
 
 type Rule = Callable[..., Any]
+type NamedParams = tuple[tuple[str, object], ...]
 
 
 @frozen(eq=False, repr=False)
@@ -76,7 +77,7 @@ class Keywords(Params):
     may trace functions, which mean what x64 said when the primitive was bound: `wide`.
     """
 
-    named: tuple[tuple[str, object], ...] = ()
+    named: NamedParams = ()
     caused: frozenset[Effect] = field(default=NO_EFFECTS)
     wide: bool = field(factory=lambda: STATE.enable_x64)
 
@@ -342,7 +343,7 @@ class Primitive(metaclass=AllPrimitives):
             return None
 
         def composed(p: Keywords, *xs: Array) -> Any:
-            with p.configured(), without_itself(self):
+            with p.configured(), without_itself(self, p.named, xs):
                 out = function(*xs, **p.dictionary())
             return list(out) if several else out
 
@@ -473,15 +474,26 @@ class WritesItself(AbstractValueError, MissingRule):
 
 
 @contextmanager
-def without_itself(primitive: Primitive) -> Iterator[None]:
-    """Raise WritesItself if the block writes the primitive, also in a program inside.
+def without_itself(
+    primitive: Primitive, named: NamedParams, xs: Sequence[Array]
+) -> Iterator[None]:
+    """Raise WritesItself if the block writes the call that it stands for.
 
-    Lowering it would not end.
+    That is the primitive with the same params on operands of the same types, also in
+    a program inside: lowering it would not end. With others it may be recursive, as
+    the solver of a linear system that solves a simpler one.
     """
     writer: Any = STATE.interpreter
     written = len(writer.eqns)
     yield
-    if has_primitive(writer.eqns[written:], primitive):
+    own = [x.aval for x in xs]
+
+    def is_own(eqn: Eqn) -> bool:
+        if eqn.primitive != primitive or [x.aval for x in eqn.invars] != own:
+            return False
+        return isinstance(eqn.params, Keywords) and eqn.params.named == named
+
+    if has_equation(writer.eqns[written:], is_own):
         raise WritesItself(
             f"the primitive {primitive.name} is lowered by a function that binds "
             f"{primitive.name} itself, which does not end; give it a lowering in other "
@@ -489,14 +501,12 @@ def without_itself(primitive: Primitive) -> Iterator[None]:
         )
 
 
-def has_primitive(eqns: Iterable[Eqn], primitive: Primitive) -> bool:
-    """Whether equations, or programs in them, apply a primitive."""
+def has_equation(eqns: Iterable[Eqn], sought: Callable[[Eqn], bool]) -> bool:
+    """Whether there is an equation, or one in the programs of others."""
     return any(
         [
-            eqn.primitive == primitive
-            or any(
-                [has_primitive(inner.eqns, primitive) for inner in inside(eqn.params)]
-            )
+            sought(eqn)
+            or any([has_equation(inner.eqns, sought) for inner in inside(eqn.params)])
             for eqn in eqns
         ]
     )
@@ -517,7 +527,8 @@ def with_host_calls(primitive: Primitive, impl: Rule, lowering: Rule) -> Rule:
     def function(*xs: Array, **params: object) -> Any:
         writer: Any = STATE.interpreter
         try:
-            with writer.undone_on_error(), without_itself(primitive):
+            named = keywords(params, NO_EFFECTS).named
+            with writer.undone_on_error(), without_itself(primitive, named, xs):
                 return impl(*xs, **params)
         except AbstractValueError:
             return written_by(primitive, lowering)(*xs, **params)

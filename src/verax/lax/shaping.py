@@ -51,11 +51,17 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 
     Raises:
         ValueError: there is none.
+        TypeError: a size is negative.
 
     >>> broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
     out = [tuple(shape) for shape in shapes]
+    for shape in out:
+        if any(isinstance(n, int) and n < 0 for n in shape):
+            raise TypeError(
+                f"broadcast_shapes: sizes must not be negative, but a shape is {shape}"
+            )
     try:
         return tuple(np.broadcast_shapes(*out))
     except ValueError as error:

@@ -23,7 +23,7 @@ from verax.numpy.arguments.arguments import (
     reduction_axes,
     with_weak_type,
 )
-from verax.numpy.creation.creation import asarray
+from verax.numpy.creation.creation import Placement, asarray, made
 from verax.numpy.elementwise.float_parts import conjugate
 from verax.numpy.shaping.joining import roll
 from verax.numpy.shaping.shapes import moveaxis
@@ -400,20 +400,35 @@ def counted(name: str, n: int) -> int:
 
 
 def fftfreq(
-    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: None = None
+    n: int,
+    d: ArrayLike = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Placement = None,
 ) -> Array:
-    """The frequencies of the elements of `fft`, for samples a distance `d` apart."""
+    """The frequencies of the elements of `fft`, for samples a distance `d` apart.
+
+    With `device`, they are put there.
+    """
     count = counted("fftfreq", n)
     numbers = (np.arange(count) + count // 2) % max(count, 1) - count // 2
-    return frequencies(numbers, count, d, dtype)
+    return made("fftfreq", frequencies(numbers, count, d, dtype), device)
 
 
 def rfftfreq(
-    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: None = None
+    n: int,
+    d: ArrayLike = 1.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: Placement = None,
 ) -> Array:
-    """The frequencies of the elements of `rfft`, for samples a distance `d` apart."""
+    """The frequencies of the elements of `rfft`, for samples a distance `d` apart.
+
+    With `device`, they are put there.
+    """
     count = counted("rfftfreq", n)
-    return frequencies(np.arange(count // 2 + 1), count, d, dtype)
+    numbers = np.arange(count // 2 + 1)
+    return made("rfftfreq", frequencies(numbers, count, d, dtype), device)
 
 
 def frequencies(

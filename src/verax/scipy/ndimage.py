@@ -65,24 +65,15 @@ def map_coordinates(
         An array of the points' shape and the input's dtype; integers are rounded.
 
     Raises:
-        ValueError: there is no such mode or order, or another number of coordinates.
+        NotImplementedError: there is no such mode or order.
+        ValueError: there is another number of coordinates.
 
     >>> map_coordinates(vnp.array([0.0, 10.0]), [vnp.array([0.25, 5.0])], 1).tolist()
     [2.5, 0.0]
     """
     x = as_array("map_coordinates", input)
     places = [as_array("map_coordinates", c, 1) for c in coordinates]
-    if mode not in INSIDE:
-        raise ValueError(
-            f"map_coordinates: mode must be one of {tuple(INSIDE)}, not {mode!r}"
-        )
-    if order not in (0, 1):
-        raise ValueError(f"map_coordinates: order must be 0 or 1, not {order!r}")
-    if len(places) != x.ndim or not places:
-        raise ValueError(
-            "map_coordinates takes one array of coordinates for each dimension of "
-            f"{x.aval}, not {len(places)}"
-        )
+    check_interpolation(x, places, order, mode)
     outside = as_array("map_coordinates", cval).astype(x.dtype)
     fixed = INSIDE[mode]
     nodes = [
@@ -104,6 +95,25 @@ def map_coordinates(
     if not is_inexact(x.dtype) and is_inexact(total.dtype):
         total = away_from_zero(total)
     return total.astype(x.dtype)
+
+
+def check_interpolation(
+    x: Array, places: Sequence[Array], order: int, mode: str
+) -> None:
+    """Raise unless the arguments of `map_coordinates` have a meaning."""
+    if mode not in INSIDE:
+        raise NotImplementedError(
+            f"map_coordinates: mode must be one of {tuple(INSIDE)}, not {mode!r}"
+        )
+    if order not in (0, 1):
+        raise NotImplementedError(
+            f"map_coordinates: order must be 0 or 1, not {order!r}"
+        )
+    if len(places) != x.ndim or not places:
+        raise ValueError(
+            "map_coordinates takes one array of coordinates for each dimension of "
+            f"{x.aval}, not {len(places)}"
+        )
 
 
 def neighbours(c: Array, order: int) -> list[tuple[Array, Array | None]]:

@@ -16,6 +16,7 @@ from verax.api.tracing.apply import ENGINE, as_typed_array
 from verax.api.tracing.wrapping import ParameterNames, function_name, wraps
 from verax.api.trees.hitypes import HI, is_hi, slots
 from verax.backend import pytrees
+from verax.backend.arrays.concrete import beside
 from verax.ir.atoms import scalar_literal
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_complex, is_float, is_inexact
@@ -258,12 +259,15 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
 
 
 def one_like(value: object) -> Array:
-    """The number one in the type of a scalar; a literal of a trace, not a constant."""
+    """The number one in the type of a scalar; a literal of a trace, not a constant.
+
+    It is where the scalar is, and so is the gradient.
+    """
     aval = aval_of(value)
     if aval.explicit is not None:
         whole = one_of(aval.with_explicit(None))
         return ENGINE.core.reshard(whole, aval.cotangent().explicit)
-    return one_of(aval)
+    return beside(one_of(aval), value)
 
 
 def one_of(aval: ShapedArray) -> Array:

@@ -30,7 +30,16 @@ from verax.rules.values.state import asked_dtype
 
 
 def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
-    """The sizes as a tuple of Python integers."""
+    """The sizes as a tuple of Python integers.
+
+    Raises:
+        ValueError: one of them is None.
+    """
+    sizes = tuple(sizes)
+    if any([size is None for size in sizes]):
+        raise ValueError(
+            f"ShapeDtypeStruct: every size must be known, but the shape is {sizes}"
+        )
     return tuple([as_size(size) for size in sizes])
 
 

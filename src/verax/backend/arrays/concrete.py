@@ -584,6 +584,21 @@ def fresh(values: np.ndarray, aval: ShapedArray) -> ConcreteArray:
     return placed(aval, place, False, host=values)
 
 
+def beside(x: Array, *models: object) -> Array:
+    """A new array of the host where the first of `models` with a place is committed to.
+
+    For results that are computed without a row: what a row computes goes there by
+    itself. Arrays that are split over devices say nothing.
+    """
+    if not isinstance(x, ConcreteArray) or x.committed:
+        return x
+    for model in models:
+        if isinstance(model, ConcreteArray) and model.committed:
+            place = model.sharding
+            return put(x, place, committed=True) if place.num_devices == 1 else x
+    return x
+
+
 def at_home(x: Array) -> Array:
     """A new array where new arrays go: whole on the mesh in force, if it is explicit.
 

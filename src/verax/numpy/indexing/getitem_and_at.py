@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from verax.backend.arrays.concrete import ConcreteArray, from_host
+from verax.backend.arrays.concrete import ConcreteArray, beside, from_host
 from verax.backend.eager.interpreter import EagerInterpreter, quietly
 from verax.ir.avals import Shape, ShapedArray, iinfo
 from verax.ir.dtypes import (
@@ -221,7 +221,7 @@ def read(
     if plan.outside:
         return filled(plan.aval, fill_value)
     if 0 in plan.aval.shape and plan.picked:
-        return zeros(plan.aval)
+        return beside(zeros(plan.aval), x)
     wraps = mode is not FILL and promises.wrap
     if wraps and type(x) is ConcreteArray and x.kind is x.aval and is_eager():
         out = hosted_read(x, plan, parsed.arrays)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from verax.backend.arrays.concrete import beside
 from verax.backend.eager.composites import OneGo, in_numpy, remembered
 from verax.ir.avals import Shape, ShapedArray, bit_width, smaller_size
 from verax.ir.dtypes import DType, is_integer
@@ -105,7 +106,7 @@ def take(
     if not n and 0 not in shape:
         raise IndexError(f"take: dimension {place} of shape {x.shape} has no elements")
     if 0 in shape:
-        return zeros(x.aval.with_shape(shape))
+        return beside(zeros(x.aval.with_shape(shape)), x)
     chosen, vectors = take_mode(mode, places, n)
     sizes = (*x.shape[:place], 1, *x.shape[place + 1 :])
     return gather(
@@ -265,7 +266,7 @@ def take_along_axis(
     lines = (*x.shape[:place], 1, *x.shape[place + 1 :])
     shape = broadcast_shapes_of("take_along_axis", (places.shape, lines))
     if not n or 0 in shape:
-        return zeros(x.aval.with_shape(shape))
+        return beside(zeros(x.aval.with_shape(shape)), x)
     if mode == "one_hot":  # a row of one hot element, or of none, times the line
         mode, fill_value = FILL, 0
     plan = along_plan(x.shape, places.shape, place)

@@ -49,8 +49,13 @@ def wrapped(array: Array | np.ndarray, size: int, wrap: bool) -> Indices:
 
 
 def known(array: Array | np.ndarray) -> np.ndarray | None:
-    """The values of an index, if they are in NumPy already."""
-    values = array.host if isinstance(array, ConcreteArray) else array
+    """The values of an index, if they are in NumPy already.
+
+    An index that is committed to a device takes the result there: it stays an array.
+    """
+    values: object = array
+    if isinstance(array, ConcreteArray):
+        values = array.host if array.kind is array.aval else None
     if not isinstance(values, np.ndarray):
         return None
     return values if values.dtype.kind in "iu" else values.astype(np.int32)

@@ -14,6 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from verax.api.vmap import vmap
+from verax.backend.arrays.concrete import beside
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape, iinfo, larger_size
 from verax.ir.dtypes import (
@@ -184,7 +185,8 @@ def nonzero(
     mask = as_condition("nonzero", x)
     if size is None:
         values = known_mask("nonzero", mask).nonzero()
-        return tuple([as_array("nonzero", i.astype(default_integer())) for i in values])
+        kind = default_integer()
+        return tuple([beside(as_array("nonzero", i.astype(kind)), x) for i in values])
     count = as_size(size)
     flat, total = places_of(ravel(mask), count)
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim

@@ -10,6 +10,10 @@ class Typed:
 
     dtype: np.dtype[Any]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        plain: Any = type(self).__mro__[1]
+        return type(self), (plain(self), self.dtype)
+
 
 class TypedInt(int, Typed):
     """An integer with a dtype."""
