@@ -9,6 +9,7 @@ one line does not know of each other::
 
 ORDER = {
     "ir": (
+        "hints",
         "facade records memos",
         "dtypes effects meshes",
         "avals",

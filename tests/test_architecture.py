@@ -495,7 +495,13 @@ def test_sizes_at_the_limit_pass_and_beyond_it_are_found() -> None:
     def wide(methods: int) -> str:
         return "class C:\n" + "    def m(self): ...\n" * methods
 
-    for source in ("#\n" * FILE_LINES, function(FUNCTION_LINES), wide(CLASS_METHODS)):
+    told = function(FUNCTION_LINES).replace("    pass\n", '    """F.\n\n    """\n', 1)
+    for source in (
+        "#\n" * FILE_LINES,
+        function(FUNCTION_LINES),
+        told,
+        wide(CLASS_METHODS),
+    ):
         assert messages(check_sizes, planted(ir__avals=source)) == []
     for source, complaint in (
         ("#\n" * (FILE_LINES + 1), f"is {FILE_LINES + 1} lines long"),

@@ -300,6 +300,10 @@ def resize(
         antialias: let kernels grow where the image shrinks.
         precision: that of products, see `verax.lax.Precision`.
 
+    Returns:
+        An array of shape `shape`, of the dtype of `image`, or for integers of the
+        default float, except by "nearest".
+
     Raises:
         TypeError: the method is neither a string nor a `ResizeMethod`.
         ValueError: there is no such method, the shapes do not fit, or an empty

@@ -323,13 +323,13 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: lax.while_loop(lambda c: c["a"] < 1, lambda c: {"a": XS}, {"a": 0}),
         TypeError,
-        r"carry\['a'\] is ~i32\[\] going in and f32\[3\] coming out",
+        r"c\['a'\] is ~i32\[\] going in and f32\[3\] coming out",
     ),
     (lambda: lax.scan(lambda c, x: c, 0.0, XS), TypeError, "pair"),
     (
         lambda: lax.scan(lambda c, x: ((c[0], XS[:1]), x), (0.0, XS), XS),
         TypeError,
-        r"carry\[1\] is f32\[3\] going in and f32\[1\] coming out",
+        r"c\[1\] is f32\[3\] going in and f32\[1\] coming out",
     ),
     (lambda: lax.scan(lambda c, x: ({}, x), {"a": 0}, XS), TypeError, "'a' is missing"),
     (lambda: lax.scan(lambda c, x: (c, x), 0, (XS, XS[:1])), ValueError, r"xs\[1\]: 1"),

@@ -9,6 +9,7 @@ module holds under its own name is pickled as that name, as Python's functions a
 
 import copy
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -83,9 +84,15 @@ from verax.backend.runtime.locks import TRACING, Locks
 from verax.backend.runtime.log import log_stage
 from verax.backend.runtime.metrics import RECORDER, stage
 from verax.backend.xla.executable import CompileOptions
-from verax.ir.records import ReprMixin
+from verax.ir.records import ReprMixin, hiding
 from verax.ops.calls.call import call
-from verax.rules.values.state import STATE, UNKEPT, current_context, interpreting
+from verax.rules.values.state import (
+    LIBRARY,
+    STATE,
+    UNKEPT,
+    current_context,
+    interpreting,
+)
 
 
 class Copyable:
@@ -144,6 +151,12 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
     The name is that of JAX's class, by which libraries recognise such functions.
     """
+
+    __dir__ = hiding(
+        "begin counted direct fun hashes is_remembered locks miss placement "
+        "program programs remember settings siblings slow_call statics "
+        "trace_now trace_once trace_within traces warm warn_often"
+    )
 
     __signature__ = WrappedSignature()
 
@@ -235,6 +248,8 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             self.programs[key] = out
             if miss is not None:
                 miss.log(entry, made, program)
+            if len(self.programs) + self.siblings == STATE.programs_warn_count + 1:
+                self.warn_often(key)
         return out
 
     def placement(self, entry: Entry, sig: Signature) -> Placement | None:
@@ -313,6 +328,14 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
     def siblings(self) -> int:
         """The number of other traced jitted objects of the same code."""
         return max(0, uses_of(self.fun).count - self.counted)
+
+    def warn_often(self, key: Key) -> None:
+        """Warn that one more program was compiled of a user's function, and why."""
+        from verax.api.explain.build import often
+
+        text = often(self.fun, key, [*self.programs], self.siblings)
+        if text:
+            warnings.warn(text, skip_file_prefixes=(LIBRARY,))
 
     def explain(self, *args: object, **kwargs: object) -> Explanation:
         """Whether a call with these arguments would find its program; if not, why.

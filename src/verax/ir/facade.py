@@ -18,6 +18,8 @@ from functools import cache
 from types import ModuleType
 from typing import ClassVar
 
+from verax.ir.hints import hint
+
 
 class Imports:
     """The block around an import: none, until verax itself is imported."""
@@ -83,7 +85,9 @@ def facade(
         if name == "__all__":
             return [name for name in table() if not name.startswith("_")]
         if name not in table():
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}{hint(name)}"
+            )
         home, original = table()[name]
         module = module_named(home)
         return getattr(module, original) if original else module
@@ -93,7 +97,8 @@ def facade(
         return value
 
     def listed() -> list[str]:
-        hidden = [name for name, value in own.items() if value is facade]
-        return sorted({*own, *table()}.difference(hidden))
+        """What is public, and what the package itself is: not what it has imported."""
+        special = [name for name in own if name.startswith("__")]
+        return sorted({*special, *table()})
 
     return read, listed

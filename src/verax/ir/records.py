@@ -41,6 +41,26 @@ class ReprMixin:
         return f"{kind.__qualname__.rpartition('>.')[2]}({', '.join(shown)})"
 
 
+def hiding(names: str) -> Callable[[object], list[str]]:
+    """`__dir__` of a class that keeps some attributes out of completion.
+
+    Editors and notebooks offer what `dir` lists. What other floors read of an object,
+    but its users do not, is named here; it can be read all the same.
+
+    >>> class Counter:
+    ...     __dir__ = hiding("lock")
+    ...     lock = count = None
+    >>> [name for name in dir(Counter()) if not name.startswith("_")]
+    ['count']
+    """
+    hidden = frozenset(names.split())
+
+    def __dir__(self: object) -> list[str]:
+        return [name for name in object.__dir__(self) if name not in hidden]
+
+    return __dir__
+
+
 class Unchanging:
     """Base of what never changes, and may hold what cannot be copied: its own copy."""
 

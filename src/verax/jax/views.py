@@ -17,6 +17,7 @@ from pkgutil import iter_modules
 from types import FrameType, ModuleType
 from typing import Any
 
+from verax.ir.hints import hint
 from verax.jax.names import MODULES, inert_names
 
 # -----------------------------------------------------------------------------
@@ -131,7 +132,7 @@ class View(ModuleType):
         if not name.startswith("__"):
             RECORD.missing(f"{self.__name__}.{name}")
         raise AttributeError(
-            f"module {self.__name__!r} has no attribute {name!r} ({WHERE})"
+            f"module {self.__name__!r} has no attribute {name!r} ({WHERE}){hint(name)}"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """Floor 6: a function of some elements of an array, equality, small names of `lax`.
 
 One idea: an index that comes twice is read again after it was written, in a loop over
-indices; where indices are promised to be unique one gather and one scatter do::
+indices::
 
     scatter_apply(x, indices, f, numbers)
 """
@@ -65,14 +65,30 @@ def scatter_apply(
 ) -> Array:
     """`operand` with windows replaced by the elementwise `func` of them.
 
-    An index that comes twice has it applied twice. `update_shape` is the shape that the
-    updates of `scatter` would have.
+    An index that comes twice has it applied twice.
+
+    Args:
+        operand: an array.
+        scatter_indices: integer index vectors, in the last dimension.
+        func: a function of one window; it returns an array of the same shape and dtype.
+        dimension_numbers: what each dimension is, as for `scatter`.
+        update_shape: the shape that the updates of `scatter` would have; only its sizes
+            in the window dimensions count.
+        indices_are_sorted: ignored.
+        unique_indices: ignored.
+        mode: what happens to windows that are not wholly inside: "drop" or "fill", the
+            default, leave them out, "clip" moves them inside.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
 
     >>> import numpy as np
-    >>> numbers = ScatterDimensionNumbers((), (0,), (0,))
+    >>> from verax import lax
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     >>> x = np.array([1.0, 2.0, 3.0])
     >>> where = np.array([[0], [0], [2]])
-    >>> scatter_apply(x, where, lambda v: 2 * v, numbers, update_shape=(3,)).tolist()
+    >>> y = lax.scatter_apply(x, where, lambda v: 2 * v, numbers, update_shape=(3,))
+    >>> y.tolist()
     [4.0, 2.0, 6.0]
     """
     x, places = (as_array("scatter_apply", v) for v in (operand, scatter_indices))
@@ -105,6 +121,16 @@ def scatter_apply(
 def eq(x: object, y: object) -> Array:
     """x = y, on operands of the same dtype and of the same shape or scalar.
 
+    Args:
+        x: an array or scalar, of numbers, booleans or typed keys.
+        y: an array or scalar of the same dtype; one without dimensions broadcasts.
+
+    Returns:
+        Booleans of the shape of the operands; NaN equals nothing.
+
+    Raises:
+        TypeError: dtypes or shapes differ.
+
     >>> from verax import lax, random
     >>> bool(lax.eq(random.key(0), random.key(0)))
     True
@@ -115,7 +141,24 @@ def eq(x: object, y: object) -> Array:
 
 
 def ne(x: object, y: object) -> Array:
-    """x ≠ y, on operands of the same dtype and of the same shape or scalar."""
+    """x ≠ y, on operands of the same dtype and of the same shape or scalar.
+
+    Args:
+        x: an array or scalar, of numbers, booleans or typed keys.
+        y: an array or scalar of the same dtype; one without dimensions broadcasts.
+
+    Returns:
+        Booleans of the shape of the operands; NaN differs from everything.
+
+    Raises:
+        TypeError: dtypes or shapes differ.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> x = np.array([1.0, np.nan])
+    >>> lax.ne(x, x)
+    Array([False,  True], dtype=bool)
+    """
     if (pair := key_pair(x, y)) is not None:
         return bitwise_not(same_keys(*pair))
     return compare.ne(x, y)
@@ -124,7 +167,14 @@ def ne(x: object, y: object) -> Array:
 def shape_as_value(shape: Sequence[int]) -> Array:
     """A shape as an array of integers.
 
-    >>> shape_as_value((2, 3)).tolist()
+    Args:
+        shape: the sizes of the dimensions.
+
+    Returns:
+        A vector of the default integer dtype, int32 without x64.
+
+    >>> from verax import lax
+    >>> lax.shape_as_value((2, 3)).tolist()
     [2, 3]
     """
     dtype = default_integer()
@@ -132,18 +182,39 @@ def shape_as_value(shape: Sequence[int]) -> Array:
 
 
 def stage(x: Any, /) -> Array:
-    """`x` as an array of the current trace, or as an array where there is none."""
+    """`x` as an array of the current trace, or as an array where there is none.
+
+    Args:
+        x: an array or scalar.
+
+    Returns:
+        A copy of the shape and dtype of `x`, weak if `x` is.
+
+    >>> import verax
+    >>> from verax import lax
+    >>> verax.make_jaxpr(lambda: lax.stage(1.0) + lax.stage(2.0))().eqns[-1].primitive
+    add
+    >>> lax.stage(1.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return copy_p.call(NO_PARAMS, x)
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Keep the leaves of a tree in the program, although nothing uses them.
 
-    Equations that they need are not removed as dead. The compiler may still remove
-    them, except with `prevent_mlir_dce`, where the values go to the host.
+    Equations that they need are not removed as dead.
 
-    >>> from verax import make_jaxpr
-    >>> len(make_jaxpr(lambda x: dce_sink(x + 1))(1.0).eqns)
+    Args:
+        val: an array, or a tree of arrays.
+        prevent_mlir_dce: whether the compiler may not remove them either; the values
+            then go to the host. By default it may.
+
+    Returns:
+        Nothing.
+
+    >>> from verax import lax, make_jaxpr
+    >>> len(make_jaxpr(lambda x: lax.dce_sink(x + 1))(1.0).eqns)
     2
     """
     leaves, _ = pytrees.flatten(val)
@@ -165,13 +236,22 @@ def composite(
     """`decomposition` as an operation of its own: a call of a function of that name.
 
     Keyword arguments are attributes: static, and part of what the call is. The compiler
-    sees a call, not `stablehlo.composite`, so no backend replaces it; `version` is
-    kept for programs that give one.
+    sees a call, not `stablehlo.composite`, so no backend replaces it.
+
+    Args:
+        decomposition: the function that the operation computes.
+        name: the name of the call, not empty.
+        version: an integer, kept for programs that give one; it changes nothing.
+
+    Returns:
+        A function that takes trees of arrays by position, and attributes by name.
 
     Raises:
-        ValueError: the name or the version has the wrong type.
+        ValueError: the name is empty, or the version is not an integer.
 
-    >>> tangent = composite(lambda x: np.sin(0.0) + x, "my.tangent")
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> tangent = lax.composite(lambda x: np.sin(0.0) + x, "my.tangent")
     >>> float(tangent(1.0))
     1.0
     """

@@ -15,7 +15,7 @@ from verax.api.tracing.apply import as_array, as_typed_array, is_tracing
 from verax.api.tracing.concrete_values import is_known
 from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import Traced, leaf_avals, shared_trace
-from verax.api.tracing.wrapping import describe_arguments, name_and_line
+from verax.api.tracing.wrapping import ParameterNames, describe_arguments, name_and_line
 from verax.api.trees.pytrees import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
@@ -243,16 +243,28 @@ def check_carry(
     avals: Sequence[ShapedArray],
     out_tree: PyTreeDef,
     result: Sequence[ShapedArray],
+    *,
+    counted: bool = False,
 ) -> None:
-    """Raise TypeError with each place where the carry comes out as something else."""
+    """Raise TypeError with each place where the carry comes out as something else.
+
+    Places begin with the name of the function's parameter. With `counted`, that is its
+    second one, and the carry is a pair of an index and what the function makes.
+    """
+    if counted:
+        in_tree, out_tree = in_tree.children()[1], out_tree.children()[1]
+        avals, result = avals[1:], result[1:]
     who = name_and_line(fun)
+    root = ParameterNames(fun).name(int(counted)) or "carry"
     if in_tree != out_tree:
-        place, difference = mismatch(in_tree, out_tree, "carry")
+        place, difference = mismatch(in_tree, out_tree, root)
+        if difference.endswith("got NoneType"):
+            difference += " (is there a return statement?)"
         raise TypeError(
             f"{name}: {who} must return a carry of the same structure as it takes, "
             f"but at {place}: {difference}. It takes {in_tree} and returns {out_tree}"
         )
-    places = [f"carry{place}" for place in paths(in_tree)]
+    places = [f"{root}{place}" for place in paths(in_tree)]
     lines = [
         f"  {place} is {a} going in and {b} coming out"
         for place, a, b in zip(places, avals, result, strict=True)
@@ -327,15 +339,28 @@ def cond(
 ) -> Any:
     """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`.
 
-    `pred` is a boolean scalar, or a number, which holds unless it is zero. Both
-    functions return the same structure and types. The older form
-    `cond(pred, true_operand, true_fun, false_operand, false_fun)` is accepted too.
-    `linear` is ignored.
+    The older form `cond(pred, true_operand, true_fun, false_operand, false_fun)` is
+    accepted too.
 
     Under `vmap` with one predicate for all elements the choice stays one. With a
-    predicate for each, "masked" runs both functions for all elements and each keeps
-    its own results; `vmap_method="sequential"` goes through one element after another
-    and runs only the function that it takes.
+    predicate for each, "masked" runs both functions for all elements and each keeps its
+    own results; "sequential" goes through one element after another and runs only the
+    function that it takes.
+
+    Args:
+        pred: a boolean scalar, or a number, which holds unless it is zero.
+        true_fun: a function of the operands.
+        false_fun: a function of the operands, with results of the same structure,
+            shapes and dtypes.
+        *operands: trees of arrays that are passed to the function.
+        operand: one more operand, after the others, by its name.
+        linear: ignored.
+        true_operand, false_operand: the operands of the older form, one for each
+            function.
+        vmap_method: "masked", the default, or "sequential".
+
+    Returns:
+        What the chosen function returns, with arrays as its leaves.
 
     Raises:
         TypeError: the predicate is not a scalar, or the results differ; the message
@@ -423,8 +448,19 @@ def switch(
 ) -> Any:
     """`branches[index](*operands)`; an index out of range means the nearest branch.
 
-    `index` is an integer scalar; the branches return the same structure and types.
-    `vmap_method`, "masked" or "sequential", is that of `cond`.
+    A negative index is out of range, too, and does not count from the end.
+
+    Args:
+        index: an integer scalar.
+        branches: functions of the operands, at least one, with results of the same
+            structure, shapes and dtypes.
+        *operands: trees of arrays that are passed to the function.
+        operand: one more operand, after the others, by its name.
+        vmap_method: "masked", the default, or "sequential"; see `cond`.
+
+    Returns:
+        What the chosen function returns, with arrays as its leaves if there are
+        several.
 
     Raises:
         TypeError: the index is not an integer scalar, or results differ.
@@ -566,10 +602,17 @@ def platform_dependent(
 ) -> Any:
     """The function of `per_platform` for the platform of the program, on `args`.
 
-    The names are "cpu", "cuda", "rocm" and "tpu"; `default` is for those that are not
-    named, and functions for other platforms are never used. Under a trace all functions
-    are traced, so they return the same types; the choice is made when the program is
-    lowered, and the others are not part of it.
+    Under a trace all functions are traced, so they return the same types; the choice is
+    made when the program is lowered, and the others are not part of it.
+
+    Args:
+        *args: trees of arrays that are passed to the function.
+        default: the function for platforms that are not named; None for none.
+        **per_platform: functions by platform: "cpu", "cuda", "rocm" and "tpu"; those
+            under other names are never used.
+
+    Returns:
+        What the chosen function returns.
 
     Raises:
         TypeError: what a name stands for is not a function, or the results differ.

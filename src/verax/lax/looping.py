@@ -69,15 +69,28 @@ def while_loop(
 ) -> Any:
     """`val = body_fun(val)` as long as `cond_fun(val)` holds.
 
-    The value keeps structure and types. Forward-mode derivatives go through;
-    reverse-mode ones need a bound: with `max_steps` the loop ends after that many steps
-    even where `cond_fun` still holds, and has derivatives in both modes. Reverse mode
-    stores as many carries as `checkpoints` says and computes the steps again; see
-    `scan`. What it costs goes by the steps that are done, not by `max_steps`.
+    Forward-mode derivatives go through; reverse-mode ones need a bound: with
+    `max_steps` the loop has derivatives in both modes. Reverse mode stores as many
+    carries as `checkpoints` says and computes the steps again; see `scan`. What it
+    costs goes by the steps that are done, not by `max_steps`.
 
     Under `vmap`, if the elements end at different times, "masked" runs the loop until
-    the last has ended, and those that have keep their value; with
-    `vmap_method="sequential"` each has its own loop, one after another.
+    the last has ended, and those that have keep their value; with "sequential" each has
+    its own loop, one after another.
+
+    Args:
+        cond_fun: a function of the value to one boolean scalar.
+        body_fun: a function of the value to the next one, of the same structure, shapes
+            and dtypes.
+        init_val: the first value, a tree of arrays.
+        vmap_method: "masked", the default, or "sequential".
+        max_steps: the loop ends after that many steps even where `cond_fun` still
+            holds; None for no bound.
+        checkpoints: how many carries reverse mode stores: "sqrt", the default, "log" or
+            a number; it counts only with `max_steps`.
+
+    Returns:
+        The last value; `init_val` if `cond_fun` does not hold at first.
 
     Raises:
         TypeError: `cond_fun` gives no boolean scalar, or `body_fun` another structure
@@ -268,15 +281,31 @@ def fori_loop(
     With bounds that are known while tracing, as all values are under eager derivatives,
     it is a `scan`, which has derivatives in both modes and obeys `unroll`; else a
     `while_loop`, which obeys `vmap_method` and has reverse-mode derivatives if
-    `max_steps` bounds it. `checkpoints` is the memory plan of reverse mode, see `scan`;
-    without it a `scan` stores what it needs of every step, and a bounded `while_loop`
-    takes "sqrt".
+    `max_steps` bounds it.
+
+    Args:
+        lower: the first index, an integer or floating scalar.
+        upper: the bound of the indices, a scalar of the same dtype as `lower`.
+        body_fun: a function of the index and the value to the next value, of the same
+            structure, shapes and dtypes.
+        init_val: the first value, a tree of arrays.
+        unroll: the number of steps that are compiled after each other, all of them for
+            0 or True; None for 1. It needs known bounds.
+        vmap_method: "masked", the default, or "sequential"; see `while_loop`.
+        max_steps: the most steps; None for no bound.
+        checkpoints: the memory plan of reverse mode, "sqrt", "log" or a number, see
+            `scan`; with None a `scan` stores what it needs of every step, and a bounded
+            `while_loop` takes "sqrt".
+
+    Returns:
+        The last value; `init_val` if `upper` is at most `lower`.
 
     Raises:
-        TypeError: the bounds are not scalars of the same real dtype, or the value
-            does not keep its types.
+        TypeError: the bounds are not scalars of the same real dtype, or the value does
+            not keep its types.
         ValueError: `unroll` is given, and the bounds are not known; or there is no such
-            `vmap_method`; or the checkpoints are too few.
+            `vmap_method`; or the checkpoints are too few, or come without `max_steps`
+            where the bounds are not known.
 
     >>> import verax
     >>> verax.lax.fori_loop(0, 5, lambda i, total: total + i, 0).item()
@@ -357,11 +386,18 @@ def counter_type(lower: object, upper: object) -> ShapedArray:
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` of each row of `xs`, one after the other, stacked.
 
-    With `batch_size`, unless it is 0, that many rows at a time go through `vmap(f)`.
+    Args:
+        f: a function of one row, to a tree of arrays.
+        xs: a tree of arrays with one first dimension.
+        batch_size: the number of rows that go through `vmap(f)` together; None or 0 for
+            one row at a time, without `vmap`.
+
+    Returns:
+        A tree like that of `f`, whose arrays have the size of `xs` as a first
+        dimension.
 
     Raises:
-        ValueError: the sizes of first dimensions differ, or `batch_size` is
-            negative.
+        ValueError: the sizes of first dimensions differ, or `batch_size` is negative.
 
     >>> import verax, verax.numpy as vnp
     >>> verax.lax.map(lambda x: x * x, vnp.arange(4)).tolist()
@@ -403,8 +439,15 @@ def associative_scan(
 ) -> Any:
     """The running combinations of the elements along `axis`, in log-many steps.
 
-    `fn` is associative and works elementwise on slices of the tree `elems`; with
-    `reverse` the elements are taken from the end, the later one first.
+    Args:
+        fn: an associative function of two trees like `elems` to a third. It gets slices
+            of many elements at once, and works on them elementwise along `axis`.
+        elems: a tree of arrays with the same size along `axis`.
+        reverse: whether the elements are taken from the end, the later one first.
+        axis: the dimension to work along, by default the first.
+
+    Returns:
+        A tree like `elems`: at each place the combination of all elements up to it.
 
     Raises:
         TypeError: `fn` is not a function, or returns another structure.

@@ -238,14 +238,31 @@ def meeting(
 def axis_size(axis_name: AxisName) -> int:
     """The number of elements along the axis, or along several together.
 
+    Args:
+        axis_name: the name of the axis, or several names.
+
+    Returns:
+        A Python integer, also while tracing.
+
     Raises:
         NameError: there is no such axis in scope.
+
+    >>> import verax, verax.numpy as vnp
+    >>> f = lambda x: x / verax.lax.axis_size("i")
+    >>> verax.vmap(f, axis_name="i")(vnp.array([4.0, 8.0])).tolist()
+    [2.0, 4.0]
     """
     return prod(axes_of("axis_size", axis_name)[1])
 
 
 def axis_index(axis_name: AxisName) -> Array:
     """The number of this element along the axis; of several, the first is outermost.
+
+    Args:
+        axis_name: the name of the axis, or several names.
+
+    Returns:
+        An int32 scalar.
 
     Raises:
         NameError: there is no such axis in scope.
@@ -265,11 +282,19 @@ def axis_index(axis_name: AxisName) -> Array:
 def psum(
     x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
 ) -> Any:
-    """The sum over all elements of the axis, leaf by leaf; a constant times their
-    number.
+    """The sum over all elements of the axis, leaf by leaf.
 
-    With `axis_index_groups`, lists of the numbers of elements that name each once, it
-    is the sum over those of the element's own group.
+    Args:
+        x: an array, or a tree of arrays: what this element has. A Python number gives
+            that number times the number of elements, as a Python number unless groups
+            differ in size.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        axis_index_groups: lists of the numbers of elements that name each once; None
+            for one group of all. The sum is over those of the element's own group.
+
+    Returns:
+        A tree like `x`, of its shapes and dtypes; booleans count as int32.
 
     Raises:
         NameError: there is no such axis in scope.
@@ -302,7 +327,19 @@ def pmean(
 ) -> Any:
     """The mean over all elements of the axis, leaf by leaf.
 
-    With `axis_index_groups` it is that over the element's own group; see `psum`.
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        axis_index_groups: lists of the numbers of elements that name each once; None
+            for one group of all. The mean is that over the element's own group.
+
+    Returns:
+        A tree like `x`, of its shapes and dtypes; integers and booleans become float32.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        ValueError: the groups are not a partition of the elements.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: x - verax.lax.pmean(x, "i")
@@ -326,7 +363,19 @@ def pmax(
 ) -> Any:
     """The largest of all elements of the axis, leaf by leaf and place by place.
 
-    With `axis_index_groups` it is that of the element's own group; see `psum`.
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        axis_index_groups: lists of the numbers of elements that name each once; None
+            for one group of all. Only those of the element's own group count.
+
+    Returns:
+        A tree like `x`, of its shapes and dtypes; NaN where an element is NaN.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        ValueError: the groups are not a partition of the elements.
 
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: verax.lax.pmax(x, "i")
@@ -344,7 +393,24 @@ def pmin(
 ) -> Any:
     """The smallest of all elements of the axis, leaf by leaf and place by place.
 
-    With `axis_index_groups` it is that of the element's own group; see `psum`.
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        axis_index_groups: lists of the numbers of elements that name each once; None
+            for one group of all. Only those of the element's own group count.
+
+    Returns:
+        A tree like `x`, of its shapes and dtypes; NaN where an element is NaN.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        ValueError: the groups are not a partition of the elements.
+
+    >>> import verax, verax.numpy as vnp
+    >>> f = lambda x: verax.lax.pmin(x, "i", axis_index_groups=[[0, 2], [1]])
+    >>> verax.vmap(f, axis_name="i")(vnp.array([1, 2, 3])).tolist()
+    [1, 2, 1]
     """
     met = meeting("pmin", axis_name, axis_index_groups)
     return each_leaf(
@@ -355,8 +421,15 @@ def pmin(
 def pbroadcast(x: object, axis_name: AxisName, source: object) -> Any:
     """Gives all elements what element `source` of the axis has, leaf by leaf.
 
-    `source` is an integer or an integer scalar; where there is no such element, the
-    result is zero.
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        source: the number of an element, an integer or an integer scalar; negative ones
+            do not count from the end.
+
+    Returns:
+        A tree like `x`, of its shapes and dtypes; zeros where there is no such element.
 
     Raises:
         NameError: there is no such axis in scope.
@@ -386,6 +459,14 @@ def pcast(x: object, axis_name: AxisName, *, to: str) -> Any:
     transpose changes cotangents as it must: that of what all devices have alike is the
     sum of theirs. Where types do not say it (under `vmap`, or with `check_vma=False`),
     it is `x` itself.
+
+    Args:
+        x: an array, or a tree of arrays.
+        axis_name: the name of the axis, or several names as a tuple.
+        to: what the type says afterwards, "varying", "unreduced" or "reduced".
+
+    Returns:
+        A tree like `x`, with the same values.
 
     Raises:
         NameError: there is no such axis in scope.
@@ -427,6 +508,13 @@ def pcast(x: object, axis_name: AxisName, *, to: str) -> Any:
 def pvary(x: object, axis_name: AxisName) -> Any:
     """`x` as a value that varies along the axes, all leaves: see `pcast`.
 
+    Args:
+        x: an array, or a tree of arrays.
+        axis_name: the name of the axis, or several names as a tuple.
+
+    Returns:
+        A tree like `x`, with the same values.
+
     Raises:
         NameError: there is no such axis in scope.
         ValueError: a leaf varies along one of them already.
@@ -459,13 +547,25 @@ def all_gather(
 ) -> Any:
     """Gathers what all elements of the axis have, along a new dimension `axis`.
 
-    With `tiled` they are put one after the other along the dimension `axis` that is
-    there already. With `axis_index_groups` it is what those of the element's own group
-    have; see `psum`. Leaf by leaf.
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        axis_index_groups: lists of the numbers of elements that name each once, all of
+            one length; None for one group of all. Gathered is what those of the
+            element's own group have.
+        axis: the place of the new dimension, or with `tiled` the dimension along which
+            parts are joined; by default the first.
+        tiled: whether parts are put one after the other along the dimension `axis` that
+            is there already; by default they get a dimension of their own.
+        to: inside `shard_map`, what types say of the result, which is the same for all:
+            "varying", the default, says nothing of that, "invarying" says it, and
+            "reduced" says it of the value and leaves the sum of its cotangents to be
+            made; see `pcast`.
 
-    Inside `shard_map`, `to` is what types say of the result, which is the same for all:
-    "varying" says nothing of that, "invarying" says it, and "reduced" says it of the
-    value and leaves the sum of its cotangents to be made; see `pcast`.
+    Returns:
+        A tree like `x`, of the same dtypes. Of n elements, dimension `axis` is new and
+        has size n; with `tiled` it is the old one, n times as large.
 
     Raises:
         NameError: there is no such axis in scope.
@@ -502,14 +602,31 @@ def psum_scatter(
 ) -> Any:
     """The sum over all elements of the axis, of which each keeps its own part.
 
-    Dimension `scatter_dimension` has one entry per element and goes away, or with
-    `tiled` an equal share for each. With `axis_index_groups` it is the sum over the
-    element's own group; see `psum`. Leaf by leaf.
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        scatter_dimension: the dimension that is split up, by default the first. Its
+            size is the number of elements, or with `tiled` a multiple of it.
+        axis_index_groups: lists of the numbers of elements that name each once, all of
+            one length; None for one group of all. The sum is over those of the
+            element's own group.
+        tiled: whether the dimension stays, with an equal share for each; by default it
+            has one entry per element and goes away.
+
+    Returns:
+        A tree like `x`, of the same dtypes, with that dimension gone or divided.
 
     Raises:
         NameError: there is no such axis in scope.
         ValueError: the dimension cannot be split that way, or the groups are not a
             partition of the elements into groups of one size.
+
+    >>> import verax, verax.numpy as vnp
+    >>> x = vnp.array([[1, 2, 3, 4], [10, 20, 30, 40]])
+    >>> f = lambda x: verax.lax.psum_scatter(x, "i", tiled=True)
+    >>> verax.vmap(f, axis_name="i")(x).tolist()
+    [[11, 22], [33, 44]]
     """
     met = meeting("psum_scatter", axis_name, axis_index_groups, even=True)
 
@@ -554,9 +671,24 @@ def all_to_all(
 ) -> Any:
     """Every element sends one part to each other: dimension `split_axis` is split up.
 
-    What arrives lies along a new dimension `concat_axis`, or with `tiled` one after
-    the other along the one that is there. With `axis_index_groups`, parts go to the
-    elements of the own group; see `psum`. Leaf by leaf.
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        split_axis: the dimension that is split up. Its size is the number of elements,
+            or with `tiled` a multiple of it.
+        concat_axis: the place of the new dimension along which lies what arrives, or
+            with `tiled` the dimension along which it is joined.
+        axis_index_groups: lists of the numbers of elements that name each once, all of
+            one length; None for one group of all. Parts go to the elements of the own
+            group.
+        tiled: whether parts are shares that are joined along a dimension that is there;
+            by default they are single entries, in a new dimension.
+
+    Returns:
+        A tree like `x`, of the same dtypes. Of n elements, dimension `split_axis`, of
+        size n, goes away and one of size n comes at `concat_axis`; with `tiled` the
+        size of the first is divided by n and that of the second multiplied.
 
     Raises:
         NameError: there is no such axis in scope.
@@ -607,6 +739,23 @@ def pswapaxes(
 ) -> Any:
     """The axis and a dimension of its size change places: see `all_to_all`.
 
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        axis: the dimension, whose size is the number of elements.
+        axis_index_groups: lists of the numbers of elements that name each once, all of
+            one length; None for one group of all. Parts go to the elements of the own
+            group.
+
+    Returns:
+        A tree like `x`, of its shapes and dtypes.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        ValueError: the dimension has another size, or the groups are not a partition of
+            the elements into groups of one size.
+
     >>> import verax, verax.numpy as vnp
     >>> f = lambda x: verax.lax.pswapaxes(x, "i", 0)
     >>> verax.vmap(f, axis_name="i")(vnp.array([[1, 2], [3, 4]])).tolist()
@@ -616,10 +765,22 @@ def pswapaxes(
 
 
 def ppermute(x: object, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
-    """Elements send values: `perm` has pairs (source, destination); the others get 0.
+    """Elements send values to each other, in pairs of a source and a destination.
+
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        perm: a list or tuple of pairs (source, destination) of the numbers of elements;
+            each sends at most once and receives at most once.
+
+    Returns:
+        A tree like `x`, of its shapes and dtypes; zeros for elements that receive
+        nothing.
 
     Raises:
         NameError: there is no such axis in scope.
+        TypeError: `perm` is not a list or tuple.
         ValueError: a number is out of range, sends twice or receives twice.
 
     >>> import verax, verax.numpy as vnp
@@ -652,11 +813,25 @@ def ppermute(x: object, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
 
 
 def pshuffle(x: object, axis_name: AxisName, perm: Sequence[int]) -> Any:
-    """Element i gets the value of element `perm[i]`, which is a permutation.
+    """Element i gets the value of element `perm[i]`.
+
+    Args:
+        x: an array, or a tree of arrays: what this element has.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        perm: a permutation of the numbers of elements.
+
+    Returns:
+        A tree like `x`, of its shapes and dtypes.
 
     Raises:
         NameError: there is no such axis in scope.
         ValueError: `perm` is not a permutation of the elements.
+
+    >>> import verax, verax.numpy as vnp
+    >>> f = lambda x: verax.lax.pshuffle(x, "i", [2, 0, 1])
+    >>> verax.vmap(f, axis_name="i")(vnp.array([5, 6, 7])).tolist()
+    [7, 5, 6]
     """
     size = axis_size(axis_name)
     if sorted(perm) != list(range(size)):
@@ -679,9 +854,28 @@ def ragged_all_to_all(
 
     Of the K runs of an element, an equal share goes to each, in order. Run k is
     `send_sizes[k]` rows of `operand` from `input_offsets[k]`, and the receiver has it
-    from row `output_offsets[k]` of the result, which is its `output` elsewhere.
-    `recv_sizes` says for each run that arrives, in the order of the senders, how long
-    it is. A row for which several runs arrive has that of the last one.
+    from row `output_offsets[k]` of the result, which is its `output` elsewhere. A row
+    for which several runs arrive has that of the last one.
+
+    Args:
+        operand: an array: the rows that this element sends.
+        output: what the result holds where nothing arrives; it has the shape and dtype
+            of `operand`, but for the number of rows.
+        input_offsets: the first row of each run in `operand`, K integers; K is a
+            multiple of the number of elements.
+        send_sizes: the number of rows of each run that is sent, K integers.
+        output_offsets: the row of the receiver's result at which each run begins, K
+            integers.
+        recv_sizes: the number of rows of each run that arrives, in the order of the
+            senders, K integers.
+        axis_name: the name of the axis, or several names for the elements along all of
+            these axes together, of which the first is outermost.
+        axis_index_groups: lists of the numbers of elements that name each once, all of
+            one length; None for one group of all. Runs go to the elements of the own
+            group.
+
+    Returns:
+        An array of the shape and dtype of `output`.
 
     Raises:
         NameError: there is no such axis in scope.

@@ -181,16 +181,27 @@ def scan(
 ) -> tuple[Any, Any]:
     """`f` over the rows of `xs`, with a carry: `carry, y = f(carry, x)` for each.
 
-    Returns the last carry and the stacked ys. `xs` is a tree of arrays with one first
-    dimension, or None with a `length`; `reverse` begins with the last row; `unroll`
-    steps are compiled after each other, all of them for 0 or True. The carry keeps
-    structure and types.
-
     Reverse mode stores what it needs of each step. With `checkpoints` it stores so many
     carries at a time at most, and computes the steps again: "sqrt" stores about twice
     the square root of the length for 3 evaluations of each step instead of 1, "log"
     about twice the logarithm for 1 + log4(length) evaluations, a number what it says;
     see docs/control-flow.md.
+
+    Args:
+        f: a function of the carry and a row to a pair: the next carry, of the same
+            structure, shapes and dtypes, and a tree of arrays y.
+        init: the first carry, a tree of arrays.
+        xs: a tree of arrays with one first dimension; None for no rows, where `length`
+            says how many steps there are and `f` gets None.
+        length: the number of steps; None for the size of the first dimensions.
+        reverse: whether to begin with the last row; ys stay in the order of rows.
+        unroll: the number of steps that are compiled after each other, all of them for
+            0 or True; by default 1.
+        _split_transpose: ignored.
+        checkpoints: "sqrt", "log" or a number of carries; None stores every step.
+
+    Returns:
+        The last carry, and the ys stacked along a new first dimension.
 
     Raises:
         TypeError: `f` returns no pair, or another carry than it takes; the message
@@ -322,7 +333,15 @@ def trace_step(
 
     types, body = settled(f, avals, traced)
     carry, y_tree = body.out_tree.children()
-    check_carry("scan", f, tree, types, carry, body.out_avals[: carry.num_leaves])
+    check_carry(
+        "scan" if counts is None else "fori_loop",
+        f if counts is None else counts,
+        tree,
+        types,
+        carry,
+        body.out_avals[: carry.num_leaves],
+        counted=counts is not None,
+    )
     return types, with_carry_types(body, types), y_tree
 
 
@@ -539,18 +558,27 @@ def reduce(
 ) -> Any:
     """Arrays of the same shape, folded by `computation` over `dimensions`.
 
-    `operands` is a pytree of arrays, `init_values` one of scalars of their dtypes;
-    `computation` maps two pytrees of scalars to one. It is associative, and the
-    initial values are neutral for it: how often they take part is up to XLA.
+    Args:
+        operands: an array, or a tree of arrays of the same shape.
+        init_values: a tree of scalars like `operands`, of their dtypes. They are
+            neutral for `computation`: how often they take part is up to XLA.
+        computation: an associative function of two trees of scalars to one.
+        dimensions: the dimensions to reduce, negative ones from the end.
+        out_sharding: only None.
+
+    Returns:
+        A tree like `operands`, of the same dtypes, without these dimensions.
 
     Raises:
-        TypeError: structures, shapes or dtypes do not match, or `computation`
-            uses a value that is being traced.
-        ValueError: a dimension does not exist or is named twice.
+        TypeError: structures, shapes or dtypes do not match, or `computation` uses a
+            value that is being traced.
+        ValueError: a dimension does not exist or is named twice, or `out_sharding` says
+            something.
 
-    >>> import verax
+    >>> import numpy as np
+    >>> from verax import lax
     >>> x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
-    >>> reduce(x, 0.0, verax.lax.add, (0,))
+    >>> lax.reduce(x, 0.0, lax.add, (0,))
     Array([4., 6.], dtype=float32)
     """
     unsharded("reduce", out_sharding)
@@ -611,18 +639,32 @@ def reduce_window(
 ) -> Any:
     """`reduce` over windows that move over the arrays, as pooling layers do.
 
-    Windows have sizes `window_dimensions` and move in steps of `window_strides`.
-    `padding` is "SAME", "SAME_LOWER", "VALID" or a pair (low, high) for each
-    dimension; padding, and the holes of dilated arrays, hold `init_value`. The
-    derivative of an extreme goes to the first of equal elements.
+    The derivative of an extreme goes to the first of equal elements.
+
+    Args:
+        operand: an array, or a tree of arrays of the same shape.
+        init_value: a tree of scalars like `operand`, of their dtypes, neutral for
+            `computation`. Padding, and the holes of dilated arrays, hold it.
+        computation: an associative function of two trees of scalars to one.
+        window_dimensions: the sizes of windows, one for each dimension.
+        window_strides: the steps in which windows move; None for 1.
+        padding: "SAME", "SAME_LOWER", "VALID", the default, or a pair (low, high) for
+            each dimension.
+        base_dilation: the distances between neighbours of the arrays; None for 1.
+        window_dilation: the distances between neighbours in a window; None for 1.
+
+    Returns:
+        A tree like `operand`, of the same dtypes, with one element for each place of
+        the window; see `reduce_window_shape_tuple`.
 
     Raises:
         TypeError: structures, shapes or dtypes do not match.
         ValueError: a parameter is out of range.
 
-    >>> import verax
+    >>> import numpy as np
+    >>> from verax import lax
     >>> x = np.array([1.0, 5.0, 2.0, 4.0], np.float32)
-    >>> reduce_window(x, -np.inf, verax.lax.max, (2,), (2,))
+    >>> lax.reduce_window(x, -np.inf, lax.max, (2,), (2,))
     Array([5., 4.], dtype=float32)
     """
     arrays, inits, jaxpr, tree = folded(
@@ -656,7 +698,22 @@ def reduce_window_shape_tuple(
 ) -> tuple[int, ...]:
     """The shape of what `reduce_window` makes of an array of that shape.
 
-    >>> reduce_window_shape_tuple((5,), (3,), (2,), ((1, 1),))
+    Args:
+        operand_shape: the shape of the array.
+        window_dimensions: the sizes of windows, one for each dimension.
+        window_strides: the steps in which windows move.
+        padding: a pair (low, high) for each dimension, or a name as in `reduce_window`.
+        base_dilation: the distances between neighbours of the array; None for 1.
+        window_dilation: the distances between neighbours in a window; None for 1.
+
+    Returns:
+        A shape with as many dimensions.
+
+    Raises:
+        ValueError: a parameter is out of range.
+
+    >>> from verax import lax
+    >>> lax.reduce_window_shape_tuple((5,), (3,), (2,), ((1, 1),))
     (3,)
     """
     params = window_params(

@@ -49,11 +49,18 @@ from verax.rules.values.state import asked_dtype
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     """The shape to which all of them broadcast, by NumPy's rules.
 
+    Args:
+        *shapes: shapes, as sequences of sizes; without any the result is ().
+
+    Returns:
+        A tuple of sizes.
+
     Raises:
         ValueError: there is none.
         TypeError: a size is negative.
 
-    >>> broadcast_shapes((2, 1), (3,))
+    >>> from verax import lax
+    >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
     out = [tuple(shape) for shape in shapes]
@@ -76,7 +83,14 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 def dtype(x: object) -> DType:
     """The dtype of an operand, or the one that a scalar type stands for.
 
-    >>> print(dtype(1.0))
+    Args:
+        x: an array or scalar, or a type or a dtype or its name.
+
+    Returns:
+        A dtype; without x64 those of 64 bits become those of 32 bits.
+
+    >>> from verax import lax
+    >>> print(lax.dtype(1.0))
     float32
     """
     if isinstance(x, type | np.dtype | str):
@@ -88,11 +102,24 @@ def dtype(x: object) -> DType:
 def broadcast_like(arr: object, like_arr: object) -> Array:
     """`arr` in the shape of `like_arr`, to whose last dimensions its own correspond.
 
-    What has a shape and a dtype, such as a `ShapeDtypeStruct`, will do as `like_arr`.
-    Explicit mesh axes that split it split the result, unless they split `arr`.
+    Explicit mesh axes that split `like_arr` split the result, unless they split `arr`.
+
+    Args:
+        arr: an array or scalar, each of whose dimensions has size 1 or that of
+            `like_arr`.
+        like_arr: an array, or what has a shape and a dtype, such as a
+            `ShapeDtypeStruct`; its values and its dtype do not count.
+
+    Returns:
+        An array of the shape of `like_arr` and the dtype of `arr`.
 
     Raises:
-        ValueError: it does not broadcast to that shape.
+        TypeError: it does not broadcast to that shape.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.broadcast_like(vnp.array([1, 2]), vnp.zeros((3, 2))).tolist()
+    [[1, 2], [1, 2], [1, 2]]
     """
     own, like = aval_of(arr).shape, struct_aval(like_arr)
     first = len(like.shape) - len(own)
@@ -105,8 +132,22 @@ def broadcast_like(arr: object, like_arr: object) -> Array:
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """Arrays of the same shape side by side, along a new dimension.
 
+    Args:
+        operands: a sequence of arrays or scalars, of the same shape and dtype.
+        axis: the place of the new dimension in the result, by default the first.
+
+    Returns:
+        An array with one dimension more, of the dtype of the operands.
+
     Raises:
+        TypeError: dtypes differ.
         ValueError: there are none, or shapes differ.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, y = vnp.array([1, 2]), vnp.array([3, 4])
+    >>> lax.stack((x, y)).tolist(), lax.stack((x, y), 1).tolist()
+    ([[1, 2], [3, 4]], [[1, 3], [2, 4]])
     """
     shapes = [aval_of(x).shape for x in operands]
     if not shapes or any(shape != shapes[0] for shape in shapes):
@@ -120,8 +161,21 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Array:
 def unstack(x: object, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along a dimension, without it.
 
+    Args:
+        x: an array with one dimension at least.
+        axis: the dimension to work along, by default the first.
+
+    Returns:
+        A tuple of as many arrays as the dimension has elements, of the dtype of `x`.
+
     Raises:
         ValueError: there is no such dimension.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> first, second = lax.unstack(vnp.array([[1, 2], [3, 4]]), 1)
+    >>> first.tolist(), second.tolist()
+    ([1, 3], [2, 4])
     """
     shape = aval_of(x).shape
     place = as_axis("unstack", axis, len(shape))
@@ -132,8 +186,20 @@ def unstack(x: object, axis: int = 0) -> tuple[Array, ...]:
 def tile(operand: object, reps: Sequence[int]) -> Array:
     """The array repeated as a whole, `reps` times along each dimension.
 
+    Args:
+        operand: an array.
+        reps: how often to repeat it, one number for each dimension.
+
+    Returns:
+        An array whose sizes are those of `operand` times `reps`, of the same dtype.
+
     Raises:
         ValueError: there is not one number per dimension.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.tile(vnp.array([[1, 2]]), (2, 3)).tolist()
+    [[1, 2, 1, 2, 1, 2], [1, 2, 1, 2, 1, 2]]
     """
     shape = aval_of(operand).shape
     times = as_sizes("tile", "reps", reps)
@@ -149,10 +215,26 @@ def tile(operand: object, reps: Sequence[int]) -> Array:
 def index_take(src: object, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """The slices of `src` at each of the indices, which are one vector per axis.
 
-    They lie along a new first dimension; indices wrap around.
+    Indices wrap around.
+
+    Args:
+        src: an array.
+        idxs: integer vectors of one length, one for each of the axes.
+        axes: the dimensions of `src` that are indexed, and that the slices do not have.
+
+    Returns:
+        The slices along a new first dimension, of the dtype of `src`.
 
     Raises:
         ValueError: there is not one vector per axis, all of the same size.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([[1, 2, 3], [4, 5, 6]])
+    >>> lax.index_take(x, [vnp.array([0, -1])], (1,)).tolist()
+    [[1, 4], [3, 6]]
+    >>> lax.index_take(x, [vnp.array([0, 1]), vnp.array([2, 0])], (0, 1)).tolist()
+    [3, 4]
     """
     shape = aval_of(src).shape
     places = [as_axis("index_take", axis, len(shape)) for axis in axes]
@@ -186,7 +268,14 @@ def wrapped(places: Array, size: int) -> Array:
 def polynomial(x: object, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:
     """The polynomial with these coefficients, the constant first, by Horner's rule.
 
-    It is unrolled whatever `unroll` says.
+    Args:
+        x: an array or scalar.
+        coeffs: a sequence of arrays or scalars of the dtype of `x`, the constant first;
+            without any the result is 0.
+        unroll: ignored: the steps are always unrolled.
+
+    Returns:
+        An array of the dtype of `x`, in the shape to which all of them broadcast.
 
     >>> from verax import lax
     >>> float(lax.polynomial(3.0, [1.0, 5.0, 2.0]))
@@ -263,12 +352,29 @@ def ormqr(
 ) -> Array:
     """Q c, for the square Q of reflections `a` (..., m, n) with scales `taus` (..., k).
 
-    With `transpose` the conjugate transpose of Q, with `left` False from the right. `a`
-    and `taus` are what `geqrf` gives. Schreiber and Van Loan, "A storage-efficient WY
-    representation for products of Householder transformations", 1989.
+    Schreiber and Van Loan, "A storage-efficient WY representation for products of
+    Householder transformations", 1989.
+
+    Args:
+        a: reflections below the diagonal of matrices, as `geqrf` gives them.
+        taus: the scales of the first k ≤ min(m, n) reflections, as `geqrf` gives them.
+        c: matrices (..., m, p), or (..., p, m) where Q multiplies from the right.
+        left: whether Q multiplies from the left, which is the default.
+        transpose: whether it is the conjugate transpose of Q; by default Q itself.
+
+    Returns:
+        Arrays of the shape of `c`, with batch dimensions to which those of the
+        arguments broadcast, of their common inexact dtype.
 
     Raises:
         ValueError: shapes do not match.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.lax import linalg
+    >>> h, taus = linalg.geqrf(vnp.array([[3.0], [4.0]]))
+    >>> linalg.ormqr(h, taus, vnp.eye(2)).round(3)
+    Array([[-0.6, -0.8],
+           [-0.8,  0.6]], dtype=float32)
     """
     h, scales, x = inexact_arrays("ormqr", a, taus, c)
     if min(h.ndim, x.ndim) < 2 or scales.ndim != h.ndim - 1:
@@ -298,11 +404,19 @@ def ormqr(
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangular R' with R'ᵀ R' = Rᵀ R + w wᵀ, in O(n²) steps.
 
+    Args:
+        r_matrix: the upper triangular R, of shape (n, n) and real.
+        w_vector: w, of shape (n,).
+
+    Returns:
+        An array of shape (n, n), of the common inexact dtype of the arguments.
+
     Raises:
         ValueError: `r_matrix` is not (n, n), or `w_vector` not (n,).
 
     >>> import numpy as np
-    >>> cholesky_update(np.array([[3.0]]), np.array([4.0])).round(3).tolist()
+    >>> from verax.lax import linalg
+    >>> linalg.cholesky_update(np.array([[3.0]]), np.array([4.0])).round(3).tolist()
     [[5.0]]
     """
     r, w = inexact_arrays("cholesky_update", r_matrix, w_vector)
@@ -333,10 +447,25 @@ def symmetric_product(
 ) -> Array:
     """alpha A Aᵀ + beta C, for A (..., m, n) and a symmetric C (..., m, m).
 
-    With `symmetrize_output` the part above the diagonal is that below, turned.
+    Args:
+        a_matrix: A, of shape (..., m, n).
+        c_matrix: C, of shape (..., m, m), with the batch dimensions of A.
+        alpha: a scalar.
+        beta: a scalar; by default 0, so that C does not count.
+        symmetrize_output: whether the part above the diagonal becomes that below,
+            turned.
+
+    Returns:
+        An array of shape (..., m, m), of the common inexact dtype of A and C.
 
     Raises:
         ValueError: shapes do not match.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.lax import linalg
+    >>> a = vnp.array([[1.0, 2.0], [0.0, 3.0]])
+    >>> linalg.symmetric_product(a, vnp.eye(2), beta=10.0).tolist()
+    [[15.0, 6.0], [6.0, 19.0]]
     """
     a, c = inexact_arrays("symmetric_product", a_matrix, c_matrix)
     if min(a.ndim, c.ndim) < 2 or c.shape != (*a.shape[:-1], a.shape[-2]):
@@ -366,10 +495,20 @@ type Permutations = tuple[Shape, Shape, Shape]
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> Permutations:
     """The order of batch, channel and space in operand, kernel and result.
 
+    Args:
+        dimension_numbers: three strings that name the dimensions of operand, kernel and
+            result by letters: N and C for batch and channel, O and I for the channels
+            of the kernel, and the same others for space.
+
+    Returns:
+        Three tuples: the places of batch, channel and space in operand and result, and
+        those of output channel, input channel and space in the kernel.
+
     Raises:
         ValueError: the three strings do not name the same dimensions.
 
-    >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
+    >>> from verax import lax
+    >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     lhs, rhs, out = dimension_numbers
@@ -395,11 +534,24 @@ def conv_shape_tuple(
 ) -> Shape:
     """The shape of a convolution of (batch, channel, *space) and (out, in, *window).
 
+    Args:
+        lhs_shape: the shape of the operand.
+        rhs_shape: the shape of the kernel.
+        strides: the steps in which windows move, one for each spatial dimension.
+        pads: "SAME", "SAME_LOWER", "VALID" or a pair (low, high) for each spatial
+            dimension.
+        batch_group_count: the number of groups into which the batch is divided, by
+            default 1.
+
+    Returns:
+        A tuple of sizes: those of batch, channel and space.
+
     Raises:
         ValueError: there is not one pad for each dimension, or a negative one is larger
             than its dimension, or the groups do not divide the batch.
 
-    >>> conv_shape_tuple((1, 3, 8, 8), (5, 3, 3, 3), (2, 2), "VALID")
+    >>> from verax import lax
+    >>> lax.conv_shape_tuple((1, 3, 8, 8), (5, 3, 3, 3), (2, 2), "VALID")
     (1, 5, 3, 3)
     """
     space, windows = lhs_shape[2:], rhs_shape[2:]
@@ -438,7 +590,28 @@ def conv_general_shape_tuple(
     padding: Padding,
     dimension_numbers: Sequence[str],
 ) -> Shape:
-    """`conv_shape_tuple` for dimensions in the order of three strings."""
+    """`conv_shape_tuple` for dimensions in the order of three strings.
+
+    Args:
+        lhs_shape: the shape of the operand.
+        rhs_shape: the shape of the kernel.
+        window_strides: the steps in which windows move, one for each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID" or a pair (low, high) for each spatial
+            dimension.
+        dimension_numbers: three strings, as for `conv_general_permutations`.
+
+    Returns:
+        A tuple of sizes, in the order of the third string.
+
+    Raises:
+        ValueError: there is not one pad for each dimension, or the strings do not name
+            the same dimensions.
+
+    >>> from verax import lax
+    >>> names = ("NHWC", "HWIO", "NHWC")
+    >>> lax.conv_general_shape_tuple((1, 8, 8, 3), (3, 3, 3, 5), (2, 2), "SAME", names)
+    (1, 4, 4, 5)
+    """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     result = conv_shape_tuple(
         taken(lhs_shape, lhs), taken(rhs_shape, rhs), window_strides, padding
@@ -455,8 +628,25 @@ def conv_transpose_shape_tuple(
 ) -> Shape:
     """The shape of `conv_transpose`, for dimensions in the order of three strings.
 
+    Args:
+        lhs_shape: the shape of the operand.
+        rhs_shape: the shape of the kernel.
+        window_strides: the strides of the convolution that is turned back, one for each
+            spatial dimension.
+        padding: "SAME", "VALID" or a pair (low, high) for each spatial dimension.
+        dimension_numbers: three strings, as for `conv_general_permutations`.
+
+    Returns:
+        A tuple of sizes, in the order of the third string.
+
+    Raises:
+        ValueError: there is no such padding, or the strings do not name the same
+            dimensions.
+
+    >>> from verax import lax
     >>> names = ("NHWC", "HWIO", "NHWC")
-    >>> conv_transpose_shape_tuple((1, 4, 4, 2), (3, 3, 2, 5), (2, 2), "SAME", names)
+    >>> lax.conv_transpose_shape_tuple(
+    ...     (1, 4, 4, 2), (3, 3, 2, 5), (2, 2), "SAME", names)
     (1, 8, 8, 5)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
@@ -531,17 +721,27 @@ def scaled_dot(
 ) -> Array:
     """`dot_general` of (lhs · lhs_scale) and (rhs · rhs_scale), multiplied in bfloat16.
 
-    A contracted dimension of an operand is a multiple of that of its scale. The result
-    is bfloat16 unless `preferred_element_type` says otherwise. By default the last
-    dimension of `lhs` and the second to last of `rhs` are contracted, and those in
-    front are a batch.
+    Args:
+        lhs: the left operand, an array.
+        rhs: the right operand, an array.
+        lhs_scale: the scale of `lhs`, of its sizes but for contracted dimensions, whose
+            sizes are divisors; a scale stands for a block of neighbours. None for 1.
+        rhs_scale: the same for `rhs`.
+        dimension_numbers: the contracted and the batch dimensions, as for
+            `dot_general`; by default the last dimension of `lhs` and the second to last
+            of `rhs` are contracted, and those in front are a batch.
+        preferred_element_type: the dtype of the result; None for bfloat16.
+
+    Returns:
+        An array of the shape that `dot_general` gives.
 
     Raises:
         TypeError: shapes do not match.
 
     >>> import numpy as np
+    >>> from verax import lax
     >>> x, s = np.ones((2, 4), np.float32), np.array([[1.0, 2.0], [3.0, 4.0]])
-    >>> scaled_dot(x, x.T, lhs_scale=s)[:, 0].tolist()
+    >>> lax.scaled_dot(x, x.T, lhs_scale=s)[:, 0].tolist()
     [6.0, 14.0]
     """
     if dimension_numbers is None:

@@ -144,11 +144,23 @@ def custom_linear_solve(
 ) -> Any:
     """The x with `matvec(x) = b`, found by `solve(matvec, b)`.
 
-    `matvec` is linear, and x, b and `matvec(x)` are trees of the same structure and of
-    the same types. Derivatives in b, and in what `matvec` closes over, are further
-    solves: those of reverse mode are solved by `transpose_solve(vecmat, c)`, or by
-    `solve` if the matrix is `symmetric`. With `has_aux` both solves return (x, aux),
-    and so does this function; aux has no derivative.
+    Derivatives in b, and in what `matvec` closes over, are further solves: those of
+    reverse mode are solved by `transpose_solve(vecmat, c)`, or by `solve` if the matrix
+    is symmetric.
+
+    Args:
+        matvec: a linear function of a tree like `b` to another one.
+        b: the right-hand side, a tree of arrays.
+        solve: a function of `matvec` and b to the solution, a tree like `b`, or to (x,
+            aux).
+        transpose_solve: the same for the transpose of `matvec`; None for `solve` where
+            the matrix is symmetric, and else for no reverse mode.
+        symmetric: whether `matvec` is its own transpose.
+        has_aux: whether both solves return (x, aux); aux has no derivative.
+
+    Returns:
+        The solution, a tree of the structure, shapes and dtypes of `b`; with `has_aux`
+        the pair (x, aux).
 
     Raises:
         TypeError: a function returns another structure or other types than b has.
@@ -232,12 +244,23 @@ def custom_root(
 ) -> Any:
     """The x with `f(x) = 0`, found by `solve(f, initial_guess)`.
 
-    The guess, x and `f(x)` are trees of the same structure and of the same types. The
-    derivative in what `f` closes over is that of the implicit function: the z with
+    The derivative in what `f` closes over is that of the implicit function: the z with
     `g(z) = y`, found by `tangent_solve(g, y)`, where g is the derivative of `f` at x.
-    `tangent_solve` is linear in y; a scalar one is `lambda g, y: y / g(1.0)`, others
-    may use the Jacobian of g or `custom_linear_solve`. The guess has no derivative.
-    With `has_aux`, `solve` returns (x, aux), and so does this function.
+
+    Args:
+        f: a function of a tree like the guess to another one.
+        initial_guess: a tree of arrays of real or complex numbers; it has no
+            derivative.
+        solve: a function of `f` and the guess to the root, a tree like the guess, or to
+            (x, aux).
+        tangent_solve: a function of g and y to z, linear in y; a scalar one is `lambda
+            g, y: y / g(1.0)`, others may use the Jacobian of g or
+            `custom_linear_solve`.
+        has_aux: whether `solve` returns (x, aux).
+
+    Returns:
+        The root, a tree of the structure, shapes and dtypes of the guess; with
+        `has_aux` the pair (x, aux).
 
     Raises:
         TypeError: a function returns another structure or other types than the guess,

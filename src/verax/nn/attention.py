@@ -123,15 +123,46 @@ def dot_product_attention(
 ) -> Array | tuple[Array, Array]:
     """softmax(query keyᵀ scale + bias, where mask) value, for every head.
 
-    Shapes: query (batch, T, N, H), key and value (batch, S, K, H) with N a multiple of
-    K, bias and mask (batch, N, T, S) or 1 where they repeat; dimensions missing in
-    front are 1. `scale` is 1/√H by default. `is_causal` hides later keys from a query,
-    `local_window_size` those further away than (left, right), the lengths those behind
-    the end. With `return_residual` also the logsumexp of the scores, (batch, T, N).
+    The sizes are batch, T queries, S keys, N heads of queries, K heads of keys and
+    values, and H numbers in a head; N is a multiple of K, and N / K heads in a row
+    share keys and values. Arrays with fewer than 4 dimensions have dimensions of size 1
+    in front. A query all of whose keys are hidden takes the mean of their values.
+
+    Args:
+        query: an array of shape (batch, T, N, H).
+        key: an array of shape (batch, S, K, H), of the dtype of `query`.
+        value: an array of the shape and dtype of `key`.
+        bias: what is added to the scores, of shape (batch, N, T, S), or 1 where it
+            repeats.
+        mask: booleans, false where a key is hidden from a query; of shape
+            (batch, N, T, S), or 1 where it repeats.
+        scale: the factor of the scores; by default 1/√H.
+        is_causal: whether keys behind the place of a query are hidden from it.
+        query_seq_lengths: the number of queries of each sequence, int32 of shape
+            (batch,); the results of those behind it are 0.
+        key_value_seq_lengths: the number of keys of each sequence, int32 of shape
+            (batch,); those behind it are hidden.
+        local_window_size: how many keys on the left and right of its place a query
+            sees, as a pair or as one number for both; None for all.
+        implementation: None or "xla", which are the same.
+        return_residual: whether to return the logsumexp of the scores too.
+
+    Returns:
+        An array of the shape and dtype of `query`. With `return_residual` also one of
+        shape (batch, T, N) in that dtype, through which no derivative goes.
 
     Raises:
         ValueError: shapes or dtypes do not match, or there is no such
             implementation.
+
+    Equal scores make a mean of the values that a query sees:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import nn
+    >>> q, k, v = vnp.zeros((2, 1, 4)), vnp.zeros((2, 1, 4)), vnp.ones((2, 1, 4))
+    >>> v = v.at[1].set(3.0)
+    >>> nn.dot_product_attention(q, k, v, is_causal=True)[:, 0].tolist()
+    [[1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]]
     """
     if implementation not in (None, "xla"):
         raise ValueError(
@@ -320,12 +351,36 @@ def standardize(
 ) -> Array:
     """(x - mean) / √(variance + epsilon), by default with the moments over `axis`.
 
-    `algorithm` "fast" takes the variance as the mean of squares less the square of the
-    mean, in one pass; "stable" as the mean of the squared differences.
+    Args:
+        x: an array or scalar; integers become floats.
+        axis: the dimension or dimensions to reduce for the moments; None for all of
+            them. By default the last.
+        mean: what is subtracted instead of the mean of `x`; it broadcasts with `x`.
+        variance: what stands under the root instead of the variance of `x`; it
+            broadcasts with `x`.
+        epsilon: what is added to the variance, so that a constant `x` becomes 0; by
+            default 1e-5.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out of the moments, but standardized as well.
+        algorithm: "fast" takes the variance as the mean of squares less the square of
+            the mean, in one pass; "stable" as the mean of the squared differences,
+            which keeps its digits where the mean is large.
+
+    Returns:
+        The shape and dtype of `x`, broadcast and promoted with given moments; floats
+        for integers.
 
     Raises:
         TypeError: `x` is neither an array nor a scalar.
         ValueError: there is no such dimension or algorithm.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import nn
+    >>> x = vnp.array([10000.0, 10001.0, 10002.0])
+    >>> nn.standardize(x).round(3)
+    Array([-316.228,    0.   ,  316.228], dtype=float32)
+    >>> nn.standardize(x, algorithm="stable").round(3)
+    Array([-1.225,  0.   ,  1.225], dtype=float32)
     """
     if algorithm not in ALGORITHMS:
         raise ValueError(
@@ -362,6 +417,19 @@ def one_hot(
 
     An index outside 0, ..., `num_classes` - 1 makes a vector of zeros.
 
+    Args:
+        x: an array or nested sequence of indices; a float that is no whole number makes
+            a vector of zeros too.
+        num_classes: the size of the new dimension, known while tracing.
+        dtype: the dtype of the result; by default that of Python floats: float32, or
+            float64 with x64.
+        axis: the place of the new dimension in the result; by default the last.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array with one dimension more than `x`, in `dtype`.
+
     Raises:
         TypeError: `num_classes` is not an integer known while tracing.
         ValueError: there is no such dimension in the result.
@@ -370,6 +438,10 @@ def one_hot(
     >>> verax.nn.one_hot(verax.numpy.array([0, 2]), 3)
     Array([[1., 0., 0.],
            [0., 0., 1.]], dtype=float32)
+    >>> verax.nn.one_hot(verax.numpy.array([1, -1]), 3, dtype=int, axis=0)
+    Array([[0, 0],
+           [1, 0],
+           [0, 0]], dtype=int32)
     """
     if out_sharding is not None:
         return call_sharded(one_hot, locals())

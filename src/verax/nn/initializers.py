@@ -113,7 +113,26 @@ def zeros(
     dtype: DTypeLike | None = None,
     out_sharding: object = None,
 ) -> Array:
-    """Zeros; the key is not used."""
+    """Zeros; the key is not used.
+
+    Args:
+        key: anything, None included.
+        shape: the shape of the result.
+        dtype: the dtype of the result, of any kind; by default float32, or float64 with
+            x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
+    It is itself an initializer, so it is passed without a call:
+
+    >>> from verax import nn
+    >>> bias: nn.initializers.Initializer = nn.initializers.zeros
+    >>> bias(None, (2,))
+    Array([0., 0.], dtype=float32)
+    """
     if out_sharding is not None:
         return call_sharded(zeros, locals())
     return full(shape, 0, chosen_dtype("zeros", dtype) or weight_dtype(None))
@@ -125,7 +144,23 @@ def ones(
     dtype: DTypeLike | None = None,
     out_sharding: object = None,
 ) -> Array:
-    """Ones; the key is not used."""
+    """Ones; the key is not used.
+
+    Args:
+        key: anything, None included.
+        shape: the shape of the result.
+        dtype: the dtype of the result, of any kind; by default float32, or float64 with
+            x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
+    >>> from verax import nn
+    >>> nn.initializers.ones(None, (2,), dtype=int)
+    Array([1, 1], dtype=int32)
+    """
     if out_sharding is not None:
         return call_sharded(ones, locals())
     return full(shape, 1, chosen_dtype("ones", dtype) or weight_dtype(None))
@@ -162,7 +197,23 @@ def times(samples: Array, factor: ArrayLike) -> Array:
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer of arrays full of `value`, which broadcasts, of any dtype."""
+    """An initializer of arrays full of `value`.
+
+    Args:
+        value: a number, or an array that broadcasts to the shape of the weights.
+        dtype: the dtype of the weights, of any kind, unless a call says; by default
+            float32, or float64 with x64.
+
+    Returns:
+        An initializer: a function of a key, which it does not use, a shape, and where
+        wanted a dtype and `out_sharding`.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import nn
+    >>> nn.initializers.constant(vnp.array([1.0, 2.0]))(None, (2, 2))
+    Array([[1., 2.],
+           [1., 2.]], dtype=float32)
+    """
 
     def init(
         key: ArrayLike,
@@ -179,7 +230,22 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer of uniform samples in [0, scale)."""
+    """An initializer of uniform samples in [0, scale).
+
+    Args:
+        scale: the end of the interval, a number, which may be traced; by default 0.01.
+        dtype: the dtype of the weights, real, unless a call says; by default float32,
+            or float64 with x64.
+
+    Returns:
+        An initializer: a function of a key, a shape, and where wanted a dtype and
+        `out_sharding`.
+
+    >>> from verax import nn, random
+    >>> w = nn.initializers.uniform(5.0)(random.key(0), (1000,))
+    >>> w.min().round(1).item(), w.max().round(1).item()
+    (0.0, 5.0)
+    """
     return initializer(
         lambda key, shape, dtype: times(uniform_samples(key, shape, dtype), scale),
         dtype,
@@ -187,7 +253,22 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer of normal samples with that standard deviation."""
+    """An initializer of normal samples with mean 0 and that standard deviation.
+
+    Args:
+        stddev: the standard deviation, a number, which may be traced; by default 0.01.
+        dtype: the dtype of the weights, real or complex, unless a call says; by default
+            float32, or float64 with x64.
+
+    Returns:
+        An initializer: a function of a key, a shape, and where wanted a dtype and
+        `out_sharding`.
+
+    >>> from verax import nn, random
+    >>> w = nn.initializers.normal(2.0)(random.key(0), (1000,), dtype="bfloat16")
+    >>> w.dtype, w.astype(float).std().round().item()
+    (dtype(bfloat16), 2.0)
+    """
     return initializer(
         lambda key, shape, dtype: times(normal_samples(key, shape, dtype), stddev),
         dtype,
@@ -200,7 +281,25 @@ def truncated_normal(
     lower: float = -2.0,
     upper: float = 2.0,
 ) -> Initializer:
-    """An initializer of stddev · (normal samples between the bounds)."""
+    """An initializer of stddev · (normal samples between the bounds).
+
+    Args:
+        stddev: the factor of the samples, a number, which may be traced; by default
+            0.01. With the default bounds their standard deviation is 0.88 of it.
+        dtype: the dtype of the weights, real, unless a call says; by default float32,
+            or float64 with x64.
+        lower: the lower bound before the multiplication; by default -2.
+        upper: the upper bound before the multiplication; by default 2.
+
+    Returns:
+        An initializer: a function of a key, a shape, and where wanted a dtype and
+        `out_sharding`.
+
+    >>> from verax import nn, random
+    >>> w = nn.initializers.truncated_normal(3.0)(random.key(0), (1000,))
+    >>> bool((abs(w) <= 6.0).all())
+    True
+    """
     return initializer(
         lambda key, shape, dtype: times(
             truncated_samples(key, lower, upper, shape, dtype), stddev
@@ -214,15 +313,25 @@ def orthogonal(
 ) -> Initializer:
     """An initializer of matrices whose rows, or columns if fewer, are orthonormal.
 
-    `column_axis` has the columns, all other dimensions together the rows. Saxe,
-    McClelland and Ganguli, "Exact solutions to the nonlinear dynamics of learning in
-    deep linear neural networks", 2014.
+    Saxe, McClelland and Ganguli, "Exact solutions to the nonlinear dynamics of learning
+    in deep linear neural networks", 2014.
+
+    Args:
+        scale: a factor of the matrix; by default 1.
+        column_axis: the dimension that has the columns, by default the last; all others
+            together are the rows.
+        dtype: the dtype of the weights, real or complex, unless a call says; by default
+            float32, or float64 with x64.
+
+    Returns:
+        An initializer: a function of a key, a shape of at least two dimensions, and
+        where wanted a dtype and `out_sharding`.
 
     Raises:
-        ValueError: the shape has less than two dimensions.
+        ValueError: when called: the shape has fewer than two dimensions.
 
     >>> import verax
-    >>> q = orthogonal()(verax.random.key(0), (3, 2))
+    >>> q = verax.nn.initializers.orthogonal()(verax.random.key(0), (3, 2))
     >>> (q.T @ q).round(3).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -252,11 +361,28 @@ def delta_orthogonal(
 ) -> Initializer:
     """An initializer of convolutions: orthogonal at the middle of the window, else 0.
 
-    The shape is (*window, in, out), with one to three dimensions of window. Xiao et
-    al., "Dynamical isometry and a mean field theory of CNNs", 2018.
+    Xiao et al., "Dynamical isometry and a mean field theory of CNNs", 2018.
+
+    Args:
+        scale: a factor of the matrix in the middle; by default 1.
+        column_axis: the dimension of that matrix, of shape (in, out), that has the
+            columns; by default the last.
+        dtype: the dtype of the weights, real or complex, unless a call says; by default
+            float32, or float64 with x64.
+
+    Returns:
+        An initializer: a function of a key, a shape (*window, in, out) with one to
+        three dimensions of window, and where wanted a dtype and `out_sharding`.
 
     Raises:
-        ValueError: the shape is another, or there are more inputs than outputs.
+        ValueError: when called: the shape is another, or there are more inputs than
+            outputs.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import nn, random
+    >>> w = nn.initializers.delta_orthogonal()(random.key(0), (3, 2, 4))
+    >>> w[0].any().item(), vnp.allclose(w[1] @ w[1].T, vnp.eye(2), atol=1e-5).item()
+    (False, True)
     """
 
     def draw(key: ArrayLike, shape: Shape, dtype: DType, /) -> Array:
@@ -383,12 +509,35 @@ def variance_scaling(
 ) -> Initializer:
     """An initializer of samples of variance scale / fan.
 
-    The fan is the number of inputs ("fan_in") or outputs ("fan_out") of a unit, or
-    their arithmetic or geometric mean ("fan_avg", "fan_geo_avg").
+    A unit has as many inputs as the sizes along `in_axis`, multiplied by those of its
+    field, that is, of the dimensions that none of the three axes names; outputs alike.
+
+    Args:
+        scale: a positive number.
+        mode: the fan: the number of inputs ("fan_in") or outputs ("fan_out") of a unit,
+            or their arithmetic or geometric mean ("fan_avg", "fan_geo_avg").
+        distribution: "normal", "truncated_normal" (cut off at twice its deviation, then
+            scaled to the variance) or "uniform" (around 0); complex samples of the last
+            two are in a disc.
+        in_axis: the dimension or dimensions of inputs; by default the last but one.
+        out_axis: the dimension or dimensions of outputs; by default the last.
+        batch_axis: the dimension or dimensions of copies of a layer, which do not
+            count; by default none.
+        dtype: the dtype of the weights, real or complex, unless a call says; by default
+            float32, or float64 with x64.
+
+    Returns:
+        An initializer: a function of a key, a shape, and where wanted a dtype and
+        `out_sharding`.
 
     Raises:
         ValueError: when called: there is no such mode or distribution, or the shape
             has no inputs and outputs.
+
+    >>> from verax import nn, random
+    >>> init = nn.initializers.variance_scaling(1.0, "fan_in", "uniform")
+    >>> init(random.key(0), (100, 400)).std().round(2).item()  # 1 / √100
+    0.1...
     """
 
     def draw(key: ArrayLike, shape: Shape, dtype: DType, /) -> Array:
@@ -413,8 +562,19 @@ class Scaled(Protocol):
 
 SCALED = """An initializer of {distribution} samples, scaled by fan {fan}.
 
-It is `variance_scaling({arguments})`; the arguments say which dimensions
-count the inputs, the outputs and copies of a layer.
+It is `variance_scaling({arguments})`.
+
+Args:
+    in_axis: the dimension or dimensions of inputs; by default the last but one.
+    out_axis: the dimension or dimensions of outputs; by default the last.
+    batch_axis: the dimension or dimensions of copies of a layer, which do not count;
+        by default none.
+    dtype: the dtype of the weights, real or complex, unless a call says; by default
+        float32, or float64 with x64.
+
+Returns:
+    An initializer: a function of a key, a shape of at least two dimensions, and where
+    wanted a dtype and `out_sharding`.
 
 >>> import verax
 >>> verax.nn.initializers.he_normal()(verax.random.key(0), (784, 512)).shape

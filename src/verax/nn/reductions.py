@@ -93,15 +93,28 @@ def narrowed(array: Array, x: Array) -> Array:
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum exp(x) over `axis`, among the elements where `where` is true.
 
-    The others are 0 in the result.
+    Large elements do not overflow, since the greatest is subtracted first.
+
+    Args:
+        x: an array; integers become floats.
+        axis: the dimension or dimensions over which the result sums to 1; None for all
+            of them. By default the last.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out, and 0 in the result.
+
+    Returns:
+        The shape of `x`, broadcast with `where`, and its dtype; floats for integers.
+        The dtype is not weak.
 
     Raises:
-        TypeError: `where` is not boolean.
-        ValueError: there is no such dimension.
+        ValueError: `where` is not boolean, or there is no such dimension.
 
     >>> import verax
     >>> verax.nn.softmax(verax.numpy.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
+    >>> mask = verax.numpy.array([True, False, True])
+    >>> verax.nn.softmax(verax.numpy.array([1000.0, 5000.0, 1000.0]), where=mask)
+    Array([0.5, 0. , 0.5], dtype=float32)
     """
     x = strong(inexact("softmax", x))
     if where is None:
@@ -133,7 +146,25 @@ def below_zero(x: Array, axes: Shape) -> Array:
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)), accurate where that is close to 0; see `softmax`.
 
-    Elements that `where` leaves out are -inf in the result.
+    Args:
+        x: an array; integers become floats.
+        axis: the dimension or dimensions over which `softmax` sums to 1; None for all
+            of them. By default the last.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out, and -inf in the result.
+
+    Returns:
+        The shape of `x`, broadcast with `where`, and its dtype; floats for integers.
+        The dtype is not weak.
+
+    Raises:
+        ValueError: `where` is not boolean, or there is no such dimension.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import nn
+    >>> x = vnp.array([0.0, 1000.0])
+    >>> vnp.log(nn.softmax(x)).tolist(), nn.log_softmax(x).tolist()
+    ([-inf, 0.0], [-1000.0, 0.0])
     """
     x = strong(inexact("log_softmax", x))
     mask = None
@@ -177,16 +208,33 @@ def logsumexp(
 ) -> Array | tuple[Array, Array]:
     """log sum b exp(a) over `axis`, among the elements where `where` is true.
 
-    With `return_sign` the logarithm of the absolute value of the sum, and its sign;
-    without, a negative sum gives NaN. Over nothing the sum is 0, its logarithm -inf.
+    Over nothing the sum is 0, its logarithm -inf.
+
+    Args:
+        a: an array or scalar of exponents; integers become floats.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        b: weights that broadcast with `a`, by default 1. Where one is 0, its exponent
+            may even be infinite.
+        keepdims: whether reduced dimensions stay, with size 1.
+        return_sign: whether to return the logarithm of the absolute value of the sum,
+            and its sign; without it, a negative sum gives NaN.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The dtype to which `a` and `b` promote, floats for integers, and the shape to
+        which they broadcast without the reduced dimensions. With `return_sign` a pair
+        of such arrays; for complex numbers the sign is sum / |sum|.
 
     Raises:
-        TypeError: `where` is not boolean.
-        ValueError: there is no such dimension.
+        ValueError: `where` is not boolean, or there is no such dimension.
 
     >>> import verax
     >>> verax.nn.logsumexp(verax.numpy.array([1000.0, 1000.0]))
     Array(1000.69..., dtype=float32)
+    >>> a, b = verax.numpy.array([0.0, 0.0]), verax.numpy.array([1.0, -2.0])
+    >>> verax.nn.logsumexp(a, b=b, return_sign=True)
+    (Array(0., dtype=float32), Array(-1., dtype=float32))
     """
     x, weight = weighted(a, b, where)
     axes = reduction_axes("logsumexp", axis, x.ndim)
@@ -252,9 +300,27 @@ def logmeanexp(
 ) -> Array:
     """log of the mean of exp(x) over `axis`, among elements where `where` is true.
 
+    NaN where there are no elements.
+
+    Args:
+        x: an array or scalar; integers become floats.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        The dtype of `x`, floats for integers, and its shape without the reduced
+        dimensions.
+
     Raises:
-        TypeError: `where` is not boolean.
-        ValueError: there is no such dimension.
+        ValueError: `where` is not boolean, or there is no such dimension.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import nn
+    >>> x = vnp.array([1000.0, 1000.0])
+    >>> vnp.log(vnp.mean(vnp.exp(x))).item(), nn.logmeanexp(x).item()
+    (inf, 1000.0)
     """
     x = inexact("logmeanexp", x)
     if where is None:
@@ -308,10 +374,21 @@ def get_scaled_dot_general_config(
 ) -> BlockScaleConfig:
     """The format of that name, for one operand or gradient of `scaled_dot_general`.
 
+    Args:
+        mode: "mxfp8", "mxfp4" or "nvfp4": numbers of 8 or 4 bits, of which 32, or 16
+            with "nvfp4", share a scale.
+        global_scale: with "nvfp4" one more scale, for the whole operand; by default 1.
+            It must be None with "mxfp4", and has no effect with "mxfp8".
+
+    Returns:
+        A named tuple with the name of the format, its block size, the dtypes of numbers
+        and of scales, and the global scale.
+
     Raises:
         ValueError: there is no such format, or it takes no global scale.
 
-    >>> get_scaled_dot_general_config("mxfp8").block_size
+    >>> from verax import nn
+    >>> nn.get_scaled_dot_general_config("mxfp8").block_size
     32
     """
     if mode not in FORMATS:
@@ -335,14 +412,25 @@ def scaled_matmul(
 ) -> Array:
     """Products of rows (b, m, k) and rows (b, n, k), times scales of blocks along k.
 
-    The scales have the shapes (b, m, k / block) and (b, n, k / block).
+    Args:
+        lhs: an array of shape (b, m, k).
+        rhs: an array of shape (b, n, k).
+        lhs_scales: the factors of blocks of `lhs`, of shape (b, m, k / block).
+        rhs_scales: the factors of blocks of `rhs`, of shape (b, n, k / block).
+        preferred_element_type: the dtype to which operands and scales are converted
+            first, in which products are summed and returned; by default float32.
+
+    Returns:
+        An array of shape (b, m, n) and dtype `preferred_element_type`.
 
     Raises:
         ValueError: shapes do not match.
 
-    >>> a = np.array([[[1.0, 2.0, 3.0]]])
-    >>> half = np.array([[[0.5]]])
-    >>> scaled_matmul(a, 2 * a, half, half).item()
+    >>> import verax.numpy as vnp
+    >>> from verax import nn
+    >>> a = vnp.array([[[1.0, 2.0, 3.0]]])
+    >>> half = vnp.array([[[0.5]]])
+    >>> nn.scaled_matmul(a, 2 * a, half, half).item()
     7.0
     """
     given = (lhs, rhs, lhs_scales, rhs_scales)
@@ -467,12 +555,38 @@ def scaled_dot_general(
 ) -> Array:
     """`dot_general` of operands rounded to formats of few bits.
 
-    `configs` are the formats of `lhs`, of `rhs` and of gradients; without them nothing
-    is rounded. In the derivative the cotangent is rounded too, except for "nvfp4".
+    Operands are rounded in blocks along their contracted dimensions. The derivative
+    goes through the rounding as if it were not there; in it the cotangent is rounded
+    too, except for "nvfp4".
+
+    Args:
+        lhs: an array.
+        rhs: an array.
+        dimension_numbers: a pair of pairs, for `lhs` and `rhs` each: the contracted
+            dimensions, and the batch dimensions.
+        preferred_element_type: the dtype of the result, by default float32; with
+            `configs` float32, bfloat16 or float16.
+        configs: the formats of `lhs`, of `rhs` and of gradients, as
+            `get_scaled_dot_general_config` makes them; with None nothing is rounded.
+        implementation: ignored, with a warning.
+
+    Returns:
+        An array whose dimensions are those of the batch, then the remaining ones of
+        `lhs` and of `rhs`.
 
     Raises:
         ValueError: blocks do not fill the contracted dimensions.
         TypeError: the result is not float32, bfloat16 or float16.
+
+    With four bits 1.1 is not even close:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import nn
+    >>> x, y = vnp.full((1, 32), 1.1), vnp.ones((1, 32))
+    >>> configs = [nn.get_scaled_dot_general_config("mxfp4")] * 3
+    >>> rows = (((1,), (1,)), ((), ()))
+    >>> nn.scaled_dot_general(x, y, rows, configs=configs)
+    Array([[32.]], dtype=float32)
     """
     if implementation is not None:
         warnings.warn("implementation is ignored", DeprecationWarning, stacklevel=2)

@@ -230,11 +230,31 @@ def one(n: int | None) -> tuple[int] | None:
 
 @remembered
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -> Array:
-    """The Fourier transform of `a` along `axis`, of length `n`.
+    """The Fourier transform of `a` along `axis`.
+
+    Element k is the sum over j of `x[j] exp(-2 pi i j k / n)`.
+
+    Args:
+        a: an array, real or complex; float16 and bfloat16 are computed in float32.
+        n: the length to which the axis is cut, or filled with zeros at the end; by
+            default its size.
+        axis: the dimension to work along, the last one by default.
+        norm: where the scale stands: "backward" (or None, the default) for none here
+            and `1 / n` in the inverse, "ortho" for `1 / sqrt(n)` in both, "forward" for
+            `1 / n` here.
+
+    Returns:
+        A complex array of length `n` along `axis`: complex128 if `a` is in double
+        precision, otherwise complex64.
+
+    Raises:
+        ValueError: there is no such norm or axis, or `n` is less than 1.
 
     >>> import verax.numpy as vnp
     >>> vnp.fft.fft(vnp.array([1.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
+    >>> vnp.fft.fft(vnp.arange(4))
+    Array([ 6.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
     """
     return transform("fft", "FFT", a, one(n), along("fft", axis), norm)
 
@@ -243,7 +263,27 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None) -
 def ifft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
-    """The inverse of `fft`."""
+    """The inverse of `fft`.
+
+    Args:
+        a: an array, real or complex, the spectrum in the order of `fft`.
+        n: the length to which the axis is cut, or filled with zeros at the end; by
+            default its size.
+        axis: the dimension to work along, the last one by default.
+        norm: where the scale stands: "backward" (or None, the default) for `1 / n`
+            here, "ortho" for `1 / sqrt(n)` here and in the other direction, "forward"
+            for none here.
+
+    Returns:
+        A complex array of length `n` along `axis`, complex64 or complex128.
+
+    Raises:
+        ValueError: there is no such norm or axis, or `n` is less than 1.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.ifft(vnp.fft.fft(vnp.array([1.0, 2.0, 4.0, 8.0])))
+    Array([1.+0.j, 2.+0.j, 4.+0.j, 8.+0.j], dtype=complex64)
+    """
     return transform("ifft", "IFFT", a, one(n), along("ifft", axis), norm)
 
 
@@ -253,8 +293,27 @@ def rfft(
 ) -> Array:
     """The first n // 2 + 1 elements of the transform of real `a`.
 
+    The others are their conjugates: X[n - k] = conj X[k].
+
+    Args:
+        a: an array of real numbers.
+        n: the length to which the axis is cut, or filled with zeros at the end; by
+            default its size.
+        axis: the dimension to work along, the last one by default.
+        norm: where the scale stands: "backward" (or None, the default) for none here
+            and `1 / n` in the inverse, "ortho" for `1 / sqrt(n)` in both, "forward" for
+            `1 / n` here.
+
+    Returns:
+        A complex array, complex64 or complex128, of length n // 2 + 1 along `axis`.
+
     Raises:
-        TypeError: `a` is complex.
+        ValueError: `a` is complex, or there is no such norm or axis, or `n` is less
+            than 1.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.rfft(vnp.array([1.0, 0.0, -1.0, 0.0]))
+    Array([0.+0.j, 2.+0.j, 0.+0.j], dtype=complex64)
     """
     return transform("rfft", "RFFT", a, one(n), along("rfft", axis), norm)
 
@@ -263,7 +322,29 @@ def rfft(
 def irfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
-    """The inverse of `rfft`, a real signal of length `n`, by default 2 (m - 1)."""
+    """The inverse of `rfft`, a real signal.
+
+    Args:
+        a: an array, real or complex, the first half of a spectrum of m elements along
+            `axis`.
+        n: the length of the signal, by default the even one, 2 (m - 1). For a signal of
+            odd length it has to be given.
+        axis: the dimension to work along, the last one by default.
+        norm: where the scale stands: "backward" (or None, the default) for `1 / n`
+            here, "ortho" for `1 / sqrt(n)` here and in the other direction, "forward"
+            for none here.
+
+    Returns:
+        An array of real numbers, float32 or float64, of length `n` along `axis`.
+
+    Raises:
+        ValueError: there is no such norm or axis, or `n` is less than 1.
+
+    >>> import verax.numpy as vnp
+    >>> half = vnp.fft.rfft(vnp.array([1.0, 2.0, 3.0]))
+    >>> vnp.fft.irfft(half, n=3), vnp.fft.irfft(half)
+    (Array([1., 2., 3.], dtype=float32), Array([2.25, 3.75], dtype=float32))
+    """
     return transform("irfft", "IRFFT", a, one(n), along("irfft", axis), norm)
 
 
@@ -271,7 +352,31 @@ def irfft(
 def hfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
-    """The real transform of a signal with Hermitian symmetry, given by one half."""
+    """The real transform of a signal with Hermitian symmetry, given by one half.
+
+    The whole signal would have x[n - j] = conj x[j].
+
+    Args:
+        a: an array, real or complex, the first half of a signal, of m elements along
+            `axis`.
+        n: the length of the whole signal and of the result, by default 2 (m - 1).
+        axis: the dimension to work along, the last one by default.
+        norm: where the scale stands: "backward" (or None, the default) for none here
+            and `1 / n` in the inverse, "ortho" for `1 / sqrt(n)` in both, "forward" for
+            `1 / n` here.
+
+    Returns:
+        An array of real numbers, float32 or float64, of length `n` along `axis`.
+
+    Raises:
+        ValueError: there is no such norm or axis, or `n` is less than 1.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.hfft(vnp.array([1, 2j, 1]))
+    Array([ 2.,  4.,  2., -4.], dtype=float32)
+    >>> vnp.fft.fft(vnp.array([1, 2j, 1, -2j])).real
+    Array([ 2.,  4.,  2., -4.], dtype=float32)
+    """
     swapped = SWAPPED.get(norm, norm)
     line = along("hfft", axis)
     return transform("hfft", "IRFFT", conjugate(a), one(n), line, swapped)
@@ -281,7 +386,28 @@ def hfft(
 def ihfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: Norm = None
 ) -> Array:
-    """The inverse of `hfft`."""
+    """The inverse of `hfft`: the first half of a signal with Hermitian symmetry.
+
+    Args:
+        a: an array of real numbers, the spectrum.
+        n: the length to which the axis is cut, or filled with zeros at the end; by
+            default its size.
+        axis: the dimension to work along, the last one by default.
+        norm: where the scale stands: "backward" (or None, the default) for `1 / n`
+            here, "ortho" for `1 / sqrt(n)` here and in the other direction, "forward"
+            for none here.
+
+    Returns:
+        A complex array, complex64 or complex128, of length n // 2 + 1 along `axis`.
+
+    Raises:
+        ValueError: `a` is complex, or there is no such norm or axis, or `n` is less
+            than 1.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.hfft(vnp.fft.ihfft(vnp.array([2.0, 4.0, 2.0, -4.0])))
+    Array([ 2.,  4.,  2., -4.], dtype=float32)
+    """
     swapped = SWAPPED.get(norm, norm)
     line = along("ihfft", axis)
     return conjugate(transform("ihfft", "RFFT", a, one(n), line, swapped))
@@ -301,7 +427,30 @@ def fftn(
     axes: Sequence[int] | None = None,
     norm: Norm = None,
 ) -> Array:
-    """The Fourier transform over several axes, by default all."""
+    """The Fourier transform over several axes, by default all.
+
+    Args:
+        a: an array, real or complex.
+        s: the lengths to which the axes are cut, or filled with zeros at the end; by
+            default those of `a`.
+        axes: the dimensions to transform; by default all of them, or as many last ones
+            as `s` has lengths.
+        norm: where the scale stands: "backward" (or None, the default) for none here
+            and `1 / N` in the inverse, "ortho" for `1 / sqrt(N)` in both, "forward" for
+            `1 / N` here; N is the product of the lengths.
+
+    Returns:
+        A complex array of the lengths `s` along `axes`: complex128 if `a` is in double
+        precision, otherwise complex64.
+
+    Raises:
+        ValueError: there is no such norm or axis, or lengths and axes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.ones((2, 2))
+    >>> vnp.fft.fftn(x).real.tolist(), vnp.fft.fftn(x, axes=(0,)).real.tolist()
+    ([[4.0, 0.0], [0.0, 0.0]], [[2.0, 2.0], [0.0, 0.0]])
+    """
     return transform("fftn", "FFT", a, s, axes, norm)
 
 
@@ -312,7 +461,29 @@ def ifftn(
     axes: Sequence[int] | None = None,
     norm: Norm = None,
 ) -> Array:
-    """The inverse of `fftn`."""
+    """The inverse of `fftn`.
+
+    Args:
+        a: an array, real or complex, the spectrum in the order of `fftn`.
+        s: the lengths to which the axes are cut, or filled with zeros at the end; by
+            default those of `a`.
+        axes: the dimensions to transform; by default all of them, or as many last ones
+            as `s` has lengths.
+        norm: where the scale stands: "backward" (or None, the default) for `1 / N`
+            here, "ortho" for `1 / sqrt(N)` here and in the other direction, "forward"
+            for none here; N is the product of the lengths.
+
+    Returns:
+        A complex array of the lengths `s` along `axes`, complex64 or complex128.
+
+    Raises:
+        ValueError: there is no such norm or axis, or lengths and axes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.ifftn(vnp.fft.fftn(vnp.array([[1.0, 2.0], [3.0, 4.0]]))).real
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
     return transform("ifftn", "IFFT", a, s, axes, norm)
 
 
@@ -325,8 +496,28 @@ def rfftn(
 ) -> Array:
     """`fftn` of real `a`, of which the last axis is given up to half.
 
+    Args:
+        a: an array of real numbers.
+        s: the lengths to which the axes are cut, or filled with zeros at the end; by
+            default those of `a`.
+        axes: the dimensions to transform; by default all of them, or as many last ones
+            as `s` has lengths; the last one named is halved.
+        norm: where the scale stands: "backward" (or None, the default) for none here
+            and `1 / N` in the inverse, "ortho" for `1 / sqrt(N)` in both, "forward" for
+            `1 / N` here; N is the product of the lengths.
+
+    Returns:
+        A complex array, complex64 or complex128, of the lengths `s` along `axes`, but
+        s[-1] // 2 + 1 along the last of them.
+
     Raises:
-        TypeError: `a` is complex.
+        ValueError: `a` is complex, or there is no such norm or axis, or lengths and
+            axes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.ones((2, 4))
+    >>> vnp.fft.rfftn(x).shape, vnp.fft.rfftn(x, axes=(1, 0)).shape
+    ((2, 3), (2, 4))
     """
     return transform("rfftn", "RFFT", a, s, axes, norm)
 
@@ -338,7 +529,30 @@ def irfftn(
     axes: Sequence[int] | None = None,
     norm: Norm = None,
 ) -> Array:
-    """The inverse of `rfftn`."""
+    """The inverse of `rfftn`, a real signal.
+
+    Args:
+        a: an array, real or complex, a spectrum given up to half along the last of
+            `axes`.
+        s: the lengths of the signal; by default those of `a`, except for the last axis,
+            of size m, where it is the even one, 2 (m - 1).
+        axes: the dimensions to transform; by default all of them, or as many last ones
+            as `s` has lengths; the last one named is the one given up to half.
+        norm: where the scale stands: "backward" (or None, the default) for `1 / N`
+            here, "ortho" for `1 / sqrt(N)` here and in the other direction, "forward"
+            for none here; N is the product of the lengths.
+
+    Returns:
+        An array of real numbers, float32 or float64, of the lengths `s` along `axes`.
+
+    Raises:
+        ValueError: there is no such norm or axis, or lengths and axes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> half = vnp.fft.rfftn(vnp.ones((2, 3)))
+    >>> vnp.fft.irfftn(half, s=(2, 3)).tolist(), vnp.fft.irfftn(half).shape
+    ([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], (2, 2))
+    """
     return transform("irfftn", "IRFFT", a, s, axes, norm)
 
 
@@ -349,7 +563,28 @@ def fft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm = None,
 ) -> Array:
-    """`fftn` over two axes."""
+    """`fftn` over two axes.
+
+    Args:
+        a: an array, real or complex.
+        s: the lengths to which the axes are cut, or filled with zeros at the end; by
+            default those of `a`.
+        axes: the two dimensions to transform, by default the last two.
+        norm: where the scale stands: "backward" (or None, the default) for none here
+            and `1 / N` in the inverse, "ortho" for `1 / sqrt(N)` in both, "forward" for
+            `1 / N` here; N is the product of the lengths.
+
+    Returns:
+        A complex array of the lengths `s` along `axes`, complex64 or complex128.
+
+    Raises:
+        ValueError: there is no such norm or axis, or lengths and axes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.fft2(vnp.eye(2))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 2.+0.j]], dtype=complex64)
+    """
     return transform("fft2", "FFT", a, s, two("fft2", axes), norm)
 
 
@@ -360,7 +595,28 @@ def ifft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm = None,
 ) -> Array:
-    """`ifftn` over two axes."""
+    """`ifftn` over two axes.
+
+    Args:
+        a: an array, real or complex, the spectrum in the order of `fft2`.
+        s: the lengths to which the axes are cut, or filled with zeros at the end; by
+            default those of `a`.
+        axes: the two dimensions to transform, by default the last two.
+        norm: where the scale stands: "backward" (or None, the default) for `1 / N`
+            here, "ortho" for `1 / sqrt(N)` here and in the other direction, "forward"
+            for none here; N is the product of the lengths.
+
+    Returns:
+        A complex array of the lengths `s` along `axes`, complex64 or complex128.
+
+    Raises:
+        ValueError: there is no such norm or axis, or lengths and axes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.ifft2(vnp.ones((2, 2)))
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
+    """
     return transform("ifft2", "IFFT", a, s, two("ifft2", axes), norm)
 
 
@@ -371,7 +627,30 @@ def rfft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm = None,
 ) -> Array:
-    """`rfftn` over two axes."""
+    """`rfftn` over two axes.
+
+    Args:
+        a: an array of real numbers.
+        s: the lengths to which the axes are cut, or filled with zeros at the end; by
+            default those of `a`.
+        axes: the two dimensions to transform, by default the last two, of which the
+            second is halved.
+        norm: where the scale stands: "backward" (or None, the default) for none here
+            and `1 / N` in the inverse, "ortho" for `1 / sqrt(N)` in both, "forward" for
+            `1 / N` here; N is the product of the lengths.
+
+    Returns:
+        A complex array, complex64 or complex128, of the lengths `s` along `axes`, but
+        s[-1] // 2 + 1 along the last of them.
+
+    Raises:
+        ValueError: `a` is complex, or there is no such norm or axis, or lengths and
+            axes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.rfft2(vnp.array([[1.0, 2.0, 3.0, 4.0]]))
+    Array([[10.+0.j, -2.+2.j, -2.+0.j]], dtype=complex64)
+    """
     return transform("rfft2", "RFFT", a, s, two("rfft2", axes), norm)
 
 
@@ -382,7 +661,29 @@ def irfft2(
     axes: Sequence[int] = (-2, -1),
     norm: Norm = None,
 ) -> Array:
-    """`irfftn` over two axes."""
+    """`irfftn` over two axes.
+
+    Args:
+        a: an array, real or complex, a spectrum given up to half along the last of
+            `axes`.
+        s: the lengths of the signal; by default those of `a`, except for the last axis,
+            of size m, where it is the even one, 2 (m - 1).
+        axes: the two dimensions to transform, by default the last two.
+        norm: where the scale stands: "backward" (or None, the default) for `1 / N`
+            here, "ortho" for `1 / sqrt(N)` here and in the other direction, "forward"
+            for none here; N is the product of the lengths.
+
+    Returns:
+        An array of real numbers, float32 or float64, of the lengths `s` along `axes`.
+
+    Raises:
+        ValueError: there is no such norm or axis, or lengths and axes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> half = vnp.fft.rfft2(vnp.array([[1.0, 2.0, 3.0, 4.0]]))
+    >>> vnp.fft.irfft2(half)
+    Array([[1., 2., 3., 4.]], dtype=float32)
+    """
     return transform("irfft2", "IRFFT", a, s, two("irfft2", axes), norm)
 
 
@@ -408,7 +709,24 @@ def fftfreq(
 ) -> Array:
     """The frequencies of the elements of `fft`, for samples a distance `d` apart.
 
-    With `device`, they are put there.
+    Args:
+        n: the number of samples, an integer of at least 1.
+        d: a scalar, the distance between samples; 1 by default, for frequencies per
+            sample.
+        dtype: the dtype of the result; by default the default float.
+        device: a device or sharding to put the result on; None for the default one.
+
+    Returns:
+        A vector of `n` elements, first those from 0 up, then the negative ones.
+
+    Raises:
+        ValueError: `n` is not an integer of at least 1.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.fftfreq(4)
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    >>> vnp.fft.fftfreq(5, d=0.1)
+    Array([ 0.,  2.,  4., -4., -2.], dtype=float32)
     """
     count = counted("fftfreq", n)
     numbers = (np.arange(count) + count // 2) % max(count, 1) - count // 2
@@ -424,7 +742,23 @@ def rfftfreq(
 ) -> Array:
     """The frequencies of the elements of `rfft`, for samples a distance `d` apart.
 
-    With `device`, they are put there.
+    Args:
+        n: the number of samples, an integer of at least 1.
+        d: a scalar, the distance between samples; 1 by default, for frequencies per
+            sample.
+        dtype: the dtype of the result; by default the default float.
+        device: a device or sharding to put the result on; None for the default one.
+
+    Returns:
+        A vector of n // 2 + 1 elements, from 0 up to at most one half in units of 1 /
+        d.
+
+    Raises:
+        ValueError: `n` is not an integer of at least 1.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.rfftfreq(4), vnp.fft.rfftfreq(5)
+    (Array([0.  , 0.25, 0.5 ], dtype=float32), Array([0. , 0.2, 0.4], dtype=float32))
     """
     count = counted("rfftfreq", n)
     numbers = np.arange(count // 2 + 1)
@@ -443,13 +777,45 @@ def frequencies(
 
 @remembered
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
-    """The elements rolled so that frequency zero is in the middle."""
+    """The elements rolled so that frequency zero is in the middle.
+
+    Args:
+        x: an array, a spectrum or the frequencies of `fftfreq`.
+        axes: the dimension or dimensions to roll; None for all of them.
+
+    Returns:
+        An array of the shape and dtype of `x`, rolled up by half of each size, rounded
+        down.
+
+    Raises:
+        ValueError: a dimension does not exist or stands twice.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.fftshift(vnp.array([0, 1, 2, -2, -1]))
+    Array([-2, -1,  0,  1,  2], dtype=int32)
+    """
     return rolled("fftshift", x, axes, 1)
 
 
 @remembered
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`, also for odd sizes.
+
+    Args:
+        x: an array, in the order of `fftshift`.
+        axes: the dimension or dimensions to roll; None for all of them.
+
+    Returns:
+        An array of the shape and dtype of `x`, rolled down by half of each size,
+        rounded down.
+
+    Raises:
+        ValueError: a dimension does not exist or stands twice.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fft.ifftshift(vnp.array([-2, -1, 0, 1, 2]))
+    Array([ 0,  1,  2, -2, -1], dtype=int32)
+    """
     return rolled("ifftshift", x, axes, -1)
 
 

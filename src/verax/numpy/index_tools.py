@@ -110,7 +110,21 @@ def mask_indices(
 ) -> tuple[Array, Array]:
     """Rows and columns of the elements that `mask_func` leaves of an n x n matrix.
 
-    `mask_func(ones, k)` is like `triu` and `tril`. A traced mask needs `size`.
+    Args:
+        n: the number of rows and of columns.
+        mask_func: a function like `triu` and `tril`, called with a matrix of ones and
+            `k`; where its result is not 0, there is an element.
+        k: passed to `mask_func`, for which it usually is a diagonal; 0 by default.
+        size: how many indices are returned, cut off or filled up with 0; None for all.
+            A traced mask needs it.
+
+    Returns:
+        Two vectors of the default integer, the rows and the columns.
+
+    >>> import verax.numpy as vnp
+    >>> rows, columns = vnp.mask_indices(3, vnp.triu, 1)
+    >>> rows.tolist(), columns.tolist()
+    ([0, 0, 1], [1, 2, 2])
     """
     mask = as_array("mask_indices", mask_func(ones((n, n)), k))
     rows, columns = nonzero(mask, size=size)
@@ -118,7 +132,18 @@ def mask_indices(
 
 
 def iterable(y: object) -> bool:
-    """Whether `y` can be iterated over; arrays of zero dimensions cannot."""
+    """Whether `y` can be iterated over; arrays of zero dimensions cannot.
+
+    Args:
+        y: any object.
+
+    Returns:
+        A bool.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.iterable(vnp.array([3.0])), vnp.iterable(vnp.array(3.0))
+    (True, False)
+    """
     try:
         iter(y)  # type: ignore[call-overload]  # it is asked whether this works
     except TypeError:
@@ -129,9 +154,25 @@ def iterable(y: object) -> bool:
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors of indices, each along a dimension of its own: all their combinations.
 
+    Unlike in NumPy, masks are refused, since the number of their indices depends on
+    values.
+
+    Args:
+        *args: vectors of integers, one for each dimension to index.
+
+    Returns:
+        A tuple of as many arrays as arguments; array i has the size of vector i in
+        dimension i and 1 in the others.
+
     Raises:
         ValueError: an argument is not a vector.
         TypeError: an argument is boolean.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.arange(9).reshape(3, 3)
+    >>> x[vnp.ix_(vnp.array([0, 2]), vnp.array([1, 0]))]
+    Array([[1, 0],
+           [7, 6]], dtype=int32)
     """
     out = []
     for i, arg in enumerate(args):
@@ -161,7 +202,24 @@ def square_size(name: str, arr: ArrayLike) -> tuple[int, ...]:
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Rows and columns of the elements on and below diagonal `k` of an n x m matrix."""
+    """Rows and columns of the elements on and below diagonal `k` of an n x m matrix.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal, 0 for the main one, positive right of it.
+        m: the number of columns; by default `n`.
+
+    Returns:
+        Two vectors of the default integer, the rows and the columns, row by row.
+
+    Raises:
+        TypeError: a size is not an integer; or negative, which is a ValueError too.
+
+    >>> import verax.numpy as vnp
+    >>> rows, columns = vnp.tril_indices(2, k=1, m=3)
+    >>> rows.tolist(), columns.tolist()
+    ([0, 0, 1, 1, 1], [0, 1, 0, 1, 2])
+    """
     sizes = matrix_sizes("tril_indices", n, k, m)
     if any([isinstance(size, SymbolicSize) for size in sizes]):
         return symbolic_triangle(tril, below_diagonal(*sizes), *sizes)
@@ -170,7 +228,24 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Rows and columns of the elements on and above diagonal `k` of an n x m matrix."""
+    """Rows and columns of the elements on and above diagonal `k` of an n x m matrix.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal, 0 for the main one, positive right of it.
+        m: the number of columns; by default `n`.
+
+    Returns:
+        Two vectors of the default integer, the rows and the columns, row by row.
+
+    Raises:
+        TypeError: a size is not an integer; or negative, which is a ValueError too.
+
+    >>> import verax.numpy as vnp
+    >>> rows, columns = vnp.triu_indices(3, k=1)
+    >>> rows.tolist(), columns.tolist()
+    ([0, 0, 1], [1, 2, 2])
+    """
     sizes = matrix_sizes("triu_indices", n, k, m)
     if any([isinstance(size, SymbolicSize) for size in sizes]):
         rows, diagonal, columns = sizes
@@ -219,13 +294,47 @@ def below_diagonal(n: int, k: int, m: int) -> int:
 
 
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """The indices of the lower triangle of a matrix."""
+    """The indices of the lower triangle of a matrix.
+
+    Args:
+        arr: a matrix, of which only the shape matters.
+        k: the diagonal up to which the triangle goes, 0 for the main one, positive
+            right of it.
+
+    Returns:
+        Two vectors of the default integer, the rows and the columns, row by row.
+
+    Raises:
+        ValueError: `arr` is not a matrix.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> x[vnp.tril_indices_from(x)]
+    Array([1, 3, 4], dtype=int32)
+    """
     rows, columns = square_size("tril_indices_from", arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """The indices of the upper triangle of a matrix."""
+    """The indices of the upper triangle of a matrix.
+
+    Args:
+        arr: a matrix, of which only the shape matters.
+        k: the diagonal where the triangle begins, 0 for the main one, positive right of
+            it.
+
+    Returns:
+        Two vectors of the default integer, the rows and the columns, row by row.
+
+    Raises:
+        ValueError: `arr` is not a matrix.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2, 3], [4, 5, 6]])
+    >>> x[vnp.triu_indices_from(x, k=1)]
+    Array([2, 3, 6], dtype=int32)
+    """
     rows, columns = square_size("triu_indices_from", arr)
     return triu_indices(rows, k, columns)
 
@@ -233,8 +342,20 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of the diagonal of all dimensions, which have equal sizes.
 
+    Args:
+        arr: an array of two or more dimensions, of which only the shape matters.
+
+    Returns:
+        A tuple of equal vectors of the default integer, one for each dimension.
+
     Raises:
         ValueError: sizes differ, or there are fewer than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> x.at[vnp.diag_indices_from(x)].set(0)
+    Array([[0, 2],
+           [3, 0]], dtype=int32)
     """
     shape = operand_aval("diag_indices_from", 0, arr).shape
     if len(shape) < 2 or len(set(shape)) > 1:

@@ -90,13 +90,30 @@ def arange(
 
     With one argument it is `stop`, and `start` is 0.
 
+    Args:
+        start: the first number; with no `stop`, where to stop.
+        stop: where to stop; it is not among the numbers.
+        step: the distance of two numbers, which may be negative; 1 by default.
+        dtype: the dtype of the result; by default that of the arguments together, so
+            int32 of Python integers and float32 of floats (64 bits with x64).
+        device: a device or sharding to put the result on; None for the default one.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        a vector of ceil((stop - start) / step) numbers, without elements if that is
+        negative.
+
     Raises:
         TypeError: an argument is traced, since the shape depends on it.
-        ValueError: `step` is 0.
+        ValueError: an argument is complex or has dimensions.
+        ZeroDivisionError: `step` is 0.
 
     >>> import verax.numpy as jnp
     >>> jnp.arange(1, 7, 2).tolist()
     [1, 3, 5]
+    >>> jnp.arange(1, 0, -0.25)
+    Array([1.  , 0.75, 0.5 , 0.25], dtype=float32)
     """
     if out_sharding is not None:
         device = place_of("arange", device, out_sharding, 1)
@@ -177,10 +194,30 @@ def linspace(
 ) -> Array | tuple[Array, Array]:
     """`num` numbers from `start` to `stop`, along a new dimension `axis`.
 
-    Returns the step too if `retstep`. Without `endpoint`, `stop` itself is left out.
+    Args:
+        start: the first number: an array or scalar.
+        stop: the last number, which broadcasts with `start`.
+        num: how many numbers there are, known while tracing.
+        endpoint: whether `stop` is the last number; else it would be the next one.
+        retstep: whether the distance of two numbers is returned, too.
+        dtype: the dtype of the result; by default that of the ends together, integers
+            as floats. With integers, numbers are rounded down.
+        axis: the place of the new dimension in the result; the first by default.
+        device: a device or sharding to put the result on; None for the default one.
+
+    Returns:
+        an array in the shape of both ends with a dimension of size `num`; with
+        `retstep` a tuple of it and the step, which is NaN if there is none.
 
     Raises:
         ValueError: `num` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.linspace(0, 1, 4, endpoint=False)
+    Array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
+    >>> vnp.linspace(vnp.array([0, 10]), 20, 3, axis=-1)
+    Array([[ 0., 10., 20.],
+           [10., 15., 20.]], dtype=float32)
     """
     num = counted("linspace", num)
     x, y, own = ends("linspace", dtype, start, stop)
@@ -329,7 +366,31 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
-    """`base` to the powers of `linspace`."""
+    """`base` to the powers of `linspace`.
+
+    Args:
+        start: the first power: an array or scalar.
+        stop: the last power, which broadcasts with `start`.
+        num: how many numbers there are, known while tracing.
+        endpoint: whether `stop` is the last power; else it would be the next one.
+        base: an array or scalar that broadcasts with both; 10 by default.
+        dtype: the dtype of the result; by default that of the ends and the base
+            together, integers as floats.
+        axis: the place of the new dimension in the result; the first by default.
+
+    Returns:
+        an array in the shape of both ends and the base with a dimension of size `num`.
+
+    Raises:
+        ValueError: `num` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.logspace(-1, 2, 4, base=2)
+    Array([0.5, 1. , 2. , 4. ], dtype=float32)
+    >>> vnp.logspace(0, 2, 3, base=vnp.array([2.0, 3.0]), axis=-1)
+    Array([[1., 2., 4.],
+           [1., 3., 9.]], dtype=float32)
+    """
     x, y, own = ends("logspace", dtype, start, stop)
     shape = broadcast_shapes_of("logspace", [x.shape, np.shape(base)])
     x, y = stretched(x, shape), stretched(y, shape)
@@ -351,7 +412,28 @@ def geomspace(
 ) -> Array:
     """`num` numbers from `start` to `stop`, of one sign, with a constant ratio.
 
-    The ends are exact.
+    The ends are exact. Numbers between ends of different signs, or from 0, are NaN.
+
+    Args:
+        start: the first number: an array or scalar, not 0.
+        stop: the last number, which broadcasts with `start`.
+        num: how many numbers there are, known while tracing.
+        endpoint: whether `stop` is the last number; else it would be the next one.
+        dtype: the dtype of the result; by default that of the ends together, integers
+            as floats.
+        axis: the place of the new dimension in the result; the first by default.
+
+    Returns:
+        an array in the shape of both ends with a dimension of size `num`.
+
+    Raises:
+        ValueError: `num` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.geomspace(-1, -1000, 4).round(3)
+    Array([   -1.,   -10.,  -100., -1000.], dtype=float32)
+    >>> vnp.geomspace(1, 16, 4, endpoint=False).round(3)
+    Array([1., 2., 4., 8.], dtype=float32)
     """
     num = counted("geomspace", num)
     x, y, own = ends("geomspace", dtype, start, stop)
@@ -412,9 +494,26 @@ def eye(
 ) -> Array:
     """Ones on the `k`-th diagonal of an N x M matrix, zeros elsewhere.
 
+    Args:
+        N: the number of rows.
+        M: the number of columns; by default as many as rows.
+        k: the diagonal: 0 for the main one, positive above it, negative below. It may
+            be traced.
+        dtype: the dtype of the result; by default float32, or float64 with x64.
+        device: a device or sharding to put the result on; None for the default one.
+
+    Returns:
+        an array of shape (N, M).
+
+    Raises:
+        TypeError: a size is not an integer known while tracing.
+        ValueError: a size is negative.
+
     >>> import verax.numpy as jnp
     >>> jnp.eye(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
+    >>> jnp.eye(2, 3, k=1, dtype=int).tolist()
+    [[0, 1, 0], [0, 0, 1]]
     """
     kind = float_dtype("eye", dtype)
     (rows, columns) = as_shape("eye", (N, N if M is None else M))
@@ -422,14 +521,43 @@ def eye(
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
-    """The n x n identity matrix."""
+    """The n x n identity matrix.
+
+    Args:
+        n: the number of rows and columns.
+        dtype: the dtype of the result; by default float32, or float64 with x64.
+
+    Returns:
+        an array of shape (n, n).
+
+    >>> import verax.numpy as vnp
+    >>> vnp.identity(2, dtype=bool)
+    Array([[ True, False],
+           [False,  True]], dtype=bool)
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 ) -> Array:
-    """Ones on and below the `k`-th diagonal of an N x M matrix, zeros elsewhere."""
+    """Ones on and below the `k`-th diagonal of an N x M matrix, zeros elsewhere.
+
+    Args:
+        N: the number of rows.
+        M: the number of columns; by default as many as rows.
+        k: the diagonal: 0 for the main one, positive above it, negative below.
+        dtype: the dtype of the result; by default float32, or float64 with x64.
+
+    Returns:
+        an array of shape (N, M).
+
+    >>> import verax.numpy as vnp
+    >>> vnp.tri(3, k=-1, dtype=int)
+    Array([[0, 0, 0],
+           [1, 0, 0],
+           [1, 1, 0]], dtype=int32)
+    """
     kind = float_dtype("tri", dtype)
     (rows, columns) = as_shape("tri", (N, N if M is None else M))
     return made("tri", convert(ge(*rows_and_columns(rows, columns, k)), kind), None)
@@ -439,8 +567,20 @@ def tri(
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above the `k`-th diagonal of its last two dimensions.
 
+    Args:
+        m: an array of shape (..., rows, columns).
+        k: the diagonal: 0 for the main one, positive above it, negative below.
+
+    Returns:
+        an array in the shape and dtype of `m`.
+
     Raises:
         ValueError: `m` has less than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.tril(vnp.arange(1, 7).reshape(2, 3), k=1)
+    Array([[1, 2, 0],
+           [4, 5, 6]], dtype=int32)
     """
     x = matrix("tril", m)
     return select(lower_mask(x, k), x, scalar_zero(x))
@@ -450,8 +590,21 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below the `k`-th diagonal of its last two dimensions.
 
+    Args:
+        m: an array of shape (..., rows, columns).
+        k: the diagonal: 0 for the main one, positive above it, negative below.
+
+    Returns:
+        an array in the shape and dtype of `m`.
+
     Raises:
         ValueError: `m` has less than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.triu(vnp.arange(1, 10).reshape(3, 3), k=1)
+    Array([[0, 2, 3],
+           [0, 0, 6],
+           [0, 0, 0]], dtype=int32)
     """
     x = matrix("triu", m)
     return select(lower_mask(x, k - 1), scalar_zero(x), x)
@@ -483,8 +636,24 @@ def lower_mask(x: Array, k: int) -> Array:
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with `v` on its `k`-th diagonal, or that diagonal of the matrix `v`.
 
+    Args:
+        v: a vector, or a matrix.
+        k: the diagonal: 0 for the main one, positive above it, negative below.
+
+    Returns:
+        for a vector of n elements a square matrix with n + abs(k) rows; for a matrix a
+        vector, without elements if there is no such diagonal. The dtype is that of `v`.
+
     Raises:
         ValueError: `v` has neither one nor two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.diag(vnp.array([1, 2]), k=1)
+    Array([[0, 1, 0],
+           [0, 0, 2],
+           [0, 0, 0]], dtype=int32)
+    >>> vnp.diag(vnp.arange(6).reshape(2, 3), k=1)
+    Array([1, 5], dtype=int32)
     """
     x = as_array("diag", v)
     if x.ndim == 1:
@@ -495,7 +664,21 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """A matrix with the elements of `v` on its `k`-th diagonal."""
+    """A matrix with the elements of `v` on its `k`-th diagonal.
+
+    Args:
+        v: an array or scalar, whose elements are taken row by row.
+        k: the diagonal: 0 for the main one, positive above it, negative below.
+
+    Returns:
+        a square matrix with `v.size` + abs(k) rows in the dtype of `v`.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.diagflat(vnp.array([[1], [2]]), k=-1)
+    Array([[0, 0, 0],
+           [1, 0, 0],
+           [0, 2, 0]], dtype=int32)
+    """
     x = as_array("diagflat", v)
     return diagonal_matrix(reshape(x, (x.size,)), index(k))
 
@@ -526,8 +709,24 @@ def main_diagonal(x: Array, k: int) -> Array:
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of the powers of `x`: N columns, the highest power first.
 
+    Args:
+        x: a vector.
+        N: the number of columns; by default as many as `x` has elements.
+        increasing: whether the power 0 comes first instead.
+
+    Returns:
+        an array of shape (`x.size`, N) in the dtype of `x`, booleans as integers.
+
     Raises:
         ValueError: `x` has not one dimension, or N is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.vander(vnp.array([2, 3]), 3)
+    Array([[4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    >>> vnp.vander(vnp.array([0.0, 3.0]), 3, increasing=True)
+    Array([[1., 0., 0.],
+           [1., 3., 9.]], dtype=float32)
     """
     base = as_array("vander", x)
     if base.ndim != 1:
@@ -548,10 +747,28 @@ def meshgrid(
 ) -> tuple[Array, ...]:
     """Coordinate arrays of the grid that the vectors `xi` span.
 
-    With `indexing="xy"` the first two dimensions are swapped, as for images.
+    Args:
+        *xi: vectors or scalars, the coordinates along each dimension of the grid.
+        copy: without effect, since arrays are immutable.
+        sparse: whether each result has its own dimension only, and size 1 along the
+            others, to which it broadcasts.
+        indexing: "ij" for dimensions in the order of the vectors; with "xy", the
+            default, the first two are swapped, as for images.
+
+    Returns:
+        a tuple of as many arrays as vectors, each in the shape of the grid and the
+        dtype of its vector.
 
     Raises:
         ValueError: `indexing` is neither, or an argument has two dimensions or more.
+
+    >>> import verax.numpy as vnp
+    >>> x, y = vnp.meshgrid(vnp.array([1, 2, 3]), vnp.array([10, 20]))
+    >>> x + y
+    Array([[11, 12, 13],
+           [21, 22, 23]], dtype=int32)
+    >>> [grid.shape for grid in vnp.meshgrid(vnp.ones(3), vnp.ones(2), indexing="ij")]
+    [(3, 2), (3, 2)]
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', not {indexing!r}")
@@ -582,7 +799,26 @@ def spread(x: Array, place: int, sizes: Sequence[int], sparse: bool) -> Array:
 def indices(
     dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array | tuple[Array, ...]:
-    """The index of each element of an array of shape `dimensions`, per dimension."""
+    """The index of each element of an array of shape `dimensions`, per dimension.
+
+    Args:
+        dimensions: the sizes, known while tracing.
+        dtype: the dtype of the result; by default int32, or int64 with x64.
+        sparse: whether the result is a tuple of arrays that have size 1 along all
+            dimensions but their own.
+
+    Returns:
+        an array of shape (`len(dimensions)`, *dimensions): first the row of each
+        element, then the column, and so on; or the tuple of `sparse`.
+
+    >>> import verax.numpy as vnp
+    >>> rows, columns = vnp.indices((2, 3))
+    >>> 10 * rows + columns
+    Array([[ 0,  1,  2],
+           [10, 11, 12]], dtype=int32)
+    >>> [x.shape for x in vnp.indices((2, 3), sparse=True)]
+    [(2, 1), (1, 3)]
+    """
     sizes = as_shape("indices", dimensions)
     kind = chosen_dtype("indices", dtype) or default_integer()
     axes = [arange(size, dtype=kind) for size in sizes]
@@ -601,7 +837,29 @@ def fromfunction(
     dtype: DTypeLike = float,
     **kwargs: Any,
 ) -> Any:
-    """`function` of the index of each element; it sees scalars and is vectorised."""
+    """`function` of the index of each element; it sees scalars and is vectorised.
+
+    NumPy calls the function once with arrays of indices; here it is mapped by `vmap`,
+    so that it may be written for one element.
+
+    Args:
+        function: a function of as many scalars as `shape` has dimensions.
+        shape: a size, or a sequence of them, known while tracing.
+        dtype: the dtype of the indices; float by default.
+        **kwargs: further arguments of `function`, which are mapped too: arrays whose
+            first dimensions are `shape`.
+
+    Returns:
+        what `function` returns, with the dimensions `shape` before its own.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=int)
+    Array([[ 0,  1,  2],
+           [10, 11, 12]], dtype=int32)
+    >>> vnp.fromfunction(lambda i: i * vnp.arange(3), 2)
+    Array([[0., 0., 0.],
+           [0., 1., 2.]], dtype=float32)
+    """
     sizes = as_shape("fromfunction", shape)
     for i in range(len(sizes)):
         axes = tuple(0 if j == i else None for j in range(len(sizes)))
@@ -610,7 +868,24 @@ def fromfunction(
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array of `ndim` dimensions of size n."""
+    """The indices of the main diagonal of an array of `ndim` dimensions of size n.
+
+    Args:
+        n: the size of each dimension, known while tracing.
+        ndim: the number of dimensions.
+
+    Returns:
+        a tuple of `ndim` vectors of the numbers from 0 to n - 1, by which an array is
+        indexed.
+
+    Raises:
+        ValueError: n is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.ones((2, 2)).at[vnp.diag_indices(2)].set(5)
+    Array([[5., 1.],
+           [1., 5.]], dtype=float32)
+    """
     (size,) = as_sizes("diag_indices", "n", n)
     return (arange(size),) * ndim
 

@@ -212,15 +212,37 @@ fft_p: Row[FftParams] = linear(
 def fft(x: object, fft_type: object, fft_lengths: Sequence[int]) -> Array:
     """The discrete Fourier transform over the last one to three dimensions.
 
-    `fft_type` is "FFT", "IFFT", "RFFT" or "IRFFT"; `fft_lengths` are the lengths of the
-    signals. The inverse ones divide by the number of elements. RFFT takes real signals
-    and gives the first n // 2 + 1 places of the last dimension, IRFFT the reverse;
-    integers become floats, and real operands of FFT, IFFT and IRFFT complex. Without
-    lengths, nothing is transformed.
+    The inverse ones divide by the number of elements. Real operands of FFT, IFFT and
+    IRFFT become complex first; integers are refused, unlike in `verax.numpy.fft`.
+
+    Args:
+        x: an array of floats or complex numbers, for RFFT of floats. Its last
+            dimensions are `fft_lengths`, with n // 2 + 1 instead of the last one for
+            IRFFT.
+        fft_type: "FFT", "IFFT", "RFFT" or "IRFFT", or a `lax.FftType`. RFFT takes real
+            signals and gives the first n // 2 + 1 places of the last dimension, IRFFT
+            the reverse.
+        fft_lengths: the lengths of the signals, one for each of the dimensions to
+            transform, which are the last. Nothing is transformed if there are none.
+
+    Returns:
+        The spectra, complex and of the shape of `x`; for RFFT with n // 2 + 1 places in
+        the last dimension. For IRFFT real signals of `fft_lengths`.
 
     Raises:
         TypeError: the dtype has no transform.
         ValueError: there is no such kind, or the lengths are not those of `x`.
+
+    Only the length tells a spectrum of 4 places from one of 5:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.fft(vnp.arange(4.0), "RFFT", (4,))
+    Array([ 6.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    >>> lax.fft(vnp.array([20.0, 0.0, 0.0]), "IRFFT", (4,))
+    Array([5., 5., 5., 5.], dtype=float32)
+    >>> lax.fft(vnp.array([20.0, 0.0, 0.0]), "IRFFT", (5,))
+    Array([4., 4., 4., 4., 4.], dtype=float32)
     """
     kind = str(getattr(fft_type, "name", fft_type)).upper()
     if kind not in KINDS:

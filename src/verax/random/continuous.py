@@ -124,9 +124,25 @@ def exponential(
 ) -> Array:
     """Samples of the exponential distribution, exp(-x) for x ≥ 0.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`, of numbers ≥ 0.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
+
+    >>> from verax import random
+    >>> x = random.exponential(random.key(0), (10_000,))
+    >>> bool((x >= 0).all()), round(float(x.mean()), 1)
+    (True, 1.0)
     """
     return from_uniform(exponential_of, "exponential", key, shape, dtype, out_sharding)
 
@@ -140,9 +156,27 @@ def cauchy(
 ) -> Array:
     """Samples of Cauchy's distribution, 1 / (π (1 + x²)).
 
+    It has no mean: samples are often very large.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
+
+    >>> from verax import random
+    >>> x = random.cauchy(random.key(0), (10_000,))
+    >>> round(float((abs(x) < 1).mean()), 1), bool(abs(x).max() > 1000)
+    (0.5, True)
     """
     return from_uniform(cauchy_of, "cauchy", key, shape, dtype, out_sharding)
 
@@ -156,9 +190,25 @@ def laplace(
 ) -> Array:
     """Samples of Laplace's distribution, exp(-|x|) / 2.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
+
+    >>> from verax import random
+    >>> x = random.laplace(random.key(0), (10_000,))
+    >>> round(float(abs(x).mean()), 1), round(float((x < 0).mean()), 1)
+    (1.0, 0.5)
     """
     return from_uniform(laplace_of, "laplace", key, shape, dtype, out_sharding)
 
@@ -172,9 +222,26 @@ def logistic(
 ) -> Array:
     """Samples of the logistic distribution, whose distribution function is `expit`.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
+
+    >>> from verax import random
+    >>> from verax.scipy.special import expit
+    >>> x = random.logistic(random.key(0), (10_000,))
+    >>> round(float((x < 2).mean()), 2), round(float(expit(2.0)), 2)
+    (0.88, 0.88)
     """
     return from_uniform(logistic_of, "logistic", key, shape, dtype, out_sharding)
 
@@ -189,12 +256,29 @@ def gumbel(
 ) -> Array:
     """Samples of Gumbel's distribution, exp(-(x + exp(-x))).
 
-    `mode` "low", which is the default, uses one draw of bits; "high" and "highest" use
-    two, for more digits in the tails.
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        mode: "low", "high" or "highest"; None for "low", which uses one draw of bits,
+            while the others use two, for more digits in the tails.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
 
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or there is no such mode.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> logits = vnp.log(vnp.array([0.2, 0.8]))
+    >>> noise = random.gumbel(random.key(0), (10_000, 2))
+    >>> round(float(vnp.argmax(logits + noise, 1).mean()), 1)
+    0.8
     """
     if out_sharding is not None:
         return call_sharded(gumbel, locals())
@@ -271,9 +355,27 @@ def pareto(
 ) -> Array:
     """Samples of Pareto's distribution, b / x^(b + 1) for x ≥ 1.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        b: the exponent, a positive array or scalar.
+        shape: the shape of the result, to which `b` broadcasts; None for that of `b`.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`, of numbers ≥ 1.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `b` does not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.pareto(random.key(0), vnp.array([1.0, 4.0]), (10_000, 2))
+    >>> x.min(0).round(2), vnp.median(x, 0).round(1)
+    (Array([1., 1.], dtype=float32), Array([2. , 1.2], dtype=float32))
     """
     return from_uniform(pareto_of, "pareto", key, shape, dtype, out_sharding, b)
 
@@ -287,9 +389,32 @@ def weibull_min(
 ) -> Array:
     """Samples of Weibull's distribution, scale · (-log(1 - u))^(1 / concentration).
 
+    Args:
+        key: one key, as `random.key` makes it.
+        scale: a positive array or scalar.
+        concentration: a positive array or scalar.
+        shape: the shape of the draws u, by default one. It broadcasts with the
+            parameters, unlike that of other samplers: elements that it lacks share a
+            draw.
+        dtype: the dtype of u, real and floating; by default float32, or float64 with
+            x64.
+
+    Returns:
+        An array of the shape to which `shape` and the parameters broadcast, and of
+        their common dtype.
+
     Raises:
         TypeError: `key` is not a key.
-        ValueError: `dtype` is not floating.
+        ValueError: `dtype` is not floating, or the shapes do not broadcast together.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> scale = vnp.array([1.0, 2.0])
+    >>> first, second = random.weibull_min(random.key(0), scale, 3.0).tolist()
+    >>> second == 2 * first
+    True
+    >>> random.weibull_min(random.key(0), scale, 3.0, (5, 2)).shape
+    (5, 2)
     """
     typed, target, sizes = asked("weibull_min", key, shape, dtype)
     return compiled(weibull_of, unit(typed, sizes, target), scale, concentration)
@@ -307,9 +432,29 @@ def triangular(
 ) -> Array:
     """Samples of the triangular distribution over [left, right] with its peak at mode.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        left: the least value, an array or scalar.
+        mode: the most likely value, between the others.
+        right: the largest value, above `left`.
+        shape: the shape of the result, to which the parameters broadcast; None for
+            theirs together.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or parameters do not fit `shape`.
+
+    >>> from verax import random
+    >>> x = random.triangular(random.key(0), 0.0, 1.0, 4.0, (10_000,))
+    >>> bool((0 <= x).all() & (x <= 4).all()), round(float((x < 1).mean()), 2)
+    (True, 0.25)
     """
     return from_uniform(
         triangular_of, "triangular", key, shape, dtype, out_sharding, left, mode, right
@@ -367,9 +512,29 @@ def normal(
 ) -> Array:
     """Samples of the normal distribution of mean 0 and variance 1.
 
+    The parts of complex samples are independent and have variance 1/2 each.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, real or complex; by default float32, or float64
+            with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is neither floating nor complex, or `key` is several keys.
+
+    >>> from verax import random
+    >>> random.normal(random.key(0), (2,)).round(3)
+    Array([1.623, 2.025], dtype=float32)
+    >>> z = random.normal(random.key(0), (10_000,), complex)
+    >>> round(float((abs(z) ** 2).mean()), 1), z.dtype
+    (1.0, dtype('complex64'))
     """
     if out_sharding is not None:
         return call_sharded(normal, locals())
@@ -388,9 +553,34 @@ def truncated_normal(
 ) -> Array:
     """Samples of the normal distribution between the bounds, which broadcast.
 
+    The inverse of the distribution function takes no bounds far in a tail: where `erf`
+    of both rounds to one number, all samples are beside a bound.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        lower: the lower bound, an array or scalar.
+        upper: the upper bound, above `lower`.
+        shape: the shape of the result, to which the bounds broadcast; None for theirs
+            together.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`, of numbers between the bounds, which are left
+        out.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or bounds do not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> lower, upper = vnp.array([-1.0, 2.0]), vnp.array([1.0, vnp.inf])
+    >>> x = random.truncated_normal(random.key(0), lower, upper, (1000, 2))
+    >>> bool(((lower < x) & (x < upper)).all())
+    True
     """
     return from_uniform(
         truncated, "truncated_normal", key, shape, dtype, out_sharding, lower, upper
@@ -416,9 +606,29 @@ def lognormal(
 ) -> Array:
     """exp(sigma n) for normal samples n.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        sigma: the standard deviation of the logarithm, an array or scalar; by default
+            1.
+        shape: the shape of the result, to which `sigma` broadcasts; None for that of
+            `sigma`.
+        dtype: the dtype of the result, real or complex; by default float32, or float64
+            with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not inexact, or `sigma` does not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.lognormal(random.key(0), 2.0, (10_000,))
+    >>> round(float(vnp.median(x)), 1), round(float(vnp.log(x).std()), 1)
+    (1.0, 2.0)
     """
     if out_sharding is not None:
         return call_sharded(lognormal, locals())
@@ -459,9 +669,25 @@ def maxwell(
 ) -> Array:
     """Samples of Maxwell's distribution of speeds, √(2/π) x² exp(-x²/2).
 
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`, of numbers ≥ 0.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
+
+    >>> from verax import random
+    >>> x = random.maxwell(random.key(0), (10_000,))
+    >>> round(float((x**2).mean()), 1)  # each of three dimensions has variance 1
+    3.0
     """
     if out_sharding is not None:
         return call_sharded(maxwell, locals())
@@ -479,9 +705,28 @@ def rayleigh(
 ) -> Array:
     """Samples of Rayleigh's distribution, the length of a normal vector in a plane.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        scale: the standard deviation of the components, an array or scalar.
+        shape: the shape of the result, to which `scale` broadcasts; None for that of
+            `scale`.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`, of numbers ≥ 0.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `scale` does not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.rayleigh(random.key(0), vnp.array([1.0, 3.0]), (10_000, 2))
+    >>> ((x**2).mean(0) / 2).round(0)
+    Array([1., 9.], dtype=float32)
     """
     return from_uniform(rayleigh_of, "rayleigh", key, shape, dtype, out_sharding, scale)
 
@@ -504,9 +749,28 @@ def wald(
     Michael, Schucany and Haas, "Generating random variates using transformations with
     multiple roots", 1976.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        mean: the mean, a positive array or scalar.
+        shape: the shape of the result, to which `mean` broadcasts; None for that of
+            `mean`.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`, of positive numbers.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `mean` does not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.wald(random.key(0), vnp.array([0.5, 1.0]), (10_000, 2))
+    >>> x.mean(0).round(1)
+    Array([0.5, 1. ], dtype=float32)
     """
     if out_sharding is not None:
         return call_sharded(wald, locals())

@@ -84,7 +84,16 @@ def bernoulli(
 ) -> Array:
     """Booleans that are true with probability p.
 
-    `mode` "high" uses twice as many bits, for small p.
+    Args:
+        key: one key, as `random.key` makes it.
+        p: the probability, a floating array or scalar; by default 1/2.
+        shape: the shape of the result, to which `p` broadcasts; None for that of `p`.
+        mode: "low", the default, or "high", which uses twice as many bits, for small p.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        Booleans of `shape`.
 
     Raises:
         TypeError: `key` is not a key, or `p` is not floating.
@@ -133,8 +142,24 @@ def rademacher(
 ) -> Array:
     """Signs: -1 and 1 with probability 1/2 each.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, of numbers; by default int32, or int64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key, or `dtype` holds no numbers.
+
+    >>> from verax import random
+    >>> random.rademacher(random.key(0), (4,))
+    Array([-1, -1,  1,  1], dtype=int32)
+    >>> random.rademacher(random.key(0), (4,), float)
+    Array([-1., -1.,  1.,  1.], dtype=float32)
     """
     if out_sharding is not None:
         return call_sharded(rademacher, locals())
@@ -153,12 +178,31 @@ def double_sided_maxwell(
 ) -> Array:
     """loc + scale · (Maxwell's distribution with a random sign).
 
-    As in JAX the shape of the result is `shape`, or that of the parameters, followed by
-    that of the parameters.
+    Args:
+        key: one key, as `random.key` makes it.
+        loc: the center, an array or scalar.
+        scale: the scale, an array or scalar.
+        shape: as in JAX not the shape of the result, but the first part of it: behind
+            it stands the shape to which the parameters broadcast. By default the
+            latter.
+        dtype: the dtype of the draws, real and floating; by default float32, or float64
+            with x64.
+
+    Returns:
+        An array of shape (*shape, *parameters), of the common dtype of draws and
+        parameters.
 
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> random.double_sided_maxwell(random.key(0), 0.0, vnp.ones(2), (3,)).shape
+    (3, 2)
+    >>> x = random.double_sided_maxwell(random.key(0), 5.0, 1.0, (10_000,))
+    >>> round(float(x.mean()), 1), round(float(x.var()))
+    (5.0, 3)
     """
     typed, target, front = asked("double_sided_maxwell", key, shape, dtype)
     own = broadcast_shapes_of(
@@ -187,9 +231,27 @@ def geometric(
 ) -> Array:
     """The number of trials up to the first success, each of probability p.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        p: the probability, an array or scalar, 0 < p ≤ 1.
+        shape: the shape of the result, to which `p` broadcasts; None for that of `p`.
+        dtype: the dtype of the result, of integers; by default int32, or int64 with
+            x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`, of numbers ≥ 1.
+
     Raises:
         TypeError: `key` is not a key, or `dtype` is not an integer dtype.
         ValueError: `p` does not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.geometric(random.key(0), vnp.array([0.25, 1.0]), (10_000, 2))
+    >>> x.min(0), x.mean(0).round(1)
+    (Array([1, 1], dtype=int32), Array([4., 1.], dtype=float32))
     """
     if out_sharding is not None:
         return call_sharded(geometric, locals())
@@ -217,12 +279,35 @@ def categorical(
 ) -> Array:
     """Categories along `axis`, with probabilities softmax(logits).
 
-    The other dimensions of `logits` broadcast to `shape`; with `replace` False its
-    further dimensions in front hold distinct categories. `mode` is that of `gumbel`.
+    Args:
+        key: one key, as `random.key` makes it.
+        logits: the logarithms of probabilities, up to a constant: a floating array with
+            one dimension at least; -inf excludes a category.
+        axis: the dimension of the categories, by default the last.
+        shape: the shape of the result, to which the other dimensions of `logits`
+            broadcast; None for these.
+        replace: whether a category may be drawn again, the default; if not, those along
+            the dimensions of `shape` in front of the ones of `logits` are distinct.
+        mode: that of `gumbel`: "low", "high" or "highest"; None for "low".
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        Integers of `shape`, indices along `axis`, int32 without x64.
 
     Raises:
         TypeError: `key` is not a key.
         ValueError: `logits` do not fit `shape`, or there are not enough categories.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> logits = vnp.log(vnp.array([0.0, 0.2, 0.8]))
+    >>> x = random.categorical(random.key(0), logits, shape=(10_000,))
+    >>> (vnp.bincount(x, length=3) / x.size).round(1)
+    Array([0. , 0.2, 0.8], dtype=float32)
+    >>> x = random.categorical(random.key(0), vnp.zeros(4), shape=(4,), replace=False)
+    >>> vnp.sort(x).tolist()
+    [0, 1, 2, 3]
     """
     if out_sharding is not None:
         return call_sharded(categorical, locals())
@@ -420,7 +505,21 @@ def poisson(
 ) -> Array:
     """Samples of the Poisson distribution of mean `lam`, lam^k exp(-lam) / k!.
 
-    `method` "approximate" has no loop, and an error below 1e-4 in distribution.
+    Args:
+        key: one key, as `random.key` makes it.
+        lam: the mean, an array or scalar of numbers ≥ 0.
+        shape: the shape of the result, to which `lam` broadcasts; None for that of
+            `lam`.
+        dtype: the dtype of the result, of integers; by default int32, or int64 with
+            x64.
+        method: "exact", the default, or "approximate", which has no loop and an error
+            below 1e-4 in distribution.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`; by the exact method -1 where `lam` is negative
+        or NaN.
 
     Raises:
         TypeError: `key` is not a key, or `dtype` is not an integer dtype.
@@ -429,6 +528,9 @@ def poisson(
     >>> import verax
     >>> verax.random.poisson(verax.random.key(0), 3.0, (3,)).dtype
     dtype('int32')
+    >>> lam = verax.numpy.array([0.0, 3.0, 100.0])
+    >>> verax.random.poisson(verax.random.key(0), lam, (10_000, 3)).mean(0).round(0)
+    Array([  0.,   3., 100.], dtype=float32)
     """
     check_method("poisson", method)
     check_arraylike("poisson", lam)
@@ -492,11 +594,32 @@ def binomial(
 ) -> Array:
     """Samples of the binomial distribution: successes in n trials of probability p.
 
-    They are floats: NaN where n or p is not a valid parameter, infinite where n is.
+    They are floats, unlike NumPy's: NaN where n or p is not a valid parameter, infinite
+    where n is.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        n: the number of trials, an array or scalar of numbers ≥ 0.
+        p: the probability, an array or scalar between 0 and 1.
+        shape: the shape of the result, to which the parameters broadcast; None for
+            theirs together.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+
+    Returns:
+        An array of `shape` and `dtype`, of whole numbers.
 
     Raises:
         TypeError: `key` is not a key, or a parameter is not an array.
         ValueError: `dtype` is not floating, or the parameters do not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> random.binomial(random.key(0), 10, vnp.array([0.0, 1.0, 2.0]))
+    Array([ 0., 10., nan], dtype=float32)
+    >>> x = random.binomial(random.key(0), 10, 0.3, (10_000,))
+    >>> round(float(x.mean()), 1), round(float(x.var()), 1)
+    (3.0, 2.1)
     """
     check_arraylike("binomial", n, p)
     (prob,) = promote_inexact("binomial", p)
@@ -599,12 +722,29 @@ def multinomial(
 ) -> Array:
     """Counts of n trials with outcomes of probabilities p, in its last dimension.
 
-    `shape` is that of the counts without their own dimension, by default the one of `p`
-    without its last. `unroll` is that of the scan over outcomes.
+    Args:
+        key: one key, as `random.key` makes it.
+        n: the number of trials, an array or scalar that broadcasts to `shape`.
+        p: the probabilities of k outcomes, an array of shape (..., k), up to a factor.
+        shape: the shape of the counts without their own dimension, to which that of `p`
+            without its last broadcasts; None for the latter.
+        dtype: the dtype of the result; by default the common inexact dtype of n and p.
+        unroll: that of the `scan` over outcomes, by default 1.
+
+    Returns:
+        An array of shape (*shape, k) and of `dtype`, whose sums over the last dimension
+        are n.
 
     Raises:
         TypeError: `key` is not a key, or a parameter is not an array.
         ValueError: the parameters do not fit `shape`, or `p` has no dimension.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> p = vnp.array([0.1, 0.2, 0.7])
+    >>> x = random.multinomial(random.key(0), 10, p, shape=(1000,), dtype=int)
+    >>> x.shape, x.sum(-1).min().item(), x.mean(0).round(0).tolist()
+    ((1000, 3), 10, [1.0, 2.0, 7.0])
     """
     typed = one_key("multinomial", key)
     check_arraylike("multinomial", n, p)

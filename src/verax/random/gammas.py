@@ -192,7 +192,21 @@ def gamma(
 ) -> Array:
     """Samples of the gamma distribution, x^(a - 1) exp(-x) / Γ(a), differentiable in a.
 
-    `method` "approximate" has no loop, and an error below 1e-3 in distribution.
+    Samples of a small `a` may round to zero; `loggamma` keeps them.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        a: the shape parameter, an array or scalar of numbers ≥ 0.
+        shape: the shape of the result, to which `a` broadcasts; None for that of `a`.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        method: "exact", the default, or "approximate", which has no loop and an error
+            below 1e-3 in distribution.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`; NaN where `a` is negative.
 
     Raises:
         TypeError: `key` is not a key.
@@ -202,6 +216,9 @@ def gamma(
     >>> import verax
     >>> verax.random.gamma(verax.random.key(0), 2.0, (2,)).shape
     (2,)
+    >>> a = verax.numpy.array([0.5, 4.0])
+    >>> verax.random.gamma(verax.random.key(0), a, (10_000, 2)).mean(0).round(1)
+    Array([0.5, 4. ], dtype=float32)
     """
     check_method("gamma", method)
     call = key, shape, dtype, out_sharding, a
@@ -219,10 +236,29 @@ def loggamma(
 ) -> Array:
     """Logarithms of gamma samples, which for a small `a` do not become zero.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        a: the shape parameter, an array or scalar of numbers ≥ 0.
+        shape: the shape of the result, to which `a` broadcasts; None for that of `a`.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        method: "exact", the default, or "approximate", which has no loop and an error
+            below 1e-3 in distribution.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, `a` does not fit `shape`, or there is no
             such method.
+
+    >>> from verax import random
+    >>> key = random.key(0)
+    >>> float(random.gamma(key, 0.001)), round(float(random.loggamma(key, 0.001)))
+    (0.0, -111)
     """
     check_method("loggamma", method)
     call = key, shape, dtype, out_sharding, a
@@ -241,10 +277,31 @@ def beta(
 ) -> Array:
     """Samples of the beta distribution, x^(a - 1) (1 - x)^(b - 1) / B(a, b).
 
+    Args:
+        key: one key, as `random.key` makes it.
+        a: the exponent of x, a positive array or scalar.
+        b: the exponent of 1 - x, a positive array or scalar.
+        shape: the shape of the result, to which the parameters broadcast; None for
+            theirs together.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        method: that of `gamma`, "exact", the default, or "approximate".
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`, of numbers between 0 and 1.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, the parameters do not fit `shape`, or there
             is no such method.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.beta(random.key(0), vnp.array([1.0, 9.0]), 1.0, (10_000, 2))
+    >>> x.mean(0).round(1)
+    Array([0.5, 0.9], dtype=float32)
     """
     check_method("beta", method)
     return from_key(
@@ -277,10 +334,28 @@ def chisquare(
 ) -> Array:
     """Samples of the chi-square distribution with `df` degrees of freedom.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        df: the degrees of freedom, a positive array or scalar.
+        shape: the shape of the result, to which `df` broadcasts; None for that of `df`.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        method: that of `gamma`, "exact", the default, or "approximate".
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, `df` does not fit `shape`, or there is no
             such method.
+
+    >>> from verax import random
+    >>> x = random.chisquare(random.key(0), 3.0, (10_000,))
+    >>> round(float(x.mean()), 1)
+    3.0
     """
     check_method("chisquare", method)
     return from_key(
@@ -307,9 +382,29 @@ def f(
 ) -> Array:
     """Samples of Fisher's F distribution, of `dfnum` and `dfden` degrees of freedom.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        dfnum: the degrees of freedom of the numerator, a positive array or scalar.
+        dfden: those of the denominator, a positive array or scalar.
+        shape: the shape of the result, to which the parameters broadcast; None for
+            theirs together.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or the parameters do not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.f(random.key(0), 5.0, 5.0, (10_000,))
+    >>> vnp.median(x).round(1), (x < 0).any()
+    (Array(1., dtype=float32), Array(False, dtype=bool))
     """
     return from_key(f_of, "f", key, shape, dtype, out_sharding, dfnum, dfden)
 
@@ -336,9 +431,27 @@ def t(
 ) -> Array:
     """Samples of Student's t distribution with `df` degrees of freedom.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        df: the degrees of freedom, a positive array or scalar.
+        shape: the shape of the result, to which `df` broadcasts; None for that of `df`.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
+
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `df` does not fit `shape`.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.t(random.key(0), vnp.array([1.0, 100.0]), (10_000, 2))
+    >>> abs(x).max(0) > 10  # heavy tails for few degrees of freedom
+    Array([ True, False], dtype=bool)
     """
     return from_key(t_of, "t", key, shape, dtype, out_sharding, df)
 
@@ -363,13 +476,30 @@ def dirichlet(
 ) -> Array:
     """Points of the simplex, with concentrations `alpha` in its last dimension.
 
-    `shape` is that of the points, without their own dimension; by default the one of
-    `alpha` without its last.
+    Args:
+        key: one key, as `random.key` makes it.
+        alpha: positive numbers, an array of shape (..., n).
+        shape: the shape of the points, without their own dimension, to which that of
+            `alpha` without its last broadcasts; None for the latter.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of shape (*shape, n) and of `dtype`, whose sums over the last dimension
+        are 1.
 
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, or `alpha` does not fit `shape` or has no
             dimension.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> x = random.dirichlet(random.key(0), vnp.array([1.0, 2.0, 7.0]), (10_000,))
+    >>> x.shape, x.mean(0).round(1)
+    ((10000, 3), Array([0.1, 0.2, 0.7], dtype=float32))
     """
     if out_sharding is not None:
         return call_sharded(dirichlet, locals())

@@ -87,7 +87,23 @@ def resolved(
 
 
 def key_dtype(impl_spec: Impl | None = None) -> KeyDType:
-    """The dtype of the typed keys of a generator."""
+    """The dtype of the typed keys of a generator.
+
+    Args:
+        impl_spec: a generator, its name, or the dtype of its keys; None for the default
+            generator, threefry2x32 unless it is configured.
+
+    Returns:
+        A dtype that only arrays of keys have.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: there is no generator of that name.
+
+    >>> from verax import random
+    >>> random.key_dtype(), random.key_dtype("rbg")
+    (key<fry>, key<rbg>)
+    """
     return dtype_of(resolved(impl_spec))
 
 
@@ -193,12 +209,21 @@ def key(
 ) -> Array:
     """The typed key of an integer seed, a scalar of dtype key<fry>.
 
-    `impl` names the generator of what is drawn with it: threefry2x32, rbg, unsafe_rbg,
-    philox2x32, philox4x32, or one of your own.
+    Args:
+        seed: an integer, or an integer array without dimensions; a Python integer of at
+            most 64 bits.
+        impl: the generator of what is drawn with it: threefry2x32, rbg, unsafe_rbg,
+            philox2x32, philox4x32, or one of your own; None for the default one,
+            threefry2x32 unless it is configured.
+        dtype: the dtype of keys of the generator, instead of `impl`.
+
+    Returns:
+        One key, an array without dimensions.
 
     Raises:
         TypeError: the seed is not an integer, or several.
         ValueError: the generator is unknown.
+        OverflowError: a Python integer has more than 64 bits.
 
     >>> import verax
     >>> verax.random.key(0).dtype
@@ -208,11 +233,23 @@ def key(
 
 
 def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
-    """The raw key of an integer seed: its words, uint32[2], or uint32[4] for rbg.
+    """The raw key of an integer seed: its words.
+
+    Args:
+        seed: an integer, or an integer array without dimensions; a Python integer of at
+            most 64 bits.
+        impl: the generator of what is drawn with it: threefry2x32, rbg, unsafe_rbg,
+            philox2x32, philox4x32, or one of your own; None for the default one,
+            threefry2x32 unless it is configured.
+
+    Returns:
+        A vector of uint32: of two words, four for rbg and unsafe_rbg, one for
+        philox2x32; with `enable_custom_prng` the typed key.
 
     Raises:
         TypeError: the seed is not an integer, or several.
         ValueError: the generator is unknown.
+        OverflowError: a Python integer has more than 64 bits.
 
     >>> import verax
     >>> verax.random.PRNGKey(7)
@@ -223,7 +260,24 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The words of keys of shape s: uint32 of shape (*s, 2), or (*s, 4) for rbg."""
+    """The words of keys.
+
+    Args:
+        keys: an array of keys of any shape, typed or raw.
+
+    Returns:
+        An array of uint32, of shape (*keys.shape, 2), or (*keys.shape, 4) for rbg and
+        unsafe_rbg.
+
+    Raises:
+        TypeError: it holds no keys.
+
+    >>> from verax import random
+    >>> random.key_data(random.key(7))
+    Array([0, 7], dtype=uint32)
+    >>> random.key_data(random.split(random.key(7), 3)).shape
+    (3, 2)
+    """
     if is_typed(keys):
         return random_unwrap(keys)
     typed = typed_keys("key_data", keys)
@@ -236,10 +290,26 @@ def wrap_key_data(
     impl: Impl | None = None,
     dtype: KeyDType | None = None,
 ) -> Array:
-    """Typed keys of shape s from their words, uint32 of shape (*s, 2) or (*s, 4).
+    """Typed keys from their words: the inverse of `key_data`.
+
+    Args:
+        key_bits_array: an array of uint32, of shape (*s, 2), or (*s, 4) for rbg and
+            unsafe_rbg.
+        impl: the generator that the keys are of, or its name; None for the default one.
+        dtype: the dtype of keys of the generator, instead of `impl`.
+
+    Returns:
+        An array of keys of shape s.
 
     Raises:
         TypeError: the words have another dtype or shape.
+        ValueError: there is no such generator.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> key = random.wrap_key_data(vnp.array([0, 7], vnp.uint32))
+    >>> bool(key == random.key(7))
+    True
     """
     if is_typed(key_bits_array):
         raise TypeError("wrap_key_data takes raw key data, not typed keys")
@@ -248,6 +318,15 @@ def wrap_key_data(
 
 def key_impl(keys: ArrayLike) -> str | Generator:
     """The name of the generator of keys; one of the user's is given as it is.
+
+    Args:
+        keys: an array of keys of any shape, typed or raw.
+
+    Returns:
+        A string, or the generator.
+
+    Raises:
+        TypeError: it holds no keys.
 
     >>> import verax
     >>> verax.random.key_impl(verax.random.key(0))
@@ -265,7 +344,14 @@ def like(given: object, keys: Array) -> Array:
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
-    """`num` new keys, a number or a shape, independent of each other and of `key`.
+    """New keys, independent of each other and of `key`.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        num: how many keys, a number or a shape; by default 2.
+
+    Returns:
+        An array of keys, of shape (num,) or num, typed or raw as `key` is.
 
     Raises:
         TypeError: `key` is not a key.
@@ -273,6 +359,8 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
 
     >>> import verax
     >>> first, second = verax.random.split(verax.random.key(0))
+    >>> verax.random.split(first, (2, 3)).shape
+    (2, 3)
     """
     shape = tuple(num) if isinstance(num, Sequence) else (num,)
     return like(key, random_split(one_key("split", key), shape))
@@ -281,10 +369,26 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
 def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
     """A new key from a key and an integer of 32 bits, such as the number of a step.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        data: a number without dimensions: a Python integer from 0 to 2**32 - 1, or an
+            integer array, whose elements are taken modulo 2**32.
+
+    Returns:
+        One key, typed or raw as `key` is.
+
     Raises:
         TypeError: `key` is not a key, or `data` is several numbers.
         OverflowError: `data` is a Python integer that is not a uint32.
         ValueError: `key` is several.
+
+    >>> from verax import random
+    >>> key = random.key(0)
+    >>> for step in range(3):
+    ...     print(random.uniform(random.fold_in(key, step)).round(2))
+    0.84
+    0.01
+    0.9
     """
     typed = one_key("fold_in", key)
     if isinstance(data, bool | int | float) and not isinstance(data, np.generic):
@@ -302,6 +406,15 @@ def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:
 
 def clone(key: ArrayLike) -> Array:
     """The same key, but a new one for checks that keys are used only once.
+
+    Args:
+        key: an array of keys of any shape, typed or raw.
+
+    Returns:
+        An array of the same keys.
+
+    Raises:
+        TypeError: it holds no keys.
 
     >>> import verax
     >>> key = verax.random.key(0)

@@ -269,7 +269,18 @@ def bits(
     *,
     out_sharding: object = None,
 ) -> Array:
-    """Random unsigned integers of all values, uint32 unless `dtype` says otherwise.
+    """Random unsigned integers of all values.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, of unsigned integers; by default uint32, or
+            uint64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
 
     Raises:
         TypeError: `key` is not a key.
@@ -343,9 +354,23 @@ def uniform(
     *,
     out_sharding: object = None,
 ) -> Array:
-    """Uniform floats in [minval, maxval); the bounds broadcast to `shape`.
+    """Uniform floats in [minval, maxval).
 
-    Where `shape` is (), a lower bound of one element gives the result its shape.
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, to which the bounds broadcast, by default one
+            number; where it is (), a lower bound of one element gives the result its
+            shape.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        minval: the lower bound, an array or scalar, by default 0.
+        maxval: the upper bound, which is left out, by default 1.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`; between 0 and 1 the elements are multiples of
+        the precision of the dtype.
 
     Raises:
         TypeError: `key` is not a key.
@@ -411,7 +436,19 @@ def randint(
 ) -> Array:
     """Uniform integers from minval up to but excluding maxval; minval if that is empty.
 
-    The bounds broadcast to `shape`; those outside the range of the dtype are clipped.
+    Args:
+        key: one key, as `random.key` makes it.
+        shape: the shape of the result, to which the bounds broadcast.
+        minval: the lower bound, an array or scalar; a bound outside the range of the
+            dtype is clipped.
+        maxval: the upper bound, which is left out.
+        dtype: the dtype of the result, of integers; by default int32, or int64 with
+            x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape` and `dtype`.
 
     Raises:
         TypeError: `key` is not a key, or `dtype` is not an integer dtype.

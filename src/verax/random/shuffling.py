@@ -132,11 +132,33 @@ def permutation(
 ) -> Array:
     """`x` along `axis`, or the numbers below the integer `x`, in random order.
 
-    With `independent` each row has an order of its own.
+    Unlike NumPy's `shuffle` it gives a new array, since arrays are immutable.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        x: an array, or an integer known while tracing.
+        axis: the dimension to work along, by default the first.
+        independent: whether each row along `axis` has an order of its own; by default
+            slices stay together.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of the shape and dtype of `x`, or a vector of int32, int64 with x64.
 
     Raises:
         TypeError: `key` is not a key, or `x` is a number but not an integer.
         ValueError: there is no such dimension.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> random.permutation(random.key(1), 5)
+    Array([3, 2, 0, 1, 4], dtype=int32)
+    >>> x = vnp.arange(8).reshape(2, 4)
+    >>> random.permutation(random.key(1), x, axis=1).tolist()
+    [[3, 2, 0, 1], [7, 6, 4, 5]]
+    >>> random.permutation(random.key(1), x, axis=1, independent=True).tolist()
+    [[3, 2, 0, 1], [7, 6, 5, 4]]
     """
     if out_sharding is not None:
         return call_sharded(permutation, locals())
@@ -163,12 +185,33 @@ def choice(
 ) -> Array:
     """Random elements of `a` along `axis`, or of the numbers below the integer `a`.
 
-    `p` has their probabilities, otherwise they are equal; with `replace` False no
-    element is chosen twice. `mode` is that of `gumbel`.
+    Args:
+        key: one key, as `random.key` makes it.
+        a: an array, or an integer known while tracing, that is not empty.
+        shape: the shape of the sample, a sequence of sizes; by default one element.
+        replace: whether an element may be chosen twice, the default.
+        p: the probabilities of the elements, a vector, up to a factor; None for equal
+            ones.
+        axis: the dimension to work along, by default the first.
+        mode: that of `gumbel`, for `p` without replacement: "low", "high" or "highest";
+            None for "low".
+
+    Returns:
+        An array of the dtype of `a`, or of int32, int64 with x64. It has `shape` in
+        place of dimension `axis`.
 
     Raises:
         TypeError: `key` is not a key, or `shape` is not a sequence.
         ValueError: there are not enough elements, or `p` does not fit.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> vnp.sort(random.choice(random.key(0), 4, (4,), replace=False)).tolist()
+    [0, 1, 2, 3]
+    >>> x = vnp.array([[1, 2, 3], [4, 5, 6]])
+    >>> p = vnp.array([0.0, 0.0, 1.0])
+    >>> random.choice(random.key(0), x, (2,), p=p, axis=1).tolist()
+    [[3, 3], [6, 6]]
     """
     typed = one_key("choice", key)
     if not isinstance(shape, Sequence):
@@ -258,13 +301,34 @@ def multivariate_normal(
 ) -> Array:
     """Normal vectors of mean (..., n) and covariance (..., n, n).
 
-    `shape` is that of the vectors, without their own dimension. `method` factors the
-    covariance: "cholesky", or "eigh" and "svd", which take singular ones too.
+    Args:
+        key: one key, as `random.key` makes it.
+        mean: the mean, of shape (..., n).
+        cov: the covariance, symmetric, of shape (..., n, n).
+        shape: the shape of the vectors, without their own dimension, to which the
+            dimensions of `mean` and `cov` in front broadcast; None for these together.
+        dtype: the dtype of the normal samples that are transformed, real and floating;
+            by default the common inexact dtype of `mean` and `cov`.
+        method: how the covariance is factored: "cholesky", the default, or "eigh" and
+            "svd", which take singular ones too.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of shape (*shape, n), of the common dtype of samples, `mean` and `cov`;
+        NaN where there is no factor.
 
     Raises:
         TypeError: `key` is not a key.
         ValueError: `dtype` is not floating, there is no such method, or shapes do not
             fit.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> mean, cov = vnp.array([1.0, 2.0]), vnp.array([[4.0, 2.0], [2.0, 3.0]])
+    >>> x = random.multivariate_normal(random.key(0), mean, cov, (50_000,))
+    >>> x.mean(0).round(1), vnp.cov(x.T).round(1).tolist()
+    (Array([1., 2.], dtype=float32), [[4.0, 2.0], [2.0, 3.0]])
     """
     if out_sharding is not None:
         return call_sharded(multivariate_normal, locals())
@@ -341,9 +405,30 @@ def orthogonal(
 
     Mezzadri, "How to generate random matrices from the classical compact groups", 2007.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        n: the number of rows.
+        shape: the shape of the stack of matrices, a size or several; by default one
+            matrix.
+        dtype: the dtype of the result, real, or complex for unitary matrices; by
+            default float32, or float64 with x64.
+        m: the number of columns; None for n.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of shape (*shape, n, m) and of `dtype`, whose rows are orthonormal if n
+        ≤ m and whose columns are if n ≥ m.
+
     Raises:
         TypeError: `key` is not a key, or `n` or `m` is not an integer.
         ValueError: `dtype` is neither floating nor complex.
+
+    >>> from verax import random
+    >>> import verax.numpy as vnp
+    >>> q = random.orthogonal(random.key(0), 2, m=3)
+    >>> q.shape, vnp.allclose(q @ q.T, vnp.eye(2), atol=1e-5).item()
+    ((2, 3), True)
     """
     if out_sharding is not None:
         return call_sharded(orthogonal, locals())
@@ -372,9 +457,28 @@ def generalized_normal(
 ) -> Array:
     """Samples of the density exp(-|x|^p), up to a factor.
 
+    With p = 1 it is Laplace's distribution, with p = 2 the normal one of variance 1/2.
+
+    Args:
+        key: one key, as `random.key` makes it.
+        p: the exponent, a positive array or scalar that broadcasts to `shape`.
+        shape: the shape of the result, a size or several; by default one number.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of `shape`, of the common dtype of `dtype` and `p`.
+
     Raises:
         TypeError: `key` is not a key, or `p` is not an array.
         ValueError: `dtype` is not floating, or `p` does not fit `shape`.
+
+    >>> from verax import random
+    >>> x = random.generalized_normal(random.key(0), 2.0, (10_000,))
+    >>> round(float(x.var()), 1)
+    0.5
     """
     check_arraylike("generalized_normal", p)
     sizes = as_shape("generalized_normal", shape)
@@ -405,9 +509,29 @@ def ball(
     Barthe, Guédon, Mendelson and Naor, "A probabilistic approach to the geometry of the
     l_p^n ball", 2005.
 
+    Args:
+        key: one key, as `random.key` makes it.
+        d: the number of dimensions, an integer.
+        p: the exponent of the norm, a finite positive scalar; by default 2.
+        shape: the shape of the points, without their own dimension; by default one
+            point.
+        dtype: the dtype of the result, real and floating; by default float32, or
+            float64 with x64.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of shape (*shape, d), of the common dtype of `dtype` and `p`.
+
     Raises:
         TypeError: `key` is not a key, `d` not an integer, or `p` not an array.
         ValueError: `dtype` is not floating.
+
+    >>> from verax import random
+    >>> x = random.ball(random.key(0), 3, shape=(10_000,))
+    >>> r = (x**2).sum(-1) ** 0.5
+    >>> bool((r <= 1).all()), round(float((r < 0.8).mean()), 1)  # 0.8³ = 0.51
+    (True, 0.5)
     """
     if out_sharding is not None:
         return call_sharded(ball, locals())

@@ -41,12 +41,15 @@ def dct(
     """The discrete cosine transform of type 1, 2, 3 or 4 along an axis.
 
     Args:
-        x: an array, real or complex.
-        type: 2 by default.
-        n: the length to which the axis is cut or filled with zeros.
-        axis: which dimension.
+        x: an array, real or complex; integers are taken as floats.
+        type: 1, 2, 3 or 4; 2 by default.
+        n: the length to which the axis is cut or filled with zeros; None for its own.
+        axis: the dimension to work along; by default the last.
         norm: None or "backward" for the sums alone, "ortho" for an orthogonal
             transform, "forward" for the sums over twice the length.
+
+    Returns:
+        An array of the shape of `x`, but of length `n` along `axis`, and of its dtype.
 
     Raises:
         ValueError: there is no such type, norm or axis, or the axis is too short.
@@ -74,6 +77,17 @@ def idct(
 ) -> Array:
     """The inverse of `dct` with the same arguments.
 
+    Args:
+        x: an array, real or complex; integers are taken as floats.
+        type: the type of the transform that is turned back: 1, 2, 3 or 4; 2 by default.
+        n: the length to which the axis is cut or filled with zeros; None for its own.
+        axis: the dimension to work along; by default the last.
+        norm: that of the transform which is turned back: None or "backward", "ortho" or
+            "forward".
+
+    Returns:
+        An array of the shape of `x`, but of length `n` along `axis`, and of its dtype.
+
     Raises:
         ValueError: there is no such type, norm or axis, or the axis is too short.
 
@@ -92,6 +106,18 @@ def dctn(
     norm: str | None = None,
 ) -> Array:
     """`dct` along several axes, by default all, or as many last ones as `s` is long.
+
+    Args:
+        x: an array, real or complex; integers are taken as floats.
+        type: 1, 2, 3 or 4; 2 by default.
+        s: the lengths to which the axes are cut or filled with zeros; None for their
+            own.
+        axes: the dimensions to work along, or one; None for as many last ones as `s` is
+            long, or for all.
+        norm: None or "backward", "ortho" or "forward", as in `dct`.
+
+    Returns:
+        An array of the shape of `x`, but of lengths `s` along `axes`, and of its dtype.
 
     Raises:
         ValueError: there is no such type, norm or axis, or `s` has another length.
@@ -113,6 +139,19 @@ def idctn(
     norm: str | None = None,
 ) -> Array:
     """The inverse of `dctn` with the same arguments.
+
+    Args:
+        x: an array, real or complex; integers are taken as floats.
+        type: the type of the transform that is turned back: 1, 2, 3 or 4; 2 by default.
+        s: the lengths to which the axes are cut or filled with zeros; None for their
+            own.
+        axes: the dimensions to work along, or one; None for as many last ones as `s` is
+            long, or for all.
+        norm: that of the transform which is turned back: None or "backward", "ortho" or
+            "forward".
+
+    Returns:
+        An array of the shape of `x`, but of lengths `s` along `axes`, and of its dtype.
 
     Raises:
         ValueError: there is no such type, norm or axis, or `s` has another length.

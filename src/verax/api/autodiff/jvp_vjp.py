@@ -42,7 +42,7 @@ from verax.api.vmap import apply_batched
 from verax.backend.pytrees import Partial, PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.records import ReprMixin
+from verax.ir.records import ReprMixin, hiding
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import shown
 from verax.transforms.engine import derivatives
@@ -250,6 +250,11 @@ class Pullback:
     entry for each argument, the others in the list `opaque_residuals`. Both may be
     changed: an argument that was dropped must be put back before the next call.
     """
+
+    __dir__ = hiding(
+        "at given in_tree linear nonzero out_nzs out_tree pull residuals rows "
+        "saveable sorted tree_flatten tree_unflatten"
+    )
 
     __slots__ = ("_made", "_sorted", "at", "saveable")
 

@@ -319,7 +319,9 @@ def check_tangent(
     if given.shape != due.shape or not fits(given, due):
         raise ShapeError(
             f"unexpected JAX type: the tangent or cotangent for {describe()[i]} must "
-            f"be {type_text(due)}, the tangent type of {aval}, not {type_text(given)}"
+            f"be {type_text(due)}"
+            + ("" if due.dtype == aval.dtype else f", the tangent type of {aval.dtype}")
+            + f", not {type_text(given)}"
         )
     if due.dtype == float0:
         return None

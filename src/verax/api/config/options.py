@@ -373,8 +373,14 @@ ROWS: Final = (
     Option(
         "captured_constants_warn_bytes",
         int,
-        2_000_000_000,
+        64_000_000,
         "warn where a program has more bytes of constants; -1 for never",
+    ),
+    Option(
+        "programs_warn_count",
+        int,
+        10,
+        "warn once where more programs are compiled of one function; -1 for never",
     ),
     Option(
         "traceback_filtering",

@@ -48,7 +48,7 @@ from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.memos import holds
-from verax.ir.records import ReprMixin
+from verax.ir.records import ReprMixin, hiding
 from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import AbstractValueError
@@ -319,6 +319,11 @@ def inner_rule(outer: Any, name: str) -> Any:
 
 class CustomRules(Home):
     """A function with rules: how it is made, called, and bound as a method."""
+
+    __dir__ = hiding(
+        "bind bwd fun fwd jvp kind nondiff_argnums optimize_remat parts rules "
+        "signature sorted symbolic_zeros taken traced user_rules weighed"
+    )
 
     parts = ("fun", "rules")
     kind = "custom"

@@ -107,7 +107,13 @@ def checkpoint_name(x: Any, name: str) -> Any:
 def optimization_barrier(operand: Any) -> Any:
     """`operand`, a pytree of arrays; the compiler moves nothing across.
 
-    References among them stay as they are.
+    Args:
+        operand: a pytree of arrays and scalars; references among them stay as they
+            are.
+
+    Returns:
+        A pytree of the same structure and values, of which none can be used before all
+        of `operand` has been computed.
 
     >>> import verax
     >>> float(verax.lax.optimization_barrier(1.0))

@@ -461,6 +461,13 @@ def backward_on(
 def stop_gradient(x: Any) -> Any:
     """`x`, a pytree of arrays, which every derivative treats as a constant.
 
+    Args:
+        x: a pytree of arrays and scalars. Leaves that are neither floats nor complex
+            numbers are returned as they are: they have no derivative.
+
+    Returns:
+        A pytree of the same structure and values.
+
     >>> import verax
     >>> float(verax.grad(lambda x: x * verax.lax.stop_gradient(x))(3.0))
     3.0

@@ -23,7 +23,7 @@ from verax.api.explain.report import (
     counted,
     reason_lines,
 )
-from verax.api.tracing.wrapping import name_and_line
+from verax.api.tracing.wrapping import codes, name_and_line
 from verax.backend.lowering.mlir_text import Lowered
 from verax.backend.programs.program import Made, Program, Recipe, lowered_of, made_of
 from verax.backend.programs.serialize import stored
@@ -33,7 +33,7 @@ from verax.backend.xla.executable import NOT_ASKED
 from verax.ir.records import ReprMixin
 from verax.ir.reports.check import CapturedConstants, captured_constants
 from verax.ir.walk import count_eqns
-from verax.rules.values.state import user_source
+from verax.rules.values.state import LIBRARY, user_source
 
 type Reason = tuple[str, tuple[Difference, ...]]
 NOTHING: Final[tuple[Difference, ...]] = ()
@@ -264,6 +264,34 @@ def run_stage(program: Program) -> StageReport:
         text: costs[name] for name, text in expected.items() if costs.get(name, -1) >= 0
     }
     return StageReport("run", None, LATER, sizes, "by XLA's estimate" if sizes else "")
+
+
+def often(
+    fun: Callable[..., object], key: Key, seen: Sequence[Key], siblings: int
+) -> str:
+    """The warning for a function of which many programs were compiled.
+
+    "" for functions of this package, which are made for arrays of all shapes.
+    """
+    code = codes(fun)
+    if not code or code[-1].co_filename.startswith(LIBRARY):
+        return ""
+    others = [one for one in seen if not same(one, key)]
+    lines = [f"{len(seen) + siblings} programs of {name_and_line(fun)} were compiled."]
+    closest = nearest(key, others)
+    if closest is not None:
+        what = differences(signature_of(fun, key), signature_of(fun, closest))
+        lines += reason_lines("The last one differs from an earlier one in:", what)
+    if siblings:
+        lines.append(
+            f"{siblings} of them are of other jitted objects of the same code: call "
+            "jit once, outside loops and functions that run often, and keep what it "
+            "returns."
+        )
+    lines.append(
+        'verax.config.update("programs_warn_count", -1) turns this warning off.'
+    )
+    return "\n".join(lines)
 
 
 # -----------------------------------------------------------------------------

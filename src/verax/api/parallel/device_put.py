@@ -544,9 +544,18 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     force are explicit, it asserts what types say already. In a trace the parts need not
     be of one size.
 
+    Args:
+        x: a pytree of arrays and scalars.
+        shardings: a sharding, a device, a `PartitionSpec` for the mesh in force, or
+            None for no constraint; or a tree of these, each of which holds for the part
+            of `x` at its place.
+
+    Returns:
+        A pytree of the same structure and values.
+
     Raises:
         AssertionError: explicit axes split a leaf otherwise; see `sharding.reshard`.
-        TypeError: a leaf is not an array, or a place is none.
+        TypeError: a leaf is not an array, or a place is not a sharding.
         ValueError: an array cannot lie so, or a spec has no mesh or names an axis that
             is not `Auto`.
 

@@ -19,7 +19,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import canonical
-from verax.ir.records import ReprMixin, Unchanging
+from verax.ir.records import ReprMixin, Unchanging, hiding
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.constants import aval_of
 from verax.rules.values.state import STATE
@@ -160,6 +160,13 @@ def parts(tree: PyTreeDef) -> dict[str, PyTreeDef]:
 
 class Stage(Unchanging):
     """A stage of a function, with what each tells of its arguments and results."""
+
+    __dir__ = hiding(
+        "closure_convert debugged direct donated evaluated input_places "
+        "interface is_remembered keep_unused made module moves options "
+        "output_places placement program remember slow_call stage statics "
+        "traced whole"
+    )
 
     interface: Interface
 

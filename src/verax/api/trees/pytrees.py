@@ -334,6 +334,11 @@ def prefix_leaves(
     try:
         parts = outline.flatten_up_to(tree)
     except (ValueError, TypeError) as error:
+        if type(prefix) is type(tree) is tuple and len(prefix) != len(tree):
+            raise ValueError(
+                f"{what} has {len(prefix)} entries for {len(tree)} values: give one "
+                "for each, or one for all"
+            ) from None
         result = first_difference(prefix, tree, what, is_leaf)
         reason = f"at {result[0]}: {result[1]}" if result else f"{error}"
         raise ValueError(

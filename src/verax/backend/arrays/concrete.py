@@ -404,6 +404,8 @@ class ConcreteArray(OnDevices, Exchangeable):
         return placed(*own, host=self.numpy().copy())
 
 
+ConcreteArray.__name__ = "Array"  # as errors of Python call it
+
 LONG: Final = 1 << 20
 """Bytes from which on `repr` leaves out the values, as in JAX."""
 

@@ -207,7 +207,11 @@ def computing(engine: Engine, jaxpr: Jaxpr, build: Build) -> Compute | None:
     avals = [a.aval for a in jaxpr.outvars]
     if len(evaluates) == len(avals) == 1 and build is FIRST:
         (eqn,), (evaluate,) = jaxpr.eqns, evaluates
-        if evaluate is not None and eqn.invars == jaxpr.invars:
+        if (
+            evaluate is not None
+            and len(eqn.outvars) == 1
+            and eqn.invars == jaxpr.invars
+        ):
             return single_step(engine, evaluate, eqn.params, avals[0])
     if None in evaluates:
         return None

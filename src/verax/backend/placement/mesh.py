@@ -39,7 +39,7 @@ from verax.ir.meshes import (
     checked_names,
     checked_types,
 )
-from verax.ir.records import ReprMixin
+from verax.ir.records import ReprMixin, hiding
 from verax.rules.values.state import STATE, refresh_own
 
 __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
@@ -334,6 +334,10 @@ class Mesh(BaseMesh, ContextDecorator):
     >>> mesh.shape["x"], mesh.axis_names, mesh.size
     (1, ('x',), 1)
     """
+
+    __dir__ = hiding(
+        "are_all_axes_explicit_or_manual axes axes_of is_scalar key only text transient"
+    )
 
     __module__ = "verax.sharding"
 

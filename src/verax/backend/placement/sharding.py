@@ -38,7 +38,7 @@ from verax.ir.meshes import (
     mesh_type,
     named_terms,
 )
-from verax.ir.records import ReprMixin, Unchanging
+from verax.ir.records import ReprMixin, Unchanging, hiding
 from verax.rules.values.memo import pure
 
 __all__ = ["NamedSharding", "Sharding", "SingleDeviceSharding"]
@@ -81,6 +81,11 @@ def said(what: Words) -> str:
 
 class Sharding(Unchanging):
     """A layout on devices; see `SingleDeviceSharding` and `NamedSharding`."""
+
+    __dir__ = hiding(
+        "concrete counts explicit kind layout ordered other_memory "
+        "replicated_axes splits tiling transient"
+    )
 
     __module__ = "verax.sharding"
 

@@ -68,7 +68,7 @@ from verax.ir.meshes import Layout
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Slot, numbered
 from verax.rules.rows.row import Engine
-from verax.rules.values.state import STATE, State, changing, own_options
+from verax.rules.values.state import LIBRARY, STATE, State, changing, own_options
 from verax.transforms.engine.engine import literal_value
 
 # -----------------------------------------------------------------------------
@@ -557,7 +557,7 @@ def announce(lowered: Lowered) -> None:
             f"{name} has captured {size:,} bytes of constants; pass large arrays as "
             "arguments, or turn this warning off with verax.config.update("
             '"captured_constants_warn_bytes", -1)',
-            stacklevel=2,
+            skip_file_prefixes=(LIBRARY,),
         )
 
 

@@ -74,14 +74,47 @@ def pad(
 ) -> Array:
     """`array` with `pad_width` more elements before and after each dimension.
 
-    `pad_width` is a number, a pair, a pair per dimension, or pairs by dimension in a
-    dict. The modes are NumPy's: "constant" (`constant_values`), "edge", "wrap",
-    "reflect" and "symmetric" (`reflect_type`), "linear_ramp" (`end_values`), "maximum",
-    "minimum", "mean" and "median" (`stat_length`), "empty", and functions.
+    The widths must be known while tracing, since the shape of the result depends on
+    them.
+
+    Args:
+        array: an array or scalar; it may have no elements in a padded dimension only if
+            `mode` is "constant" or "empty".
+        pad_width: how many elements to add: a number for every side, a pair (before,
+            after) for every dimension, a pair per dimension, or a dict of numbers or
+            pairs by dimension, in which missing dimensions are not padded.
+        mode: what the new elements are. "constant" (the default): `constant_values`;
+            "edge": the element at the edge; "wrap": those from the other end; "reflect"
+            and "symmetric": the mirror image without and with the edge; "linear_ramp":
+            from the edge evenly to `end_values`; "maximum", "minimum", "mean" and
+            "median": of the elements at the edge, rounded for integers; "empty": zeros.
+            Or a function f(line, widths, axis, options), with the pair of widths and a
+            dict of options, that returns each line, padded with zeros, anew.
+        **kwargs: the options of the mode, and for functions any: `constant_values` and
+            `end_values`, 0 by default, and `stat_length`, how many elements count, by
+            default all, are one value, a pair or a pair per dimension; `reflect_type`
+            of "reflect" and "symmetric" is "even", the default, or "odd", which
+            subtracts the mirror image from twice the edge.
+
+    Returns:
+        An array of the dtype of `array`, into which values are converted; each size
+        grows by its two widths.
 
     Raises:
-        ValueError: the mode or an option does not exist, or a width is negative.
+        ValueError: an option does not exist or does not fit, a width is negative, or a
+            dimension has no elements to pad with.
         TypeError: a width is not an integer.
+        NotImplementedError: there is no such mode.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1, 2, 3])
+    >>> vnp.pad(x, (2, 1), constant_values=9)
+    Array([9, 9, 1, 2, 3, 9], dtype=int32)
+    >>> vnp.pad(x, 2, mode="reflect").tolist(), vnp.pad(x, 2, mode="symmetric").tolist()
+    ([3, 2, 1, 2, 3, 2, 1], [2, 1, 1, 2, 3, 3, 2])
+    >>> vnp.pad(vnp.ones((2, 2), int), {1: (0, 1)})
+    Array([[1, 1, 0],
+           [1, 1, 0]], dtype=int32)
     """
     x = as_array("pad", array)
     widths = pad_widths(pad_width, x.ndim)

@@ -387,9 +387,22 @@ def frompyfunc(
 ) -> ufunc:
     """A ufunc of a function of scalars, which is mapped over arrays.
 
+    Unlike in NumPy, the function is traced rather than called per element, and results
+    are arrays of numbers, not of objects.
+
+    Args:
+        func: a function of `nin` scalars that verax can trace.
+        nin: how many arguments `func` takes; `reduce` and most other methods need two.
+        nout: how many results it returns.
+        identity: the value that changes nothing, from which `reduce` starts; None if
+            there is none.
+
+    Returns:
+        A `ufunc`, to be called with arrays that broadcast together, with the methods
+        `reduce`, `accumulate`, `reduceat`, `outer` and `at`.
+
     Raises:
-        TypeError: `func` is not callable, or a number is not an integer.
-        ValueError: a number is negative.
+        TypeError: `func` is not callable, or a number is not an integer or is negative.
 
     >>> import verax.numpy as vnp
     >>> twice = vnp.frompyfunc(lambda x, y: x + 2 * y, 2, 1, identity=0)

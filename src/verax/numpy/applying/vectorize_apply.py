@@ -37,7 +37,30 @@ def apply_along_axis(
     *args: Any,
     **kwargs: Any,
 ) -> Array:
-    """`func1d` of each line along `axis`; its result replaces the line."""
+    """`func1d` of each line along `axis`; its result replaces the line.
+
+    The function is mapped by `vmap`, and so traced once for all lines.
+
+    Args:
+        func1d: a function of a one-dimensional array, which returns an array of any
+            shape, or a pytree of some.
+        axis: the dimension along which lines run.
+        arr: an array with at least one dimension.
+        *args: further arguments of `func1d`, the same for each line.
+        **kwargs: its arguments by name, the same for each line.
+
+    Returns:
+        The results together: in the shape of `arr`, with the dimensions of a result in
+        place of the dimension `axis`. For a pytree, one of such arrays.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.arange(6).reshape(2, 3)
+    >>> vnp.apply_along_axis(vnp.sum, 1, x)
+    Array([ 3, 12], dtype=int32)
+    >>> vnp.apply_along_axis(lambda line, k: line[:k], 1, x, 2)
+    Array([[0, 1],
+           [3, 4]], dtype=int32)
+    """
     x = as_array("apply_along_axis", arr, 2)
     place = canonical_axis("apply_along_axis", axis, x.ndim)
 
@@ -58,8 +81,25 @@ def apply_over_axes(
 ) -> Array:
     """`func(a, axis)` for each of `axes`, whose dimensions stay.
 
+    Each call gets the result of the one before.
+
+    Args:
+        func: a function of an array and a dimension, which keeps the number of
+            dimensions or removes the one that it is called with.
+        a: an array or scalar.
+        axes: the dimensions, a sequence; one number alone is not taken.
+
+    Returns:
+        An array with as many dimensions as `a`; those that `func` removes have size 1.
+
     Raises:
         ValueError: a result has another number of dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.apply_over_axes(vnp.sum, vnp.arange(24).reshape(2, 3, 4), [0, 2])
+    Array([[[ 60],
+            [ 92],
+            [124]]], dtype=int32)
     """
     x = as_array("apply_over_axes", a, 1)
     for axis in axes:
@@ -134,15 +174,28 @@ def vectorize(
 ) -> Callable[..., Any]:
     """A function of arrays from one of scalars, or of the parts that a signature names.
 
-    Leading dimensions broadcast. `excluded` arguments are passed as they are, and so is
-    None where the signature, if there is one, has a scalar.
+    Leading dimensions broadcast. The function is mapped by `vmap`, so it is traced
+    rather than called per element, and `if` cannot look at its arguments.
+
+    Args:
+        pyfunc: the function, which returns an array, or several in a tuple. Arguments
+            that are given by name are passed on as they are.
+        excluded: positions of arguments that are passed on whole, by default none;
+            names are allowed, though arguments by name are passed on anyway.
+        signature: the dimensions that `pyfunc` sees of each argument and result, such
+            as "(m,n),(n)->(m)", where equal names have equal sizes; by default all are
+            scalars. An argument that is a scalar here may be None, which is passed on.
+
+    Returns:
+        A function with the documentation of `pyfunc`. Its results have the broadcast
+        leading dimensions, and then those of a result of `pyfunc`.
 
     Raises:
         TypeError: `excluded` has what is neither a position nor a name.
         ValueError: it has a negative position, or the signature is malformed.
 
     >>> import verax.numpy as vnp
-    >>> f = vectorize(vnp.dot, signature="(n),(n)->()")
+    >>> f = vnp.vectorize(vnp.dot, signature="(n),(n)->()")
     >>> f(vnp.ones((2, 3)), vnp.arange(3.0))
     Array([3., 3.], dtype=float32)
     """

@@ -376,7 +376,24 @@ def inexact_array(name: str, x: ArrayLike) -> Array:
 
 
 def inexact_arrays(name: str, *args: ArrayLike) -> list[Array]:
-    """`promote_inexact`, scalars as arrays too."""
+    """`promote_inexact`, scalars as arrays too.
+
+    Args:
+        name: the function whose arguments they are, for messages.
+        *args: arrays or scalars; their shapes may differ, and stay.
+
+    Returns:
+        A list of arrays in the common dtype of all, which for integers is float32, or
+        float64 if they have 64 bits.
+
+    Raises:
+        TypeError: an argument is not an array, or there is no common dtype.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.numpy.arguments.arguments import inexact_arrays
+    >>> inexact_arrays("f", vnp.array([1, 2]), vnp.float32(0.5))
+    [Array([1., 2.], dtype=float32), Array(0.5, dtype=float32)]
+    """
     return [as_array(name, x) for x in promote_inexact(name, *args)]
 
 

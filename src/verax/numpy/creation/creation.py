@@ -81,13 +81,37 @@ def array(
 ) -> Array:
     """An array with the values of a number, an array, or nested lists of these.
 
+    Without x64, 64-bit values and dtypes become 32-bit ones; integers of NumPy that are
+    too large for that wrap.
+
+    Args:
+        object: a number, an array, anything with `__array__` or the buffer protocol, or
+            nested lists and tuples of numbers and arrays.
+        dtype: the dtype of the result; by default that which the values have together.
+        copy: whether an array of verax is copied, too; other values always are.
+        order: "K", "C" or None, without effect, since the compiler chooses the memory
+            layout.
+        ndmin: the least number of dimensions; missing ones are put in front, with size
+            1.
+        device: a device or sharding to put the result on; None for the default one.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array with a dimension for each level of lists before those of the values;
+        weakly typed if it is made of one Python number without `dtype`.
+
     Raises:
         TypeError: a value is not a number.
-        ValueError: the lists are ragged.
+        ValueError: the lists are ragged or hold None.
+        OverflowError: an integer of Python does not fit the dtype.
+        NotImplementedError: another `order`.
 
     >>> import verax.numpy as jnp
     >>> jnp.array([[1, 2], [3, 4]]).dtype
     dtype('int32')
+    >>> jnp.array([1.5, 2], ndmin=2)
+    Array([[1.5, 2. ]], dtype=float32)
     """
     check_order("array", order)
     out = as_values("array", object, chosen_dtype("array", dtype))
@@ -109,10 +133,34 @@ def asarray(
 ) -> Array:
     """`a` as an array; itself if it is one of the right dtype.
 
+    Without x64, 64-bit values and dtypes become 32-bit ones.
+
+    Args:
+        a: a number, an array, anything with `__array__` or the buffer protocol, or
+            nested lists and tuples of numbers and arrays.
+        dtype: the dtype of the result; by default that which the values have together.
+        order: "K", "C" or None, without effect, since the compiler chooses the memory
+            layout.
+        copy: True to copy an array of verax, too; None and False return it as it is.
+            False also refuses to move memory of the host to another device.
+        device: a device or sharding to put the result on; None leaves an array where it
+            is, and puts other values on the default one.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array with the shape and values of `a`.
+
     Raises:
         TypeError: a value is not a number.
         ValueError: the lists are ragged, or `copy` is False and the memory of a NumPy
             array or another buffer would have to go to a device other than the CPU.
+        NotImplementedError: another `order`.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.asarray([1, 2.5])
+    >>> x, vnp.asarray(x) is x, vnp.asarray(x, dtype=vnp.int32) is x
+    (Array([1. , 2.5], dtype=float32), True, False)
     """
     check_order("asarray", order)
     out = as_values("asarray", a, chosen_dtype("asarray", dtype))
@@ -344,7 +392,26 @@ def stacked(name: str, x: Any, dtype: DType) -> Array:
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """A copy of `a`."""
+    """A copy of `a`, in memory of its own.
+
+    Args:
+        a: an array or scalar.
+        order: "K", "C" or None, without effect, since the compiler chooses the memory
+            layout.
+
+    Returns:
+        an array with the shape, dtype and values of `a`.
+
+    Raises:
+        NotImplementedError: another `order`.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.arange(3)
+    >>> y = vnp.copy(x)
+    >>> x.delete()
+    >>> y
+    Array([0, 1, 2], dtype=int32)
+    """
     check_order("copy", order)
     return copy_of(as_array("copy", a))
 
@@ -357,7 +424,26 @@ def astype(
     copy: bool = False,
     device: Placement = None,
 ) -> Array:
-    """`x` in another dtype; None means float. Complex numbers lose imaginary parts."""
+    """`x` in another dtype.
+
+    Floats are cut off towards zero on their way to integers, where NaN becomes 0, and
+    complex numbers lose their imaginary parts on their way to real ones.
+
+    Args:
+        x: an array or scalar.
+        dtype: the dtype of the result; None means the default float.
+        copy: whether `x` is copied if it has the dtype already.
+        device: a device or sharding to put the result on; None leaves it where `x` is.
+
+    Returns:
+        an array in the shape of `x`; `x` itself if it has the dtype and is not copied.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.astype(vnp.array([1.7, -1.7, vnp.nan]), vnp.int32)
+    Array([ 1, -1,  0], dtype=int32)
+    >>> vnp.astype(vnp.array([1 + 2j, 3j]), vnp.float32)
+    Array([1., 0.], dtype=float32)
+    """
     given = as_array("astype", x)
     target = chosen_dtype("astype", float if dtype is None else dtype)
     assert target is not None
@@ -404,7 +490,29 @@ def zeros(
     device: Placement = None,
     out_sharding: object = None,
 ) -> Array:
-    """Zeros of the given shape, floats unless `dtype` says otherwise."""
+    """Zeros of the given shape, floats unless `dtype` says otherwise.
+
+    Args:
+        shape: a size, or a sequence of them, known while tracing.
+        dtype: the dtype of the result; by default float32, or float64 with x64.
+        device: a device or sharding to put the result on; None for the default one.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array of that shape and dtype.
+
+    Raises:
+        TypeError: the shape or the dtype is not one; sizes belong in one tuple.
+        ValueError: a size is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.zeros((2, 3), dtype=int)
+    Array([[0, 0, 0],
+           [0, 0, 0]], dtype=int32)
+    >>> vnp.zeros(())
+    Array(0., dtype=float32)
+    """
     return constant_array("zeros", shape, 0, dtype, device, out_sharding)
 
 
@@ -415,7 +523,28 @@ def ones(
     device: Placement = None,
     out_sharding: object = None,
 ) -> Array:
-    """Ones of the given shape, floats unless `dtype` says otherwise."""
+    """Ones of the given shape, floats unless `dtype` says otherwise.
+
+    Args:
+        shape: a size, or a sequence of them, known while tracing.
+        dtype: the dtype of the result; by default float32, or float64 with x64.
+        device: a device or sharding to put the result on; None for the default one.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array of that shape and dtype.
+
+    Raises:
+        TypeError: the shape or the dtype is not one; sizes belong in one tuple.
+        ValueError: a size is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.ones(3)
+    Array([1., 1., 1.], dtype=float32)
+    >>> vnp.ones((1, 2), dtype=bool)
+    Array([[ True,  True]], dtype=bool)
+    """
     return constant_array("ones", shape, 1, dtype, device, out_sharding)
 
 
@@ -426,7 +555,29 @@ def empty(
     device: Placement = None,
     out_sharding: object = None,
 ) -> Array:
-    """An array with arbitrary elements; zeros, in fact."""
+    """An array with arbitrary elements; zeros, in fact.
+
+    Arrays are immutable, so there is nothing to fill in afterwards.
+
+    Args:
+        shape: a size, or a sequence of them, known while tracing.
+        dtype: the dtype of the result; by default float32, or float64 with x64.
+        device: a device or sharding to put the result on; None for the default one.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array of that shape and dtype.
+
+    Raises:
+        TypeError: the shape or the dtype is not one; sizes belong in one tuple.
+        ValueError: a size is negative.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.empty((0, 4))
+    >>> x.shape, x.dtype
+    ((0, 4), dtype('float32'))
+    """
     return constant_array("empty", shape, 0, dtype, device, out_sharding)
 
 
@@ -469,9 +620,27 @@ def full(
 ) -> Array:
     """`fill_value` broadcast to `shape`, in its own dtype unless one is given.
 
+    Args:
+        shape: a size, or a sequence of them, known while tracing.
+        fill_value: an array or scalar that broadcasts to `shape`.
+        dtype: the dtype of the result; by default that of `fill_value`.
+        device: a device or sharding to put the result on; None for the default one.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array of that shape; weakly typed if `fill_value` is and no dtype is given.
+
     Raises:
         TypeError: `fill_value` is neither an array nor a scalar.
         ValueError: it does not broadcast to `shape`.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.full((2, 3), vnp.array([[1], [2]]))
+    Array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
+    >>> vnp.full(2, 7, dtype=vnp.float16)
+    Array([7., 7.], dtype=float16)
     """
     (aval,) = avals_of("full", (fill_value,))
     fill_value = operand(fill_value)
@@ -525,7 +694,28 @@ def zeros_like(
     device: Placement = None,
     out_sharding: object = None,
 ) -> Array:
-    """Zeros in the shape and dtype of `a`, unless they are given."""
+    """Zeros in the shape and dtype of `a`, unless they are given.
+
+    Args:
+        a: an array or scalar, or anything with a shape and a dtype.
+        dtype: the dtype of the result; by default that of `a`.
+        shape: the shape of the result; by default that of `a`.
+        device: a device or sharding to put the result on; None for where `a` is.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array of zeros; weakly typed if `a` is and no dtype is given.
+
+    Raises:
+        TypeError: `a` has no shape and dtype and is not a scalar.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.zeros_like(vnp.array([1 + 2j, 3]))
+    Array([0.+0.j, 0.+0.j], dtype=complex64)
+    >>> vnp.zeros_like(vnp.arange(6), shape=(1, 2))
+    Array([[0, 0]], dtype=int32)
+    """
     return constant_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
@@ -537,7 +727,28 @@ def ones_like(
     device: Placement = None,
     out_sharding: object = None,
 ) -> Array:
-    """Ones in the shape and dtype of `a`, unless they are given."""
+    """Ones in the shape and dtype of `a`, unless they are given.
+
+    Args:
+        a: an array or scalar, or anything with a shape and a dtype.
+        dtype: the dtype of the result; by default that of `a`.
+        shape: the shape of the result; by default that of `a`.
+        device: a device or sharding to put the result on; None for where `a` is.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array of ones; weakly typed if `a` is and no dtype is given.
+
+    Raises:
+        TypeError: `a` has no shape and dtype and is not a scalar.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.ones_like(vnp.arange(3))
+    Array([1, 1, 1], dtype=int32)
+    >>> vnp.ones_like(vnp.arange(3), dtype=float)
+    Array([1., 1., 1.], dtype=float32)
+    """
     return constant_like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
@@ -548,7 +759,26 @@ def empty_like(
     *,
     device: Placement = None,
 ) -> Array:
-    """An array like `prototype` with arbitrary elements; zeros, in fact."""
+    """An array like `prototype` with arbitrary elements; zeros, in fact.
+
+    Args:
+        prototype: an array or scalar, or anything with a shape and a dtype.
+        dtype: the dtype of the result; by default that of `prototype`.
+        shape: the shape of the result; by default that of `prototype`.
+        device: a device or sharding to put the result on; None for where `prototype`
+            is.
+
+    Returns:
+        an array of that shape and dtype.
+
+    Raises:
+        TypeError: `prototype` has no shape and dtype and is not a scalar.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.empty_like(vnp.ones((2, 3), dtype=vnp.bfloat16))
+    >>> x.shape, x.dtype
+    ((2, 3), dtype(bfloat16))
+    """
     return constant_like("empty_like", prototype, 0, dtype, shape, device, None)
 
 
@@ -561,7 +791,32 @@ def full_like(
     device: Placement = None,
     out_sharding: object = None,
 ) -> Array:
-    """`fill_value` broadcast to the shape of `a`, in its dtype, unless given."""
+    """`fill_value` broadcast to the shape of `a`, in its dtype, unless given.
+
+    The dtype is that of `a`, not of `fill_value`, which is converted.
+
+    Args:
+        a: an array or scalar, or anything with a shape and a dtype.
+        fill_value: an array or scalar that broadcasts to the shape.
+        dtype: the dtype of the result; by default that of `a`.
+        shape: the shape of the result; by default that of `a`.
+        device: a device or sharding to put the result on; None for where `a` is.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array of that shape and dtype.
+
+    Raises:
+        TypeError: `a` has no shape and dtype and is not a scalar.
+        ValueError: `fill_value` does not broadcast to the shape.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.full_like(vnp.arange(3), 2.9)
+    Array([2, 2, 2], dtype=int32)
+    >>> vnp.full_like(vnp.arange(3), 2.9, dtype=float)
+    Array([2.9, 2.9, 2.9], dtype=float32)
+    """
     name, fill_value = "full_like", array_behind(fill_value)
     (aval,) = avals_of(name, (fill_value,))
     if not aval.shape and not isinstance(fill_value, Array):

@@ -152,8 +152,21 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     Small floats such as bfloat16 are floating here, unlike in NumPy. Keys are below
     `verax.dtypes.prng_key`.
 
+    Args:
+        arg1: a dtype or its name, or a category of them.
+        arg2: a dtype or its name, or a category of them.
+
+    Returns:
+        a bool.
+
     Raises:
         TypeError: `arg1` or `arg2` is neither a dtype nor a category.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.issubdtype(vnp.bfloat16, vnp.floating)
+    True
+    >>> vnp.issubdtype("uint8", vnp.signedinteger), vnp.issubdtype("uint8", vnp.number)
+    (False, True)
     """
     if isinstance(arg1, type) and is_category(arg1):
         return isinstance(arg2, type) and issubclass(arg1, arg2)
@@ -192,12 +205,24 @@ def plain(x: Any) -> Any:
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Whether `dtype` is of a kind, or of one of a tuple of kinds or dtypes.
 
-    The kinds are "bool", "signed integer", "unsigned integer", "integral", "real
-    floating", "complex floating" and "numeric".
+    Args:
+        dtype: a dtype or its name.
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating",
+            "complex floating" or "numeric" (all but "bool"); a dtype; or a tuple of
+            these.
+
+    Returns:
+        a bool.
 
     Raises:
         ValueError: no kind has that name.
         TypeError: the kind is neither a name nor a dtype.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isdtype(vnp.bfloat16, "real floating"), vnp.isdtype(bool, "numeric")
+    (True, False)
+    >>> vnp.isdtype(vnp.int8, ("complex floating", vnp.int8))
+    True
     """
     out = as_dtype(dtype)
     kinds: Sequence[Any] = kind if isinstance(kind, tuple) else (kind,)
@@ -218,9 +243,25 @@ def one_kind(dtype: DType, kind: Any) -> bool:
 def result_type(*args: Any) -> DType:
     """The dtype that an operation on arrays, scalars and dtypes has.
 
+    Integers beside floats take the dtype of the floats, whatever their width, and
+    Python numbers adapt to the arrays; without x64 nothing is wider than 32 bits.
+
+    Args:
+        *args: arrays, scalars, dtypes or their names; `int`, `float` and `complex`
+            stand for Python numbers, None for the default float.
+
+    Returns:
+        a dtype.
+
     Raises:
         ValueError: there are no arguments.
         TypePromotionError: there is no implicit promotion.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.result_type(vnp.int32, vnp.float16), vnp.result_type(vnp.int8, vnp.uint8)
+    (dtype('float16'), dtype('int16'))
+    >>> vnp.result_type(vnp.arange(3, dtype=vnp.int8), 1000)
+    dtype('int8')
     """
     return joined(args)[0]
 
@@ -255,8 +296,22 @@ def type_of(x: Any) -> promotion.Typed:
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype of two dtypes; `int`, `float` and `complex` stand for Python numbers.
 
+    Args:
+        a: a dtype or its name.
+        b: a dtype or its name.
+
+    Returns:
+        the narrowest dtype to which both are promoted; integers take that of floats,
+        whatever their width, unlike in NumPy.
+
     Raises:
         TypePromotionError: there is no implicit promotion.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.promote_types("float16", "bfloat16"), vnp.promote_types("int32", "float16")
+    (dtype('float32'), dtype('float16'))
+    >>> vnp.promote_types("int8", int)
+    dtype('int8')
     """
     weak = (int, float, complex)
     x64, strict = STATE.enable_x64, STATE.numpy_dtype_promotion == "strict"
@@ -266,15 +321,50 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
 
 
 def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
-    """Whether NumPy casts one dtype to another under the given rule."""
+    """Whether NumPy casts one dtype to another under the given rule.
+
+    These rules say nothing of how verax promotes: see `promote_types`.
+
+    Args:
+        from_: a dtype, its name, or an array that has one.
+        to: a dtype or its name.
+        casting: "no", "equiv" (only the order of the bytes changes), "safe" (values are
+            kept), "same_kind" (also to fewer bits), or "unsafe" (anything).
+
+    Returns:
+        a bool.
+
+    Raises:
+        TypeError: an argument is not a dtype.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.can_cast("int32", "float32"), vnp.can_cast("int32", "float64")
+    (False, True)
+    >>> vnp.can_cast("float64", "float32", casting="same_kind")
+    True
+    """
     return bool(np.can_cast(plain(from_), plain(to), casting=casting))  # type: ignore[arg-type]  # NumPy checks the name
 
 
 def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
     """The limits of a floating dtype, or of the parts of a complex one.
 
+    Args:
+        dtype: a dtype, its name, or an array that has one; `float` means float64.
+
+    Returns:
+        an object with the attributes `max`, `min`, `eps`, `tiny`, `bits`, `dtype` and
+        others, as `numpy.finfo` has them.
+
     Raises:
-        TypeError: the dtype is neither.
+        TypeError: it is not a dtype.
+        ValueError: the dtype is neither floating nor complex.
+
+    >>> import verax.numpy as vnp
+    >>> float(vnp.finfo(vnp.bfloat16).eps), float(vnp.finfo(vnp.float16).max)
+    (0.0078125, 65504.0)
+    >>> vnp.finfo(vnp.complex64).dtype
+    dtype('float32')
     """
     return avals.finfo(as_dtype(dtype))
 
@@ -282,14 +372,38 @@ def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:
 def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
     """The limits of an integer dtype.
 
+    Args:
+        int_type: a dtype, its name, or an array that has one; `int` means int64.
+
+    Returns:
+        an object with the attributes `min`, `max`, `bits` and `dtype`.
+
     Raises:
         TypeError: it is not a dtype.
+        ValueError: the dtype holds no integers.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.iinfo(vnp.int8).min, vnp.iinfo(vnp.uint4).max
+    (-128, 15)
     """
     return avals.iinfo(as_dtype(int_type))
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number or a string, or an array without dimensions."""
+    """Whether `element` is a number or a string, or an array without dimensions.
+
+    NumPy's own function says False of arrays without dimensions.
+
+    Args:
+        element: any object.
+
+    Returns:
+        a bool.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isscalar(2.5), vnp.isscalar(vnp.array(2.5)), vnp.isscalar(vnp.array([2.5]))
+    (True, True, False)
+    """
     if isinstance(element, Array | np.ndarray):
         return not element.shape
     return np.isscalar(element)
@@ -395,6 +509,10 @@ class ArrayNamespaceInfo(ReprMixin):
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
     """The array API standard's view of this namespace: dtypes, devices, capabilities.
+
+    Returns:
+        an object with the standard's inspection methods: `capabilities`,
+        `default_device`, `default_dtypes`, `devices` and `dtypes`.
 
     >>> import verax.numpy as vnp
     >>> sorted(vnp.__array_namespace_info__().dtypes(kind="complex floating"))

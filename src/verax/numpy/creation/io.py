@@ -69,12 +69,49 @@ def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
 
     Dtypes that NumPy does not know, such as float8_e4m3fn, are there as the only field
     of a structured dtype, which `numpy.load` gives.
+
+    Args:
+        file: a path, which gets the ending .npy if it lacks it, or a file that is open
+            for writing bytes.
+        arr: an array, or what NumPy makes one of.
+        allow_pickle: whether an array of Python objects may be written, by pickling
+            them.
+
+    Returns:
+        None; the array is in the file.
+
+    >>> import io
+    >>> import verax.numpy as vnp
+    >>> file = io.BytesIO()
+    >>> vnp.save(file, vnp.array([1.5, 2.5], dtype=vnp.float8_e4m3fn))
+    >>> _ = file.seek(0)
+    >>> vnp.load(file)
+    Array([1.5, 2.5], dtype=float8_e4m3fn)
     """
     np.save(file, in_file(arr), allow_pickle=allow_pickle)
 
 
 def savez(file: File, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
-    """Write several arrays to one archive: the named ones, others as arr_0, arr_1."""
+    """Write several arrays to one archive: the named ones, others as arr_0, arr_1.
+
+    Args:
+        file: a path, which gets the ending .npz if it lacks it, or a file that is open
+            for writing bytes.
+        *args: arrays that are called arr_0, arr_1 and so on.
+        allow_pickle: whether arrays of Python objects may be written, by pickling them.
+        **kwds: arrays under the names that they get in the archive.
+
+    Returns:
+        None; the arrays are in the file.
+
+    >>> import io
+    >>> import verax.numpy as vnp
+    >>> file = io.BytesIO()
+    >>> vnp.savez(file, vnp.arange(2), weights=vnp.ones(3))
+    >>> _ = file.seek(0)
+    >>> {name: x.tolist() for name, x in vnp.load(file).items()}
+    {'weights': [1.0, 1.0, 1.0], 'arr_0': [0, 1]}
+    """
     named = {name: in_file(x) for name, x in kwds.items()}
     np.savez(file, *[in_file(x) for x in args], allow_pickle=allow_pickle, **named)
 
@@ -113,6 +150,23 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
     """The array in a file of NumPy's format; of an archive, a mapping to NumPy arrays.
 
     What is not an array here, such as text, stays as NumPy reads it.
+
+    Args:
+        file: a path, or a file that is open for reading bytes.
+        *args: further arguments of `numpy.load`, by position.
+        **kwargs: further arguments of `numpy.load`, such as `allow_pickle`.
+
+    Returns:
+        an array in the dtype that was saved, in 32 bits unless x64 is on; or a mapping
+        from names to arrays of NumPy, which can be closed.
+
+    >>> import io
+    >>> import verax.numpy as vnp
+    >>> file = io.BytesIO()
+    >>> vnp.save(file, vnp.array([1.5, 2.5], dtype=vnp.bfloat16))
+    >>> _ = file.seek(0)
+    >>> vnp.load(file)
+    Array([1.5, 2.5], dtype=bfloat16)
     """
     out = np.load(file, *args, **kwargs)
     if isinstance(out, np.lib.npyio.NpzFile):
@@ -129,24 +183,90 @@ def load(file: File, *args: Any, **kwargs: Any) -> Any:
 def frombuffer(
     buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0
 ) -> Array:
-    """The elements that bytes hold, `count` of them from byte `offset` on."""
+    r"""The elements that bytes hold, `count` of them from byte `offset` on.
+
+    They are copied, unlike in NumPy.
+
+    Args:
+        buffer: bytes, or another object with the buffer protocol.
+        dtype: the dtype of the elements in `buffer`; the default, `float`, means 8
+            bytes each, even where the result is in float32 since x64 is off.
+        count: the number of elements; -1 for all.
+        offset: the number of bytes to skip.
+
+    Returns:
+        a vector in that dtype, in 32 bits unless x64 is on.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.frombuffer(b"\x01\x02\x03\x04", dtype=vnp.uint8, count=2, offset=1)
+    Array([2, 3], dtype=uint8)
+    >>> vnp.frombuffer(b"\x01\x02\x03\x04", dtype=vnp.int16)
+    Array([ 513, 1027], dtype=int16)
+    """
     return asarray(np.frombuffer(buffer, numpy_dtype(as_dtype(dtype)), count, offset))
 
 
 def fromstring(
     string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str
 ) -> Array:
-    """The numbers in a string, separated by `sep`."""
+    """The numbers in a string, separated by `sep`.
+
+    Args:
+        string: the text.
+        dtype: the dtype of the numbers; float by default.
+        count: how many numbers are read; -1 for all.
+        sep: what stands between two numbers, not empty; white space around it is
+            ignored.
+
+    Returns:
+        a vector in that dtype, in 32 bits unless x64 is on.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fromstring("1, 2.5,3", sep=",")
+    Array([1. , 2.5, 3. ], dtype=float32)
+    >>> vnp.fromstring("4 5 6", dtype=int, count=2, sep=" ")
+    Array([4, 5], dtype=int32)
+    """
     return asarray(np.fromstring(string, numpy_dtype(as_dtype(dtype)), count, sep=sep))
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """`numpy.fromfile`, as an array; under a trace it is read once, as a constant."""
+    r"""`numpy.fromfile`, as an array; under a trace it is read once, as a constant.
+
+    Args:
+        *args: the arguments of `numpy.fromfile`: the file, the dtype of its elements,
+            their count and, for text, the separator.
+        **kwargs: the same arguments by name, and `offset`, the number of bytes to skip.
+
+    Returns:
+        a vector in that dtype, in 32 bits unless x64 is on.
+
+    >>> import tempfile
+    >>> import verax.numpy as vnp
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"\x01\x02\x03\x04")
+    ...     file.flush()
+    ...     vnp.fromfile(file.name, dtype="uint8", offset=1)
+    Array([2, 3, 4], dtype=uint8)
+    """
     return asarray(np.fromfile(*args, **kwargs))
 
 
 def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
-    """The elements of an iterable, which is used up; under a trace, a constant."""
+    """The elements of an iterable, which is used up; under a trace, a constant.
+
+    Args:
+        iter: an iterable of numbers.
+        dtype: the dtype of the elements.
+        count: how many elements are read; -1 for all.
+
+    Returns:
+        a vector in that dtype, in 32 bits unless x64 is on.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fromiter((n * n for n in range(10)), dtype=int, count=4)
+    Array([0, 1, 4, 9], dtype=int32)
+    """
     return asarray(np.fromiter(iter, numpy_dtype(as_dtype(dtype)), count))
 
 
@@ -172,16 +292,30 @@ def from_dlpack(
 ) -> Array:
     """The array of another library, sharing its memory where that is possible.
 
-    `device` may be a sharding over one device.
-
     Without 64-bit types, wide elements are copied to narrow ones. The other library
     must not write to shared memory.
+
+    Args:
+        x: an array with a method `__dlpack__`.
+        device: a device, or a sharding over one device, to put the result on; None for
+            the first local one.
+        copy: True to copy always, None to copy where memory cannot be shared; False
+            refuses to narrow elements.
+
+    Returns:
+        an array with the shape and values of `x`, and its dtype, in 32 bits unless x64
+        is on.
 
     Raises:
         TypeError: `x` has no `__dlpack__`.
         ValueError: `copy=False`, but elements have to be narrowed; a sharding has
             several devices.
         BufferError: the memory is of a kind that the device cannot take.
+
+    >>> import numpy as np
+    >>> import verax.numpy as vnp
+    >>> vnp.from_dlpack(np.arange(3, dtype="int64"), copy=True)
+    Array([0, 1, 2], dtype=int32)
     """
     place = local_devices()[0] if device is None else one_device(device)
     buffer = buffers.from_dlpack(x, place, copy=bool(copy))
@@ -217,7 +351,23 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The string of an array with its dtype, as in `repr`."""
+    """The string of an array with its dtype, as in `repr`.
+
+    Args:
+        arr: an array or scalar.
+        max_line_width: the number of characters of a line; None for the option
+            `linewidth`.
+        precision: the number of digits after the point; None for the option.
+        suppress_small: whether numbers that round to 0 are printed as such, not with
+            exponents; None for the option `suppress`.
+
+    Returns:
+        a string.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.array_repr(vnp.array([1.23456, 2e-9]), precision=2, suppress_small=True)
+    'Array([1.23, 0.  ], dtype=float32)'
+    """
     with chosen(max_line_width, precision, suppress_small):
         return repr(as_array("array_repr", arr))
 
@@ -228,21 +378,75 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The string of an array's elements, as in `str`."""
+    """The string of an array's elements, as in `str`.
+
+    Args:
+        a: an array or scalar.
+        max_line_width: the number of characters of a line; None for the option
+            `linewidth`.
+        precision: the number of digits after the point; None for the option.
+        suppress_small: whether numbers that round to 0 are printed as such, not with
+            exponents; None for the option `suppress`.
+
+    Returns:
+        a string.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.array_str(vnp.array([1.23456, 2e-9]), precision=2)
+    '[1.23e+00 2.00e-09]'
+    """
     with chosen(max_line_width, precision, suppress_small):
         return str(as_array("array_str", a))
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options by which NumPy, and so verax, prints arrays."""
+    """The options by which NumPy, and so verax, prints arrays.
+
+    Returns:
+        a dictionary of the options by name: `precision`, `threshold`, `edgeitems`,
+        `linewidth`, `suppress` and others.
+
+    >>> import verax.numpy as vnp
+    >>> with vnp.printoptions(precision=3):
+    ...     vnp.get_printoptions()["precision"]
+    3
+    """
     return dict(np.get_printoptions())
 
 
 def set_printoptions(*args: Any, **kwargs: Any) -> None:
-    """Set NumPy's options of printing, which are those of verax too."""
+    """Set NumPy's options of printing, which are those of verax too.
+
+    Args:
+        *args: the options of `numpy.set_printoptions` by position, `precision` first.
+        **kwargs: the options by name.
+
+    Returns:
+        None; the options hold until they are set again.
+
+    >>> import verax.numpy as vnp
+    >>> before = vnp.get_printoptions()
+    >>> vnp.set_printoptions(precision=3)
+    >>> vnp.array([2 / 3])
+    Array([0.667], dtype=float32)
+    >>> vnp.set_printoptions(**before)
+    """
     np.set_printoptions(*args, **kwargs)
 
 
 def printoptions(*args: Any, **kwargs: Any) -> AbstractContextManager[Any]:
-    """NumPy's options of printing, set within a block."""
+    """NumPy's options of printing, set within a block.
+
+    Args:
+        *args: the options of `numpy.set_printoptions` by position, `precision` first.
+        **kwargs: the options by name.
+
+    Returns:
+        a context manager; it gives the options as a dictionary.
+
+    >>> import verax.numpy as vnp
+    >>> with vnp.printoptions(precision=2, suppress=True):
+    ...     print(vnp.array([1.23456, 2e-9]))
+    [1.23 0.  ]
+    """
     return np.printoptions(*args, **kwargs)

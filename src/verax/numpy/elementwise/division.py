@@ -72,10 +72,25 @@ def nonzero_divisor(y: object, divisor: object, dtype: DType) -> Any:
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest integer that is at most x1 / x2; of floats infinite where x1 / x2 is.
 
-    A finite number divided by an infinity gives a zero of either sign.
+    A finite number divided by an infinity gives a zero of either sign. An integer
+    divided by 0 is no error, but the result has no meaning.
+
+    Args:
+        x1: the dividend, a real array or scalar; booleans are read as integers.
+        x2: the divisor, which broadcasts with x1.
+
+    Returns:
+        The quotients in the broadcast shape and the common dtype of x1 and x2, which
+        for booleans is int32, or int64 with x64.
 
     Raises:
         TypeError: an operand is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.floor_divide(vnp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    >>> vnp.floor_divide(vnp.array([7.0, -7.0, 0.0]), 0.0)
+    Array([ inf, -inf,  nan], dtype=float32)
     """
     dtype, x, y = operands("floor_divide", x1, x2)
     if is_inexact(dtype):
@@ -95,8 +110,22 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder after `floor_divide`, with the sign of x2; integer x % 0 is 0.
 
+    Args:
+        x1: the dividend, a real array or scalar; booleans are read as integers.
+        x2: the divisor, which broadcasts with x1; of floats, 0 leaves NaN.
+
+    Returns:
+        The remainders in the broadcast shape and the common dtype of x1 and x2, which
+        for booleans is int32, or int64 with x64.
+
     Raises:
         TypeError: an operand is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.remainder(vnp.array([7, -7, 7]), vnp.array([3, 3, -3]))
+    Array([ 1,  2, -2], dtype=int32)
+    >>> vnp.remainder(vnp.array([7]), 0), vnp.remainder(vnp.array([7.0]), 0)
+    (Array([0], dtype=int32), Array([nan], dtype=float32))
     """
     dtype, x, y = operands("remainder", x1, x2)
     if is_inexact(dtype):
@@ -116,8 +145,21 @@ mod = remainder
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 after division towards zero, with the sign of x1.
 
+    Args:
+        x1: the dividend, a real array or scalar; booleans are read as integers.
+        x2: the divisor, which broadcasts with x1; 0 leaves 0 of integers and NaN of
+            floats.
+
+    Returns:
+        The remainders in the broadcast shape and the common dtype of x1 and x2, which
+        for booleans is int32, or int64 with x64.
+
     Raises:
         TypeError: an operand is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fmod(vnp.array([7, -7, 7]), vnp.array([3, 3, -3]))
+    Array([ 1, -1,  1], dtype=int32)
     """
     dtype, x, y = operands("fmod", x1, x2)
     return rem(x, nonzero_divisor(y, x2, dtype))
@@ -127,8 +169,21 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """`floor_divide` and `remainder`.
 
+    Args:
+        x1: the dividend, a real array or scalar; booleans are read as integers.
+        x2: the divisor, which broadcasts with x1.
+
+    Returns:
+        The quotients, rounded down, and the remainders, which have the sign of x2; each
+        in the broadcast shape and the common dtype of x1 and x2.
+
     Raises:
         TypeError: an operand is complex.
+
+    >>> import verax.numpy as vnp
+    >>> quotient, rest = vnp.divmod(vnp.array([7, -7]), 3)
+    >>> quotient.tolist(), rest.tolist()
+    ([2, -3], [1, 2])
     """
     dtype, x, y = operands("divmod", x1, x2)
     if is_inexact(dtype):

@@ -57,14 +57,36 @@ FACTORS = 3
 
 
 def isnan(x: ArrayLike, /) -> Array:
-    """Whether x is not a number."""
+    """Whether x is not a number.
+
+    Args:
+        x: an array or scalar of any dtype; of complex numbers, one NaN part is enough.
+
+    Returns:
+        Booleans in the shape of x; all false for integers.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isnan(vnp.array([1.0, vnp.nan, vnp.inf]))
+    Array([False,  True, False], dtype=bool)
+    """
     given = as_array("isnan", x)
     return ne(given, given)
 
 
 @remembered
 def isinf(x: ArrayLike, /) -> Array:
-    """Whether x, or a part of it, is infinite."""
+    """Whether x, or a part of it, is infinite.
+
+    Args:
+        x: an array or scalar of any dtype.
+
+    Returns:
+        Booleans in the shape of x; all false for integers.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isinf(vnp.array([1.0, vnp.nan, -vnp.inf]))
+    Array([False, False,  True], dtype=bool)
+    """
     given = as_array("isinf", x)
     if is_complex(given.dtype):
         return bitwise_or(isinf(parts.real(given)), isinf(parts.imag(given)))
@@ -74,7 +96,18 @@ def isinf(x: ArrayLike, /) -> Array:
 
 
 def isfinite(x: ArrayLike, /) -> Array:
-    """Whether x, or each part of it, is neither infinite nor NaN."""
+    """Whether x, or each part of it, is neither infinite nor NaN.
+
+    Args:
+        x: an array or scalar of any dtype.
+
+    Returns:
+        Booleans in the shape of x; all true for integers.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isfinite(vnp.array([1.0, vnp.nan, -vnp.inf]))
+    Array([ True, False, False], dtype=bool)
+    """
     given = as_array("isfinite", x)
     if is_complex(given.dtype):
         re, im = parts.real(given), parts.imag(given)
@@ -88,8 +121,19 @@ def isfinite(x: ArrayLike, /) -> Array:
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is plus infinity.
 
+    Args:
+        x: a real array or scalar.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        Booleans in the shape of x; all false for integers.
+
     Raises:
-        TypeError: x is complex.
+        ValueError: x is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isposinf(vnp.array([vnp.inf, -vnp.inf, vnp.nan]))
+    Array([ True, False, False], dtype=bool)
     """
     return is_value("isposinf", x, np.inf)
 
@@ -98,8 +142,19 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is minus infinity.
 
+    Args:
+        x: a real array or scalar.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        Booleans in the shape of x; all false for integers.
+
     Raises:
-        TypeError: x is complex.
+        ValueError: x is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isneginf(vnp.array([vnp.inf, -vnp.inf, vnp.nan]))
+    Array([False,  True, False], dtype=bool)
     """
     return is_value("isneginf", x, -np.inf)
 
@@ -116,8 +171,18 @@ def is_value(name: str, x: ArrayLike, value: float) -> Array:
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit of x is set, also for zeros and NaN.
 
+    Args:
+        x: a real array or scalar.
+
+    Returns:
+        Booleans in the shape of x; all false for unsigned integers and booleans.
+
     Raises:
-        TypeError: x is complex.
+        ValueError: x is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.signbit(vnp.array([-3.0, -0.0, 0.0, -vnp.nan]))
+    Array([ True,  True, False,  True], dtype=bool)
     """
     refuse_complex("signbit", x, error=ValueError)
     given = as_array("signbit", x)
@@ -137,8 +202,21 @@ def bits_of(dtype: DType) -> np.dtype[Any]:
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """|x1| with the sign of x2.
 
+    Args:
+        x1: the magnitudes, a real array or scalar.
+        x2: real numbers that broadcast with x1; only their sign bits count, so that
+            -0.0 is negative.
+
+    Returns:
+        The broadcast shape, in the common dtype of x1 and x2, which for integers is
+        float32, or float64 if they have 64 bits.
+
     Raises:
         TypeError: an argument is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.copysign(vnp.array([1.0, -2.0]), vnp.array([-0.0, 5.0]))
+    Array([-1.,  2.], dtype=float32)
     """
     refuse_complex("copysign", x1, x2)
     x, y = promote_args_inexact("copysign", x1, x2)
@@ -150,8 +228,20 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 for negative x1, 1 for positive x1, and x2 where x1 is 0; NaN stays.
 
+    Args:
+        x1: where to evaluate the step, a real array or scalar.
+        x2: the value at 0, which broadcasts with x1; often 0, 0.5 or 1.
+
+    Returns:
+        The broadcast shape, in the common dtype of x1 and x2, which for integers is
+        float32, or float64 if they have 64 bits.
+
     Raises:
         TypeError: an argument is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.heaviside(vnp.array([-1.5, 0.0, 2.0, vnp.nan]), 0.5)
+    Array([0. , 0.5, 1. , nan], dtype=float32)
     """
     refuse_complex("heaviside", x1, x2)
     x, y = stretched_together("heaviside", promote_inexact("heaviside", x1, x2))
@@ -162,7 +252,21 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The float next to x on the side of y."""
+    """The float next to x on the side of y.
+
+    Args:
+        x: where to start, a real array or scalar; integers are read as floats.
+        y: where to go, real numbers that broadcast with x.
+
+    Returns:
+        The broadcast shape, in the common dtype of x and y, which for integers is
+        float32, or float64 if they have 64 bits; x where x and y are equal.
+
+    >>> import verax.numpy as vnp
+    >>> step = vnp.nextafter(vnp.array([1.0, 1.0, 1.0]), vnp.array([2.0, 1.0, 0.0])) - 1
+    >>> step * 2**24
+    Array([ 2.,  0., -1.], dtype=float32)
+    """
     return binary_inexact("nextafter", nextafter_p, x, y)
 
 
@@ -170,8 +274,22 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next float away from zero.
 
+    It has the sign of x, except in float16, where it is the distance to the next larger
+    float. For infinities and NaN it is NaN.
+
+    Args:
+        x: a real array or scalar; integers and booleans are read as floats.
+
+    Returns:
+        The shape of x; its dtype if that is a float, else float32, or float64 for
+        integers of 64 bits.
+
     Raises:
-        TypeError: x is complex.
+        ValueError: x is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.spacing(vnp.array([1.0, -8.0, vnp.inf])) * 2**23
+    Array([ 1., -8., nan], dtype=float32)
     """
     refuse_complex("spacing", x, error=ValueError)
     (given,) = promote_inexact("spacing", as_array("spacing", x))
@@ -198,8 +316,23 @@ def power_of_two(n: Array, dtype: DType) -> Array:
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 times 2 to the power of the integer x2.
 
+    What is too large becomes infinite, and what is too small 0.
+
+    Args:
+        x1: a real array or scalar; integers and booleans are read as floats.
+        x2: the exponent, integers that broadcast with x1.
+
+    Returns:
+        The broadcast shape; the dtype of x1 if that is a float, else float32, or
+        float64 for integers of 64 bits.
+
     Raises:
-        TypeError: x1 is complex, or x2 holds no integers.
+        TypeError: x1 is complex.
+        ValueError: x2 holds no integers.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.ldexp(vnp.array([0.75, 5.0, 1.0]), vnp.array([3, -1, 128]))
+    Array([6. , 2.5, inf], dtype=float32)
     """
     refuse_complex("ldexp", x1)
     exponent = as_array("ldexp", x2, 1)
@@ -231,8 +364,19 @@ def div_towards_minus(n: Array, count: int) -> Array:
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """m and n with x = m 2**n and 0.5 <= |m| < 1; zeros, infinities and NaN have n = 0.
 
+    Args:
+        x: a real array or scalar; integers and booleans are read as floats.
+
+    Returns:
+        m, in the shape of x and in its dtype if that is a float, else in float32, or
+        float64 for integers of 64 bits; and n, of int32, in the same shape.
+
     Raises:
         TypeError: x is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.frexp(vnp.array([6.0, -0.125, 0.0]))
+    (Array([ 0.75, -0.5 ,  0.  ], dtype=float32), Array([ 3, -2,  0], dtype=int32))
     """
     refuse_complex("frexp", x)
     (given,) = promote_inexact("frexp", as_array("frexp", x))
@@ -265,7 +409,27 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """x with numbers instead of NaN (0) and infinities (the largest numbers)."""
+    """x with numbers instead of NaN and infinities.
+
+    Args:
+        x: an array or scalar; integers and booleans stay as they are, and of complex
+            numbers each part is replaced on its own.
+        copy: changes nothing: x is never written to.
+        nan: what replaces NaN, 0 by default; a scalar, or an array that broadcasts to
+            x.
+        posinf: what replaces plus infinity; None for the largest number of the dtype.
+        neginf: what replaces minus infinity; None for the lowest number of the dtype.
+
+    Returns:
+        An array of the shape and dtype of x, into which replacements are converted.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1.0, vnp.nan, vnp.inf, -vnp.inf])
+    >>> vnp.nan_to_num(x, nan=-1.0, posinf=99.0, neginf=-99.0)
+    Array([  1.,  -1.,  99., -99.], dtype=float32)
+    >>> vnp.nan_to_num(x)[2] == vnp.finfo(vnp.float32).max
+    Array(True, dtype=bool)
+    """
     given = as_array("nan_to_num", x)
     if is_complex(given.dtype):
         pair = (parts.real(given), parts.imag(given))
@@ -290,13 +454,38 @@ def in_dtype(value: ArrayLike, x: Array) -> Any:
 
 
 def real(val: ArrayLike, /) -> Array:
-    """The real part."""
+    """The real part.
+
+    Args:
+        val: an array or scalar of any dtype.
+
+    Returns:
+        An array of the shape of `val`, float32 for complex64 and float64 for
+        complex128; what is not complex stays as it is. It is a copy, not a view to be
+        written to.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.real(vnp.array([1 + 2j, -3j])), vnp.real(vnp.array([5]))
+    (Array([ 1., -0.], dtype=float32), Array([5], dtype=int32))
+    """
     x = as_array("real", val)
     return parts.real(x) if is_complex(x.dtype) else x
 
 
 def imag(val: ArrayLike, /) -> Array:
-    """The imaginary part; zeros for real numbers."""
+    """The imaginary part; zeros for real numbers.
+
+    Args:
+        val: an array or scalar of any dtype.
+
+    Returns:
+        An array of the shape of `val`, float32 for complex64 and float64 for
+        complex128, and of the dtype of `val` if that is not complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.imag(vnp.array([1 + 2j, -3j])), vnp.imag(vnp.array([5]))
+    (Array([ 2., -3.], dtype=float32), Array([0], dtype=int32))
+    """
     x = as_array("imag", val)
     return (
         parts.imag(x)
@@ -306,7 +495,18 @@ def imag(val: ArrayLike, /) -> Array:
 
 
 def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugate; real numbers as they are."""
+    """The complex conjugate; real numbers as they are.
+
+    Args:
+        x: an array or scalar of any dtype.
+
+    Returns:
+        An array of the shape and dtype of x.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.conjugate(vnp.array([1 + 2j, -3j]))
+    Array([ 1.-2.j, -0.+3.j], dtype=complex64)
+    """
     given = as_array("conjugate", x)
     return parts.conj(given) if is_complex(given.dtype) else given
 
@@ -316,7 +516,24 @@ conj = conjugate
 
 @remembered
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of complex numbers, in radians or degrees; 0 or π for real ones."""
+    """The angle of complex numbers, in radians or degrees; 0 or π for real ones.
+
+    It lies between -π and π, and is NaN for NaN.
+
+    Args:
+        z: an array or scalar; integers and booleans are read as floats.
+        deg: whether the angle is in degrees; by default it is in radians.
+
+    Returns:
+        Floats in the shape of z: float32 for complex64, the dtype of z if that is a
+        float, and for integers float32, or float64 with x64.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.angle(vnp.array([1 + 1j, -1, -2j]), deg=True)
+    Array([ 45., 180., -90.], dtype=float32)
+    >>> vnp.angle(vnp.array([3, -3])).round(3)
+    Array([0.   , 3.142], dtype=float32)
+    """
     x = as_array("angle", z)
     if is_complex(x.dtype):
         out = atan2(parts.imag(x), parts.real(x))
@@ -327,7 +544,18 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
 
 def isreal(x: ArrayLike) -> Array:
-    """Whether the imaginary part is zero."""
+    """Whether the imaginary part is zero.
+
+    Args:
+        x: an array or scalar of any dtype.
+
+    Returns:
+        Booleans in the shape of x; all true if its dtype is not complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isreal(vnp.array([1 + 0j, 1j]))
+    Array([ True, False], dtype=bool)
+    """
     given = as_array("isreal", x)
     if not is_complex(given.dtype):
         return filled(given.shape, True, bool_)
@@ -335,7 +563,18 @@ def isreal(x: ArrayLike) -> Array:
 
 
 def iscomplex(x: ArrayLike) -> Array:
-    """Whether the imaginary part is not zero."""
+    """Whether the imaginary part is not zero.
+
+    Args:
+        x: an array or scalar of any dtype.
+
+    Returns:
+        Booleans in the shape of x; all false if its dtype is not complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.iscomplex(vnp.array([1 + 0j, 1j]))
+    Array([False,  True], dtype=bool)
+    """
     given = as_array("iscomplex", x)
     if not is_complex(given.dtype):
         return filled(given.shape, False, bool_)
@@ -343,12 +582,34 @@ def iscomplex(x: ArrayLike) -> Array:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the dtype of `x` is complex, whatever its values."""
+    """Whether the dtype of `x` is complex, whatever its values.
+
+    Args:
+        x: an array, a scalar, or a list or tuple of numbers.
+
+    Returns:
+        A Python bool.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.iscomplexobj(vnp.array([1 + 0j])), vnp.iscomplexobj([1, 2j])
+    (True, True)
+    """
     if isinstance(x, list | tuple) or hasattr(x, "__jax_array__"):
         return is_complex(asarray(x).dtype)
     return is_complex(x.dtype) if hasattr(x, "dtype") else bool(np.iscomplexobj(x))
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the dtype of `x` is not complex."""
+    """Whether the dtype of `x` is not complex.
+
+    Args:
+        x: an array, a scalar, or a list or tuple of numbers.
+
+    Returns:
+        A Python bool.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.isrealobj(vnp.array([1 + 0j])), vnp.isrealobj([1, 2])
+    (False, True)
+    """
     return not iscomplexobj(x)

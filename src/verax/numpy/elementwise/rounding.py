@@ -69,18 +69,60 @@ def whole(name: str, row: Row[NoParams], x: ArrayLike) -> Array:
 
 
 def floor(x: ArrayLike, /) -> Array:
-    """The largest integer that is at most x."""
+    """The largest integer that is at most x.
+
+    Args:
+        x: a real array or scalar; integers and booleans stay as they are.
+
+    Returns:
+        An array of the shape and dtype of x: floats stay floats.
+
+    Raises:
+        TypeError: x is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.floor(vnp.array([-1.5, -0.2, 2.5]))
+    Array([-2., -1.,  2.], dtype=float32)
+    """
     return whole("floor", floor_p, x)
 
 
 def ceil(x: ArrayLike, /) -> Array:
-    """The smallest integer that is at least x."""
+    """The smallest integer that is at least x.
+
+    Args:
+        x: a real array or scalar; integers and booleans stay as they are.
+
+    Returns:
+        An array of the shape and dtype of x: floats stay floats.
+
+    Raises:
+        TypeError: x is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.ceil(vnp.array([-1.5, -0.2, 2.5]))
+    Array([-1., -0.,  3.], dtype=float32)
+    """
     return whole("ceil", ceil_p, x)
 
 
 @in_numpy(Exactly(np.trunc))
 def trunc(x: ArrayLike) -> Array:
-    """The integer next to x on the side of zero."""
+    """The integer next to x on the side of zero.
+
+    Args:
+        x: a real array or scalar; integers and booleans stay as they are.
+
+    Returns:
+        An array of the shape and dtype of x: floats stay floats.
+
+    Raises:
+        TypeError: x is complex.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.trunc(vnp.array([-1.5, -0.2, 2.5, vnp.inf]))
+    Array([-1., -0.,  2., inf], dtype=float32)
+    """
     given = as_array("trunc", x)
     if is_integer(given.dtype) or given.dtype == bool_:
         return given
@@ -97,7 +139,18 @@ fix = trunc
 
 
 def rint(x: ArrayLike, /) -> Array:
-    """The integer nearest to x as a float; halves go to the even one."""
+    """The integer nearest to x as a float; halves go to the even one.
+
+    Args:
+        x: an array or scalar; of complex numbers, each part is rounded.
+
+    Returns:
+        The shape of x; its dtype if that is inexact, else float32, or float64 with x64.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.rint(vnp.array([0.5, 1.5, 2.5, -0.5]))
+    Array([ 0.,  2.,  2., -0.], dtype=float32)
+    """
     given = as_array("rint", x)
     return round(given if is_inexact(given.dtype) else convert(given, default_float()))
 
@@ -106,8 +159,24 @@ def rint(x: ArrayLike, /) -> Array:
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` rounded to `decimals` decimals, halves to even; each part if complex.
 
+    Args:
+        a: an array or scalar of numbers.
+        decimals: how many digits to keep after the point, 0 by default; if negative,
+            digits before the point become zeros, of integers too.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
     Raises:
-        TypeError: `a` is boolean.
+        TypeError: `a` is boolean, or `decimals` is not an integer.
+        NotImplementedError: `out` is not None.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.round(vnp.array([0.5, 1.5, 2.5]))
+    Array([0., 2., 2.], dtype=float32)
+    >>> vnp.round(vnp.array([1250, 1350, -1249]), decimals=-2)
+    Array([ 1200,  1400, -1200], dtype=int32)
     """
     no_out("round", out)
     x = as_array("round", a)
@@ -154,8 +223,24 @@ def round_integer(x: Array, unit: int) -> Array:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the integer part of x, both with its sign.
 
+    A fractional part of 0 is never -0, unlike in NumPy.
+
+    Args:
+        x: a real array or scalar; integers and booleans are read as floats.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        Two arrays of the shape of x and of its dtype if that is a float, else of
+        float32, or float64 for integers of 64 bits. The fractional part of an infinity
+        is 0.
+
     Raises:
         TypeError: x is complex.
+        NotImplementedError: `out` is not None.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.modf(vnp.array([1.5, -2.25, vnp.inf]))
+    (Array([ 0.5 , -0.25,  0.  ], dtype=float32), Array([ 1., -2., inf], dtype=float32))
     """
     no_out("modf", out)
     refuse_complex("modf", x)

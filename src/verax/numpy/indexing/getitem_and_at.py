@@ -27,6 +27,7 @@ from verax.ir.dtypes import (
     is_signed,
     is_unsigned,
 )
+from verax.ir.records import hiding
 from verax.numpy.arguments.arguments import ArrayLike, constant_of
 from verax.numpy.indexing.parse import (
     IndexArray,
@@ -177,9 +178,25 @@ NOTHING_PROMISED = Promises()
 def getitem(x: Array, index: Index) -> Array:
     """`x[index]` for every index that NumPy has; masks must be concrete.
 
+    Unlike in NumPy, an integer out of bounds does not raise but is moved inside.
+
+    Args:
+        x: an array.
+        index: an integer, a slice, None, `...`, an array of integers, a mask, or a
+            tuple of these; also `verax.ds(start, size)` for a slice whose start may be
+            traced.
+
+    Returns:
+        An array in the dtype of `x`, of the shape that NumPy gives it.
+
     Raises:
         IndexError: too many indices, a mask that does not fit, a traced slice bound.
         TypeError: the index is a list, or holds a float or a string.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[0, 1, 2], [3, 4, 5]])
+    >>> vnp.getitem(x, (slice(None), -1)), vnp.getitem(x, (9, 9))
+    (Array([2, 5], dtype=int32), Array(5, dtype=int32))
     """
     items = plain_index(index)
     if items is None:
@@ -299,13 +316,29 @@ def read_dynamic(
 
 
 def at(x: Array) -> "Updates":
-    """The updates of `x`: `at(x)[index].set(y)`; also `x.at[index].set(y)`."""
+    """The updates of `x`: `at(x)[index].set(y)`; also `x.at[index].set(y)`.
+
+    Args:
+        x: an array, which stays as it is.
+
+    Returns:
+        An object that takes an index in brackets. What that gives has the methods
+        `get`, `set`, `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max` and
+        `apply`, each of which returns an array; out of bounds, nothing is written by
+        default.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.zeros(3)
+    >>> vnp.at(x)[1].set(5.0), vnp.at(x)[vnp.array([0, 0, 7])].add(1.0)
+    (Array([0., 5., 0.], dtype=float32), Array([2., 0., 0.], dtype=float32))
+    """
     return Updates(x)
 
 
 class Updates:
     """`x.at`: an index makes it an `Update`."""
 
+    __dir__ = hiding("array")
     __slots__ = ("array",)
 
     def __init__(self, array: Array) -> None:
@@ -319,6 +352,10 @@ class Updates:
         return f"{self.array!r}.at"
 
 
+LISTED = hiding("array count factors index update")
+"""The methods of an update that editors offer."""
+
+
 class Update(NamedTuple):
     """`x.at[index]`: the updates out of place of a part of an array.
 
@@ -328,6 +365,9 @@ class Update(NamedTuple):
 
     array: Array
     index: Index
+
+    def __dir__(self) -> list[str]:
+        return LISTED(self)
 
     def get(
         self,

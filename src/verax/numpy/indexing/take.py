@@ -86,17 +86,43 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: object = None,
 ) -> Array:
-    """The parts of `a` at `indices` along `axis`, or of the flat array.
+    """The parts of `a` at `indices` along a dimension, or of the flat array.
 
-    `mode` is "fill" (the default: out of bounds is `fill_value`, or NaN, the least
-    integer, the largest without sign), "clip", "wrap", "promise_in_bounds" or NumPy's
-    "raise", which needs the values of the indices.
+    Out of bounds it does not raise, as NumPy does, unless `mode` is "raise".
+
+    Args:
+        a: an array or scalar.
+        indices: an array or scalar of integers; negative ones count from the end,
+            except in mode "clip".
+        axis: the dimension to work along; None for the flat array, and the default.
+        out: only None, since arrays are immutable.
+        mode: what is read out of bounds: "fill" (or None, the default) reads
+            `fill_value`, "clip" the first or last part, and "wrap" takes indices modulo
+            the size; "promise_in_bounds" promises that there are none, and NumPy's
+            "raise" checks that, for which it needs the values of the indices.
+        unique_indices: a promise that no part is taken twice.
+        indices_are_sorted: a promise that the indices do not decrease.
+        fill_value: a scalar for mode "fill"; by default NaN, the least integer, the
+            largest one without sign, or True.
+
+    Returns:
+        An array in the dtype of `a`, of its shape with the shape of `indices` in place
+        of `axis`.
 
     Raises:
+        TypeError: the indices are not integers.
         ValueError: there is no such mode or axis.
         IndexError: there is nothing to take from, or the mode is "raise" and an index
             is out of bounds.
-        NotImplementedError: the mode is "raise" and the indices are traced.
+        NotImplementedError: `out` is given, or the mode is "raise" and the indices are
+            traced.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([10.0, 20.0, 30.0])
+    >>> vnp.take(x, vnp.array([-1, 0, 5]))
+    Array([30., 10., nan], dtype=float32)
+    >>> vnp.take(x, vnp.array([-1, 0, 5]), mode="clip")
+    Array([10., 10., 30.], dtype=float32)
     """
     no_out("take", out)
     x, places = as_array("take", a), integer_indices("take", indices)
@@ -249,12 +275,37 @@ def take_along_axis(
 ) -> Array:
     """For each line along `axis`, the elements at that line's indices.
 
-    Other dimensions broadcast. `mode` is as in `take`, except for "wrap"; with
-    "one_hot" out of bounds is 0.
+    It reads what `argsort` and `argmax` (with `keepdims`) along the same axis found.
+
+    Args:
+        arr: an array.
+        indices: an array of integers with as many dimensions; dimensions other than
+            `axis` broadcast with those of `arr`.
+        axis: the dimension to work along, the last one by default; None for the flat
+            array, which takes a vector of indices.
+        mode: what is read out of bounds: "fill" or "drop" (or None, the default) reads
+            `fill_value`, "clip" the first or last element, "one_hot" reads 0;
+            "promise_in_bounds" promises that there are none.
+        fill_value: a scalar for mode "fill"; by default NaN, the least integer, the
+            largest one without sign, or True.
+        wrap_negative_indices: whether negative indices count from the end; if not, they
+            are out of bounds.
+
+    Returns:
+        An array in the dtype of `arr`, of the size of `indices` along `axis`.
 
     Raises:
-        ValueError: the numbers of dimensions differ, or shapes do not broadcast.
+        ValueError: the numbers of dimensions differ, or shapes do not broadcast, or
+            there is no such mode.
         TypeError: the indices are not integers.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[3, 1, 2], [9, 7, 8]])
+    >>> vnp.take_along_axis(x, vnp.argsort(x, axis=1), axis=1)
+    Array([[1, 2, 3],
+           [7, 8, 9]], dtype=int32)
+    >>> vnp.take_along_axis(x, vnp.array([[5], [-1]]), axis=1, mode="one_hot").tolist()
+    [[0], [8]]
     """
     x, places = (
         as_array("take_along_axis", arr),
@@ -294,8 +345,35 @@ def put_along_axis(
 ) -> Array:
     """`arr` with, for each line along `axis`, `values` at that line's indices.
 
+    Unlike NumPy, it returns a new array; out of bounds, nothing is written by default.
+
+    Args:
+        arr: an array.
+        indices: an array of integers with as many dimensions; those other than `axis`
+            broadcast with `arr`. Negative ones count from the end.
+        values: an array or scalar that broadcasts to the elements at `indices`,
+            converted to the dtype of `arr`.
+        axis: the dimension to work along; None for the flat array, which takes a vector
+            of indices.
+        inplace: only False, since arrays are immutable, though True by default as in
+            NumPy.
+        mode: what is written out of bounds: "drop" or "fill" (or None, the default)
+            writes nothing, "clip" writes to the first or last element;
+            "promise_in_bounds" promises that there are none.
+
+    Returns:
+        An array of the shape and dtype of `arr`.
+
     Raises:
         ValueError: `inplace` is not False, or the numbers of dimensions differ.
+        TypeError: the indices are not integers.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[3, 1, 2], [9, 7, 8]])
+    >>> places = vnp.argmin(x, axis=1, keepdims=True)
+    >>> vnp.put_along_axis(x, places, 0, axis=1, inplace=False)
+    Array([[3, 0, 2],
+           [9, 0, 8]], dtype=int32)
     """
     out_of_place("put_along_axis", inplace)
     x, places = (
@@ -328,11 +406,31 @@ def put(
 ) -> Array:
     """`a` with values at indices of the flat array.
 
-    Values are repeated or cut off to the number of places. `mode` is "clip", "wrap" or
-    None: out of bounds, nothing is written.
+    Unlike NumPy, it returns a new array; out of bounds, nothing is written by default.
+
+    Args:
+        a: an array or scalar.
+        ind: an array or scalar of integers; negative ones count from the end, except in
+            mode "clip".
+        v: an array or scalar of values, converted to the dtype of `a` and repeated or
+            cut off to the number of places.
+        mode: what is written out of bounds: None, the default, writes nothing, "clip"
+            writes to the first or last element, and "wrap" takes indices modulo the
+            size.
+        inplace: only False, since arrays are immutable, though True by default as in
+            NumPy.
+
+    Returns:
+        An array of the shape and dtype of `a`.
 
     Raises:
         ValueError: `inplace` is not False, or there is no such mode.
+        TypeError: the indices are not integers.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.zeros(4)
+    >>> vnp.put(x, vnp.array([0, 2, 9]), vnp.array([5, 6, 7]), inplace=False)
+    Array([5., 0., 6., 0.], dtype=float32)
     """
     out_of_place("put", inplace)
     x, places = as_array("put", a), ravel(integer_indices("put", ind))
@@ -358,10 +456,31 @@ def put(
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """`a` with `val`, repeated, on the diagonal of all its dimensions.
+    """`a` with `val` on the diagonal of all its dimensions.
+
+    Unlike NumPy, it returns a new array.
+
+    Args:
+        a: a matrix, or an array of more dimensions of equal sizes.
+        val: an array or scalar, converted to the dtype of `a`; an array is flattened,
+            and repeated or cut off to the length of the diagonal.
+        wrap: whether, in a matrix with more rows than columns, the diagonal begins
+            again where it has ended, after one row left out.
+        inplace: only False, since arrays are immutable, though True by default as in
+            NumPy.
+
+    Returns:
+        An array of the shape and dtype of `a`.
 
     Raises:
-        ValueError: `inplace` is not False, or there are fewer than two dimensions.
+        NotImplementedError: `inplace` is not False.
+        ValueError: there are fewer than two dimensions, or more of different sizes.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fill_diagonal(vnp.zeros((3, 3)), vnp.array([1, 2]), inplace=False)
+    Array([[1., 0., 0.],
+           [0., 2., 0.],
+           [0., 0., 1.]], dtype=float32)
     """
     out_of_place("fill_diagonal", inplace, NotImplementedError)
     x, values = as_array("fill_diagonal", a), as_array("fill_diagonal", val, 1)

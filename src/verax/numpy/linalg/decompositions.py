@@ -88,7 +88,17 @@ def cholesky(
 ) -> Array:
     """The lower triangular L with L Lᴴ = A, or with `upper` the U with Uᴴ U = A.
 
-    NaN where a matrix is not positive definite.
+    NaN where a matrix is not positive definite; NumPy raises an error there.
+
+    Args:
+        a: Hermitian positive definite matrices, of shape (..., n, n).
+        upper: whether U is returned instead of L.
+        symmetrize_input: whether (A + Aᴴ) / 2 is decomposed; else only the lower
+            triangle of A is read.
+
+    Returns:
+        an array in the shape of `a`, in its dtype, integers as floats; the other
+        triangle is 0.
 
     Raises:
         ValueError: the matrices are not square.
@@ -105,10 +115,30 @@ def cholesky(
 
 @remembered
 def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
-    """Q and R with Q R = A; `mode` is "reduced", "complete", "r" or "raw".
+    """Q with orthonormal columns and upper triangular R, with Q R = A.
+
+    Args:
+        a: matrices of shape (..., m, n).
+        mode: "reduced" for as many columns of Q as min(m, n); "complete" for a square
+            Q; "r" for the R of "reduced" alone; "raw" for the Householder reflections
+            of LAPACK, transposed, and their scales.
+
+    Returns:
+        a tuple with the names `Q` and `R`, of shapes (..., m, k) and (..., k, n), with
+        k = min(m, n), or m for "complete"; R alone for "r"; shapes (..., n, m) and
+        (..., min(m, n)) for "raw". The dtype is that of `a`, integers as floats.
 
     Raises:
-        ValueError: there is no such mode.
+        ValueError: there is no such mode, or `a` has fewer than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([[3.0, 1.0], [4.0, 2.0], [0.0, 2.0]])
+    >>> q, r = vnp.linalg.qr(a)
+    >>> q.shape, r.shape, bool(vnp.allclose(q @ r, a, atol=1e-5))
+    ((3, 2), (2, 2), True)
+    >>> abs(q.T @ q).round(3)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     (x,) = as_matrices("qr", a)
     if mode == "raw":
@@ -132,10 +162,31 @@ def svd(
 ) -> Array | SVDResult:
     """U, S and Vh with U diag(S) Vh = A; S alone without `compute_uv`.
 
-    With `hermitian` they are made from the eigenvectors, which costs less.
+    Args:
+        a: matrices of shape (..., m, n).
+        full_matrices: whether U and Vh are square; else they have as many columns and
+            rows as there are singular values.
+        compute_uv: whether U and Vh are computed, too.
+        hermitian: whether `a` is taken to be Hermitian; then all is made from the
+            eigenvectors, which costs less.
+        subset_by_index: only None or (0, min(m, n)): all singular values; the results
+            can be sliced.
+
+    Returns:
+        a tuple with the names `U`, `S` and `Vh`, of shapes (..., m, m), (..., k) and
+        (..., n, n), with k = min(m, n); without `full_matrices` (..., m, k), (..., k)
+        and (..., k, n). S is real and descending; U and Vh have the dtype of `a`,
+        integers as floats.
 
     Raises:
-        ValueError: `hermitian`, and the matrices are not square.
+        ValueError: `hermitian`, and the matrices are not square; or a part of the
+            singular values is requested.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([[3.0, 0.0], [0.0, -5.0], [0.0, 0.0]])
+    >>> u, s, vh = vnp.linalg.svd(a, full_matrices=False)
+    >>> s.round(3), u.shape, bool(vnp.allclose(u * s @ vh, a, atol=1e-5))
+    (Array([5., 3.], dtype=float32), (3, 2), True)
     """
     (x,) = as_matrices("svd", a)
     if hermitian:
@@ -174,7 +225,18 @@ def hermitian_svd(x: Array, compute_uv: bool) -> Array | SVDResult:
 
 
 def svdvals(x: ArrayLike, /) -> Array:
-    """Descending singular values."""
+    """Descending singular values.
+
+    Args:
+        x: matrices of shape (..., m, n).
+
+    Returns:
+        an array of shape (..., min(m, n)) in the real dtype of `x`, integers as floats.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.linalg.svdvals(vnp.array([[0, 3, 0], [-4, 0, 0]])).round(3)
+    Array([4., 3.], dtype=float32)
+    """
     (a,) = as_matrices("svdvals", x)
     return values_of(a)
 
@@ -196,10 +258,27 @@ def eigh(
 ) -> EighResult:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices.
 
-    `symmetrize_input` takes (A + Aᴴ) / 2; else one triangle is read.
+    NumPy reads one triangle only; here that is so without `symmetrize_input`.
+
+    Args:
+        a: Hermitian matrices of shape (..., n, n).
+        UPLO: the triangle that is read without `symmetrize_input`: "L", the lower one,
+            also for None, or "U".
+        symmetrize_input: whether (A + Aᴴ) / 2 is decomposed.
+
+    Returns:
+        a tuple with the names `eigenvalues`, of shape (..., n) and real, and
+        `eigenvectors`, of shape (..., n, n), with a vector of length 1 in each column,
+        in the dtype of `a`, integers as floats.
 
     Raises:
         ValueError: the matrices are not square, or there is no such triangle.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> w, v = vnp.linalg.eigh(a)
+    >>> w.round(3), bool(vnp.allclose(a @ v, w * v, atol=1e-5))
+    (Array([1., 3.], dtype=float32), True)
     """
     (x,) = as_matrices("eigh", a)
     lower = reads_lower("eigh", UPLO)
@@ -210,17 +289,51 @@ def eigh(
 def eigvalsh(
     a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True
 ) -> Array:
-    """Eigenvalues of Hermitian matrices, ascending."""
+    """Eigenvalues of Hermitian matrices, ascending.
+
+    Args:
+        a: Hermitian matrices of shape (..., n, n).
+        UPLO: the triangle that is read without `symmetrize_input`: "L", the lower one,
+            also for None, or "U".
+        symmetrize_input: whether the eigenvalues are those of (A + Aᴴ) / 2.
+
+    Returns:
+        a real array of shape (..., n).
+
+    Raises:
+        ValueError: the matrices are not square, or there is no such triangle.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([[2.0, 0.0], [1.0, 2.0]])
+    >>> vnp.linalg.eigvalsh(a).round(3)
+    Array([1.5, 2.5], dtype=float32)
+    >>> vnp.linalg.eigvalsh(a, symmetrize_input=False).round(3)
+    Array([1., 3.], dtype=float32)
+    """
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
 def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues and right eigenvectors of general matrices, complex.
 
-    The derivatives of the vectors are undefined: see `verax.lax.linalg.eig`.
+    The derivatives of the vectors are undefined: see `verax.lax.linalg.eig`. Unlike in
+    NumPy, results of real matrices are complex even if their eigenvalues are real.
+
+    Args:
+        a: matrices of shape (..., n, n).
+
+    Returns:
+        a tuple with the names `eigenvalues`, of shape (..., n), in no particular order,
+        and `eigenvectors`, of shape (..., n, n), with a vector in each column.
 
     Raises:
         ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([[0.0, -1.0], [1.0, 0.0]])
+    >>> w, v = vnp.linalg.eig(a)
+    >>> vnp.sort(w).round(3), bool(vnp.allclose(a @ v, w * v, atol=1e-5))
+    (Array([0.-1.j, 0.+1.j], dtype=complex64), True)
     """
     (x,) = as_matrices("eig", a)
     w, v = eigen.eig(x, compute_left_eigenvectors=False)
@@ -230,8 +343,20 @@ def eig(a: ArrayLike) -> EigResult:
 def eigvals(a: ArrayLike) -> Array:
     """Eigenvalues of general matrices, complex.
 
+    Unlike in NumPy, they are complex even if they all are real numbers.
+
+    Args:
+        a: matrices of shape (..., n, n).
+
+    Returns:
+        a complex array of shape (..., n), in no particular order.
+
     Raises:
         ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.sort(vnp.linalg.eigvals(vnp.array([[2.0, 1.0], [0.0, 3.0]]))).round(3)
+    Array([2.+0.j, 3.+0.j], dtype=complex64)
     """
     (x,) = as_matrices("eigvals", a)
     return eigen.eig(

@@ -61,10 +61,24 @@ def odd_exchanges(pivots: Array) -> Array:
 
 @in_numpy(det_at_once)
 def det(a: ArrayLike) -> Array:
-    """The determinants of square matrices, products of the pivots.
+    """The determinants of square matrices.
+
+    They are products of the pivots of an LU decomposition, or sums of products for
+    matrices with 2 or 3 rows. Products may overflow or vanish, where `slogdet` does
+    not.
+
+    Args:
+        a: matrices of shape (..., n, n).
+
+    Returns:
+        an array of shape (...) in the dtype of `a`, integers as floats.
 
     Raises:
         ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.linalg.det(vnp.array([[[1, 2], [3, 4]], [[0, 1], [1, 0]]]))
+    Array([-2., -1.], dtype=float32)
     """
     (x,) = as_matrices("det", a)
     check_square("det", x)
@@ -90,10 +104,24 @@ def expanded_det(x: Array) -> Array:
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign and log |det| of matrices; 0 and -inf where they are singular.
 
-    `method` is the decomposition, "lu" (also None), or "qr" for real matrices.
+    Args:
+        a: matrices of shape (..., n, n).
+        method: the decomposition: "lu", which None means too, or "qr" for real
+            matrices.
+
+    Returns:
+        a tuple with the names `sign` and `logabsdet`, both of shape (...): the sign,
+        for complex matrices a number of size 1, in the dtype of `a`, integers as
+        floats; and the logarithm, which is real.
 
     Raises:
         ValueError: the matrices are not square, or there is no such method for them.
+
+    >>> import verax.numpy as vnp
+    >>> a = -1e-5 * vnp.eye(21)
+    >>> sign, size = vnp.linalg.slogdet(a)
+    >>> sign, size.round(1), bool(vnp.linalg.det(a) == 0)
+    (Array(-1., dtype=float32), Array(-241.8, dtype=float32), True)
     """
     (x,) = as_matrices("slogdet", a)
     check_square("slogdet", x)

@@ -324,14 +324,40 @@ def einsum(
 ) -> Array:
     """The sum over all named indices that the result lacks of the operands' product.
 
-    `_dot_general` is called for each product of two operands, as `lax.dot_general` is.
+    Args:
+        subscripts: a letter for each dimension, as in "ij,jk->ik"; "..." stands for
+            dimensions that broadcast, and a letter that one operand has twice for its
+            diagonal. Without "->" the result has the letters that occur once, in the
+            order of the alphabet. Or the first operand, if a list of integers follows
+            each, and perhaps one for the result.
+        *operands: arrays or scalars, one for each term of the subscripts.
+        out: only None, since arrays are immutable.
+        optimize: how the order of the products is found: "auto", "optimal", "greedy" or
+            another name of `opt_einsum`; True for "optimal", False or None for products
+            from the left; or a path as `einsum_path` gives it.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+        _dot_general: what is called for each product of two operands, as
+            `lax.dot_general` is.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array with the dimensions after "->", in the common dtype of the operands
+        unless another is preferred.
 
     Raises:
         ValueError: the subscripts are malformed or do not fit the shapes.
+        NotImplementedError: `out` is given.
 
     >>> import verax.numpy as vnp
     >>> vnp.einsum("ij,j->i", vnp.ones((2, 3)), vnp.arange(3.0))
     Array([3., 3.], dtype=float32)
+    >>> x = vnp.arange(4).reshape(2, 2)
+    >>> vnp.einsum("ii", x), vnp.einsum("ii->i", x), vnp.einsum("ij->j", x)
+    (Array(3, dtype=int32), Array([0, 3], dtype=int32), Array([2, 4], dtype=int32))
     """
     if out_sharding is not None:
         return call_sharded(einsum, locals())
@@ -406,8 +432,23 @@ def einsum_path(
 ) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` would contract, and a report on its cost.
 
-    The order is a list of the numbers of operands that are contracted together, whose
-    result is appended to the others; `einsum` takes it as `optimize`.
+    Nothing is computed: only the shapes count.
+
+    Args:
+        subscripts: as for `einsum`.
+        *operands: as for `einsum`.
+        optimize: as for `einsum`.
+
+    Returns:
+        a list of tuples and a report, which can be printed. A tuple has the numbers of
+        the operands that are contracted together, whose result is appended to the
+        others; `einsum` takes the list as `optimize`.
+
+    >>> import verax.numpy as vnp
+    >>> a, b, c = vnp.ones((50, 50)), vnp.ones((50, 50)), vnp.ones((50, 3))
+    >>> path, report = vnp.einsum_path("ij,jk,kl->il", a, b, c)
+    >>> path, int(report.opt_cost)
+    ([(1, 2), (0, 1)], 30000)
     """
     arrays: Sequence[Any] = operands
     if not isinstance(subscripts, str):

@@ -66,8 +66,18 @@ def norm(
 ) -> Array:
     """The norm of a vector, a matrix, or of the whole array without `ord` and `axis`.
 
-    One dimension in `axis` means vectors, two mean matrices. `ord` is as for
-    `vector_norm` and `matrix_norm`; None is the root of the sum of squares.
+    Args:
+        x: an array.
+        ord: the norm, as for `vector_norm` or `matrix_norm`; None for the root of the
+            sum of squares.
+        axis: one dimension for norms of vectors, two for norms of matrices, rows first;
+            None for all of them, of which there may be more than two only without
+            `ord`.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        a real array of the other dimensions, in the real dtype of `x`, integers as
+        floats.
 
     Raises:
         ValueError: there is no such norm, or `axis` has more than two dimensions.
@@ -75,6 +85,9 @@ def norm(
     >>> import verax.numpy as vnp
     >>> vnp.linalg.norm(vnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
+    >>> x = vnp.array([[3, -4], [6, 8]])
+    >>> vnp.linalg.norm(x, axis=1), vnp.linalg.norm(x, 1)
+    (Array([ 5., 10.], dtype=float32), Array(12., dtype=float32))
     """
     a = inexact_array("norm", x)
     if axis is None and ord is None:
@@ -101,11 +114,26 @@ def vector_norm(
 ) -> Array:
     """The norm of vectors over `axis`, by default of all elements.
 
-    `ord` is a number (inf and -inf: the largest and the least size; 0: how many are not
-    zero).
+    Args:
+        x: an array.
+        axis: the dimension or dimensions to reduce, whose elements are one vector; None
+            for all of them.
+        keepdims: whether reduced dimensions stay, with size 1.
+        ord: a number p, for the p-th root of the sum of the p-th powers of the sizes;
+            inf and -inf for the largest and the least size, 0 for how many elements are
+            not zero.
+
+    Returns:
+        a real array of the other dimensions, in the real dtype of `x`, integers as
+        floats.
 
     Raises:
-        ValueError: `ord` is a name.
+        ValueError: `ord` is a name or None.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[3, -4], [0, 12]])
+    >>> vnp.linalg.vector_norm(x), vnp.linalg.vector_norm(x, axis=1, ord=vnp.inf)
+    (Array(13., dtype=float32), Array([ 4., 12.], dtype=float32))
     """
     a = inexact_array("vector_norm", x)
     if axis is None:
@@ -139,12 +167,23 @@ def matrix_norm(
 ) -> Array:
     """The norm of the matrices in the last two dimensions.
 
-    `ord` is "fro" (root of the sum of squares), "nuc" (sum of singular values), 1 and
-    inf (largest sum of a column, of a row), 2 (largest singular value), or the negative
-    of these numbers for the least.
+    Args:
+        x: matrices of shape (..., m, n).
+        keepdims: whether the last two dimensions stay, with size 1.
+        ord: "fro" (root of the sum of squares), "nuc" (sum of singular values), 1 and
+            inf (largest sum of sizes in a column, in a row), 2 (largest singular
+            value), or the negative of these numbers for the least.
+
+    Returns:
+        a real array of shape (...), in the real dtype of `x`, integers as floats.
 
     Raises:
         ValueError: there is no such norm, or there are fewer dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, -2], [2, 4]])
+    >>> vnp.linalg.matrix_norm(x), vnp.linalg.matrix_norm(x, ord=1)
+    (Array(5., dtype=float32), Array(6., dtype=float32))
     """
     a = inexact_array("matrix_norm", x)
     if a.ndim < 2:
@@ -189,11 +228,21 @@ def extreme(sizes: Array, ord: Order) -> Array:
 def cond(x: ArrayLike, p: Order = None) -> Array:
     """The condition number: the norm of the matrix times that of its inverse.
 
-    `p` is an order of `matrix_norm`; None and 2 mean the ratio of the largest to the
-    least singular value.
+    Args:
+        x: matrices of shape (..., m, n), square unless `p` is None, 2 or -2.
+        p: an order of `matrix_norm`; None and 2 mean the ratio of the largest to the
+            least singular value, -2 its inverse.
+
+    Returns:
+        a real array of shape (...); for None and 2, inf where a singular value is 0.
 
     Raises:
         ValueError: there are fewer than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, 2.0], [0.0, 4.0]])
+    >>> vnp.linalg.cond(x, p=1), vnp.linalg.cond(vnp.diag(vnp.array([1.0, 0.0])))
+    (Array(6., dtype=float32), Array(inf, dtype=float32))
     """
     a = inexact_array("cond", x)
     if a.ndim < 2:
@@ -270,12 +319,34 @@ def cov(
 ) -> Array:
     """The covariances of the variables in the rows of `m`, and of `y` after them.
 
-    Columns hold the observations; with `rowvar=False` it is the other way round. Sums
-    are divided by the count less `ddof`, by default 1, or 0 with `bias`. Observations
-    count `fweights` times, and weigh `aweights`.
+    Args:
+        m: a matrix whose rows are variables and whose columns are observations, or a
+            vector, which is one variable.
+        y: more variables with as many observations, as `m` has them; None for none.
+        rowvar: whether rows are variables; else columns are.
+        bias: whether the sums are divided by the full count if `ddof` is None.
+        ddof: what is taken from the count that the sums are divided by; by default 1,
+            or 0 with `bias`.
+        fweights: how often each observation counts: a vector of integers.
+        aweights: how much each observation weighs: a vector.
+        dtype: the dtype of the result, floating or complex; by default that of `m` and
+            `y` together, integers as floats.
+
+    Returns:
+        a square matrix with a row for each variable; without dimensions for a single
+        one.
 
     Raises:
-        ValueError: more than two dimensions, or weights of another size.
+        ValueError: more than two dimensions, weights of another size, or a dtype of
+            integers.
+        TypeError: `fweights` are not integers.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.cov(vnp.array([[1, 2, 3], [6, 4, 2]]))
+    Array([[ 1., -2.],
+           [-2.,  4.]], dtype=float32)
+    >>> vnp.cov(vnp.array([1, 2, 4]), fweights=vnp.array([1, 1, 2]))
+    Array(2.25, dtype=float32)
     """
     asked = inexact_of("cov", dtype)
     operands = promote_inexact("cov", m, *([] if y is None else [y]))
@@ -332,6 +403,27 @@ def corrcoef(
     """The covariances of `cov`, divided by the standard deviations.
 
     Real and imaginary parts are between -1 and 1; NaN where a variable is constant.
+
+    Args:
+        x: a matrix whose rows are variables and whose columns are observations, or a
+            vector, which is one variable.
+        y: more variables with as many observations, as `x` has them; None for none.
+        rowvar: whether rows are variables; else columns are.
+        dtype: the dtype of the result, floating or complex; by default that of `x` and
+            `y` together, integers as floats.
+
+    Returns:
+        a square matrix with a row for each variable; without dimensions for a single
+        one.
+
+    Raises:
+        ValueError: more than two dimensions, or a dtype of integers.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.corrcoef(vnp.array([[1, 2, 3], [6, 4, 2], [1, 1, 1]])).round(3)
+    Array([[ 1., -1., nan],
+           [-1.,  1., nan],
+           [nan, nan, nan]], dtype=float32)
     """
     array = cov(x, y, rowvar, dtype=inexact_of("corrcoef", dtype))
     if not array.ndim:

@@ -188,11 +188,32 @@ def matmul(
     """The product of matrices, of vectors with matrices, and of stacks of them.
 
     The last dimension of `a` meets the second to last of `b`, or its only one; leading
-    dimensions broadcast.
+    dimensions broadcast. Scalars are errors: `multiply` is for them.
+
+    Args:
+        a: an array of shape (..., m, n), or a vector (n,).
+        b: an array of shape (..., n, k), or a vector (n,).
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array of shape (..., m, k), without m where `a` is a vector and k where `b`
+        is; in the common dtype of both unless another is preferred. Sums of narrow
+        integers wrap.
 
     Raises:
         TypeError: the sizes that meet differ.
         ValueError: an operand has no dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([100, 100], dtype=vnp.int8)
+    >>> b = vnp.array([[1, 0], [1, 1]], dtype=vnp.int8)
+    >>> vnp.matmul(a, b), vnp.matmul(a, b, preferred_element_type=vnp.int32)
+    (Array([-56, 100], dtype=int8), Array([200, 100], dtype=int32))
     """
     if out_sharding is not None:
         return call_sharded(matmul, locals())
@@ -208,14 +229,42 @@ def matmul(
 
 @remembered
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of matrices `[..., m, n]` and vectors `[..., n]`: `[..., m]`."""
+    """The products of matrices `[..., m, n]` and vectors `[..., n]`: `[..., m]`.
+
+    Args:
+        x1: an array of shape (..., m, n).
+        x2: an array of shape (..., n), whose leading dimensions broadcast with those of
+            `x1`.
+
+    Returns:
+        an array of shape (..., m) in the common dtype of both.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.matvec(vnp.array([[1, 2], [3, 4]]), vnp.array([[1, 0], [0, 1], [1, 1]]))
+    Array([[1, 3],
+           [2, 4],
+           [3, 7]], dtype=int32)
+    """
     product = matmul(x1, expand_dims(x2, -1))
     return squeeze(product, -1)
 
 
 @remembered
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of conjugated vectors `[..., n]` and matrices `[..., n, m]`."""
+    """The products of conjugated vectors `[..., n]` and matrices `[..., n, m]`.
+
+    Args:
+        x1: an array of shape (..., n), which is conjugated if it is complex.
+        x2: an array of shape (..., n, m), whose leading dimensions broadcast with those
+            of `x1`.
+
+    Returns:
+        an array of shape (..., m) in the common dtype of both.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.vecmat(vnp.array([1j, 1]), vnp.array([[1, 2], [3, 4]]))
+    Array([3.-1.j, 4.-2.j], dtype=complex64)
+    """
     product = matmul(expand_dims(conjugated("vecmat", x1), -2), x2)
     return squeeze(product, -2)
 
@@ -243,8 +292,29 @@ def dot(
     Unlike in `matmul`, leading dimensions are not paired: the result has all
     combinations.
 
+    Args:
+        a: an array of shape (..., n), or a scalar.
+        b: an array of shape (..., n, k), a vector (n,), or a scalar.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array with the dimensions of `a` but its last, then those of `b` but the one
+        that it meets; in the common dtype of both unless another is preferred.
+
     Raises:
         TypeError: the sizes that meet differ.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.dot(vnp.array([[1, 2], [3, 4]]), vnp.array([10, 1]))
+    Array([12, 34], dtype=int32)
+    >>> a, b = vnp.ones((5, 2, 3)), vnp.ones((5, 3, 4))
+    >>> vnp.dot(a, b).shape, vnp.matmul(a, b).shape
+    ((5, 2, 5, 4), (5, 2, 4))
     """
     if out_sharding is not None:
         return call_sharded(dot, locals())
@@ -277,7 +347,27 @@ def vdot(
     precision: Precision = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The product of all elements in order, those of `a` conjugated, summed."""
+    """The product of all elements in order, those of `a` conjugated, summed.
+
+    Args:
+        a: an array or scalar.
+        b: an array or scalar with as many elements, in whatever shape.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+
+    Returns:
+        a scalar array in the common dtype of both unless another is preferred.
+
+    Raises:
+        TypeError: the numbers of elements differ.
+
+    >>> import verax.numpy as vnp
+    >>> z = vnp.array([[1j, 2], [3, 0]])
+    >>> vnp.vdot(z, z), vnp.sum(z * z)
+    (Array(14.+0.j, dtype=complex64), Array(12.+0.j, dtype=complex64))
+    """
     return dot(
         ravel(conjugated("vdot", a)),
         ravel(b),
@@ -298,8 +388,27 @@ def vecdot(
 ) -> Array:
     """The products of vectors along `axis`, those of `x1` conjugated, summed.
 
+    Args:
+        x1: an array, which is conjugated if it is complex.
+        x2: an array whose other dimensions broadcast with those of `x1`.
+        axis: the dimension of the vectors in both, by default the last; it counts in
+            each before they broadcast.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+
+    Returns:
+        an array of the other dimensions, in the common dtype of both unless another is
+        preferred.
+
     Raises:
         ValueError: the sizes along `axis` differ.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> vnp.vecdot(x, vnp.array([1, 10])), vnp.vecdot(x, x, axis=0)
+    (Array([21, 43], dtype=int32), Array([10, 20], dtype=int32))
     """
     x, y = conjugated("vecdot", x1), as_array("vecdot", x2, 1)
     x = moveaxis(x, canonical_axis("vecdot", axis, x.ndim), -1)
@@ -325,7 +434,30 @@ def inner(
     precision: Precision = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The last dimension of `a` against the last of `b`; scalars multiply."""
+    """The last dimension of `a` against the last of `b`; scalars multiply.
+
+    Complex numbers are not conjugated: `vdot` and `vecdot` do so.
+
+    Args:
+        a: an array of shape (..., n), or a scalar.
+        b: an array of shape (..., n), or a scalar.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+
+    Returns:
+        an array with the dimensions of `a` but its last, then those of `b` but its
+        last, in the common dtype of both unless another is preferred.
+
+    Raises:
+        TypeError: the sizes that meet differ.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.inner(vnp.array([[1, 2], [3, 4]]), vnp.array([[1, 0], [1, 1]]))
+    Array([[1, 3],
+           [3, 7]], dtype=int32)
+    """
     rank_a, rank_b = operand_aval("inner", 0, a).ndim, operand_aval("inner", 1, b).ndim
     if not rank_a or not rank_b:
         return multiply(a, b)
@@ -352,8 +484,33 @@ def tensordot(
 ) -> Array:
     """The last n dimensions of `a` against the first n of `b`, or given pairs.
 
+    Args:
+        a: an array.
+        b: an array.
+        axes: the number n of dimensions that meet, 2 by default; or a pair: a dimension
+            of `a`, or a sequence of them, and those of `b` that they meet, in this
+            order.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        an array with the other dimensions of `a`, then those of `b`, in the common
+        dtype of both unless another is preferred.
+
     Raises:
         TypeError: the sizes that meet differ, or there are not enough dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> a, b = vnp.arange(6).reshape(2, 3), vnp.arange(6).reshape(3, 2)
+    >>> vnp.tensordot(a, b, axes=1)
+    Array([[10, 13],
+           [28, 40]], dtype=int32)
+    >>> vnp.tensordot(a, b, axes=((0, 1), (1, 0)))
+    Array(50, dtype=int32)
     """
     if out_sharding is not None:
         return call_sharded(tensordot, locals())
@@ -402,7 +559,21 @@ def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, S
 
 @remembered
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of `a` with one of `b`, as a matrix."""
+    """All products of an element of `a` with one of `b`, as a matrix.
+
+    Args:
+        a: an array or scalar, whose elements are taken row by row.
+        b: an array or scalar, whose elements are taken row by row.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        an array of shape (`a.size`, `b.size`) in the common dtype of both.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.outer(vnp.array([1, 2]), vnp.array([[1, 2], [3, 4]]))
+    Array([[1, 2, 3, 4],
+           [2, 4, 6, 8]], dtype=int32)
+    """
     return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
 
 
@@ -417,8 +588,30 @@ def cross(
 ) -> Array:
     """The vector product of vectors of 2 or 3 components along an axis.
 
+    Vectors of 2 components have 0 as third one.
+
+    Args:
+        a: an array with 2 or 3 elements along `axisa`.
+        b: an array with 2 or 3 elements along `axisb`; the other dimensions broadcast.
+        axisa: the dimension of the vectors in `a`, by default the last.
+        axisb: the dimension of the vectors in `b`, by default the last.
+        axisc: the dimension of the vectors in the result, by default the last.
+        axis: the dimension of the vectors in all three, instead of the other arguments.
+
+    Returns:
+        an array in the common dtype of both, with 3 elements along `axisc`; for two
+        arrays of vectors of 2 components their third components alone, without that
+        dimension.
+
     Raises:
         ValueError: there are other numbers of components.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.cross(vnp.array([1, 0, 0]), vnp.array([[0, 1, 0], [0, 0, 1]]))
+    Array([[ 0,  0,  1],
+           [ 0, -1,  0]], dtype=int32)
+    >>> vnp.cross(vnp.array([1, 2]), vnp.array([3, 4]))
+    Array(-2, dtype=int32)
     """
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -455,6 +648,14 @@ def three_components(x: Array) -> Array:
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The blocks `a[i, j] * b`, put together.
 
+    Args:
+        a: an array or scalar.
+        b: an array or scalar; with fewer dimensions than the other, either gets ones in
+            front.
+
+    Returns:
+        an array in the common dtype of both, whose sizes are the products of theirs.
+
     >>> import verax.numpy as vnp
     >>> vnp.kron(vnp.array([1, 10]), vnp.array([1, 2]))
     Array([ 1,  2, 10, 20], dtype=int32)
@@ -471,10 +672,25 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: Precision = None) -> Array:
     """The product of two or more matrices, in the cheapest order.
 
-    The first and the last may be vectors.
+    The order is that of the fewest multiplications, found from the shapes.
+
+    Args:
+        arrays: two or more matrices; the first and the last may be vectors.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+
+    Returns:
+        a matrix, without the dimension of a first or last vector, in the common dtype
+        of all.
 
     Raises:
         ValueError: there are fewer than two.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.arange(1.0, 4.0)
+    >>> a = vnp.diag(x)
+    >>> vnp.linalg.multi_dot([x, a, a, x])
+    Array(98., dtype=float32)
     """
     parts = [as_array("multi_dot", a, i) for i, a in enumerate(arrays)]
     if len(parts) < 2:
@@ -525,8 +741,25 @@ def best_order(sizes: Shape) -> dict[tuple[int, int], int]:
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two dimensions, `offset` to the right.
 
+    `verax.numpy.diagonal` takes the first two dimensions.
+
+    Args:
+        x: an array of shape (..., m, n).
+        offset: the diagonal: 0 for the main one, positive above it, negative below.
+
+    Returns:
+        an array of the shape (...) with the diagonals as last dimension, in the dtype
+        of `x`.
+
     Raises:
         ValueError: there are fewer than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.arange(8).reshape(2, 2, 2)
+    >>> vnp.linalg.diagonal(x), vnp.linalg.diagonal(x, offset=1)
+    (Array([[0, 3],
+           [4, 7]], dtype=int32), Array([[1],
+           [5]], dtype=int32))
     """
     return joining.diagonal(x, offset, -2, -1)
 
@@ -534,7 +767,24 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of the matrices in the last two dimensions.
 
+    `verax.numpy.trace` takes the first two dimensions.
+
+    Args:
+        x: an array of shape (..., m, n).
+        offset: the diagonal: 0 for the main one, positive above it, negative below.
+        dtype: the dtype of the result; by default that of `x`, booleans and narrow
+            integers as those of the default width.
+
+    Returns:
+        an array of shape (...).
+
     Raises:
         ValueError: there are fewer than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.linalg.trace(vnp.arange(8).reshape(2, 2, 2))
+    Array([ 3, 11], dtype=int32)
+    >>> vnp.linalg.trace(vnp.eye(300, dtype=vnp.int8))
+    Array(300, dtype=int32)
     """
     return joining.trace(x, offset, -2, -1, dtype)

@@ -79,6 +79,17 @@ def as_system(name: str, a: Array, b: Array) -> tuple[Array, Array, bool]:
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """The X with A X = B, for A (..., n, n) and B (..., n, k), or one vector (n,).
 
+    Singular matrices give values that are not finite, where NumPy raises an error.
+
+    Args:
+        a: matrices of shape (..., n, n).
+        b: right-hand sides of shape (..., n, k), whose leading dimensions broadcast
+            with those of `a`; or one vector for all matrices.
+
+    Returns:
+        an array of shape (..., n, k), or (..., n) for a vector, in the common dtype of
+        both, integers as floats.
+
     Raises:
         ValueError: the shapes do not fit.
 
@@ -95,8 +106,23 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices; infinite or NaN where there are none.
 
+    `solve` is faster and more precise than a product with an inverse.
+
+    Args:
+        a: matrices of shape (..., n, n).
+
+    Returns:
+        an array in the shape of `a`, in its dtype, integers as floats.
+
     Raises:
         ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.linalg.inv(vnp.array([[2, 1], [0, 4]]))
+    Array([[ 0.5  , -0.125],
+           [ 0.   ,  0.25 ]], dtype=float32)
+    >>> bool(vnp.isfinite(vnp.linalg.inv(vnp.array([[1, 2], [2, 4]]))).any())
+    False
     """
     (x,) = as_matrices("inv", a)
     size = check_square("inv", x)
@@ -113,10 +139,23 @@ def pinv(
 ) -> Array:
     """The pseudo-inverses, without singular values below `rtol` times the largest.
 
-    The default of `rtol` is 10 max(m, n) eps. `rcond` is its older name.
+    Args:
+        a: matrices of shape (..., m, n).
+        rtol: a scalar, or an array of shape (...); 10 max(m, n) eps by default.
+        hermitian: whether `a` is taken to be Hermitian, which costs less.
+        rcond: the older name of `rtol`.
+
+    Returns:
+        an array of shape (..., n, m) in the dtype of `a`, integers as floats.
 
     Raises:
         ValueError: both are given, or there are fewer than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([[2.0, 0.0], [0.0, 1e-3], [0.0, 0.0]])
+    >>> vnp.linalg.pinv(a, rtol=1e-2).round(3)
+    Array([[0.5, 0. , 0. ],
+           [0. , 0. , 0. ]], dtype=float32)
     """
     if rtol is not None and rcond is not None:
         raise ValueError("pinv: only one of rtol and rcond may be specified.")
@@ -189,10 +228,23 @@ def matrix_rank(
 ) -> Array:
     """The number of singular values that are above `tol`, or `rtol` times the largest.
 
-    The default of `rtol` is max(m, n) eps.
+    Args:
+        M: matrices of shape (..., m, n); a vector or scalar has rank 1, or 0 if it is
+            zero.
+        rtol: a scalar, or an array of shape (...); max(m, n) eps by default.
+        hermitian: whether `M` is taken to be Hermitian, which costs less.
+        tol: an absolute bound instead: a scalar, or an array of shape (...).
+
+    Returns:
+        an array of integers of shape (...).
 
     Raises:
         ValueError: both are given.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([[1.0, 0.0], [0.0, 1e-3]])
+    >>> vnp.linalg.matrix_rank(a), vnp.linalg.matrix_rank(a, rtol=1e-2)
+    (Array(2, dtype=int32), Array(1, dtype=int32))
     """
     if rtol is not None and tol is not None:
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
@@ -218,9 +270,25 @@ def matrix_rank(
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Square matrices to an integer power, by repeated squaring.
 
+    Args:
+        a: matrices of shape (..., n, n).
+        n: the power, an integer known while tracing; negative for powers of the
+            inverse.
+
+    Returns:
+        an array in the shape and dtype of `a`; integers as floats if `n` is negative.
+
     Raises:
         TypeError: `n` is not an integer known while tracing.
         ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.linalg.matrix_power(vnp.array([[1, 1], [1, 0]]), 10)
+    Array([[89, 55],
+           [55, 34]], dtype=int32)
+    >>> vnp.linalg.matrix_power(vnp.array([[2, 0], [0, 4]]), -2)
+    Array([[0.25  , 0.    ],
+           [0.    , 0.0625]], dtype=float32)
     """
     x = as_array("matrix_power", a)
     power = operator.index(n)
@@ -251,12 +319,27 @@ def lstsq(
 ) -> tuple[Array, Array, Array, Array]:
     """The shortest X with the least |A X - B|; residuals, rank, singular values.
 
-    A is (m, n), B (m,) or (m, k). Singular values below `rcond` times the largest count
-    as zero; the default is max(m, n) eps. With `numpy_resid` the residuals are empty
-    where NumPy's are.
+    Args:
+        a: a matrix of shape (m, n).
+        b: right-hand sides of shape (m,) or (m, k).
+        rcond: singular values below `rcond` times the largest count as zero; max(m, n)
+            eps by default.
+        numpy_resid: whether the residuals are empty where NumPy's are: with no more
+            equations than unknowns, or where the rank is not full. This needs the
+            values, so it cannot be traced.
+
+    Returns:
+        a tuple: X of shape (n,) or (n, k); the sums of squared residuals, of shape (1,)
+        or (k,); the rank; and the singular values, of shape (min(m, n),).
 
     Raises:
         ValueError: the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> a = vnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> x, residuals, rank, s = vnp.linalg.lstsq(a, vnp.array([1.0, 0.0, 5.0]))
+    >>> x.round(3), residuals.round(3), rank
+    (Array([0., 2.], dtype=float32), Array([6.], dtype=float32), Array(2, dtype=int32))
     """
     x, y = as_matrices("lstsq", a, b)
     if x.ndim != 2 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
@@ -291,8 +374,22 @@ def has_residuals(x: Array, rank: Array) -> bool:
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of the map from the last to the first `ind` dimensions.
 
+    Args:
+        a: an array whose first `ind` dimensions have as many elements as the others.
+        ind: the number of dimensions of the map's results, positive.
+
+    Returns:
+        an array with the other dimensions of `a` first, then its first `ind` ones; in
+        its dtype, integers as floats.
+
     Raises:
         ValueError: the numbers of elements differ.
+
+    >>> import verax.numpy as vnp
+    >>> a = 2 * vnp.eye(4).reshape(4, 2, 2)
+    >>> b = vnp.linalg.tensorinv(a, ind=1)
+    >>> b.shape, vnp.tensordot(b, vnp.array([2.0, 4.0, 6.0, 8.0]), 1).tolist()
+    ((2, 2, 4), [[1.0, 2.0], [3.0, 4.0]])
     """
     x = as_array("tensorinv", a)
     first, rest = x.shape[:ind], x.shape[ind:]
@@ -307,8 +404,23 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The X with tensordot(A, X, X.ndim) = B; `axes` of A are moved to its end.
 
+    Args:
+        a: an array with the dimensions of `b`, then those of X, as many elements in
+            these as in those.
+        b: an array.
+        axes: dimensions of `a` to move to its end first, in this order; None for none.
+
+    Returns:
+        an array with the dimensions of `a` beyond those of `b`, in the common dtype of
+        both, integers as floats.
+
     Raises:
         ValueError: the map is not square.
+
+    >>> import verax.numpy as vnp
+    >>> a = 2 * vnp.eye(4).reshape(2, 2, 4)
+    >>> vnp.linalg.tensorsolve(a, vnp.array([[2.0, 4.0], [6.0, 8.0]]))
+    Array([1., 2., 3., 4.], dtype=float32)
     """
     x, y = as_array("tensorsolve", a), as_array("tensorsolve", b, 1)
     if axes is not None:

@@ -14,6 +14,15 @@ from verax.rules.values.array import Array
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The vector product of vectors of 3 components along `axis`.
 
+    Args:
+        x1: an array with 3 elements along `axis`.
+        x2: an array with 3 elements along `axis`; the other dimensions broadcast.
+        axis: the dimension of the vectors in both and in the result, by default the
+            last.
+
+    Returns:
+        an array with 3 elements along `axis`, in the common dtype of both.
+
     Raises:
         ValueError: there are other numbers of components.
 
@@ -33,6 +42,13 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The product of each element of a vector with each of another.
+
+    Args:
+        x1: a vector.
+        x2: a vector.
+
+    Returns:
+        an array of shape (`x1.size`, `x2.size`) in the common dtype of both.
 
     Raises:
         ValueError: an argument is not a vector.

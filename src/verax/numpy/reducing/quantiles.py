@@ -237,16 +237,39 @@ def quantile(
 ) -> Array:
     """The values below which lie the parts `q` (0 to 1) of the elements over `axis`.
 
-    The dimensions of `q` come first. NaN if there is a NaN. `method` says what to do
-    between two elements: "linear", "lower", "higher", "midpoint", "nearest", or
-    "inverted_cdf", the first element up to which there is that part. With that method
-    elements may have `weights`, of the shape of `a` or of its dimensions `axis`.
+    NaN if there is a NaN.
+
+    Args:
+        a: an array or scalar of real numbers.
+        q: an array or scalar of parts from 0 to 1; what lies beyond counts as the
+            nearer end.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        overwrite_input: not used, since arrays are immutable.
+        method: what to do between two elements: "linear", "lower", "higher",
+            "midpoint", "nearest" (of equally near ones the even place), or
+            "inverted_cdf", the first element up to which there is that part.
+        keepdims: whether reduced dimensions stay, with size 1.
+        weights: how much each element counts, of the shape of `a` or of its dimensions
+            `axis`, only with the method "inverted_cdf"; None counts all the same.
+
+    Returns:
+        The quantiles in the common dtype of `a` and `weights`, integers as floats; the
+        dimensions of `q` come first, then those of `a` that are not in `axis`.
 
     Raises:
         TypeError: there are no elements over `axis`.
         ValueError: an argument is complex, or `method` is unknown, or the shape of the
-            weights differs.
+            weights differs, or an axis does not exist.
         NotImplementedError: `method` takes no weights.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2, 3, 4], [0, 10, 20, 30]])
+    >>> vnp.quantile(x, vnp.array([0.25, 0.5]), axis=1)
+    Array([[ 1.75,  7.5 ],
+           [ 2.5 , 15.  ]], dtype=float32)
+    >>> vnp.quantile(x[0], 0.5, method="higher")
+    Array(3., dtype=float32)
     """
     return parts("quantile", a, q, axis, out, method, keepdims, weights, False)
 
@@ -266,6 +289,33 @@ def nanquantile(
 
     Over an axis without elements the result is NaN, without the dimensions of `q`, as
     in NumPy.
+
+    Args:
+        a: an array or scalar of real numbers.
+        q: an array or scalar of parts from 0 to 1; what lies beyond counts as the
+            nearer end.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        overwrite_input: not used, since arrays are immutable.
+        method: what to do between two elements, as for `quantile`.
+        keepdims: whether reduced dimensions stay, with size 1.
+        weights: how much each element counts, of the shape of `a` or of its dimensions
+            `axis`, only with the method "inverted_cdf"; None counts all the same.
+
+    Returns:
+        The quantiles in the common dtype of `a` and `weights`, integers as floats, NaN
+        where there is nothing but NaN; the dimensions of `q` come first, then those of
+        `a` that are not in `axis`.
+
+    Raises:
+        ValueError: an argument is complex, or `method` is unknown, or the shape of the
+            weights differs, or an axis does not exist.
+        NotImplementedError: `method` takes no weights.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, vnp.nan, 5.0], [vnp.nan, vnp.nan, vnp.nan]])
+    >>> vnp.nanquantile(x, 0.25, axis=1)
+    Array([ 2., nan], dtype=float32)
     """
     return parts("nanquantile", a, q, axis, out, method, keepdims, weights, True)
 
@@ -282,7 +332,36 @@ def percentile(
     weights: ArrayLike | None = None,
     out_sharding: object = None,
 ) -> Array:
-    """`quantile` with `q` in percent."""
+    """`quantile` with `q` in percent.
+
+    Args:
+        a: an array or scalar of real numbers.
+        q: an array or scalar of percentages from 0 to 100; what lies beyond counts as
+            the nearer end.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        overwrite_input: not used, since arrays are immutable.
+        method: what to do between two elements, as for `quantile`.
+        keepdims: whether reduced dimensions stay, with size 1.
+        weights: how much each element counts, of the shape of `a` or of its dimensions
+            `axis`, only with the method "inverted_cdf"; None counts all the same.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        The percentiles in the common dtype of `a` and `weights`, integers as floats;
+        the dimensions of `q` come first, then those of `a` that are not in `axis`.
+
+    Raises:
+        TypeError: there are no elements over `axis`.
+        ValueError: an argument is complex, or `method` is unknown, or the shape of the
+            weights differs, or an axis does not exist.
+        NotImplementedError: `method` takes no weights.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.percentile(vnp.array([1, 2, 3, 4]), vnp.array([25, 75]))
+    Array([1.75, 3.25], dtype=float32)
+    """
     if out_sharding is not None:
         return call_sharded(percentile, locals())
     share = hundredth("percentile", q)
@@ -300,7 +379,37 @@ def nanpercentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`percentile` of the elements that are not NaN."""
+    """`percentile` of the elements that are not NaN.
+
+    Over an axis without elements the result is NaN, without the dimensions of `q`.
+
+    Args:
+        a: an array or scalar of real numbers.
+        q: an array or scalar of percentages from 0 to 100; what lies beyond counts as
+            the nearer end.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        overwrite_input: not used, since arrays are immutable.
+        method: what to do between two elements, as for `quantile`.
+        keepdims: whether reduced dimensions stay, with size 1.
+        weights: how much each element counts, of the shape of `a` or of its dimensions
+            `axis`, only with the method "inverted_cdf"; None counts all the same.
+
+    Returns:
+        The percentiles in the common dtype of `a` and `weights`, integers as floats,
+        NaN where there is nothing but NaN; the dimensions of `q` come first, then those
+        of `a` that are not in `axis`.
+
+    Raises:
+        ValueError: an argument is complex, or `method` is unknown, or the shape of the
+            weights differs, or an axis does not exist.
+        NotImplementedError: `method` takes no weights.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1.0, vnp.nan, 3.0, 5.0])
+    >>> vnp.nanpercentile(x, 25), vnp.percentile(x, 25)
+    (Array(2., dtype=float32), Array(nan, dtype=float32))
+    """
     share = hundredth("nanpercentile", q)
     return parts("nanpercentile", a, share, axis, out, method, keepdims, weights, True)
 
@@ -325,8 +434,24 @@ def median(
 ) -> Array:
     """The middle element over `axis`, or the mean of the two in the middle.
 
+    Args:
+        a: an array or scalar of real numbers.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        overwrite_input: not used, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        The medians in the dtype of `a`, integers as floats, and of its shape without
+        the dimensions in `axis`; NaN if there is a NaN.
+
     Raises:
-        ValueError: there are no elements over `axis`, or they are complex.
+        ValueError: there are no elements over `axis`, or they are complex, or an axis
+            does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.median(vnp.array([[7, 1, 2, 4], [0, 9, 8, 9]]), axis=1)
+    Array([3. , 8.5], dtype=float32)
     """
     x = as_array("median", a)
     if not elements_over(x.shape, reduction_axes("median", axis, x.ndim)):
@@ -345,7 +470,27 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """`median` of the elements that are not NaN; NaN where there are none."""
+    """`median` of the elements that are not NaN; NaN where there are none.
+
+    Args:
+        a: an array or scalar of real numbers.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        overwrite_input: not used, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        The medians in the dtype of `a`, integers as floats, and of its shape without
+        the dimensions in `axis`.
+
+    Raises:
+        ValueError: the elements are complex, or an axis does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[vnp.nan, 1.0, 5.0], [vnp.nan, vnp.nan, vnp.nan]])
+    >>> vnp.nanmedian(x, axis=1)
+    Array([ 3., nan], dtype=float32)
+    """
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 

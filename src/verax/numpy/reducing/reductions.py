@@ -220,12 +220,33 @@ def sum(
 ) -> Array:
     """The sum over `axis`, or over all dimensions; integers in at least 32 bits.
 
+    Args:
+        a: an array or scalar; booleans count as 0 and 1.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype of the result; by default that of `a`, but at least the default
+            integer, signed or unsigned, for small integers. Float16 and bfloat16 are
+            summed in float32. With bool the result says whether an element is true.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with; None for 0.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+        promote_integers: whether small integers are summed in the default integer; if
+            false they keep their dtype and may overflow.
+
+    Returns:
+        The sums, of the shape of `a` without the dimensions in `axis`; 0, or `initial`,
+        where there are no elements.
+
     Raises:
-        ValueError: an axis does not exist or is named twice.
+        ValueError: an axis does not exist or is named twice, `initial` has dimensions,
+            or `where` is not boolean.
 
     >>> import verax.numpy as jnp
     >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
+    >>> jnp.sum(jnp.array([100, 100], dtype=jnp.int8))
+    Array(200, dtype=int32)
     """
     return accumulate(
         "sum",
@@ -255,8 +276,34 @@ def prod(
 ) -> Array:
     """The product over `axis`, or over all dimensions; integers in at least 32 bits.
 
+    Args:
+        a: an array or scalar; booleans count as 0 and 1.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype of the result; by default that of `a`, but at least the default
+            integer, signed or unsigned, for small integers. Float16 and bfloat16 are
+            multiplied in float32. With bool the result says whether all are true.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with; None for 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+        promote_integers: whether small integers are multiplied in the default integer;
+            if false they keep their dtype and may overflow.
+
+    Returns:
+        The products, of the shape of `a` without the dimensions in `axis`; 1, or
+        `initial`, where there are no elements.
+
     Raises:
-        ValueError: an axis does not exist or is named twice.
+        ValueError: an axis does not exist or is named twice, `initial` has dimensions,
+            or `where` is not boolean.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [0, 4]])
+    >>> vnp.prod(x, axis=1)
+    Array([2, 0], dtype=int32)
+    >>> vnp.prod(x, where=x != 0)
+    Array(8, dtype=int32)
     """
     return accumulate(
         "prod",
@@ -321,8 +368,31 @@ def max(
 ) -> Array:
     """The largest element over `axis`, NaN if there is one.
 
+    Args:
+        a: an array or scalar; complex numbers are ordered by their real and then their
+            imaginary parts.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with, converted to the dtype of `a`: the result is
+            not less. Required with `where` and where there are no elements.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The largest elements, in the dtype of `a` and of its shape without the
+        dimensions in `axis`.
+
     Raises:
-        ValueError: there are no elements and no `initial`.
+        ValueError: there are no elements and no `initial`, `where` is given without
+            `initial`, an axis does not exist, or `initial` has dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 5, 2], [7, 0, 3]])
+    >>> vnp.max(x, axis=1, keepdims=True).tolist()
+    [[5], [7]]
+    >>> vnp.max(x, axis=0, where=x < 5, initial=-1).tolist()
+    [1, 0, 3]
     """
     return extreme("max", reduce_max_p, a, axis, out, keepdims, initial, where)
 
@@ -338,8 +408,31 @@ def min(
 ) -> Array:
     """The smallest element over `axis`, NaN if there is one.
 
+    Args:
+        a: an array or scalar; complex numbers are ordered by their real and then their
+            imaginary parts.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with, converted to the dtype of `a`: the result is
+            not greater. Required with `where` and where there are no elements.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The smallest elements, in the dtype of `a` and of its shape without the
+        dimensions in `axis`.
+
     Raises:
-        ValueError: there are no elements and no `initial`.
+        ValueError: there are no elements and no `initial`, `where` is given without
+            `initial`, an axis does not exist, or `initial` has dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, 5.0], [vnp.nan, -2.0]])
+    >>> vnp.min(x, axis=0)
+    Array([nan, -2.], dtype=float32)
+    >>> vnp.min(x, where=x > 0, initial=9.0)
+    Array(1., dtype=float32)
     """
     return extreme("min", reduce_min_p, a, axis, out, keepdims, initial, where)
 
@@ -352,7 +445,27 @@ amin = min
 def ptp(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False
 ) -> Array:
-    """The largest minus the smallest element over `axis`."""
+    """The largest minus the smallest element over `axis`.
+
+    Integers keep their dtype, in which the difference may overflow.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        The differences, in the dtype of `a` and of its shape without the dimensions in
+        `axis`; NaN if there is a NaN.
+
+    Raises:
+        ValueError: there are no elements, or an axis does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.ptp(vnp.array([[1, 5], [2, 9]]), axis=1)
+    Array([4, 7], dtype=int32)
+    """
     no_out("ptp", out)
     x = as_array("ptp", a)
     return subtract(max(x, axis, keepdims=keepdims), min(x, axis, keepdims=keepdims))
@@ -388,7 +501,31 @@ def all(
     *,
     where: Where = None,
 ) -> Array:
-    """Whether all elements over `axis` are true, that is not zero."""
+    """Whether all elements over `axis` are true, that is, not zero.
+
+    NaN is not zero, so it is true.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        Booleans, of the shape of `a` without the dimensions in `axis`; true where there
+        are no elements.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice, or `where` is not boolean.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.all(vnp.array([[0, 1], [2, 3]]), axis=1).tolist()
+    [False, True]
+    >>> vnp.all(vnp.array([]))
+    Array(True, dtype=bool)
+    """
     return join_truth("all", reduce_and_p, True, a, axis, out, keepdims, where)
 
 
@@ -401,13 +538,55 @@ def any(
     *,
     where: Where = None,
 ) -> Array:
-    """Whether some element over `axis` is true, that is not zero."""
+    """Whether some element over `axis` is true, that is, not zero.
+
+    NaN is not zero, so it is true.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        Booleans, of the shape of `a` without the dimensions in `axis`; false where
+        there are no elements.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice, or `where` is not boolean.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[0, 0], [0, 3]])
+    >>> vnp.any(x, axis=1).tolist()
+    [False, True]
+    >>> bool(vnp.any(x, where=x < 3))
+    False
+    """
     return join_truth("any", reduce_or_p, False, a, axis, out, keepdims, where)
 
 
 @remembered
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The number of elements over `axis` that are not zero."""
+    """The number of elements over `axis` that are not zero.
+
+    Args:
+        a: an array or scalar; NaN is not zero, and -0.0 is.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        The numbers in the default integer, of the shape of `a` without the dimensions
+        in `axis`.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.count_nonzero(vnp.array([[0.0, -0.0, vnp.nan], [1.0, 2.0, 0.0]]), axis=1)
+    Array([1, 2], dtype=int32)
+    """
     return sum(
         truth("count_nonzero", as_array("count_nonzero", a)), axis, keepdims=keepdims
     )
@@ -469,8 +648,26 @@ def argmax(
 ) -> Array:
     """The index of the largest element, the first of equals; of the first NaN.
 
+    Args:
+        a: an array or scalar; complex numbers are ordered by their real and then their
+            imaginary parts.
+        axis: the dimension to work along; None for the flat array.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1; without an axis, that is
+            all of them.
+
+    Returns:
+        The indices along `axis`, or in the flat array, in the default integer.
+
     Raises:
-        ValueError: there are no elements.
+        ValueError: there are no elements, or there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 5], [5, 2]])
+    >>> int(vnp.argmax(x)), vnp.argmax(x, axis=0).tolist()
+    (1, [1, 0])
+    >>> int(vnp.argmax(vnp.array([1.0, vnp.nan, 3.0])))
+    1
     """
     return place_of("argmax", reduce.argmax, a, axis, out, keepdims)
 
@@ -484,8 +681,24 @@ def argmin(
 ) -> Array:
     """The index of the smallest element, the first of equals; of the first NaN.
 
+    Args:
+        a: an array or scalar; complex numbers are ordered by their real and then their
+            imaginary parts.
+        axis: the dimension to work along; None for the flat array.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1; without an axis, that is
+            all of them.
+
+    Returns:
+        The indices along `axis`, or in the flat array, in the default integer.
+
     Raises:
-        ValueError: there are no elements.
+        ValueError: there are no elements, or there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[4, 1], [1, 2]])
+    >>> int(vnp.argmin(x)), vnp.argmin(x, axis=1, keepdims=True).tolist()
+    (1, [[1], [0]])
     """
     return place_of("argmin", reduce.argmin, a, axis, out, keepdims)
 
@@ -519,7 +732,32 @@ def cumsum(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The sums of the elements up to each one along `axis`, or of the flat array."""
+    """The sums of the elements up to each one along `axis`, or of the flat array.
+
+    Small integers keep their dtype, unlike in NumPy, and may overflow; `cumulative_sum`
+    widens them.
+
+    Args:
+        a: an array or scalar; a scalar is a vector of one element.
+        axis: the dimension to work along; None for the flat array.
+        dtype: the dtype of the result; by default that of `a`, and the default integer
+            for booleans. With bool the result says whether an element up to there is
+            true.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        The running sums, of the shape of `a`, or a vector if there is no axis.
+
+    Raises:
+        ValueError: there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> vnp.cumsum(x).tolist(), vnp.cumsum(x, axis=0).tolist()
+    ([1, 3, 6, 10], [[1, 2], [4, 6]])
+    >>> vnp.cumsum(vnp.array([100, 100], dtype=vnp.int8))
+    Array([100, -56], dtype=int8)
+    """
     return running("cumsum", cumulative.cumsum, a, axis, dtype, out)
 
 
@@ -530,7 +768,29 @@ def cumprod(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The products of the elements up to each one along `axis`."""
+    """The products of the elements up to each one along `axis`, or of the flat array.
+
+    Small integers keep their dtype, unlike in NumPy, and may overflow;
+    `cumulative_prod` widens them.
+
+    Args:
+        a: an array or scalar; a scalar is a vector of one element.
+        axis: the dimension to work along; None for the flat array.
+        dtype: the dtype of the result; by default that of `a`, and the default integer
+            for booleans. With bool the result says whether all elements up to there are
+            true.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        The running products, of the shape of `a`, or a vector if there is no axis.
+
+    Raises:
+        ValueError: there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.cumprod(vnp.array([[1, 2], [3, 4]]), axis=1).tolist()
+    [[1, 2], [3, 12]]
+    """
     return running("cumprod", cumulative.cumprod, a, axis, dtype, out)
 
 
@@ -544,10 +804,24 @@ def cumulative_sum(
 ) -> Array:
     """`cumsum` as the array API has it: small integers are summed in at least 32 bits.
 
-    0 comes first if `include_initial`.
+    Args:
+        x: an array of one or more dimensions.
+        axis: the dimension to work along; it may be left out if there is only one.
+        dtype: the dtype of the result; by default that of `x`, but at least the default
+            integer for booleans and integers.
+        include_initial: whether 0 comes first, so that there is one element more.
+
+    Returns:
+        The running sums, of the shape of `x`, with one more along `axis` if
+        `include_initial`.
 
     Raises:
-        ValueError: `x` has no dimension, or several and `axis` is not given.
+        ValueError: `x` has no dimension, or several and `axis` is not given, or there
+            is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.cumulative_sum(vnp.array([100, 100], dtype=vnp.int8), include_initial=True)
+    Array([  0, 100, 200], dtype=int32)
     """
     return standard("cumulative_sum", cumsum, x, axis, dtype, 0, include_initial)
 
@@ -562,10 +836,24 @@ def cumulative_prod(
 ) -> Array:
     """`cumprod` as the array API has it: small integers get at least 32 bits.
 
-    1 comes first if `include_initial`.
+    Args:
+        x: an array of one or more dimensions.
+        axis: the dimension to work along; it may be left out if there is only one.
+        dtype: the dtype of the result; by default that of `x`, but at least the default
+            integer for booleans and integers.
+        include_initial: whether 1 comes first, so that there is one element more.
+
+    Returns:
+        The running products, of the shape of `x`, with one more along `axis` if
+        `include_initial`.
 
     Raises:
-        ValueError: `x` has no dimension, or several and `axis` is not given.
+        ValueError: `x` has no dimension, or several and `axis` is not given, or there
+            is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.cumulative_prod(vnp.array([2, 3, 4]), include_initial=True).tolist()
+    [1, 2, 6, 24]
     """
     return standard("cumulative_prod", cumprod, x, axis, dtype, 1, include_initial)
 

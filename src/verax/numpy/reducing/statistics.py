@@ -116,8 +116,29 @@ def mean(
 
     With a `dtype` of integers it is a quotient of integers, towards zero.
 
+    Args:
+        a: an array or scalar; booleans count as 0 and 1.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype of the result; by default that of `a`, and the default float
+            for booleans and integers. Float16 and bfloat16 are summed in float32.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The means, of the shape of `a` without the dimensions in `axis`.
+
     Raises:
         TypeError: `dtype` is bool.
+        ValueError: an axis does not exist or is named twice, or `where` is not boolean.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 8]])
+    >>> vnp.mean(x, axis=1)
+    Array([1.5, 5.5], dtype=float32)
+    >>> vnp.mean(x, where=x < 8), vnp.mean(x, dtype=int)
+    (Array(2., dtype=float32), Array(3, dtype=int32))
     """
     no_out("mean", out)
     x = as_array("mean", a)
@@ -151,8 +172,30 @@ def average(
 ) -> Array | tuple[Array, Array]:
     """The mean over `axis`, weighted; with the sum of the weights if `returned`.
 
+    Where the weights sum to 0 the result is infinite or NaN; NumPy raises an error.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        weights: how much each element counts: an array of the shape of `a`, or of its
+            dimensions `axis` in their order; None counts all the same.
+        returned: whether the sum of the weights comes too.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        The averages, in the common dtype of `a` and `weights`, integers as floats; if
+        `returned`, a pair of these and the sums of the weights, of the same shape.
+
     Raises:
-        ValueError: the weights have neither the shape of `a` nor of its one axis.
+        ValueError: the weights have neither the shape of `a` nor of its dimensions
+            `axis`, or an axis does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> vnp.average(x, axis=1, weights=vnp.array([3, 1]))
+    Array([1.25, 3.25], dtype=float32)
+    >>> vnp.average(x[0], weights=vnp.array([1, 3]), returned=True)
+    (Array(1.75, dtype=float32), Array(4., dtype=float32))
     """
     if weights is None:
         (x,) = promote_inexact("average", as_array("average", a))
@@ -198,14 +241,38 @@ def var(
 ) -> Array:
     """The sum of |a - mean|² over `axis`, divided by the count minus `ddof`.
 
-    `mean` is the mean, if it is known, with its dimensions kept. `correction` is
-    another name of `ddof`. Real for complex arrays; NaN where the divisor is not
-    positive. With a `dtype` of integers the mean and the variance are quotients of
-    integers, and the result is a float that can have NaN.
+    NaN where the divisor is not positive. With a `dtype` of integers the mean and the
+    variance are quotients of integers, and the result is a float that can have NaN.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype in which to compute; by default that of `a`, and the default
+            float for booleans and integers. Complex if `a` is.
+        out: only None, since arrays are immutable.
+        ddof: what to subtract from the count; 1 gives the unbiased estimate.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+        mean: the mean over `axis`, if it is known, with its dimensions kept; None
+            computes it.
+        correction: another name of `ddof`; only one of them may be given.
+
+    Returns:
+        The variances, of the shape of `a` without the dimensions in `axis`; real for
+        complex arrays, unless `dtype` is given.
 
     Raises:
         TypeError: `dtype` is bool.
-        ValueError: both `ddof` and `correction` are given.
+        ValueError: both `ddof` and `correction` are given, `a` is complex and `dtype`
+            is not, an axis does not exist, or `where` is not boolean.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 3], [2, 8]])
+    >>> vnp.var(x, axis=1).tolist(), vnp.var(x, axis=1, ddof=1).tolist()
+    ([1.0, 9.0], [2.0, 18.0])
+    >>> vnp.var(vnp.array([1 + 1j, 1 - 1j]))
+    Array(1., dtype=float32)
     """
     no_out("var", out)
     if correction is not None and ddof:
@@ -285,8 +352,35 @@ def std(
 ) -> Array:
     """The square root of `var`.
 
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype in which to compute, a float or complex one; by default that of
+            `a`, and the default float for booleans and integers. Complex if `a` is.
+        out: only None, since arrays are immutable.
+        ddof: what to subtract from the count; 1 for that of a sample.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+        mean: the mean over `axis`, if it is known, with its dimensions kept; None
+            computes it.
+        correction: another name of `ddof`; only one of them may be given.
+
+    Returns:
+        The standard deviations, of the shape of `a` without the dimensions in `axis`;
+        real for complex arrays, unless `dtype` is given. NaN where the count minus
+        `ddof` is not positive.
+
     Raises:
-        ValueError: `dtype` is neither float nor complex.
+        ValueError: `dtype` is neither float nor complex, or `a` is complex and `dtype`
+            is not, both `ddof` and `correction` are given, an axis does not exist, or
+            `where` is not boolean.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.std(vnp.array([[1, 3], [2, 8]]), axis=1, keepdims=True).tolist()
+    [[1.0], [3.0]]
+    >>> vnp.std(vnp.array([5.0]), ddof=1)
+    Array(nan, dtype=float32)
     """
     no_out("std", out)
     x, chosen = as_array("std", a), chosen_dtype("std", dtype)
@@ -377,7 +471,32 @@ def nansum(
     initial: ArrayLike | None = None,
     where: Where = None,
 ) -> Array:
-    """The sum over `axis` of the elements that are not NaN."""
+    """The sum over `axis` of the elements that are not NaN.
+
+    Args:
+        a: an array or scalar; booleans count as 0 and 1.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype of the result; by default that of `a`, but at least the default
+            integer, signed or unsigned, for booleans and integers.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with; None for 0.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The sums, of the shape of `a` without the dimensions in `axis`; 0, or `initial`,
+        where there is nothing but NaN.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice, `initial` has dimensions,
+            or `where` is not boolean.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, vnp.nan, 3.0], [vnp.nan, vnp.nan, vnp.nan]])
+    >>> vnp.nansum(x, axis=1)
+    Array([4., 0.], dtype=float32)
+    """
     return skipping("nansum", a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -391,7 +510,32 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: Where = None,
 ) -> Array:
-    """The product over `axis` of the elements that are not NaN."""
+    """The product over `axis` of the elements that are not NaN.
+
+    Args:
+        a: an array or scalar; booleans count as 0 and 1.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype of the result; by default that of `a`, but at least the default
+            integer, signed or unsigned, for booleans and integers.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with; None for 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The products, of the shape of `a` without the dimensions in `axis`; 1, or
+        `initial`, where there is nothing but NaN.
+
+    Raises:
+        ValueError: an axis does not exist or is named twice, `initial` has dimensions,
+            or `where` is not boolean.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[2.0, vnp.nan, 3.0], [vnp.nan, vnp.nan, vnp.nan]])
+    >>> vnp.nanprod(x, axis=1)
+    Array([6., 1.], dtype=float32)
+    """
     return skipping("nanprod", a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -404,7 +548,32 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: Where = None,
 ) -> Array:
-    """The largest element over `axis` that is not NaN; NaN if there is none."""
+    """The largest element over `axis` that is not NaN; NaN if there is none.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with: the result is not less, and it is the result
+            where there is nothing but NaN. Required with `where` and where there are no
+            elements.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The largest elements, in the dtype of `a` and of its shape without the
+        dimensions in `axis`.
+
+    Raises:
+        ValueError: there are no elements and no `initial`, `where` is given without
+            `initial`, or an axis does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, vnp.nan], [vnp.nan, vnp.nan]])
+    >>> vnp.nanmax(x, axis=1), vnp.nanmax(x, axis=1, initial=0.0)
+    (Array([ 1., nan], dtype=float32), Array([1., 0.], dtype=float32))
+    """
     no_out("nanmax", out)
     settled = initial is not None
     rest = keepdims, initial, where
@@ -420,7 +589,32 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: Where = None,
 ) -> Array:
-    """The smallest element over `axis` that is not NaN; NaN if there is none."""
+    """The smallest element over `axis` that is not NaN; NaN if there is none.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with: the result is not greater, and it is the result
+            where there is nothing but NaN. Required with `where` and where there are no
+            elements.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The smallest elements, in the dtype of `a` and of its shape without the
+        dimensions in `axis`.
+
+    Raises:
+        ValueError: there are no elements and no `initial`, `where` is given without
+            `initial`, or an axis does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, vnp.nan], [vnp.nan, -vnp.inf]])
+    >>> vnp.nanmin(x, axis=0), vnp.min(x, axis=0)
+    (Array([  1., -inf], dtype=float32), Array([nan, nan], dtype=float32))
+    """
     no_out("nanmin", out)
     settled = initial is not None
     rest = keepdims, initial, where
@@ -434,7 +628,30 @@ def nanargmax(
     out: None = None,
     keepdims: bool | None = None,
 ) -> Array:
-    """The index of the largest element that is not NaN; -1 if there is none."""
+    """The index of the largest element that is not NaN; -1 if there is none.
+
+    NaN counts as -inf: if no number is greater, the first of either is found. NumPy
+    raises an error where there is nothing but NaN.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension to work along; None for the flat array.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1; without an axis, that is
+            all of them.
+
+    Returns:
+        The indices along `axis`, or in the flat array, in the default integer; the
+        first of equals.
+
+    Raises:
+        ValueError: there are no elements, or there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[vnp.nan, 1.0], [vnp.nan, vnp.nan]])
+    >>> vnp.nanargmax(x, axis=1), vnp.argmax(x, axis=1)
+    (Array([ 1, -1], dtype=int32), Array([0, 0], dtype=int32))
+    """
     no_out("nanargmax", out)
     return skipping("nanargmax", a, axis, None, keepdims)
 
@@ -446,7 +663,29 @@ def nanargmin(
     out: None = None,
     keepdims: bool | None = None,
 ) -> Array:
-    """The index of the smallest element that is not NaN; -1 if there is none."""
+    """The index of the smallest element that is not NaN; -1 if there is none.
+
+    NaN counts as inf: if no number is less, the first of either is found. NumPy raises
+    an error where there is nothing but NaN.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension to work along; None for the flat array.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1; without an axis, that is
+            all of them.
+
+    Returns:
+        The indices along `axis`, or in the flat array, in the default integer; the
+        first of equals.
+
+    Raises:
+        ValueError: there are no elements, or there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.nanargmin(vnp.array([vnp.nan, -1.0, -3.0]))
+    Array(2, dtype=int32)
+    """
     no_out("nanargmin", out)
     return skipping("nanargmin", a, axis, None, keepdims)
 
@@ -458,7 +697,25 @@ def nancumsum(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """`cumsum` with NaN as 0."""
+    """`cumsum` with NaN as 0.
+
+    Args:
+        a: an array or scalar; a scalar is a vector of one element.
+        axis: the dimension to work along; None for the flat array.
+        dtype: the dtype of the result; by default that of `a`, and the default integer
+            for booleans.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        The running sums, of the shape of `a`, or a vector if there is no axis.
+
+    Raises:
+        ValueError: there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.nancumsum(vnp.array([vnp.nan, 1.0, vnp.nan, 2.0]))
+    Array([0., 1., 1., 3.], dtype=float32)
+    """
     return skipping("nancumsum", a, axis, dtype, out)
 
 
@@ -469,7 +726,25 @@ def nancumprod(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """`cumprod` with NaN as 1."""
+    """`cumprod` with NaN as 1.
+
+    Args:
+        a: an array or scalar; a scalar is a vector of one element.
+        axis: the dimension to work along; None for the flat array.
+        dtype: the dtype of the result; by default that of `a`, and the default integer
+            for booleans.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        The running products, of the shape of `a`, or a vector if there is no axis.
+
+    Raises:
+        ValueError: there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.nancumprod(vnp.array([vnp.nan, 2.0, vnp.nan, 3.0]))
+    Array([1., 2., 2., 6.], dtype=float32)
+    """
     return skipping("nancumprod", a, axis, dtype, out)
 
 
@@ -495,7 +770,31 @@ def nanmean(
     keepdims: bool = False,
     where: Where = None,
 ) -> Array:
-    """The mean over `axis` of the elements that are not NaN."""
+    """The mean over `axis` of the elements that are not NaN.
+
+    Args:
+        a: an array or scalar; booleans count as 0 and 1.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype of the result; by default that of `a`, and the default float
+            for booleans and integers.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        The means, of the shape of `a` without the dimensions in `axis`; NaN where there
+        is nothing but NaN.
+
+    Raises:
+        TypeError: `dtype` is bool.
+        ValueError: an axis does not exist or is named twice.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, vnp.nan, 4.0], [vnp.nan, vnp.nan, vnp.nan]])
+    >>> vnp.nanmean(x, axis=1)
+    Array([2.5, nan], dtype=float32)
+    """
     x, chosen = numbers("nanmean", a, where)
     return mean(x, axis, dtype, out, keepdims, where=chosen)
 
@@ -511,7 +810,35 @@ def nanvar(
     where: Where = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The variance over `axis` of the elements that are not NaN."""
+    """The variance over `axis` of the elements that are not NaN.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype in which to compute, and of the result; by default that of `a`,
+            and the default float for booleans and integers. Complex if `a` is.
+        out: only None, since arrays are immutable.
+        ddof: what to subtract from the count of what is not NaN.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+        mean: the mean over `axis`, if it is known, with its dimensions kept; None
+            computes it.
+
+    Returns:
+        The variances, of the shape of `a` without the dimensions in `axis`; real for
+        complex arrays, unless `dtype` is given. NaN where the count minus `ddof` is not
+        positive.
+
+    Raises:
+        TypeError: `dtype` is bool.
+        ValueError: `a` is complex and `dtype` is not, or an axis does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, vnp.nan, 3.0], [vnp.nan, 5.0, vnp.nan]])
+    >>> vnp.nanvar(x, axis=1), vnp.nanvar(x, axis=1, ddof=1)
+    (Array([1., 0.], dtype=float32), Array([ 2., nan], dtype=float32))
+    """
     x, chosen = numbers("nanvar", a, where)
     result = var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
     chosen_type = chosen_dtype("nanvar", dtype)
@@ -529,7 +856,34 @@ def nanstd(
     where: Where = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """The square root of `nanvar`."""
+    """The square root of `nanvar`.
+
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        dtype: the dtype in which to compute, a float or complex one; by default that of
+            `a`, and the default float for booleans and integers. Complex if `a` is.
+        out: only None, since arrays are immutable.
+        ddof: what to subtract from the count of what is not NaN.
+        keepdims: whether reduced dimensions stay, with size 1.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+        mean: the mean over `axis`, if it is known, with its dimensions kept; None
+            computes it.
+
+    Returns:
+        The standard deviations, of the shape of `a` without the dimensions in `axis`;
+        real for complex arrays, unless `dtype` is given. NaN where the count minus
+        `ddof` is not positive.
+
+    Raises:
+        TypeError: `dtype` is neither float nor complex.
+        ValueError: `a` is complex and `dtype` is not, or an axis does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.nanstd(vnp.array([[2.0, vnp.nan, 8.0], [4.0, 4.0, vnp.nan]]), axis=1)
+    Array([3., 0.], dtype=float32)
+    """
     no_out("nanstd", out)
     return sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
@@ -597,7 +951,32 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether |a - b| <= atol + rtol |b|; NaN are close only if `equal_nan`."""
+    """Whether |a - b| <= atol + rtol |b|; NaN are close only if `equal_nan`.
+
+    Infinities are close only to themselves. The tolerance depends on `b`, so that the
+    order matters. Booleans are close if they are equal.
+
+    Args:
+        a: an array or scalar.
+        b: an array or scalar that broadcasts with `a`: what to compare with.
+        rtol: the tolerance relative to |b|, an array or scalar.
+        atol: the absolute tolerance, an array or scalar; by default so small that next
+            to 0 nearly nothing is close but 0.
+        equal_nan: whether NaN are close to each other.
+
+    Returns:
+        Booleans, of the shape to which all broadcast.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    >>> import verax.numpy as vnp
+    >>> x, y = vnp.array([100.0, 0.0, vnp.nan]), vnp.array([100.001, 1e-6, vnp.nan])
+    >>> vnp.isclose(x, y).tolist()
+    [True, False, False]
+    >>> vnp.isclose(x, y, atol=1e-5, equal_nan=True).tolist()
+    [True, True, True]
+    """
     x, y = as_array("isclose", a), as_array("isclose", b, 1)
     if is_extended(x.dtype):  # keys are equal, or as far apart as can be
         return equal(x, y)
@@ -634,13 +1013,47 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether all elements are close; see `isclose`."""
+    """Whether all elements are close; see `isclose`.
+
+    Args:
+        a: an array or scalar.
+        b: an array or scalar that broadcasts with `a`: what to compare with.
+        rtol: the tolerance relative to |b|, an array or scalar.
+        atol: the absolute tolerance, an array or scalar.
+        equal_nan: whether NaN are close to each other.
+
+    Returns:
+        One boolean, an array without dimensions.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1.0, 2.0])
+    >>> bool(vnp.allclose(x, x + 1e-6)), bool(vnp.allclose(x, x + 1e-3))
+    (True, False)
+    """
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
 @remembered
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether both arrays have the same shape and equal elements."""
+    """Whether both arrays have the same shape and equal elements.
+
+    Args:
+        a1: an array, a scalar, or nested lists of them.
+        a2: another one; a different dtype does no harm.
+        equal_nan: whether NaN are equal to each other.
+
+    Returns:
+        One boolean, an array without dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> bool(vnp.array_equal(vnp.array([1, 2]), vnp.array([1.0, 2.0])))
+    True
+    >>> bool(vnp.array_equal(vnp.ones((2, 3)), 1.0))
+    False
+    """
     x, y = as_values("array_equal", a1, None), as_values("array_equal", a2, None)
     if x.shape != y.shape:
         return filled((), False, bool_)
@@ -652,7 +1065,20 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 @remembered
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether both arrays broadcast to a common shape with equal elements."""
+    """Whether both arrays broadcast to a common shape with equal elements.
+
+    Args:
+        a1: an array, a scalar, or nested lists of them.
+        a2: another one; a different dtype does no harm.
+
+    Returns:
+        One boolean, an array without dimensions; false if there is no common shape.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.ones((2, 3))
+    >>> bool(vnp.array_equiv(x, 1.0)), bool(vnp.array_equiv(x, vnp.ones(2)))
+    (True, False)
+    """
     try:
         x, y = as_values("array_equiv", a1, None), as_values("array_equiv", a2, None)
         return all(equal(x, y))

@@ -48,13 +48,33 @@ def bincount(
 ) -> Array:
     """Counts each of 0, 1, 2, ... in the vector `x`, or sums its weights.
 
-    `length` is that of the result; larger numbers are dropped, and negative ones count
-    as 0. Without it, the largest number decides.
+    Negative numbers count as 0, where NumPy raises an error.
+
+    Args:
+        x: a vector of integers or booleans.
+        weights: how much each element counts, an array of the shape of `x` or a scalar;
+            None for 1.
+        minlength: the least length of the result, if `length` is not given.
+        length: the length of the result, known while tracing; larger numbers are
+            dropped. None lets the largest number decide.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        A vector whose element i is the number of elements i, in the default integer, or
+        the sum of their weights, in the dtype of the weights.
 
     Raises:
         TypeError: `x` holds no integers.
-        ValueError: `x` is not a vector.
+        ValueError: `x` is not a vector, or the weights do not broadcast to its shape.
         AbstractValueError: `x` is traced and `length` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1, 1, 3])
+    >>> vnp.bincount(x).tolist(), vnp.bincount(x, length=2).tolist()
+    ([0, 2, 0, 1], [0, 2])
+    >>> vnp.bincount(x, weights=vnp.array([0.5, 0.25, 2.0]))
+    Array([0.  , 0.75, 0.  , 2.  ], dtype=float32)
     """
     if out_sharding is not None:
         return call_sharded(bincount, locals())
@@ -94,8 +114,28 @@ def histogram_bin_edges(
 ) -> Array:
     """The edges of `bins` equal bins over `range`, else from smallest to largest.
 
+    If both ends are equal, each is moved out by one half.
+
+    Args:
+        a: an array or scalar of real numbers.
+        bins: the number of bins, known while tracing, or a vector of edges, which are
+            returned. NumPy's names of rules are not available.
+        range: the two outer edges; None for the smallest and the largest element, or 0
+            and 1 if there are no elements.
+        weights: not used.
+
+    Returns:
+        A vector of `bins` + 1 edges, in the dtype of `a`, integers as floats.
+
     Raises:
         TypeError: `bins` is a name; only numbers and edges are known.
+        ValueError: `bins` has more than one dimension.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.histogram_bin_edges(vnp.array([1, 2, 5]), bins=4)
+    Array([1., 2., 3., 4., 5.], dtype=float32)
+    >>> vnp.histogram_bin_edges(vnp.array([2, 2]), bins=2)
+    Array([1.5, 2. , 2.5], dtype=float32)
     """
     if isinstance(bins, str):
         raise TypeError(
@@ -137,10 +177,35 @@ def histogram(
 ) -> tuple[Array, Array]:
     """Counts the elements of each bin, or sums their weights; also the bins' edges.
 
-    The last bin holds its right edge too. With `density` the integral is 1.
+    The last bin holds its right edge too. Elements outside all bins are left out. The
+    counts are floats, unlike NumPy's.
+
+    Args:
+        a: an array or scalar of real numbers, taken as a flat one.
+        bins: the number of equal bins, known while tracing, or a vector of increasing
+            edges.
+        range: the two outer edges, if `bins` is a number; None for the smallest and the
+            largest element.
+        weights: how much each element counts, of the shape of `a`; None for 1.
+        density: whether to divide by the sum and the width of the bins, so that the
+            integral is 1.
+        out_sharding: only None; use `lax.with_sharding_constraint` on the result.
+
+    Returns:
+        A pair of vectors: the counts and the edges, of which there is one more; both in
+        the common dtype of `a` and `weights`, integers as floats.
 
     Raises:
-        ValueError: the weights have another shape than `a`.
+        TypeError: `bins` is a name; only numbers and edges are known.
+        ValueError: the weights have another shape than `a`, `bins` has more than one
+            dimension, or `out_sharding` is given.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([0, 1, 1, 4])
+    >>> vnp.histogram(x, bins=2)
+    (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
+    >>> vnp.histogram(x, bins=vnp.array([0, 1, 2]))[0].tolist()
+    [1.0, 2.0]
     """
     unsharded("histogram", out_sharding)
     x = as_array("histogram", a)
@@ -200,11 +265,35 @@ def histogramdd(
 ) -> tuple[Array, list[Array]]:
     """Counts the rows of `sample` in each bin, or sums their weights; also the edges.
 
-    `bins` and `range` are as for `histogram`, one for each column; a range may be
-    None. With `density` the integral is 1.
+    The last bin of each dimension holds its right edge too. Points outside all bins are
+    left out.
+
+    Args:
+        sample: a matrix of real numbers with one row for each point and one column for
+            each dimension.
+        bins: the number of equal bins of every dimension, or a sequence with one entry
+            for each: their number, or a vector of increasing edges.
+        range: a sequence with the two outer edges for each dimension, or None for the
+            smallest and the largest element of the column; None if all are so.
+        weights: how much each point counts, a vector with one element for each; None
+            for 1.
+        density: whether to divide by the sum and the volume of the bins, so that the
+            integral is 1.
+
+    Returns:
+        The counts, an array with one dimension for each column, in the default integer
+        or the dtype of `weights`, with `density` in a float; and a list of the edges of
+        each dimension.
 
     Raises:
-        ValueError: bins, ranges or weights do not fit the shape of the sample.
+        ValueError: bins, ranges or weights do not fit the shape of the sample, or it is
+            not a matrix.
+
+    >>> import verax.numpy as vnp
+    >>> points = vnp.array([[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]])
+    >>> counts, edges = vnp.histogramdd(points, bins=(2, vnp.array([0.0, 1.0, 3.0])))
+    >>> counts.tolist(), edges[0].tolist()
+    ([[1, 0], [1, 1]], [0.0, 0.5, 1.0])
     """
     points = as_array("histogramdd", sample)
     if points.ndim != 2:
@@ -269,10 +358,32 @@ def histogram2d(
 ) -> tuple[Array, Array, Array]:
     """`histogramdd` of the points (x, y): the counts, and the edges of x and of y.
 
-    One vector of bins is for both; a pair has those of x and those of y.
+    Args:
+        x: a vector of real numbers.
+        y: a vector of the size of `x`.
+        bins: the number of equal bins for both, or one vector of edges for both, or a
+            pair with numbers or edges for x and for y; what has two elements is a pair.
+        range: a pair of the two outer edges for x and for y, each of which may be None
+            for the smallest and the largest element; None if both are so.
+        weights: how much each point counts, a vector with one element for each; None
+            for 1.
+        density: whether to divide by the sum and the area of the bins, so that the
+            integral is 1.
+
+    Returns:
+        The counts, a matrix with a row for each bin of x and a column for each bin of
+        y, in the default integer or the dtype of `weights`, with `density` in a float;
+        the edges of x, and those of y.
 
     Raises:
-        ValueError: `x` and `y` have different sizes.
+        ValueError: `x` and `y` have different sizes, or `range` or `weights` do not
+            fit.
+
+    >>> import verax.numpy as vnp
+    >>> x, y = vnp.array([0.0, 1.0, 1.0]), vnp.array([0.0, 0.0, 2.0])
+    >>> counts, edges_x, edges_y = vnp.histogram2d(x, y, bins=(1, 2))
+    >>> counts.tolist(), edges_x.tolist(), edges_y.tolist()
+    ([[2, 1]], [0.0, 1.0], [0.0, 1.0, 2.0])
     """
     shared = hasattr(bins, "__len__") and len(bins) not in (1, 2)
     pair = [as_array("histogram2d", bins, 2)] * 2 if shared else bins

@@ -68,12 +68,31 @@ def delete(
     """`arr` without the parts at the places `obj`.
 
     Places are concrete, unless they are integers with `assume_unique_indices`: then
-    they may be traced, none may come twice, and those outside delete nothing, but for
-    as many parts from the end.
+    they may be traced, and none may come twice; those beyond an end delete as many
+    parts from that end, since the shape of the result is fixed.
+
+    Args:
+        arr: an array or scalar.
+        obj: the places: an integer, integers, a slice, or a vector with one boolean for
+            each part. Negative integers count from the end.
+        axis: the dimension to work along; None for the flat array.
+        assume_unique_indices: whether traced integers may be given, all different.
+
+    Returns:
+        What is left, in the dtype of `arr`, and of its shape but for `axis`.
 
     Raises:
         IndexError: a concrete place lies outside.
+        ValueError: a concrete place is neither an integer nor a boolean, or the
+            booleans are not one for each part.
         AbstractValueError: places are traced that are not assumed to be unique.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2, 3], [4, 5, 6]])
+    >>> vnp.delete(x, vnp.array([0, -1]), axis=1).tolist()
+    [[2], [5]]
+    >>> vnp.delete(x, slice(None, None, 2)).tolist()
+    [2, 4, 6]
     """
     x, obj = as_array("delete", arr), array_behind(obj)
     if axis is None:
@@ -120,8 +139,27 @@ def insert(
 
     Traced places must be integers, and those outside mean the nearest end.
 
+    Args:
+        arr: an array or scalar.
+        obj: the places in `arr` as it is: an integer, integers, or a slice; the size of
+            the axis stands for its end, and negative integers count from there.
+        values: an array or scalar, converted to the dtype of `arr`, that broadcasts to
+            the parts put in. One place takes all of them, one after the other.
+        axis: the dimension to work along; None for the flat array.
+
+    Returns:
+        A longer array, in the dtype of `arr`, and of its shape but for `axis`.
+
     Raises:
         IndexError: a concrete place lies outside.
+        ValueError: `values` do not broadcast to the parts, or there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1, 2, 3])
+    >>> vnp.insert(x, 1, vnp.array([8, 9])).tolist()
+    [1, 8, 9, 2, 3]
+    >>> vnp.insert(x, vnp.array([0, 3]), vnp.array([8, 9])).tolist()
+    [8, 1, 2, 3, 9]
     """
     x, new = as_array("insert", arr), as_array("insert", values, 2)
     if axis is None:
@@ -186,8 +224,24 @@ def trim_zeros(
     A part along an axis is cut off if all its elements are zero; by default of all
     axes, which leaves the smallest block that holds all that is not zero.
 
+    Args:
+        filt: an array or scalar.
+        trim: where to cut: "f", "b", or "fb" for both; in capitals it means the same.
+        axis: the dimension or dimensions to cut; None for all of them.
+
+    Returns:
+        The block that is left, in the dtype of `filt`; size 0 along a cut dimension if
+        all is zero.
+
     Raises:
+        ValueError: there is no such axis.
         AbstractValueError: `filt` is traced, since the shape depends on its values.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.trim_zeros(vnp.array([0, 0, 1, 0, 2, 0]), trim="f").tolist()
+    [1, 0, 2, 0]
+    >>> vnp.trim_zeros(vnp.array([[0, 0, 0], [0, 1, 2]])).tolist()
+    [[1, 2]]
     """
     x = as_array("trim_zeros", filt)
     axes = tuple(range(x.ndim))

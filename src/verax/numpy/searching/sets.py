@@ -196,11 +196,40 @@ def unique(
     """The distinct elements in order, or along `axis` the distinct parts.
 
     With the index of the first of each, for each element the index of its value, and
-    how often each occurs, as requested. `size` gives the number of results: more are
-    cut off, and missing ones are `fill_value`, by default the smallest element.
+    how often each occurs, as requested. How many there are depends on values, so under
+    a trace `size` is needed.
+
+    Args:
+        ar: an array or scalar.
+        return_index: whether the index of the first of each comes too.
+        return_inverse: whether the index of its value comes too for each element.
+        return_counts: whether it comes too how often each occurs.
+        axis: the dimension along which parts are compared, in lexicographic order; None
+            for the elements of the flat array.
+        equal_nan: whether NaN are equal to each other.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are, a scalar or one part, converted to the dtype
+            of `ar`; None for the smallest element.
+        sorted: whether the result must be in order, which it is in any case.
+
+    Returns:
+        The distinct elements in the dtype of `ar`: a vector, or an array of another
+        size along `axis`. If more is requested, a tuple of these, the first indices,
+        the inverse, of the shape of `ar` or a vector along `axis`, and the counts,
+        which are 0 for what is filled in; all in the default integer.
 
     Raises:
         AbstractValueError: `ar` is traced and `size` is not given.
+        ValueError: `size` is negative, or there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([3, 1, 3])
+    >>> values, inverse = vnp.unique(x, return_inverse=True)
+    >>> values.tolist(), values[inverse].tolist()
+    ([1, 3], [3, 1, 3])
+    >>> vnp.unique(x, size=4, fill_value=-1).tolist()
+    [1, 3, -1, -1]
     """
     x = as_array("unique", ar)
     expected = static_size("unique", size, x)
@@ -249,7 +278,29 @@ def counts_of(first: Array, places: Array) -> Array:
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
-    """Distinct elements, first indices, inverse and counts; NaN differ."""
+    """Distinct elements, first indices, inverse and counts; NaN differ.
+
+    Args:
+        x: an array or scalar.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are; None for the smallest element.
+
+    Returns:
+        A named tuple: the `values`, in order and in the dtype of `x`; the `indices` of
+        the first of each in the flat array; `inverse_indices`, of the shape of `x`; and
+        the `counts`.
+
+    Raises:
+        AbstractValueError: `x` is traced and `size` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> out = vnp.unique_all(vnp.array([[3, 1], [3, 3]]))
+    >>> out.values.tolist(), out.indices.tolist(), out.counts.tolist()
+    ([1, 3], [1, 0], [1, 3])
+    >>> out.inverse_indices.tolist()
+    [[1, 0], [1, 1]]
+    """
     return UniqueAllResult(
         *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
     )
@@ -258,7 +309,25 @@ def unique_all(
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
-    """Distinct elements and how often they occur; NaN differ."""
+    """Distinct elements and how often they occur; NaN differ.
+
+    Args:
+        x: an array or scalar.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are; None for the smallest element.
+
+    Returns:
+        A named tuple: the `values`, in order and in the dtype of `x`, and the `counts`.
+
+    Raises:
+        AbstractValueError: `x` is traced and `size` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> out = vnp.unique_counts(vnp.array([vnp.nan, 1.0, vnp.nan, 1.0]))
+    >>> out.values.tolist(), out.counts.tolist()
+    ([1.0, nan, nan], [2, 1, 1])
+    """
     return UniqueCountsResult(
         *unique(
             x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
@@ -269,7 +338,26 @@ def unique_counts(
 def unique_inverse(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
-    """Distinct elements, and for each element the index of its value; NaN differ."""
+    """Distinct elements, and for each element the index of its value; NaN differ.
+
+    Args:
+        x: an array or scalar.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are; None for the smallest element.
+
+    Returns:
+        A named tuple: the `values`, in order and in the dtype of `x`, and
+        `inverse_indices`, of the shape of `x`.
+
+    Raises:
+        AbstractValueError: `x` is traced and `size` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> values, inverse = vnp.unique_inverse(vnp.array([[30, 10], [30, 20]]))
+    >>> values.tolist(), inverse.tolist()
+    ([10, 20, 30], [[2, 0], [2, 1]])
+    """
     return UniqueInverseResult(
         *unique(
             x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
@@ -280,7 +368,24 @@ def unique_inverse(
 def unique_values(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
-    """Distinct elements; NaN differ."""
+    """Distinct elements; NaN differ.
+
+    Args:
+        x: an array or scalar.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are; None for the smallest element.
+
+    Returns:
+        A vector of the values, in order and in the dtype of `x`.
+
+    Raises:
+        AbstractValueError: `x` is traced and `size` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.unique_values(vnp.array([vnp.nan, 1.0, vnp.nan, 1.0]))
+    Array([ 1., nan, nan], dtype=float32)
+    """
     out: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
     return out
 
@@ -293,7 +398,23 @@ def isin(
     *,
     method: str = "auto",
 ) -> Array:
-    """Whether each element is among `test_elements`; NaN never is."""
+    """Whether each element is among `test_elements`; NaN never is.
+
+    Args:
+        element: an array or scalar.
+        test_elements: an array or scalar of any shape.
+        assume_unique: not used.
+        invert: whether to say of each element that it is not among them.
+        method: not used; the way is chosen by the number of elements.
+
+    Returns:
+        Booleans, of the shape of `element`.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1.0, 2.0], [3.0, vnp.nan]])
+    >>> vnp.isin(x, vnp.array([2.0, vnp.nan])).tolist()
+    [[False, True], [False, False]]
+    """
     x, tests = promote_dtypes(
         as_array("isin", element), as_array("isin", test_elements, 1)
     )
@@ -355,8 +476,24 @@ def union1d(
 ) -> Array:
     """The elements in either of two sets, in order; see `unique` for `size`.
 
+    Args:
+        ar1: an array or scalar, taken as a flat one; elements may come twice.
+        ar2: another one.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are, a scalar; None for the smallest element.
+
+    Returns:
+        A vector of distinct elements, in the common dtype of the arguments; NaN comes
+        once.
+
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> x, y = vnp.array([3, 1, 3]), vnp.array([2, 3])
+    >>> vnp.union1d(x, y).tolist(), vnp.union1d(x, y, size=5, fill_value=0).tolist()
+    ([1, 2, 3], [1, 2, 3, 0, 0])
     """
     x, y = flat_pair("union1d", ar1, ar2)
     static_size("union1d", size, x, y)
@@ -375,8 +512,28 @@ def intersect1d(
 ) -> Array | tuple[Array, Array, Array]:
     """The elements in both sets, in order, and their first indices, if requested.
 
+    Args:
+        ar1: an array or scalar, taken as a flat one; elements may come twice.
+        ar2: another one.
+        assume_unique: not used.
+        return_indices: whether the indices in both flat arrays come too.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are, a scalar; None for the smallest element of
+            the result, or 0 if there is none.
+
+    Returns:
+        A vector of distinct elements, in the common dtype of the arguments, without
+        NaN; if `return_indices`, a tuple of it and the indices in `ar1` and in `ar2`,
+        in the default integer. The index of what is filled in is the size of the array.
+
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> x, y = vnp.array([3, 1, 2, 3]), vnp.array([3, 4, 1])
+    >>> [part.tolist() for part in vnp.intersect1d(x, y, return_indices=True)]
+    [[1, 3], [1, 0], [2, 0]]
     """
     x, y = flat_pair("intersect1d", ar1, ar2)
     expected = static_size("intersect1d", size, x, y)
@@ -403,8 +560,24 @@ def setdiff1d(
 ) -> Array:
     """The elements of the first but not of the second set, in order and in its dtype.
 
+    Args:
+        ar1: an array or scalar, taken as a flat one; elements may come twice.
+        ar2: another one.
+        assume_unique: not used.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are, a scalar; None for 0.
+
+    Returns:
+        A vector of distinct elements in the dtype of `ar1`; a NaN of `ar1` stays.
+
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> x, y = vnp.array([3, 1, 2, 3]), vnp.array([1, 9])
+    >>> vnp.setdiff1d(x, y).tolist(), vnp.setdiff1d(x, y, size=4).tolist()
+    ([2, 3], [2, 3, 0, 0])
     """
     x, y = flat_pair("setdiff1d", ar1, ar2)
     expected = static_size("setdiff1d", size, x, y)
@@ -426,8 +599,24 @@ def setxor1d(
 ) -> Array:
     """The elements in exactly one of two sets, in order; NaNs of two sets differ.
 
+    Args:
+        ar1: an array or scalar, taken as a flat one; elements may come twice.
+        ar2: another one.
+        assume_unique: not used.
+        size: the number of results, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: what missing ones are, a scalar; None for the smallest element of
+            the result, or 0 if there is none.
+
+    Returns:
+        A vector of distinct elements, in the common dtype of the arguments.
+
     Raises:
         AbstractValueError: an argument is traced and `size` is not given.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.setxor1d(vnp.array([3, 1, 2, 3]), vnp.array([1, 9])).tolist()
+    [2, 3, 9]
     """
     x, y = flat_pair("setxor1d", ar1, ar2)
     expected = static_size("setxor1d", size, x, y)
@@ -487,12 +676,22 @@ def filled_to(x: Array, shape: tuple[int, ...]) -> Array:
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisors of integers, by elements; gcd(x, 0) is |x|.
 
+    Args:
+        x1: an array or scalar of integers.
+        x2: an array or scalar of integers that broadcasts with `x1`.
+
+    Returns:
+        The divisors, which are not negative, in the common dtype of both and of the
+        shape to which they broadcast.
+
     Raises:
-        TypeError: the operands are not integers.
+        ValueError: the operands are not integers, or do not broadcast.
 
     >>> import verax.numpy as vnp
     >>> int(vnp.gcd(12, -18))
     6
+    >>> vnp.gcd(vnp.array([0, 0, 12]), vnp.array([0, -5, 8])).tolist()
+    [0, 5, 4]
     """
     return euclid(*integers("gcd", x1, x2))
 
@@ -517,8 +716,22 @@ def euclid(x: Array, y: Array) -> Array:
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiples of integers, by elements; 0 where one is 0.
 
+    They overflow where the dtype cannot hold them.
+
+    Args:
+        x1: an array or scalar of integers.
+        x2: an array or scalar of integers that broadcasts with `x1`.
+
+    Returns:
+        The multiples, which are not negative, in the common dtype of both and of the
+        shape to which they broadcast.
+
     Raises:
-        TypeError: the operands are not integers.
+        ValueError: the operands are not integers, or do not broadcast.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.lcm(vnp.array([4, -6, 0]), vnp.array([6, 4, 3])).tolist()
+    [12, 12, 0]
     """
     x, y = integers("lcm", x1, x2)
     divisor = euclid(x, y)

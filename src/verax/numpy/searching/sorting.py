@@ -81,8 +81,27 @@ def sort(
 ) -> Array:
     """`a` in increasing order along `axis`, NaN last; flat if `axis` is None.
 
+    Args:
+        a: an array; complex numbers are ordered by their real and then their imaginary
+            parts.
+        axis: the dimension to work along, by default the last; None for the flat array.
+        kind: only None; there is one algorithm, see `stable`.
+        order: only None, since there are no fields.
+        stable: whether equal elements keep their order, which matters little here.
+        descending: whether the order is decreasing, with NaN first.
+
+    Returns:
+        The sorted elements, in the dtype and shape of `a`; a vector if `axis` is None.
+
     Raises:
+        TypeError: `kind` or `order` is given.
         ValueError: there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.sort(vnp.array([3.0, vnp.nan, -1.0]))
+    Array([-1.,  3., nan], dtype=float32)
+    >>> vnp.sort(vnp.array([[3, 1], [2, 4]]), axis=0, descending=True).tolist()
+    [[3, 4], [2, 1]]
     """
     check_sort("sort", kind, order)
     x, along = flat_or_along("sort", as_array("sort", a), axis)
@@ -103,8 +122,29 @@ def argsort(
 ) -> Array:
     """The indices that put `a` in order along `axis`; equal elements keep theirs.
 
+    NaN comes last, or first if `descending`.
+
+    Args:
+        a: an array; complex numbers are ordered by their real and then their imaginary
+            parts.
+        axis: the dimension to work along, by default the last; None for the flat array.
+        kind: only None; there is one algorithm, see `stable`.
+        order: only None, since there are no fields.
+        stable: whether equal elements must keep their order.
+        descending: whether the order is decreasing; equal elements keep theirs.
+        dtype: the dtype of the result; by default the default integer.
+
+    Returns:
+        The indices along `axis`, of the shape of `a`; a vector if `axis` is None.
+
     Raises:
+        TypeError: `kind` or `order` is given.
         ValueError: there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([3, 1, 3, 1])
+    >>> vnp.argsort(x).tolist(), vnp.argsort(x, descending=True).tolist()
+    ([1, 3, 0, 2], [0, 2, 1, 3])
     """
     check_sort("argsort", kind, order)
     x, along = flat_or_along("argsort", as_array("argsort", a), axis)
@@ -120,7 +160,24 @@ def argsort(
 
 
 def sort_complex(a: ArrayLike) -> Array:
-    """`a` as complex numbers in order along its last axis."""
+    """`a` as complex numbers in order along its last axis.
+
+    The real parts decide, and the imaginary parts where they are equal.
+
+    Args:
+        a: an array of one or more dimensions.
+
+    Returns:
+        The sorted numbers, of the shape of `a`, in its dtype if that is complex, else
+        in complex128 for float64 and in complex64 for all others.
+
+    Raises:
+        ValueError: `a` has no dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.sort_complex(vnp.array([2 + 1j, 1 + 2j, 1 - 3j]))
+    Array([1.-3.j, 1.+2.j, 2.+1.j], dtype=complex64)
+    """
     x = sort(a)
     if is_complex(x.dtype):
         return x
@@ -133,9 +190,23 @@ def lexsort(
 ) -> Array:
     """The indices that sort by the last of `keys`, then by the one before, and so on.
 
+    Args:
+        keys: arrays of one shape, a sequence of them or an array whose first dimension
+            counts them; the last key decides first.
+        axis: the dimension of the keys to work along, by default the last.
+        batch_size: not used: all keys are sorted at once.
+
+    Returns:
+        The indices along `axis` in the default integer, of the shape of a key.
+
     Raises:
         TypeError: there are no keys.
-        ValueError: the keys have different shapes.
+        ValueError: the keys have different shapes, or there is no such axis.
+
+    >>> import verax.numpy as vnp
+    >>> ages, heights = vnp.array([30, 25, 30]), vnp.array([170, 180, 160])
+    >>> vnp.lexsort((heights, ages)).tolist()
+    [1, 2, 0]
     """
     given = [as_array("lexsort", key, i) for i, key in enumerate(keys)]  # type: ignore[arg-type]  # arrays iterate too
     if not given:
@@ -155,7 +226,27 @@ def lexsort(
 
 
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """`a` with the `kth` element in place, smaller ones before, larger ones after."""
+    """`a` with the `kth` element in place, smaller ones before, larger ones after.
+
+    Here all elements are sorted, NaN last.
+
+    Args:
+        a: an array of one or more dimensions.
+        kth: the place, in the sorted order, of the element that must be there; a
+            negative one counts from the end. It must be one integer.
+        axis: the dimension to work along, by default the last.
+
+    Returns:
+        The elements in their new order, in the dtype and shape of `a`.
+
+    Raises:
+        ValueError: `kth` or `axis` is out of bounds.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.partition(vnp.array([5, 1, 4, 2, 3]), 2)
+    >>> int(x[2]), set(x[:2].tolist()) == {1, 2}
+    (3, True)
+    """
     x = as_array("partition", a)
     along = canonical_axis("partition", axis, x.ndim)
     canonical_axis("partition: kth", kth, x.shape[along])
@@ -163,7 +254,25 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The indices that `partition` takes."""
+    """The indices that `partition` takes.
+
+    Args:
+        a: an array of one or more dimensions.
+        kth: the place, in the sorted order, of the element that must be there; a
+            negative one counts from the end. It must be one integer.
+        axis: the dimension to work along, by default the last.
+
+    Returns:
+        The indices along `axis` in the default integer, of the shape of `a`.
+
+    Raises:
+        ValueError: `kth` or `axis` is out of bounds.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([5, 1, 4, 2, 3])
+    >>> int(x[vnp.argpartition(x, 2)[2]])
+    3
+    """
     x = as_array("argpartition", a)
     along = canonical_axis("argpartition", axis, x.ndim)
     canonical_axis("argpartition: kth", kth, x.shape[along])
@@ -221,11 +330,29 @@ def searchsorted(
 ) -> Array:
     """The places where the values `v` would go in the sorted vector `a`.
 
-    With `side="left"` before equal elements, with "right" behind them. `method` asks
-    for a way to find it, which does not change the result.
+    NaN comes last and is equal to NaN.
+
+    Args:
+        a: a vector in increasing order, or one that `sorter` puts in order.
+        v: an array or scalar of values to look for.
+        side: "left" for the place before equal elements, "right" for the one behind
+            them.
+        sorter: the indices that sort `a`, as from `argsort`; None if it is sorted.
+        method: how to find it, which does not change the result: "scan",
+            "scan_unrolled", "sort", "compare_all" or "default".
+
+    Returns:
+        The numbers of elements before each value, from 0 to the size of `a`, in the
+        default integer and the shape of `v`.
 
     Raises:
+        TypeError: the common dtype is complex.
         ValueError: `a` is not one-dimensional, or `side` or `method` is unknown.
+
+    >>> import verax.numpy as vnp
+    >>> a, v = vnp.array([1, 3, 3, 5]), vnp.array([0, 3, 9])
+    >>> vnp.searchsorted(a, v).tolist(), vnp.searchsorted(a, v, side="right").tolist()
+    ([0, 1, 4], [0, 3, 4])
     """
     if side not in ("left", "right") or method not in METHODS:
         raise ValueError(
@@ -289,8 +416,27 @@ def digitize(
 ) -> Array:
     """The number of the bin that holds each element, for bins that rise or fall.
 
+    Bin i lies between the edges i - 1 and i; 0 is before the first edge, and the number
+    of edges is behind the last. That `bins` is in order is not checked.
+
+    Args:
+        x: an array or scalar of real numbers; NaN counts as larger than all edges.
+        bins: a vector of edges in increasing or decreasing order.
+        right: whether a bin holds its right edge, the larger one, instead of its left.
+        method: a method of `searchsorted`, which does not change the result; None for
+            its default.
+
+    Returns:
+        The numbers, from 0 to the size of `bins`, in the default integer and the shape
+        of `x`.
+
     Raises:
-        ValueError: `bins` is not a vector.
+        ValueError: `bins` is not a vector, or `method` is unknown.
+
+    >>> import verax.numpy as vnp
+    >>> x, edges = vnp.array([0, 1, 2, 5]), vnp.array([1, 2, 4])
+    >>> vnp.digitize(x, edges).tolist(), vnp.digitize(x, edges, right=True).tolist()
+    ([0, 1, 2, 3], [0, 0, 1, 3])
     """
     given, edges = as_array("digitize", x), as_array("digitize", bins, 1)
     if edges.ndim != 1:
@@ -313,10 +459,30 @@ def minmax(
     initial: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
     where: Where = None,
 ) -> tuple[Array, Array]:
-    """The smallest and the largest element over `axis`; `initial` may be a pair.
+    """The smallest and the largest element over `axis`.
+
+    Args:
+        a: an array or scalar; complex numbers are ordered by their real and then their
+            imaginary parts.
+        axis: the dimension or dimensions to reduce; None for all of them.
+        out: only None, since arrays are immutable.
+        keepdims: whether reduced dimensions stay, with size 1.
+        initial: a scalar to begin with, or a tuple of one for the smallest and one for
+            the largest element. Required with `where` and where there are no elements.
+        where: a mask that broadcasts with the array; elements where it is false are
+            left out.
+
+    Returns:
+        A pair of arrays, as from `min` and `max`, in the dtype of `a` and of its shape
+        without the dimensions in `axis`; NaN if there is one.
 
     Raises:
         ValueError: there are no elements, or only some count, and no `initial`.
+
+    >>> import verax.numpy as vnp
+    >>> low, high = vnp.minmax(vnp.array([[3, 1], [5, 4]]), axis=1)
+    >>> low.tolist(), high.tolist()
+    ([1, 4], [3, 5])
     """
     low, high = initial if isinstance(initial, tuple) else (initial, initial)
     x = as_array("minmax", a)
@@ -337,12 +503,29 @@ def top_k(
 ) -> list[Array]:
     """The `k` largest or smallest elements along `axis`, in order, and their places.
 
-    NaN is the largest; of equal elements the first comes first. The result is sorted
-    even if `sorted` is False.
+    NaN is the largest; of equal elements the first comes first.
+
+    Args:
+        a: an array of one or more dimensions, not complex.
+        k: the number of elements, at most the size of the axis.
+        axis: the dimension to work along, by default the last.
+        mode: "largest" or "smallest".
+        sorted: whether the result must be in order, which it is in any case.
+
+    Returns:
+        A list of the elements, in the dtype of `a`, and their indices along `axis`, in
+        integers; both of the shape of `a`, but with size `k` along `axis`.
 
     Raises:
         ValueError: there are fewer than `k`, there is no such axis, or another mode.
         TypeError: `a` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> values, places = vnp.top_k(vnp.array([3.0, vnp.nan, 1.0]), 2)
+    >>> values.tolist(), places.tolist()
+    ([nan, 3.0], [1, 0])
+    >>> vnp.top_k(vnp.array([3, 1, 4, 1]), 2, mode="smallest")[1].tolist()
+    [1, 3]
     """
     if mode not in ("largest", "smallest"):
         raise ValueError(f"top_k: mode must be 'largest' or 'smallest', not {mode!r}")

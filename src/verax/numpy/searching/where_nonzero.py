@@ -102,8 +102,30 @@ def where(
 
     With the condition alone: `nonzero`.
 
+    Args:
+        condition: an array or scalar that is true where it is not zero.
+        x: an array or scalar that broadcasts with the condition; None if `y` is.
+        y: an array or scalar that broadcasts with the condition; None if `x` is.
+        size: the number of indices, known while tracing, only with the condition alone:
+            more are cut off, and missing ones are filled in. None lets the values
+            decide.
+        fill_value: the index of missing ones, as for `nonzero`; None for 0.
+
+    Returns:
+        The elements in the common dtype of `x` and `y`, and of the shape to which all
+        broadcast; with the condition alone, a tuple of indices.
+
     Raises:
-        ValueError: only one of `x` and `y` is given, or shapes do not broadcast.
+        ValueError: only one of `x` and `y` is given, or shapes do not broadcast, or
+            `size` or `fill_value` is given with `x` and `y`.
+        AbstractValueError: the condition alone is given and traced, without a size.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, -2], [-3, 4]])
+    >>> vnp.where(x < 0, 0, x).tolist()
+    [[1, 0], [0, 4]]
+    >>> vnp.where(x < 0)
+    (Array([0, 1], dtype=int32), Array([1, 0], dtype=int32))
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
@@ -170,12 +192,29 @@ def nonzero(
 ) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, one array per dimension.
 
-    With `size`, there are that many: more are cut off, and missing ones have
-    the index `fill_value` (0), which may be a tuple with one per dimension.
+    How many there are depends on values, so under a trace `size` is needed.
+
+    Args:
+        a: an array of one or more dimensions.
+        size: the number of indices, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: the index of missing ones, a scalar, or a tuple with one per
+            dimension; None for 0.
+
+    Returns:
+        A tuple of vectors of the same size, in the default integer, in the order of the
+        flat array.
 
     Raises:
-        ValueError: `a` has no dimensions.
-        IndexError: `a` is traced and no size is given.
+        ValueError: `a` has no dimensions, or there is another number of fill values.
+        AbstractValueError: `a` is traced and no size is given.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[0, 7], [8, 0]])
+    >>> vnp.nonzero(x)
+    (Array([0, 1], dtype=int32), Array([1, 0], dtype=int32))
+    >>> [i.tolist() for i in vnp.nonzero(x, size=3, fill_value=-1)]
+    [[0, 1, -1], [1, 0, -1]]
     """
     x = as_array("nonzero", a)
     if not x.ndim:
@@ -245,13 +284,51 @@ def coordinates(flat: Any, shape: Shape) -> list[Array]:
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
-    """The indices of the nonzero elements in the flat array."""
+    """The indices of the nonzero elements in the flat array.
+
+    Args:
+        a: an array or scalar; NaN is not zero.
+        size: the number of indices, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: the index of missing ones; None for 0.
+
+    Returns:
+        A vector of increasing indices in the default integer.
+
+    Raises:
+        AbstractValueError: `a` is traced and no size is given.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[0, 7], [8, 0]])
+    >>> vnp.flatnonzero(x).tolist(), vnp.flatnonzero(x, size=3, fill_value=4).tolist()
+    ([1, 2], [1, 2, 4])
+    """
     out: Array = nonzero(ravel(a), size=size, fill_value=fill_value)[0]
     return out
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The index vectors of what is not zero, one per row."""
+    """The index vectors of what is not zero, one per row.
+
+    Args:
+        a: an array or scalar.
+        size: the number of rows, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the values decide.
+        fill_value: the index of missing ones, a scalar, or a tuple with one per
+            dimension; None for 0.
+
+    Returns:
+        A matrix in the default integer with a column for each dimension of `a`, in the
+        order of the flat array.
+
+    Raises:
+        ValueError: there is another number of fill values than of dimensions.
+        AbstractValueError: `a` is traced and no size is given.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.argwhere(vnp.array([[0, 7], [8, 0]])).tolist()
+    [[0, 1], [1, 0]]
+    """
     x = as_array("argwhere", a)
     if not x.ndim:
         count = int(bool(known_mask("argwhere", x))) if size is None else size
@@ -273,11 +350,30 @@ def compress(
 ) -> Array:
     """The parts of `a` along `axis` at which `condition` is true.
 
-    With `size`, the result has that many: missing ones are `fill_value`.
+    Args:
+        condition: a vector that is true where it is not zero; it may be shorter than
+            the axis, or longer if it is false there.
+        a: an array or scalar.
+        axis: the dimension to work along; None for the flat array.
+        size: the number of parts, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the condition decide.
+        fill_value: what the elements of missing parts are, a scalar; 0 by default.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        The parts, in the dtype of `a`, and of its shape but for `axis`.
 
     Raises:
-        ValueError: the condition is not a vector, or is true beyond the end.
-        IndexError: the condition is traced and no size is given.
+        ValueError: the condition is not a vector, or is true beyond the end, or there
+            is no such axis.
+        AbstractValueError: the condition is traced and no size is given.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> vnp.compress(vnp.array([False, True]), x, axis=1).tolist()
+    [[2], [4]]
+    >>> vnp.compress(vnp.array([0, 1]), x, axis=0, size=2, fill_value=-1).tolist()
+    [[3, 4], [-1, -1]]
     """
     no_out("compress", out)
     hits, x = ravel_condition(condition), as_array("compress", a, 1)
@@ -324,7 +420,28 @@ def extract(
     size: int | None = None,
     fill_value: Any = 0,
 ) -> Array:
-    """The elements of `arr` at which `condition` is true, in one row."""
+    """The elements of `arr` at which `condition` is true, in one row.
+
+    Args:
+        condition: an array that is true where it is not zero, compared with `arr` in
+            the order of the flat arrays.
+        arr: an array or scalar.
+        size: the number of elements, known while tracing: more are cut off, and missing
+            ones are filled in. None lets the condition decide.
+        fill_value: what missing elements are, a scalar; 0 by default.
+
+    Returns:
+        A vector in the dtype of `arr`.
+
+    Raises:
+        ValueError: the condition is true beyond the end of `arr`.
+        AbstractValueError: the condition is traced and no size is given.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[5, -1], [-2, 7]])
+    >>> vnp.extract(x > 0, x).tolist(), vnp.extract(x > 0, x, size=3).tolist()
+    ([5, 7], [5, 7, 0])
+    """
     hits = ravel(as_condition("extract", condition))
     return compress(hits, ravel(arr), 0, size=size, fill_value=fill_value)
 
@@ -334,8 +451,24 @@ def place(
 ) -> Array:
     """`arr` with `vals`, one after the other and repeated, where `mask` is true.
 
+    Arrays are immutable, so the result is a new one, and `inplace` must be False.
+
+    Args:
+        arr: an array or scalar.
+        mask: an array of the size of `arr` that is true where it is not zero.
+        vals: an array or scalar of one or more values, converted to the dtype of `arr`.
+        inplace: only False.
+
+    Returns:
+        The new array, in the dtype and shape of `arr`.
+
     Raises:
         ValueError: `inplace` is not False, the sizes differ, or there is no value.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[0, 5], [0, 0]])
+    >>> vnp.place(x, x == 0, vnp.array([1, 2]), inplace=False).tolist()
+    [[1, 5], [2, 1]]
     """
     if inplace:
         raise ValueError(
@@ -361,9 +494,24 @@ def place(
 def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     """The index in an array of `shape` of each index of the flat array.
 
-    Negative places count from the end; those out of bounds are moved inside. The
-    results have the dtype of `indices` if that can count every dimension. The sizes
-    may be traced.
+    Negative places count from the end; those out of bounds are moved inside, where
+    NumPy raises an error.
+
+    Args:
+        indices: an array or scalar of integers.
+        shape: the sizes of the dimensions, one integer or a sequence; they may be
+            traced.
+
+    Returns:
+        A tuple of arrays of the shape of `indices`, one for each dimension, and in its
+        dtype if that can count every dimension; else in the default integer.
+
+    Raises:
+        TypeError: `indices` holds no integers.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.unravel_index(vnp.array([4, -1, 99]), (2, 3))
+    (Array([1, 1, 1], dtype=int32), Array([1, 2, 2], dtype=int32))
     """
     given = as_array("unravel_index", indices)
     x = widened_index("unravel_index", given)
@@ -415,12 +563,32 @@ def ravel_multi_index(
 ) -> Array:
     """The index in the flat array, from one index for each dimension of `dims`.
 
-    Out of bounds is an error with the mode "raise"; "wrap" and "clip" move inside, and
-    "ignore" computes with what is there. The result has the dtype `dtype`.
+    Args:
+        multi_index: one array or scalar of integers for each dimension, in a sequence
+            or along the first dimension of an array; they broadcast together.
+        dims: the sizes of the dimensions, known while tracing.
+        mode: what an index out of bounds does: "raise" makes it an error, "wrap" counts
+            on around, "clip" moves it to the nearest end, and "ignore" computes with
+            it.
+        order: "C" if the last dimension runs fastest, "F" if the first does.
+        dtype: the dtype of the result; by default that of the indices together, at
+            least the default integer.
+
+    Returns:
+        The indices, of the shape to which those given broadcast.
 
     Raises:
-        ValueError: an index is out of bounds and the mode is "raise".
+        TypeError: an index is not an integer.
+        ValueError: an index is out of bounds and the mode is "raise", there is another
+            number of indices than of dimensions, or `mode` or `order` is unknown.
         AbstractValueError: an index is traced and the mode is "raise".
+
+    >>> import verax.numpy as vnp
+    >>> rows, columns = vnp.array([0, 1]), vnp.array([2, 3])
+    >>> vnp.ravel_multi_index((rows, columns), (2, 3), mode="wrap").tolist()
+    [2, 3]
+    >>> vnp.ravel_multi_index((rows, columns), (2, 3), mode="clip").tolist()
+    [2, 5]
     """
     chosen = chosen_dtype("ravel_multi_index", dtype)
     sizes = tuple(map(index, dims))
@@ -499,8 +667,17 @@ def choose(
 ) -> Array:
     """At each place the element of `choices[a]`; `a` and the choices broadcast.
 
-    Indices out of bounds are an error with the mode "raise", count on around with
-    "wrap", and mean the first or the last choice with "clip".
+    Args:
+        a: an array or scalar of integers.
+        choices: a sequence of arrays and scalars, or an array whose first dimension
+            counts them.
+        out: only None, since arrays are immutable.
+        mode: what an index out of bounds does: "raise" makes it an error, "wrap" counts
+            on around, and "clip" takes the first or the last choice.
+
+    Returns:
+        The elements, in the common dtype of the choices, and of the shape to which they
+        and `a` broadcast.
 
     Raises:
         ValueError: `a` holds no integers, there is no choice or no such mode, or an
@@ -536,8 +713,24 @@ def select(
 ) -> Array:
     """The elements of the choice whose condition is the first to hold, or `default`.
 
+    Args:
+        condlist: a sequence of conditions, arrays that are true where they are not
+            zero.
+        choicelist: a sequence of arrays or scalars, one for each condition.
+        default: an array or scalar for where no condition holds.
+
+    Returns:
+        The elements, in the common dtype of the choices and the default, and of the
+        shape to which all broadcast.
+
     Raises:
-        ValueError: there are no conditions, or another number of choices.
+        ValueError: there are no conditions, or another number of choices, or shapes do
+            not broadcast.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([-4, 1, 2, 9])
+    >>> vnp.select([x < 0, x < 2], [-x, 10 * x], default=100).tolist()
+    [4, 10, 100, 100]
     """
     if not condlist:
         raise ValueError("select: condlist must not be empty")
@@ -562,12 +755,28 @@ def piecewise(
 ) -> Array:
     """The function or constant of `funclist` for the last condition that holds.
 
-    One entry more than there are conditions is for elements where none holds, which
-    otherwise become 0. Functions see scalars and are vectorised; all are computed for
-    every element. The result has the dtype of `x`.
+    Functions see scalars and are vectorised; all are computed for every element.
+
+    Args:
+        x: an array or scalar.
+        condlist: a sequence of conditions that broadcast with `x`, or an array whose
+            first dimension counts them.
+        funclist: a function or constant for each condition, and maybe one more for
+            where none holds, which otherwise gives 0.
+        *args: what each function takes after the element.
+        **kw: what each function takes by keyword.
+
+    Returns:
+        The values, converted to the dtype of `x`, so that for integers fractions are
+        cut off; of the shape to which `x` and the conditions broadcast.
 
     Raises:
         ValueError: the number of functions is neither that of conditions nor one more.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([-2.0, 0.5, 3.0])
+    >>> vnp.piecewise(x, [x < 0, x > 1], [lambda v: -v, 1.0, lambda v: v * v])
+    Array([2.  , 0.25, 1.  ], dtype=float32)
     """
     array = as_array("piecewise", x)
     conditions = [asarray(condition, dtype=bool_) for condition in condlist]

@@ -43,8 +43,25 @@ from verax.rules.values.array import Array
 def view(a: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """The bits of `a` as elements of `dtype`; the last dimension grows or shrinks.
 
+    Unlike in NumPy, it does not share memory with `a`. A boolean counts as a byte.
+
+    Args:
+        a: an array or scalar of numbers or booleans. If the dtypes have different
+            sizes, it has at least one dimension, whose bits make whole elements.
+        dtype: the dtype of the result; by default that of `a`.
+
+    Returns:
+        An array of that dtype, of the shape of `a` except for its last dimension.
+
     Raises:
         ValueError: the last dimension does not make whole elements.
+        TypeError: one of the two dtypes is that of keys.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.view(vnp.array([1.0, -2.0]), "int32")
+    Array([ 1065353216, -1073741824], dtype=int32)
+    >>> vnp.view(vnp.array([1 + 2j]), "float32")
+    Array([1., 2.], dtype=float32)
     """
     x, expected = as_array("view", a), chosen_dtype("view", dtype)
     if expected is None or expected == x.dtype:
@@ -67,7 +84,18 @@ def view(a: ArrayLike, dtype: DTypeLike | None = None) -> Array:
 
 @remembered
 def byteswap(a: ArrayLike) -> Array:
-    """The bytes of each element in the opposite order; of the parts if complex."""
+    """The bytes of each element in the opposite order; of the parts if complex.
+
+    Args:
+        a: an array or scalar; booleans and elements of one byte stay as they are.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.byteswap(vnp.array([1, 256], dtype="int16"))
+    Array([256,   1], dtype=int16)
+    """
     x = as_array("byteswap", a)
     if is_complex(x.dtype):
         return complex_of(byteswap(real(x)), byteswap(imag(x)))
@@ -151,8 +179,24 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
     The last byte is filled up with zeros.
 
+    Args:
+        a: an array of integers or booleans.
+        axis: the dimension to work along; None for all elements in one row.
+        bitorder: "big" by default, where the first of eight elements is the highest
+            bit, or "little", where it is the lowest.
+
+    Returns:
+        A uint8 array with an eighth of the size along `axis`, rounded up; a vector if
+        there is no axis.
+
     Raises:
         TypeError: `a` holds neither integers nor booleans.
+        ValueError: there is no such order or axis.
+
+    >>> import verax.numpy as vnp
+    >>> mask = vnp.array([True, False, False, False, False, False, False, True, True])
+    >>> vnp.packbits(mask).tolist(), vnp.packbits(mask, bitorder="little").tolist()
+    ([129, 128], [129, 1])
     """
     shifts = bit_shifts("packbits", bitorder)
     given = as_array("packbits", a)
@@ -177,11 +221,29 @@ def unpackbits(
 ) -> Array:
     """The bits of the bytes of `a`, along `axis`.
 
-    There are `count` of them, with zeros at the end if that is more than there are; a
-    negative count says how many are left off at the end.
+    Args:
+        a: an array or scalar of dtype uint8.
+        axis: the dimension to work along; None for all elements in one row.
+        count: how many bits the result has along `axis`, with zeros at the end if that
+            is more than there are; a negative count says how many are left off at the
+            end. None for all of them.
+        bitorder: "big" by default, where the highest bit of a byte comes first, or
+            "little", where the lowest does.
+
+    Returns:
+        A uint8 array of 0 and 1, eight times as long along `axis` unless `count` is
+        given; a vector if there is no axis.
 
     Raises:
         TypeError: `a` does not hold uint8.
+        ValueError: there is no such order or axis.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([5], dtype="uint8")
+    >>> vnp.unpackbits(x)
+    Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)
+    >>> vnp.unpackbits(x, count=4, bitorder="little")
+    Array([1, 0, 1, 0], dtype=uint8)
     """
     shifts = bit_shifts("unpackbits", bitorder)
     given = as_array("unpackbits", a)

@@ -132,10 +132,27 @@ def joinable(own: Shape, first: Shape, axis: int) -> bool:
 def concatenate(
     arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None
 ) -> Array:
-    """The arrays one after the other along `axis`, or raveled if it is None.
+    """The arrays one after the other along a dimension.
+
+    Args:
+        arrays: a sequence of arrays with at least one dimension, or an array, which
+            stands for its rows. Their shapes agree except along `axis`.
+        axis: the dimension to work along, 0 by default; None for the flat arrays.
+        dtype: the dtype of the result; by default the common one of the arrays.
+
+    Returns:
+        An array whose size along `axis` is the sum of theirs; a vector if `axis` is
+        None.
 
     Raises:
-        ValueError: shapes differ elsewhere, or an array has no dimensions.
+        ValueError: shapes differ elsewhere, or an array has no dimensions, or there are
+            no arrays.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.concatenate([vnp.array([[1, 2]]), vnp.array([[0.5], [1.5]])], axis=None)
+    Array([1. , 2. , 0.5, 1.5], dtype=float32)
+    >>> vnp.concatenate([vnp.array([[1, 2]]), vnp.array([[3, 4]])], axis=1)
+    Array([[1, 2, 3, 4]], dtype=int32)
     """
     aval = common_aval(arrays) if dtype is None else None
     if aval is not None and type(axis) is int and 0 <= axis < len(aval.shape):
@@ -153,7 +170,24 @@ def concatenate(
 
 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
-    """`concatenate`."""
+    """The arrays one after the other; as `concatenate`, by its name in the array API.
+
+    Args:
+        arrays: a sequence of arrays with at least one dimension, whose shapes agree
+            except along `axis`.
+        axis: the dimension to work along, 0 by default; None for the flat arrays.
+
+    Returns:
+        An array in their common dtype, whose size along `axis` is the sum of theirs.
+
+    Raises:
+        ValueError: shapes differ elsewhere, or an array has no dimensions, or there are
+            no arrays.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.concat([vnp.array([1, 2]), vnp.array([0.5])])
+    Array([1. , 2. , 0.5], dtype=float32)
+    """
     return concatenate(arrays, axis)
 
 
@@ -165,8 +199,25 @@ def stack(
 ) -> Array:
     """Arrays of the same shape as one array, with a new dimension `axis`.
 
+    Args:
+        arrays: a sequence of arrays or scalars of one shape, or an array, which stands
+            for its rows.
+        axis: the place of the new dimension in the result, 0 by default.
+        out: only None, since arrays are immutable.
+        dtype: the dtype of the result; by default the common one of the arrays.
+
+    Returns:
+        An array with one dimension more, whose size is the number of arrays.
+
     Raises:
-        ValueError: shapes differ.
+        ValueError: shapes differ, or there are no arrays.
+
+    >>> import verax.numpy as vnp
+    >>> x, y = vnp.array([1, 2, 3]), vnp.array([4, 5, 6])
+    >>> vnp.stack([x, y], axis=-1)
+    Array([[1, 4],
+           [2, 5],
+           [3, 6]], dtype=int32)
     """
     if isinstance(arrays, Array) and axis == 0 and dtype is None and arrays.ndim:
         return arrays
@@ -193,23 +244,95 @@ def lined_up(
 
 
 def vstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
-    """Rows, or arrays along their first dimension, one below the other."""
+    """Rows, or arrays along their first dimension, one below the other.
+
+    Args:
+        tup: a sequence of arrays or scalars, or an array, which stands for its rows.
+            One with fewer than two dimensions is a row; shapes agree except along the
+            first dimension.
+        dtype: the dtype of the result; by default the common one of the arrays.
+
+    Returns:
+        An array with at least two dimensions.
+
+    Raises:
+        ValueError: shapes differ elsewhere, or there are no arrays.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.vstack([vnp.array([1, 2]), vnp.array([[3, 4], [5, 6]])])
+    Array([[1, 2],
+           [3, 4],
+           [5, 6]], dtype=int32)
+    """
     return joined("vstack", lined_up("vstack", tup, 2, dtype), 0)
 
 
 def hstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
-    """Arrays side by side: along the second dimension, or the only one."""
+    """Arrays side by side: along the second dimension, or the only one.
+
+    Args:
+        tup: a sequence of arrays or scalars, or an array, which stands for its rows.
+            Scalars are vectors of one element; shapes agree except along the dimension
+            of the join.
+        dtype: the dtype of the result; by default the common one of the arrays.
+
+    Returns:
+        An array with at least one dimension.
+
+    Raises:
+        ValueError: shapes differ elsewhere, or there are no arrays.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.hstack([vnp.array([1, 2]), 3]).tolist()
+    [1, 2, 3]
+    >>> vnp.hstack([vnp.array([[1], [2]]), vnp.array([[3], [4]])]).tolist()
+    [[1, 3], [2, 4]]
+    """
     parts = lined_up("hstack", tup, 1, dtype)
     return joined("hstack", parts, 0 if parts[0].ndim == 1 else 1)
 
 
 def dstack(tup: Arrays, dtype: DTypeLike | None = None) -> Array:
-    """Arrays one behind the other, along the third dimension."""
+    """Arrays one behind the other, along the third dimension.
+
+    Args:
+        tup: a sequence of arrays or scalars, or an array, which stands for its rows.
+            Those with fewer than three dimensions are filled up as in `atleast_3d`;
+            shapes agree except along the third dimension.
+        dtype: the dtype of the result; by default the common one of the arrays.
+
+    Returns:
+        An array with at least three dimensions.
+
+    Raises:
+        ValueError: shapes differ elsewhere, or there are no arrays.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.dstack([vnp.array([1, 2]), vnp.array([3, 4])])
+    Array([[[1, 3],
+            [2, 4]]], dtype=int32)
+    """
     return joined("dstack", lined_up("dstack", tup, 3, dtype), 2)
 
 
 def column_stack(tup: Arrays) -> Array:
-    """Vectors as columns, and matrices, side by side."""
+    """Vectors as columns, and matrices, side by side.
+
+    Args:
+        tup: a sequence of arrays or scalars, or an array, which stands for its rows. A
+            vector is one column; all have the same number of rows.
+
+    Returns:
+        A matrix in the common dtype, with the columns of all arrays.
+
+    Raises:
+        ValueError: the numbers of rows differ, or there are no arrays.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.column_stack([vnp.array([1, 2]), vnp.array([[3, 4], [5, 6]])])
+    Array([[1, 3, 4],
+           [2, 5, 6]], dtype=int32)
+    """
     parts = [
         reshape(part, (-1, 1)) if part.ndim < 2 else part
         for part in operands("column_stack", tup)
@@ -219,12 +342,53 @@ def column_stack(tup: Arrays) -> Array:
 
 @remembered
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """`values` after `arr`, both raveled if no axis is given."""
+    """`values` after `arr`.
+
+    `arr` stays as it is: each call makes a new array.
+
+    Args:
+        arr: an array or scalar.
+        values: an array or scalar; with an `axis`, of the shape of `arr` except along
+            it.
+        axis: the dimension to work along; None for the flat arrays, and the default.
+
+    Returns:
+        An array in the common dtype; a vector if `axis` is None.
+
+    Raises:
+        ValueError: with an `axis`, shapes differ elsewhere or there are no dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.append(vnp.array([[1, 2]]), 3).tolist()
+    [1, 2, 3]
+    >>> vnp.append(vnp.array([[1, 2]]), vnp.array([[3, 4]]), axis=0).tolist()
+    [[1, 2], [3, 4]]
+    """
     return concatenate((arr, values), axis)
 
 
 def block(arrays: Any) -> Array:
-    """Nested lists of arrays put together: the innermost along the last dimension."""
+    """Nested lists of arrays put together: the innermost along the last dimension.
+
+    Args:
+        arrays: an array or scalar, or lists of them, nested evenly to any depth: the
+            outermost list runs along the first of the dimensions joined. Arrays of
+            fewer dimensions get new ones of size 1 in front.
+
+    Returns:
+        An array in the common dtype, with as many dimensions as the lists are deep, or
+        as the array with the most has.
+
+    Raises:
+        ValueError: lists are nested unevenly, or one is empty, or shapes do not fit.
+        TypeError: there is a tuple.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.block([[vnp.eye(2), vnp.zeros((2, 1))], [vnp.ones((1, 3))]])
+    Array([[1., 0., 0.],
+           [0., 1., 0.],
+           [1., 1., 1.]], dtype=float32)
+    """
     depth = nesting(arrays)
     rank = max(depth, *[ndim(leaf) for leaf in leaves(arrays)])
     return assembled(arrays, depth, rank)
@@ -299,40 +463,134 @@ def sections(
 
 @remembered
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Parts of equal size along `axis`, or the parts between given indices.
+    """Parts of equal size along a dimension, or the parts between given indices.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of parts, which divides the size; or a sequence
+            of indices, known while tracing, at each of which a new part begins.
+            Negative ones count from the end, and those beyond it stand for the end.
+        axis: the dimension to work along, 0 by default.
+
+    Returns:
+        A list of arrays in the dtype of `ary`: as many as asked for, or one more than
+        there are indices.
 
     Raises:
         ValueError: the size is not a multiple of the number of parts.
+
+    >>> import verax.numpy as vnp
+    >>> [part.tolist() for part in vnp.split(vnp.arange(6), 3)]
+    [[0, 1], [2, 3], [4, 5]]
+    >>> [part.tolist() for part in vnp.split(vnp.arange(6), [2, 2, 9])]
+    [[0, 1], [], [2, 3, 4, 5], []]
     """
     return sections("split", ary, indices_or_sections, axis, True)
 
 
 def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """`split`, where the first parts may be one longer."""
+    """`split`, where the first parts may be one longer.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of parts, whatever the size; or a sequence of
+            indices as in `split`.
+        axis: the dimension to work along, 0 by default.
+
+    Returns:
+        A list of arrays in the dtype of `ary`.
+
+    Raises:
+        ValueError: the number of parts is less than 1.
+
+    >>> import verax.numpy as vnp
+    >>> [part.tolist() for part in vnp.array_split(vnp.arange(5), 3)]
+    [[0, 1], [2, 3], [4]]
+    """
     return sections("array_split", ary, indices_or_sections, axis, False)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
-    """`split` along the first dimension."""
+    """`split` along the first dimension.
+
+    Args:
+        ary: an array with at least one dimension.
+        indices_or_sections: the number of parts, or a sequence of indices, as in
+            `split`.
+
+    Returns:
+        A list of arrays in the dtype of `ary`.
+
+    Raises:
+        ValueError: the size is not a multiple of the number of parts.
+
+    >>> import verax.numpy as vnp
+    >>> [part.tolist() for part in vnp.vsplit(vnp.array([[1, 2], [3, 4]]), 2)]
+    [[[1, 2]], [[3, 4]]]
+    """
     return sections("vsplit", ary, indices_or_sections, 0, True)
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
-    """`split` along the second dimension, or the only one."""
+    """`split` along the second dimension, or the only one.
+
+    Args:
+        ary: an array with at least one dimension.
+        indices_or_sections: the number of parts, or a sequence of indices, as in
+            `split`.
+
+    Returns:
+        A list of arrays in the dtype of `ary`.
+
+    Raises:
+        ValueError: the size is not a multiple of the number of parts.
+
+    >>> import verax.numpy as vnp
+    >>> [part.tolist() for part in vnp.hsplit(vnp.array([[1, 2], [3, 4]]), 2)]
+    [[[1], [3]], [[2], [4]]]
+    """
     axis = 0 if operand_aval("hsplit", 0, ary).ndim == 1 else 1
     return sections("hsplit", ary, indices_or_sections, axis, True)
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
-    """`split` along the third dimension."""
+    """`split` along the third dimension.
+
+    Args:
+        ary: an array with at least three dimensions.
+        indices_or_sections: the number of parts, or a sequence of indices, as in
+            `split`.
+
+    Returns:
+        A list of arrays in the dtype of `ary`.
+
+    Raises:
+        ValueError: there is no third dimension, or its size is not a multiple of the
+            number of parts.
+
+    >>> import verax.numpy as vnp
+    >>> [part.shape for part in vnp.dsplit(vnp.zeros((1, 2, 6)), [1, 4])]
+    [(1, 2, 1), (1, 2, 3), (1, 2, 2)]
+    """
     return sections("dsplit", ary, indices_or_sections, 2, True)
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The parts along a dimension, without it.
 
+    Args:
+        x: an array with at least one dimension.
+        axis: the dimension to work along, 0 by default.
+
+    Returns:
+        A tuple of arrays in the dtype of `x`, as many as the size of that dimension.
+
     Raises:
         ValueError: `x` has no dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> [part.tolist() for part in vnp.unstack(vnp.array([[1, 2], [3, 4]]), axis=1)]
+    [[1, 3], [2, 4]]
     """
     array = as_array("unstack", x)
     if not array.ndim:
@@ -346,7 +604,26 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 
 def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
-    """`A` repeated as a whole, `reps` times along each of the last dimensions."""
+    """`A` repeated as a whole, `reps` times along each of the last dimensions.
+
+    Args:
+        A: an array or scalar.
+        reps: an integer, or a sequence with one for each of the last dimensions. If
+            these are more than `A` has, new ones of size 1 stand in front.
+
+    Returns:
+        An array in the dtype of `A`, whose sizes are those of `A` times `reps`.
+
+    Raises:
+        ValueError: a number in `reps` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.tile(vnp.array([1, 2]), 2)
+    Array([1, 2, 1, 2], dtype=int32)
+    >>> vnp.tile(vnp.array([1, 2]), (2, 1))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     x = as_array("tile", A)
     times = one_or_more(reps)
     rank = max(x.ndim, len(times))
@@ -368,13 +645,33 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding: object = None,
 ) -> Array:
-    """Each element, or each part along `axis`, repeated `repeats` times.
+    """Each element, or each part along a dimension, repeated.
 
-    A traced `repeats` needs `total_repeat_length`, the size of the result: what is
-    more is cut off, and what is less is filled with the last part.
+    A traced `repeats` needs `total_repeat_length`.
+
+    Args:
+        a: an array or scalar.
+        repeats: how often each part is repeated: an integer, or a vector with one for
+            each part, or with one for all.
+        axis: the dimension to work along; None for the flat array, and the default.
+        total_repeat_length: the size of the result along `axis`: what is more is cut
+            off, and what is less is filled with the last part. None for the sum of
+            `repeats`.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array in the dtype of `a`, with another size along `axis`.
 
     Raises:
         ValueError: the numbers of repeats and parts differ.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1, 2, 3])
+    >>> vnp.repeat(x, vnp.array([1, 0, 2]))
+    Array([1, 3, 3], dtype=int32)
+    >>> vnp.repeat(x, vnp.array([1, 0, 2]), total_repeat_length=5)
+    Array([1, 3, 3, 3, 3], dtype=int32)
     """
     if out_sharding is not None:
         return call_sharded(repeat, locals())
@@ -438,7 +735,23 @@ def positions(counts: Any, n: int, total: int) -> Array:
 
 @remembered
 def flip(m: ArrayLike, axis: AxisLike | None = None) -> Array:
-    """The elements in reverse order along `axis`, or along all dimensions."""
+    """The elements in reverse order along some dimensions.
+
+    Args:
+        m: an array or scalar.
+        axis: the dimension or dimensions to reverse; None for all of them.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
+    Raises:
+        ValueError: a dimension does not exist or stands twice.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> vnp.flip(x).tolist(), vnp.flip(x, axis=0).tolist()
+    ([[4, 3], [2, 1]], [[3, 4], [1, 2]])
+    """
     x = as_array("flip", m)
     axes = range(x.ndim) if axis is None else canonical_axes("flip", axis, x.ndim)
     return rev(x, tuple(axes))
@@ -447,8 +760,19 @@ def flip(m: ArrayLike, axis: AxisLike | None = None) -> Array:
 def fliplr(m: ArrayLike) -> Array:
     """The columns in reverse order.
 
+    Args:
+        m: an array with at least two dimensions, of which the second is reversed.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
     Raises:
         ValueError: there are fewer than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.fliplr(vnp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
     """
     x = as_array("fliplr", m)
     if x.ndim < 2:
@@ -461,8 +785,19 @@ def fliplr(m: ArrayLike) -> Array:
 def flipud(m: ArrayLike) -> Array:
     """The rows in reverse order.
 
+    Args:
+        m: an array with at least one dimension, of which the first is reversed.
+
+    Returns:
+        An array of the shape and dtype of `m`.
+
     Raises:
         ValueError: there are no dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.flipud(vnp.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
     """
     x = as_array("flipud", m)
     if not x.ndim:
@@ -472,10 +807,26 @@ def flipud(m: ArrayLike) -> Array:
 
 @remembered
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """A plane rotated by `k` times 90°, from the first of `axes` towards the second.
+    """A plane rotated by multiples of 90°, from the first of `axes` towards the second.
+
+    Args:
+        m: an array with at least two dimensions.
+        k: how many quarters of a turn, known while tracing; 1 by default, and negative
+            ones turn back.
+        axes: the two dimensions of the plane; by default the first two, where one turn
+            is counterclockwise.
+
+    Returns:
+        An array in the dtype of `m`; for odd `k`, the sizes of the two dimensions are
+        swapped.
 
     Raises:
         ValueError: `axes` are not two different dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> vnp.rot90(x).tolist(), vnp.rot90(x, k=-1).tolist()
+    ([[2, 4], [1, 3]], [[3, 1], [4, 2]])
     """
     x = as_array("rot90", m)
     if x.ndim < 2:
@@ -503,10 +854,25 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 def roll(a: ArrayLike, shift: Any, axis: AxisLike | None = None) -> Array:
     """The elements moved by `shift`; those moved past one end come in at the other.
 
-    `shift` may be traced.
+    Args:
+        a: an array or scalar.
+        shift: by how many places, an integer, or a sequence with one for each of
+            `axis`; positive towards higher indices. It may be traced.
+        axis: the dimension or dimensions to work along. None, the default, moves the
+            elements of the flat array.
+
+    Returns:
+        An array of the shape and dtype of `a`.
 
     Raises:
         ValueError: the numbers of shifts and axes differ.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2, 3], [4, 5, 6]])
+    >>> vnp.roll(x, 1).tolist()
+    [[6, 1, 2], [3, 4, 5]]
+    >>> vnp.roll(x, (1, -1), axis=(0, 1)).tolist()
+    [[5, 6, 4], [2, 3, 1]]
     """
     x, shift = as_array("roll", a), array_behind(shift)
     if axis is None:
@@ -557,10 +923,27 @@ def main_diagonal(x: Array, axis1: int, axis2: int) -> Array:
 
 @remembered
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonal of a plane, `offset` right of the main one, as last dimension.
+    """The diagonal of a plane, as last dimension.
+
+    Args:
+        a: an array with at least two dimensions.
+        offset: how far right of the main diagonal, 0, it lies; negative below it.
+        axis1, axis2: the dimensions of the plane, of rows and columns; by default the
+            first two.
+
+    Returns:
+        An array in the dtype of `a` without the two dimensions, and with the diagonal
+        at the end; of size 0 if `offset` lies outside.
 
     Raises:
         ValueError: the axes are equal or do not exist.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.diagonal(vnp.arange(12).reshape(3, 4), offset=1)
+    Array([ 1,  6, 11], dtype=int32)
+    >>> vnp.diagonal(vnp.arange(8).reshape(2, 2, 2))
+    Array([[0, 6],
+           [1, 7]], dtype=int32)
     """
     x = as_array("diagonal", a)
     first, second = canonical_axes("diagonal", (axis1, axis2), x.ndim)
@@ -579,7 +962,29 @@ def trace(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The sum of a diagonal."""
+    """The sum of a diagonal.
+
+    Args:
+        a: an array with at least two dimensions.
+        offset: how far right of the main diagonal, 0, it lies; negative below it.
+        axis1, axis2: the dimensions of the plane, of rows and columns; by default the
+            first two.
+        dtype: the dtype of the result; by default that of `a`, or the default integer
+            for booleans and smaller integers, unsigned if these are.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        An array of the shape of `a` without the two dimensions.
+
+    Raises:
+        ValueError: the axes are equal or do not exist.
+        NotImplementedError: `out` is given.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.arange(9).reshape(3, 3)
+    >>> vnp.trace(x), vnp.trace(x, offset=-1, dtype="float32")
+    (Array(12, dtype=int32), Array(10., dtype=float32))
+    """
     no_out("trace", out)
     expected = chosen_dtype("trace", dtype)
     return diagonal(a, offset, axis1, axis2).sum(axis=-1, dtype=expected)

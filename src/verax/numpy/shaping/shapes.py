@@ -91,17 +91,56 @@ def measured(name: str, a: object) -> Shape:
 
 
 def shape(a: ArrayLike) -> Shape:
-    """The sizes of the dimensions."""
+    """The sizes of the dimensions.
+
+    Args:
+        a: an array or scalar; a list or tuple is read as an array, with a
+            DeprecationWarning.
+
+    Returns:
+        A tuple of integers, which is empty for a scalar; known under a trace, too.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.shape(vnp.zeros((2, 0))), vnp.shape(3.0)
+    ((2, 0), ())
+    """
     return measured("shape", a)
 
 
 def ndim(a: ArrayLike) -> int:
-    """The number of dimensions."""
+    """The number of dimensions.
+
+    Args:
+        a: an array or scalar; a list or tuple is read as an array, with a
+            DeprecationWarning.
+
+    Returns:
+        An integer, which is 0 for a scalar; known under a trace, too.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.ndim(vnp.zeros((2, 0))), vnp.ndim(3.0)
+    (2, 0)
+    """
     return len(measured("ndim", a))
 
 
 def size(a: ArrayLike, axis: AxisLike | None = None) -> int:
-    """The number of elements, or the product of the sizes of some dimensions."""
+    """The number of elements, or the product of the sizes of some dimensions.
+
+    Args:
+        a: an array or scalar; a list or tuple is read as an array, with a
+            DeprecationWarning.
+        axis: the dimension or dimensions whose sizes are multiplied; None for all of
+            them.
+
+    Returns:
+        An integer, which is 1 for a scalar; known under a trace, too.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.zeros((2, 3, 4))
+    >>> vnp.size(x), vnp.size(x, axis=(0, -1))
+    (24, 8)
+    """
     out = measured("size", a)
     if axis is None:
         return prod(out)
@@ -177,11 +216,29 @@ def reshape(
 ) -> Array:
     """The elements of `a` in another shape, read in row (C) or column (F) order.
 
-    One size may be -1: it follows from the others.
+    Args:
+        a: an array or scalar.
+        shape: the new shape, an integer or a sequence of them, with as many elements as
+            `a` has. One size may be -1: it follows from the others.
+        order: "C" by default, where the last index runs fastest, or "F", where the
+            first one does, both in `a` and in the result.
+        copy: without effect, since arrays are immutable.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of that shape, in the dtype of `a`.
 
     Raises:
         TypeError: the number of elements would change.
         ValueError: the order is neither C nor F.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.reshape(vnp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    >>> vnp.reshape(vnp.arange(6), (2, -1), order="F").tolist()
+    [[0, 2, 4], [1, 3, 5]]
     """
     if out_sharding is not None:
         return call_sharded(reshape, locals())
@@ -198,7 +255,26 @@ def reshape(
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Array:
-    """All elements in one dimension; order "K" means "C"."""
+    """All elements in one dimension.
+
+    Args:
+        a: an array or scalar.
+        order: "C" by default, where the last index runs fastest, or "F", where the
+            first one does; "K" means "C".
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        A vector of as many elements, in the dtype of `a`.
+
+    Raises:
+        ValueError: there is no such order.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([[1, 2], [3, 4]])
+    >>> vnp.ravel(x).tolist(), vnp.ravel(x, order="F").tolist()
+    ([1, 2, 3, 4], [1, 3, 2, 4])
+    """
     whole = (-1,) if size(a) else (0,)
     kept = "C" if order == "K" else order
     return reshape(a, whole, kept, out_sharding=out_sharding)
@@ -206,7 +282,24 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: object = None) -> Arr
 
 @remembered
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
-    """The elements of `a`, repeated or cut off, in a new shape."""
+    """The elements of `a`, repeated or cut off, in a new shape.
+
+    Args:
+        a: an array or scalar, read in row order.
+        new_shape: an integer or a sequence of them; the number of elements may differ
+            from that of `a`.
+
+    Returns:
+        An array of that shape, in the dtype of `a`; zeros if `a` is empty.
+
+    Raises:
+        ValueError: a size is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.resize(vnp.arange(3), (2, 4))
+    Array([[0, 1, 2, 0],
+           [1, 2, 0, 1]], dtype=int32)
+    """
     sizes = as_shape("resize", new_shape)
     flat, count = ravel(a), prod(sizes)
     if not flat.size or not count:
@@ -221,10 +314,23 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """The dimensions in the order `axes`, or reversed.
+    """The dimensions in another order.
+
+    Args:
+        a: an array or scalar.
+        axes: the order, a permutation of the dimensions of `a`: dimension i of the
+            result is dimension `axes[i]` of `a`. None for the reverse order.
+
+    Returns:
+        An array of the same elements and dtype.
 
     Raises:
         ValueError: `axes` is not a permutation of the dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.zeros((2, 3, 4))
+    >>> vnp.transpose(x).shape, vnp.transpose(x, (0, -1, 1)).shape
+    ((4, 3, 2), (2, 4, 3))
     """
     x = a if isinstance(a, Array) else as_array("transpose", a)
     rank = len(x.aval.shape)
@@ -249,15 +355,43 @@ def reversing(rank: int) -> TransposeParams:
 
 
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
-    """The dimensions in the order `axes`."""
+    """The dimensions in the order `axes`; as `transpose`, by its name in the array API.
+
+    Args:
+        a: an array or scalar.
+        axes: a permutation of the dimensions: dimension i of the result is dimension
+            `axes[i]` of `a`.
+
+    Returns:
+        An array of the same elements and dtype.
+
+    Raises:
+        ValueError: `axes` is not a permutation of the dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.permute_dims(vnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return transpose(a, axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two dimensions swapped.
 
+    Args:
+        x: an array with at least two dimensions; those before the last two count
+            matrices.
+
+    Returns:
+        An array of the same elements and dtype; complex ones are not conjugated.
+
     Raises:
         ValueError: there are fewer than two.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.matrix_transpose(vnp.array([[[1, 2], [3, 4]]]))
+    Array([[[1, 3],
+            [2, 4]]], dtype=int32)
     """
     rank = operand_aval("matrix_transpose", 0, x).ndim
     if rank < 2:
@@ -266,7 +400,23 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """Two dimensions swapped."""
+    """Two dimensions swapped.
+
+    Args:
+        a: an array.
+        axis1, axis2: the dimensions that change places; negative ones count from the
+            end.
+
+    Returns:
+        An array of the same elements and dtype.
+
+    Raises:
+        ValueError: a dimension does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.swapaxes(vnp.zeros((2, 3, 4)), 0, -1).shape
+    (4, 3, 2)
+    """
     order = list(range(operand_aval("swapaxes", 0, a).ndim))
     i = canonical_axis("swapaxes", axis1, len(order))
     j = canonical_axis("swapaxes", axis2, len(order))
@@ -277,8 +427,22 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 def moveaxis(a: ArrayLike, source: AxisLike, destination: AxisLike) -> Array:
     """The dimensions `source` at the places `destination`, the others in order.
 
+    Args:
+        a: an array.
+        source: the dimension or dimensions of `a` that move.
+        destination: their places in the result, as many.
+
+    Returns:
+        An array of the same elements and dtype.
+
     Raises:
-        ValueError: the numbers of sources and destinations differ.
+        ValueError: the numbers of sources and destinations differ, or a dimension does
+            not exist or stands twice.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.zeros((2, 3, 4))
+    >>> vnp.moveaxis(x, 0, -1).shape, vnp.moveaxis(x, (0, 1), (-1, 0)).shape
+    ((3, 4, 2), (3, 4, 2))
     """
     rank = operand_aval("moveaxis", 0, a).ndim
     sources = canonical_axes("moveaxis", source, rank)
@@ -296,8 +460,24 @@ def moveaxis(a: ArrayLike, source: AxisLike, destination: AxisLike) -> Array:
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Dimension `axis` before the dimension that is now at `start`.
 
+    `moveaxis`, which takes the place in the result, is easier to read.
+
+    Args:
+        a: an array.
+        axis: the dimension that moves.
+        start: the dimension of `a` before which it goes, between minus and plus the
+            number of dimensions; 0, the front, by default.
+
+    Returns:
+        An array of the same elements and dtype.
+
     Raises:
         ValueError: a place does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.zeros((2, 3, 4))
+    >>> vnp.rollaxis(x, 2).shape, vnp.rollaxis(x, 0, 2).shape
+    ((4, 2, 3), (3, 2, 4))
     """
     rank = operand_aval("rollaxis", 0, a).ndim
     source = canonical_axis("rollaxis", axis, rank)
@@ -313,8 +493,21 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 def squeeze(a: ArrayLike, axis: AxisLike | None = None) -> Array:
     """`a` without its dimensions of size 1, or without those of `axis`.
 
+    Args:
+        a: an array or scalar.
+        axis: the dimension or dimensions to leave out, all of size 1; None for every
+            dimension of size 1.
+
+    Returns:
+        An array of the same elements and dtype.
+
     Raises:
         ValueError: a dimension does not exist or has another size.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.zeros((1, 2, 1))
+    >>> vnp.squeeze(x).shape, vnp.squeeze(x, axis=0).shape
+    ((2,), (2, 1))
     """
     x = as_array("squeeze", a)
     if axis is None:
@@ -343,7 +536,23 @@ def expand_params(own: Shape, axis: int | Shape) -> BroadcastInDimParams:
 
 
 def expand_dims(a: ArrayLike, axis: AxisLike) -> Array:
-    """`a` with dimensions of size 1 at the places `axis` of the result."""
+    """`a` with new dimensions of size 1.
+
+    Args:
+        a: an array or scalar.
+        axis: the place or places of the new dimensions in the result; negative ones
+            count from its end.
+
+    Returns:
+        An array of the same elements and dtype.
+
+    Raises:
+        ValueError: a place does not exist in the result or stands twice.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.expand_dims(vnp.arange(3), (0, -1)).shape
+    (1, 3, 1)
+    """
     x = a if isinstance(a, Array) else as_array("expand_dims", a)
     places = one_or_more(axis)
     return broadcast_in_dim_p.call(expand_params(x.aval.shape, places), x)
@@ -362,19 +571,55 @@ def at_least(a: ArrayLike, rank: int, name: str) -> Array:
 
 
 def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Each argument with at least one dimension."""
+    """Each argument with at least one dimension.
+
+    Args:
+        *arys: arrays or scalars.
+
+    Returns:
+        The array for one argument, otherwise a tuple of arrays; a scalar becomes a
+        vector of one element.
+
+    >>> import verax.numpy as vnp
+    >>> [x.shape for x in vnp.atleast_1d(3.0, vnp.zeros((2, 2)))]
+    [(1,), (2, 2)]
+    """
     out = tuple(at_least(a, 1, "atleast_1d") for a in arys)
     return out[0] if len(out) == 1 else out
 
 
 def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Each argument with at least two dimensions, new ones in front."""
+    """Each argument with at least two dimensions, new ones in front.
+
+    Args:
+        *arys: arrays or scalars.
+
+    Returns:
+        The array for one argument, otherwise a tuple of arrays; a vector becomes a
+        matrix of one row.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.atleast_2d(vnp.arange(3))
+    Array([[0, 1, 2]], dtype=int32)
+    """
     out = tuple(at_least(a, 2, "atleast_2d") for a in arys)
     return out[0] if len(out) == 1 else out
 
 
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
-    """Each argument with at least three dimensions, on both sides of a vector."""
+    """Each argument with at least three dimensions, on both sides of a vector.
+
+    Args:
+        *arys: arrays or scalars.
+
+    Returns:
+        The array for one argument, otherwise a tuple of arrays: vectors of shape (n,)
+        get the shape (1, n, 1), and matrices (m, n) get (m, n, 1).
+
+    >>> import verax.numpy as vnp
+    >>> [x.shape for x in vnp.atleast_3d(vnp.zeros(4), vnp.zeros((2, 3)))]
+    [(1, 4, 1), (2, 3, 1)]
+    """
     out = tuple(at_least(a, 3, "atleast_3d") for a in arys)
     return out[0] if len(out) == 1 else out
 
@@ -385,8 +630,19 @@ def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
 def broadcast_shapes(*shapes: ShapeLike) -> Shape:
     """The common shape to which arrays of the given shapes broadcast.
 
+    Args:
+        *shapes: tuples of integers, or single integers for vectors. Shapes are lined up
+            at the end; sizes of one dimension are equal or 1.
+
+    Returns:
+        A tuple of integers, which is empty if no shape is given.
+
     Raises:
-        ValueError: there is none.
+        ValueError: there is none, or a size is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.broadcast_shapes((2, 1), 3, (4, 1, 1))
+    (4, 2, 3)
     """
     out = [as_shape("broadcast_shapes", shape) for shape in shapes]
     return broadcast_shapes_of("broadcast_shapes", out) if out else ()
@@ -397,8 +653,23 @@ def broadcast_to(
 ) -> Array:
     """`array` repeated to `shape` by NumPy's rules.
 
+    Args:
+        array: an array or scalar.
+        shape: an integer or a sequence of them, at least as many as `array` has
+            dimensions. The last ones are the sizes of `array`, or replace its 1.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array of that shape, in the dtype of `array`.
+
     Raises:
         ValueError: it does not broadcast to that shape.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.broadcast_to(vnp.array([[1], [2]]), (2, 3))
+    Array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
     """
     if out_sharding is not None:
         return call_sharded(broadcast_to, locals())
@@ -421,7 +692,22 @@ def broadcast_to(
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
-    """The arguments in their common shape."""
+    """The arguments in their common shape.
+
+    Args:
+        *args: arrays or scalars whose shapes broadcast; dtypes may differ.
+
+    Returns:
+        A tuple of arrays of one shape, each in its own dtype.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+
+    >>> import verax.numpy as vnp
+    >>> x, y = vnp.broadcast_arrays(vnp.arange(2), vnp.array([[0.5], [1.5]]))
+    >>> x.tolist(), y.tolist()
+    ([[0, 1], [0, 1]], [[0.5, 0.5], [1.5, 1.5]])
+    """
     check_arraylike("broadcast_arrays", *args)
     if not args:
         return ()

@@ -73,8 +73,29 @@ def diff(
 ) -> Array:
     """The differences of neighbours along `axis`, taken `n` times.
 
+    Integers without sign wrap around below 0; of booleans, it says whether they differ.
+
+    Args:
+        a: an array with at least one dimension.
+        n: how often differences are taken; 1 by default, and 0 gives `a` back.
+        axis: the dimension to work along, the last one by default.
+        prepend, append: what stands before and after `a` along `axis`: an array of the
+            other sizes of `a`, or a scalar for one place in each line; None for
+            nothing.
+
+    Returns:
+        An array in the dtype of `a` (with ends, in the common one), shorter by `n`
+        along `axis`, down to size 0.
+
     Raises:
         ValueError: `a` has no dimensions, or `n` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1, 4, 9, 16])
+    >>> vnp.diff(x).tolist(), vnp.diff(x, n=2).tolist(), vnp.diff(x, prepend=0).tolist()
+    ([3, 5, 7], [2, 2], [1, 3, 5, 7])
+    >>> vnp.diff(vnp.array([5, 3], dtype="uint8"))
+    Array([254], dtype=uint8)
     """
     x = as_array("diff", a)
     if n < 0:
@@ -111,7 +132,20 @@ def edge_part(value: ArrayLike, x: Array, axis: int) -> Array:
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """The differences of neighbours in the flat array, with the given ends added."""
+    """The differences of neighbours in the flat array, with the given ends added.
+
+    Args:
+        ary: an array or scalar.
+        to_end, to_begin: arrays or scalars, flattened and converted to the dtype of
+            `ary`, that stand after and before the differences; None for nothing.
+
+    Returns:
+        A vector in the dtype of `ary`.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.ediff1d(vnp.array([[1, 4], [9, 16]]), to_begin=0)
+    Array([0, 3, 5, 7], dtype=int32)
+    """
     x = ravel(ary)
     out = diff(x)
     parts: list[Any] = [out]
@@ -131,13 +165,29 @@ def gradient(
 ) -> Array | list[Array]:
     """Central differences, one-sided at the edges, along each dimension or `axis`.
 
-    `varargs` are the distances: one for all, or for each dimension a scalar or the
-    coordinates. An edge has the slope of the line through two elements, or with an
-    `edge_order` of 2 of the parabola through three.
+    Args:
+        f: an array, with at least one element more than `edge_order` along each axis.
+        *varargs: the distances: one scalar for all dimensions, or for each of them a
+            scalar or a vector of the coordinates; 1 if there are none.
+        axis: the dimension or dimensions to work along; None for all of them.
+        edge_order: 1 (or None, the default) for edges with the slope of the line
+            through two elements, 2 for that of the parabola through three.
+
+    Returns:
+        An array of floats or complex numbers of the shape of `f`, or a list of them if
+        there is not just one dimension to work along.
 
     Raises:
-        ValueError: there are too few elements, or another number of distances, or there
-            is no such edge order.
+        ValueError: there are too few elements, or there is no such edge order or axis,
+            or coordinates do not fit.
+        TypeError: the number of distances is neither 1 nor that of dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1.0, 4.0, 9.0, 16.0])
+    >>> vnp.gradient(x).tolist(), vnp.gradient(x, edge_order=2).tolist()
+    ([3.0, 4.0, 6.0, 7.0], [2.0, 4.0, 6.0, 8.0])
+    >>> vnp.gradient(x, vnp.array([0, 1, 2, 4]))
+    Array([3. , 4. , 4.5, 3.5], dtype=float32)
     """
     if edge_order not in (None, 1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, not {edge_order}")
@@ -227,8 +277,25 @@ def trapezoid(
 ) -> Array:
     """The integral along `axis` by the trapezoidal rule.
 
-    `x` has the coordinates; without it they lie `dx` apart, which broadcasts with the
-    pairs of neighbours.
+    Args:
+        y: an array of values with at least one dimension.
+        x: the coordinates: a vector for all lines, or an array that broadcasts with
+            `y`; None if they lie `dx` apart. Where they decrease, the integral is
+            negative.
+        dx: the distance of coordinates, a scalar, or an array that broadcasts with the
+            pairs of neighbours; 1 by default, and without effect beside `x`.
+        axis: the dimension to work along, the last one by default.
+
+    Returns:
+        An array of floats or complex numbers without that dimension.
+
+    Raises:
+        ValueError: the axis does not exist, or shapes do not broadcast.
+
+    >>> import verax.numpy as vnp
+    >>> y = vnp.array([1, 2, 3])
+    >>> vnp.trapezoid(y), vnp.trapezoid(y, vnp.array([0, 1, 4]))
+    (Array(4., dtype=float32), Array(9., dtype=float32))
     """
     if x is None:
         (values,) = inexact_arrays("trapezoid", y)
@@ -263,13 +330,30 @@ def interp(
     right: Any = None,
     period: ArrayLike | None = None,
 ) -> Array:
-    """Linear interpolation at `x` between the points (`xp`, `fp`), `xp` increasing.
+    """Linear interpolation at `x` between the points (`xp`, `fp`).
 
-    Outside it is `left` and `right`, or the first and last of `fp`; "extrapolate"
-    continues the outermost lines. With `period`, `x` and `xp` are taken modulo it.
+    Args:
+        x: an array or scalar, the places.
+        xp: a vector, the places of the points, increasing unless there is a period.
+        fp: a vector of the same size, their values, real or complex.
+        left, right: scalars, the values before the first point and after the last one;
+            None for the first and last of `fp`, "extrapolate" to continue the outermost
+            lines.
+        period: a scalar, modulo which `x` and `xp` are taken; then the points may stand
+            in any order, and `left` and `right` are without effect. None for no period.
+
+    Returns:
+        An array of floats or complex numbers of the shape of `x`.
 
     Raises:
-        ValueError: `xp` and `fp` are not vectors of the same size.
+        ValueError: `xp` and `fp` are not nonempty vectors of the same size.
+
+    >>> import verax.numpy as vnp
+    >>> xp, fp = vnp.array([1, 2]), vnp.array([10, 20])
+    >>> vnp.interp(vnp.array([0, 1.5, 9]), xp, fp)
+    Array([10., 15., 20.], dtype=float32)
+    >>> vnp.interp(vnp.array([0, 1.5, 9]), xp, fp, left=-1, right="extrapolate")
+    Array([-1., 15., 90.], dtype=float32)
     """
     places, knots = inexact_arrays("interp", x, xp)
     (values,) = inexact_arrays("interp", fp)
@@ -357,8 +441,29 @@ def convolve(
 
     Integers are read as floats, as in JAX.
 
+    Args:
+        a, v: nonempty vectors, of sizes n and m.
+        mode: "full" by default, for all n + m - 1 shifts at which the vectors overlap;
+            "same" for max(n, m) of them in the middle; "valid" for those at which the
+            shorter vector lies inside the longer one.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+
+    Returns:
+        A vector of floats or complex numbers, in the common dtype unless another one is
+        preferred.
+
     Raises:
         ValueError: an operand is empty or not a vector, or the mode does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> x, kernel = vnp.array([1, 2, 3]), vnp.array([1, 1])
+    >>> vnp.convolve(x, kernel)
+    Array([1., 3., 5., 3.], dtype=float32)
+    >>> [vnp.convolve(x, kernel, mode).tolist() for mode in ("same", "valid")]
+    [[1.0, 3.0, 5.0], [3.0, 5.0]]
     """
     return shifted_products("convolve", a, v, mode, precision, preferred_element_type)
 
@@ -375,6 +480,31 @@ def correlate(
     """The sums of products of a vector and a shifted one, which is conjugated.
 
     Integers are read as floats, as in JAX.
+
+    Args:
+        a: a nonempty vector.
+        v: a nonempty vector, which is shifted and conjugated.
+        mode: "valid" by default, for the shifts at which the shorter vector lies inside
+            the longer one; "full" for all at which they overlap; "same" for as many in
+            the middle as the longer vector has elements.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+
+    Returns:
+        A vector of floats or complex numbers, in the common dtype unless another one is
+        preferred.
+
+    Raises:
+        ValueError: an operand is empty or not a vector, or the mode does not exist.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([1, 2, 3])
+    >>> vnp.correlate(x, vnp.array([0, 1]), "full")
+    Array([1., 2., 3., 0.], dtype=float32)
+    >>> vnp.correlate(vnp.array([1, 1j]), vnp.array([1, 1j]))
+    Array([2.+0.j], dtype=complex64)
     """
     kernel = as_array("correlate", v, 1)
     if is_complex(kernel.dtype):
@@ -428,10 +558,25 @@ def unwrap(
 ) -> Array:
     """`p` with multiples of `period` added, so that no step is over half of one.
 
-    Steps under `discont`, if that is more, stay as they are.
+    Args:
+        p: an array of real numbers with at least one dimension.
+        discont: a scalar; smaller steps stay as they are, if it is more than half a
+            period. None, the default, for half a period.
+        axis: the dimension to work along, the last one by default.
+        period: a scalar, 2 pi by default.
+
+    Returns:
+        An array of the shape of `p`, in the common dtype with `period`: integers stay
+        integers if that is one.
 
     Raises:
         ValueError: `p` is complex or has no dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.unwrap(vnp.array([0, 120, 240, 0, 120]), period=360)
+    Array([  0, 120, 240, 360, 480], dtype=int32)
+    >>> vnp.unwrap(vnp.array([0.0, 200.0, 10.0]), period=360).tolist()
+    [0.0, -160.0, 10.0]
     """
     given, span = promote("unwrap", p, period)
     x = as_array("unwrap", given)

@@ -112,8 +112,19 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     Of arrays with more dimensions, whose rows are coefficients, the shorter one is
     broadcast to as many last rows of the longer one.
 
+    Args:
+        a1, a2: vectors of coefficients, the highest power first; their sizes may
+            differ.
+
+    Returns:
+        An array of the longer size, in the common dtype; leading zeros stay.
+
     Raises:
         ValueError: an operand is a scalar, or does not broadcast to those rows.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.polyadd(vnp.array([1, 2, 3]), vnp.array([4, 5]))
+    Array([1, 6, 8], dtype=int32)
     """
     return sum_of(*coefficients("polyadd", *promote("polyadd", a1, a2)))
 
@@ -122,8 +133,19 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials, with the shapes of `polyadd`.
 
+    Args:
+        a1, a2: vectors of coefficients, the highest power first; their sizes may
+            differ.
+
+    Returns:
+        An array of the longer size, in the common dtype; leading zeros stay.
+
     Raises:
         ValueError: an operand is a scalar, or does not broadcast.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.polysub(vnp.array([1, 2]), vnp.array([1, 2, 3]))
+    Array([-1, -1, -1], dtype=int32)
     """
     x, y = coefficients("polysub", *promote("polysub", a1, a2))
     return sum_of(x, negative(y))
@@ -145,10 +167,24 @@ def sum_of(x: Array, y: Array) -> Array:
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials, as floats; an empty vector is the polynomial 0.
 
-    With `trim_leading_zeros`, the result depends on values and cannot be traced.
+    Args:
+        a1, a2: vectors of coefficients, the highest power first.
+        trim_leading_zeros: whether leading coefficients that are nearly zero are left
+            out of the operands first. Then the size of the result depends on values,
+            and it cannot be traced.
+
+    Returns:
+        A vector of floats or complex numbers, whose size is one less than the sum of
+        theirs.
 
     Raises:
         ValueError: an operand is a scalar.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.polymul(vnp.array([0, 1, 2]), vnp.array([1, -2]))
+    Array([ 0.,  1.,  0., -4.], dtype=float32)
+    >>> vnp.polymul(vnp.array([0, 1, 2]), vnp.array([1, -2]), trim_leading_zeros=True)
+    Array([ 1.,  0., -4.], dtype=float32)
     """
     x, y = coefficients("polymul", *promote_inexact("polymul", a1, a2))
     if trim_leading_zeros:
@@ -163,11 +199,24 @@ def polydiv(
 ) -> tuple[Array, Array]:
     """Quotient and remainder of two polynomials, as floats.
 
-    The remainder has the size of `u` unless `trim_leading_zeros`, which depends on
-    values and cannot be traced.
+    Args:
+        u: a vector of coefficients, the highest power first, that is divided.
+        v: a nonempty vector of coefficients, by which it is divided, the first not 0.
+        trim_leading_zeros: whether leading coefficients of the remainder that are
+            nearly zero are left out. Then its size depends on values, and it cannot be
+            traced.
+
+    Returns:
+        Two vectors of floats or complex numbers: the quotient, and the remainder, of
+        the size of `u` unless trimmed.
 
     Raises:
         ValueError: an operand is a scalar, or `v` is empty.
+
+    >>> import verax.numpy as vnp
+    >>> quotient, rest = vnp.polydiv(vnp.array([1, 3, 5]), vnp.array([1, 1]))
+    >>> quotient.tolist(), rest.tolist()
+    ([1.0, 2.0], [0.0, 0.0, 3.0])
     """
     x, y = coefficients("polydiv", *promote_inexact("polydiv", u, v))
     if not y.size:
@@ -203,8 +252,20 @@ def by_rows(x: Array, factors: list[float]) -> Array:
 def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The derivative of order `m`, as floats.
 
+    Args:
+        p: a vector of coefficients, the highest power first; or an array whose rows are
+            those of several polynomials.
+        m: the order, known while tracing; 1 by default, and 0 gives `p` back.
+
+    Returns:
+        An array of floats or complex numbers with `m` rows fewer, down to none.
+
     Raises:
         ValueError: the order is negative, or `p` is a scalar.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.polyder(vnp.array([1, 2, 3, 4])), vnp.polyder(vnp.array([1, 2, 3, 4]), m=3)
+    (Array([3., 4., 3.], dtype=float32), Array([6.], dtype=float32))
     """
     if m < 0:
         raise ValueError(
@@ -221,11 +282,25 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
 @remembered
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The integral of order `m`, as floats, with the constants `k`, by default 0.
+    """The integral of order `m`, as floats.
+
+    Args:
+        p: a vector of coefficients, the highest power first.
+        m: the order, known while tracing; 1 by default, and 0 gives `p` back.
+        k: the constants of integration: a scalar for all, or a vector of size 1 or `m`,
+            that of the first integration first; None for 0.
+
+    Returns:
+        A vector of floats or complex numbers with `m` elements more.
 
     Raises:
         ValueError: the order is negative, or `k` is neither a scalar nor a vector of
             size 1 or `m`.
+
+    >>> import verax.numpy as vnp
+    >>> p = vnp.array([6])
+    >>> vnp.polyint(p), vnp.polyint(p, m=2, k=vnp.array([1, 2]))
+    (Array([6., 0.], dtype=float32), Array([3., 1., 2.], dtype=float32))
     """
     if m < 0:
         raise ValueError(
@@ -278,10 +353,23 @@ def polyval_at_once(p: object, x: object, *, unroll: int | None = None) -> OneGo
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The polynomial at each element of `x`, by Horner's rule.
 
-    It is unrolled whatever `unroll` says, since one step is two equations.
+    Args:
+        p: a vector of coefficients, the highest power first; further dimensions
+            broadcast with `x`.
+        x: an array or scalar, the places.
+        unroll: without effect: the rule is unrolled, since one step is two equations.
+
+    Returns:
+        An array of the shape of `x` in the common dtype; zeros if `p` is empty.
 
     Raises:
         ValueError: `p` is a scalar.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.polyval(vnp.array([2, 0, 1]), vnp.array([1, 3]))
+    Array([ 3, 19], dtype=int32)
+    >>> vnp.polyval(vnp.array([[1, 2], [3, 4]]), 10)
+    Array([13, 24], dtype=int32)
     """
     typed, places = promote("polyval", p, x)
     (line,) = coefficients("polyval", p if not isinstance(typed, Tracer) else typed)
@@ -308,8 +396,22 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
 def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with these roots, or of a matrix.
 
+    Args:
+        seq_of_zeros: a vector of roots, a scalar for one root, or a square matrix,
+            whose eigenvalues are the roots.
+
+    Returns:
+        A vector of floats or complex numbers, the highest power, with coefficient 1,
+        first; complex for a matrix. The scalar 1 if there are no roots.
+
     Raises:
         ValueError: it is neither a vector nor a square matrix.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.poly(vnp.array([1, 2]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    >>> vnp.poly(vnp.array([1j, -1j]))
+    Array([1.+0.j, 0.+0.j, 1.+0.j], dtype=complex64)
     """
     roots_of = inexact_array("poly", seq_of_zeros)
     if roots_of.ndim == 0:
@@ -330,13 +432,26 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """The roots of a polynomial, complex: eigenvalues of its companion matrix.
+    """The roots of a polynomial: eigenvalues of its companion matrix.
 
-    Leading zeros are stripped, which depends on values; with `strip_zeros=False` the
-    function can be traced, and there is a NaN at the end for each leading zero.
+    Args:
+        p: a vector of coefficients, the highest power first, or a scalar.
+        strip_zeros: whether leading zeros are stripped, which depends on values. If
+            not, roots can be traced, and there is a NaN at the end for each leading
+            zero.
+
+    Returns:
+        A vector of complex numbers, complex128 for coefficients in double precision,
+        otherwise complex64; one element less than `p` has after stripping.
 
     Raises:
         ValueError: `p` is not a vector.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.sort(vnp.roots(vnp.array([1, -3, 2])).real).round(3)
+    Array([1., 2.], dtype=float32)
+    >>> vnp.roots(vnp.array([0, 1, -3]), strip_zeros=False).real
+    Array([ 3., nan], dtype=float32)
     """
     x = inexact_array("roots", p)
     x = reshape(x, x.shape or (1,))
@@ -395,14 +510,40 @@ def polyfit(
     w: ArrayLike | None = None,
     cov: bool = False,
 ) -> Any:
-    """The polynomial of degree `deg` closest to the points, the highest power first.
+    """The polynomial of degree `deg` closest to the points by least squares.
 
-    `y` may have a column per data set. `w` weighs the residuals. With `full`, also
-    residuals, rank, singular values and `rcond`; with `cov`, the covariances of the
-    coefficients ("unscaled": without the variance of the residuals).
+    The columns of the Vandermonde matrix are scaled to length one first.
+
+    Args:
+        x: a nonempty vector, the places of the points.
+        y: a vector of their values, or a matrix with a column per data set.
+        deg: the degree, known while tracing.
+        rcond: singular values below this part of the largest count as 0; by default the
+            number of points times the epsilon of the dtype.
+        full: whether to return what the solver says, too.
+        w: a vector of weights, by which the residuals are multiplied before they are
+            squared; None for 1.
+        cov: whether to return the covariances of the coefficients, too; "unscaled"
+            leaves out the variance of the residuals. Without effect if `full`.
+
+    Returns:
+        The coefficients, the highest power first, in deg + 1 rows, with columns as in
+        `y`. If `full`, they and residuals, rank, singular values and `rcond`; if `cov`,
+        they and an array of (deg + 1) x (deg + 1) covariances, with a last dimension
+        for the columns of `y`.
 
     Raises:
-        ValueError: the degree is negative, or shapes do not fit.
+        ValueError: the degree is negative, `x` or `w` has the wrong shape, or there are
+            too few points for `cov`.
+        TypeError: `y` has another number of points than `x`.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.array([0.0, 1.0, 2.0, 3.0])
+    >>> vnp.polyfit(x, vnp.array([1.0, 3.0, 5.0, 7.0]), 1).round(3)
+    Array([2., 1.], dtype=float32)
+    >>> y, w = vnp.array([1.0, 3.0, 5.0, 9.0]), vnp.array([1, 1, 1, 0])
+    >>> vnp.polyfit(x, y, 1, w=w).round(3)
+    Array([2., 1.], dtype=float32)
     """
     if deg < 0:
         raise ValueError(f"polyfit: the degree must not be negative, but is {deg}")
@@ -487,30 +628,107 @@ def window(name: str, function: Callable[[int], np.ndarray], size: int) -> Array
 
 
 def bartlett(M: int) -> Array:
-    """The triangle of `M` points that is 0 at both ends and 1 in the middle."""
+    """The triangle of `M` points that is 0 at both ends and 1 in the middle.
+
+    For even `M`, no point lies in the middle.
+
+    Args:
+        M: the number of points, known while tracing.
+
+    Returns:
+        A vector of `M` elements of the default float; of the single element 1 for one
+        point.
+
+    Raises:
+        ValueError: `M` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
     return window("bartlett", np.bartlett, M)
 
 
 def blackman(M: int) -> Array:
-    """The window 0.42 - 0.5 cos(2 pi n / (M-1)) + 0.08 cos(4 pi n / (M-1))."""
+    """The window `0.42 - 0.5 cos(2 pi n / (M-1)) + 0.08 cos(4 pi n / (M-1))`.
+
+    Args:
+        M: the number of points n from 0 on, known while tracing.
+
+    Returns:
+        A vector of `M` elements of the default float; of the single element 1 for one
+        point.
+
+    Raises:
+        ValueError: `M` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> abs(vnp.blackman(5).round(3))
+    Array([0.  , 0.34, 1.  , 0.34, 0.  ], dtype=float32)
+    """
     return window("blackman", np.blackman, M)
 
 
 def hamming(M: int) -> Array:
-    """The window 0.54 - 0.46 cos(2 pi n / (M-1))."""
+    """The window `0.54 - 0.46 cos(2 pi n / (M-1))`.
+
+    Args:
+        M: the number of points n from 0 on, known while tracing.
+
+    Returns:
+        A vector of `M` elements of the default float; of the single element 1 for one
+        point.
+
+    Raises:
+        ValueError: `M` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.hamming(5)
+    Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
+    """
     return window("hamming", np.hamming, M)
 
 
 def hanning(M: int) -> Array:
-    """The window 0.5 - 0.5 cos(2 pi n / (M-1))."""
+    """The window `0.5 - 0.5 cos(2 pi n / (M-1))`.
+
+    Args:
+        M: the number of points n from 0 on, known while tracing.
+
+    Returns:
+        A vector of `M` elements of the default float; of the single element 1 for one
+        point.
+
+    Raises:
+        ValueError: `M` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.hanning(5), vnp.hanning(1)
+    (Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32), Array([1.], dtype=float32))
+    """
     return window("hanning", np.hanning, M)
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:
-    """The window I0(beta sqrt(1 - (2n / (M-1) - 1)²)) / I0(beta); see `i0`.
+    """The window `I0(beta sqrt(1 - (2n / (M-1) - 1)²)) / I0(beta)`; see `i0`.
+
+    Args:
+        M: the number of points n from 0 on, known while tracing.
+        beta: a scalar, which may be traced and differentiated by: 0 for a rectangle,
+            and the larger, the narrower the window.
+
+    Returns:
+        A vector of `M` elements in the dtype of `beta`, integers as floats; in the
+        default float if there are fewer than two.
 
     Raises:
-        ValueError: `beta` is not a scalar.
+        ValueError: `beta` is not a scalar, or `M` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.kaiser(5, 0.0)
+    Array([1., 1., 1., 1., 1.], dtype=float32)
+    >>> vnp.kaiser(5, 3.0).round(3)
+    Array([0.205, 0.727, 1.   , 0.727, 0.205], dtype=float32)
     """
     value = inexact_array("kaiser", beta)
     if value.ndim:

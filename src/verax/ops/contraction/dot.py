@@ -588,13 +588,40 @@ def dot_general(
 ) -> Array:
     """The contraction of two arrays over any of their dimensions.
 
-    `dimension_numbers` is `((lhs_contracting, rhs_contracting), (lhs_batch,
-    rhs_batch))`. The result has the batch dimensions, then the free ones of `lhs`,
-    then those of `rhs`. `preferred_element_type` is the dtype of the sums.
+    The result has the batch dimensions, then the free ones of `lhs`, then those of
+    `rhs`.
+
+    Args:
+        lhs: an array or scalar.
+        rhs: an array or scalar; its dtype may differ from that of `lhs` if one of
+            the two is more precise.
+        dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch,
+            rhs_batch))`, four sequences of dimensions. Those of a pair must have equal
+            lengths and sizes; negative ones count from the last.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name, a pair of these for the two operands, or a `lax.DotAlgorithmPreset`;
+            None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands. For integers it may not be narrower.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        The sums of products, in the preferred dtype or else that of the more precise
+        operand. The sum over no contracting dimension is the plain outer product.
 
     Raises:
         TypeError: sizes do not match, or the preferred dtype is too narrow.
         ValueError: a dimension is out of range or named twice.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(6.0).reshape(2, 3)
+    >>> lax.dot_general(x, x, (((1,), (1,)), ((0,), (0,))))  # rows with their equals
+    Array([ 5., 50.], dtype=float32)
+    >>> lax.dot_general(x, x, (((1,), (1,)), ((), ())))  # rows with all rows
+    Array([[ 5., 14.],
+           [14., 50.]], dtype=float32)
     """
     if out_sharding is not None:
         return call_sharded(dot_general, locals())
@@ -631,8 +658,36 @@ def dot(
 ) -> Array:
     """The product of vectors and matrices, or `dot_general` with its dimensions.
 
+    Args:
+        lhs: a vector (k,) or a matrix (m, k); any array if `dimension_numbers` is
+            given.
+        rhs: a vector (k,) or a matrix (k, n); any array if `dimension_numbers` is
+            given.
+        dimension_numbers: those of `dot_general`; None to contract the last dimension
+            of `lhs` with the first of `rhs`.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        The product, with the dimensions that are not contracted: those of `lhs`, then
+        those of `rhs`; a scalar for two vectors.
+
     Raises:
         TypeError: an operand has neither one nor two dimensions, or sizes differ.
+
+    Small integers overflow unless a wider dtype is preferred:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, ones = vnp.array([100, 100], vnp.int8), vnp.ones(2, vnp.int8)
+    >>> lax.dot(x, ones)
+    Array(-56, dtype=int8)
+    >>> lax.dot(x, ones, preferred_element_type=vnp.int32)
+    Array(200, dtype=int32)
     """
     x, y = aval_of(lhs), aval_of(rhs)
     numbers = dimension_numbers
@@ -656,8 +711,25 @@ def dot(
 def batch_matmul(lhs: object, rhs: object, precision: object = None) -> Array:
     """The products of two stacks of matrices with equal leading dimensions.
 
+    Leading dimensions are not broadcast; `verax.numpy.matmul` does that.
+
+    Args:
+        lhs: matrices of shape (..., m, k).
+        rhs: matrices of shape (..., k, n), with the same leading dimensions.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+
+    Returns:
+        The products, of shape (..., m, n).
+
     Raises:
         TypeError: an operand has fewer than two dimensions, or the numbers differ.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([[[1.0, 2.0]], [[3.0, 4.0]]])
+    >>> lax.batch_matmul(x, x.reshape(2, 2, 1)).tolist()
+    [[[5.0]], [[25.0]]]
     """
     x, y = aval_of(lhs), aval_of(rhs)
     if x.ndim < 2 or x.ndim != y.ndim:

@@ -42,8 +42,26 @@ def ragged_dot(
     """Rows of `lhs` (m, k) times the matrix of their group in `rhs` (g, k, n).
 
     The first `group_sizes[0]` rows are group 0, the next `group_sizes[1]` group 1, and
-    so on; rows after the last group are zero. `group_offset` is the group that
-    `rhs[0]` belongs to. Costs g products of (m, k) and (k, n).
+    so on; rows after the last group are zero in the result. Costs g products of (m, k)
+    and (k, n).
+
+    Args:
+        lhs: a matrix (m, k), whose rows are sorted by group.
+        rhs: the matrices of the groups, (g, k, n).
+        group_sizes: the number of rows of each group, integers of shape (g,), or more
+            than g with `group_offset`.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+        group_offset: the group to which `rhs[0]` belongs, an integer; rows of groups
+            without a matrix in `rhs` are zero. None for group 0.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        The products, of shape (m, n), in the preferred dtype or else that of the more
+        precise operand.
 
     Raises:
         TypeError: shapes or dtypes do not match.
@@ -203,10 +221,40 @@ def ragged_dot_general(
     If it is a free dimension, `rhs` has a dimension of groups and each row meets the
     matrix of its group; if it is contracted, the result has a dimension of groups in
     front; a batch dimension may be cut too, which changes nothing.
-    `group_offset` is the group with which `rhs` begins.
+
+    Args:
+        lhs: an array with the dimension that is cut.
+        rhs: an array, with a dimension of groups if the cut one is free in `lhs`.
+        group_sizes: the sizes of the groups, integers of shape (g,), or (..., g) to
+            cut differently at each place of the batch dimensions and of those of the
+            same sort that come before the one that is cut.
+        ragged_dot_dimension_numbers: a `lax.RaggedDotDimensionNumbers`: the numbers of
+            `dot_general`, the one dimension of `lhs` that is cut, and the dimension of
+            groups of `rhs`.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+        group_offset: the group with which `rhs` begins, an integer, if the dimension
+            that is cut is free; None for group 0.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        The products, with the dimensions of `dot_general` without those of groups of
+        `rhs`; after a contraction that is cut, with a dimension g in front.
 
     Raises:
         TypeError: shapes or dtypes do not match.
+
+    A cut of the contracted dimension gives one sum for each group:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, sizes = vnp.arange(5.0), vnp.array([2, 3])
+    >>> numbers = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (0,), ())
+    >>> lax.ragged_dot_general(x, vnp.ones(5), sizes, numbers)
+    Array([1., 9.], dtype=float32)
     """
     if out_sharding is not None:
         return call_sharded(ragged_dot_general, locals())

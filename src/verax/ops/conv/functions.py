@@ -81,12 +81,38 @@ def conv_general_dilated(
 ) -> Array:
     """The sums of products of the windows of `lhs` with the kernel `rhs`.
 
-    `dimension_numbers` says which dimension is what, by strings such as `("NHWC",
-    "HWIO", "NHWC")`; without it batch and features come first, then the spatial ones.
-    `padding` is "SAME", "SAME_LOWER", "VALID" or a pair (low, high) for each of these,
-    negative to crop. Dilations put holes between elements of `lhs`, and of the kernel.
-    Groups split input and output features (or batches and output features) into
-    convolutions side by side. Semantics: StableHLO's convolution.
+    The kernel is not reversed: this is a cross-correlation. Semantics: StableHLO's
+    convolution.
+
+    Args:
+        lhs: an array with one batch, one feature and any number of spatial dimensions.
+        rhs: the kernel, with one dimension of output features, one of input features
+            and the same spatial ones; of the dtype of `lhs`. Its input features times
+            `feature_group_count` are the features of `lhs`.
+        window_strides: the step of the window in each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID" or a pair (low, high) for each spatial
+            dimension, negative to crop. "SAME" gives ceil(size / stride) places and
+            puts an odd element at the end, "SAME_LOWER" at the start.
+        lhs_dilation: the distance between elements of `lhs` in each spatial dimension,
+            with zeros between them; None for 1.
+        rhs_dilation: the same of the kernel.
+        dimension_numbers: which dimension is what: strings such as `("NHWC", "HWIO",
+            "NHWC")` for `lhs`, `rhs` and the result, see `lax.conv_dimension_numbers`;
+            None if batch and features come first.
+        feature_group_count: the number of convolutions side by side into which input
+            and output features are split.
+        batch_group_count: the number of convolutions side by side into which batches
+            and output features are split; not together with `feature_group_count`.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default. No dot algorithm.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands. It may not be narrower.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array with its dimensions in the order of the third string, of the preferred
+        dtype or else that of the operands.
 
     Raises:
         TypeError: shapes or dtypes do not match.
@@ -168,8 +194,28 @@ def conv(
 ) -> Array:
     """The convolution of `lhs` (batch, feature, spatial...) with the kernel `rhs`.
 
-    `rhs` has dimensions (output feature, input feature, spatial...). Errors are those
-    of `conv_general_dilated`.
+    The kernel is not reversed. Errors are those of `conv_general_dilated`.
+
+    Args:
+        lhs: an array of dimensions (batch, feature, spatial...).
+        rhs: the kernel, of dimensions (output feature, input feature, spatial...) and
+            of the dtype of `lhs`.
+        window_strides: the step of the window in each spatial dimension.
+        padding: "SAME", "SAME_LOWER" or "VALID"; pairs work too, as in
+            `conv_general_dilated`.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+
+    Returns:
+        An array of dimensions (batch, output feature, spatial...).
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, kernel = vnp.arange(4.0), vnp.array([1.0, 10.0, 100.0])
+    >>> lax.conv(x.reshape(1, 1, 4), kernel.reshape(1, 1, 3), (1,), "VALID").ravel()
+    Array([210., 321.], dtype=float32)
     """
     return conv_general_dilated(
         lhs,
@@ -191,7 +237,36 @@ def conv_with_general_padding(
     precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv` with padding by numbers, and with dilations."""
+    """`conv` with padding by numbers, and with dilations.
+
+    Errors are those of `conv_general_dilated`.
+
+    Args:
+        lhs: an array of dimensions (batch, feature, spatial...).
+        rhs: the kernel, of dimensions (output feature, input feature, spatial...) and
+            of the dtype of `lhs`.
+        window_strides: the step of the window in each spatial dimension.
+        padding: a pair (low, high) for each spatial dimension, negative to crop; or a
+            string, as in `conv`.
+        lhs_dilation: the distance between elements of `lhs` in each spatial dimension,
+            with zeros between them; None for 1.
+        rhs_dilation: the same of the kernel.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+
+    Returns:
+        An array of dimensions (batch, output feature, spatial...).
+
+    The elements of the dilated array are 0, 0, 1, 0, 2, of which the first is cut off:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, ones = vnp.arange(3.0).reshape(1, 1, 3), vnp.ones((1, 1, 2))
+    >>> lax.conv_with_general_padding(x, ones, (1,), ((-1, 0),), (2,), None).ravel()
+    Array([1., 1., 2.], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -218,14 +293,43 @@ def conv_transpose(
 ) -> Array:
     """A convolution that goes in fractions of a step: `strides` dilate `lhs`.
 
-    Dimensions are channels last if not named. A string as `padding` is that of the
-    convolution which this turns back; pairs are that of this one, or with
-    `use_consistent_padding` of the other too. With `transpose_kernel` the kernel is
-    that of the other: reversed, and its features swapped.
+    Args:
+        lhs: an array with one batch, one feature and any number of spatial dimensions.
+        rhs: the kernel, of the dtype of `lhs`.
+        strides: the distance between elements of `lhs` in each spatial dimension: how
+            many times as large the result is.
+        padding: "SAME" or "VALID", that of the convolution which this turns back; or a
+            pair (low, high) for each spatial dimension, that of this one.
+        rhs_dilation: the distance between elements of the kernel in each spatial
+            dimension; None for 1.
+        dimension_numbers: strings as in `conv_general_dilated`; None for channels last,
+            such as `("NHWC", "HWIO", "NHWC")`, with up to three spatial dimensions.
+        transpose_kernel: whether the kernel is that of the convolution turned back: it
+            is reversed, and its features are swapped, as the adjoint of that
+            convolution takes it.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+        preferred_element_type: the dtype in which products are summed and returned;
+            None for that of the operands.
+        use_consistent_padding: whether pairs are those of the convolution turned back,
+            as strings are.
+
+    Returns:
+        An array with size * stride places in each spatial dimension for "SAME", and
+        the features that the kernel has.
 
     Raises:
         TypeError: shapes or dtypes do not match.
         ValueError: a parameter is out of range.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, kernel = vnp.array([1.0, 2.0]), vnp.array([0.5, 1.0, 0.5])
+    >>> y = lax.conv_transpose(
+    ...     x.reshape(1, 2, 1), kernel.reshape(3, 1, 1), (2,), "VALID"
+    ... )
+    >>> y.ravel()
+    Array([0.5, 1. , 1.5, 2. , 1. ], dtype=float32)
     """
     x, k = aval_of(lhs), aval_of(rhs)
     if dimension_numbers is None and x.ndim not in CHANNELS_LAST:
@@ -305,8 +409,35 @@ def conv_general_dilated_patches(
     """The windows that a convolution would see, in the feature dimension of the result.
 
     Features are ordered by feature of `lhs`, then by place in the window, in the order
-    of the spatial dimensions of the kernel, as `filter_shape` is. Arguments and errors
-    are those of `conv_general_dilated`.
+    of the spatial dimensions of the kernel, as `filter_shape` is. Errors are those of
+    `conv_general_dilated`.
+
+    Args:
+        lhs: an array with one batch, one feature and any number of spatial dimensions.
+        filter_shape: the size of the window in each spatial dimension.
+        window_strides: the step of the window in each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID" or a pair (low, high) for each spatial
+            dimension.
+        lhs_dilation: the distance between elements of `lhs` in each spatial dimension,
+            with zeros between them; None for 1.
+        rhs_dilation: the distance between elements of the window; None for 1.
+        dimension_numbers: strings as in `conv_general_dilated`; None if batch and
+            features come first.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default. The windows are products with ones and zeros.
+        preferred_element_type: the dtype of the result; None for that of `lhs`.
+
+    Returns:
+        An array like that of the convolution, with as many features as those of `lhs`
+        times the places in the window.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(4.0).reshape(1, 1, 4)
+    >>> lax.conv_general_dilated_patches(x, (3,), (1,), "VALID")
+    Array([[[0., 1.],
+            [1., 2.],
+            [2., 3.]]], dtype=float32)
     """
     x = aval_of(lhs)
     windows = as_sizes("conv_general_dilated_patches", "filter_shape", filter_shape)
@@ -350,9 +481,36 @@ def conv_general_dilated_local(
 ) -> Array:
     """A convolution with a kernel of its own at every place.
 
-    The spatial dimensions of `rhs` are those of the result; its input features are
-    those of `conv_general_dilated_patches`. Other arguments and errors are those of
-    `conv_general_dilated`.
+    Errors are those of `conv_general_dilated`.
+
+    Args:
+        lhs: an array with one batch, one feature and any number of spatial dimensions.
+        rhs: the kernels: the spatial dimensions are those of the result, the input
+            features are those of `conv_general_dilated_patches`.
+        window_strides: the step of the window in each spatial dimension.
+        padding: "SAME", "SAME_LOWER", "VALID" or a pair (low, high) for each spatial
+            dimension.
+        filter_shape: the size of the window in each spatial dimension.
+        lhs_dilation: the distance between elements of `lhs` in each spatial dimension,
+            with zeros between them; None for 1.
+        rhs_dilation: the distance between elements of the window; None for 1.
+        dimension_numbers: strings as in `conv_general_dilated`; None if batch and
+            features come first.
+        precision: how exact products are on accelerators: a `lax.Precision` or its
+            name; None for the default.
+
+    Returns:
+        An array like that of the convolution.
+
+    The kernel is (1, 0) at the first place, (0, 1) at the second and (1, 10) at the
+    third:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(4.0).reshape(1, 1, 4)
+    >>> kernels = vnp.array([[[1.0, 0.0, 1.0], [0.0, 1.0, 10.0]]])
+    >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,)).ravel()
+    Array([ 0.,  2., 32.], dtype=float32)
     """
     patches = conv_general_dilated_patches(
         lhs,

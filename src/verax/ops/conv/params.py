@@ -46,9 +46,18 @@ def conv_dimension_numbers(
 ) -> ConvDimensionNumbers:
     """Dimension numbers from three strings such as `("NHWC", "HWIO", "NHWC")`.
 
-    N is batch, C feature, O and I the output and input feature of the kernel; all
-    other letters are spatial dimensions, in the order of the kernel. None means
-    `("NCHW", "OIHW", "NCHW")` for any number of spatial dimensions.
+    Args:
+        lhs_shape: the shape of the left operand.
+        rhs_shape: the shape of the kernel, of as many dimensions. Sizes do not matter.
+        dimension_numbers: strings for the left operand, the kernel and the result: N is
+            batch, C feature, O and I the output and input feature of the kernel; all
+            other letters are spatial dimensions, in the order of the kernel. None means
+            `("NCHW", "OIHW", "NCHW")` for any number of spatial dimensions. A
+            `lax.ConvDimensionNumbers` is returned as it is.
+
+    Returns:
+        A `lax.ConvDimensionNumbers`: for each string the places of N and C, or of O and
+        I, and those of the spatial dimensions.
 
     Raises:
         TypeError: the ranks differ, or it is none of these.

@@ -89,10 +89,7 @@ def conv_typing(p: ConvParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
     )
     groups, parts = p.feature_group_count, p.batch_group_count
     if feature != in_feature * groups or out_feature % groups:
-        raise ShapeError(
-            f"conv_general_dilated takes a kernel for {feature} features in {groups} "
-            f"groups, not {in_feature} input and {out_feature} output features of {k}"
-        )
+        raise ShapeError(wrong_features(p, x, k))
     if batch % parts or out_feature % parts:
         raise TypeError(
             f"conv_general_dilated: batch_group_count={parts} must divide the batch "
@@ -106,6 +103,26 @@ def conv_typing(p: ConvParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
 
 def shapes(*avals: ShapedArray) -> tuple[Shape, ...]:
     return tuple(aval.shape for aval in avals)
+
+
+def wrong_features(p: ConvParams, x: ShapedArray, k: ShapedArray) -> str:
+    """The error for a kernel that does not fit the features of the operand."""
+    dims, groups = p.dimension_numbers, p.feature_group_count
+    feature = x.shape[dims.lhs_spec[1]]
+    has = (
+        f"conv_general_dilated: the operand {x} has {feature} features in dimension "
+        f"{dims.lhs_spec[1]}"
+    )
+    if feature % groups:
+        return f"{has}, which feature_group_count={groups} must divide"
+    rest = ""
+    if groups > 1:
+        has += f", in {groups} groups"
+        rest = f" and a multiple of {groups} in its dimension {dims.rhs_spec[0]}"
+    return (
+        f"{has}, so the kernel must have {feature // groups} in its dimension "
+        f"{dims.rhs_spec[1]}{rest}, not {k}"
+    )
 
 
 def check_parameters(p: ConvParams, x: ShapedArray, k: ShapedArray) -> None:

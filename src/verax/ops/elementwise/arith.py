@@ -117,22 +117,88 @@ conj_p = elementwise(
 
 
 def real(x: object) -> Array:
-    """The real part of a complex array."""
+    """The real part of a complex array.
+
+    Args:
+        x: a complex array or scalar.
+
+    Returns:
+        Floats of the shape of `x`, float32 for complex64 and float64 for complex128.
+
+    Raises:
+        TypeError: `x` is real.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.real(vnp.array([3 + 4j, 1j]))
+    Array([3., 0.], dtype=float32)
+    """
     return real_p.call(NO_PARAMS, x)
 
 
 def imag(x: object) -> Array:
-    """The imaginary part of a complex array."""
+    """The imaginary part of a complex array.
+
+    Args:
+        x: a complex array or scalar.
+
+    Returns:
+        Floats of the shape of `x`, float32 for complex64 and float64 for complex128.
+
+    Raises:
+        TypeError: `x` is real.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.imag(vnp.array([3 + 4j, 2.0]))
+    Array([4., 0.], dtype=float32)
+    """
     return imag_p.call(NO_PARAMS, x)
 
 
 def complex(x: object, y: object) -> Array:
-    """x + iy, from float32 or float64 arrays of the same shape or scalars."""
+    """x + iy, for real x and y.
+
+    Args:
+        x, y: float32 or float64 numbers of the same dtype: arrays of the same shape,
+            where a size of 1 goes with any other, or scalars. A Python scalar takes the
+            dtype of the array beside it.
+
+    Returns:
+        complex64 for float32, complex128 for float64, in the shape to which sizes of 1
+        grow.
+
+    Raises:
+        TypeError: dtypes differ or are of other kinds, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.complex(vnp.array([1.0, 2.0]), -1.0)
+    Array([1.-1.j, 2.-1.j], dtype=complex64)
+    """
     return complex_p.call(NO_PARAMS, *alike(x, y))
 
 
 def conj(x: object) -> Array:
-    """The complex conjugate; a real array becomes complex."""
+    """The complex conjugate; a real array becomes complex.
+
+    Args:
+        x: a complex, float32 or float64 array or scalar.
+
+    Returns:
+        Complex numbers of the shape of `x`, of its dtype or, if it is real, of the
+        complex dtype made of such floats.
+
+    Raises:
+        TypeError: `x` holds integers, booleans or floats of another dtype.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.conj(vnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    >>> lax.conj(vnp.array([1.0]))
+    Array([1.+0.j], dtype=complex64)
+    """
     if is_complex(aval_of(x).dtype):
         return conj_p.call(NO_PARAMS, x)
     return complex(x, 0.0)
@@ -391,29 +457,126 @@ integer_pow_p = parametric(
 
 
 def neg(x: object) -> Array:
-    """-x."""
+    """-x.
+
+    Args:
+        x: an array or scalar of numbers, not of booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`; integers wrap round.
+
+    Raises:
+        TypeError: `x` holds booleans.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> lax.neg(np.array([1, -2], np.int8))
+    Array([-1,  2], dtype=int8)
+    >>> lax.neg(np.array([1, 0], np.uint8))
+    Array([255,   0], dtype=uint8)
+    """
     return neg_p.call(NO_PARAMS, x)
 
 
 def add(x: object, y: object) -> Array:
-    """x + y, on operands of the same dtype and of the same shape or scalar."""
+    """x + y.
+
+    Args:
+        x, y: numbers of the same dtype: arrays of the same shape, where a size of 1
+            goes with any other, or scalars. A Python scalar takes the dtype of the
+            array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow;
+        integers wrap round.
+
+    Raises:
+        TypeError: dtypes differ or are of booleans, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.add(vnp.array([[1], [2]]), vnp.array([[10, 20]]))
+    Array([[11, 21],
+           [12, 22]], dtype=int32)
+    """
     return add_p.call(NO_PARAMS, *alike(x, y))
 
 
 def sub(x: object, y: object) -> Array:
-    """x - y, on operands of the same dtype and of the same shape or scalar."""
+    """x - y.
+
+    Args:
+        x, y: numbers of the same dtype: arrays of the same shape, where a size of 1
+            goes with any other, or scalars. A Python scalar takes the dtype of the
+            array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow;
+        integers wrap round.
+
+    Raises:
+        TypeError: dtypes differ or are of booleans, or the shapes do not fit.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> lax.sub(np.array([3, 1], np.uint8), np.uint8(2))
+    Array([  1, 255], dtype=uint8)
+    """
     return sub_p.call(NO_PARAMS, *alike(x, y))
 
 
 def mul(x: object, y: object, *, out_dtype: DTypeLike | None = None) -> Array:
-    """x y, on operands of the same dtype (or converted to `out_dtype`) and shape."""
+    """x y.
+
+    Args:
+        x, y: numbers of the same dtype: arrays of the same shape, where a size of 1
+            goes with any other, or scalars. A Python scalar takes the dtype of the
+            array beside it.
+        out_dtype: the dtype to which both operands are converted first, so that theirs
+            may differ; by default they are not converted.
+
+    Returns:
+        An array of `out_dtype` or else of the operands' dtype, in the shape to which
+        sizes of 1 grow; integers wrap round.
+
+    Raises:
+        TypeError: dtypes differ or are of booleans, or the shapes do not fit.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> x = np.array([100, -3], np.int8)
+    >>> lax.mul(x, 2)
+    Array([-56,  -6], dtype=int8)
+    >>> lax.mul(x, 2, out_dtype=np.int16)
+    Array([200,  -6], dtype=int16)
+    """
     if out_dtype is not None:
         x, y = (convert_element_type(operand, out_dtype) for operand in (x, y))
     return mul_p.call(NO_PARAMS, *alike(x, y))
 
 
 def div(x: object, y: object) -> Array:
-    """x / y; for integers towards zero, and -1 (all bits set) where y is zero."""
+    """x / y; for integers towards zero, and -1 (all bits set) where y is zero.
+
+    Args:
+        x, y: numbers of the same dtype: arrays of the same shape, where a size of 1
+            goes with any other, or scalars. A Python scalar takes the dtype of the
+            array beside it.
+
+    Returns:
+        An array of the operands' dtype, for integers too, in the shape to which sizes
+        of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of booleans, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.div(vnp.array([7, -7, 7]), vnp.array([2, 2, 0]))
+    Array([ 3, -3, -1], dtype=int32)
+    >>> lax.div(vnp.array([7.0, -7.0, 0.0]), vnp.array([2.0, 0.0, 0.0]))
+    Array([ 3.5, -inf,  nan], dtype=float32)
+    """
     return div_p.call(NO_PARAMS, *alike(x, y))
 
 
@@ -422,6 +585,24 @@ def max(x: object, y: object) -> Array:
 
     Complex numbers are ordered by real, then by imaginary part. At a tie each operand
     has half of the derivative.
+
+    Args:
+        x, y: numbers or booleans of the same dtype: arrays of the same shape, where a
+            size of 1 goes with any other, or scalars. A Python scalar takes the dtype
+            of the array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.max(vnp.array([1.0, vnp.nan, 3.0]), 2.0)
+    Array([ 2., nan,  3.], dtype=float32)
+    >>> lax.max(vnp.array([1 + 2j, 5j]), 1 + 1j)
+    Array([1.+2.j, 1.+1.j], dtype=complex64)
     """
     return max_p.call(NO_PARAMS, *alike(x, y))
 
@@ -431,25 +612,90 @@ def min(x: object, y: object) -> Array:
 
     Complex numbers are ordered by real, then by imaginary part. At a tie each operand
     has half of the derivative.
+
+    Args:
+        x, y: numbers or booleans of the same dtype: arrays of the same shape, where a
+            size of 1 goes with any other, or scalars. A Python scalar takes the dtype
+            of the array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.min(vnp.array([1.0, vnp.nan, 3.0]), 2.0)
+    Array([ 1., nan,  2.], dtype=float32)
     """
     return min_p.call(NO_PARAMS, *alike(x, y))
 
 
 def abs(x: object) -> Array:
-    """|x|, real for complex x; the derivative at zero is zero."""
+    """|x|, real for complex x; the derivative at zero is zero.
+
+    Args:
+        x: an array or scalar of signed integers, floats or complex numbers.
+
+    Returns:
+        An array of the shape of `x` and its dtype, or for complex `x` that of its
+        parts. The least integer has no counterpart and stays.
+
+    Raises:
+        TypeError: `x` holds unsigned integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.abs(vnp.array([3 - 4j, -1]))
+    Array([5., 1.], dtype=float32)
+    >>> lax.abs(vnp.array([-128, 5], dtype='int8'))
+    Array([-128,    5], dtype=int8)
+    """
     return abs_p.call(NO_PARAMS, x)
 
 
 def sign(x: object) -> Array:
-    """-1, 0 or 1; x / |x| for complex x; zeros and NaN stay as they are."""
+    """-1, 0 or 1; x / |x| for complex x; zeros and NaN stay as they are.
+
+    Args:
+        x: an array or scalar of numbers, not of booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.sign(vnp.array([-2.0, -0.0, vnp.nan]))
+    Array([-1., -0., nan], dtype=float32)
+    >>> lax.sign(vnp.array([2 + 0j, 3j]))
+    Array([1.+0.j, 0.+1.j], dtype=complex64)
+    """
     return sign_p.call(NO_PARAMS, x)
 
 
 def integer_pow(x: object, y: int) -> Array:
     """x to the power of a Python integer, by repeated multiplication.
 
+    Args:
+        x: an array or scalar of numbers, not of booleans.
+        y: the exponent, a Python or NumPy integer; for integers `x` at least 0.
+
+    Returns:
+        An array of the shape and dtype of `x`; integers wrap round.
+
     Raises:
         TypeError: y is not an integer, or is negative while x holds integers.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.integer_pow(vnp.array([2, -3]), 3)
+    Array([  8, -27], dtype=int32)
+    >>> lax.integer_pow(vnp.array([2.0, 0.0]), -2)
+    Array([0.25,  inf], dtype=float32)
     """
     if not isinstance(y, int | np.integer):
         raise TypeError(
@@ -460,12 +706,47 @@ def integer_pow(x: object, y: int) -> Array:
 
 
 def reciprocal(x: object) -> Array:
-    """1 / x."""
+    """1 / x.
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.reciprocal(vnp.array([4.0, 0.0, -0.0]))
+    Array([0.25,  inf, -inf], dtype=float32)
+    """
     return integer_pow(x, -1)
 
 
 def nextafter(x1: object, x2: object) -> Array:
-    """The float next to x1 on the side of x2; with the derivative of x1."""
+    """The float next to x1 on the side of x2; with the derivative of x1.
+
+    Args:
+        x1, x2: floats of the same dtype: arrays of the same shape, where a size of 1
+            goes with any other, or scalars. A Python scalar takes the dtype of the
+            array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which sizes of 1 grow; `x1`
+        where both are equal.
+
+    Raises:
+        TypeError: dtypes differ or are of other numbers, or the shapes do not fit.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> lax.nextafter(np.float32(1), np.float32(2)) - 1 == np.finfo(np.float32).eps
+    Array(True, dtype=bool)
+    >>> lax.nextafter(np.float32(1), np.float32(1))
+    Array(1., dtype=float32)
+    """
     return nextafter_p.call(NO_PARAMS, *alike(x1, x2))
 
 

@@ -193,6 +193,17 @@ mulhi_p = elementwise(
 def mulhi(x: object, y: object) -> Array:
     """The upper half of the bits of the product x y of integers.
 
+    Args:
+        x, y: integers of the same dtype: arrays of the same shape, where a size of 1
+            goes with any other, or scalars. A Python scalar takes the dtype of the
+            array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of other kinds, or the shapes do not fit.
+
     >>> import verax, numpy as np
     >>> verax.lax.mulhi(np.int8(100), np.int8(-100))
     Array(-40, dtype=int8)
@@ -201,47 +212,201 @@ def mulhi(x: object, y: object) -> Array:
 
 
 def bitwise_not(x: object) -> Array:
-    """Every bit of x turned over; for booleans, not x."""
+    """Every bit of x turned over; for booleans, not x.
+
+    Args:
+        x: an array or scalar of integers or booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds floats or complex numbers.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.bitwise_not(vnp.array([0, 5, -1]))
+    Array([-1, -6,  0], dtype=int32)
+    >>> lax.bitwise_not(vnp.array([True, False]))
+    Array([False,  True], dtype=bool)
+    """
     return not_p.call(NO_PARAMS, x)
 
 
 def bitwise_and(x: object, y: object) -> Array:
-    """The bits that are set in x and in y; for booleans, x and y."""
+    """The bits that are set in x and in y; for booleans, x and y.
+
+    Args:
+        x, y: integers or booleans of the same dtype: arrays of the same shape, where a
+            size of 1 goes with any other, or scalars. A Python scalar takes the dtype
+            of the array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of other kinds, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.bitwise_and(vnp.array([0b1100, -1]), 0b1010)
+    Array([ 8, 10], dtype=int32)
+    """
     return and_p.call(NO_PARAMS, *alike(x, y))
 
 
 def bitwise_or(x: object, y: object) -> Array:
-    """The bits that are set in x or in y; for booleans, x or y."""
+    """The bits that are set in x or in y; for booleans, x or y.
+
+    Args:
+        x, y: integers or booleans of the same dtype: arrays of the same shape, where a
+            size of 1 goes with any other, or scalars. A Python scalar takes the dtype
+            of the array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of other kinds, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.bitwise_or(vnp.array([0b1100, -1]), 0b1010)
+    Array([14, -1], dtype=int32)
+    """
     return or_p.call(NO_PARAMS, *alike(x, y))
 
 
 def bitwise_xor(x: object, y: object) -> Array:
-    """The bits in which x and y differ; for booleans, x ≠ y."""
+    """The bits in which x and y differ; for booleans, x ≠ y.
+
+    Args:
+        x, y: integers or booleans of the same dtype: arrays of the same shape, where a
+            size of 1 goes with any other, or scalars. A Python scalar takes the dtype
+            of the array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of other kinds, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.bitwise_xor(vnp.array([0b1100, -1]), 0b1010)
+    Array([  6, -11], dtype=int32)
+    """
     return xor_p.call(NO_PARAMS, *alike(x, y))
 
 
 def shift_left(x: object, y: object) -> Array:
-    """The bits of x moved up by y, zeros moved in; 0 if y is the width or more."""
+    """The bits of x moved up by y, zeros moved in; 0 if y is the width or more.
+
+    Args:
+        x: the integers whose bits move.
+        y: by how many places, integers of the dtype of `x` and of its shape, where a
+            size of 1 goes with any other; or scalars. It is read without sign, so a
+            negative one is more than the width.
+
+    Returns:
+        An array of the dtype of `x`, in the shape to which sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of integers, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.shift_left(vnp.array([1, 3, 1]), vnp.array([4, 1, 32]))
+    Array([16,  6,  0], dtype=int32)
+    """
     return shift_left_p.call(NO_PARAMS, *alike(x, y))
 
 
 def shift_right_arithmetic(x: object, y: object) -> Array:
-    """The bits of x moved down by y, copies of the top bit moved in."""
+    """The bits of x moved down by y, copies of the top bit moved in.
+
+    If y is the width or more, copies of the top bit are left: 0 or -1.
+
+    Args:
+        x: the integers whose bits move.
+        y: by how many places, integers of the dtype of `x` and of its shape, where a
+            size of 1 goes with any other; or scalars. It is read without sign, so a
+            negative one is more than the width.
+
+    Returns:
+        An array of the dtype of `x`, in the shape to which sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of integers, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.shift_right_arithmetic(vnp.array([8, -8, -8]), vnp.array([1, 1, 40]))
+    Array([ 4, -4, -1], dtype=int32)
+    """
     return shift_right_arithmetic_p.call(NO_PARAMS, *alike(x, y))
 
 
 def shift_right_logical(x: object, y: object) -> Array:
-    """The bits of x moved down by y, zeros moved in; 0 if y is the width or more."""
+    """The bits of x moved down by y, zeros moved in; 0 if y is the width or more.
+
+    Args:
+        x: the integers whose bits move.
+        y: by how many places, integers of the dtype of `x` and of its shape, where a
+            size of 1 goes with any other; or scalars. It is read without sign, so a
+            negative one is more than the width.
+
+    Returns:
+        An array of the dtype of `x`, in the shape to which sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of integers, or the shapes do not fit.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> lax.shift_right_logical(np.array([8, -8], np.int8), np.int8(1))
+    Array([  4, 124], dtype=int8)
+    """
     return shift_right_logical_p.call(NO_PARAMS, *alike(x, y))
 
 
 def population_count(x: object) -> Array:
-    """The number of bits of x that are set, in the dtype of x."""
+    """The number of bits of x that are set, in the dtype of x.
+
+    Args:
+        x: an integer array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold integers.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.population_count(vnp.array([0, 7, -1]))
+    Array([ 0,  3, 32], dtype=int32)
+    """
     return population_count_p.call(NO_PARAMS, x)
 
 
 def clz(x: object) -> Array:
-    """The number of zero bits that are above the highest set bit; the width for 0."""
+    """The number of zero bits that are above the highest set bit; the width for 0.
+
+    Args:
+        x: an integer array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold integers.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> lax.clz(np.array([0, 1, 16, 255], np.uint8))
+    Array([8, 7, 3, 0], dtype=uint8)
+    """
     return clz_p.call(NO_PARAMS, x)
 
 

@@ -90,22 +90,91 @@ def ne(x: object, y: object) -> Array:
 
 
 def lt(x: object, y: object) -> Array:
-    """x < y, on operands of the same dtype and of the same shape or scalar."""
+    """x < y, false where one of them is NaN.
+
+    Args:
+        x, y: integers, floats or booleans of the same dtype: arrays of the same shape,
+            where a size of 1 goes with any other, or scalars. A Python scalar takes the
+            dtype of the array beside it.
+
+    Returns:
+        An array of booleans, in the shape to which sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of complex numbers, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.lt(vnp.array([1.0, 2.0, vnp.nan]), 2.0)
+    Array([ True, False, False], dtype=bool)
+    """
     return lt_p.call(NO_PARAMS, *alike(x, y))
 
 
 def le(x: object, y: object) -> Array:
-    """x ≤ y, on operands of the same dtype and of the same shape or scalar."""
+    """x ≤ y, false where one of them is NaN.
+
+    Args:
+        x, y: integers, floats or booleans of the same dtype: arrays of the same shape,
+            where a size of 1 goes with any other, or scalars. A Python scalar takes the
+            dtype of the array beside it.
+
+    Returns:
+        An array of booleans, in the shape to which sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of complex numbers, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.le(vnp.array([1.0, 2.0, vnp.nan]), 2.0)
+    Array([ True,  True, False], dtype=bool)
+    """
     return le_p.call(NO_PARAMS, *alike(x, y))
 
 
 def gt(x: object, y: object) -> Array:
-    """x > y, on operands of the same dtype and of the same shape or scalar."""
+    """x > y, false where one of them is NaN.
+
+    Args:
+        x, y: integers, floats or booleans of the same dtype: arrays of the same shape,
+            where a size of 1 goes with any other, or scalars. A Python scalar takes the
+            dtype of the array beside it.
+
+    Returns:
+        An array of booleans, in the shape to which sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of complex numbers, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.gt(vnp.array([[1], [3]]), vnp.array([[0, 2]]))
+    Array([[ True, False],
+           [ True,  True]], dtype=bool)
+    """
     return gt_p.call(NO_PARAMS, *alike(x, y))
 
 
 def ge(x: object, y: object) -> Array:
-    """x ≥ y, on operands of the same dtype and of the same shape or scalar."""
+    """x ≥ y, false where one of them is NaN.
+
+    Args:
+        x, y: integers, floats or booleans of the same dtype: arrays of the same shape,
+            where a size of 1 goes with any other, or scalars. A Python scalar takes the
+            dtype of the array beside it.
+
+    Returns:
+        An array of booleans, in the shape to which sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of complex numbers, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.ge(vnp.array([0.0, -0.0, vnp.nan]), 0.0)
+    Array([ True,  True, False], dtype=bool)
+    """
     return ge_p.call(NO_PARAMS, *alike(x, y))
 
 

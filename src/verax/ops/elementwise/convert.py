@@ -319,7 +319,15 @@ def convert_element_type(operand: object, new_dtype: DTypeLike) -> Array:
     """The elements as numbers of another dtype, of the same shape and not weak.
 
     Floats become integers towards zero and saturate (NaN is 0), integers wrap, complex
-    numbers lose their imaginary part, and nonzero is true.
+    numbers lose their imaginary part, and whatever is not zero is true.
+
+    Args:
+        operand: an array or scalar of numbers or booleans.
+        new_dtype: a dtype of numbers or its name; one of 64 bits means that of 32
+            unless x64 is on.
+
+    Returns:
+        An array of the shape of `operand` and of dtype `new_dtype`, not weak.
 
     Raises:
         TypeError: `new_dtype` is not a dtype of numbers.
@@ -349,8 +357,18 @@ def bitcast_convert_type(operand: object, new_dtype: DTypeLike) -> Array:
     To a narrower dtype, a last dimension with the parts (lowest first) is added; to a
     wider one, the last dimension is consumed.
 
+    Args:
+        operand: an array or scalar of integers or floats. For a wider dtype its last
+            dimension has as many elements as make up one of the result.
+        new_dtype: a dtype of integers or floats, or its name; the dtype of `operand`
+            changes nothing.
+
+    Returns:
+        An array of dtype `new_dtype`, of the shape of `operand` with a last dimension
+        more or less where the widths differ.
+
     Raises:
-        TypeError: a dtype is boolean or complex.
+        TypeError: one dtype is boolean or complex, and the other is not the same.
         ValueError: the last dimension does not make whole elements.
 
     >>> import verax
@@ -367,8 +385,25 @@ def reduce_precision(operand: object, exponent_bits: int, mantissa_bits: int) ->
     Overflow gives infinities and subnormals of the format give zeros. A tangent is
     rounded in the same way.
 
+    Args:
+        operand: a float array or scalar.
+        exponent_bits: the number of bits of the exponent, at least 1; 8 in float32 and
+            bfloat16, 5 in float16.
+        mantissa_bits: the number of bits after the leading one, at least 0; 23 in
+            float32, 10 in float16, 7 in bfloat16.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
     Raises:
+        TypeError: `operand` does not hold real floats.
         ValueError: `exponent_bits` is not positive or `mantissa_bits` is negative.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([1.2345678, 70000.0, 1e-8])
+    >>> lax.reduce_precision(x, exponent_bits=5, mantissa_bits=10)
+    Array([1.234375,      inf, 0.      ], dtype=float32)
     """
     if exponent_bits < 1 or mantissa_bits < 0:
         raise ValueError(

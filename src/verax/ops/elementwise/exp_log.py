@@ -335,72 +335,316 @@ pow_p = parametric(
 
 
 def exp(x: object, *, accuracy: Accuracy = None) -> Array:
-    """e to the power x."""
+    """e to the power x.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.exp(vnp.array([-vnp.inf, 0.0, 100.0]))
+    Array([ 0.,  1., inf], dtype=float32)
+    >>> lax.exp(1j * vnp.pi).real
+    Array(-1., dtype=float32, weak_type=True)
+    """
     return rounded(exp_p, x, accuracy)
 
 
 def exp2(x: object, *, accuracy: Accuracy = None) -> Array:
-    """2 to the power x."""
+    """2 to the power x.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.exp2(vnp.array([-1.0, 0.0, 3.0]))
+    Array([0.5, 1. , 8. ], dtype=float32)
+    """
     return rounded(exp2_p, x, accuracy)
 
 
 def expm1(x: object, *, accuracy: Accuracy = None) -> Array:
-    """exp(x) - 1, accurate for small x."""
+    """exp(x) - 1, accurate for small x.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> x = np.float32(1e-8)
+    >>> lax.expm1(x), lax.exp(x) - 1
+    (Array(1.e-08, dtype=float32), Array(0., dtype=float32))
+    """
     return rounded(expm1_p, x, accuracy)
 
 
 def log(x: object, *, accuracy: Accuracy = None) -> Array:
-    """The natural logarithm of x."""
+    """The natural logarithm of x; NaN where a real x is negative.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.log(vnp.array([-1.0, 0.0, 1.0]))
+    Array([ nan, -inf,   0.], dtype=float32)
+    >>> lax.log(vnp.array([-1 + 0j])).imag.round(3)
+    Array([3.142], dtype=float32)
+    """
     return rounded(log_p, x, accuracy)
 
 
 def log2(x: object, *, accuracy: Accuracy = None) -> Array:
-    """The logarithm of x to base 2."""
+    """The logarithm of x to base 2; NaN where a real x is negative.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.log2(vnp.array([0.0, 0.125, 8.0]))
+    Array([-inf,  -3.,   3.], dtype=float32)
+    """
     return rounded(log2_p, x, accuracy)
 
 
 def log1p(x: object, *, accuracy: Accuracy = None) -> Array:
-    """log(1 + x), accurate for small x."""
+    """log(1 + x), accurate for small x.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> x = np.float32(1e-8)
+    >>> lax.log1p(x), lax.log(1 + x)
+    (Array(1.e-08, dtype=float32), Array(0., dtype=float32))
+    """
     return rounded(log1p_p, x, accuracy)
 
 
 def sqrt(x: object, *, accuracy: Accuracy = None) -> Array:
-    """The square root of x; the derivative at 0 is infinite."""
+    """The square root of x; the derivative at 0 is infinite.
+
+    NaN where a real x is negative; the root of a complex one has a real part of 0 or
+    more.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.sqrt(vnp.array([9.0, -0.0, -1.0]))
+    Array([ 3., -0., nan], dtype=float32)
+    >>> lax.sqrt(vnp.array([-1 + 0j]))
+    Array([0.+1.j], dtype=complex64)
+    """
     return rounded(sqrt_p, x, accuracy)
 
 
 def rsqrt(x: object, *, accuracy: Accuracy = None) -> Array:
-    """1 / sqrt(x)."""
+    """1 / sqrt(x).
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.rsqrt(vnp.array([4.0, 0.0, vnp.inf, -1.0]))
+    Array([0.5, inf, 0. , nan], dtype=float32)
+    """
     return rounded(rsqrt_p, x, accuracy)
 
 
 def cbrt(x: object, *, accuracy: Accuracy = None) -> Array:
-    """The real cube root of x."""
+    """The real cube root of x.
+
+    Args:
+        x: a float array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.cbrt(vnp.array([-8.0, 0.0, 27.0])).round(3)
+    Array([-2.,  0.,  3.], dtype=float32)
+    """
     return rounded(cbrt_p, x, accuracy)
 
 
 def square(x: object) -> Array:
-    """x x."""
+    """x x.
+
+    Args:
+        x: an array or scalar of numbers, not of booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`; integers wrap round. It is not |x|²
+        where `x` is complex.
+
+    Raises:
+        TypeError: `x` holds booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.square(vnp.array([-3, 4]))
+    Array([ 9, 16], dtype=int32)
+    >>> lax.square(vnp.array([1 + 1j]))
+    Array([0.+2.j], dtype=complex64)
+    """
     return square_p.call(NO_PARAMS, x)
 
 
 def one_minus_square(x: object) -> Array:
-    """1 - x^2, accurate where x is near 1 or -1."""
+    """1 - x^2, accurate where x is near 1 or -1.
+
+    Args:
+        x: an array or scalar of numbers, not of booleans.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds booleans.
+
+    >>> import numpy as np
+    >>> from verax import lax
+    >>> x = np.float32(1 - 2**-13)
+    >>> float(lax.one_minus_square(x)) == 2**-12 - 2**-26
+    True
+    >>> float(1 - lax.square(x)) == 2**-12 - 2**-26
+    False
+    """
     return one_minus_square_p.call(NO_PARAMS, x)
 
 
 def logistic(x: object, *, accuracy: Accuracy = None) -> Array:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.logistic(vnp.array([-vnp.inf, 0.0, 100.0]))
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return rounded(logistic_p, x, accuracy)
 
 
 def pow(x: object, y: object) -> Array:
-    """x to the power y, for float or complex x and y of its dtype or integers.
+    """x to the power y.
 
-    0 to the power 0 is 1. A Python integer y stays one.
+    0 to the power 0 is 1. A negative real x has a power only where y is whole; else it
+    is NaN.
+
+    Args:
+        x: the base, a float or complex array or scalar.
+        y: the exponent, an array or scalar of the dtype of `x` or of integers, of the
+            shape of `x`, where a size of 1 goes with any other. A Python integer stays
+            one.
+
+    Returns:
+        An array of the dtype of `x`, in the shape to which sizes of 1 grow.
 
     Raises:
         TypeError: x holds integers, or the dtypes differ.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.pow(vnp.array([2.0, -2.0, 0.0]), vnp.array([-1, 3, 0]))
+    Array([ 0.5, -8. ,  1. ], dtype=float32)
+    >>> lax.pow(vnp.array([4.0, -4.0]), 0.5)
+    Array([ 2., nan], dtype=float32)
     """
     operands = alike(x, y) if is_inexact(aval_of(y).dtype) else (x, y)
     return pow_p.call(NO_PARAMS, *operands)

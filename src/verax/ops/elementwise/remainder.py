@@ -40,7 +40,25 @@ rem_p = elementwise(
 def rem(x: object, y: object) -> Array:
     """The remainder of x after division by y towards zero, with the sign of x.
 
-    Where the integer y is zero, it is x itself.
+    For integers it is x itself where y is zero, for floats NaN.
+
+    Args:
+        x, y: integers or floats of the same dtype: arrays of the same shape, where a
+            size of 1 goes with any other, or scalars. A Python scalar takes the dtype
+            of the array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of other kinds, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.rem(vnp.array([7, -7, 7]), vnp.array([3, 3, 0]))
+    Array([ 1, -1,  7], dtype=int32)
+    >>> lax.rem(vnp.array([5.5, -5.5]), -2.0)
+    Array([ 1.5, -1.5], dtype=float32)
     """
     return rem_p.call(NO_PARAMS, *alike(x, y))
 

@@ -100,25 +100,92 @@ is_finite_p = elementwise(
 
 
 def floor(x: object) -> Array:
-    """The largest integer that is at most x."""
+    """The largest integer that is at most x.
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.floor(vnp.array([-1.5, 0.2, vnp.inf]))
+    Array([-2.,  0., inf], dtype=float32)
+    """
     return floor_p.call(NO_PARAMS, x)
 
 
 def ceil(x: object) -> Array:
-    """The smallest integer that is at least x."""
+    """The smallest integer that is at least x.
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.ceil(vnp.array([-1.5, 0.2, -0.2]))
+    Array([-1.,  1., -0.], dtype=float32)
+    """
     return ceil_p.call(NO_PARAMS, x)
 
 
 def round(
     x: object, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
 ) -> Array:
-    """The integer nearest to x; halves go away from zero, or to the even one."""
+    """The integer nearest to x; halves go away from zero, or to the even one.
+
+    Args:
+        x: a float array or scalar.
+        rounding_method: where halves go, a `lax.RoundingMethod` or its number; by
+            default away from zero, unlike `verax.numpy.round`, which rounds them to
+            even.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+        ValueError: there is no such method.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([0.5, 1.5, -2.5])
+    >>> lax.round(x)
+    Array([ 1.,  2., -3.], dtype=float32)
+    >>> lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array([ 0.,  2., -2.], dtype=float32)
+    """
     name = RoundingMethod(rounding_method).name
     return round_p.call(RoundParams(name), x)
 
 
 def is_finite(x: object) -> Array:
-    """Whether x is neither infinite nor NaN."""
+    """Whether x is neither infinite nor NaN.
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        Booleans of the shape of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.is_finite(vnp.array([1.0, -vnp.inf, vnp.nan]))
+    Array([ True, False, False], dtype=bool)
+    """
     return is_finite_p.call(NO_PARAMS, x)
 
 

@@ -261,13 +261,21 @@ copy_p = elementwise(
 
 
 def select_n(which: object, *cases: object) -> Array:
-    """The elements of `cases[which]`: for booleans, of the second case where true.
+    """The elements of `cases[which]`; if it is boolean, of the second where true.
 
-    `which` is boolean (two cases) or int32, of the shape of the cases or without
-    dimensions; a number outside the cases means the nearest one.
+    Args:
+        which: booleans (at most two cases) or int32 numbers, of the shape of the cases
+            or a scalar. A number outside the cases means the nearest one.
+        *cases: one or more arrays of the same shape and dtype, or scalars; a Python
+            scalar takes the dtype of the first array.
+
+    Returns:
+        An array of the dtype of the cases, in the shape of the operands that are not
+        scalars.
 
     Raises:
         TypeError: dtypes or shapes do not match.
+        ValueError: there is no case.
 
     >>> import verax
     >>> which = np.array([0, 1, 7], np.int32)
@@ -278,15 +286,50 @@ def select_n(which: object, *cases: object) -> Array:
 
 
 def select(pred: object, on_true: object, on_false: object) -> Array:
-    """`on_true` where the boolean `pred` is true, and `on_false` elsewhere."""
+    """`on_true` where the boolean `pred` is true, and `on_false` elsewhere.
+
+    Args:
+        pred: booleans, of the shape of the other two or a scalar.
+        on_true, on_false: arrays of the same shape and dtype, or scalars; a Python
+            scalar takes the dtype of the array beside it.
+
+    Returns:
+        An array of the dtype of `on_true`, in the shape of the operands that are not
+        scalars. Unlike in `verax.numpy.where`, nothing is promoted or broadcast.
+
+    Raises:
+        TypeError: dtypes or shapes do not match.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([-2, 3])
+    >>> lax.select(x > 0, x, 0)
+    Array([0, 3], dtype=int32)
+    """
     return select_n(pred, on_false, on_true)
 
 
 def clamp(min: object, x: object, max: object) -> Array:
     """x, but at least `min` and at most `max`: minimum(maximum(x, min), max).
 
-    The bounds have the shape of x or are scalars. At a bound the
-    derivative is zero in x and one in the bound.
+    At a bound the derivative is zero in x and one in the bound. Where `min` is above
+    `max` the result is `max`; NaN stays.
+
+    Args:
+        min: the lower bound, an array of the shape of `x` or a scalar, of its dtype.
+        x: an array or scalar of integers, floats or booleans.
+        max: the upper bound, like `min`.
+
+    Returns:
+        An array of the dtype of `x`, in the shape of the operands that are not scalars.
+
+    Raises:
+        TypeError: dtypes or shapes do not match, or `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.clamp(0.0, vnp.array([-1.0, 0.5, 3.0, vnp.nan]), 1.0)
+    Array([0. , 0.5, 1. , nan], dtype=float32)
     """
     return clamp_p.call(NO_PARAMS, *alike(min, x, max))
 

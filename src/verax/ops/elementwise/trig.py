@@ -180,67 +180,277 @@ atanh_p = elementwise(
 
 
 def sin(x: object, *, accuracy: Accuracy = None) -> Array:
-    """The sine of x in radians."""
+    """The sine of x in radians.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.sin(vnp.array([0.0, vnp.pi / 6, vnp.inf])).round(3)
+    Array([0. , 0.5, nan], dtype=float32)
+    """
     return rounded(sin_p, x, accuracy)
 
 
 def cos(x: object, *, accuracy: Accuracy = None) -> Array:
-    """The cosine of x in radians."""
+    """The cosine of x in radians.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.cos(vnp.array([0.0, vnp.pi / 3, vnp.pi])).round(3)
+    Array([ 1. ,  0.5, -1. ], dtype=float32)
+    """
     return rounded(cos_p, x, accuracy)
 
 
 def tan(x: object, *, accuracy: Accuracy = None) -> Array:
-    """The tangent of x in radians."""
+    """The tangent of x in radians.
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.tan(vnp.array([0.0, vnp.pi / 4, -vnp.pi / 4])).round(3)
+    Array([ 0.,  1., -1.], dtype=float32)
+    """
     return rounded(tan_p, x, accuracy)
 
 
 def asin(x: object) -> Array:
-    """The angle in [-π/2, π/2] whose sine is x."""
+    """The angle in [-π/2, π/2] whose sine is x; NaN for real x outside [-1, 1].
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.asin(vnp.array([0.0, 1.0, 2.0])).round(3)
+    Array([0.   , 1.571,   nan], dtype=float32)
+    """
     return asin_p.call(NO_PARAMS, x)
 
 
 def acos(x: object) -> Array:
-    """The angle in [0, π] whose cosine is x."""
+    """The angle in [0, π] whose cosine is x; NaN for real x outside [-1, 1].
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.acos(vnp.array([1.0, -1.0, 2.0])).round(3)
+    Array([0.   , 3.142,   nan], dtype=float32)
+    """
     return acos_p.call(NO_PARAMS, x)
 
 
 def atan(x: object) -> Array:
-    """The angle in [-π/2, π/2] whose tangent is x."""
+    """The angle in [-π/2, π/2] whose tangent is x.
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.atan(vnp.array([-vnp.inf, 0.0, 1.0])).round(3)
+    Array([-1.571,  0.   ,  0.785], dtype=float32)
+    """
     return atan_p.call(NO_PARAMS, x)
 
 
 def atan2(x: object, y: object) -> Array:
-    """The angle in [-π, π] of the point with ordinate x and abscissa y."""
+    """The angle in [-π, π] of the point with ordinate x and abscissa y.
+
+    Args:
+        x, y: float or complex numbers of the same dtype: arrays of the same shape,
+            where a size of 1 goes with any other, or scalars. A Python scalar takes the
+            dtype of the array beside it.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are of integers or booleans, or the shapes do not
+            fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.atan2(vnp.array([1.0, 0.0, -0.0]), vnp.array([1.0, -1.0, -1.0])).round(3)
+    Array([ 0.785,  3.142, -3.142], dtype=float32)
+    """
     return atan2_p.call(NO_PARAMS, *alike(x, y))
 
 
 def sinh(x: object) -> Array:
-    """(exp(x) - exp(-x)) / 2."""
+    """(exp(x) - exp(-x)) / 2.
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.sinh(vnp.array([-1.0, 0.0, 100.0])).round(3)
+    Array([-1.175,  0.   ,    inf], dtype=float32)
+    """
     return sinh_p.call(NO_PARAMS, x)
 
 
 def cosh(x: object) -> Array:
-    """(exp(x) + exp(-x)) / 2."""
+    """(exp(x) + exp(-x)) / 2.
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.cosh(vnp.array([-1.0, 0.0, 1.0])).round(3)
+    Array([1.543, 1.   , 1.543], dtype=float32)
+    """
     return cosh_p.call(NO_PARAMS, x)
 
 
 def tanh(x: object, *, accuracy: Accuracy = None) -> Array:
-    """sinh(x) / cosh(x)."""
+    """sinh(x) / cosh(x).
+
+    Args:
+        x: a float or complex array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.tanh(vnp.array([-vnp.inf, 0.5, 100.0])).round(3)
+    Array([-1.   ,  0.462,  1.   ], dtype=float32)
+    """
     return rounded(tanh_p, x, accuracy)
 
 
 def asinh(x: object) -> Array:
-    """The number whose hyperbolic sine is x."""
+    """The number whose hyperbolic sine is x.
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.asinh(vnp.array([-1e30, 0.0, 1.0])).round(3)
+    Array([-69.771,   0.   ,   0.881], dtype=float32)
+    """
     return asinh_p.call(NO_PARAMS, x)
 
 
 def acosh(x: object) -> Array:
-    """The nonnegative number whose hyperbolic cosine is x."""
+    """The nonnegative number whose hyperbolic cosine is x; NaN for real x below 1.
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.acosh(vnp.array([0.5, 1.0, 2.0])).round(3)
+    Array([  nan, 0.   , 1.317], dtype=float32)
+    """
     return acosh_p.call(NO_PARAMS, x)
 
 
 def atanh(x: object) -> Array:
-    """The number whose hyperbolic tangent is x."""
+    """The number whose hyperbolic tangent is x; NaN for real x outside [-1, 1].
+
+    Args:
+        x: a float or complex array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` holds integers or booleans.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.atanh(vnp.array([-1.0, 0.5, 2.0])).round(3)
+    Array([ -inf, 0.549,   nan], dtype=float32)
+    """
     return atanh_p.call(NO_PARAMS, x)
 
 

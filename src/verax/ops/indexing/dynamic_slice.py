@@ -378,11 +378,32 @@ def dynamic_slice(
 ) -> Array:
     """The window of `operand` of `slice_sizes` at `start_indices`, moved inside.
 
-    Negative starts count from the end by default.
+    A window that begins too late is moved back until it fits, as in XLA; indices out of
+    bounds raise nothing.
+
+    Args:
+        operand: an array.
+        start_indices: an integer for each dimension, scalars or one vector; they may be
+            known only when the program runs.
+        slice_sizes: the size of the window in each dimension, Python integers that are
+            no larger than those of `operand`.
+        allow_negative_indices: whether negative starts count from the end, for all
+            dimensions or for each. If not, a negative Python integer is an error, and a
+            negative array is moved inside.
+
+    Returns:
+        The window, of shape `slice_sizes` and of the dtype of `operand`.
 
     Raises:
         ValueError: there is not one start for each dimension.
         TypeError: the window does not fit, or starts are not of one integer dtype.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.dynamic_slice(vnp.arange(5), (-4,), (2,))
+    Array([1, 2], dtype=int32)
+    >>> lax.dynamic_slice(vnp.arange(5), (4,), (3,))  # it would end at 7
+    Array([2, 3, 4], dtype=int32)
     """
     shape = aval_of(operand).shape
     sizes = as_sizes("dynamic_slice", "slice_sizes", slice_sizes)
@@ -401,11 +422,25 @@ def dynamic_update_slice(
 ) -> Array:
     """`operand` with `update` instead of the window at `start_indices`, moved inside.
 
-    Negative starts count from the end by default.
+    Args:
+        operand: an array.
+        update: an array with as many dimensions, none longer, and of the same dtype.
+        start_indices: an integer for each dimension, scalars or one vector; they may be
+            known only when the program runs.
+        allow_negative_indices: whether negative starts count from the end, for all
+            dimensions or for each.
+
+    Returns:
+        A new array of the shape and dtype of `operand`, which stays as it is.
 
     Raises:
         ValueError: there is not one start for each dimension.
         TypeError: the update does not fit, or starts are not of one integer dtype.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.dynamic_update_slice(vnp.arange(5), vnp.array([7, 8]), (4,))
+    Array([0, 1, 2, 7, 8], dtype=int32)
     """
     starts = normalized_starts(
         "dynamic_update_slice",
@@ -440,9 +475,26 @@ def dynamic_slice_in_dim(
 ) -> Array:
     """`slice_size` elements along one dimension from `start_index` on, moved inside.
 
+    Args:
+        operand: an array.
+        start_index: an integer scalar, which may be known only when the program runs.
+        slice_size: the number of elements, a Python integer.
+        axis: the dimension to work along; 0 by default.
+        allow_negative_indices: whether a negative start counts from the end.
+
+    Returns:
+        An array like `operand`, but of size `slice_size` along `axis`.
+
     Raises:
         ValueError: there is no such dimension.
         TypeError: the window does not fit, or the start is not an integer scalar.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(6).reshape(2, 3)
+    >>> lax.dynamic_slice_in_dim(x, 2, 2, axis=1)  # moved back to 1
+    Array([[1, 2],
+           [4, 5]], dtype=int32)
     """
     shape = aval_of(operand).shape
     place, starts = starts_along("dynamic_slice_in_dim", shape, axis, start_index)
@@ -463,9 +515,29 @@ def dynamic_index_in_dim(
 ) -> Array:
     """The element at `index` along one dimension, which is kept by default.
 
+    Args:
+        operand: an array.
+        index: an integer scalar, which may be known only when the program runs; one
+            that is too large means the last element.
+        axis: the dimension to work along; 0 by default.
+        keepdims: whether `axis` stays, with size 1.
+        allow_negative_indices: whether a negative index counts from the end.
+
+    Returns:
+        An array like `operand`, of size 1 along `axis` or without it.
+
     Raises:
         ValueError: there is no such dimension.
         TypeError: the dimension is empty, or the index is not an integer scalar.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(6).reshape(2, 3)
+    >>> lax.dynamic_index_in_dim(x, -1, axis=1)
+    Array([[2],
+           [5]], dtype=int32)
+    >>> lax.dynamic_index_in_dim(x, 9, axis=1, keepdims=False)
+    Array([2, 5], dtype=int32)
     """
     part = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
@@ -483,9 +555,28 @@ def dynamic_update_slice_in_dim(
 ) -> Array:
     """`operand` with `update` in place along one dimension from `start_index` on.
 
+    Args:
+        operand: an array.
+        update: an array with as many dimensions, none longer, and of the same dtype;
+            in dimensions other than `axis` it begins at 0.
+        start_index: an integer scalar, which may be known only when the program runs;
+            one that is too large is moved back until the update fits.
+        axis: the dimension to work along.
+        allow_negative_indices: whether a negative start counts from the end.
+
+    Returns:
+        A new array of the shape and dtype of `operand`.
+
     Raises:
         ValueError: there is no such dimension.
         TypeError: the update does not fit, or the start is not an integer scalar.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, row = vnp.zeros((2, 3)), vnp.ones((1, 2))
+    >>> lax.dynamic_update_slice_in_dim(x, row, 1, axis=1)
+    Array([[0., 1., 1.],
+           [0., 0., 0.]], dtype=float32)
     """
     shape = aval_of(operand).shape
     _, starts = starts_along("dynamic_update_slice_in_dim", shape, axis, start_index)
@@ -504,11 +595,27 @@ def dynamic_update_index_in_dim(
 ) -> Array:
     """`operand` with `update` instead of the element at `index` of one dimension.
 
-    The update may lack that dimension.
+    Args:
+        operand: an array.
+        update: an array of size 1 along `axis`, or without that dimension; it is not
+            broadcast, and has the dtype of `operand`.
+        index: an integer scalar, which may be known only when the program runs; one
+            that is too large means the last element.
+        axis: the dimension to work along.
+        allow_negative_indices: whether a negative index counts from the end.
+
+    Returns:
+        A new array of the shape and dtype of `operand`.
 
     Raises:
         ValueError: there is no such dimension.
         TypeError: the update does not fit, or the index is not an integer scalar.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.dynamic_update_index_in_dim(vnp.zeros((2, 3)), vnp.ones(2), -1, axis=1)
+    Array([[0., 0., 1.],
+           [0., 0., 1.]], dtype=float32)
     """
     rank = aval_of(operand).ndim
     place = as_axis("dynamic_update_index_in_dim", axis, rank)

@@ -234,13 +234,42 @@ def gather(
 ) -> Array:
     """Windows of `operand` of sizes `slice_sizes`, one at each index vector.
 
-    `mode` defaults to "promise_in_bounds". In mode "fill" a window that is not wholly
-    inside is `fill_value`: by default NaN, the least or (unsigned) largest integer, or
-    True. Semantics: StableHLO's gather.
+    Semantics: StableHLO's gather.
+
+    Args:
+        operand: an array.
+        start_indices: integers, whose last dimension holds the index vectors: where the
+            windows begin. Negative ones are out of bounds.
+        dimension_numbers: a `lax.GatherDimensionNumbers`, which says what the
+            dimensions of operand, indices and result are.
+        slice_sizes: the size of the window in each dimension of `operand`.
+        unique_indices: a promise that no two index vectors are equal.
+        indices_are_sorted: a promise that the index vectors are in order.
+        mode: what happens to a window that is not wholly inside: "clip" moves it
+            inside, "fill" (or "drop") gives `fill_value`; "promise_in_bounds", the
+            default, says that there is none. Or a `lax.GatherScatterMode`.
+        fill_value: a scalar for mode "fill"; by default NaN, the least or (unsigned)
+            largest integer, or True.
+
+    Returns:
+        The windows, with the dimensions of `start_indices` but the last, and those of
+        the windows at `offset_dims`; of the dtype of `operand`.
 
     Raises:
         TypeError: the dimension numbers do not fit.
         ValueError: there is no such mode.
+
+    Rows of a matrix, of which one does not exist:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, rows = vnp.arange(6.0).reshape(3, 2), vnp.array([[2], [5]])
+    >>> numbers = lax.GatherDimensionNumbers((1,), (0,), (0,))
+    >>> lax.gather(x, rows, numbers, (1, 2), mode="fill")
+    Array([[ 4.,  5.],
+           [nan, nan]], dtype=float32)
+    >>> lax.gather(x, rows, numbers, (1, 2), mode="clip").tolist()
+    [[4.0, 5.0], [4.0, 5.0]]
     """
     chosen = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
     params = GatherParams(

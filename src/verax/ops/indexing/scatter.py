@@ -314,8 +314,24 @@ def scatter_function(row: Row[ScatterParams], text: str) -> Scatter:
 
 COMMON: Final = """
 
-    Windows not wholly inside are left out (mode "drop", the default) or moved inside
-    ("clip"). Semantics: StableHLO's scatter.
+    Semantics: StableHLO's scatter.
+
+    Args:
+        operand: an array, which stays as it is.
+        scatter_indices: integers, whose last dimension holds the index vectors: where
+            the windows begin. Negative ones are out of bounds.
+        updates: the windows, of the dtype of `operand`, with the dimensions of
+            `scatter_indices` but the last, and those of the windows.
+        dimension_numbers: a `lax.ScatterDimensionNumbers`, which says what the
+            dimensions of operand, indices and updates are.
+        indices_are_sorted: a promise that the index vectors are in order.
+        unique_indices: a promise that no element is updated twice.
+        mode: what happens to a window that is not wholly inside: "drop" (or "fill"),
+            the default, leaves it out, "clip" moves it inside; "promise_in_bounds"
+            says that there is none. Or a `lax.GatherScatterMode`.
+
+    Returns:
+        A new array of the shape and dtype of `operand`.
 
     Raises:
         TypeError: the dimension numbers or dtypes do not fit.
@@ -326,29 +342,82 @@ scatter: Final = scatter_function(
     scatter_p,
     """`operand` with windows replaced by `updates` at each index vector.
 
-    The last of several updates of one element stays on CPU; elsewhere any may.""",
+    The last of several updates of one element stays on CPU; elsewhere any may.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, at = vnp.array([1, 2, 3]), vnp.array([[0], [7]])
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter(x, at, vnp.array([5, 6]), numbers)
+    Array([5, 2, 3], dtype=int32)
+    >>> lax.scatter(x, at, vnp.array([5, 6]), numbers, mode="clip")
+    Array([5, 2, 6], dtype=int32)""",
 )
 scatter_add: Final = scatter_function(
     scatter_add_p,
-    "`operand` with windows of `updates` added at each index vector.",
+    """`operand` with windows of `updates` added at each index vector.
+
+    All updates of one element count, here two of element 0; element 7 does not exist:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, at = vnp.array([1, 2, 3]), vnp.array([[0], [0], [7]])
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_add(x, at, vnp.array([5, 6, 7]), numbers)
+    Array([12,  2,  3], dtype=int32)""",
 )
 scatter_sub: Final = scatter_function(
     scatter_sub_p,
-    "`operand` with windows of `updates` subtracted at each index vector.",
+    """`operand` with windows of `updates` subtracted at each index vector.
+
+    All updates of one element count, here two of element 0; element 7 does not exist:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, at = vnp.array([1, 2, 3]), vnp.array([[0], [0], [7]])
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_sub(x, at, vnp.array([5, 6, 7]), numbers)
+    Array([-10,   2,   3], dtype=int32)""",
 )
 scatter_mul: Final = scatter_function(
     scatter_mul_p,
     """`operand` with windows multiplied by `updates` at each index vector.
 
-    It has a derivative in `updates` under `unique_indices=True`.""",
+    All updates of one element count. There is a derivative in `updates` only under
+    `unique_indices=True`.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, at = vnp.array([1, 2, 3]), vnp.array([[0], [0], [7]])
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_mul(x, at, vnp.array([5, 6, 7]), numbers)
+    Array([30,  2,  3], dtype=int32)""",
 )
 scatter_min: Final = scatter_function(
     scatter_min_p,
-    "`operand` with windows replaced by the minimum of them and `updates`.",
+    """`operand` with windows replaced by the minimum of them and `updates`.
+
+    In derivatives, all that are the minimum of an element share it equally.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, at = vnp.array([1, 2, 3]), vnp.array([[0], [0], [7]])
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_min(x, at, vnp.array([0, -1, 7]), numbers)
+    Array([-1,  2,  3], dtype=int32)""",
 )
 scatter_max: Final = scatter_function(
     scatter_max_p,
-    "`operand` with windows replaced by the maximum of them and `updates`.",
+    """`operand` with windows replaced by the maximum of them and `updates`.
+
+    In derivatives, all that are the maximum of an element share it equally.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x, at = vnp.array([1, 2, 3]), vnp.array([[0], [0], [7]])
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_max(x, at, vnp.array([5, 6, 7]), numbers)
+    Array([6, 2, 3], dtype=int32)""",
 )
 
 
@@ -371,16 +440,29 @@ ROWS: Rows = (
 
 
 SEGMENT_COMMON: Final = """
-    `segment_ids` (n,) says for each element along the first axis of `data` (n, ...)
-    where it belongs; others than 0 to num_segments - 1 are left out. One number is the
-    data of each. Without
-    `num_segments`, which compiled functions need, the largest id says it. Parts of
-    `bucket_size` elements are folded on their own first: sums round less. `mode` is
-    that of `lax.scatter`; `out_sharding` must be None.
+    Args:
+        data: an array (n, ...), or one number, which is the data of each id.
+        segment_ids: integers of shape (n,), or one: the segment to which each element
+            along the first axis of `data` belongs. Others than 0 to num_segments - 1
+            are left out.
+        num_segments: the number of segments, which compiled functions need; None for
+            the largest id and one more.
+        indices_are_sorted: a promise that `segment_ids` are in order.
+        unique_indices: a promise that no two of `segment_ids` are equal.
+        bucket_size: parts of so many elements are folded on their own first, so that
+            sums round less; None to fold all at once.
+        mode: what happens to ids out of bounds: "drop" (or "fill"), the default,
+            leaves them out, "clip" takes the nearest segment; "promise_in_bounds" says
+            that there are none. Or a `lax.GatherScatterMode`.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array (num_segments, ...) of the dtype of `data`.
 
     Raises:
         TypeError: `data` cannot be folded so, or `segment_ids` are not integers.
-        ValueError: shapes or sizes do not fit, or there is an `out_sharding`.
+        ValueError: shapes or sizes do not fit.
     """
 
 

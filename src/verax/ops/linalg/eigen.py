@@ -343,15 +343,34 @@ def eigh(
 ) -> tuple[Array, Array]:
     """Eigenvectors, as columns, and eigenvalues of Hermitian matrices, ascending.
 
-    `x` has the shape (..., n, n); with `symmetrize_input` it is replaced by (A + Aᴴ)
-    / 2, else one triangle is read. `implementation` is None, or an
-    `EighImplementation` or its name: "QR", and on GPUs "JACOBI". Results (..., n, n)
-    and (..., n). NaN where LAPACK fails.
+    The vectors come first, unlike in `verax.numpy.linalg.eigh`. NaN where LAPACK fails.
+
+    Args:
+        x: matrices of shape (..., n, n), of floats or complex numbers.
+        lower: whether the lower triangle is read, not the upper one; it matters only
+            without `symmetrize_input`.
+        symmetrize_input: whether `x` is replaced by (x + xᴴ) / 2; if not, one triangle
+            is read.
+        sort_eigenvalues: of no effect: the values are always sorted.
+        subset_by_index: None or (0, n), for all values; parts are not available.
+        implementation: an `EighImplementation` or its name: "QR", and on GPUs "JACOBI";
+            None for the device's own choice.
+
+    Returns:
+        The vectors (..., n, n), of the dtype of `x`, and the values (..., n), which are
+        real.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: the matrices are not square, or a part of the values is requested.
         NotImplementedError: there is no such implementation on the device.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> vectors, values = lax.linalg.eigh(x)
+    >>> values.round(3)
+    Array([1., 3.], dtype=float32)
     """
     a = as_operand(x)
     if subset_by_index is not None and subset_by_index != (0, a.shape[-1]):
@@ -376,18 +395,38 @@ def eig(
 ) -> list[Array]:
     """Eigenvalues of general matrices, then left and right eigenvectors as asked.
 
-    `x` has the shape (..., n, n). All results are complex: (..., n), then (..., n, n)
-    with vectors of length 1 as columns, whose largest elements are real. NaN where
-    LAPACK fails. `implementation` is None, an `EigImplementation` or its name:
-    "LAPACK", and on GPUs "MAGMA" (`use_magma` is its older form); without it a GPU's
-    plugin takes MAGMA where that is installed and the matrix large. Derivatives of
-    the values exist; those of vectors with `enable_eigvec_derivs`, if the values are
-    distinct.
+    NaN where LAPACK fails. Derivatives of the values exist; those of vectors with
+    `enable_eigvec_derivs`, if the values are distinct.
+
+    Args:
+        x: matrices of shape (..., n, n), of floats or complex numbers.
+        compute_left_eigenvectors: whether to return the u with uᴴ A = λ uᴴ.
+        compute_right_eigenvectors: whether to return the v with A v = λ v.
+        enable_eigvec_derivs: whether derivatives of the vectors are wanted.
+        implementation: an `EigImplementation` or its name: "LAPACK", and on GPUs
+            "MAGMA". None for LAPACK on CPUs; on GPUs the plugin takes MAGMA where that
+            is installed and the matrix large.
+        use_magma: the older form of `implementation`: True for "MAGMA", False for
+            "LAPACK"; None says nothing.
+
+    Returns:
+        A list of complex arrays: the values (..., n), then the vectors asked for, left
+        ones first, as columns of (..., n, n). Vectors have length 1, and their largest
+        elements are real.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: the matrices are not square, or MAGMA is asked for on a CPU.
         NotImplementedError: the implementation is CUSOLVER, which has not been tried.
+
+    A quarter turn of the plane has no real eigenvalues:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> turn = vnp.array([[0.0, 1.0], [-1.0, 0.0]])
+    >>> values, left, right = lax.linalg.eig(turn)
+    >>> values
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
     if use_magma is not None and implementation is None:
         implementation = "MAGMA" if use_magma else "LAPACK"

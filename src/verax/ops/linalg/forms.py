@@ -416,12 +416,29 @@ def schur(
 ) -> tuple[Array, ...]:
     """T and unitary Z with A = Z T Zᴴ; T alone without `compute_schur_vectors`.
 
-    `x` has the shape (..., n, n). T is upper triangular; for real matrices, blocks of
-    two stand for pairs of complex eigenvalues. NaN where LAPACK fails.
+    T is upper triangular; for real matrices, blocks of two stand for pairs of complex
+    eigenvalues. NaN where LAPACK fails.
+
+    Args:
+        x: matrices of shape (..., n, n), of floats or complex numbers.
+        compute_schur_vectors: whether to return Z.
+        sort_eig_vals: only False: eigenvalues come in LAPACK's order.
+        select_callable: only None, since nothing is sorted.
+
+    Returns:
+        A tuple of T, or of T and Z, of the shape and dtype of `x`.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: the matrices are not square, or sorting is requested.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> turn = vnp.array([[0.0, 1.0], [-1.0, 0.0]])
+    >>> t, z = lax.linalg.schur(turn)
+    >>> t  # a block, since the eigenvalues are i and -i
+    Array([[ 0.,  1.],
+           [-1.,  0.]], dtype=float32)
     """
     if sort_eig_vals or select_callable is not None:
         raise ValueError("schur: eigenvalues cannot be sorted; leave the arguments out")
@@ -431,11 +448,28 @@ def schur(
 def hessenberg(a: object) -> tuple[Array, Array]:
     """Hessenberg form, with reflections packed below it, and their scales.
 
-    Shapes (..., n, n) and (..., n - 1).
+    A = Q H Qᴴ, where H is zero below the first subdiagonal; Q is the product of the
+    reflections, as in LAPACK's `gehrd`.
+
+    Args:
+        a: matrices of shape (..., n, n), of floats or complex numbers.
+
+    Returns:
+        H with the reflections below its subdiagonal, of the shape of `a`; and the
+        scales (..., n - 1).
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: the matrices are not square, or empty.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> a = vnp.array([[1.0, 2.0, 3.0], [0.0, 4.0, 5.0], [4.0, 6.0, 7.0]])
+    >>> packed, taus = lax.linalg.hessenberg(a)
+    >>> vnp.triu(packed, -1).round(3)
+    Array([[ 1., -3., -2.],
+           [-4.,  7.,  6.],
+           [ 0.,  5.,  4.]], dtype=float32)
     """
     packed, taus = hessenberg_p.bind(NO_PARAMS, as_operand(a))
     return packed, taus
@@ -444,11 +478,24 @@ def hessenberg(a: object) -> tuple[Array, Array]:
 def tridiagonal(a: object, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """A Hermitian matrix made tridiagonal: reflections, diagonals, and scales.
 
-    Shapes (..., n, n), (..., n), (..., n - 1) and (..., n - 1).
+    Args:
+        a: Hermitian matrices of shape (..., n, n), of floats or complex numbers.
+        lower: whether the lower triangle is read, not the upper one.
+
+    Returns:
+        The packed reflections (..., n, n), of the dtype of `a`, the real diagonal
+        (..., n), the real elements beside it (..., n - 1), and the scales (..., n - 1).
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: the matrices are not square, or empty.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> a = vnp.array([[1.0, 0.0, 2.0], [0.0, 3.0, 4.0], [2.0, 4.0, 5.0]])
+    >>> packed, d, e, taus = lax.linalg.tridiagonal(a)
+    >>> d.round(3), e.round(3)
+    (Array([1., 5., 3.], dtype=float32), Array([-2.,  4.], dtype=float32))
     """
     packed, d, e, taus = tridiagonal_p.bind(TridiagonalParams(lower), as_operand(a))
     return packed, d, e, taus
@@ -459,14 +506,31 @@ def tridiagonal_solve(
 ) -> Array:
     """The X with T X = B for tridiagonal T.
 
-    The diagonals `dl` (below, its first element unused), `d` and `du` (above, its last
-    element unused) have the shape (..., n), `b` (..., n, k). NaN where T is singular;
-    with `perturb_singular`, tiny pivots are moved by about eps times the greatest one,
-    so that X is finite, as inverse iteration needs it.
+    NaN where T is singular, unless `perturb_singular`.
+
+    Args:
+        dl: the diagonal below the main one, of shape (..., n); its first element is not
+            used.
+        d: the main diagonal, of shape (..., n).
+        du: the diagonal above, of shape (..., n); its last element is not used.
+        b: right sides of shape (..., n, k), of the dtype of the diagonals.
+        perturb_singular: whether tiny pivots are moved by about eps times the greatest
+            one, so that X is finite, as inverse iteration needs it.
+
+    Returns:
+        X, of the shape and dtype of `b`.
 
     Raises:
         TypeError: the dtypes differ, or LAPACK does not have them.
         ValueError: the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> d, ones = vnp.array([1.0, 2.0, 2.0]), vnp.ones(3)
+    >>> lax.linalg.tridiagonal_solve(ones, d, ones, vnp.array([[3.0], [8.0], [8.0]]))
+    Array([[1.],
+           [2.],
+           [3.]], dtype=float32)
     """
     given = [as_operand(v) for v in (dl, d, du, b)]
     p = TridiagonalSolveParams(bool(perturb_singular))

@@ -261,12 +261,22 @@ lu_p: Row[NoParams] = matrix_row(
 def lu_pivots_to_permutation(pivots: object, permutation_size: int) -> Array:
     """The permutation that a sequence of exchanges of rows makes.
 
-    `pivots` has the shape (..., k) and counts from 0: row i is exchanged with row
-    `pivots[i]`, in order. The result has the shape (..., permutation_size).
+    Args:
+        pivots: int32 of shape (..., k), counted from 0: row i is exchanged with row
+            `pivots[i]`, in order.
+        permutation_size: the number of rows, at least k.
+
+    Returns:
+        The int32 permutations, of shape (..., permutation_size).
 
     Raises:
         TypeError: the pivots are not int32.
         ValueError: there are more exchanges than rows.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.linalg.lu_pivots_to_permutation(vnp.array([2, 2]), 4)
+    Array([2, 0, 1, 3], dtype=int32)
     """
     p = PermutationParams(permutation_size)
     return lu_pivots_to_permutation_p.call(p, as_operand(pivots))
@@ -275,11 +285,26 @@ def lu_pivots_to_permutation(pivots: object, permutation_size: int) -> Array:
 def lu(x: object) -> tuple[Array, Array, Array]:
     """The factors of P A = L U, packed; the exchanges of rows; and P as an order.
 
-    `x` has the shape (..., m, n). L has a unit diagonal, which is not stored. Results
-    (..., m, n), (..., min(m, n)) and (..., m): `x[order]` is L U.
+    Args:
+        x: matrices of shape (..., m, n), of floats or complex numbers.
+
+    Returns:
+        L below and U in and above the diagonal of one array of the shape of `x`; L has
+        a unit diagonal, which is not stored. Then int32 pivots (..., min(m, n)): row i
+        is exchanged with row `pivots[i]`. Then the int32 order (..., m): `x[order]` is
+        L U.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> packed, pivots, order = lax.linalg.lu(vnp.array([[1.0, 2.0], [2.0, 6.0]]))
+    >>> packed
+    Array([[ 2. ,  6. ],
+           [ 0.5, -1. ]], dtype=float32)
+    >>> pivots.tolist(), order.tolist()
+    ([1, 1], [1, 0])
     """
     packed, pivots, order = lu_p.bind(NO_PARAMS, as_operand(x))
     return packed, pivots, order

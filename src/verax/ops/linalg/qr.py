@@ -278,10 +278,25 @@ qr_p: Row[QrParams] = matrix_row(
 def geqrf(a: object) -> tuple[Array, Array]:
     """Householder reflections, packed below R, and their scales.
 
-    Shapes (..., m, n) and (..., min(m, n)).
+    This is LAPACK's form of the QR factorisation: Q is the product of I - τᵢ vᵢ vᵢᴴ,
+    which `householder_product` makes.
+
+    Args:
+        a: matrices of shape (..., m, n), of floats or complex numbers.
+
+    Returns:
+        R in and above the diagonal, and below it the vᵢ without their first element 1,
+        of the shape of `a`; and the scales τ, of shape (..., min(m, n)).
 
     Raises:
         TypeError: LAPACK does not have the dtype.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> packed, taus = lax.linalg.geqrf(vnp.array([[3.0], [4.0]]))
+    >>> packed.round(3), taus.round(3)
+    (Array([[-5. ],
+           [ 0.5]], dtype=float32), Array([1.6], dtype=float32))
     """
     packed, taus = geqrf_p.bind(NO_PARAMS, as_operand(a))
     return packed, taus
@@ -290,9 +305,24 @@ def geqrf(a: object) -> tuple[Array, Array]:
 def householder_product(a: object, taus: object) -> Array:
     """The product of the reflections that `a` (..., m, n) packs, with scales `taus`.
 
+    Args:
+        a: matrices of shape (..., m, n) with m at least n, as `geqrf` gives them; what
+            is in and above the diagonal is not read.
+        taus: the scales, of shape (..., k) with k at most n and the dtype of `a`.
+
+    Returns:
+        The first n columns of the product, of the shape and dtype of `a`.
+
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: there are more columns than rows, or more scales than columns.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> packed, taus = lax.linalg.geqrf(vnp.array([[3.0], [4.0]]))
+    >>> lax.linalg.householder_product(packed, taus).round(3)
+    Array([[-0.6],
+           [-0.8]], dtype=float32)
     """
     return householder_product_p.call(NO_PARAMS, as_operand(a), as_operand(taus))
 
@@ -306,13 +336,31 @@ def qr(
 ) -> tuple[Array, ...]:
     """Q with orthonormal columns and upper triangular R with Q R = A.
 
-    `x` has the shape (..., m, n). With k = m, or min(m, n) without `full_matrices`, the
-    results are (..., m, k), (..., k, n), and with `pivoting` the columns of A, most
-    independent first: `q @ r == x[..., order]`.
+    Signs are those of LAPACK: the diagonal of R need not be positive.
+
+    Args:
+        x: matrices of shape (..., m, n), of floats or complex numbers.
+        pivoting: whether to exchange columns, so that the most independent come first.
+        full_matrices: whether Q is square, with k = m; if not, k = min(m, n).
+        use_magma: only None or False, since MAGMA is for GPUs.
+
+    Returns:
+        Q (..., m, k) and R (..., k, n); with `pivoting` also the order of the columns,
+        int32 (..., n), with `q @ r == x[..., order]`.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: an argument is for GPUs only.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([[0.0, 3.0], [0.0, 4.0]])
+    >>> q, r, order = lax.linalg.qr(x, pivoting=True)
+    >>> order
+    Array([1, 0], dtype=int32)
+    >>> (q @ r).round(3)
+    Array([[3., 0.],
+           [4., 0.]], dtype=float32)
     """
     if use_magma:
         raise ValueError("qr: use_magma=True is for GPUs; leave it out")

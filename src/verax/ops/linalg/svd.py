@@ -278,15 +278,32 @@ def svd(
 ) -> Array | tuple[Array, Array, Array]:
     """U, s and Vᴴ with U diag(s) Vᴴ = A; or s alone, without `compute_uv`.
 
-    `x` has the shape (..., m, n), s (..., k) in descending order, k = min(m, n). U and
-    Vᴴ are square, or without `full_matrices` (..., m, k) and (..., k, n). `algorithm`
-    is None, a `SvdAlgorithm` or its name: "DEFAULT", "DIVIDE_AND_CONQUER" (the same),
-    "QR", and on GPUs "JACOBI" and "POLAR". NaN where the routine fails.
+    NaN where the routine fails.
+
+    Args:
+        x: matrices of shape (..., m, n), of floats or complex numbers.
+        full_matrices: whether U and Vᴴ are square; if not, they have the shapes
+            (..., m, k) and (..., k, n) with k = min(m, n).
+        compute_uv: whether to return U and Vᴴ.
+        subset_by_index: None or (0, k), for all values; parts are not available.
+        algorithm: a `SvdAlgorithm` or its name: "DEFAULT", "DIVIDE_AND_CONQUER" (the
+            same), "QR", and on GPUs "JACOBI" and "POLAR". None for "DEFAULT".
+
+    Returns:
+        U and Vᴴ, of the dtype of `x`, and between them s (..., k), which is real and in
+        descending order.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: there is no such algorithm, or a part of the values is requested.
         NotImplementedError: the algorithm is one of GPUs and the device is a CPU.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([[3.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
+    >>> u, s, vh = lax.linalg.svd(x)
+    >>> s, u.shape, vh.shape
+    (Array([4., 3.], dtype=float32), (2, 2), (3, 3))
     """
     a = as_operand(x)
     if subset_by_index is not None and subset_by_index != (0, min(a.shape[-2:])):

@@ -501,13 +501,28 @@ def symmetrized(x: Array) -> Array:
 def cholesky(x: object, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L Lᴴ = A, for positive definite matrices.
 
-    `x` has the shape (..., n, n); with `symmetrize_input` it is replaced by
-    (A + Aᴴ) / 2, else only its lower triangle is read. NaN where A is not positive
-    definite.
+    NaN where A is not positive definite.
+
+    Args:
+        x: Hermitian matrices of shape (..., n, n), of floats or complex numbers.
+        symmetrize_input: whether A is (x + xᴴ) / 2, which makes derivatives symmetric;
+            if not, only the lower triangle of `x` is read.
+
+    Returns:
+        L, of the shape and dtype of `x`, with zeros above the diagonal.
 
     Raises:
         TypeError: LAPACK does not have the dtype.
         ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.linalg.cholesky(vnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    >>> lax.linalg.cholesky(vnp.array([[1.0, 2.0], [2.0, 1.0]]))  # indefinite
+    Array([[nan,  0.],
+           [nan, nan]], dtype=float32)
     """
     a = as_operand(x)
     return cholesky_p.call(NO_PARAMS, symmetrized(a) if symmetrize_input else a)
@@ -525,13 +540,30 @@ def triangular_solve(
 ) -> Array:
     """The X with op(A) X = B (`left_side`) or X op(A) = B, for triangular A.
 
-    `a` has the shape (..., n, n), `b` (..., n, k) or (..., k, n); or, with
-    `left_side`, vectors of shape (..., n). op transposes and conjugates as asked. Only
-    one triangle of `a` is read, and with `unit_diagonal` not its diagonal.
+    Args:
+        a: matrices of shape (..., n, n), of which one triangle is read.
+        b: right sides (..., n, k) with `left_side`, else (..., k, n); or vectors
+            (..., n). Of the dtype of `a`.
+        left_side: whether A stands to the left of X.
+        lower: whether A is the lower triangle of `a`, not the upper one.
+        transpose_a: whether op transposes A.
+        conjugate_a: whether op conjugates A; together with `transpose_a` that is Aᴴ.
+        unit_diagonal: whether the diagonal is taken to be 1, and not read.
+
+    Returns:
+        X, of the shape and dtype of `b`; inf or NaN where a diagonal element is 0.
 
     Raises:
         TypeError: the dtypes differ, or LAPACK does not have them.
         ValueError: the shapes do not fit.
+
+    The element 9 is in the other triangle, so it does not matter:
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> a, b = vnp.array([[2.0, 9.0], [1.0, 4.0]]), vnp.array([2.0, 9.0])
+    >>> lax.linalg.triangular_solve(a, b, left_side=True, lower=True)
+    Array([1., 2.], dtype=float32)
     """
     matrix, side = as_operand(a), as_operand(b)
     conjugated = conjugate_a and is_complex(matrix.dtype)

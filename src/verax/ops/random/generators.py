@@ -264,8 +264,20 @@ def rng_bit_generator(
 ) -> tuple[Array, Array]:
     """The next state of a generator, and random bits of `shape` and `dtype`.
 
-    `key` is uint32[4] or uint64[2]: a key and a counter. Under `vmap` each key has the
-    bits that it has alone. `out_sharding` says how explicit mesh axes split the bits.
+    Under `vmap` each key has the bits that it has alone.
+
+    Args:
+        key: uint32[4] or uint64[2]: a key and a counter. A stack of keys (..., 4) gives
+            bits for each.
+        shape: the shape of the bits, for each key.
+        dtype: the dtype of the bits, unsigned of 8 to 64 bits; by default uint32.
+        algorithm: a `lax.RandomAlgorithm`: Philox, which is the default one too, or
+            Threefry.
+        out_sharding: how the bits are split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        The state to go on with, of the shape and dtype of `key`, and the bits.
 
     Raises:
         TypeError: `key` has another type, or `dtype` is not unsigned.

@@ -250,9 +250,29 @@ def cumulative(
 def cumsum(operand: object, axis: int = 0, reverse: bool = False) -> Array:
     """The sums of the elements up to each along `axis`; from its end if `reverse`.
 
+    The dtype stays, so small integers may overflow.
+
+    Args:
+        operand: an array of numbers.
+        axis: the dimension to work along; 0 by default.
+        reverse: whether to begin at the end of the axis.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
     Raises:
         ValueError: there is no such axis.
         TypeError: `operand` is boolean.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([[1, 2, 3], [4, 5, 6]])
+    >>> lax.cumsum(x, axis=1)
+    Array([[ 1,  3,  6],
+           [ 4,  9, 15]], dtype=int32)
+    >>> lax.cumsum(x, axis=1, reverse=True)
+    Array([[ 6,  5,  3],
+           [15, 11,  6]], dtype=int32)
     """
     return cumulative(cumsum_p, operand, axis, reverse)
 
@@ -260,9 +280,23 @@ def cumsum(operand: object, axis: int = 0, reverse: bool = False) -> Array:
 def cumprod(operand: object, axis: int = 0, reverse: bool = False) -> Array:
     """The products of the elements up to each along `axis`; from its end if `reverse`.
 
+    Args:
+        operand: an array of numbers.
+        axis: the dimension to work along; 0 by default.
+        reverse: whether to begin at the end of the axis.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
     Raises:
         ValueError: there is no such axis.
         TypeError: `operand` is boolean.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([1, 2, 0, 3, 4])
+    >>> lax.cumprod(x), lax.cumprod(x, reverse=True)
+    (Array([1, 2, 0, 0, 0], dtype=int32), Array([ 0,  0,  0, 12,  4], dtype=int32))
     """
     return cumulative(cumprod_p, operand, axis, reverse)
 
@@ -270,11 +304,28 @@ def cumprod(operand: object, axis: int = 0, reverse: bool = False) -> Array:
 def cummax(operand: object, axis: int = 0, reverse: bool = False) -> Array:
     """The largest element so far along `axis`, from its end if `reverse`.
 
-    Where several are largest, each has an equal share in the derivative.
+    From a NaN on, all are NaN. Where several are largest, each has an equal share in
+    the derivative.
+
+    Args:
+        operand: an array of real numbers.
+        axis: the dimension to work along; 0 by default.
+        reverse: whether to begin at the end of the axis.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
 
     Raises:
         ValueError: there is no such axis.
         TypeError: `operand` is boolean or complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([1.0, 3.0, 2.0, vnp.nan, 9.0])
+    >>> lax.cummax(x)
+    Array([ 1.,  3.,  3., nan, nan], dtype=float32)
+    >>> lax.cummax(x[:3], reverse=True)
+    Array([3., 3., 2.], dtype=float32)
     """
     return cumulative(cummax_p, operand, axis, reverse)
 
@@ -282,9 +333,23 @@ def cummax(operand: object, axis: int = 0, reverse: bool = False) -> Array:
 def cummin(operand: object, axis: int = 0, reverse: bool = False) -> Array:
     """The smallest element so far along `axis`; see `cummax`.
 
+    Args:
+        operand: an array of real numbers.
+        axis: the dimension to work along; 0 by default.
+        reverse: whether to begin at the end of the axis.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
     Raises:
         ValueError: there is no such axis.
         TypeError: `operand` is boolean or complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.cummin(vnp.array([[3, 1, 2], [0, 5, -1]]))
+    Array([[ 3,  1,  2],
+           [ 0,  1, -1]], dtype=int32)
     """
     return cumulative(cummin_p, operand, axis, reverse)
 
@@ -292,9 +357,23 @@ def cummin(operand: object, axis: int = 0, reverse: bool = False) -> Array:
 def cumlogsumexp(operand: object, axis: int = 0, reverse: bool = False) -> Array:
     """log(sum(exp(x))) of the elements up to each along `axis`, without overflow.
 
+    Args:
+        operand: an array of floats or complex numbers.
+        axis: the dimension to work along; 0 by default.
+        reverse: whether to begin at the end of the axis.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
     Raises:
         ValueError: there is no such axis.
         TypeError: `operand` is neither floating nor complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([-vnp.inf, 1000.0, 1000.0])  # exp(1000) would be inf
+    >>> lax.cumlogsumexp(x).round(2)
+    Array([   -inf, 1000.  , 1000.69], dtype=float32)
     """
     return cumulative(cumlogsumexp_p, operand, axis, reverse)
 

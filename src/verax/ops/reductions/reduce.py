@@ -294,9 +294,28 @@ def reduce_sum(
 ) -> Array:
     """The sum of `operand` over `axes`; 0 over nothing.
 
+    The dtype stays, so small integers may overflow; `verax.numpy.sum` widens them.
+
+    Args:
+        operand: an array of numbers.
+        axes: the dimensions to reduce; negative ones count from the last. None are
+            reduced if it is empty.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array without these dimensions, of the dtype of `operand`.
+
     Raises:
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is boolean.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.reduce_sum(vnp.array([[1, 2], [3, 4]]), (0,))
+    Array([4, 6], dtype=int32)
+    >>> lax.reduce_sum(vnp.array([100, 100], vnp.int8), (0,))
+    Array(-56, dtype=int8)
     """
     if out_sharding is not None:
         return call_sharded(reduce_sum, locals())
@@ -308,9 +327,26 @@ def reduce_prod(
 ) -> Array:
     """The product of `operand` over `axes`; 1 over nothing.
 
+    Args:
+        operand: an array of numbers.
+        axes: the dimensions to reduce; negative ones count from the last. None are
+            reduced if it is empty.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array without these dimensions, of the dtype of `operand`.
+
     Raises:
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is boolean.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.reduce_prod(vnp.array([[1, 2], [3, 4]]), (1,))
+    Array([ 2, 12], dtype=int32)
+    >>> lax.reduce_prod(vnp.zeros((0, 2)), (0,))
+    Array([1., 1.], dtype=float32)
     """
     if out_sharding is not None:
         return call_sharded(reduce_prod, locals())
@@ -325,8 +361,25 @@ def reduce_max(
     Over nothing it is the lowest number of the dtype. Where several elements are
     largest, each has an equal share in the derivative.
 
+    Args:
+        operand: an array.
+        axes: the dimensions to reduce; negative ones count from the last. None are
+            reduced if it is empty.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array without these dimensions, of the dtype of `operand`.
+
     Raises:
         ValueError: an axis is out of range or named twice.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.reduce_max(vnp.array([[1.0, vnp.nan], [3.0, 4.0]]), (1,))
+    Array([nan,  4.], dtype=float32)
+    >>> lax.reduce_max(vnp.zeros((0, 2)), (0,))
+    Array([-inf, -inf], dtype=float32)
     """
     if out_sharding is not None:
         return call_sharded(reduce_max, locals())
@@ -338,8 +391,27 @@ def reduce_min(
 ) -> Array:
     """The smallest element over `axes`; see `reduce_max`.
 
+    Over nothing it is the highest number of the dtype.
+
+    Args:
+        operand: an array.
+        axes: the dimensions to reduce; negative ones count from the last. None are
+            reduced if it is empty.
+        out_sharding: how the result is split over an explicit mesh; None leaves it to
+            the compiler.
+
+    Returns:
+        An array without these dimensions, of the dtype of `operand`.
+
     Raises:
         ValueError: an axis is out of range or named twice.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.reduce_min(vnp.array([[1, -2], [3, 4]]), (1,))
+    Array([-2,  3], dtype=int32)
+    >>> lax.reduce_min(vnp.zeros((0, 2)), (0,))
+    Array([inf, inf], dtype=float32)
     """
     if out_sharding is not None:
         return call_sharded(reduce_min, locals())
@@ -349,9 +421,24 @@ def reduce_min(
 def reduce_and(operand: object, axes: Sequence[int]) -> Array:
     """`and` over `axes`, bit by bit; all ones over nothing.
 
+    Args:
+        operand: an array of booleans or integers.
+        axes: the dimensions to reduce; negative ones count from the last. None are
+            reduced if it is empty.
+
+    Returns:
+        An array without these dimensions, of the dtype of `operand`.
+
     Raises:
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is neither boolean nor of integers.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.reduce_and(vnp.array([0b110, 0b011]), (0,))
+    Array(2, dtype=int32)
+    >>> lax.reduce_and(vnp.array([[True, False], [True, True]]), (1,))
+    Array([False,  True], dtype=bool)
     """
     return reduce(reduce_and_p, operand, axes)
 
@@ -359,9 +446,24 @@ def reduce_and(operand: object, axes: Sequence[int]) -> Array:
 def reduce_or(operand: object, axes: Sequence[int]) -> Array:
     """`or` over `axes`, bit by bit; 0 over nothing.
 
+    Args:
+        operand: an array of booleans or integers.
+        axes: the dimensions to reduce; negative ones count from the last. None are
+            reduced if it is empty.
+
+    Returns:
+        An array without these dimensions, of the dtype of `operand`.
+
     Raises:
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is neither boolean nor of integers.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.reduce_or(vnp.array([0b110, 0b011]), (0,))
+    Array(7, dtype=int32)
+    >>> lax.reduce_or(vnp.array([[True, False], [False, False]]), (1,))
+    Array([ True, False], dtype=bool)
     """
     return reduce(reduce_or_p, operand, axes)
 
@@ -369,9 +471,24 @@ def reduce_or(operand: object, axes: Sequence[int]) -> Array:
 def reduce_xor(operand: object, axes: Sequence[int]) -> Array:
     """`xor` over `axes`, bit by bit; 0 over nothing.
 
+    Args:
+        operand: an array of booleans or integers.
+        axes: the dimensions to reduce; negative ones count from the last. None are
+            reduced if it is empty.
+
+    Returns:
+        An array without these dimensions, of the dtype of `operand`.
+
     Raises:
         ValueError: an axis is out of range or named twice.
         TypeError: `operand` is neither boolean nor of integers.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.reduce_xor(vnp.array([0b110, 0b011]), (0,))
+    Array(5, dtype=int32)
+    >>> lax.reduce_xor(vnp.array([True, True, True]), (0,))  # an odd number of them
+    Array(True, dtype=bool)
     """
     return reduce(reduce_xor_p, operand, axes)
 
@@ -518,9 +635,24 @@ def arg(
 def argmax(operand: object, axis: int, index_dtype: DTypeLike) -> Array:
     """The first place of the largest element along `axis`; a NaN is the largest.
 
+    Args:
+        operand: an array of booleans or real numbers.
+        axis: the dimension to work along, not negative.
+        index_dtype: the dtype of the result, an integer dtype.
+
+    Returns:
+        Indices of dtype `index_dtype`, without the dimension `axis`.
+
     Raises:
         ValueError: the dimension is empty or does not exist.
         TypeError: `operand` is complex, or `index_dtype` no integer dtype.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.argmax(vnp.array([[1, 5, 5], [7, 0, 7]]), 1, vnp.int32)
+    Array([1, 0], dtype=int32)
+    >>> lax.argmax(vnp.array([1.0, vnp.nan, 2.0]), 0, vnp.uint8)
+    Array(1, dtype=uint8)
     """
     return arg(argmax_p, operand, axis, index_dtype)
 
@@ -528,9 +660,24 @@ def argmax(operand: object, axis: int, index_dtype: DTypeLike) -> Array:
 def argmin(operand: object, axis: int, index_dtype: DTypeLike) -> Array:
     """The first place of the smallest element along `axis`; a NaN is the smallest.
 
+    Args:
+        operand: an array of booleans or real numbers.
+        axis: the dimension to work along, not negative.
+        index_dtype: the dtype of the result, an integer dtype.
+
+    Returns:
+        Indices of dtype `index_dtype`, without the dimension `axis`.
+
     Raises:
         ValueError: the dimension is empty or does not exist.
         TypeError: `operand` is complex, or `index_dtype` no integer dtype.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.argmin(vnp.array([[5, 1, 1], [0, 7, 0]]), 1, vnp.int32)
+    Array([1, 0], dtype=int32)
+    >>> lax.argmin(vnp.array([1.0, vnp.nan, 0.0]), 0, vnp.uint8)
+    Array(1, dtype=uint8)
     """
     return arg(argmin_p, operand, axis, index_dtype)
 

@@ -317,13 +317,32 @@ def sort(
 ) -> Any:
     """The elements along `dimension` in increasing order, NaN last.
 
-    A tuple or list of arrays of the same shape is sorted by its first `num_keys`, in
-    lexicographic order, and gives a tuple. Complex numbers go by real part, then by
-    imaginary part. 0.0 and -0.0 are equal keys.
+    Complex numbers go by real part, then by imaginary part. 0.0 and -0.0 are equal
+    keys.
+
+    Args:
+        operand: an array, or a tuple or list of arrays of the same shape.
+        dimension: the dimension to work along; by default the last.
+        is_stable: whether equal elements keep their order.
+        num_keys: how many of several arrays are the keys; they are compared in
+            lexicographic order, and the others follow.
+
+    Returns:
+        An array of the shape and dtype of `operand`, or a tuple of them.
 
     Raises:
         TypeError: the shapes differ.
         ValueError: there is no such dimension, or `num_keys` is out of range.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.sort(vnp.array([vnp.nan, 1.0, -vnp.inf]))
+    Array([-inf,   1.,  nan], dtype=float32)
+    >>> x, y = vnp.array([2, 1, 2]), vnp.array([6, 5, 4])
+    >>> lax.sort((x, y))
+    (Array([1, 2, 2], dtype=int32), Array([5, 6, 4], dtype=int32))
+    >>> lax.sort((x, y), num_keys=2)
+    (Array([1, 2, 2], dtype=int32), Array([5, 4, 6], dtype=int32))
     """
     several = isinstance(operand, tuple | list)
     operands = tuple(operand) if isinstance(operand, tuple | list) else (operand,)
@@ -340,9 +359,23 @@ def sort_key_val(
 ) -> tuple[Array, Array]:
     """`keys` in increasing order along `dimension`, and `values` in the same order.
 
+    Args:
+        keys: an array; a NaN comes last.
+        values: an array of the same shape, of any dtype.
+        dimension: the dimension to work along; by default the last.
+        is_stable: whether values of equal keys keep their order.
+
+    Returns:
+        The sorted keys and the values, of the shapes and dtypes given.
+
     Raises:
         TypeError: the shapes differ.
         ValueError: there is no such dimension.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.sort_key_val(vnp.array([2, 1, 2]), vnp.array([0.5, 1.5, 2.5]))
+    (Array([1, 2, 2], dtype=int32), Array([1.5, 0.5, 2.5], dtype=float32))
     """
     key, value = sort((keys, values), dimension, is_stable)
     return key, value
@@ -355,9 +388,24 @@ def top_k(
 
     A NaN is the largest; of equal elements the first comes first.
 
+    Args:
+        operand: an array of real numbers, of at least one dimension.
+        k: how many elements, at most the size of the dimension.
+        axis: the dimension to work along; by default the last.
+        is_stable: of no effect: of equal elements the first always comes first.
+
+    Returns:
+        A list of two arrays of size `k` along `axis`: the elements and their int32
+        places.
+
     Raises:
         ValueError: there are fewer than `k` elements, or no such axis.
         TypeError: `operand` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.top_k(vnp.array([1.0, vnp.nan, 2.0, 2.0]), 3)
+    [Array([nan,  2.,  2.], dtype=float32), Array([1, 2, 3], dtype=int32)]
     """
     aval = aval_of(operand)
     if aval.ndim == 0:
@@ -408,7 +456,18 @@ def approx_max_k(
 ) -> list[Array]:
     """The `k` largest elements along a dimension, and their places; exactly.
 
-    The last two arguments concern partitioned and approximate results only.
+    Args:
+        operand: an array of real numbers.
+        k: how many elements, at most the size of the dimension.
+        reduction_dimension: the dimension to work along; by default the last.
+        recall_target: the part of the result that must be right, above 0 and at most 1;
+            of no effect, since all of it is.
+        reduction_input_size_override: of no effect, since nothing is approximate.
+        aggregate_to_topk: of no effect, since nothing is approximate.
+
+    Returns:
+        A list of two arrays of size `k` along the dimension: the elements, from the
+        largest down, and their int32 places.
 
     Raises:
         ValueError: there are fewer than `k` elements, or no such dimension.
@@ -432,7 +491,20 @@ def approx_min_k(
 ) -> list[Array]:
     """The `k` smallest elements along a dimension, and their places; exactly.
 
-    NaN does not count as small. Arguments and errors are those of `approx_max_k`.
+    NaN does not count as small. Errors are those of `approx_max_k`.
+
+    Args:
+        operand: an array of real numbers.
+        k: how many elements, at most the size of the dimension.
+        reduction_dimension: the dimension to work along; by default the last.
+        recall_target: the part of the result that must be right, above 0 and at most 1;
+            of no effect, since all of it is.
+        reduction_input_size_override: of no effect, since nothing is approximate.
+        aggregate_to_topk: of no effect, since nothing is approximate.
+
+    Returns:
+        A list of two arrays of size `k` along the dimension: the elements, from the
+        smallest up, and their int32 places.
 
     >>> import verax, numpy as np
     >>> approx_min_k(np.array([1.0, 3.0, 2.0]), 2)[1]

@@ -156,12 +156,46 @@ bessel_i1e_p = elementwise(
 
 
 def bessel_i0e(x: object) -> Array:
-    """exp(-|x|) I0(x)."""
+    """exp(-|x|) I0(x), with the modified Bessel function of the first kind.
+
+    I0 itself would overflow where |x| is large. Source: DLMF, section 10.25.
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.bessel_i0e(vnp.array([0.0, 1.0, 1000.0, vnp.inf])).round(4)
+    Array([1.    , 0.4658, 0.0126, 0.    ], dtype=float32)
+    """
     return bessel_i0e_p.call(NO_PARAMS, x)
 
 
 def bessel_i1e(x: object) -> Array:
-    """exp(-|x|) I1(x)."""
+    """exp(-|x|) I1(x), with the modified Bessel function of the first kind.
+
+    I1 itself would overflow where |x| is large. Source: DLMF, section 10.25.
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.bessel_i1e(vnp.array([-1.0, 0.0, 1.0, 1000.0])).round(4)
+    Array([-0.2079,  0.    ,  0.2079,  0.0126], dtype=float32)
+    """
     return bessel_i1e_p.call(NO_PARAMS, x)
 
 

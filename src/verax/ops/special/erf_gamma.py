@@ -262,37 +262,164 @@ zeta_p = elementwise(
 
 
 def erf(x: object) -> Array:
-    """The error function, 2/√π times the integral of exp(-t²) from 0 to x."""
+    """The error function, 2/√π times the integral of exp(-t²) from 0 to x.
+
+    Source: DLMF, section 7.2.
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.erf(vnp.array([-vnp.inf, 0.0, 1.0])).round(4)
+    Array([-1.    ,  0.    ,  0.8427], dtype=float32)
+    """
     return erf_p.call(NO_PARAMS, x)
 
 
 def erfc(x: object, *, accuracy: Accuracy = None) -> Array:
-    """1 - erf(x), accurate for large x."""
+    """1 - erf(x), accurate for large x.
+
+    Args:
+        x: a float array or scalar.
+        accuracy: the tolerance asked of the compiler, a `lax.Tolerance` or
+            `lax.AccuracyMode`; None for its own. On CPUs and GPUs there is one
+            implementation, so it changes nothing.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats, or `accuracy` is something else.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.float32(4)
+    >>> lax.erfc(x) > 1e-8, 1 - lax.erf(x)
+    (Array(True, dtype=bool), Array(0., dtype=float32))
+    """
     return rounded(erfc_p, x, accuracy)
 
 
 def erf_inv(x: object) -> Array:
-    """The number whose error function is x, for x in [-1, 1]."""
+    """The number whose error function is x; NaN outside [-1, 1].
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.erf_inv(vnp.array([-1.0, 0.0, 0.5, 2.0])).round(4)
+    Array([  -inf, 0.    , 0.4769,    nan], dtype=float32)
+    """
     return erf_inv_p.call(NO_PARAMS, x)
 
 
 def lgamma(x: object) -> Array:
-    """log |Γ(x)|."""
+    """log |Γ(x)|; infinite at the poles 0, -1, -2, …
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.lgamma(vnp.array([-1.0, 1.0, 5.0])).round(4)
+    Array([   inf, 0.    , 3.1781], dtype=float32)
+    >>> vnp.exp(lax.lgamma(5.0)).round(4)  # 4 · 3 · 2
+    Array(24., dtype=float32, weak_type=True)
+    """
     return lgamma_p.call(NO_PARAMS, x)
 
 
 def digamma(x: object) -> Array:
-    """The derivative of log Γ(x)."""
+    """The derivative of log Γ(x); NaN at the poles -1, -2, …
+
+    Source: DLMF, section 5.2.
+
+    Args:
+        x: a float array or scalar.
+
+    Returns:
+        An array of the shape and dtype of `x`.
+
+    Raises:
+        TypeError: `x` does not hold real floats.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.digamma(vnp.array([-1.0, 0.0, 1.0, 2.0])).round(4)
+    Array([    nan,    -inf, -0.5772,  0.4228], dtype=float32)
+    """
     return digamma_p.call(NO_PARAMS, x)
 
 
 def polygamma(m: object, x: object) -> Array:
-    """The m-th derivative of `digamma` at x, for an integer m held as a float."""
+    """The m-th derivative of `digamma` at x, for an integer m held as a float.
+
+    NaN where m is not a whole number of 0 or more. There is no derivative in m.
+    Source: DLMF, section 5.15.
+
+    Args:
+        m: the order, whole numbers in the dtype of `x`, in its shape (where a size of 1
+            goes with any other) or a scalar.
+        x: a float array or scalar.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of real floats, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.polygamma(vnp.array([0.0, 1.0, 0.5]), 1.0).round(4)
+    Array([-0.5772,  1.6449,     nan], dtype=float32)
+    """
     return polygamma_p.call(NO_PARAMS, *alike(m, x))
 
 
 def zeta(x: object, q: object) -> Array:
-    """Hurwitz's zeta function, the sum of (k + q)^-x over k = 0, 1, 2, …"""
+    """Hurwitz's zeta function, the sum of (k + q)^-x over k = 0, 1, 2, …
+
+    Infinite at x = 1 and NaN below, where the sum does not converge. With q = 1 it is
+    Riemann's. There is no derivative in x. Source: DLMF, section 25.11.
+
+    Args:
+        x, q: floats of the same dtype: arrays of the same shape, where a size of 1 goes
+            with any other, or scalars. A Python scalar takes the dtype of the first
+            array.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of real floats, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.zeta(vnp.array([2.0, 1.0, 0.5]), 1.0).round(4)
+    Array([1.6449,    inf,    nan], dtype=float32)
+    >>> lax.zeta(2.0, 1.0) - lax.zeta(2.0, 2.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return zeta_p.call(NO_PARAMS, *alike(x, q))
 
 

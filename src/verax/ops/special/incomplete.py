@@ -210,7 +210,25 @@ regularized_incomplete_beta_p = elementwise(
 def betainc(a: object, b: object, x: object) -> Array:
     """The integral of t^(a-1) (1-t)^(b-1) from 0 to x, over B(a, b).
 
-    NaN unless a > 0, b > 0 and 0 <= x <= 1. There is a derivative in x only.
+    NaN where a or b is negative, or x outside [0, 1]; where a or b is 0 or infinite,
+    the limit if there is one. There is a derivative in x only. Source: DLMF, section
+    8.17.
+
+    Args:
+        a, b, x: floats of the same dtype: arrays of the same shape, where a size of 1
+            goes with any other, or scalars. A Python scalar takes the dtype of the
+            first array.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of real floats, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.betainc(2.0, 3.0, vnp.array([-0.1, 0.0, 0.5, 1.0]))
+    Array([   nan, 0.    , 0.6875, 1.    ], dtype=float32)
     """
     return regularized_incomplete_beta_p.call(NO_PARAMS, *alike(a, b, x))
 
@@ -547,23 +565,104 @@ igammac_p = elementwise(
 def igamma(a: object, x: object) -> Array:
     """P(a, x), the integral of t^(a-1) exp(-t) from 0 to x, over Γ(a).
 
-    NaN unless a > 0 and x >= 0.
+    NaN where a or x is negative, or both are 0; for a = 0 and x > 0 it is 1, the limit.
+    Source: DLMF, section 8.2.
+
+    Args:
+        a, x: floats of the same dtype: arrays of the same shape, where a size of 1 goes
+            with any other, or scalars. A Python scalar takes the dtype of the first
+            array.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of real floats, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([-1.0, 0.0, 1.0, vnp.inf])
+    >>> lax.igamma(1.0, x).round(4)  # 1 - exp(-x)
+    Array([   nan, 0.    , 0.6321, 1.    ], dtype=float32)
     """
     return igamma_p.call(NO_PARAMS, *alike(a, x))
 
 
 def igammac(a: object, x: object) -> Array:
-    """Q(a, x) = 1 - P(a, x), accurate where it is small."""
+    """Q(a, x) = 1 - P(a, x), accurate where it is small; see `igamma`.
+
+    Args:
+        a, x: floats of the same dtype: arrays of the same shape, where a size of 1 goes
+            with any other, or scalars. A Python scalar takes the dtype of the first
+            array.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of real floats, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([0.0, 1.0, 20.0])
+    >>> lax.igammac(1.0, x).round(4)  # exp(-x)
+    Array([1.    , 0.3679, 0.    ], dtype=float32)
+    >>> (lax.igammac(1.0, x) > 0).tolist(), (1 - lax.igamma(1.0, x) > 0).tolist()
+    ([True, True, True], [True, True, False])
+    """
     return igammac_p.call(NO_PARAMS, *alike(a, x))
 
 
 def igamma_grad_a(a: object, x: object) -> Array:
-    """The derivative of `igamma` in a."""
+    """The derivative of `igamma` in a.
+
+    NaN unless a is positive and finite and x is at least 0. It has a derivative in x
+    only.
+
+    Args:
+        a, x: floats of the same dtype: arrays of the same shape, where a size of 1 goes
+            with any other, or scalars. A Python scalar takes the dtype of the first
+            array.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of real floats, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.igamma_grad_a(2.0, vnp.array([-1.0, 0.0, 1.0])).round(4)
+    Array([    nan,  0.    , -0.2762], dtype=float32)
+    """
     return igamma_grad_a_p.call(NO_PARAMS, *alike(a, x))
 
 
 def random_gamma_grad(a: object, x: object) -> Array:
-    """The derivative in a of a sample x of the gamma distribution with parameter a."""
+    """The derivative in a of a sample x of the gamma distribution with parameter a.
+
+    With P of `igamma` it is -(∂P/∂a) / (∂P/∂x): the sample is a quantile, and the level
+    stays (M. Figurnov, S. Mohamed, A. Mnih, "Implicit Reparameterization Gradients",
+    2018). NaN unless a is positive and finite and x is at least 0 and finite. It has no
+    derivative.
+
+    Args:
+        a, x: floats of the same dtype: arrays of the same shape, where a size of 1 goes
+            with any other, or scalars. A Python scalar takes the dtype of the first
+            array.
+
+    Returns:
+        An array of the operands' dtype, in the shape to which their sizes of 1 grow.
+
+    Raises:
+        TypeError: dtypes differ or are not of real floats, or the shapes do not fit.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> a, x = 2.0, vnp.array([0.0, 1.0, 3.0])
+    >>> lax.random_gamma_grad(a, x).round(4)
+    Array([0.    , 0.7508, 1.3218], dtype=float32)
+    """
     return random_gamma_grad_p.call(NO_PARAMS, *alike(a, x))
 
 

@@ -290,9 +290,24 @@ rev_p = linear(
 def concatenate(operands: object, dimension: int) -> Array:
     """The operands one after the other along `dimension`; an array is split first.
 
+    Args:
+        operands: arrays of the same dtype and, but for `dimension`, of the same shape;
+            or one array, whose parts along its first dimension they are.
+        dimension: the dimension to work along.
+
+    Returns:
+        An array whose size along `dimension` is the sum of theirs.
+
     Raises:
         TypeError: dtypes differ, or shapes do in another dimension.
         ValueError: there is no such dimension, or no operand.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(4).reshape(2, 2)
+    >>> lax.concatenate([x, -x[:, :1]], 1)
+    Array([[ 0,  1,  0],
+           [ 2,  3, -2]], dtype=int32)
     """
     if not isinstance(operands, Iterable):
         raise TypeError(
@@ -310,8 +325,22 @@ def concatenate(operands: object, dimension: int) -> Array:
 def split(operand: object, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """The parts of the given sizes along a dimension.
 
+    Args:
+        operand: an array.
+        sizes: the sizes of the parts, which add up to that of the dimension; they are
+            no places to cut at, unlike in `verax.numpy.split`.
+        axis: the dimension to work along; 0 by default.
+
+    Returns:
+        A list of as many arrays.
+
     Raises:
         ValueError: there is no such dimension, or the sizes do not add up to its size.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> [part.tolist() for part in lax.split(vnp.arange(5), (2, 0, 3))]
+    [[0, 1], [], [2, 3, 4]]
     """
     aval = aval_of(operand)
     place = as_axis("split", axis, aval.ndim)
@@ -324,8 +353,24 @@ def split(operand: object, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 def rev(operand: object, dimensions: Sequence[int]) -> Array:
     """`operand` with the order of elements reversed along `dimensions`.
 
+    Args:
+        operand: an array.
+        dimensions: the dimensions to reverse; negative ones count from the last.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
     Raises:
         ValueError: a dimension does not exist or is named twice.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(6).reshape(2, 3)
+    >>> lax.rev(x, (1,))
+    Array([[2, 1, 0],
+           [5, 4, 3]], dtype=int32)
+    >>> lax.rev(x, (0, 1)).tolist()
+    [[5, 4, 3], [2, 1, 0]]
     """
     dims = as_axes("rev", dimensions, aval_of(operand).ndim)
     if not dims and isinstance(operand, Array):

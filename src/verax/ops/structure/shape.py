@@ -365,8 +365,21 @@ squeeze_p = linear(
 def transpose(operand: object, permutation: Sequence[int]) -> Array:
     """The dimensions of `operand` in the order `permutation`.
 
+    Args:
+        operand: an array.
+        permutation: each dimension of `operand` once: dimension i of the result is
+            dimension `permutation[i]` of `operand`.
+
+    Returns:
+        An array with these dimensions, of the dtype of `operand`.
+
     Raises:
         TypeError: `permutation` is not a permutation of its dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.transpose(vnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
     """
     order = as_integers("transpose", "permutation", permutation)
     if isinstance(operand, Array) and order == tuple(range(operand.ndim)):
@@ -407,8 +420,20 @@ def broadcast(operand: object, sizes: Sequence[int]) -> Array:
 def broadcast_to_rank(x: object, rank: int) -> Array:
     """`x` with leading dimensions of size 1, `rank` dimensions in all.
 
+    Args:
+        x: an array or scalar of at most `rank` dimensions.
+        rank: the number of dimensions of the result.
+
+    Returns:
+        An array of shape (1, ..., 1, *x.shape), of the dtype of `x`.
+
     Raises:
         ValueError: `x` has more dimensions than that.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.broadcast_to_rank(vnp.ones((2, 3)), 4).shape
+    (1, 1, 2, 3)
     """
     missing = rank - aval_of(x).ndim
     if missing < 0:
@@ -439,8 +464,21 @@ def reshape(
 def squeeze(array: object, dimensions: Sequence[int]) -> Array:
     """`array` without the given dimensions, which have size 1.
 
+    Args:
+        array: an array.
+        dimensions: the dimensions to leave out; negative ones count from the last.
+            Others stay, even if their size is 1.
+
+    Returns:
+        An array with the elements and the dtype of `array`.
+
     Raises:
         ValueError: a dimension does not exist, is named twice or has another size.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.squeeze(vnp.ones((1, 2, 1)), (-1,)).shape
+    (1, 2)
     """
     dims = tuple(sorted(as_axes("squeeze", dimensions, aval_of(array).ndim)))
     if not dims and isinstance(array, Array):
@@ -451,8 +489,21 @@ def squeeze(array: object, dimensions: Sequence[int]) -> Array:
 def expand_dims(array: object, dimensions: Sequence[int]) -> Array:
     """`array` with dimensions of size 1 at the places `dimensions` of the result.
 
+    Args:
+        array: an array or scalar.
+        dimensions: the places of the new dimensions in the result; negative ones count
+            from its last.
+
+    Returns:
+        An array with the elements and the dtype of `array`.
+
     Raises:
         ValueError: a place does not exist or is named twice.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> lax.expand_dims(vnp.ones((2, 3)), (0, -1)).shape
+    (1, 2, 3, 1)
     """
     given = as_integers("expand_dims", "dimensions", dimensions)
     shape = aval_of(array).shape
@@ -470,8 +521,25 @@ def collapse(
 ) -> Array:
     """`operand` with the dimensions from start up to stop made into one.
 
+    Args:
+        operand: an array.
+        start_dimension: the first of the dimensions; a negative one counts from the
+            last.
+        stop_dimension: the first that is not one of them; a negative one counts from
+            the last. None for all that follow.
+
+    Returns:
+        An array with one dimension of the product of their sizes in their place, in
+        row-major order. If there are none, a dimension of size 1 is put in.
+
     Raises:
         ValueError: start lies after stop.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.zeros((2, 3, 4, 5))
+    >>> lax.collapse(x, 1, 3).shape, lax.collapse(x, -2).shape
+    ((2, 12, 5), (2, 3, 20))
     """
     shape = aval_of(operand).shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))

@@ -322,8 +322,27 @@ def slice(
 ) -> Array:
     """From start up to limit in steps of stride, in each dimension.
 
+    Nothing counts from the end, and nothing may lie outside.
+
+    Args:
+        operand: an array.
+        start_indices: the first element in each dimension, not negative.
+        limit_indices: the end in each dimension, which is not part of the slice.
+        strides: the steps in each dimension, at least 1; None for 1.
+
+    Returns:
+        An array of the dtype of `operand`, with ceil((limit - start) / stride) elements
+        in each dimension.
+
     Raises:
         TypeError: not 0 <= start <= limit <= size, or a stride below 1.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(12).reshape(3, 4)
+    >>> lax.slice(x, (1, 0), (3, 4), (1, 3))
+    Array([[ 4,  7],
+           [ 8, 11]], dtype=int32)
     """
     starts = as_integers("slice", "start_indices", start_indices)
     limits = as_integers("slice", "limit_indices", limit_indices)
@@ -345,9 +364,27 @@ def slice_in_dim(
 ) -> Array:
     """`slice` along one dimension; negative indices count from its end.
 
+    Args:
+        operand: an array.
+        start_index: the first element; None for 0.
+        limit_index: the end, which is not part of the slice; None for the size.
+        stride: the step, at least 1; 1 by default.
+        axis: the dimension to work along; 0 by default.
+
+    Returns:
+        An array like `operand`, with ceil((limit - start) / stride) elements along
+        `axis`.
+
     Raises:
         ValueError: there is no such dimension.
         TypeError: the limit lies before the start, or a stride is below 1.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(8).reshape(2, 4)
+    >>> lax.slice_in_dim(x, -3, None, 2, axis=1)
+    Array([[1, 3],
+           [5, 7]], dtype=int32)
     """
     shape = aval_of(operand).shape
     place = as_axis("slice_in_dim", axis, len(shape))
@@ -370,9 +407,27 @@ def index_in_dim(
 ) -> Array:
     """The element at `index` along one dimension, which is kept by default.
 
+    Args:
+        operand: an array.
+        index: a Python integer; a negative one counts from the end. For one that is
+            known only when the program runs, see `dynamic_index_in_dim`.
+        axis: the dimension to work along; 0 by default.
+        keepdims: whether `axis` stays, with size 1.
+
+    Returns:
+        An array like `operand`, of size 1 along `axis` or without it.
+
     Raises:
         IndexError: the index lies outside.
         ValueError: there is no such dimension.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.arange(6).reshape(2, 3)
+    >>> lax.index_in_dim(x, -1)
+    Array([[3, 4, 5]], dtype=int32)
+    >>> lax.index_in_dim(x, -1, axis=1, keepdims=False)
+    Array([2, 5], dtype=int32)
     """
     shape = aval_of(operand).shape
     place = as_axis("index_in_dim", axis, len(shape))
@@ -394,11 +449,28 @@ def pad(
 ) -> Array:
     """`operand` with (low, high, interior) padding in each dimension.
 
-    A negative low or high cuts elements off, after interior padding.
+    Args:
+        operand: an array.
+        padding_value: the scalar to put in, of the dtype of `operand`.
+        padding_config: for each dimension how many elements to put before the first,
+            after the last, and between any two. A negative low or high cuts elements
+            off, after interior padding.
+
+    Returns:
+        An array of the dtype of `operand`, with
+        low + n + max(0, n - 1) * interior + high elements in each dimension.
 
     Raises:
         TypeError: the padding value is not a scalar of the operand's dtype.
         ValueError: interior is negative, or more is cut off than there is.
+
+    >>> import verax.numpy as vnp
+    >>> from verax import lax
+    >>> x = vnp.array([1, 2, 3])
+    >>> lax.pad(x, 0, [(2, 0, 1)])
+    Array([0, 0, 1, 0, 2, 0, 3], dtype=int32)
+    >>> lax.pad(x, 9, [(-1, 1, 0)])
+    Array([2, 3, 9], dtype=int32)
     """
     config = []
     for edges in padding_config:

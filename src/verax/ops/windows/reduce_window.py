@@ -186,8 +186,24 @@ def padtype_to_pads(
 ) -> list[tuple[int, int]]:
     """Padding by name, or as pairs, as a pair (low, high) for each dimension.
 
+    Args:
+        in_shape: the shape of the array over which windows go.
+        window_shape: the shape of the window, with its dilation.
+        window_strides: the step of the window in each dimension.
+        padding: "VALID" for none; "SAME" for ceil(size / stride) places, with an odd
+            element at the end, or "SAME_LOWER" with it at the start; or the pairs
+            themselves.
+
+    Returns:
+        A list of pairs of integers.
+
+    Raises:
+        ValueError: the lengths differ, or there is no such padding.
+
     >>> padtype_to_pads((5,), (3,), (2,), "SAME")
     [(1, 1)]
+    >>> padtype_to_pads((5,), (4,), (1,), "SAME_LOWER")
+    [(2, 1)]
     """
     shapes = [
         as_integers("padtype_to_pads", argument, values)

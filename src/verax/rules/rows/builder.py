@@ -92,7 +92,7 @@ class Tracer(Array, Staged):
             settle(self)
             if isinstance(self.atom, Literal):
                 return getattr(self.atom.value, name)
-        return object.__getattribute__(self, name)  # says what is wrong
+        return super().__getattr__(name)  # type: ignore[misc]  # hidden from checkers
 
     def devices(self) -> set[Any]:
         return self.__getattr__("devices")() if self.has_ended else super().devices()

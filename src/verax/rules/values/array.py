@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Protocol, SupportsIndex, cast
 
 import numpy as np
 
+from verax.ir.hints import hint
+from verax.ir.records import hiding
 from verax.rules.values.conversions import Convertible, NotAnArray, shown
 from verax.rules.values.no_placement import Located
 
@@ -189,6 +191,12 @@ class Array(Operators, Convertible, Located):
     of `verax.numpy` that they stand for.
     """
 
+    __dir__ = hiding(
+        "atom buffer builder concrete converted end ended exported gone "
+        "has_ended host kind namespace nowhere numbers operate placed scalar "
+        "shown_as stored"
+    )
+
     __module__ = "verax"
     shown_as: ClassVar[Any] = None
     __slots__ = ()
@@ -299,8 +307,14 @@ class Array(Operators, Convertible, Located):
         """The same bits read as another dtype.
 
         Raises:
+            TypeError: `dtype` is a size, as in PyTorch's method of this name.
             NotImplementedError: `type` is given, NumPy's class of the result.
         """
+        if isinstance(dtype, int | tuple):
+            raise TypeError(
+                "x.view reads the bits as another dtype: for another shape, as "
+                "PyTorch's view gives, write x.reshape"
+            )
         if type is not None:
             raise NotImplementedError(
                 "x.view: type is not available, since there is only one array class; "
@@ -655,3 +669,18 @@ class Array(Operators, Convertible, Located):
     ) -> "tuple[Array, ...]":
         out: Any = self.namespace.nonzero(self, size=size, fill_value=fill_value)
         return cast("tuple[Array, ...]", out)
+
+
+def says_what_is_meant(self: Array, name: str) -> Any:
+    """`__getattr__` of arrays: raises, with what is meant by another library's name."""
+    try:
+        return object.__getattribute__(self, name)  # says what is wrong
+    except AttributeError as error:
+        advice = hint(name)
+        if not advice:
+            raise
+        raise AttributeError(f"{error}{advice}", name=name, obj=self) from None
+
+
+# To type checkers, an array has the attributes that its class declares, and no others.
+Array.__getattr__ = says_what_is_meant  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from typing import Any, Never, cast
 
 from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.promotion import TypePromotionError, result_type
+from verax.ir.records import hiding
 from verax.rules.values.array import Array, Operators
 from verax.rules.values.conversions import Typed
 from verax.rules.values.state import STATE
@@ -23,6 +24,11 @@ class Ref(Typed):
     `ref[...]` reads it and `ref[...] = x` writes it; any index of NumPy's does for a
     part of it. A reference is not an array: to compute with what it holds, read it.
     """
+
+    __dir__ = hiding(
+        "check_alive check_value ended filled inner_aval kind made pinned "
+        "read shared takes_constants unshared write"
+    )
 
     __module__ = "verax"
     __slots__ = ()

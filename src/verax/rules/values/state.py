@@ -220,7 +220,8 @@ class State(threading.local):
     compile_progress: bool = False
     no_tracing: bool = False
     no_execution: bool = False
-    captured_constants_warn_bytes: int = 2_000_000_000
+    captured_constants_warn_bytes: int = 64_000_000
+    programs_warn_count: int = 10
     traceback_filtering: str = "auto"
     transfer_guard_host_to_device: str | None = None
     transfer_guard_device_to_device: str | None = None

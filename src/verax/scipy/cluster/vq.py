@@ -14,9 +14,13 @@ def vq(
     """The nearest code of each observation, and its distance.
 
     Args:
-        obs: shape (m, n), or (m,) for numbers.
-        code_book: shape (k, n), or (k,).
-        check_finite: changes nothing.
+        obs: observations of shape (m, n), or (m,) for numbers.
+        code_book: codes of shape (k, n), or (k,).
+        check_finite: of no effect.
+
+    Returns:
+        The int32 places of the nearest codes, the first one of equals, and the
+        Euclidean distances, both of shape (m,).
 
     Raises:
         ValueError: the shapes do not fit, or there is no code.

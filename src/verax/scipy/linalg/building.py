@@ -31,8 +31,22 @@ from verax.rules.values.array import Array
 def block_diag(*arrs: ArrayLike) -> Array:
     """Matrices in the corners of each other, zeros elsewhere.
 
+    Args:
+        *arrs: matrices of any sizes; a vector is one row, a scalar one element.
+
+    Returns:
+        A matrix of the common dtype, with all rows and all columns; of shape (1, 0)
+        without `arrs`.
+
     Raises:
         ValueError: one has more than two dimensions.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import linalg
+    >>> linalg.block_diag(vnp.array([[1, 2]]), 3, vnp.array([4, 5]))
+    Array([[1, 2, 0, 0, 0],
+           [0, 0, 3, 0, 0],
+           [0, 0, 0, 4, 5]], dtype=int32)
     """
     given = as_blocks(arrs or (np.zeros((1, 0), np.float32),))
     width = sum(x.shape[1] for x in given)
@@ -109,8 +123,13 @@ def laid_out(values: Array, places: np.ndarray) -> Array:
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix with constant diagonals, first column `c` and first row `r`.
 
-    Without `r` the first row is the conjugate of `c`. The first element of `r` is
-    ignored. Leading dimensions are batches.
+    Args:
+        c: the first column, of shape (..., m); leading dimensions are batches.
+        r: the first row, of shape (..., n), whose first element is ignored; None for
+            the conjugate of `c`.
+
+    Returns:
+        An array of shape (..., m, n), in the common dtype.
 
     >>> toeplitz(np.array([1, 2]), np.array([1, 5, 6])).tolist()
     [[1, 5, 6], [2, 1, 5]]
@@ -124,8 +143,13 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix with constant anti-diagonals, first column `c` and last row `r`.
 
-    Without `r` there are zeros below the anti-diagonal. The first element of `r` is
-    not looked at.
+    Args:
+        c: the first column, of shape (..., m); leading dimensions are batches.
+        r: the last row, of shape (..., n), whose first element is ignored; None for m
+            zeros, so that there are zeros below the anti-diagonal.
+
+    Returns:
+        An array of shape (..., m, n), in the common dtype.
 
     >>> hankel(np.array([1, 2, 3])).tolist()
     [[1, 2, 3], [2, 3, 0], [3, 0, 0]]
@@ -139,6 +163,12 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 def circulant(c: ArrayLike) -> Array:
     """The square matrix whose columns are `c`, turned by one place each.
 
+    Args:
+        c: the first column, of shape (..., n); leading dimensions are batches.
+
+    Returns:
+        An array of shape (..., n, n), in the dtype of `c`.
+
     >>> circulant(np.array([1, 2, 3])).tolist()
     [[1, 3, 2], [2, 1, 3], [3, 2, 1]]
     """
@@ -150,6 +180,17 @@ def circulant(c: ArrayLike) -> Array:
 
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix that convolves a vector of length n with `a`.
+
+    Args:
+        a: what is convolved with, of shape (..., m) with m at least 1; leading
+            dimensions are batches.
+        n: the length of the vectors, an integer of 1 or more.
+        mode: which part of the convolution: "full", "same" for the middle, or "valid"
+            for what does not reach over an end; as in `verax.numpy.convolve`.
+
+    Returns:
+        An array of shape (..., k, n), in the dtype of `a`, with k = m + n - 1 for
+        "full", max(m, n) for "same" and max(m, n) - min(m, n) + 1 for "valid".
 
     Raises:
         ValueError: `a` is a scalar or empty, n is not positive, or there is no such
@@ -182,6 +223,15 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 def companion(a: ArrayLike) -> Array:
     """The matrix whose characteristic polynomial has the coefficients `a` / a[0].
 
+    Where a[0] is zero, the result is not finite; SciPy raises an error.
+
+    Args:
+        a: the coefficients, highest first, of shape (..., n + 1) with n at least 1;
+            leading dimensions are batches, and integers become floats.
+
+    Returns:
+        An array of shape (..., n, n), in the inexact dtype of `a`.
+
     Raises:
         ValueError: there are fewer than two coefficients.
 
@@ -205,6 +255,13 @@ def fiedler_companion(a: ArrayLike) -> Array:
     """A companion matrix with five diagonals, of the same eigenvalues.
 
     M. Fiedler, "A note on companion matrices", 2003.
+
+    Args:
+        a: the coefficients, highest first, of shape (..., n + 1); leading dimensions
+            are batches, and integers become floats.
+
+    Returns:
+        An array of shape (..., n, n), in the inexact dtype of `a`.
 
     Raises:
         ValueError: there is no coefficient.
@@ -230,6 +287,14 @@ def fiedler_companion(a: ArrayLike) -> Array:
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """The matrix of a population: births `f` in the first row, survival `s` below.
 
+    Args:
+        f: the births in each class of age, of shape (..., n) with n at least 2; leading
+            dimensions are batches.
+        s: the parts that survive into the next class, of shape (..., n - 1).
+
+    Returns:
+        An array of shape (..., n, n), in the common dtype.
+
     Raises:
         ValueError: `f` has fewer than two numbers, or `s` not one less.
 
@@ -251,6 +316,13 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
 
 def fiedler(a: ArrayLike) -> Array:
     """The matrix of all distances |a[i] - a[j]|.
+
+    Args:
+        a: numbers, of shape (..., n); leading dimensions are batches.
+
+    Returns:
+        An array of shape (..., n, n), in the dtype of `a`, or that of the parts of
+        complex numbers.
 
     >>> fiedler(np.array([1, 4])).tolist()
     [[0, 3], [3, 0]]
@@ -299,6 +371,16 @@ def binomials(n: int) -> np.ndarray:
 def hilbert(n: int) -> Array:
     """The matrix of 1 / (i + j + 1).
 
+    Args:
+        n: the size, an integer of 0 or more.
+
+    Returns:
+        An array of shape (n, n), float32 or, with x64, float64.
+
+    Raises:
+        TypeError: n is not an integer.
+        ValueError: n is negative.
+
     >>> hilbert(2).round(3).tolist()
     [[1.0, 0.5], [0.5, 0.333...]]
     """
@@ -308,6 +390,18 @@ def hilbert(n: int) -> Array:
 
 def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix, whose elements are integers.
+
+    As floats, elements beyond 2²⁴ (with x64, 2⁵³) are rounded.
+
+    Args:
+        n: the size, an integer of 0 or more.
+
+    Returns:
+        An array of shape (n, n), float32 or, with x64, float64.
+
+    Raises:
+        TypeError: n is not an integer.
+        ValueError: n is negative.
 
     >>> invhilbert(2).tolist()
     [[4.0, -6.0], [-6.0, 12.0]]
@@ -333,8 +427,16 @@ def check_kind(name: str, kind: str | None) -> str:
 def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's triangle as a lower, an upper, or (their product) a symmetric matrix.
 
+    Args:
+        n: the size, an integer of 0 or more.
+        kind: "symmetric", "lower" or "upper"; None for the first.
+
+    Returns:
+        An array of shape (n, n), float32 or, with x64, float64. SciPy's has integers.
+
     Raises:
-        ValueError: there is no such kind.
+        TypeError: n is not an integer.
+        ValueError: n is negative, or there is no such kind.
 
     >>> pascal(3).tolist()
     [[1.0, 1.0, 1.0], [1.0, 2.0, 3.0], [1.0, 3.0, 6.0]]
@@ -348,8 +450,16 @@ def pascal(n: int, kind: str | None = None) -> Array:
 def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal`.
 
+    Args:
+        n: the size, an integer of 0 or more.
+        kind: "symmetric", "lower" or "upper"; None for the first.
+
+    Returns:
+        An array of shape (n, n), float32 or, with x64, float64. SciPy's has integers.
+
     Raises:
-        ValueError: there is no such kind.
+        TypeError: n is not an integer.
+        ValueError: n is negative, or there is no such kind.
 
     >>> invpascal(2).tolist()
     [[2.0, -1.0], [-1.0, 1.0]]
@@ -363,6 +473,18 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
 def helmert(n: int, full: bool = False) -> Array:
     """Helmert's contrasts, n - 1 orthonormal rows; with `full` the mean before them.
+
+    Args:
+        n: the number of columns, an integer of 1 or more.
+        full: whether a first row of 1 / √n is there as well, which makes the matrix
+            orthogonal.
+
+    Returns:
+        An array of shape (n - 1, n) or (n, n), float32 or, with x64, float64.
+
+    Raises:
+        TypeError: n is not an integer.
+        ValueError: n is not positive.
 
     >>> helmert(2).round(4).tolist()
     [[0.707..., -0.707...]]
@@ -378,7 +500,15 @@ def helmert(n: int, full: bool = False) -> Array:
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Hadamard's matrix of ones and minus ones with orthogonal rows.
 
+    Args:
+        n: the size, a power of 2.
+        dtype: the dtype of the result; by default int32 or, with x64, int64.
+
+    Returns:
+        An array of shape (n, n).
+
     Raises:
+        TypeError: n is not an integer.
         ValueError: n is not a power of two.
 
     >>> hadamard(2).tolist()
@@ -396,8 +526,20 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the discrete Fourier transform, over n or √n with a scale.
 
+    Args:
+        n: the size, an integer of 0 or more.
+        scale: what the matrix is divided by: None for nothing, "sqrtn" for √n, which
+            makes it unitary, or "n".
+        dtype: the dtype of the result, a complex one; by default complex64 or, with
+            x64, complex128.
+
+    Returns:
+        An array of shape (n, n).
+
     Raises:
-        ValueError: the scale is not None, "sqrtn" or "n", or the dtype not complex.
+        TypeError: n is not an integer.
+        ValueError: n is negative, the scale is not None, "sqrtn" or "n", or the dtype
+            not complex.
 
     >>> dft(2).real.tolist()
     [[1.0, 1.0], [1.0, -1.0]]

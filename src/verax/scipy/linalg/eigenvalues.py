@@ -34,7 +34,25 @@ def eigh(
 
     With a Hermitian positive definite `b` they solve A v = w B v (`type` 1),
     A B v = w v (2) or B A v = w v (3), and Vᴴ B V is the identity (for type 3,
-    Vᴴ B⁻¹ V). Without `b`, `type` changes nothing.
+    Vᴴ B⁻¹ V).
+
+    Args:
+        a: square matrices of shape (..., n, n), of which (A + Aᴴ) / 2 is taken, where
+            SciPy reads one triangle; integers become floats.
+        b: positive definite matrices of shape (..., n, n), taken likewise; None for the
+            identity. Leading dimensions broadcast with those of `a`.
+        lower: changes nothing, since both triangles are read.
+        eigvals_only: whether the vectors are left out.
+        overwrite_a: changes nothing, since arrays are immutable.
+        overwrite_b: changes nothing, since arrays are immutable.
+        turbo: changes nothing.
+        eigvals: only None; slice the results for a part of them.
+        type: the problem with `b`: 1, 2 or 3. Without `b` it changes nothing.
+        check_finite: changes nothing; NaN and infinities are not looked for.
+
+    Returns:
+        The real eigenvalues, of shape (..., n), and unless `eigvals_only` the
+        eigenvectors, as columns of matrices of shape (..., n, n).
 
     Raises:
         ValueError: the matrices are not square or of different sizes, there is no such
@@ -105,11 +123,15 @@ def eigh_tridiagonal(
     Args:
         d: the diagonal, of shape (..., n); only real parts count.
         e: the diagonal above, of shape (..., n - 1); below are its conjugates.
-        eigvals_only: leave out the vectors.
+        eigvals_only: whether the vectors are left out.
         select: "a" for all, "i" for those with the indices of `select_range`.
-        select_range: the first and last index.
+        select_range: the first and last index, from 0 to n - 1; needed for "i".
         tol: not needed.
         key: not needed.
+
+    Returns:
+        The real eigenvalues, of shape (..., k) with k of them selected, and unless
+        `eigvals_only` the eigenvectors, as columns of matrices of shape (..., n, k).
 
     Raises:
         ValueError: the shapes do not fit, or there is no such selection.

@@ -35,7 +35,30 @@ def cholesky(
     """The upper U with Uᴴ U = A, or with `lower` the L with L Lᴴ = A.
 
     Of A that triangle alone is read, as in SciPy; NumPy's function takes the mean of A
-    and Aᴴ.
+    and Aᴴ. Where A is not positive definite there is NaN, and no error.
+
+    Args:
+        a: Hermitian positive definite matrices of shape (..., n, n); integers become
+            floats.
+        lower: whether the lower triangle is read and L returned; by default the upper
+            one, and U.
+        overwrite_a: changes nothing, since arrays are immutable.
+        check_finite: changes nothing; NaN and infinities are not looked for.
+
+    Returns:
+        The factor, of the shape of `a` in its inexact dtype, zero in the other
+        triangle.
+
+    Raises:
+        ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import linalg
+    >>> linalg.cholesky(vnp.array([[4.0, 2.0], [99.0, 5.0]]))
+    Array([[2., 1.],
+           [0., 2.]], dtype=float32)
+    >>> vnp.isnan(linalg.cholesky(-vnp.eye(2))).any()
+    Array(True, dtype=bool)
     """
     (x,) = as_matrices("cholesky", a)
     check_square("cholesky", x)
@@ -50,7 +73,28 @@ def lu(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, ...]:
-    """P, L and U with A = P L U; or P L and U with `permute_l`."""
+    """P, L and U with A = P L U; or P L and U with `permute_l`.
+
+    Args:
+        a: matrices of shape (..., m, n); integers become floats.
+        permute_l: whether P L is returned in place of P and L.
+        overwrite_a: changes nothing, since arrays are immutable.
+        check_finite: changes nothing; NaN and infinities are not looked for.
+
+    Returns:
+        With k = min(m, n): the permutation P of shape (..., m, m), of real numbers; L
+        of shape (..., m, k), with ones on its diagonal; U of shape (..., k, n). P L has
+        the shape of L.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import linalg
+    >>> p, l, u = linalg.lu(vnp.array([[1.0, 2.0], [2.0, 3.0]]))
+    >>> p.tolist(), l.tolist()
+    ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.5, 1.0]])
+    >>> u
+    Array([[2. , 3. ],
+           [0. , 0.5]], dtype=float32)
+    """
     (x,) = as_matrices("lu", a)
     m, n = x.shape[-2:]
     k = min(m, n)
@@ -73,10 +117,34 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, ...]:
-    """Q, R and with `pivoting` the order of columns; `mode` is full, economic or r.
+    """Q with orthonormal columns and upper triangular R with A = Q R.
+
+    Args:
+        a: matrices of shape (..., m, n); integers become floats.
+        overwrite_a: changes nothing, since arrays are immutable.
+        lwork: changes nothing.
+        mode: "full", "economic", or "r" for the full R without Q.
+        pivoting: whether columns are put in order, the most independent first; the
+            order is then returned as well, and `a[..., order]` is Q R.
+        check_finite: changes nothing; NaN and infinities are not looked for.
+
+    Returns:
+        With k = m, or min(m, n) if "economic": Q of shape (..., m, k), R of shape (...,
+        k, n), and with `pivoting` int32 numbers of shape (..., n). With "r" too it is a
+        tuple.
 
     Raises:
         ValueError: there is no such mode.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import linalg
+    >>> a = vnp.array([[3.0], [4.0]])
+    >>> [x.shape for x in linalg.qr(a)]
+    [(2, 2), (2, 1)]
+    >>> q, r = linalg.qr(a, mode="economic")
+    >>> abs(r), (q @ r).round(3)
+    (Array([[5.]], dtype=float32), Array([[3.],
+           [4.]], dtype=float32))
     """
     (x,) = as_matrices("qr", a)
     if mode not in ("full", "economic", "r"):
@@ -95,8 +163,29 @@ def svd(
 ) -> Array | tuple[Array, Array, Array]:
     """U, s and Vᴴ with U diag(s) Vᴴ = A; s alone without `compute_uv`.
 
+    Args:
+        a: matrices of shape (..., m, n); integers become floats.
+        full_matrices: whether U and Vᴴ are square; else they have min(m, n) columns and
+            rows.
+        compute_uv: whether U and Vᴴ are returned.
+        overwrite_a: changes nothing, since arrays are immutable.
+        check_finite: changes nothing; NaN and infinities are not looked for.
+        lapack_driver: "gesdd", or "gesvd" for the method by QR steps.
+
+    Returns:
+        With k = min(m, n): U of shape (..., m, m) or (..., m, k), real s of shape (...,
+        k) in descending order, Vᴴ of shape (..., n, n) or (..., k, n).
+
     Raises:
         ValueError: the driver is neither gesdd nor gesvd.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import linalg
+    >>> a = vnp.array([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
+    >>> linalg.svd(a, compute_uv=False)
+    Array([2., 1.], dtype=float32)
+    >>> [x.shape for x in linalg.svd(a, full_matrices=False)]
+    [(3, 2), (2,), (2, 2)]
     """
     (x,) = as_matrices("svd", a)
     names = {"gesdd": "DEFAULT", "gesvd": "QR"}
@@ -113,10 +202,27 @@ def svd(
 
 
 def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
-    """T and unitary Z with A = Z T Zᴴ; `output` "complex" makes T triangular.
+    """T and unitary Z with A = Z T Zᴴ.
+
+    Args:
+        a: square matrices of shape (..., n, n); integers become floats.
+        output: "real" keeps the dtype, so that for a real matrix blocks of two on the
+            diagonal of T stand for pairs of complex eigenvalues; "complex" makes both
+            complex and T triangular.
+
+    Returns:
+        T and Z, of the shape of `a`, in its inexact dtype or the complex one that goes
+        with it.
 
     Raises:
-        ValueError: there is no such output.
+        ValueError: there is no such output, or the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import linalg
+    >>> a = vnp.array([[0.0, 1.0], [-1.0, 0.0]])
+    >>> t, z = linalg.schur(a, output="complex")
+    >>> abs(vnp.tril(t, -1)).max(), sorted(vnp.diag(t).imag.round(3).tolist())
+    (Array(0., dtype=float32), [-1.0, 1.0])
     """
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output must be 'real' or 'complex', not {output!r}")
@@ -134,6 +240,16 @@ def rsf2csf(
 
     The blocks of two on the diagonal of T are turned from the last to the first;
     nothing else under the diagonal is looked at.
+
+    Args:
+        T: the real Schur form, of shape (..., n, n).
+        Z: the unitary matrices, of shape (..., n, n); leading dimensions broadcast with
+            those of `T`.
+        check_finite: changes nothing; NaN and infinities are not looked for.
+
+    Returns:
+        T and Z, of the shape to which both broadcast, in the complex dtype that goes
+        with theirs.
 
     Raises:
         ValueError: the matrices are not square, or of different sizes.
@@ -201,12 +317,24 @@ def hessenberg(
 ) -> Array | tuple[Array, Array]:
     """H, zero below the first subdiagonal; with `calc_q` also Q, A = Q H Qᴴ.
 
+    Args:
+        a: square matrices of shape (..., n, n); integers become floats.
+        calc_q: whether the unitary Q is returned as well.
+        overwrite_a: changes nothing, since arrays are immutable.
+        check_finite: changes nothing; NaN and infinities are not looked for.
+
+    Returns:
+        H of the shape of `a`, in its inexact dtype; with `calc_q` the pair of H and Q.
+
     Raises:
         ValueError: the matrices are not square.
 
     >>> import numpy as np
     >>> hessenberg(np.eye(3, dtype=np.float32)).shape
     (3, 3)
+    >>> h, q = hessenberg(np.float32([[1, 2, 3], [4, 5, 6], [7, 8, 9]]), calc_q=True)
+    >>> np.round(np.asarray(q @ h @ q.T), 3).tolist()
+    [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]]
     """
     (x,) = as_matrices("hessenberg", a)
     n = check_square("hessenberg", x)
@@ -232,8 +360,18 @@ def polar(
 ) -> tuple[Array, Array]:
     """U with orthonormal columns or rows, and Hermitian P ≥ 0, with A = U P or P U.
 
-    Both methods are computed from singular values, which have no iterations; `eps` and
-    `max_iterations` change nothing.
+    Both methods are computed from singular values, which have no iterations.
+
+    Args:
+        a: matrices of shape (..., m, n); integers become floats.
+        side: where P stands: "right" for A = U P, "left" for A = P U.
+        method: "qdwh" or "svd"; the result is the same.
+        eps: changes nothing.
+        max_iterations: changes nothing.
+
+    Returns:
+        U of the shape of `a`, and P of shape (..., n, n) on the right or (..., m, m) on
+        the left, in the inexact dtype of `a`.
 
     Raises:
         ValueError: there is no such side or method.
@@ -268,8 +406,23 @@ def qr_multiply(
 ) -> tuple[Array, ...]:
     """c Q or, on the left, Q c, with R and with `pivoting` the order of columns.
 
-    Q and R are the economic factors of `a`; `conjugate` takes conj(Q). A vector `c`
-    is a row on the right, a column on the left.
+    Q and R are the economic factors of `a`.
+
+    Args:
+        a: matrices of shape (..., m, n), whose Q has k = min(m, n) columns; integers
+            become floats.
+        c: what Q is multiplied with: shape (..., p, m) or a row (m,) on the right,
+            shape (..., k, p) or a column (k,) on the left.
+        mode: where Q stands: "right" for c Q, "left" for Q c.
+        pivoting: whether columns of `a` are put in order, as in `qr`.
+        conjugate: whether conj(Q) stands for Q.
+        overwrite_a: changes nothing, since arrays are immutable.
+        overwrite_c: changes nothing, since arrays are immutable.
+
+    Returns:
+        The product, of shape (..., p, k) or (k,) on the right and (..., m, p) or (m,)
+        on the left; R of shape (..., k, n); with `pivoting` int32 numbers of shape
+        (..., n).
 
     Raises:
         ValueError: there is no such mode, or the shapes do not fit.

@@ -77,6 +77,10 @@ def solve_sylvester(
         method: "schur" (R. Bartels, G. Stewart, 1972), or "eigen" by eigenvectors.
         tol: how near eigenvalues may be.
 
+    Returns:
+        X of shape (..., m, n), in the common inexact dtype; leading dimensions
+        broadcast.
+
     Raises:
         ValueError: the shapes do not fit, or there is no such method.
 
@@ -170,11 +174,20 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     By Schur's form (Å. Björck, S. Hammarling, 1983). Where a singular matrix has no
     square root there is NaN.
 
+    Args:
+        A: square matrices of shape (..., n, n).
+        blocksize: only 1.
+
+    Returns:
+        X of the shape of `A`, complex for real `A` too: complex64 for float32.
+
     Raises:
         ValueError: the matrices are not square, or `blocksize` is not 1.
 
     >>> sqrtm(np.float32([[4, 0], [0, 9]])).real.tolist()
     [[2.0, 0.0], [0.0, 3.0]]
+    >>> sqrtm(np.float32([[-4]]))
+    Array([[0.+2.j]], dtype=complex64)
     """
     if blocksize != 1:
         raise ValueError(
@@ -237,12 +250,18 @@ def funm(
     other.
 
     Args:
-        A: a square matrix.
-        func: the function of a vector of complex numbers.
-        disp: without it, an estimate of the relative error is returned as well.
+        A: square matrices of shape (..., n, n).
+        func: the function of numbers, which is called with a complex array of all
+            eigenvalues, of shape (..., n), and returns one of this shape.
+        disp: whether the result comes alone; else an estimate of its relative error is
+            returned as well. Nothing is printed.
+
+    Returns:
+        Of the shape of `A`, complex; without `disp` the pair of this and the estimates,
+        real and of shape (...).
 
     Raises:
-        ValueError: the matrix is not square.
+        ValueError: the matrices are not square.
 
     >>> funm(np.float32([[1, 0], [0, 2]]), lambda x: x * x).real.tolist()
     [[1.0, 0.0], [0.0, 4.0]]
@@ -311,10 +330,28 @@ def expm(
 ) -> Array:
     """The exponentials of square matrices, by Padé's approximation and squaring.
 
-    NaN where the norm needs more than `max_squarings`.
+    Source: N. Higham, "The scaling and squaring method for the matrix exponential
+    revisited", 2005.
+
+    Args:
+        A: square matrices of shape (..., n, n); integers become floats.
+        upper_triangular: changes nothing.
+        max_squarings: how often a result may be squared; there is NaN where the norm of
+            a matrix needs more.
+
+    Returns:
+        Of the shape of `A`, in its inexact dtype.
 
     Raises:
         ValueError: the matrices are not square.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import linalg
+    >>> linalg.expm(vnp.array([[0, 1], [0, 0]]))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    >>> linalg.expm(vnp.array([[0.0, -vnp.pi], [vnp.pi, 0.0]])).diagonal().round(3)
+    Array([-1., -1.], dtype=float32)
     """
     (a,) = as_matrices("expm", A)
     check_square("expm", a)
@@ -368,7 +405,17 @@ def expm_frechet(
 ) -> Array | tuple[Array, Array]:
     """exp(A) and its derivative in the direction E, or the derivative alone.
 
-    There is one method, the derivative of `expm`; `method` changes nothing.
+    There is one method, the derivative of `expm`.
+
+    Args:
+        A: square matrices of shape (..., n, n).
+        E: the directions, of the shape of `A`.
+        method: changes nothing.
+        compute_expm: whether exp(A) is returned as well.
+
+    Returns:
+        The pair of exp(A) and the derivative, or the derivative, both of the shape of
+        `A`.
 
     Raises:
         ValueError: the matrices are not square, or of different shapes.

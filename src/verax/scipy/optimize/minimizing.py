@@ -234,6 +234,11 @@ def minimize(
             L-BFGS `maxiter`, `norm`, `maxcor`, `ftol`, `gtol`, `maxfun`, `maxgrad` and
             `maxls`.
 
+    Returns:
+        An `OptimizeResults`: the point `x`, the value `fun` and the gradient `jac`
+        there, whether it is a minimum (`success`, and why: `status`), `hess_inv` for
+        BFGS, and how many evaluations and steps there were.
+
     Raises:
         TypeError: `args` is not a tuple, or `x0` does not hold floats.
         ValueError: there is no such method or option, or `x0` is not a vector.

@@ -115,6 +115,10 @@ def convolve(
         method: "direct" or "auto" for sums of products, "fft" for Fourier transforms.
         precision: that of products, see `verax.lax.Precision`.
 
+    Returns:
+        An array of the promoted dtype, with m + n - 1 elements in each dimension for
+        "full", m for "same", and max(m, n) - min(m, n) + 1 for "valid".
+
     Raises:
         ValueError: there is no such mode or method, or the shapes do not fit.
 
@@ -139,6 +143,19 @@ def correlate(
     precision: object = None,
 ) -> Array:
     """The correlation: `convolve` with the conjugate of `in2`, reversed.
+
+    Args:
+        in1: an array; integers are taken as floats.
+        in2: an array with the same number of dimensions.
+        mode: "full", "same" or "valid", as in `convolve`.
+        method: "direct" or "auto" for sums of products, "fft" for Fourier transforms.
+        precision: that of products, see `verax.lax.Precision`.
+
+    Returns:
+        An array of the promoted dtype and of the shape that `convolve` gives.
+
+    Raises:
+        ValueError: there is no such mode or method, or the shapes do not fit.
 
     >>> correlate(vnp.array([1.0, 2.0]), vnp.array([0.0, 1.0])).tolist()
     [1.0, 2.0, 0.0]
@@ -181,6 +198,17 @@ def convolve2d(
 ) -> Array:
     """`convolve` of two matrices.
 
+    Args:
+        in1: a matrix; integers are taken as floats.
+        in2: a matrix.
+        mode: "full", "same" or "valid", as in `convolve`.
+        boundary: only "fill": beyond the edges there are zeros.
+        fillvalue: only 0. For other edges, pad `in1` and use mode "valid".
+        precision: that of products, see `verax.lax.Precision`.
+
+    Returns:
+        A matrix of the promoted dtype and of the shape that `convolve` gives.
+
     Raises:
         ValueError: they are not matrices, there is no such mode, or another boundary
             than zeros is requested.
@@ -202,6 +230,17 @@ def correlate2d(
 ) -> Array:
     """`correlate` of two matrices; in mode same the middle is rounded up, as in SciPy.
 
+    Args:
+        in1: a matrix; integers are taken as floats.
+        in2: a matrix.
+        mode: "full", "same" or "valid", as in `convolve`.
+        boundary: only "fill": beyond the edges there are zeros.
+        fillvalue: only 0. For other edges, pad `in1` and use mode "valid".
+        precision: that of products, see `verax.lax.Precision`.
+
+    Returns:
+        A matrix of the promoted dtype and of the shape that `convolve` gives.
+
     Raises:
         ValueError: they are not matrices, there is no such mode, or another boundary
             than zeros is requested.
@@ -222,6 +261,16 @@ def fftconvolve(
     axes: int | Sequence[int] | None = None,
 ) -> Array:
     """`convolve` by Fourier transforms, along some axes only if `axes` are given.
+
+    Args:
+        in1: an array; integers are taken as floats.
+        in2: an array with the same number of dimensions.
+        mode: "full", "same" or "valid", as in `convolve`.
+        axes: the dimensions to work along, or one; the others broadcast. None for all.
+
+    Returns:
+        An array of the promoted dtype, whose sizes along `axes` are those that
+        `convolve` gives.
 
     Raises:
         ValueError: there is no such mode or axis, or the shapes do not fit.
@@ -279,10 +328,13 @@ def detrend(
 
     Args:
         data: an array; integers are taken as floats.
-        axis: along which dimension.
+        axis: the dimension to work along; by default the last.
         type: "linear" or "constant".
-        bp: where new lines begin.
-        overwrite_data: left out, since arrays are immutable.
+        bp: where new lines begin, for "linear": integers along `axis`.
+        overwrite_data: only None, since arrays are immutable.
+
+    Returns:
+        An array of the shape of `data` and of its dtype.
 
     Raises:
         ValueError: there is no such type or axis, a break lies outside, or

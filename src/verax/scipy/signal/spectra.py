@@ -288,8 +288,17 @@ def csd(
 
     Args:
         x, y: signals along `axis`; a shorter one is filled with zeros.
-        fs, window, nperseg, noverlap, nfft, detrend, return_onesided, axis: see `stft`.
+        fs: samples per unit of time.
+        window: a name for `scipy.signal.get_window`, or a vector.
+        nperseg: the length of segments; None for that of a vector `window`, or for 256,
+            or the whole signal if it is shorter.
+        noverlap: by how much segments overlap, by default half.
+        nfft: the length of transforms, to which segments are filled with zeros; None
+            for that of segments.
+        detrend: "constant", "linear", a function of segments, or False.
+        return_onesided: leave out negative frequencies of real signals.
         scaling: "density" for power per frequency, "spectrum" for power.
+        axis: the dimension of time; by default the last.
         average: "mean" or "median" over segments.
 
     Returns:
@@ -375,6 +384,27 @@ def welch(
     average: str = "mean",
 ) -> tuple[Array, Array]:
     """The power spectral density of a signal: `csd` of it with itself.
+
+    Args:
+        x: the signal, along `axis`.
+        fs: samples per unit of time.
+        window: a name for `scipy.signal.get_window`, or a vector.
+        nperseg: the length of segments; None for that of a vector `window`, or for 256,
+            or the whole signal if it is shorter.
+        noverlap: by how much segments overlap, by default half.
+        nfft: the length of transforms, to which segments are filled with zeros; None
+            for that of segments.
+        detrend: "constant", "linear", a function of segments, or False.
+        return_onesided: leave out negative frequencies of real signals.
+        scaling: "density" for power per frequency, "spectrum" for power.
+        axis: the dimension of time; by default the last.
+        average: "mean" or "median" over segments.
+
+    Returns:
+        Frequencies, and the real density along `axis`.
+
+    Raises:
+        ValueError: lengths do not fit together, or a name is not known.
 
     >>> f, p = welch(vnp.ones(32), nperseg=8, detrend=False, scaling="spectrum")
     >>> round(float(p[0]), 3)

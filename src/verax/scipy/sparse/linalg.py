@@ -212,7 +212,21 @@ def bicgstab(
 ) -> tuple[Any, None]:
     """The x with A x = b for any regular A, by stabilised biconjugate gradients.
 
-    For arguments, results and errors see `cg`.
+    Args:
+        A: a square matrix, or a linear function of trees like `b`.
+        b: an array or a pytree of arrays.
+        x0: where to start, by default zeros.
+        tol: the residual may be that much of the norm of `b`,
+        atol: or this much.
+        maxiter: how many steps at most, by default ten for each number.
+        M: an approximate inverse of A, a matrix or a function.
+
+    Returns:
+        x and None. Derivatives in `b` and in what A closes over are further solves.
+
+    Raises:
+        TypeError: A or M is not an operator, or A returns other types than b has.
+        ValueError: matrices are not square, or `x0` is not like `b`.
 
     >>> x, _ = bicgstab(np.float32([[4, 1], [0, 2]]), np.float32([5, 2]))
     >>> np.round(np.asarray(x), 3).tolist()
@@ -270,11 +284,15 @@ def gmres(
 ) -> tuple[Any, Array]:
     """The x with A x = b for any regular A, by minimal residuals.
 
-    `A`, `b`, `x0`, `tol`, `atol` and `M` are those of `cg`.
-
     Args:
+        A: a square matrix, or a linear function of trees like `b`.
+        b: an array or a pytree of arrays.
+        x0: where to start, by default zeros.
+        tol: the residual may be that much of the norm of `b`,
+        atol: or this much.
         restart: the dimension of the space in which residuals are minimised.
         maxiter: how many such spaces at most, by default ten for each number.
+        M: an approximate inverse of A, a matrix or a function.
         solve_method: "batched" fills each space, "incremental" stops within one when
             the residual is small enough.
 

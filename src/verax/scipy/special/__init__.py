@@ -59,6 +59,7 @@ from verax.scipy.special.integrals import (
     sici as sici,
     spence as spence,
 )
+from verax.scipy.special.legendre import lpmn as lpmn, lpmn_values as lpmn_values
 from verax.scipy.special.normal import (
     dawsn as dawsn,
     erfcinv as erfcinv,

@@ -103,59 +103,216 @@ DIVERGENCE_TERMS: Final = 16
 
 
 def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
-    """exp(x) / sum exp(x) over `axis`, by default over everything."""
+    """exp(x) / sum exp(x) over `axis`, by default over everything.
+
+    Args:
+        x: an array; integers become floats.
+        axis: the dimension or dimensions over which the result sums to 1; None, the
+            default, for all of them, unlike `nn.softmax`.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    Raises:
+        ValueError: there is no such dimension.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> x = vnp.zeros((2, 2))
+    >>> special.softmax(x).tolist(), special.softmax(x, axis=1).tolist()
+    ([[0.25, 0.25], [0.25, 0.25]], [[0.5, 0.5], [0.5, 0.5]])
+    """
     return reductions.softmax(x, axis)
 
 
 def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
-    """log(softmax(x)) over `axis`, by default over everything."""
+    """log(softmax(x)) over `axis`, by default over everything.
+
+    Args:
+        x: an array; integers become floats.
+        axis: the dimension or dimensions over which `softmax` sums to 1; None, the
+            default, for all of them, unlike `nn.log_softmax`.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    Raises:
+        ValueError: there is no such dimension.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.log_softmax(vnp.array([[0.0, 0.0], [0.0, 1000.0]]))
+    Array([[-1000., -1000.],
+           [-1000.,     0.]], dtype=float32)
+    """
     return reductions.log_softmax(x, axis)
 
 
 @remembered
 def expit(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)), the inverse of `logit`."""
+    """1 / (1 + exp(-x)), the inverse of `logit`.
+
+    Args:
+        x: an array or scalar, real or complex; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.expit(vnp.array([-1000.0, 0.0, 1000.0]))
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     return exp_log.logistic(inexact("expit", x)[0])
 
 
 @remembered
 def logit(x: ArrayLike) -> Array:
-    """log(x / (1 - x)), the inverse of `expit`."""
+    """log(x / (1 - x)), the inverse of `expit`.
+
+    Args:
+        x: an array or scalar, real or complex; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. Real numbers give -inf at 0,
+        inf at 1, and NaN outside.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.logit(vnp.array([0.0, 0.5, 1.0, 2.0]))
+    Array([-inf,   0.,  inf,  nan], dtype=float32)
+    """
     (p,) = inexact("logit", x)
     return sub(log(p), log1p(neg(p)))
 
 
 def erf(x: ArrayLike) -> Array:
-    """2/√π times the integral of exp(-t²) from 0 to x."""
+    """2/√π times the integral of exp(-t²) from 0 to x; DLMF 7.2.1.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.erf(vnp.array([-10.0, 0.0, 1.0])).round(4)
+    Array([-1.    ,  0.    ,  0.8427], dtype=float32)
+    """
     return row("erf", erf_gamma.erf, x)
 
 
 def erfc(x: ArrayLike) -> Array:
-    """1 - erf(x), accurate for large x."""
+    """1 - erf(x), accurate for large x.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> from verax.scipy import special
+    >>> 1 - special.erf(5.0).item(), special.erfc(5.0).item()
+    (0.0, 1.537...e-12)
+    """
     return row("erfc", complement, x)
 
 
 def erfinv(x: ArrayLike) -> Array:
-    """The number whose error function is x."""
+    """The number whose error function is x.
+
+    Args:
+        x: an array or scalar of numbers in [-1, 1]; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. Infinite at -1 and 1, NaN
+        outside.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.erfinv(vnp.array([-1.0, 0.0, 2.0]))
+    Array([-inf,   0.,  nan], dtype=float32)
+    """
     return row("erfinv", erf_gamma.erf_inv, x)
 
 
 def gammaln(x: ArrayLike) -> Array:
-    """log |Γ(x)|."""
+    """log |Γ(x)|.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. Infinite at 0 and negative
+        integers.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    Γ(101) overflows in float32, its logarithm does not:
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.gamma(101.0).item(), special.gammaln(101.0).round(2).item()
+    (inf, 363.73...)
+    """
     return row("gammaln", lgamma, x)
 
 
 def digamma(x: ArrayLike) -> Array:
-    """The derivative of log Γ(x)."""
+    """The derivative of log Γ(x); DLMF 5.2.2.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. -inf at 0, NaN at negative
+        integers.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    At 1 it is minus Euler's constant:
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.digamma(vnp.array([1.0, 2.0, -1.0])).round(4)
+    Array([-0.5772,  0.4228,     nan], dtype=float32)
+    """
     return row("digamma", erf_gamma.digamma, x)
 
 
 @remembered
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The n-th derivative of `digamma` at x.
+    """The n-th derivative of `digamma` at x; DLMF 5.15.
+
+    Args:
+        n: an array or scalar of integers; NaN where they are negative.
+        x: an array or scalar of real numbers that broadcasts with `n`; integers become
+            floats.
+
+    Returns:
+        The shape to which `n` and `x` broadcast, in the dtype of `x`; floats for
+        integers.
 
     Raises:
+        TypeError: `x` is complex.
         ValueError: n is not an integer.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.polygamma(vnp.array([0, 1, 2]), vnp.ones(3)).round(4)
+    Array([-0.5772,  1.6449, -2.4041], dtype=float32)
     """
     kind = aval_of(n).dtype
     if not is_integer(kind):
@@ -164,12 +321,49 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """Hurwitz's zeta function, the sum of (k + q)^-x; q is 1 if it is left out."""
+    """Hurwitz's zeta function, the sum of (k + q)^-x for k = 0, 1, ...; DLMF 25.11.
+
+    With q = 1 it is Riemann's, though unlike SciPy's not continued below 1.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+        q: an array or scalar that broadcasts with `x`; None for 1.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. Infinite at x = 1, NaN below; infinite where q is 0 or a negative
+        integer.
+
+    Raises:
+        TypeError: an argument is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.zeta(vnp.array([2.0, 1.0, 0.5])).round(4)
+    Array([1.6449,    inf,    nan], dtype=float32)
+    >>> special.zeta(2.0, 2.0).round(4).item()  # without the first term, 1
+    0.6449...
+    """
     return row("zeta", erf_gamma.zeta, x, 1.0 if q is None else q)
 
 
 def gammasgn(x: ArrayLike) -> Array:
-    """The sign of Γ(x), NaN at its poles below 0."""
+    """The sign of Γ(x), NaN at its poles below 0.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. At 0 that of the zero.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.gammasgn(vnp.array([-1.5, -1.0, -0.5, -0.0, 0.0, 1.0]))
+    Array([ 1., nan, -1., -1.,  1.,  1.], dtype=float32)
+    """
     (z,) = reals("gammasgn", x)
     below, whole = lt(z, 0.0), floor(z)
     pole = bitwise_or(bitwise_and(below, eq(z, whole)), ne(z, z))
@@ -181,16 +375,45 @@ def gammasgn(x: ArrayLike) -> Array:
 
 
 def gamma(x: ArrayLike) -> Array:
-    """Γ(x), which is (x - 1)! for integers."""
+    """Γ(x), which is (x - 1)! for positive integers; DLMF 5.2.1.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. Infinite at 0, NaN at negative
+        integers; float32 overflows beyond 35.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.gamma(vnp.array([-0.5, 0.0, -1.0, 5.0])).round(4)
+    Array([-3.5449,     inf,     nan, 24.    ], dtype=float32)
+    """
     (z,) = reals("gamma", x)
     return mul(gammasgn(z), exp(lgamma(z)))
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """n! = Γ(n + 1) as a float; 0 for negative n.
+    """n! = Γ(n + 1) as a float, so only nearly an integer; 0 for negative n.
+
+    Args:
+        n: an array or scalar of real numbers, which need not be integers.
+        exact: only False.
+
+    Returns:
+        The shape and dtype of `n`; floats for integers. float32 overflows beyond 34.
 
     Raises:
         NotImplementedError: `exact` is requested; arrays cannot hold such integers.
+        TypeError: `n` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.factorial(vnp.array([-1, 0, 5, 35])).round()
+    Array([  0.,   1., 120.,  inf], dtype=float32)
     """
     if exact:
         raise NotImplementedError(
@@ -203,13 +426,50 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 @remembered
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
-    """log |B(a, b)| = log |Γ(a) Γ(b) / Γ(a + b)|."""
+    """log |B(a, b)| = log |Γ(a) Γ(b) / Γ(a + b)|; DLMF 5.12.
+
+    Args:
+        a, b: arrays or scalars of real numbers that broadcast together; integers become
+            floats.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> from verax.scipy import special
+    >>> special.beta(1000.0, 1000.0).item()
+    0.0
+    >>> special.betaln(1000.0, 1000.0).round().item()
+    -1388.0
+    """
     return in_wide("betaln", incomplete.log_beta, a, b)
 
 
 @remembered
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
-    """B(a, b) = Γ(a) Γ(b) / Γ(a + b)."""
+    """B(a, b) = Γ(a) Γ(b) / Γ(a + b); DLMF 5.12.
+
+    Args:
+        a, b: arrays or scalars of real numbers that broadcast together; integers become
+            floats.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.beta(vnp.array([2.0, -0.5, 0.0]), 2.0).round(4)
+    Array([ 0.1667, -4.    ,     inf], dtype=float32)
+    """
     return in_wide("beta", whole_beta, a, b)
 
 
@@ -222,10 +482,28 @@ def whole_beta(a: Array, b: Array) -> Array:
 
 @remembered
 def multigammaln(a: ArrayLike, d: int) -> Array:
-    """The logarithm of the gamma function of dimension d.
+    """The logarithm of the gamma function of dimension d; DLMF 35.3.
+
+    Args:
+        a: an array or scalar of numbers above (d - 1) / 2; integers become floats.
+        d: the dimension, known while tracing and not negative.
+
+    Returns:
+        The shape and dtype of `a`; floats for integers. The dtype is not weak.
 
     Raises:
-        TypeError: `d` is not an integer known while tracing.
+        TypeError: `d` is not an integer known while tracing, or `a` is complex.
+        ValueError: `d` is negative.
+
+    With d = 1 it is `gammaln`:
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> a = vnp.array([3.0, 4.0])
+    >>> (special.multigammaln(a, 1) - special.gammaln(a)).tolist()
+    [0.0, 0.0]
+    >>> special.multigammaln(a, 2).round(4)
+    Array([1.5502, 3.5651], dtype=float32)
     """
     count = operator.index(d)
     (x,) = reals("multigammaln", a)
@@ -239,19 +517,75 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
 
 @remembered
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log y, 0 where x is 0."""
+    """x log y, 0 where x is 0 and y is not NaN.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+        y: an array or scalar that broadcasts with `x`.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.xlogy(vnp.array([0.0, 0.0, 1.0]), vnp.array([0.0, vnp.nan, 0.0]))
+    Array([  0.,  nan, -inf], dtype=float32)
+    """
     return row("xlogy", erf_gamma.xlogy, x, y)
 
 
 @remembered
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
-    """x log(1 + y), 0 where x is 0."""
+    """x log(1 + y), 0 where x is 0 and y is not NaN; accurate for small y.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+        y: an array or scalar that broadcasts with `x`.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.xlog1py(vnp.array([0.0, 2.0]), vnp.array([-1.0, 1e-10]))
+    Array([0.e+00, 2.e-10], dtype=float32)
+    """
     return row("xlog1py", erf_gamma.xlog1py, x, y)
 
 
 @remembered
 def entr(x: ArrayLike) -> Array:
-    """-x log x, 0 at 0 and -inf below."""
+    """-x log x, 0 at 0 and -inf below: the term of an entropy.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    Four equal probabilities have an entropy of two bits:
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> p = vnp.full(4, 0.25)
+    >>> (special.entr(p).sum() / vnp.log(2.0)).round(3)
+    Array(2., dtype=float32)
+    >>> special.entr(-1.0).item()
+    -inf
+    """
     (p,) = reals("entr", x)
     return select(lt(p, 0.0), -math.inf, neg(erf_gamma.xlogy(p, p)))
 
@@ -281,13 +615,53 @@ def at_ends(
 
 @remembered
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p / q), the relative entropy of one element; inf outside its domain."""
+    """p log(p / q), the relative entropy of one element; inf outside its domain.
+
+    Args:
+        p, q: arrays or scalars of real numbers that broadcast together; integers become
+            floats.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. 0 where p is 0 and q is not negative.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> p, q = vnp.array([0.0, 0.5, 0.5, -1.0]), vnp.array([0.0, 0.5, 0.0, 1.0])
+    >>> special.rel_entr(p, q)
+    Array([ 0.,  0., inf, inf], dtype=float32)
+    """
     return in_wide("rel_entr", relative, p, q)
 
 
 @remembered
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
-    """p log(p / q) - p + q, the Kullback-Leibler divergence of one element."""
+    """p log(p / q) - p + q, the Kullback-Leibler divergence of one element.
+
+    Unlike `rel_entr`, it is never negative.
+
+    Args:
+        p, q: arrays or scalars of real numbers that broadcast together; integers become
+            floats.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. q where p is 0 and q is not negative; inf outside the domain.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> p, q = vnp.array([0.0, 1.0, 1.0, -1.0]), vnp.array([3.0, 1.0, 2.0, 1.0])
+    >>> special.kl_div(p, q).round(3)
+    Array([3.   , 0.   , 0.307,   inf], dtype=float32)
+    """
     return in_wide("kl_div", divergence, p, q)
 
 
@@ -310,13 +684,53 @@ def divergence(p: Array, q: Array) -> Array:
 
 @remembered
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """(x^lmbda - 1) / lmbda, and log x for lmbda = 0."""
+    """(x^lmbda - 1) / lmbda, and log x for lmbda = 0.
+
+    Box and Cox, "An analysis of transformations", 1964.
+
+    Args:
+        x: an array or scalar of positive numbers; integers become floats.
+        lmbda: the power, an array or scalar that broadcasts with `x`.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. NaN for negative x.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.boxcox(vnp.array([1.0, 3.0]), vnp.array([[1.0], [2.0]]))
+    Array([[0., 2.],
+           [0., 4.]], dtype=float32)
+    """
     return in_wide("boxcox", lambda x, power: transformed(log(x), power), x, lmbda)
 
 
 @remembered
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """`boxcox` of 1 + x, accurate for small x."""
+    """`boxcox` of 1 + x, accurate for small x.
+
+    Args:
+        x: an array or scalar of numbers above -1; integers become floats.
+        lmbda: the power, an array or scalar that broadcasts with `x`.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. NaN for x below -1.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> x = vnp.array([1e-10, 3.0])
+    >>> special.boxcox(1 + x, 0.5), special.boxcox1p(x, 0.5)
+    (Array([0., 2.], dtype=float32), Array([1.e-10, 2.e+00], dtype=float32))
+    """
     return in_wide("boxcox1p", lambda x, power: transformed(log1p(x), power), x, lmbda)
 
 
@@ -331,27 +745,116 @@ def transformed(logarithm: Array, power: Array) -> Array:
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The lower incomplete gamma function over Γ(a): from 0 at x = 0 to 1."""
+    """The lower incomplete gamma function over Γ(a): from 0 at x = 0 to 1; DLMF 8.2.4.
+
+    Args:
+        a: an array or scalar of real numbers, not negative; integers become floats.
+        x: the end of the integral, not negative; it broadcasts with `a`.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. NaN where an argument is negative.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    With a = 1 it is 1 - exp(-x):
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.gammainc(1.0, vnp.array([0.0, 1.0, vnp.inf, -1.0])).round(4)
+    Array([0.    , 0.6321, 1.    ,    nan], dtype=float32)
+    """
     return row("gammainc", incomplete.igamma, a, x)
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """1 - gammainc(a, x), accurate where it is small."""
+    """1 - gammainc(a, x), accurate where it is small.
+
+    Args:
+        a: an array or scalar of real numbers, not negative; integers become floats.
+        x: the beginning of the integral, not negative; it broadcasts with `a`.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. NaN where an argument is negative.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> from verax.scipy import special
+    >>> 1 - special.gammainc(1.0, 50.0).item(), special.gammaincc(1.0, 50.0).item()
+    (0.0, 1.9287...e-22)
+    """
     return row("gammaincc", incomplete.igammac, a, x)
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The incomplete beta function over B(a, b): from 0 at x = 0 to 1 at x = 1."""
+    """The incomplete beta function over B(a, b): from 0 at x = 0 to 1 at x = 1.
+
+    DLMF 8.17.
+
+    Args:
+        a, b: arrays or scalars of real numbers, not negative, that broadcast together;
+            integers become floats.
+        x: the end of the integral, in [0, 1]; it broadcasts with them.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. NaN outside these domains.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.betainc(2.0, 2.0, vnp.array([0.0, 0.5, 1.0, 2.0]))
+    Array([0. , 0.5, 1. , nan], dtype=float32)
+    """
     return row("betainc", incomplete.betainc, a, b, x)
 
 
 def i0e(x: ArrayLike) -> Array:
-    """exp(-|x|) times the modified Bessel function of order 0."""
+    """exp(-|x|) times the modified Bessel function of order 0.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.i0e(vnp.array([1.0, 1000.0])).round(4)
+    Array([0.4658, 0.0126], dtype=float32)
+    """
     return row("i0e", bessel.bessel_i0e, x)
 
 
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0."""
+    """The modified Bessel function of order 0; DLMF 10.25.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. float32 overflows beyond about
+        91, `i0e` does not.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.i0(vnp.array([0.0, 1.0, -1.0, 100.0])).round(4)
+    Array([1.    , 1.2661, 1.2661,    inf], dtype=float32)
+    """
     return in_wide("i0", lambda z: scaled_up(z, bessel.bessel_i0e(z)), x)
 
 
@@ -363,13 +866,44 @@ def scaled_up(z: Array, array: Array) -> Array:
 
 @remembered
 def i1e(x: ArrayLike) -> Array:
-    """exp(-|x|) times the modified Bessel function of order 1."""
+    """exp(-|x|) times the modified Bessel function of order 1.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.i1e(vnp.array([1.0, 1000.0])).round(4)
+    Array([0.2079, 0.0126], dtype=float32)
+    """
     return row("i1e", bessel.bessel_i1e, x)
 
 
 @remembered
 def i1(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 1."""
+    """The modified Bessel function of order 1; DLMF 10.25.
+
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. float32 overflows beyond about
+        91, `i1e` does not.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.i1(vnp.array([0.0, 1.0, -1.0, 100.0])).round(4)
+    Array([ 0.    ,  0.5652, -0.5652,     inf], dtype=float32)
+    """
     return in_wide("i1", lambda z: scaled_up(z, bessel.bessel_i1e(z)), x)
 
 
@@ -389,12 +923,29 @@ SHIFT: Final = 10
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """The number of ways to take k of N things, as a float.
+    """The number of ways to take k of N things, as a float; 0 if there are none.
 
-    With `repetition` a thing may be taken again. 0 if there are none.
+    Args:
+        N: the number of things, an array or scalar of real numbers; integers become
+            floats.
+        k: how many are taken; it broadcasts with `N`.
+        repetition: whether a thing may be taken again.
 
-    >>> round(float(comb(5, 2)), 3), round(float(comb(5, 2, repetition=True)), 3)
-    (10.0, 15.0)
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote. Integers give integers up to 100000; beyond, digits of the last places
+        are lost.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.comb(5, vnp.array([0, 2, 6]))
+    Array([ 1., 10.,  0.], dtype=float32)
+    >>> round(float(special.comb(5, 2, repetition=True)), 3)
+    15.0
     """
     return in_wide("comb", repeated if repetition else combinations, N, k)
 
@@ -418,10 +969,26 @@ def combinations(n: Array, taken: Array) -> Array:
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
-    """Pochhammer's symbol Γ(z + m) / Γ(z).
+    """Pochhammer's symbol Γ(z + m) / Γ(z); DLMF 5.2.5.
 
-    >>> round(float(poch(2.0, 3.0)), 3)
-    24.0
+    Args:
+        z: an array or scalar of real numbers; integers become floats.
+        m: the number of steps, which need not be an integer; it broadcasts with `z`.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    2 · 3 · 4, (-3) · (-2), and a product with a factor of 0:
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.poch(vnp.array([2.0, -3.0, -3.0]), vnp.array([3.0, 2.0, 4.0])).round(3)
+    Array([24.,  6.,  0.], dtype=float32)
     """
     return in_wide("poch", pochhammer, z, m)
 
@@ -441,14 +1008,22 @@ def pochhammer(x: Array, steps: Array) -> Array:
 
 
 def bernoulli(n: int) -> Array:
-    """Bernoulli's numbers B_0 to B_n, with B_1 = -1/2.
+    """Bernoulli's numbers B_0 to B_n, with B_1 = -1/2; DLMF 24.2.
+
+    Args:
+        n: the last index, known while tracing.
+
+    Returns:
+        An array of shape (n + 1,) of the default float dtype, with infinities where it
+        overflows.
 
     Raises:
         TypeError: n is not an integer known while tracing.
         ValueError: n is negative.
 
-    >>> bernoulli(4)[3:].round(4).tolist()
-    [0.0, -0.033...]
+    >>> from verax.scipy import special
+    >>> special.bernoulli(4).round(4)
+    Array([ 1.    , -0.5   ,  0.1667,  0.    , -0.0333], dtype=float32)
     """
     last = operator.index(n)
     if last < 0:
@@ -475,8 +1050,18 @@ def loggamma(x: ArrayLike) -> Array:
 
     NaN for negative real numbers: there it is complex.
 
-    >>> loggamma(1.0)
-    Array(0., dtype=float32, weak_type=True)
+    Args:
+        x: an array or scalar, real or complex; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. inf at 0 if it is real; NaN at
+        the poles of complex arguments.
+
+    >>> from verax.scipy import special
+    >>> special.loggamma(-1.5).item()
+    nan
+    >>> special.loggamma(-1.5 + 0j).round(3)
+    Array(0.86-6.283j, dtype=complex64)
     """
     (z,) = inexact("loggamma", x)
     if not is_complex(z.dtype):

@@ -136,22 +136,33 @@ def sph_harm_y(
     diff_n: int | None = None,
     n_max: int | None = None,
 ) -> Array:
-    """The spherical harmonic of degree n and order m, complex.
+    """The spherical harmonic of degree n and order m; DLMF 14.30.
+
+    Its sign is that of Condon and Shortley.
 
     Args:
-        n: degrees, integers of 0 or more.
+        n: degrees, an array or scalar of integers of 0 or more.
         m: orders, integers; the harmonic is 0 where |m| is more than n.
         theta: polar angles, from 0 to π.
         phi: azimuthal angles.
-        diff_n: left out.
-        n_max: the largest degree, which must be known while tracing; by default that
-            of `n`, if its values are known.
+        diff_n: only None; derivatives are those of `verax.grad`.
+        n_max: the largest degree, which must be known while tracing, and as which
+            greater degrees count; by default that of `n`, if its values are known.
+
+    Returns:
+        The shape to which the four arrays broadcast, complex: complex64, or complex128
+        for angles of 64 bits.
 
     Raises:
+        TypeError: an angle is complex.
         ValueError: `diff_n` is given.
 
-    >>> round(float(sph_harm_y(0, 0, 0.5, 0.5).real), 4)
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> round(float(special.sph_harm_y(0, 0, 0.5, 0.5).real), 4)
     0.2821
+    >>> special.sph_harm_y(1, vnp.array([-1, 1, 2]), vnp.pi / 2, 0.0).real.round(4)
+    Array([ 0.3455, -0.3455,  0.    ], dtype=float32)
     """
     if diff_n is not None:
         raise ValueError("sph_harm_y: diff_n is not available; use verax.grad")
@@ -205,8 +216,26 @@ def associated(n: Array, m: Array, theta: Array, top: int) -> Array:
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's T: the integral of exp(-h²(1 + x²)/2) / (1 + x²) from 0 to a, over 2π.
 
-    >>> round(float(owens_t(0.0, 1.0)), 4)
-    0.125
+    Owen, "Tables for computing bivariate normal probabilities", 1956.
+
+    Args:
+        h, a: arrays or scalars of real numbers that broadcast together; integers become
+            floats.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    T(0, a) is arctan(a) / 2π:
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.owens_t(0.0, vnp.array([-1.0, 1.0, vnp.inf])).round(4)
+    Array([-0.125,  0.125,  0.25 ], dtype=float32)
     """
     return in_wide("owens_t", owen, h, a)
 

@@ -35,12 +35,27 @@ BERNOULLI: Final = (
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
-    """E_n(x), the integral of exp(-xt) / t^n from 1 to infinity.
+    """E_n(x), the integral of exp(-xt) / t^n from 1 to infinity; DLMF 8.19.
 
-    NaN for negative x or n; n is rounded down. The derivative is that in x.
+    NaN for negative x or n. The derivative is that in x.
 
-    >>> round(float(expn(2, 1.0)), 4)
-    0.1485
+    Args:
+        n: the order, an array or scalar of numbers, which are rounded down.
+        x: an array or scalar of real numbers that broadcasts with `n`; integers become
+            floats.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.expn(2, vnp.array([0.0, 1.0, -1.0])).round(4)
+    Array([1.    , 0.1485,    nan], dtype=float32)
     """
     return in_wide("expn", lambda n, x: exponential_integral(vnp.floor(n), x), n, x)
 
@@ -48,8 +63,19 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
 def exp1(x: ArrayLike) -> Array:
     """E_1(x), the integral of exp(-t) / t from x to infinity; NaN for negative x.
 
-    >>> round(float(exp1(1.0)), 4)
-    0.2194
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. Infinite at 0.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.exp1(vnp.array([0.0, 1.0, -1.0])).round(4)
+    Array([   inf, 0.2194,    nan], dtype=float32)
     """
     return in_wide("exp1", lambda x: exponential_integral(vnp.ones_like(x), x), x)
 
@@ -107,8 +133,21 @@ def exponential_integral_tangent(primals: Any, tangents: Any) -> tuple[Array, Ar
 def expi(x: ArrayLike) -> Array:
     """Ei(x), the principal value of the integral of exp(t) / t from -infinity to x.
 
-    >>> round(float(expi(1.0)), 4)
-    1.8951
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers. -inf at 0.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    For negative numbers it is -E_1(-x):
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.expi(vnp.array([-1.0, 0.0, 1.0])).round(4)
+    Array([-0.2194,    -inf,  1.8951], dtype=float32)
     """
     return in_wide("expi", lambda x: principal_value(x), x)
 
@@ -156,9 +195,22 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
 
     Ci of a negative x is that of |x|, the real part of the function, as in SciPy.
 
-    >>> s, c = sici(1.0)
-    >>> round(float(s), 4), round(float(c), 4)
-    (0.9461, 0.3374)
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        A pair of arrays, Si first, each of the shape and dtype of `x`; floats for
+        integers. Ci is -inf at 0.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> s, c = special.sici(vnp.array([-1.0, 0.0, 1.0, vnp.inf]))
+    >>> s.round(4), c.round(4)
+    (Array([-0.9461,  0.    ,  0.9461,  1.5708], dtype=float32),
+     Array([0.3374,   -inf, 0.3374, 0.    ], dtype=float32))
     """
     return in_wide("sici", sine_integral, x), in_wide("sici", cosine_integral, x)
 
@@ -234,8 +286,21 @@ def spence(x: ArrayLike) -> Array:
 
     NaN for negative x.
 
-    >>> round(float(spence(0.0)), 4)
-    1.6449
+    Args:
+        x: an array or scalar of real numbers; integers become floats.
+
+    Returns:
+        The shape and dtype of `x`; floats for integers.
+
+    Raises:
+        TypeError: `x` is complex.
+
+    At 0 it is π²/6:
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.spence(vnp.array([0.0, 2.0, -1.0])).round(4)
+    Array([ 1.6449, -0.8225,     nan], dtype=float32)
     """
     return in_wide("spence", lambda x: dilogarithm(x), x)
 
@@ -331,9 +396,27 @@ def gammas(above: list[Array], below: list[Array]) -> Array:
 
 
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Kummer's function, the sum of (a)_k / (b)_k x^k / k!.
+    """Kummer's function, the sum of (a)_k / (b)_k x^k / k!; DLMF 13.2.2.
 
-    >>> round(float(hyp1f1(1.0, 2.0, 1.0)), 4)
+    Args:
+        a, b, x: arrays or scalars of real numbers that broadcast together; integers
+            become floats. Parameters up to about 30 in size keep their digits.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    With a negative integer a the sum ends, here as 1 - x / 2:
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> special.hyp1f1(-1.0, 2.0, vnp.array([0.0, 1.0, 2.0]))
+    Array([1. , 0.5, 0. ], dtype=float32)
+    >>> round(float(special.hyp1f1(1.0, 2.0, 1.0)), 4)
     1.7183
     """
     return in_wide("hyp1f1", kummer, a, b, x)
@@ -370,11 +453,27 @@ def kummer(a: Array, b: Array, x: Array) -> Array:
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's function for x <= 1, the sum of (a)_k (b)_k / (c)_k x^k / k!.
 
-    NaN beyond 1, unless the sum ends. Above 0.9, where c - a - b is nearly an
-    integer, it is interpolated from neighbours, and about 4 digits are lost.
+    NaN beyond 1, unless the sum ends. Above 0.9, where c - a - b is nearly an integer,
+    it is interpolated from neighbours, and about 4 digits are lost. DLMF 15.2.1.
 
-    >>> round(float(hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)
+    Args:
+        a, b, c, x: arrays or scalars of real numbers that broadcast together; integers
+            become floats. Parameters up to about 30 in size keep their digits.
+
+    Returns:
+        The shape to which the arguments broadcast, in the float dtype to which they
+        promote.
+
+    Raises:
+        TypeError: an argument is complex.
+        ValueError: the shapes do not broadcast together.
+
+    >>> import verax.numpy as vnp
+    >>> from verax.scipy import special
+    >>> round(float(special.hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)
     1.3863
+    >>> special.hyp2f1(vnp.array([1.0, -1.0]), 1.0, 2.0, 2.0)
+    Array([nan,  0.], dtype=float32)
     """
     return in_wide("hyp2f1", gauss, a, b, c, x)
 

@@ -80,6 +80,16 @@ def mode(
 
     NaN counts as one value. Of an empty line the mode is NaN.
 
+    Args:
+        a: an array.
+        axis: the dimension to work along; 0 by default, None for all elements.
+        nan_policy: only "propagate".
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        A `ModeResult`: the values `mode`, of the dtype of `a`, and the counts `count`,
+        both of the shape of `a` without `axis`.
+
     Raises:
         ValueError: there is no such axis, or the policy is not "propagate".
 
@@ -118,9 +128,18 @@ def rankdata(
 ) -> Array:
     """Ranks from 1 on, as floats, of all elements or along an axis.
 
-    Equal values get the average, the smallest (`min`) or largest (`max`) of their
-    ranks, one rank without gaps (`dense`), or ranks in order (`ordinal`). A line with
-    a NaN has only NaN ranks.
+    A line with a NaN has only NaN ranks.
+
+    Args:
+        a: an array.
+        method: what equal values get: the "average" of their ranks, the smallest
+            ("min") or largest ("max"), one rank without gaps ("dense"), or ranks in
+            order ("ordinal").
+        axis: the dimension to work along; None to rank all elements together.
+        nan_policy: only "propagate".
+
+    Returns:
+        Floats of the default dtype and of the shape of `a`, or flat if `axis` is None.
 
     Raises:
         ValueError: there is no such method or axis, or the policy is not "propagate".
@@ -161,8 +180,18 @@ def sem(
     *,
     keepdims: bool = False,
 ) -> Array:
-    """The standard error of the mean, std / √n; with "omit" of the elements that are
-    not NaN.
+    """The standard error of the mean, std / √n.
+
+    Args:
+        a: an array; integers are taken as floats.
+        axis: the dimension to reduce; 0 by default, None for all of them.
+        ddof: how much less than the number of elements the sum of squares is divided
+            by; 1 by default.
+        nan_policy: "propagate", or "omit" to take only the elements that are not NaN.
+        keepdims: whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Floats of the shape of `a` without `axis`.
 
     Raises:
         ValueError: there is no such axis or policy.
