@@ -239,12 +239,16 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Returns:
         an array of shape (..., m) in the common dtype of both.
 
+    Raises:
+        ValueError: an operand has too few dimensions, or sizes do not fit.
+
     >>> import verax.numpy as vnp
     >>> vnp.matvec(vnp.array([[1, 2], [3, 4]]), vnp.array([[1, 0], [0, 1], [1, 1]]))
     Array([[1, 3],
            [2, 4],
            [3, 7]], dtype=int32)
     """
+    check_vectors("matvec", x1, x2)
     product = matmul(x1, expand_dims(x2, -1))
     return squeeze(product, -1)
 
@@ -261,12 +265,26 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Returns:
         an array of shape (..., m) in the common dtype of both.
 
+    Raises:
+        ValueError: an operand has too few dimensions, or sizes do not fit.
+
     >>> import verax.numpy as vnp
     >>> vnp.vecmat(vnp.array([1j, 1]), vnp.array([[1, 2], [3, 4]]))
     Array([3.-1.j, 4.-2.j], dtype=complex64)
     """
+    check_vectors("vecmat", x2, x1)
     product = matmul(expand_dims(conjugated("vecmat", x1), -2), x2)
     return squeeze(product, -2)
+
+
+def check_vectors(name: str, matrices: ArrayLike, vectors: ArrayLike) -> None:
+    """Raise ValueError unless there are matrices and vectors."""
+    for x, kind, rank in ((matrices, "matrices", 2), (vectors, "vectors", 1)):
+        aval = as_array(name, x).aval
+        if aval.ndim < rank:
+            raise ValueError(
+                f"{name} takes {kind} of at least {rank} dimensions, not {aval}"
+            )
 
 
 def conjugated(name: str, a: ArrayLike) -> Array:
