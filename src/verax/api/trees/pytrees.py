@@ -336,8 +336,9 @@ def prefix_leaves(
     except (ValueError, TypeError) as error:
         if type(prefix) is type(tree) is tuple and len(prefix) != len(tree):
             raise ValueError(
-                f"{what} has {len(prefix)} entries for {len(tree)} values: give one "
-                "for each, or one for all"
+                f"{what} must be a prefix of the structure that it applies to, but its "
+                f"length is {len(prefix)}, not {len(tree)}: give an entry for each "
+                "value, or one for all"
             ) from None
         result = first_difference(prefix, tree, what, is_leaf)
         reason = f"at {result[0]}: {result[1]}" if result else f"{error}"

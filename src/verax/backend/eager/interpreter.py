@@ -407,7 +407,7 @@ def bind_placed(
     evaluate, outs, row, body = plan
     if body is not None:
         return one_by_one(partial(bind_placed, engine), body, args, outs)
-    place, committed = common_place(args)
+    place, committed = common_place(args, primitive.name)
     local = place is not None and place.ordered[0].platform == "cpu"
     results: Sequence[ConcreteArray]
     if row.hosted and not outs and are_here(args):

@@ -357,14 +357,16 @@ def leaf_name(text: Describe, i: int) -> str:
     return text()[i]
 
 
-def common_place(args: Sequence[object]) -> tuple[Sharding | None, bool]:
+def common_place(args: Sequence[object], name: str) -> tuple[Sharding | None, bool]:
     """The one device of eager operands, and whether it is theirs; None for several.
+
+    `name` is that of the operation, for messages.
 
     Raises:
         ValueError: operands are committed to different devices.
     """
     claims = [
-        Claim(place, i)
+        Claim(place, f"operand {i} of {name}")
         for i, x in enumerate(args)
         if (place := committed_place(x)) is not None
     ]

@@ -227,9 +227,9 @@ def plain_slice(item: slice, place: int) -> slice:
         raise IndexError(
             "Array slice indices must have static start/stop/step: the slice at "
             f"position {place} of the index has a traced bound, so that the shape of "
-            "the result would depend on values. For a slice of static "
-            "size at a traced start, use verax.lax.dynamic_slice_in_dim(x, start, "
-            "size, axis) or dynamic_update_slice_in_dim"
+            "the result would depend on values. A slice of static size at a traced "
+            "start is x[verax.ds(start, size)], which .at[...] takes too, or "
+            "verax.lax.dynamic_slice_in_dim(x, start, size, axis)"
         ) from error
     return slice(start, stop, step)
 
