@@ -10,6 +10,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import dtypes
+from verax.ir.dtypes import as_dtype
 
 
 def test_dtypes_answer() -> None:
@@ -72,3 +73,9 @@ def test_isscalar_takes_strings() -> None:
     scalars = [1, 1.0, "a", np.float32(1), vnp.float32(1)]
     assert all(map(vnp.isscalar, scalars))
     assert not any(map(vnp.isscalar, [None, [1], np.ones(2), vnp.ones(2)]))
+
+
+def test_an_array_is_no_dtype() -> None:
+    with pytest.raises(ValueError, match="an array is not a dtype"):
+        as_dtype(np.ones(2))
+    assert as_dtype(ml_dtypes.bfloat16) == as_dtype(ml_dtypes.bfloat16(1))

@@ -388,7 +388,7 @@ def as_dtype(dtype: DTypeLike) -> DType:
         return key_from_name(dtype) or checked(dtype, dtype)
     held = getattr(dtype, "dtype", None)
     if isinstance(held, np.dtype | ExtendedDType):
-        if hasattr(dtype, "__array__") and not isinstance(dtype, np.generic):
+        if hasattr(dtype, "__array__") and not isinstance(dtype, type | np.generic):
             raise ValueError("an array is not a dtype; pass dtype=x.dtype")
         return checked(held, dtype)
     return checked(dtype if isinstance(dtype, type) else None, dtype)
