@@ -9,8 +9,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import dtypes
-from verax.ir.dtypes import as_dtype
+from verax import dtypes, lax
 
 
 def test_dtypes_answer() -> None:
@@ -76,6 +75,9 @@ def test_isscalar_takes_strings() -> None:
 
 
 def test_an_array_is_no_dtype() -> None:
-    with pytest.raises(ValueError, match="an array is not a dtype"):
-        as_dtype(np.ones(2))
-    assert as_dtype(ml_dtypes.bfloat16) == as_dtype(ml_dtypes.bfloat16(1))
+    x = vnp.ones(2)
+    for convert in (lax.convert_element_type, lax.bitcast_convert_type):
+        for array in (x, np.ones(2)):
+            with pytest.raises(ValueError, match="an array is not a dtype"):
+                convert(x, array)  # type: ignore[arg-type]  # no dtype
+    assert lax.convert_element_type(x, ml_dtypes.bfloat16).dtype == ml_dtypes.bfloat16

@@ -375,7 +375,6 @@ def as_dtype(dtype: DTypeLike) -> DType:
 
     Raises:
         TypeError: arrays of that dtype do not exist here.
-        ValueError: it is an array.
 
     >>> as_dtype("bfloat16"), as_dtype(complex)
     (dtype(bfloat16), dtype('complex128'))
@@ -388,8 +387,6 @@ def as_dtype(dtype: DTypeLike) -> DType:
         return key_from_name(dtype) or checked(dtype, dtype)
     held = getattr(dtype, "dtype", None)
     if isinstance(held, np.dtype | ExtendedDType):
-        if hasattr(dtype, "__array__") and not isinstance(dtype, type | np.generic):
-            raise ValueError("an array is not a dtype; pass dtype=x.dtype")
         return checked(held, dtype)
     return checked(dtype if isinstance(dtype, type) else None, dtype)
 

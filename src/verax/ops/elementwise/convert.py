@@ -331,16 +331,24 @@ def convert_element_type(operand: object, new_dtype: DTypeLike) -> Array:
 
     Raises:
         TypeError: `new_dtype` is not a dtype of numbers.
+        ValueError: it is an array.
 
     >>> import verax
     >>> x = np.array([300.7, -1.0, np.nan], np.float32)
     >>> convert_element_type(x, np.uint8)
     Array([255,   0,   0], dtype=uint8)
     """
+    check_no_array(new_dtype)
     dtype = asked_dtype(new_dtype)
     if type(operand) is int and not -(2**31) <= operand < 2**31:
         operand = converted_int(operand, dtype)
     return convert(operand, dtype)
+
+
+def check_no_array(dtype: object) -> None:
+    """Raise ValueError for an array in the place of its dtype."""
+    if isinstance(dtype, Array | np.ndarray):
+        raise ValueError("an array is not a dtype; pass dtype=x.dtype")
 
 
 def converted_int(value: int, dtype: DType) -> np.ndarray:
@@ -375,6 +383,7 @@ def bitcast_convert_type(operand: object, new_dtype: DTypeLike) -> Array:
     >>> bitcast_convert_type(np.float32(1), np.uint8)
     Array([  0,   0, 128,  63], dtype=uint8)
     """
+    check_no_array(new_dtype)
     dtype = asked_dtype(as_dtype(new_dtype))
     return bitcast_convert_type_p.call(BitcastParams(dtype), operand)
 
