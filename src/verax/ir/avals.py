@@ -640,7 +640,7 @@ def iinfo(dtype: DType) -> ml_dtypes.iinfo:
     """The limits of an integer dtype.
 
     Raises:
-        TypeError: `dtype` is not an integer dtype.
+        ValueError: `dtype` is not an integer dtype.
 
     >>> from verax.ir.dtypes import int4
     >>> iinfo(int4).min, iinfo(int4).max

@@ -247,6 +247,7 @@ def composite(
         A function that takes trees of arrays by position, and attributes by name.
 
     Raises:
+        TypeError: the name is not a string.
         ValueError: the name is empty, or the version is not an integer.
 
     >>> import numpy as np
@@ -255,6 +256,8 @@ def composite(
     >>> float(tangent(1.0))
     1.0
     """
+    if not isinstance(name, str):
+        raise TypeError(f"composite: name must be a string, not {shown(name)}")
     if not name or not isinstance(version, int):
         raise ValueError(
             f"composite takes a name and a version, not {shown(name)} and {version!r}"

@@ -619,6 +619,7 @@ def psum_scatter(
 
     Raises:
         NameError: there is no such axis in scope.
+        TypeError: `x` holds booleans, which have no sum of their dtype.
         ValueError: the dimension cannot be split that way, or the groups are not a
             partition of the elements into groups of one size.
 
@@ -631,6 +632,11 @@ def psum_scatter(
     met = meeting("psum_scatter", axis_name, axis_index_groups, even=True)
 
     def scatter(leaf: Array) -> Array:
+        if is_bool(leaf.dtype):
+            raise TypeError(
+                f"psum_scatter takes numbers, not {leaf.aval}; convert booleans to "
+                "integers first"
+            )
         place = as_axis("psum_scatter", scatter_dimension, leaf.ndim)
         check_share("psum_scatter", leaf, place, met.size, tiled)
         if not met.by_row:

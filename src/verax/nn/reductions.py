@@ -64,7 +64,7 @@ def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
     """A mask and x in one shape.
 
     Raises:
-        TypeError: the mask is not boolean.
+        ValueError: the mask is not boolean.
     """
     x, mask = broadcast_together(name, (x, boolean_mask(name, where)))
     return stretched(mask, x.shape), x

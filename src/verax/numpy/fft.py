@@ -7,7 +7,7 @@ to three at once, and scale as `norm` says::
 """
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from math import prod, sqrt
 
 import numpy as np
@@ -34,6 +34,7 @@ from verax.ops.structure.create import full, full_like
 from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.slicing import pad, slice_in_dim
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import shown
 
 __all__ = [
     "fft",
@@ -74,8 +75,8 @@ def transform(
     """The transform `kind` of `a`, with lengths `s` over `axes`.
 
     Raises:
-        TypeError: a real signal is required and `a` is complex.
-        ValueError: lengths and axes do not fit, or there is no such norm.
+        ValueError: a real signal is required and `a` is complex, or lengths and axes do
+            not fit, or there is no such norm.
     """
     x = with_weak_type(inexact_array(name, a), False)
     if kind == "RFFT" and is_complex(x.dtype):
@@ -688,6 +689,14 @@ def irfft2(
 
 
 def two(name: str, axes: Sequence[int]) -> Sequence[int]:
+    """The axes of a transform over two.
+
+    Raises:
+        TypeError: they are no sequence.
+        ValueError: there are more or fewer.
+    """
+    if not isinstance(axes, Sized):
+        raise TypeError(f"{name} runs over a pair of axes, not {shown(axes)}")
     if len(axes) != 2:
         raise ValueError(f"{name} runs over two axes, not {len(axes)}: {tuple(axes)}")
     return axes

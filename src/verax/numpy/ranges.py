@@ -44,6 +44,7 @@ from verax.numpy.arguments.arguments import (
     constant_of,
     default_float,
     default_integer,
+    operand_aval,
     stretched,
 )
 from verax.numpy.creation.creation import Placement, filled, made, place_of, typed_fill
@@ -392,12 +393,12 @@ def logspace(
            [1., 3., 9.]], dtype=float32)
     """
     x, y, own = ends("logspace", dtype, start, stop)
-    shape = broadcast_shapes_of("logspace", [x.shape, np.shape(base)])
+    weight = operand_aval("logspace", 4, base)
+    shape = broadcast_shapes_of("logspace", [x.shape, weight.shape])
     x, y = stretched(x, shape), stretched(y, shape)
     line = spaced(x, y, counted("logspace", num), endpoint)
     target = chosen_dtype("logspace", dtype)
     if target is None:
-        (weight,) = avals_of("logspace", (base,))
         target = common_type([weight, ShapedArray((), own)])[0]
     return made("logspace", laid("logspace", power(base, line), axis, target), None)
 

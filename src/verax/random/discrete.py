@@ -297,7 +297,8 @@ def categorical(
 
     Raises:
         TypeError: `key` is not a key.
-        ValueError: `logits` do not fit `shape`, or there are not enough categories.
+        ValueError: `logits` are not floats or do not fit `shape`, or there are not
+            enough categories.
 
     >>> from verax import random
     >>> import verax.numpy as vnp
@@ -313,6 +314,8 @@ def categorical(
         return call_sharded(categorical, locals())
     typed = one_key("categorical", key)
     x = as_array("categorical", logits, 1)
+    if not is_float(x.dtype):
+        raise ValueError(f"categorical: logits must be floats, not {x.aval}")
     place = canonical_axis("categorical", axis, x.ndim)
     batch = (*x.shape[:place], *x.shape[place + 1 :])
     sizes = batch if shape is None else as_shape("categorical", shape)

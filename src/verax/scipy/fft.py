@@ -107,6 +107,8 @@ def dctn(
 ) -> Array:
     """`dct` along several axes, by default all, or as many last ones as `s` is long.
 
+    Along none, `x` stays as it is, integers too.
+
     Args:
         x: an array, real or complex; integers are taken as floats.
         type: 1, 2, 3 or 4; 2 by default.
@@ -126,6 +128,7 @@ def dctn(
     [[16.0, 0.0], [0.0, 0.0]]
     """
     array = as_array("dctn", x)
+    check_kind("dctn", type, norm)
     for axis, size in along_axes("dctn", array.ndim, s, axes):
         array = dct(array, type, size, axis, norm)
     return array
@@ -139,6 +142,8 @@ def idctn(
     norm: str | None = None,
 ) -> Array:
     """The inverse of `dctn` with the same arguments.
+
+    Along no axes, `x` stays as it is, integers too.
 
     Args:
         x: an array, real or complex; integers are taken as floats.

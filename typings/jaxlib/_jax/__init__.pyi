@@ -256,7 +256,10 @@ def buffer_to_dlpack_managed_tensor(
     buffer: ArrayImpl, stream: int | None = None
 ) -> object: ...
 def dlpack_managed_tensor_to_buffer(
-    capsule: object, device: Device, stream: int | None
+    capsule: object,
+    device: Device,
+    stream: int | None,
+    copy: bool | None = None,
 ) -> ArrayImpl: ...
 def register_custom_call_as_batch_partitionable(target_name: str) -> None: ...
 def register_custom_call_target(

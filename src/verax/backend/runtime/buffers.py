@@ -62,6 +62,11 @@ DELETED: Final = (
     "its values can no longer be read: keep a copy, or do not donate it."
 )
 
+NOT_SHARED: Final = (
+    "from_dlpack: copy=False, but this memory can only be copied: to be shared, it "
+    "must lie on the device, in C order and aligned to 64 bytes. Leave copy at None."
+)
+
 
 class AvalLike(Protocol):
     """A type as jaxlib reads it: any record with these three attributes will do."""
@@ -378,14 +383,17 @@ def to_dlpack_device(buffer: Buffer) -> tuple[int, int]:
     return DLPACK_CPU, 0
 
 
-def from_dlpack(external: Any, device: _jax.Device, *, copy: bool = False) -> Buffer:
+def from_dlpack(
+    external: Any, device: _jax.Device, *, copy: bool | None = None
+) -> Buffer:
     """Take over an array of another library, without a copy where that is possible.
 
-    Copies if `copy`, if the memory is not aligned to 64 bytes, or if it is strided.
-    The other library must not write to memory that is shared.
+    Copies if `copy`, and unless it is False if the memory is not aligned to 64 bytes,
+    or strided. The other library must not write to memory that is shared.
 
     Raises:
         TypeError: `external` has no `__dlpack__`, or a dtype that no device has.
+        ValueError: `copy` is False and the memory cannot be shared.
         BufferError: its memory is of a kind that the device cannot take.
     """
     if not hasattr(external, "__dlpack__"):
@@ -400,20 +408,33 @@ def from_dlpack(external: Any, device: _jax.Device, *, copy: bool = False) -> Bu
         array = external if own else np.from_dlpack(external)
     except (BufferError, RuntimeError):
         return foreign_from_dlpack(external, device, copy=copy)
-    return from_numpy(array, device, copy=copy)
+    buffer = from_numpy(array, device, copy=bool(copy))
+    address = array.ctypes.data if copy is False and array.size else None
+    if address is not None and buffer.unsafe_buffer_pointer() != address:
+        raise ValueError(NOT_SHARED)
+    return buffer
 
 
-def foreign_from_dlpack(external: Any, device: _jax.Device, *, copy: bool) -> Buffer:
+def foreign_from_dlpack(
+    external: Any, device: _jax.Device, *, copy: bool | None
+) -> Buffer:
     """As `from_dlpack`, for dtypes and devices that NumPy does not know."""
+    capsule, shared = external.__dlpack__(), False if copy is False else None
     try:
-        bare = _jax.dlpack_managed_tensor_to_buffer(external.__dlpack__(), device, None)
+        bare = _jax.dlpack_managed_tensor_to_buffer(capsule, device, None, shared)
     except _jax.JaxRuntimeError as error:
+        if copy is False and "aligned" in str(error):
+            raise ValueError(NOT_SHARED) from error
         raise BufferError(
             f"The {type(external).__name__} cannot be imported through DLPack: "
             f"{trimmed(str(error))}"
         ) from error
     view = to_numpy(bare)
-    if copy:
+    # Programs read memory in C order, whatever order the runtime knows of.
+    transposed = not view.flags.c_contiguous
+    if transposed and copy is False:
+        raise ValueError(NOT_SHARED)
+    if transposed or copy:
         return from_numpy(view, device, copy=True)
     aval = Aval(view.shape, view.dtype)
     return bare._rewrap_with_aval_and_sharding(aval, single_device(device))

@@ -299,8 +299,8 @@ def from_dlpack(
         x: an array with a method `__dlpack__`.
         device: a device, or a sharding over one device, to put the result on; None for
             the first local one.
-        copy: True to copy always, None to copy where memory cannot be shared; False
-            refuses to narrow elements.
+        copy: True to copy always, None to copy where memory cannot be shared; False to
+            refuse there.
 
     Returns:
         an array with the shape and values of `x`, and its dtype, in 32 bits unless x64
@@ -308,7 +308,8 @@ def from_dlpack(
 
     Raises:
         TypeError: `x` has no `__dlpack__`.
-        ValueError: `copy=False`, but elements have to be narrowed; a sharding has
+        ValueError: `copy=False`, but elements have to be narrowed, or the memory is
+            strided, not aligned to 64 bytes, or not on the device; a sharding has
             several devices.
         BufferError: the memory is of a kind that the device cannot take.
 
@@ -318,7 +319,7 @@ def from_dlpack(
     Array([0, 1, 2], dtype=int32)
     """
     place = local_devices()[0] if device is None else one_device(device)
-    buffer = buffers.from_dlpack(x, place, copy=bool(copy))
+    buffer = buffers.from_dlpack(x, place, copy=copy)
     dtype = as_dtype(buffer.aval.dtype)
     if canonical(dtype, STATE.enable_x64) == dtype:
         aval = ShapedArray(tuple(buffer.aval.shape), dtype)

@@ -477,13 +477,12 @@ def reciprocal(x: ArrayLike, /) -> Array:
     return integer_pow(operand, -1)
 
 
-@remembered
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power x2; a concrete integer exponent multiplies repeatedly.
 
-    Integers that overflow wrap around. In an array of integer exponents for integers,
-    negative ones are no error, but the result is meaningless there, except for bases 1
-    and -1; convert x1 to floats first.
+    Integers that overflow wrap around. Among several integer exponents for integers, or
+    in a traced one, negative ones are no error, but the result is meaningless there,
+    except for bases 1 and -1; convert x1 to floats first.
 
     Args:
         x1: the base, an array or scalar.
@@ -494,7 +493,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         int32, or int64 with x64. A negative float to a power that is no integer is NaN.
 
     Raises:
-        TypeError: x1 holds integers, and x2 is a negative integer of Python or NumPy.
+        TypeError: x1 holds integers, and x2 is a negative integer with a known value.
 
     >>> import verax.numpy as vnp
     >>> vnp.power(vnp.array([2, -3]), 3)
@@ -502,6 +501,28 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> vnp.power(vnp.array([-8.0, 0.0, 4.0]), vnp.array([0.5, 0.0, -0.5]))
     Array([nan, 1. , 0.5], dtype=float32)
     """
+    if isinstance(x2, Array) and not x2.aval.shape and is_integer(x2.aval.dtype):
+        check_exponent(x1, x2)
+    return power_of(x1, x2)
+
+
+def check_exponent(x1: ArrayLike, x2: Array) -> None:
+    """Raise a TypeError for integers to an exponent that is known to be negative.
+
+    Types alone do not tell, by which what `power_of` does is remembered.
+    """
+    (base,) = avals_of("power", (x1,))
+    exponent = None if is_inexact(base.dtype) else concrete_integer(x2)
+    if exponent is not None and exponent < 0:
+        raise TypeError(
+            f"power: integers cannot be raised to the negative power {exponent}; "
+            "convert them to floats first"
+        )
+
+
+@remembered
+def power_of(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """Computes `power`."""
     exponent = concrete_integer(x2)
     if exponent is not None:
         if isinstance(x1, Array) and x1.aval.dtype is not bool_:

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from verax.backend.eager.composites import in_numpy, remembered
-from verax.ir.avals import bit_width, finfo
+from verax.ir.avals import Shape, bit_width, finfo
 from verax.ir.dtypes import DType, bool_, float16, is_complex, is_float, is_inexact
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
+    broadcast_shapes_of,
     broadcast_together,
     constant_of,
     default_float,
+    no_out,
     number_beside,
     promote_args_inexact,
     promote_inexact,
@@ -27,7 +29,7 @@ from verax.numpy.arguments.arguments import (
     stretched_together,
 )
 from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite, binary_inexact
-from verax.numpy.creation.creation import asarray, filled, typed_fill
+from verax.numpy.creation.creation import as_values, asarray, filled, typed_fill
 from verax.numpy.elementwise.arithmetic import refuse_complex
 from verax.numpy.elementwise.transcendental import atan2, rad2deg
 from verax.ops.elementwise import arith as parts
@@ -130,11 +132,13 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
     Raises:
         ValueError: x is complex.
+        NotImplementedError: `out` is given.
 
     >>> import verax.numpy as vnp
     >>> vnp.isposinf(vnp.array([vnp.inf, -vnp.inf, vnp.nan]))
     Array([ True, False, False], dtype=bool)
     """
+    no_out("isposinf", out)
     return is_value("isposinf", x, np.inf)
 
 
@@ -151,11 +155,13 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
     Raises:
         ValueError: x is complex.
+        NotImplementedError: `out` is given.
 
     >>> import verax.numpy as vnp
     >>> vnp.isneginf(vnp.array([vnp.inf, -vnp.inf, vnp.nan]))
     Array([False,  True, False], dtype=bool)
     """
+    no_out("isneginf", out)
     return is_value("isneginf", x, -np.inf)
 
 
@@ -415,13 +421,17 @@ def nan_to_num(
         x: an array or scalar; integers and booleans stay as they are, and of complex
             numbers each part is replaced on its own.
         copy: changes nothing: x is never written to.
-        nan: what replaces NaN, 0 by default; a scalar, or an array that broadcasts to
+        nan: what replaces NaN, 0 by default; a scalar, or an array that broadcasts with
             x.
         posinf: what replaces plus infinity; None for the largest number of the dtype.
         neginf: what replaces minus infinity; None for the lowest number of the dtype.
 
     Returns:
-        An array of the shape and dtype of x, into which replacements are converted.
+        An array of the dtype of x, into which replacements are converted, and of the
+        shape of x and of replacements together.
+
+    Raises:
+        ValueError: a replacement does not broadcast with x, or is None for NaN.
 
     >>> import verax.numpy as vnp
     >>> x = vnp.array([1.0, vnp.nan, vnp.inf, -vnp.inf])
@@ -440,17 +450,27 @@ def nan_to_num(
     limits = finfo(given.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
-    array = select(ne(given, given), in_dtype(nan, given), given)
-    array = select(eq(array, np.inf), in_dtype(high, given), array)
-    return select(eq(array, -np.inf), in_dtype(low, given), array)
+    values = [in_dtype(value, given.dtype) for value in (nan, high, low)]
+    shapes = [given.shape, *(value.shape for value in values)]
+    array: Array = stretched(given, broadcast_shapes_of("nan_to_num", shapes))
+    for special, value in zip((None, np.inf, -np.inf), values, strict=True):
+        found = ne(array, array) if special is None else eq(array, special)
+        array = select(found, spread_out(value, array.shape), array)
+    return array
 
 
-def in_dtype(value: ArrayLike, x: Array) -> Any:
-    """A replacement in the dtype of `x`, and in its shape if it has dimensions."""
-    if isinstance(value, Array | np.ndarray):
-        array = convert(as_array("nan_to_num", value), x.dtype)
-        return stretched(array, x.shape)
-    return constant_of(value, x.dtype)
+def spread_out(value: Any, shape: Shape) -> Any:
+    """A replacement in `shape`, unless it is one for all."""
+    return stretched(value, shape) if value.shape else value
+
+
+def in_dtype(value: Any, dtype: DType) -> Any:
+    """A replacement in a dtype."""
+    if isinstance(value, bool | int | float):
+        return constant_of(value, dtype)
+    if isinstance(value, np.ndarray):
+        return convert(as_array("nan_to_num", value), dtype)
+    return as_values("nan_to_num", value, dtype)
 
 
 def real(val: ArrayLike, /) -> Array:

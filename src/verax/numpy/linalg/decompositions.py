@@ -190,12 +190,22 @@ def svd(
     """
     (x,) = as_matrices("svd", a)
     if hermitian:
+        check_subset("svd", subset_by_index, min(x.shape[-2:]))
         return hermitian_svd(x, compute_uv)
     if not compute_uv:
         return values_of(x, subset_by_index)
     out = svd_of(x, full_matrices=full_matrices, subset_by_index=subset_by_index)
     assert isinstance(out, tuple)
     return SVDResult(*out)
+
+
+def check_subset(name: str, subset: tuple[int, int] | None, count: int) -> None:
+    """Raise a ValueError unless `subset` says that all of `count` values are wanted."""
+    if subset is not None and subset != (0, count):
+        raise ValueError(
+            f"{name}: subset_by_index={subset} is not available on CPU and GPU; slice "
+            "the results"
+        )
 
 
 def values_of(x: Array, subset: tuple[int, int] | None = None) -> Array:

@@ -334,7 +334,8 @@ def einsum(
         out: only None, since arrays are immutable.
         optimize: how the order of the products is found: "auto", "optimal", "greedy" or
             another name of `opt_einsum`; True for "optimal", False or None for products
-            from the left; or a path as `einsum_path` gives it.
+            from the left; or a path as `einsum_path` gives it. Not read for fewer than
+            three operands, which have one order.
         precision: how exact products are on accelerators: a `lax.Precision` or its
             name; None for the default.
         preferred_element_type: the dtype in which products are summed and returned;
@@ -349,6 +350,7 @@ def einsum(
         unless another is preferred.
 
     Raises:
+        KeyError: `optimize` is another name.
         ValueError: the subscripts are malformed or do not fit the shapes.
         NotImplementedError: `out` is given.
 
@@ -383,7 +385,7 @@ def einsum(
 def as_key(optimize: Any) -> Optimize:
     """The way to find the order, as a key: a name, or a path as of `einsum_path`."""
     if optimize is None or isinstance(optimize, str | bool):
-        return optimize or False
+        return False if optimize is None else optimize
     steps = list(optimize)
     if steps and isinstance(steps[0], str):
         if steps[0] != "einsum_path":

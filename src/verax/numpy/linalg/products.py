@@ -26,7 +26,7 @@ from verax.numpy.arguments.arguments import (
     canonical_axis,
     chosen_dtype,
     common_type,
-    operand_aval,
+    no_out,
     stretched_together,
     with_weak_type,
 )
@@ -325,7 +325,8 @@ def dot(
         that it meets; in the common dtype of both unless another is preferred.
 
     Raises:
-        TypeError: the sizes that meet differ.
+        TypeError: the sizes that meet differ, or the dtype that is preferred is
+            narrower than that of the operands.
 
     >>> import verax.numpy as vnp
     >>> vnp.dot(vnp.array([[1, 2], [3, 4]]), vnp.array([10, 1]))
@@ -338,8 +339,9 @@ def dot(
         return call_sharded(dot, locals())
     x, y, preferred = operands("dot", a, b, preferred_element_type)
     if not x.ndim or not y.ndim:
-        product = multiply(x, y)
-        return product if preferred is None else convert(product, preferred)
+        if preferred is None:
+            return multiply(x, y)
+        return contract(x, y, Contraction(((), ()), ((), ())), precision, preferred)
     meets = 0 if y.ndim == 1 else y.ndim - 2
     check_sizes("dot", x, y, (x.ndim - 1,), (meets,))
     numbers = Contraction(((x.ndim - 1,), (meets,)), ((), ()))
@@ -388,7 +390,7 @@ def vdot(
     """
     return dot(
         ravel(conjugated("vdot", a)),
-        ravel(b),
+        ravel(as_array("vdot", b, 1)),
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
@@ -461,8 +463,9 @@ def inner(
         b: an array of shape (..., n), or a scalar.
         precision: how exact products are on accelerators: a `lax.Precision` or its
             name; None for the default.
-        preferred_element_type: the dtype in which products are summed and returned;
-            None for that of the operands.
+        preferred_element_type: the dtype in which products are summed and returned, and
+            to which operands are converted where one is a scalar; None for that of the
+            operands.
 
     Returns:
         an array with the dimensions of `a` but its last, then those of `b` but its
@@ -476,16 +479,13 @@ def inner(
     Array([[1, 3],
            [3, 7]], dtype=int32)
     """
-    rank_a, rank_b = operand_aval("inner", 0, a).ndim, operand_aval("inner", 1, b).ndim
-    if not rank_a or not rank_b:
-        return multiply(a, b)
-    return tensordot(
-        a,
-        b,
-        ((rank_a - 1,), (rank_b - 1,)),
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    x, y, preferred = operands("inner", a, b, preferred_element_type)
+    if not x.ndim or not y.ndim:
+        pair = (x, y) if preferred is None else (convert(z, preferred) for z in (x, y))
+        return multiply(*pair)
+    left, right = (x.ndim - 1,), (y.ndim - 1,)
+    check_sizes("inner", x, y, left, right)
+    return contract(x, y, Contraction((left, right), ((), ())), precision, preferred)
 
 
 # ------------------------------------------------------------------------ tensors
@@ -587,12 +587,17 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     Returns:
         an array of shape (`a.size`, `b.size`) in the common dtype of both.
 
+    Raises:
+        NotImplementedError: `out` is given.
+
     >>> import verax.numpy as vnp
     >>> vnp.outer(vnp.array([1, 2]), vnp.array([[1, 2], [3, 4]]))
     Array([[1, 2, 3, 4],
            [2, 4, 6, 8]], dtype=int32)
     """
-    return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
+    no_out("outer", out)
+    x, y = ravel(as_array("outer", a)), ravel(as_array("outer", b, 1))
+    return multiply(expand_dims(x, 1), expand_dims(y, 0))
 
 
 @remembered

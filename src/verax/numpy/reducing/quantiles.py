@@ -459,7 +459,7 @@ def median(
             f"median: an array of shape {x.shape} has no elements over axis {axis}, "
             "and so no middle one; verax.numpy.nanmedian answers NaN"
         )
-    return quantile(x, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    return parts("median", x, 0.5, axis, out, "midpoint", keepdims, None, False)
 
 
 @in_numpy(nanmedian_at_once)
@@ -491,7 +491,7 @@ def nanmedian(
     >>> vnp.nanmedian(x, axis=1)
     Array([ 3., nan], dtype=float32)
     """
-    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    return parts("nanmedian", a, 0.5, axis, out, "midpoint", keepdims, None, True)
 
 
 def parts(

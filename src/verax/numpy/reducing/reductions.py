@@ -187,9 +187,9 @@ def accumulate(
     keepdims: bool,
     initial: ArrayLike | None,
     where: Where,
-    promote_integers: bool,
+    promote_integers: bool = True,
 ) -> Array:
-    """Computes `sum` and `prod`."""
+    """Computes `sum` and `prod`, also of what is not NaN."""
     if out is not None:
         no_out(name, out)
     x = numbers_of(name, a)
@@ -330,7 +330,7 @@ def extreme(
     initial: ArrayLike | None,
     where: Where,
 ) -> Array:
-    """Computes `max` and `min`.
+    """Computes `max` and `min`, also of what is not NaN.
 
     Raises:
         ValueError: nothing is reduced and no `initial` says what that gives.
@@ -610,7 +610,7 @@ def flat_or_along(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
 def place_of(
     name: str, search: Any, a: ArrayLike, axis: int | None, out: object, keepdims: Any
 ) -> Array:
-    """Computes `argmax` and `argmin`.
+    """Computes `argmax` and `argmin`, also of what is not NaN.
 
     Raises:
         ValueError: the dimension is empty or does not exist.
@@ -620,8 +620,8 @@ def place_of(
     x, along = flat_or_along(name, given, axis)
     if not x.shape[along]:
         raise ValueError(
-            f"attempt to get {name} of an empty sequence: {given.aval} has no elements "
-            f"along axis={axis}"
+            f"{name}: attempt to get {search.__name__} of an empty sequence: "
+            f"{given.aval} has no elements along axis={axis}"
         )
     if is_complex(x.dtype):
         x = attained(x, along, upward=search is reduce.argmax)

@@ -36,6 +36,7 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
     as_array,
+    broadcast_shapes_of,
     canonical_axes,
     chosen_dtype,
     common_type,
@@ -54,15 +55,14 @@ from verax.numpy.elementwise.comparison import equal, logical_and, logical_or
 from verax.numpy.elementwise.float_parts import isfinite, isnan
 from verax.numpy.reducing.reductions import (
     Where,
+    accumulate,
     all,
-    argmax,
-    argmin,
     as_mask,
+    boolean_mask,
+    extreme,
     fold,
     masked,
-    max,
-    min,
-    prod,
+    place_of,
     running,
     sum,
 )
@@ -71,8 +71,13 @@ from verax.ops.elementwise.compare import eq, gt, le, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import sqrt
 from verax.ops.elementwise.select import select
-from verax.ops.reductions import cumulative
-from verax.ops.reductions.reduce import reduce_sum_p
+from verax.ops.reductions import cumulative, reduce
+from verax.ops.reductions.reduce import (
+    reduce_max_p,
+    reduce_min_p,
+    reduce_prod_p,
+    reduce_sum_p,
+)
 from verax.ops.structure.create import full_like
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.rules.families.reducer import highest, lowest
@@ -88,14 +93,16 @@ def extent(x: Array, axes: Shape) -> int:
 
 
 @pure(1 << 8)
-def mean_types(own: DType, dtype: DType | None, x64: bool) -> tuple[DType, DType]:
+def mean_types(
+    name: str, own: DType, dtype: DType | None, x64: bool
+) -> tuple[DType, DType]:
     """The dtype of a mean, and the one in which it is computed.
 
     Raises:
         TypeError: it would be boolean.
     """
     if dtype == bool_:
-        raise TypeError("the dtype of a mean or a variance must not be bool")
+        raise TypeError(f"{name}: dtype must not be bool")
     working = inexact_dtype(own) if dtype is None else dtype
     result = working
     small = is_float(working) and numpy_dtype(working).itemsize < 4
@@ -140,18 +147,32 @@ def mean(
     >>> vnp.mean(x, where=x < 8), vnp.mean(x, dtype=int)
     (Array(2., dtype=float32), Array(3, dtype=int32))
     """
-    no_out("mean", out)
-    x = as_array("mean", a)
-    result, working = mean_types(x.dtype, chosen_dtype("mean", dtype), STATE.enable_x64)
-    axes = reduction_axes("mean", axis, x.ndim)
+    return mean_over("mean", a, axis, dtype, out, keepdims, where)
+
+
+def mean_over(
+    name: str,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    out: object,
+    keepdims: bool,
+    where: Where,
+) -> Array:
+    """Computes `mean` and `nanmean`."""
+    no_out(name, out)
+    x = as_array(name, a)
+    asked = chosen_dtype(name, dtype)
+    result, working = mean_types(name, x.dtype, asked, STATE.enable_x64)
+    axes = reduction_axes(name, axis, x.ndim)
     x = convert(x, working)
     count: Any = extent(x, axes)
     if where is not None:
-        mask = as_mask("mean", where, x.shape)
+        mask = as_mask(name, where, x.shape)
         full = stretched(mask, x.shape)
         count = fold(reduce_sum_p, convert(full, working), axes, keepdims)
-    total = fold(reduce_sum_p, masked("mean", x, where, 0), axes, keepdims)
-    return convert(quotient("mean", total, count), result)
+    total = fold(reduce_sum_p, masked(name, x, where, 0), axes, keepdims)
+    return convert(quotient(name, total, count), result)
 
 
 def quotient(name: str, total: Array, count: ArrayLike) -> Array:
@@ -275,61 +296,86 @@ def var(
     Array(1., dtype=float32)
     """
     no_out("var", out)
+    less = subtracted("var", ddof, correction)
+    return variance("var", a, axis, dtype, less, keepdims, where, mean)
+
+
+def subtracted(name: str, ddof: int, correction: float | None) -> float:
+    """What is subtracted from the count, under one of its two names.
+
+    Raises:
+        ValueError: both are given.
+    """
     if correction is not None and ddof:
         raise ValueError(
-            "var: ddof and correction mean the same; pass only one of them"
+            f"{name}: ddof and correction mean the same; pass only one of them"
         )
-    less = ddof if correction is None else correction
-    x = as_array("var", a)
-    result, working = var_types(x, chosen_dtype("var", dtype))
-    axes = reduction_axes("var", axis, x.ndim)
+    return ddof if correction is None else correction
+
+
+def variance(
+    name: str,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    less: float | Array,
+    keepdims: bool,
+    where: Where,
+    mean: ArrayLike | None,
+) -> Array:
+    """Computes `var`, and what the functions made of it are made of."""
+    x = as_array(name, a)
+    result, working = var_types(name, x, chosen_dtype(name, dtype))
+    axes = reduction_axes(name, axis, x.ndim)
     x, whole = convert(x, working), not is_inexact(working)
     if mean is None:
-        deviation = squared_distance(sub(x, center_of(x, axes, where)))
+        deviation = squared_distance(sub(x, center_of(name, x, axes, where)))
     else:
-        center = convert(as_array("var", mean), working)
+        center = convert(as_array(name, mean), working)
+        broadcast_shapes_of(name, (x.shape, center.shape))
         deviation = squared_distance(subtract(x, center))
-    total = fold(reduce_sum_p, masked("var", deviation, where, 0), axes, keepdims)
+    total = fold(reduce_sum_p, masked(name, deviation, where, 0), axes, keepdims)
     known = not isinstance(less, Array)
     count: Any = extent(x, axes) - (int(less) if whole and known else less)
     if where is not None:
-        mask = convert(stretched(as_mask("var", where, x.shape), x.shape), total.dtype)
+        mask = convert(stretched(as_mask(name, where, x.shape), x.shape), total.dtype)
         count = subtract(fold(reduce_sum_p, mask, axes, keepdims), less)
     if whole:
-        return weak_quotient(total, count)
+        return weak_quotient(name, total, count)
     if where is not None or not known:
-        count = convert(as_array("var", count), total.dtype)
+        count = convert(as_array(name, count), total.dtype)
         count = select(gt(count, 0), count, full_like(count, np.nan))
     elif count <= 0:
         count = np.nan
     return convert(divide(total, count), result)
 
 
-def weak_quotient(total: Array, count: ArrayLike) -> Array:
+def weak_quotient(name: str, total: Array, count: ArrayLike) -> Array:
     """A quotient of integers as weak floats, NaN where the divisor is not positive."""
-    divisor = stretched(convert(as_array("var", count), total.dtype), total.shape)
+    divisor = stretched(convert(as_array(name, count), total.dtype), total.shape)
     real = default_dtype("inexact", STATE.enable_x64)
     array = convert(div(total, divisor), real, True)
     return select(gt(divisor, 0), array, full_like(array, np.nan))
 
 
-def var_types(x: Array, dtype: DType | None) -> tuple[DType, DType]:
+def var_types(name: str, x: Array, dtype: DType | None) -> tuple[DType, DType]:
     """The dtype of a variance, and the one in which distances are computed.
 
     Raises:
         ValueError: a real dtype is requested for complex numbers.
     """
-    result, working = mean_types(x.dtype, dtype, STATE.enable_x64)
+    result, working = mean_types(name, x.dtype, dtype, STATE.enable_x64)
     if dtype is None:
         return real_dtype(result), working
     if is_complex(x.dtype) and not is_complex(dtype):
-        raise ValueError(f"var: complex numbers need a complex dtype, not {dtype}")
+        raise ValueError(f"{name}: complex numbers need a complex dtype, not {dtype}")
     return result, working
 
 
-def center_of(x: Array, axes: Shape, where: Where) -> Array:
+def center_of(name: str, x: Array, axes: Shape, where: Where) -> Array:
     """The mean, broadcast to the shape of `x` so that it can be subtracted."""
-    out = mean(x, axes, None if is_inexact(x.dtype) else x.dtype, where=where)
+    dtype = None if is_inexact(x.dtype) else x.dtype
+    out = mean_over(name, x, axes, dtype, None, False, where)
     return spread(out, x.shape, axes) if len(axes) < x.ndim else out
 
 
@@ -386,17 +432,8 @@ def std(
     x, chosen = as_array("std", a), chosen_dtype("std", dtype)
     if chosen is not None and not is_inexact(chosen):
         raise ValueError(f"std: dtype must be a float or complex dtype, not {chosen}")
-    array = var(
-        x,
-        axis,
-        dtype,
-        ddof=ddof,
-        keepdims=keepdims,
-        where=where,
-        mean=mean,
-        correction=correction,
-    )
-    return sqrt(array)
+    less = subtracted("std", ddof, correction)
+    return sqrt(variance("std", x, axis, dtype, less, keepdims, where, mean))
 
 
 # -----------------------------------------------------------------------------
@@ -428,14 +465,14 @@ def one(dtype: DType) -> int:
 
 SKIPS: Mapping[str, Skip] = MappingProxyType(
     {
-        "nansum": Skip(sum, zero),
-        "nanprod": Skip(prod, one),
+        "nansum": Skip(partial(accumulate, "nansum", reduce_sum_p, 0), zero),
+        "nanprod": Skip(partial(accumulate, "nanprod", reduce_prod_p, 1), one),
         "nancumsum": Skip(partial(running, "nancumsum", cumulative.cumsum), zero),
         "nancumprod": Skip(partial(running, "nancumprod", cumulative.cumprod), one),
-        "nanmax": Skip(max, lowest, np.nan),
-        "nanmin": Skip(min, highest, np.nan),
-        "nanargmax": Skip(argmax, lowest, -1),
-        "nanargmin": Skip(argmin, highest, -1),
+        "nanmax": Skip(partial(extreme, "nanmax", reduce_max_p), lowest, np.nan),
+        "nanmin": Skip(partial(extreme, "nanmin", reduce_min_p), highest, np.nan),
+        "nanargmax": Skip(partial(place_of, "nanargmax", reduce.argmax), lowest, -1),
+        "nanargmin": Skip(partial(place_of, "nanargmin", reduce.argmin), highest, -1),
     }
 )
 
@@ -754,6 +791,8 @@ def numbers(name: str, a: ArrayLike, where: Where) -> tuple[Array, Where]:
     if not is_inexact(x.dtype):
         return x, where
     mask = eq(x, x)
+    if where is not None:
+        where = boolean_mask(name, where)
     # Zeros where NaN was: a derivative of zero times NaN would be NaN.
     x = select(mask, x, constant_of(0, x.dtype))
     return x, mask if where is None else logical_and(
@@ -788,7 +827,7 @@ def nanmean(
 
     Raises:
         TypeError: `dtype` is bool.
-        ValueError: an axis does not exist or is named twice.
+        ValueError: an axis does not exist or is named twice, or `where` is not boolean.
 
     >>> import verax.numpy as vnp
     >>> x = vnp.array([[1.0, vnp.nan, 4.0], [vnp.nan, vnp.nan, vnp.nan]])
@@ -796,7 +835,7 @@ def nanmean(
     Array([2.5, nan], dtype=float32)
     """
     x, chosen = numbers("nanmean", a, where)
-    return mean(x, axis, dtype, out, keepdims, where=chosen)
+    return mean_over("nanmean", x, axis, dtype, out, keepdims, chosen)
 
 
 @remembered
@@ -832,17 +871,33 @@ def nanvar(
 
     Raises:
         TypeError: `dtype` is bool.
-        ValueError: `a` is complex and `dtype` is not, or an axis does not exist.
+        ValueError: `a` is complex and `dtype` is not, an axis does not exist, or
+            `where` is not boolean.
 
     >>> import verax.numpy as vnp
     >>> x = vnp.array([[1.0, vnp.nan, 3.0], [vnp.nan, 5.0, vnp.nan]])
     >>> vnp.nanvar(x, axis=1), vnp.nanvar(x, axis=1, ddof=1)
     (Array([1., 0.], dtype=float32), Array([ 2., nan], dtype=float32))
     """
-    x, chosen = numbers("nanvar", a, where)
-    result = var(x, axis, dtype, out, ddof, keepdims, where=chosen, mean=mean)
-    chosen_type = chosen_dtype("nanvar", dtype)
-    return result if chosen_type is None else convert(result, chosen_type)
+    no_out("nanvar", out)
+    return skipping_variance("nanvar", a, axis, dtype, ddof, keepdims, where, mean)
+
+
+def skipping_variance(
+    name: str,
+    a: ArrayLike,
+    axis: Axis,
+    dtype: DTypeLike | None,
+    less: float | Array,
+    keepdims: bool,
+    where: Where,
+    mean: ArrayLike | None,
+) -> Array:
+    """Computes `nanvar`, and `nanstd` but for its root."""
+    x, chosen = numbers(name, a, where)
+    out = variance(name, x, axis, dtype, less, keepdims, chosen, mean)
+    asked = chosen_dtype(name, dtype)
+    return out if asked is None else convert(out, asked)
 
 
 @remembered
@@ -878,14 +933,20 @@ def nanstd(
 
     Raises:
         TypeError: `dtype` is neither float nor complex.
-        ValueError: `a` is complex and `dtype` is not, or an axis does not exist.
+        ValueError: `a` is complex and `dtype` is not, an axis does not exist, or
+            `where` is not boolean.
 
     >>> import verax.numpy as vnp
     >>> vnp.nanstd(vnp.array([[2.0, vnp.nan, 8.0], [4.0, 4.0, vnp.nan]]), axis=1)
     Array([3., 0.], dtype=float32)
     """
     no_out("nanstd", out)
-    return sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
+    array = skipping_variance("nanstd", a, axis, dtype, ddof, keepdims, where, mean)
+    if not is_inexact(array.dtype):
+        raise TypeError(
+            f"nanstd: dtype must be a float or complex dtype, not {array.dtype}"
+        )
+    return sqrt(array)
 
 
 # -----------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def histogram_bin_edges(
         A vector of `bins` + 1 edges, in the dtype of `a`, integers as floats.
 
     Raises:
-        TypeError: `bins` is a name; only numbers and edges are known.
+        TypeError: `bins` is a name, or one number that is no integer.
         ValueError: `bins` has more than one dimension.
 
     >>> import verax.numpy as vnp
@@ -137,21 +137,36 @@ def histogram_bin_edges(
     >>> vnp.histogram_bin_edges(vnp.array([2, 2]), bins=2)
     Array([1.5, 2. , 2.5], dtype=float32)
     """
+    return edges_of("histogram_bin_edges", a, bins, range)
+
+
+def edges_of(
+    name: str, a: ArrayLike, bins: ArrayLike, range: Sequence[ArrayLike] | None
+) -> Array:
+    """Computes `histogram_bin_edges`.
+
+    Raises:
+        TypeError: `bins` is a name, or one number that is no integer.
+        ValueError: `bins` has more than one dimension.
+    """
     if isinstance(bins, str):
         raise TypeError(
-            f"histogram: bins must be a number or a vector of edges, not {shown(bins)}"
+            f"{name}: bins must be a number or a vector of edges, not {shown(bins)}"
         )
-    (x,) = promote_inexact("histogram", as_array("histogram", a))
-    edges = as_array("histogram", bins, 1)
+    (x,) = promote_inexact(name, as_array(name, a))
+    edges = as_array(name, bins, 1)
     if edges.ndim == 1:
         return convert(edges, x.dtype)
     low, high = limits(x, range)
     flat = eq(low, high)
     half = constant_of(0.5, x.dtype)
     low, high = select(flat, sub(low, half), low), select(flat, add(high, half), high)
-    line = linspace(
-        low, high, int(known("histogram", "bins", edges)) + 1, dtype=x.dtype
-    )
+    count = known(name, "bins", edges)
+    if not (is_integer(edges.dtype) or edges.dtype == bool_):
+        raise TypeError(
+            f"{name}: bins must be an integer or a vector of edges, not {shown(bins)}"
+        )
+    line = linspace(low, high, int(count) + 1, dtype=x.dtype)
     assert isinstance(line, Array)
     return line
 
@@ -196,7 +211,7 @@ def histogram(
         the common dtype of `a` and `weights`, integers as floats.
 
     Raises:
-        TypeError: `bins` is a name; only numbers and edges are known.
+        TypeError: `bins` is a name, or one number that is no integer.
         ValueError: the weights have another shape than `a`, `bins` has more than one
             dimension, or `out_sharding` is given.
 
@@ -221,7 +236,7 @@ def histogram(
             )
         x, weight = promote_inexact("histogram", x, held)
         weight = reshape(weight, (x.size,))
-    edges = histogram_bin_edges(x, bins, range)
+    edges = edges_of("histogram", x, bins, range)
     flat, count = reshape(x, (x.size,)), edges.shape[0]
     place = searchsorted(edges, flat, side="right")
     top = eq(flat, edges[-1])
@@ -286,6 +301,7 @@ def histogramdd(
         each dimension.
 
     Raises:
+        TypeError: a number of bins is no integer.
         ValueError: bins, ranges or weights do not fit the shape of the sample, or it is
             not a matrix.
 
@@ -319,7 +335,7 @@ def histogramdd(
             )
     columns = [points[:, i] for i, _ in enumerate(ranges)]
     pairs = zip(columns, listed(bins, rank), ranges, strict=True)
-    edges = [histogram_bin_edges(x, own, span) for x, own, span in pairs]
+    edges = [edges_of("histogramdd", x, own, span) for x, own, span in pairs]
     sizes = [line.shape[0] + 1 for line in edges]
     flat = flat_places(columns, edges, sizes)
     counts = reshape(tally(flat, math.prod(sizes), weight, dtype), sizes)
@@ -376,6 +392,7 @@ def histogram2d(
         the edges of x, and those of y.
 
     Raises:
+        TypeError: a number of bins is no integer.
         ValueError: `x` and `y` have different sizes, or `range` or `weights` do not
             fit.
 

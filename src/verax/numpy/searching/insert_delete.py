@@ -8,13 +8,14 @@ old parts, joined, or one gather of them::
 
 import numpy as np
 
-from verax.ir.dtypes import int32, is_integer
+from verax.ir.dtypes import DType, as_dtype, int32, is_bool, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     array_behind,
     as_array,
     canonical_axes,
     canonical_axis,
+    shown,
 )
 from verax.numpy.elementwise.arithmetic import clip
 from verax.numpy.elementwise.comparison import equal, less, less_equal
@@ -137,12 +138,13 @@ def insert(
 ) -> Array:
     """`arr` with `values` put in before the places `obj`.
 
-    Traced places must be integers, and those outside mean the nearest end.
+    Traced places outside mean the nearest end.
 
     Args:
         arr: an array or scalar.
-        obj: the places in `arr` as it is: an integer, integers, or a slice; the size of
-            the axis stands for its end, and negative integers count from there.
+        obj: the places in `arr` as it is: an integer, a vector of integers, or a slice;
+            the size of the axis stands for its end, and negative integers count from
+            there. Booleans are refused: `flatnonzero` has the places of a mask.
         values: an array or scalar, converted to the dtype of `arr`, that broadcasts to
             the parts put in. One place takes all of them, one after the other.
         axis: the dimension to work along; None for the flat array.
@@ -152,7 +154,8 @@ def insert(
 
     Raises:
         IndexError: a concrete place lies outside.
-        ValueError: `values` do not broadcast to the parts, or there is no such axis.
+        ValueError: the places are no integers or have several dimensions, `values` do
+            not broadcast to the parts, or there is no such axis.
 
     >>> import verax.numpy as vnp
     >>> x = vnp.array([1, 2, 3])
@@ -169,8 +172,12 @@ def insert(
     if isinstance(obj, slice):
         obj = np.arange(*obj.indices(n))
     if isinstance(obj, Tracer):
+        check_places(obj.dtype, obj.ndim)
         return traced_insert(x, obj, new, place)
     given = np.asarray(obj)
+    if not given.size and not isinstance(obj, Array):
+        given = given.astype(int)  # NumPy takes an empty list for floats
+    check_places(as_dtype(given.dtype), given.ndim)
     if given.size and (given.min() < -n or given.max() > n):
         raise IndexError(f"insert: index {obj} is out of bounds for size {n}")
     if given.ndim == 0:
@@ -191,6 +198,18 @@ def insert(
     source[rest] = np.arange(n)
     window = (slice(None),) * place
     return concatenate((x, new), place)[(*window, source.astype(np.int32))]
+
+
+def check_places(dtype: DType, rank: int) -> None:
+    """Raise a ValueError unless `insert` takes places of this kind."""
+    if not is_integer(dtype):
+        advice = "; pass flatnonzero(mask), the places of a mask" * is_bool(dtype)
+        raise ValueError(f"insert: places are integers, not {dtype}{advice}")
+    if rank > 1:
+        raise ValueError(
+            "insert: places are an integer, a vector or a slice, not an array of "
+            f"{rank} dimensions"
+        )
 
 
 def traced_insert(x: Array, obj: Array, new: Array, axis: int) -> Array:
@@ -226,7 +245,8 @@ def trim_zeros(
 
     Args:
         filt: an array or scalar.
-        trim: where to cut: "f", "b", or "fb" for both; in capitals it means the same.
+        trim: where to cut: "f", "b", or "fb" for both; in capitals it means the same,
+            and other letters mean nothing.
         axis: the dimension or dimensions to cut; None for all of them.
 
     Returns:
@@ -234,6 +254,7 @@ def trim_zeros(
         all is zero.
 
     Raises:
+        TypeError: `trim` is not a string.
         ValueError: there is no such axis.
         AbstractValueError: `filt` is traced, since the shape depends on its values.
 
@@ -243,6 +264,8 @@ def trim_zeros(
     >>> vnp.trim_zeros(vnp.array([[0, 0, 0], [0, 1, 2]])).tolist()
     [[1, 2]]
     """
+    if not isinstance(trim, str):
+        raise TypeError(f"trim_zeros: trim must be a string, not {shown(trim)}")
     x = as_array("trim_zeros", filt)
     axes = tuple(range(x.ndim))
     if axis is not None:

@@ -53,6 +53,7 @@ from verax.rules.values.array import Array
 
 # Below so many test elements, comparing with all of them beats a sort and a search.
 FEW = 32
+MEMBERSHIP = ("auto", "compare_all", "binary_search", "sort")
 
 
 class UniqueAllResult(NamedTuple):
@@ -405,16 +406,24 @@ def isin(
         test_elements: an array or scalar of any shape.
         assume_unique: not used.
         invert: whether to say of each element that it is not among them.
-        method: not used; the way is chosen by the number of elements.
+        method: "auto", "compare_all", "binary_search" or "sort", which changes nothing:
+            the way is chosen by the number of elements.
 
     Returns:
         Booleans, of the shape of `element`.
+
+    Raises:
+        ValueError: there is no such method.
 
     >>> import verax.numpy as vnp
     >>> x = vnp.array([[1.0, 2.0], [3.0, vnp.nan]])
     >>> vnp.isin(x, vnp.array([2.0, vnp.nan])).tolist()
     [[False, True], [False, False]]
     """
+    if method not in MEMBERSHIP:
+        raise ValueError(
+            f"isin: method must be one of {', '.join(MEMBERSHIP)}, not {method!r}"
+        )
     x, tests = promote_dtypes(
         as_array("isin", element), as_array("isin", test_elements, 1)
     )

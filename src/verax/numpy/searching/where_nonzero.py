@@ -303,7 +303,9 @@ def flatnonzero(
     >>> vnp.flatnonzero(x).tolist(), vnp.flatnonzero(x, size=3, fill_value=4).tolist()
     ([1, 2], [1, 2, 4])
     """
-    out: Array = nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+    out: Array = nonzero(
+        ravel(as_array("flatnonzero", a)), size=size, fill_value=fill_value
+    )[0]
     return out
 
 
@@ -376,32 +378,33 @@ def compress(
     [[3, 4], [-1, -1]]
     """
     no_out("compress", out)
-    hits, x = ravel_condition(condition), as_array("compress", a, 1)
+    hits: Array = as_condition("compress", condition)
+    if hits.ndim != 1:
+        raise ValueError(f"compress takes a vector of booleans, not {hits.aval}")
+    x = as_array("compress", a, 1)
     if axis is None:
         x, axis = ravel(x), 0
     x = moveaxis(x, canonical_axis("compress", axis, x.ndim), 0)
+    return moveaxis(picked_rows("compress", hits, x, size, fill_value), 0, axis)
+
+
+def picked_rows(
+    name: str, hits: Array, x: Array, size: int | None, fill_value: object
+) -> Array:
+    """The rows of `x` at which the vector `hits` is true.
+
+    Raises:
+        ValueError: it is true beyond the last row.
+    """
     n = min(hits.shape[0], x.shape[0])
-    if hits.shape[0] > n and known_mask("compress", hits[n:]).any():
+    if hits.shape[0] > n and known_mask(name, hits[n:]).any():
         raise ValueError(
-            f"compress: the condition of size {hits.shape[0]} is true beyond the {n} "
+            f"{name}: the condition of size {hits.shape[0]} is true beyond the {n} "
             "elements of the axis"
         )
-    parts = picked_rows(hits[:n], x[:n], size, fill_value)
-    return moveaxis(parts, 0, axis)
-
-
-def ravel_condition(condition: ArrayLike) -> Array:
-    """A condition as a vector of booleans."""
-    out: Array = as_condition("compress", condition)
-    if out.ndim != 1:
-        raise ValueError(f"compress takes a vector of booleans, not {out.aval}")
-    return out
-
-
-def picked_rows(hits: Array, x: Array, size: int | None, fill_value: object) -> Array:
-    """The rows of `x` at which the vector `hits` is true."""
+    hits, x = hits[:n], x[:n]
     if size is None:
-        return x[known_mask("compress", hits).nonzero()[0].astype(np.int32)]
+        return x[known_mask(name, hits).nonzero()[0].astype(np.int32)]
     count = as_size(size)
     if not x.shape[0]:
         return full((count, *x.shape[1:]), fill_value, x.dtype)
@@ -443,7 +446,8 @@ def extract(
     ([5, 7], [5, 7, 0])
     """
     hits = ravel(as_condition("extract", condition))
-    return compress(hits, ravel(arr), 0, size=size, fill_value=fill_value)
+    x = ravel(as_array("extract", arr, 1))
+    return picked_rows("extract", hits, x, size, fill_value)
 
 
 def place(

@@ -154,19 +154,25 @@ def concatenate(
     >>> vnp.concatenate([vnp.array([[1, 2]]), vnp.array([[3, 4]])], axis=1)
     Array([[1, 2, 3, 4]], dtype=int32)
     """
+    return end_to_end("concatenate", arrays, axis, dtype)
+
+
+def end_to_end(
+    name: str, arrays: Arrays, axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
+    """`concatenate`, for the function of that name."""
     aval = common_aval(arrays) if dtype is None else None
     if aval is not None and type(axis) is int and 0 <= axis < len(aval.shape):
         return concatenate_p.call(concatenate_params(axis), *arrays)
-    parts = operands("concatenate", arrays, dtype)
+    parts = operands(name, arrays, dtype)
     if axis is None:
-        return joined("concatenate", [ravel(part) for part in parts], 0)
+        return joined(name, [ravel(part) for part in parts], 0)
     if not all([part.ndim for part in parts]):
         raise ValueError(
-            "concatenate takes arrays with at least one dimension; use stack for "
-            "scalars"
+            f"{name} takes arrays with at least one dimension; use stack for scalars"
         )
-    place = canonical_axis("concatenate", axis, parts[0].ndim)
-    return joined("concatenate", parts, place)
+    place = canonical_axis(name, axis, parts[0].ndim)
+    return joined(name, parts, place)
 
 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
@@ -188,7 +194,7 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     >>> vnp.concat([vnp.array([1, 2]), vnp.array([0.5])])
     Array([1. , 2. , 0.5], dtype=float32)
     """
-    return concatenate(arrays, axis)
+    return end_to_end("concat", arrays, axis)
 
 
 def stack(
@@ -210,6 +216,7 @@ def stack(
         An array with one dimension more, whose size is the number of arrays.
 
     Raises:
+        NotImplementedError: there is an `out`.
         ValueError: shapes differ, or there are no arrays.
 
     >>> import verax.numpy as vnp
@@ -219,6 +226,7 @@ def stack(
            [2, 5],
            [3, 6]], dtype=int32)
     """
+    no_out("stack", out)
     if isinstance(arrays, Array) and axis == 0 and dtype is None and arrays.ndim:
         return arrays
     known = dtype is None and common_aval(arrays) is not None
@@ -364,7 +372,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     >>> vnp.append(vnp.array([[1, 2]]), vnp.array([[3, 4]]), axis=0).tolist()
     [[1, 2], [3, 4]]
     """
-    return concatenate((arr, values), axis)
+    return end_to_end("append", (arr, values), axis)
 
 
 def block(arrays: Any) -> Array:
@@ -422,7 +430,7 @@ def assembled(arrays: Any, depth: int, rank: int) -> Array:
         x = as_array("block", arrays)
         return reshape(x, (1,) * (rank - x.ndim) + x.shape)
     parts = [assembled(part, depth - 1, rank) for part in arrays]
-    return concatenate(parts, axis=-depth)
+    return end_to_end("block", parts, -depth)
 
 
 # ---------------------------------------------------------------------- splitting
@@ -625,7 +633,7 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
            [1, 2]], dtype=int32)
     """
     x = as_array("tile", A)
-    times = one_or_more(reps)
+    times = not_negative("tile", "reps", *one_or_more(reps))
     rank = max(x.ndim, len(times))
     times = (1,) * (rank - len(times)) + times
     own = (1,) * (rank - x.ndim) + x.shape
@@ -635,6 +643,18 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     target = [n for pair in zip(times, own, strict=True) for n in pair]
     wide = broadcast_to(reshape(x, grown), target)
     return reshape(wide, [a * b for a, b in zip(times, own, strict=True)])
+
+
+def not_negative(name: str, argument: str, *counts: int) -> Shape:
+    """The counts.
+
+    Raises:
+        ValueError: one is negative.
+    """
+    for n in counts:
+        if n < 0:
+            raise ShapeError(f"{name}: {argument} must not be negative, not {n}")
+    return counts
 
 
 def repeat(
@@ -664,7 +684,7 @@ def repeat(
         An array in the dtype of `a`, with another size along `axis`.
 
     Raises:
-        ValueError: the numbers of repeats and parts differ.
+        ValueError: the numbers of repeats and parts differ, or one is negative.
 
     >>> import verax.numpy as vnp
     >>> x = vnp.array([1, 2, 3])
@@ -683,7 +703,8 @@ def repeat(
     place = canonical_axis("repeat", axis, x.ndim)
     n = x.shape[place]
     if total_repeat_length is None and is_single(repeats):
-        return repeat_evenly(x, as_size(repeats), place)
+        (times,) = not_negative("repeat", "repeats", as_size(repeats))
+        return repeat_evenly(x, times, place)
     known_counts = not any(isinstance(leaf, Tracer) for leaf in leaves(repeats))
     counts = np.asarray(repeats) if known_counts else as_values("repeat", repeats, None)
     if counts.ndim > 1 or (counts.ndim and counts.shape[0] not in (1, n)):
@@ -694,8 +715,10 @@ def repeat(
         if isinstance(counts, Array):
             counts = counts.concrete("repeat without total_repeat_length=...")
         known = np.broadcast_to(counts, (n,))
+        not_negative("repeat", "repeats", known.min(initial=0))
         return take_parts(x, np.repeat(np.arange(n), known), place)
-    return take_parts(x, positions(counts, n, index(total_repeat_length)), place)
+    (total,) = not_negative("repeat", "total_repeat_length", index(total_repeat_length))
+    return take_parts(x, positions(counts, n, total), place)
 
 
 def repeat_evenly(x: Array, times: int, axis: int) -> Array:

@@ -718,8 +718,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
             and the larger, the narrower the window.
 
     Returns:
-        A vector of `M` elements in the dtype of `beta`, integers as floats; in the
-        default float if there are fewer than two.
+        A vector of `M` elements of the default float, whatever the dtype of `beta`.
 
     Raises:
         ValueError: `beta` is not a scalar, or `M` is negative.
@@ -737,5 +736,6 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     if line.size < 2:
         return line
     places = np.linspace(-1, 1, line.size)
-    arc = np.sqrt(1 - places**2).astype(numpy_dtype(value.dtype))
+    arc = np.sqrt(1 - places**2).astype(numpy_dtype(line.dtype))
+    value, arc = promote("kaiser", value, arc)
     return true_divide(i0(multiply(value, arc)), i0(value))

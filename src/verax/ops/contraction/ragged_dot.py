@@ -25,7 +25,7 @@ from verax.ops.indexing.dynamic_slice import dynamic_slice_in_dim
 from verax.ops.reductions.cumulative import cumsum
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.reshard import call_sharded
-from verax.ops.structure.shape import broadcast_in_dim, move_axis
+from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 
@@ -54,8 +54,9 @@ def ragged_dot(
             name; None for the default.
         preferred_element_type: the dtype in which products are summed and returned;
             None for that of the operands.
-        group_offset: the group to which `rhs[0]` belongs, an integer; rows of groups
-            without a matrix in `rhs` are zero. None for group 0.
+        group_offset: the group to which `rhs[0]` belongs, an integer, alone or in a
+            vector of one; rows of groups without a matrix in `rhs` are zero. None for
+            group 0.
         out_sharding: how the result is split over an explicit mesh; None leaves it to
             the compiler.
 
@@ -90,8 +91,9 @@ def ragged_dot(
     ends = cumsum(own, 0)
     starts = sub(ends, own)
     if group_offset is not None:
-        starts = dynamic_slice_in_dim(starts, group_offset, g)
-        ends = dynamic_slice_in_dim(ends, group_offset, g)
+        first = offset_of("ragged_dot", group_offset)
+        starts = dynamic_slice_in_dim(starts, first, g)
+        ends = dynamic_slice_in_dim(ends, first, g)
     rows = broadcasted_iota(np.int32, (g, m), 1)
     low, high = (broadcast_in_dim(v, (g, m), (0,)) for v in (starts, ends))
     mask = bitwise_and(ge(rows, low), lt(rows, high))
@@ -99,6 +101,18 @@ def ragged_dot(
     spread = select(whole, broadcast_in_dim(lhs, (g, m, k), (1, 2)), 0)
     numbers = (((0, 2), (0, 1)), ((), ()))
     return dot_general(spread, rhs, numbers, precision, preferred_element_type)
+
+
+def offset_of(name: str, group_offset: object) -> object:
+    """The group with which the matrices begin, as a scalar.
+
+    Raises:
+        TypeError: it is not one integer, alone or in a vector.
+    """
+    aval = aval_of(group_offset)
+    if not is_integer(aval.dtype) or aval.shape not in ((), (1,)):
+        raise TypeError(f"{name} takes one integer as group_offset, not {aval}")
+    return reshape(group_offset, ()) if aval.shape else group_offset
 
 
 class RaggedDotDimensionNumbers(NamedTuple):
@@ -122,6 +136,8 @@ def outer_dimensions(x: ShapedArray, numbers: RaggedDotDimensionNumbers) -> Shap
     """The dimensions of `lhs` for each of whose places there may be sizes of groups."""
     (left, _), (batch, _) = numbers.dot_dimension_numbers
     (cut,) = numbers.lhs_ragged_dimensions
+    if cut in batch:
+        return tuple(batch[: list(batch).index(cut)])
     if cut in left:
         return (*batch, *left[: list(left).index(cut)])
     free = [i for i in range(x.ndim) if i not in (*left, *batch)]
@@ -133,7 +149,7 @@ def membership(
     sizes: object,
     numbers: RaggedDotDimensionNumbers,
     offset: object,
-    count: int | None,
+    count: int,
 ) -> Array:
     """The elements of `lhs` in each group: (groups, *shape of lhs)."""
     (cut,) = numbers.lhs_ragged_dimensions
@@ -144,7 +160,6 @@ def membership(
     starts = sub(ends, own)
     last = given.ndim - 1
     if offset is not None:
-        assert count is not None
         starts = dynamic_slice_in_dim(starts, offset, count, last)
         ends = dynamic_slice_in_dim(ends, offset, count, last)
     shape = (starts.shape[-1], *x.shape)
@@ -179,11 +194,6 @@ def check_ragged(
             f"{name} requires lhs ragged dimension numbers to be nonnegative and less "
             f"than the number of axes of the lhs, not {cut} for {x}"
         )
-    if not set(groups).isdisjoint((*right, *right_batch)):
-        raise TypeError(
-            f"{name} requires rhs group dimension numbers to be distinct from "
-            f"contracting and batch dimensions, not {groups}"
-        )
     free = cut[0] not in (*left, *batch)
     if len(groups) != free:
         raise TypeError(
@@ -192,6 +202,16 @@ def check_ragged(
             if free
             else f"{name} requires zero group dimensions in the rhs when lhs ragged "
             f"dimension is contracting or batch, not {groups}"
+        )
+    if not all([0 <= group < y.ndim for group in groups]):
+        raise TypeError(
+            f"{name} requires rhs group dimension numbers to be nonnegative and less "
+            f"than the number of axes of the rhs, not {groups} for {y}"
+        )
+    if not set(groups).isdisjoint((*right, *right_batch)):
+        raise TypeError(
+            f"{name} requires rhs group dimension numbers to be distinct from "
+            f"contracting and batch dimensions, not {groups}"
         )
     outer = tuple([x.shape[i] for i in outer_dimensions(x, numbers)])
     if not sizes.ndim or sizes.shape[:-1] not in ((), outer):
@@ -235,8 +255,8 @@ def ragged_dot_general(
             name; None for the default.
         preferred_element_type: the dtype in which products are summed and returned;
             None for that of the operands.
-        group_offset: the group with which `rhs` begins, an integer, if the dimension
-            that is cut is free; None for group 0.
+        group_offset: the group with which `rhs` begins, an integer, alone or in a
+            vector of one, only if the dimension that is cut is free; None for group 0.
         out_sharding: how the result is split over an explicit mesh; None leaves it to
             the compiler.
 
@@ -246,6 +266,7 @@ def ragged_dot_general(
 
     Raises:
         TypeError: shapes or dtypes do not match.
+        NotImplementedError: there is a `group_offset`, and `rhs` has no groups.
 
     A cut of the contracted dimension gives one sum for each group:
 
@@ -265,7 +286,13 @@ def ragged_dot_general(
     cut = tuple(numbers.lhs_ragged_dimensions)
     check_ragged(numbers, x, aval_of(rhs), sizes, group_offset is None)
     free = cut[0] not in (*left, *batch)
-    count = aval_of(rhs).shape[groups[0]] if free else None
+    if group_offset is not None:
+        if not free:
+            raise NotImplementedError(
+                "ragged_dot_general takes a group_offset where rhs has a dimension of "
+                "groups, but the cut lhs dimension is contracting or batch"
+            )
+        group_offset = offset_of("ragged_dot_general", group_offset)
 
     def dot(a: object, pairs: tuple[Sequence[int], Sequence[int]], moved: int) -> Array:
         places = tuple(i + moved for i in batch)
@@ -275,6 +302,7 @@ def ragged_dot_general(
 
     if cut[0] in batch:
         return dot(lhs, (left, right), 0)
+    count = aval_of(rhs).shape[groups[0]] if free else sizes.shape[-1]
     mask = membership(x, group_sizes, numbers, group_offset, count)
     shape = mask.shape
     spread = broadcast_in_dim(lhs, shape, tuple(range(1, len(shape))))

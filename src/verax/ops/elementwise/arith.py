@@ -199,8 +199,14 @@ def conj(x: object) -> Array:
     >>> lax.conj(vnp.array([1.0]))
     Array([1.+0.j], dtype=complex64)
     """
-    if is_complex(aval_of(x).dtype):
+    dtype = aval_of(x).dtype
+    if is_complex(dtype):
         return conj_p.call(NO_PARAMS, x)
+    if dtype not in (float32, float64):
+        raise TypeError(
+            f"conj does not accept dtype {dtype}: it takes float32, float64 or complex "
+            "numbers; convert them first"
+        )
     return complex(x, 0.0)
 
 

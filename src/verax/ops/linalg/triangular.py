@@ -17,7 +17,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import is_complex, real_dtype
+from verax.ir.dtypes import is_complex, is_inexact, real_dtype
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params
 from verax.ops.contraction.dot import batch_matmul
 from verax.ops.contraction.precision import Precision
@@ -492,8 +492,8 @@ triangular_solve_p: Row[TriangularParams] = evolve(
 
 
 def symmetrized(x: Array) -> Array:
-    """(A + Aᴴ) / 2; what is not a square matrix is left for the row to refuse."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+    """(A + Aᴴ) / 2; what is not square or no float is left for the row to refuse."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2] or not is_inexact(x.dtype):
         return x
     return div(add(x, adjoint(x)), 2.0)
 

@@ -438,8 +438,16 @@ ROWS: Rows = (sort_p, top_k_p)
 #     approx_max_k(scores, 10)      # top_k(scores, 10)
 
 
-def check_recall(name: str, recall_target: float) -> None:
-    """Raise ValueError unless the part of right answers is one that can be asked."""
+def check_approx(name: str, operand: object, recall_target: float) -> None:
+    """Raise unless numbers have an order and the part of right answers can be asked.
+
+    Raises:
+        TypeError: the operand is complex.
+        ValueError: the part is not above 0 and at most 1.
+    """
+    aval = aval_of(operand)
+    if is_complex(aval.dtype):
+        raise TypeError(f"{name} takes real numbers, which have an order, not {aval}")
     if not 0 < recall_target <= 1:
         raise ValueError(
             f"{name}: recall_target must be above 0 and at most 1, not {recall_target}"
@@ -477,7 +485,7 @@ def approx_max_k(
     >>> approx_max_k(np.array([1.0, 3.0, 2.0]), 2)[0]
     Array([3., 2.], dtype=float32)
     """
-    check_recall("approx_max_k", recall_target)
+    check_approx("approx_max_k", operand, recall_target)
     return top_k(operand, k, axis=reduction_dimension)
 
 
@@ -510,7 +518,7 @@ def approx_min_k(
     >>> approx_min_k(np.array([1.0, 3.0, 2.0]), 2)[1]
     Array([0, 2], dtype=int32)
     """
-    check_recall("approx_min_k", recall_target)
+    check_approx("approx_min_k", operand, recall_target)
     aval = aval_of(operand)
     axis = as_axis("approx_min_k", reduction_dimension, aval.ndim)
     if not 0 <= k <= aval.shape[axis]:

@@ -7,6 +7,8 @@ from verax import numpy as vnp
 from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
 from verax.rules.values.array import Array
 
+__all__ = ["vq"]
+
 
 def vq(
     obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True

@@ -46,6 +46,7 @@ from verax.ops.structure.create import full_like, iota
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.sizes import as_integers
 
 # -----------------------------------------------------------------------------
 # The arguments of special functions: floats of the same dtype and shape.
@@ -505,7 +506,9 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     >>> special.multigammaln(a, 2).round(4)
     Array([1.5502, 3.5651], dtype=float32)
     """
-    count = operator.index(d)
+    (count,) = as_integers("multigammaln", "d", (d,))
+    if count < 0:
+        raise ValueError(f"multigammaln: d must not be negative, but is {count}")
     (x,) = reals("multigammaln", a)
     shape = (*x.shape, count)
     halves = div(iota(x.dtype, count), 2.0)
@@ -694,7 +697,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
     Returns:
         The shape to which the arguments broadcast, in the float dtype to which they
-        promote. NaN for negative x.
+        promote. NaN for negative x; at 0 the limit, -inf or -1 / lmbda.
 
     Raises:
         TypeError: an argument is complex.
@@ -719,7 +722,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
     Returns:
         The shape to which the arguments broadcast, in the float dtype to which they
-        promote. NaN for x below -1.
+        promote. NaN for x below -1; at -1 the limit, -inf or -1 / lmbda.
 
     Raises:
         TypeError: an argument is complex.
@@ -736,12 +739,16 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 def transformed(logarithm: Array, power: Array) -> Array:
     """(exp(logarithm power) - 1) / power, with its limit at power 0."""
-    product = mul(power, logarithm)
+    # Of an infinite logarithm the limit is the logarithm, and no product is needed.
+    endless = bitwise_and(eq(power, 0.0), eq(magnitude(logarithm), math.inf))
+    finite = select(endless, 0.0, logarithm)
+    product = mul(power, finite)
     # A product of so little changes nothing, and may have lost its digits.
     none = lt(magnitude(product), float(finfo(power.dtype).eps) ** 2)
     safe = select(none, constant_of(1, power.dtype), power)
-    linear = mul(logarithm, add(mul(product, 0.5), 1.0))
-    return select(none, linear, div(expm1(mul(safe, logarithm)), safe))
+    linear = mul(finite, add(mul(product, 0.5), 1.0))
+    array = select(none, linear, div(expm1(mul(safe, finite)), safe))
+    return select(endless, logarithm, array)
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:

@@ -379,6 +379,16 @@ def is_pole(x: Array) -> Array:
     return out
 
 
+def ends_before(a: Array, c: Array) -> Array:
+    """Whether (a)_k is 0 from a place on at which (c)_k, 0 too later, is none yet."""
+    return is_pole(a) & (a >= c)
+
+
+def quotient(above: Array, below: Array) -> Array:
+    """above / below, and 0 for a denominator of 0, with which a series ends."""
+    return above / where(below == 0, np.inf, below)
+
+
 def gammas(above: list[Array], below: list[Array]) -> Array:
     """A product of Γ over a product of Γ; 0 where one below is infinite."""
     sign: Array | float = 1.0
@@ -397,6 +407,9 @@ def gammas(above: list[Array], below: list[Array]) -> Array:
 
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's function, the sum of (a)_k / (b)_k x^k / k!; DLMF 13.2.2.
+
+    Infinite where b is 0 or a negative integer, unless the sum ends before: for
+    negative integers a that are not below b, and 1 for a = 0.
 
     Args:
         a, b, x: arrays or scalars of real numbers that broadcast together; integers
@@ -429,8 +442,9 @@ def kummer(a: Array, b: Array, x: Array) -> Array:
     p, z = where(turned, b - a, a), where(turned, -x, x)
     far = (abs(z) > LARGE_SERIES) & ~is_pole(p)
     near = where(far, 0.0, z)
-    bottom = where(is_pole(b), 1.0, b)
-    series = summed(lambda k: (p + k) / (bottom + k) * near / (k + 1), near, TERMS)
+    bottom, ends = where(is_pole(b), 1.0, b), ends_before(a, b)
+    under = where(ends, b, bottom)
+    series = summed(lambda k: quotient(p + k, under + k) * near / (k + 1), near, TERMS)
     away = where(far, z, LARGE_SERIES)
     tail = summed(
         lambda k: where(
@@ -445,7 +459,7 @@ def kummer(a: Array, b: Array, x: Array) -> Array:
     exponent = where(far, where(turned, 0.0, away), where(turned, -z, 0.0))
     size = gammas([bottom], [p]) * where(far, away, 1.0) ** where(far, p - b, 0.0)
     array = vnp.exp(exponent) * where(far, size * tail, series)
-    array = where(is_pole(b), np.inf, array)
+    array = where(is_pole(b) & ~ends, np.inf, array)
     array = where((a == b) & ~is_pole(b), vnp.exp(x), array)
     return where((a == 0) | (x == 0), 1.0, array)
 
@@ -453,8 +467,10 @@ def kummer(a: Array, b: Array, x: Array) -> Array:
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's function for x <= 1, the sum of (a)_k (b)_k / (c)_k x^k / k!.
 
-    NaN beyond 1, unless the sum ends. Above 0.9, where c - a - b is nearly an integer,
-    it is interpolated from neighbours, and about 4 digits are lost. DLMF 15.2.1.
+    NaN beyond 1, unless the sum ends. Infinite where c is 0 or a negative integer,
+    unless the sum ends before: where a or b is one that is not below c. Above 0.9,
+    where c - a - b is nearly an integer, it is interpolated from neighbours, and about
+    4 digits are lost. DLMF 15.2.1.
 
     Args:
         a, b, c, x: arrays or scalars of real numbers that broadcast together; integers
@@ -481,7 +497,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
 def gauss(a: Array, b: Array, c: Array, x: Array) -> Array:
     a, b, c, x = vnp.broadcast_arrays(a, b, c, x)
     ends = is_pole(a) | is_pole(b)
-    bottom = where(is_pole(c), 1.0, c)
+    bottom = where(is_pole(c) & ~ends, 1.0, c)
     # (1 - x)^-a times the same of c - b and x / (x - 1) is in [0, 1).
     turned = (x < 0) & ~ends
     safe = where(turned, x, 0.0)
@@ -498,14 +514,13 @@ def gauss(a: Array, b: Array, c: Array, x: Array) -> Array:
     array = where(close, near_one(first, q, bottom, where(close, z, 0.95)), series)
     array = where((z == 1) & ~stops, at_one(first, q, bottom), array)
     array = where((x > 1) & ~stops, np.nan, factor * array)
-    array = where(is_pole(c) & ~ends, np.inf, array)
+    array = where(is_pole(c) & ~(ends_before(a, c) | ends_before(b, c)), np.inf, array)
     return where((x == 0) | (a == 0) | (b == 0), 1.0, array)
 
 
 def gauss_series(a: Array, b: Array, c: Array, x: Array) -> Array:
     def ratio(k: Array) -> Array:
-        out: Array = (a + k) * (b + k) / ((c + k) * (k + 1)) * x
-        return out
+        return quotient((a + k) * (b + k), (c + k) * (k + 1)) * x
 
     return summed(ratio, x, GAUSS_TERMS)
 

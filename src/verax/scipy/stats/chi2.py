@@ -13,6 +13,8 @@ from verax.rules.values.array import Array
 from verax.scipy.stats import gamma
 from verax.scipy.stats.standard import density, exponential, logarithm, probability
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
 
 @density
 def logpdf(z: Array, df: Array) -> Array:

@@ -15,6 +15,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special import gammaln, xlogy
 from verax.scipy.stats.standard import exponential
 
+__all__ = ["logpdf", "pdf"]
+
 
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density at the probabilities `x`.

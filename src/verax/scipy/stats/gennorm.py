@@ -11,6 +11,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special import gammainc, gammaincc, gammaln
 from verax.scipy.stats.standard import exponential, of_number, positive
 
+__all__ = ["cdf", "logpdf", "pdf"]
+
 
 @of_number
 def logpdf(x: Array, beta: Array) -> Array:

@@ -18,6 +18,8 @@ from verax.scipy.stats.standard import (
     supported,
 )
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
 
 @density
 def logpdf(z: Array) -> Array:

@@ -10,6 +10,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special import expit, logit
 from verax.scipy.stats.standard import density, exponential, probability, quantile
 
+__all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
+
 
 @density
 def logpdf(z: Array) -> Array:

@@ -20,6 +20,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special import gammaln, xlogy
 from verax.scipy.stats.standard import exponential
 
+__all__ = ["logpmf", "pmf"]
+
 
 def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithm of the probability of the counts `x` of integers.

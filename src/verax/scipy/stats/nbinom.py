@@ -13,6 +13,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special import gammaln, xlog1py, xlogy
 from verax.scipy.stats.standard import exponential, mass
 
+__all__ = ["logpmf", "pmf"]
+
 
 @mass
 def logpmf(k: Array, n: Array, p: Array) -> Array:

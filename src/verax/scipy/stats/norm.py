@@ -11,6 +11,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special.normal import LOG_SQRT_2_PI, log_ndtr, ndtr, ndtri
 from verax.scipy.stats.standard import density, exponential, probability, quantile
 
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+
 
 @density
 def logpdf(z: Array) -> Array:

@@ -78,7 +78,8 @@ def mode(
 ) -> ModeResult:
     """The most frequent value along an axis, the smallest of several, and its count.
 
-    NaN counts as one value. Of an empty line the mode is NaN.
+    NaN counts as one value. Of an empty line the mode is NaN and the count 0, in floats
+    of the default dtype, whatever that of `a`.
 
     Args:
         a: an array.
@@ -101,8 +102,8 @@ def mode(
     x, place = along_last("mode", a, axis)
     kept = (1,) * as_array("mode", a).ndim if place is None else None
     if x.shape[-1] == 0:
-        values = vnp.full(x.shape[:-1], np.nan)
         counts = vnp.zeros(x.shape[:-1])
+        values = vnp.full_like(counts, np.nan)
     else:
         ordered = vnp.sort(x, axis=-1)
         first, last, _ = runs(ordered)

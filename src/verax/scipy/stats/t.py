@@ -12,6 +12,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special import gammaln
 from verax.scipy.stats.standard import density, exponential, log1p_square, positive
 
+__all__ = ["logpdf", "pdf"]
+
 
 @density
 def logpdf(z: Array, df: Array) -> Array:

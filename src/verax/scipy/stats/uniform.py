@@ -12,6 +12,8 @@ from verax.numpy import where
 from verax.rules.values.array import Array
 from verax.scipy.stats.standard import density, exponential, probability, quantile
 
+__all__ = ["cdf", "logpdf", "pdf", "ppf"]
+
 
 @density
 def logpdf(z: Array) -> Array:

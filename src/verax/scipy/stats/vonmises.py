@@ -15,6 +15,8 @@ from verax.rules.values.array import Array
 from verax.scipy.special import i0e
 from verax.scipy.stats.standard import exponential, of_number
 
+__all__ = ["logpdf", "pdf"]
+
 
 @of_number
 def logpdf(x: Array, kappa: Array) -> Array:

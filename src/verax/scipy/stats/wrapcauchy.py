@@ -14,6 +14,8 @@ from verax.numpy import where
 from verax.rules.values.array import Array
 from verax.scipy.stats.standard import exponential, of_number
 
+__all__ = ["logpdf", "pdf"]
+
 
 @of_number
 def logpdf(x: Array, c: Array) -> Array:
