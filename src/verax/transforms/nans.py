@@ -557,6 +557,7 @@ def is_reachable(place: Place) -> bool:
 
 SHOWN_ELEMENTS = 6
 """Elements of an array in a report."""
+CONSTANT = "a constant"
 
 
 @frozen(eq=False, repr=False)
@@ -638,6 +639,34 @@ class Finding(Explorable):
     def __str__(self) -> str:
         return "\n".join(report(self))
 
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook: the equation, the user's line, and the values."""
+        from verax.ir.text.html import report, table
+
+        parts = [table(f"{self.kind} in {self.function}", (), facts_of(self))]
+        if rows := value_rows(self):
+            parts.append(table("Values", ("value", "type", "elements"), rows))
+        return report(*parts)
+
+
+def facts_of(finding: Finding) -> list[tuple[str, str]]:
+    """What is known of the equation, by name."""
+    eqn, source = finding.eqn, finding.source
+    came = ", ".join(finding.bad_inputs)
+    if eqn is None:
+        return [("made by", "no equation"), ("came in with", came)]
+    phase = "in the backward pass: " if finding.backward else ""
+    derived = finding.transformation
+    facts = [("made by", finding.primitive)]
+    facts += [("derived by", f"{phase}{derived}")] if derived else []
+    if source.code is not None:
+        text = linecache.getline(source.file, source.line).strip()
+        facts.append(("line", f"{source.file}:{source.line} ({source.function})"))
+        facts += [("code", text)] if text else []
+    facts.append(("equation", repr(eqn)))
+    facts += [("inside", str(level)) for level in finding.levels]
+    return facts + ([("inputs bad already", came)] if came else [])
+
 
 def bad_in(value: np.ndarray, kind: str) -> np.ndarray:
     """Flags of the elements of the kind, `NaN` or `infinity`; integers never are."""
@@ -674,28 +703,38 @@ def report(finding: Finding) -> list[str]:
         text = linecache.getline(source.file, source.line).strip()
         lines += [f"              {text}"] if text else []
     lines.append(f"  equation  {eqn!r}")
-    lines += operand_lines("operand", eqn.invars, finding.operands, finding.kind)
-    lines += operand_lines("result", eqn.outvars, finding.results, finding.kind)
+    for name, aval, text in value_rows(finding):
+        joint = ", " if text == CONSTANT else " = " if text else ""
+        lines.append(f"  {name.ljust(9)} {aval}{joint}{text}")
     lines += [f"  inside    {level}" for level in finding.levels]
     if finding.bad_inputs:
         lines.append(f"  inputs    bad already: {', '.join(finding.bad_inputs)}")
     return lines
 
 
-def operand_lines(
+def value_rows(finding: Finding) -> list[tuple[str, str, str]]:
+    """Operands and results: name, type, and what is known of the elements."""
+    eqn, kind = finding.eqn, finding.kind
+    if eqn is None:
+        return []
+    ins = rows_of("operand", eqn.invars, finding.operands, kind)
+    return ins + rows_of("result", eqn.outvars, finding.results, kind)
+
+
+def rows_of(
     word: str,
     atoms: Sequence[Atom],
     values: Sequence[np.ndarray] | None,
     kind: str,
-) -> list[str]:
-    """One line for each value: its name, type, elements, and how many are bad."""
-    lines = []
+) -> list[tuple[str, str, str]]:
+    """A row for each value: its name, type, elements, and how many are bad."""
+    rows = []
     for i, atom in enumerate(atoms):
-        name = f"{word} {i}".ljust(9)
-        shown = "" if values is None else f" = {elements(values[i])}"
-        constant = ", a constant" if isinstance(atom, Literal) else ""
-        lines.append(f"  {name} {atom.aval}{shown}{constant}{count(values, i, kind)}")
-    return lines
+        shown = "" if values is None else elements(values[i])
+        constant = f", {CONSTANT}" if isinstance(atom, Literal) else ""
+        text = f"{shown}{constant}{count(values, i, kind)}"
+        rows.append((f"{word} {i}", str(atom.aval), text.removeprefix(", ")))
+    return rows
 
 
 def count(values: Sequence[np.ndarray] | None, i: int, kind: str) -> str:

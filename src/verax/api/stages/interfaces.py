@@ -14,7 +14,12 @@ from typing import Any, Final
 from attrs import frozen
 
 from verax.api.tracing.structs import ArgInfo, struct_of
-from verax.api.tracing.wrapping import Callee, ParameterNames, describe_arguments
+from verax.api.tracing.wrapping import (
+    Callee,
+    ParameterNames,
+    describe_arguments,
+    leaf_paths,
+)
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -50,6 +55,21 @@ class Interface(ReprMixin):
     def names(self) -> Sequence[str]:
         """The names of the leaves of the arguments in messages."""
         return describe_arguments(self.callee, self.in_tree)()
+
+    def arguments(self) -> list[tuple[str, str]]:
+        """The name of each leaf of the arguments, and its type."""
+        start, end = "argument ", f" of {self.name}"
+        rows = []
+        for i, name in enumerate(self.names()):
+            short = name.removeprefix(start).removesuffix(end)
+            note = ", donated" if self.donated[i] else ""
+            rows.append((short, f"{self.in_avals[i]}{note}"))
+        return rows
+
+    def results(self) -> list[tuple[str, str]]:
+        """The path to each leaf of the results, and its type."""
+        paths = [f"result{''.join(map(str, p))}" for p in leaf_paths(self.out_tree)]
+        return list(zip(paths, map(str, self.out_avals), strict=True))
 
     def check(
         self, leaves: Sequence[object], tree: PyTreeDef, *, traceable: bool = False
@@ -216,3 +236,22 @@ class Stage(Unchanging):
     def out_info(self) -> Any:
         """The types of the outputs as `ShapeDtypeStruct`s, in their structure."""
         return self.out_tree.unflatten(map(struct_of, self.interface.out_avals))
+
+
+def stage_html(stage: Stage, facts: Sequence[tuple[str, str]], code: str | None) -> str:
+    """What a notebook shows: arguments and results, facts, and the code folded.
+
+    The types are those that the user of the function knows: a stage on the values of
+    references has them in `whole`.
+    """
+    from verax.ir.text.html import folded, report, table
+
+    interface = getattr(stage, "whole", stage).interface
+    title = f"{type(stage).__name__.removesuffix('OnValues')} function {stage.fun_name}"
+    parts = [table(title, ("argument", "type"), interface.arguments())]
+    if interface.out_avals:
+        parts.append(table("Results", ("result", "type"), interface.results()))
+    parts.append(table("Program", (), facts))
+    if code:
+        parts.append(folded("Text of the program", code, "as_text()"))
+    return report(*parts)

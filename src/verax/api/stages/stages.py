@@ -7,14 +7,14 @@ One idea: each stage is a value that holds all that is known about it::
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Final
 
 from attrs import evolve, field, frozen
 
 from verax.api.arguments.call_keys import leaf_kinds, taking
 from verax.api.arguments.direct_calls import DirectCalls, TreeCalls
 from verax.api.arguments.jit_options import checked_options, warn_unusable
-from verax.api.stages.interfaces import Interface, Stage
+from verax.api.stages.interfaces import Interface, Stage, stage_html
 from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import struct_of
 from verax.api.tracing.trace import Traced as TracedFunction
@@ -42,7 +42,7 @@ from verax.backend.xla.executable import MemoryAnalysis, computation, hlo_cost, 
 from verax.ir.avals import SymbolicSize
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from verax.ir.walk import hoist
+from verax.ir.walk import count_eqns, hoist
 from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import shown
@@ -240,6 +240,23 @@ class Lowered(Stage):
         """XLA's estimates before any optimisation: `flops`, `bytes accessed`, ..."""
         return hlo_cost(self.module.text)
 
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook."""
+        from verax.ir.text.html import asked
+
+        text = self.module.text
+        facts = [
+            ("platforms", ", ".join(self.module.platforms)),
+            ("equations", f"{count_eqns(self.stage.traced.jaxpr):,}"),
+            (
+                "StableHLO",
+                f"{self.module.operations:,} operations, {len(text):,} bytes",
+            ),
+        ]
+        if len(text) <= COSTED:
+            facts += cost_facts(asked(self.cost_analysis))
+        return stage_html(self, facts, text)
+
     def compile(
         self,
         compiler_options: OptionsByName | None = None,
@@ -305,6 +322,32 @@ def checked_dialect(dialect: str | None) -> str:
         f"dialect must be {' or '.join(DIALECTS)}, not {dialect!r}; for the optimised "
         "program use compile().as_text()"
     )
+
+
+COSTED: Final = 1 << 20
+"""Bytes of a module up to which a notebook shows XLA's estimates, which read it all."""
+ESTIMATES: Final = ("flops", "transcendentals", "bytes accessed")
+
+
+def cost_facts(costs: Mapping[str, float] | None) -> list[tuple[str, str]]:
+    """XLA's estimates of the work of one run, as far as it has made any."""
+    known = [(name, (costs or {}).get(name, -1.0)) for name in ESTIMATES]
+    return [(f"{name}, estimated", f"{x:,.0f}") for name, x in known if x >= 0]
+
+
+def memory_facts(memory: MemoryAnalysis | None, devices: int) -> list[tuple[str, str]]:
+    """The bytes that one run needs on each device, and those of the code."""
+    if memory is None:
+        return []
+    sizes = {
+        "arguments": memory.arguments,
+        "results": memory.outputs,
+        "temporaries": memory.temporaries,
+        "shared by arguments and results": memory.aliased,
+        "machine code": memory.generated_code,
+    }
+    each = " on each device" if devices > 1 else ""
+    return [(name, f"{size:,} bytes{each}") for name, size in sizes.items() if size]
 
 
 @frozen(eq=False, repr=False)
@@ -470,6 +513,19 @@ class Compiled(Stage, DirectCalls[..., Any]):
     def memory_analysis(self) -> MemoryAnalysis:
         """Bytes that one run needs."""
         return self.program.executable.memory_analysis()
+
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook."""
+        from verax.ir.text.html import asked
+
+        placement = self.program.placement
+        devices = first_place().ordered if placement is None else placement.devices
+        facts = [("devices", ", ".join(map(str, devices)))]
+        if self.jaxpr is not None:
+            facts.append(("equations", f"{count_eqns(self.jaxpr):,}"))
+        facts += memory_facts(asked(self.memory_analysis), len(devices))
+        facts += cost_facts(asked(self.cost_analysis))
+        return stage_html(self, facts, asked(self.as_text))
 
     def serialize(self) -> bytes:
         """The compiled function as bytes, for `verax.stages.deserialize`.

@@ -10,6 +10,8 @@ other without a copy where the memory allows, and kept::
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from functools import partial
+from itertools import islice
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -43,7 +45,14 @@ from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import INTEGER_SET, ExtendedDType, bool_, device_value, float0
+from verax.ir.dtypes import (
+    INTEGER_SET,
+    ExtendedDType,
+    KeyDType,
+    bool_,
+    device_value,
+    float0,
+)
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ConcretizationTypeError, Refusal
@@ -222,7 +231,20 @@ def words(keys: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(keys).reshape(*keys.shape, 1).view(np.uint32)
 
 
-class ConcreteArray(OnDevices, Exchangeable):
+class InNotebooks(Exchangeable):
+    """What notebooks show of arrays of random keys; ordinary ones are shown as text."""
+
+    __slots__ = ()
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        if not isinstance(self.aval.dtype, KeyDType):
+            raise AttributeError("only arrays of keys have an HTML representation")
+        assert isinstance(self, ConcreteArray), "it is the only subclass"
+        return partial(keys_html, self, self.aval.dtype)
+
+
+class ConcreteArray(OnDevices, InNotebooks):
     """An array of values; made by the library, never by calling the class.
 
     `host` and `buffer` hold the same values, at least one of them unless the array
@@ -414,6 +436,45 @@ def unreadable(x: ConcreteArray) -> bool:
     """Whether values of the array are in other processes only."""
     own = x.placed
     return own is not None and x.host is None and is_elsewhere(own.place)
+
+
+SHOWN_KEYS: Final = 8
+"""So many keys are shown with their words."""
+
+
+def keys_html(keys: ConcreteArray, dtype: KeyDType) -> str:
+    """The facts about an array of keys, and the words of the first ones."""
+    from verax.ir.text.html import report, table
+    from verax.ops.random.generators import generator
+
+    facts = [
+        ("shape", str(keys.shape)),
+        ("implementation", generator(dtype.impl).name),
+        ("dtype", dtype.name),
+    ]
+    if keys.is_deleted():
+        facts.append(("words", "the array has been deleted"))
+    elif unreadable(keys):
+        facts.append(("words", "on devices of other processes"))
+    elif keys.nbytes >= LONG:
+        facts.append(("words", f"not shown: {keys.nbytes:,} bytes"))
+    parts = [table("Random keys", (), facts)]
+    if len(facts) == 3 and keys.size:
+        left = keys.size - SHOWN_KEYS
+        rest = f"and {left:,} more keys" if left > 0 else ""
+        parts.append(table("Keys", ("index", "words"), word_rows(keys), rest=rest))
+    return report(*parts)
+
+
+def word_rows(keys: ConcreteArray) -> list[tuple[str, str]]:
+    """The indices of the first keys, and their words in decimal."""
+    places = [
+        ", ".join(map(str, place))
+        for place in islice(np.ndindex(keys.shape), SHOWN_KEYS)
+    ]
+    rows = words(keys.numpy()).reshape(keys.size, -1)[:SHOWN_KEYS]
+    texts = [" ".join(map(str, row)) for row in rows.tolist()]
+    return [(f"[{place}]", text) for place, text in zip(places, texts, strict=False)]
 
 
 @frozen(eq=False, repr=False)

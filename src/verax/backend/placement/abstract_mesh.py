@@ -191,6 +191,16 @@ class AbstractMesh(BaseMesh):
         device = self.abstract_device
         return f"AbstractMesh({axes}{f', {device.text()}' if device else ''})"
 
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook."""
+        from verax.backend.placement.views import counted, mesh_parts
+        from verax.ir.text.html import report
+
+        device = self.abstract_device
+        kind = f" of kind {device.device_kind}" if device else ""
+        title = f"AbstractMesh for {counted(self)}{kind}"
+        return report(*mesh_parts(title, self, None))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuilt, self.key()
 

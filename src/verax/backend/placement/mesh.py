@@ -315,8 +315,23 @@ NO_DEVICES: Final = np.array(None, object)
 NO_DEVICES.flags.writeable = False
 
 
+class InNotebooks(BaseMesh):
+    """What notebooks show of a mesh with devices."""
+
+    __slots__ = ()
+
+    devices: np.ndarray
+
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook."""
+        from verax.backend.placement.views import counted, mesh_parts
+        from verax.ir.text.html import report
+
+        return report(*mesh_parts(f"Mesh of {counted(self)}", self, self.devices))
+
+
 @frozen(eq=False, repr=False)
-class Mesh(BaseMesh, ContextDecorator):
+class Mesh(InNotebooks, ContextDecorator):
     """An array of devices whose axes have names.
 
     Within `with mesh:` or after `verax.set_mesh(mesh)`, functions that take shardings

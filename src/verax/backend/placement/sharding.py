@@ -243,6 +243,13 @@ class SingleDeviceSharding(Sharding):
         memory = f", memory_kind={self.kind}" if self.kind else ""
         return f"SingleDeviceSharding(device={self.device!r}{memory})"
 
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook."""
+        from verax.ir.text.html import report, table
+
+        facts = [("device", str(self.device)), ("memory", self.memory_kind)]
+        return report(table("SingleDeviceSharding", (), facts))
+
 
 @frozen(repr=False, cache_hash=True)
 class NamedSharding(Sharding):
@@ -371,6 +378,55 @@ class NamedSharding(Sharding):
     def __repr__(self) -> str:
         memory = f", memory_kind={self.kind}" if self.kind else ""
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec!r}{memory})"
+
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook: the spec, and the devices that hold the same part."""
+        from verax.backend.placement.views import counted, mesh_parts
+        from verax.ir.text.html import report, table
+
+        mesh, devices, groups = self.mesh, None, None
+        if isinstance(mesh, Mesh) and mesh.size:
+            devices, groups = mesh.devices, groups_of(self)
+        memory = f" in {self.kind}" if self.kind else ""
+        title = f"NamedSharding: {self.spec!r}{memory}"
+        parts = [table(title, ("dimension", "split along", "parts"), split_rows(self))]
+        if rows := whole_rows(self):
+            parts.append(table("Axes that split no dimension", (), rows))
+        name = f"{type(mesh).__name__} of {counted(mesh)}"
+        return report(*parts, *mesh_parts(name, mesh, devices, groups))
+
+
+def split_rows(sharding: NamedSharding) -> list[tuple[str, str, str]]:
+    """Each dimension of the spec: the axes that split it, and the number of parts."""
+    rows = []
+    for i, split in enumerate(sharding.splits):
+        if split is None:
+            rows.append((str(i), "left to the compiler", ""))
+            continue
+        count = prod([sharding.mesh.shape[name] for name in split])
+        rows.append((str(i), ", ".join(split) or "not split", f"{count:,}"))
+    return rows
+
+
+def whole_rows(sharding: NamedSharding) -> list[tuple[str, str]]:
+    """What devices along the other axes hold, and those axes."""
+    spec, copies = sharding.spec, sharding.replicated_axes
+    kinds = {"copies": copies, "unreduced": spec.unreduced, "reduced": spec.reduced}
+    names = sharding.mesh.axis_names
+    ordered = {what: [a for a in names if a in axes] for what, axes in kinds.items()}
+    return [(what, ", ".join(axes)) for what, axes in ordered.items() if axes]
+
+
+def groups_of(sharding: NamedSharding) -> dict[int, int]:
+    """A number for each device; those that hold the same part have the same."""
+    tiling = sharding.tiling(len(sharding.spec))
+    terms = tiling.terms or (0,) * len(tiling.places)
+    parts = zip(tiling.places, terms, strict=True)
+    numbers: dict[object, int] = {}
+    return {
+        device.id: numbers.setdefault(part, len(numbers))
+        for device, part in zip(sharding.ordered, parts, strict=True)
+    }
 
 
 class MemorySpace(Enum):

@@ -51,6 +51,7 @@ COLUMNS = ("law", "cases", "verdict", "notes")
 STYLES: Mapping[str, str] = MappingProxyType(
     {HOLDS: "green", BROKEN: "bold red", VACUOUS: "yellow", SILENT: "dim"}
 )
+HUES: Mapping[str, int] = MappingProxyType({HOLDS: 130, BROKEN: 0, VACUOUS: 50})
 
 
 @frozen(repr=False)
@@ -196,6 +197,20 @@ class Report:
         for column, means in self.derived:
             text += f"\n  {column} is derived: {means}"
         return text
+
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook, with the evidence of broken laws folded."""
+        from verax.ir.text.html import Cell, folded, report, table
+
+        rows = [
+            (law, tried, Cell(verdict, HUES.get(verdict)), notes)
+            for law, tried, verdict, notes in self.rows()
+        ]
+        evidence = [
+            folded(f"{f.law}: evidence", f.evidence, f"report[{f.law!r}].evidence")
+            for f in self.broken
+        ]
+        return report(table(self.title, COLUMNS, rows), *evidence)
 
     def __rich__(self) -> Any:
         """The table for a console of rich."""
