@@ -218,9 +218,12 @@ def check_type_checking(modules: Sequence[Module]) -> Iterator[Violation]:
 
 
 def check_any(modules: Sequence[Module]) -> Iterator[Violation]:
-    """`Any` is nowhere in ir/."""
+    """`Any` is nowhere in ir/, but for what programs of users read by name.
+
+    A param or a constant has the type that its name says, and `bind` returns it.
+    """
     for module in modules:
-        if folder(module.name) != "ir":
+        if folder(module.name) != "ir" or module.name == "verax.ir.jaxpr":
             continue
         for line in mentions(module, "Any"):
             yield module.violation(line, "any", "", "says Any in ir/")

@@ -189,7 +189,7 @@ def test_members_of_equations() -> None:
     assert other.outvars == eqn.outvars
     assert eqn.source_info is eqn.source
     with pytest.raises(TypeError):
-        eqn.replace(name="g")
+        eqn.replace(name="g")  # type: ignore[call-arg]  # on purpose
 
 
 def test_a_sharding_is_a_constraint_in_a_trace() -> None:

@@ -21,6 +21,9 @@ from verax.ops.elementwise.trig import sin_p
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.infer import infer
 
+WRONG: Any = lax
+"""For calls that type checkers refuse."""
+
 WIDTH = 7
 START = np.linspace(0.1, 0.9, WIDTH, dtype=np.float32)
 
@@ -286,7 +289,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
         r"test_checkpointed.py:\d+\) must return one boolean scalar, not ~f32\[\]",
     ),
     (
-        lambda: lax.while_loop(lambda c: True, lambda c: (c, c), 1.0, max_steps=3),
+        lambda: WRONG.while_loop(lambda c: True, lambda c: (c, c), 1.0, max_steps=3),
         TypeError,
         "must return a carry of the same structure",
     ),

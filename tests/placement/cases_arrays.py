@@ -144,9 +144,9 @@ def test_device_put_takes_prefix_trees() -> None:
 
 
 def test_the_three_copy_semantics() -> None:
-    x = verax.device_put(VALUES, DEVICES[1])
-    shared = verax.device_put(x, DEVICES[1], may_alias=True)
-    copied = verax.device_put(x, DEVICES[1], may_alias=False)
+    x: Any = verax.device_put(VALUES, DEVICES[1])
+    shared: Any = verax.device_put(x, DEVICES[1], may_alias=True)
+    copied: Any = verax.device_put(x, DEVICES[1], may_alias=False)
     pointer = x.device_buffer().unsafe_buffer_pointer()
     assert shared.device_buffer().unsafe_buffer_pointer() == pointer
     assert copied.device_buffer().unsafe_buffer_pointer() != pointer

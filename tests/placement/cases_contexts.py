@@ -166,7 +166,7 @@ def test_smap_maps_one_axis() -> None:
         assert np.array_equal(sums, VALUES + 1)
         assert np.array_equal(total, VALUES.reshape(4, 2, 4).sum(0))
     with pytest.raises(TypeError, match="one name"):
-        verax.smap(lambda x: x, in_axes=0, out_axes=0, axis_name=("x",))  # type: ignore[arg-type]  # on purpose
+        verax.smap(lambda x: x, in_axes=0, out_axes=0, axis_name=("x",))  # type: ignore[call-overload]  # on purpose
     by_types = verax.smap(lambda x: x, out_axes=0, axis_name="x")
     with verax.set_mesh(AUTO), pytest.raises(TypeError, match=r"only along .*Explicit"):
         by_types(VALUES)

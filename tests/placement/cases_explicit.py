@@ -347,11 +347,12 @@ def test_auto_axes_leave_it_to_the_compiler() -> None:
         return x @ y
 
     with verax.set_mesh(MESH):
-        for call in (
+        calls: Any = (
             auto_axes(product, out_sharding=P("x")),
             verax.jit(auto_axes(product, out_sharding=P("x"))),
             lambda x, y: auto_axes(product)(x, y, out_sharding=P("x")),
-        ):
+        )
+        for call in calls:
             y = call(x, x)
             assert y.sharding == NamedSharding(MESH, P("x", None))
             assert np.allclose(y, VALUES @ VALUES, atol=1e-5)

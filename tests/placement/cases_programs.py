@@ -205,7 +205,7 @@ def test_vmap_may_name_the_axes_of_its_dimension() -> None:
 
 
 def test_constraints_outside_a_trace_move_arrays() -> None:
-    out = with_sharding_constraint({"a": VALUES}, sharded("x"))["a"]
+    out = with_sharding_constraint({"a": vnp.asarray(VALUES)}, sharded("x"))["a"]
     assert out.sharding == sharded("x")
     with pytest.raises(ValueError, match="not a multiple"):
         with_sharding_constraint(np.ones(3), sharded("x"))

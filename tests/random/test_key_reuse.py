@@ -59,7 +59,7 @@ BAD: dict[str, Callable[[Any], Any]] = {
     ),
     "a carried key": lambda k: lax.scan(lambda c, _: (c, random.bits(c)), k, None, 3),
     "while": lambda k: lax.while_loop(
-        lambda c: c[1] < 1, lambda c: (c[0], random.normal(c[0])), (k, 0.0)
+        lambda c: c[1] < 1, lambda c: (c[0], random.normal(c[0])), (k, vnp.zeros(()))
     ),
     "a branch": lambda k: (
         lax.cond(True, random.normal, lambda k: 0.0, k),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import CodeType
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from attrs import AttrsInstance, define, evolve, field, fields, frozen
 from pyrsistent import PVector, pvector
@@ -72,7 +72,7 @@ class Params(Record):
         """The names of the fields."""
         return field_names(type(self))
 
-    def __getitem__(self, name: str) -> object:
+    def __getitem__(self, name: str) -> Any:
         """The field of a name.
 
         Raises:
@@ -80,18 +80,17 @@ class Params(Record):
         """
         if name not in field_names(type(self)):
             raise KeyError(name)
-        out: object = getattr(self, name)
-        return out
+        return getattr(self, name)
 
-    def values(self) -> tuple[object, ...]:
+    def values(self) -> tuple[Any, ...]:
         """The fields, in their order."""
         return tuple([self[name] for name in self.keys()])
 
-    def items(self) -> tuple[tuple[str, object], ...]:
+    def items(self) -> tuple[tuple[str, Any], ...]:
         """Names and fields."""
         return tuple([(name, self[name]) for name in self.keys()])
 
-    def get(self, name: str, default: object = None) -> object:
+    def get(self, name: str, default: object = None) -> Any:
         """The field of a name, or `default` if there is none."""
         return dict(self.items()).get(name, default)
 
@@ -124,7 +123,7 @@ class Params(Record):
     def __contains__(self, name: object) -> bool:
         return name in field_names(type(self))
 
-    def copy(self) -> dict[str, object]:
+    def copy(self) -> dict[str, Any]:
         """The fields in a dictionary, which can be changed."""
         return dict(self)
 
@@ -235,9 +234,17 @@ class Primitive:
     params: type[Params]
     multiple_results: bool = field(default=False, kw_only=True)
 
-    def get_bind_params(self, params: Mapping[str, object]) -> dict[str, object]:
+    def get_bind_params(self, params: Params | Mapping[str, Any]) -> dict[str, Any]:
         """The keyword arguments of `bind`: the params of an equation."""
         return dict(params)
+
+    def bind(self, /, *args: Any, **fields: Any) -> Any:
+        """Apply the primitive; a row, which knows how, answers.
+
+        Raises:
+            TypeError: the primitive is a name without a row.
+        """
+        raise TypeError(f"{self.name} is a name without rules: only a row can be bound")
 
     def __repr__(self) -> str:
         return self.name
@@ -649,7 +656,7 @@ class ClosedJaxpr(ProgramMembers):
     __module__ = "verax.ir"
 
     jaxpr: Jaxpr
-    consts: tuple[object, ...] = ()
+    consts: tuple[Any, ...] = ()
 
     @property
     def literals(self) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ under vmap with one index for all, still only one of them runs::
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, overload
 
 from attrs import evolve, frozen
 
@@ -326,6 +326,28 @@ class Absent:
 ABSENT: Final = Absent()
 
 
+@overload
+def cond[R](
+    pred: Any,
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., R],
+    *operands: Any,
+    operand: Any = ...,
+    linear: Any = None,
+    vmap_method: str = "masked",
+) -> R: ...
+@overload
+def cond(
+    pred: Any,
+    true_fun: Any = ...,
+    false_fun: Any = ...,
+    *operands: Any,
+    operand: Any = ...,
+    linear: Any = None,
+    true_operand: Any = ...,
+    false_operand: Any = ...,
+    vmap_method: str = "masked",
+) -> Any: ...
 def cond(
     pred: Any,
     true_fun: Any = ABSENT,
@@ -439,6 +461,22 @@ def of_two_operands(
     )
 
 
+@overload
+def switch[R](
+    index: Any,
+    branches: Sequence[Callable[..., R]],
+    *operands: Any,
+    operand: Any = ABSENT,
+    vmap_method: str = "masked",
+) -> R: ...
+@overload
+def switch(
+    index: Any,
+    branches: Sequence[Any],
+    *operands: Any,
+    operand: Any = ABSENT,
+    vmap_method: str = "masked",
+) -> Any: ...
 def switch(
     index: Any,
     branches: Sequence[Callable[..., Any]],
@@ -595,11 +633,11 @@ def check_structures(name: str, bodies: Sequence[Body], whos: Sequence[str]) -> 
             )
 
 
-def platform_dependent(
+def platform_dependent[R](
     *args: Any,
-    default: Callable[..., Any] | None = None,
-    **per_platform: Callable[..., Any],
-) -> Any:
+    default: Callable[..., R] | None = None,
+    **per_platform: Callable[..., R],
+) -> R:
     """The function of `per_platform` for the platform of the program, on `args`.
 
     Under a trace all functions are traced, so they return the same types; the choice is
@@ -640,10 +678,12 @@ def platform_dependent(
         functions, platforms = [*functions, default], (*platforms, None)
     if STATE.interpreter.immediate:
         here = platform_name(default_client())
-        return functions[choice_for(platforms, here)](*args)
+        chosen: R = functions[choice_for(platforms, here)](*args)
+        return chosen
     index = platform_index_p.call(PlatformIndexParams(platforms))
     if not functions:
         raise TypeError("platform_dependent takes at least one function")
     names = [f"{known[0]}=" if known else "default=" for known in platforms]
     name = "platform_dependent"
-    return choose(name, index, functions, args, names, False, platforms)
+    out: R = choose(name, index, functions, args, names, False, platforms)
+    return out

@@ -9,7 +9,7 @@ differentiated in both modes; only the others are `while` equations::
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -50,6 +50,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import (
     AbstractValueError,
+    HostArray,
     check_callable,
     described,
     shown,
@@ -58,6 +59,26 @@ from verax.rules.values.sizes import as_axis, as_size, slice_count
 from verax.rules.values.state import STATE
 
 
+@overload
+def while_loop(
+    cond_fun: Callable[[Array], Any],
+    body_fun: Callable[[Array], Array],
+    init_val: HostArray,
+    *,
+    vmap_method: str = "masked",
+    max_steps: int | None = None,
+    checkpoints: Checkpoints = "sqrt",
+) -> Array: ...
+@overload
+def while_loop[C](
+    cond_fun: Callable[[C], Any],
+    body_fun: Callable[[C], C],
+    init_val: C,
+    *,
+    vmap_method: str = "masked",
+    max_steps: int | None = None,
+    checkpoints: Checkpoints = "sqrt",
+) -> C: ...
 def while_loop(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
@@ -265,6 +286,30 @@ def steps_between(lower: object, upper: object, number: Callable[[Any], float]) 
     return max(math.ceil(number(upper) - number(lower)), 0)
 
 
+@overload
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Array], Array],
+    init_val: HostArray,
+    *,
+    unroll: int | bool | None = None,
+    vmap_method: str = "masked",
+    max_steps: int | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> Array: ...
+@overload
+def fori_loop[C](
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, C], C],
+    init_val: C,
+    *,
+    unroll: int | bool | None = None,
+    vmap_method: str = "masked",
+    max_steps: int | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> C: ...
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -383,6 +428,12 @@ def counter_type(lower: object, upper: object) -> ShapedArray:
     return ShapedArray((), strong.pop()) if strong else avals[0]
 
 
+@overload
+def map[Y](
+    f: Callable[[Array], Y], xs: np.ndarray, *, batch_size: int | None = None
+) -> Y: ...
+@overload
+def map[X, Y](f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y: ...
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` of each row of `xs`, one after the other, stacked.
 
@@ -434,6 +485,17 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     return out_tree.unflatten(leaves)
 
 
+@overload
+def associative_scan(
+    fn: Callable[[Array, Array], Array],
+    elems: np.ndarray,
+    reverse: bool = False,
+    axis: int = 0,
+) -> Array: ...
+@overload
+def associative_scan[T](
+    fn: Callable[[T, T], T], elems: T, reverse: bool = False, axis: int = 0
+) -> T: ...
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

@@ -87,15 +87,14 @@ def mesh_in_force() -> MeshType:
     return TypeShardings.in_force()
 
 
-def each_leaf(function: Callable[[Array], Any], x: object) -> Any:
+def each_leaf[T](function: Callable[[Array], Any], x: T) -> T:
     """A function of arrays on every leaf of a tree."""
     leaves, tree = pytrees.flatten(x)
-    return tree.unflatten([function(as_array(leaf)) for leaf in leaves])
+    out: T = tree.unflatten([function(as_array(leaf)) for leaf in leaves])
+    return out
 
 
-def on_varying(
-    function: Callable[[Array], Any], x: object, names: tuple[str, ...]
-) -> Any:
+def on_varying[T](function: Callable[[Array], Any], x: T, names: tuple[str, ...]) -> T:
     """A function of values that vary along axes, on every leaf of a tree."""
     return each_leaf(lambda leaf: function(varied(leaf, names)), x)
 
@@ -279,9 +278,9 @@ def axis_index(axis_name: AxisName) -> Array:
     return varied(index, names)
 
 
-def psum(
-    x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
-) -> Any:
+def psum[T](
+    x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+) -> T:
     """The sum over all elements of the axis, leaf by leaf.
 
     Args:
@@ -310,7 +309,9 @@ def psum(
     """
     met = meeting("psum", axis_name, axis_index_groups)
     if isinstance(x, int | float | complex) and met.even:
-        return x * met.size
+        scalar: Any = x
+        total: T = scalar * met.size
+        return total
     return each_leaf(lambda leaf: met.total(summand(leaf, met.names)), x)
 
 
@@ -322,9 +323,9 @@ def summand(x: Array, names: tuple[str, ...]) -> Array:
     return varied(x, axes)
 
 
-def pmean(
-    x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
-) -> Any:
+def pmean[T](
+    x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+) -> T:
     """The mean over all elements of the axis, leaf by leaf.
 
     Args:
@@ -358,9 +359,9 @@ def pmean(
     return on_varying(mean, x, met.names)
 
 
-def pmax(
-    x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
-) -> Any:
+def pmax[T](
+    x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+) -> T:
     """The largest of all elements of the axis, leaf by leaf and place by place.
 
     Args:
@@ -388,9 +389,9 @@ def pmax(
     )
 
 
-def pmin(
-    x: object, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
-) -> Any:
+def pmin[T](
+    x: T, axis_name: AxisName, *, axis_index_groups: IndexGroups | None = None
+) -> T:
     """The smallest of all elements of the axis, leaf by leaf and place by place.
 
     Args:
@@ -418,7 +419,7 @@ def pmin(
     )
 
 
-def pbroadcast(x: object, axis_name: AxisName, source: object) -> Any:
+def pbroadcast[T](x: T, axis_name: AxisName, source: object) -> T:
     """Gives all elements what element `source` of the axis has, leaf by leaf.
 
     Args:
@@ -450,7 +451,7 @@ def pbroadcast(x: object, axis_name: AxisName, source: object) -> Any:
     return each_leaf(lambda leaf: rows_at(stacked(leaf, names, sizes), place), x)
 
 
-def pcast(x: object, axis_name: AxisName, *, to: str) -> Any:
+def pcast[T](x: T, axis_name: AxisName, *, to: str) -> T:
     """`x`, leaf by leaf, in a type that says otherwise how devices differ along axes.
 
     Inside `shard_map` a type says of each axis of the mesh whether values vary along it
@@ -505,7 +506,7 @@ def pcast(x: object, axis_name: AxisName, *, to: str) -> Any:
     return each_leaf(change, x)
 
 
-def pvary(x: object, axis_name: AxisName) -> Any:
+def pvary[T](x: T, axis_name: AxisName) -> T:
     """`x` as a value that varies along the axes, all leaves: see `pcast`.
 
     Args:
@@ -536,15 +537,15 @@ def check_state(what: str, to: str, allowed: Sequence[str]) -> None:
         )
 
 
-def all_gather(
-    x: object,
+def all_gather[T](
+    x: T,
     axis_name: AxisName,
     *,
     axis_index_groups: IndexGroups | None = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
-) -> Any:
+) -> T:
     """Gathers what all elements of the axis have, along a new dimension `axis`.
 
     Args:
@@ -592,14 +593,14 @@ def all_gather(
     return on_varying(gather, x, met.names)
 
 
-def psum_scatter(
-    x: object,
+def psum_scatter[T](
+    x: T,
     axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: IndexGroups | None = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """The sum over all elements of the axis, of which each keeps its own part.
 
     Args:
@@ -666,15 +667,15 @@ def check_share(what: str, x: Array, place: int, size: int, tiled: bool) -> None
         )
 
 
-def all_to_all(
-    x: object,
+def all_to_all[T](
+    x: T,
     axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: IndexGroups | None = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """Every element sends one part to each other: dimension `split_axis` is split up.
 
     Args:
@@ -736,13 +737,13 @@ def exchanged(x: Array, met: Meeting, split: int, joined: int) -> Array:
     return move_axis(reshape(x, (prod(sizes), *rest)), 0, joined)
 
 
-def pswapaxes(
-    x: object,
+def pswapaxes[T](
+    x: T,
     axis_name: AxisName,
     axis: int,
     *,
     axis_index_groups: IndexGroups | None = None,
-) -> Any:
+) -> T:
     """The axis and a dimension of its size change places: see `all_to_all`.
 
     Args:
@@ -770,7 +771,7 @@ def pswapaxes(
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def ppermute(x: object, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute[T](x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     """Elements send values to each other, in pairs of a source and a destination.
 
     Args:
@@ -818,7 +819,7 @@ def ppermute(x: object, axis_name: AxisName, perm: Sequence[tuple[int, int]]) ->
     return each_leaf(lambda leaf: rows_at(stacked(leaf, names, sizes), mine), x)
 
 
-def pshuffle(x: object, axis_name: AxisName, perm: Sequence[int]) -> Any:
+def pshuffle[T](x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """Element i gets the value of element `perm[i]`.
 
     Args:

@@ -9,7 +9,7 @@ it has derivatives in both modes::
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, SupportsIndex
+from typing import Any, Final, SupportsIndex, overload
 
 import numpy as np
 
@@ -65,7 +65,12 @@ from verax.rules.rows.builder import Tracer
 from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.conversions import AbstractValueError, check_callable, shown
+from verax.rules.values.conversions import (
+    AbstractValueError,
+    HostArray,
+    check_callable,
+    shown,
+)
 from verax.rules.values.operands import adopt
 from verax.rules.values.reference import Ref
 from verax.rules.values.sizes import (
@@ -168,6 +173,54 @@ def blocks_of(name: str, steps: int, checkpoints: Checkpoints) -> tuple[int, ...
     )
 
 
+@overload
+def scan[X, Y](
+    f: Callable[[Array, X], tuple[Array, Y]],
+    init: HostArray,
+    xs: X | None = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+    *,
+    checkpoints: Checkpoints | None = None,
+) -> tuple[Array, Y]: ...
+@overload
+def scan[Y](
+    f: Callable[[Array, Array], tuple[Array, Y]],
+    init: HostArray,
+    xs: np.ndarray,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+    *,
+    checkpoints: Checkpoints | None = None,
+) -> tuple[Array, Y]: ...
+@overload
+def scan[C, Y](
+    f: Callable[[C, Array], tuple[C, Y]],
+    init: C,
+    xs: np.ndarray,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+    *,
+    checkpoints: Checkpoints | None = None,
+) -> tuple[C, Y]: ...
+@overload
+def scan[C, X, Y](
+    f: Callable[[C, X], tuple[C, Y]],
+    init: C,
+    xs: X | None = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+    *,
+    checkpoints: Checkpoints | None = None,
+) -> tuple[C, Y]: ...
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -549,6 +602,22 @@ def after(operation: Primitive, y: Array, init: object, identity: Identity) -> A
     return operation.call(NO_PARAMS, broadcast_in_dim(init, y.shape, ()), y)
 
 
+@overload
+def reduce(
+    operands: Array | HostArray,
+    init_values: Array | HostArray,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: object = None,
+) -> Array: ...
+@overload
+def reduce[T](
+    operands: T,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: object = None,
+) -> T: ...
 def reduce(
     operands: object,
     init_values: object,
@@ -627,6 +696,28 @@ def window_params(
     return WindowParams(windows, strides, pads, base, spread)
 
 
+@overload
+def reduce_window(
+    operand: Array | HostArray,
+    init_value: object,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Array: ...
+@overload
+def reduce_window[T](
+    operand: T,
+    init_value: object,
+    computation: Callable[[Any, Any], Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> T: ...
 def reduce_window(
     operand: object,
     init_value: object,

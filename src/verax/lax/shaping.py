@@ -265,7 +265,7 @@ def wrapped(places: Array, size: int) -> Array:
     return out
 
 
-def polynomial(x: object, coeffs: Sequence[Any], *, unroll: int | None = None) -> Any:
+def polynomial(x: object, coeffs: Sequence[Any], *, unroll: int | None = None) -> Array:
     """The polynomial with these coefficients, the constant first, by Horner's rule.
 
     Args:
@@ -289,9 +289,10 @@ def polynomial(x: object, coeffs: Sequence[Any], *, unroll: int | None = None) -
     if not lower:
         shape = broadcast_shapes(aval_of(x).shape, aval_of(highest).shape)
         return add(mul(place, 0), highest) if shape else highest
-    return functools.reduce(
+    out: Array = functools.reduce(
         lambda result, part: add(mul(result, place), part), lower[::-1], highest
     )
+    return out
 
 
 def leveled(x: object, rank: int) -> Any:

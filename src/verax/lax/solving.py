@@ -8,7 +8,7 @@ equation that it solves; so `solve` may be any code, loops of unknown length inc
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from attrs import frozen
 
@@ -134,6 +134,34 @@ def system(name: str, what: str, tree: object) -> System:
     return System(name, what, leaves, structure, list(avals))
 
 
+@overload
+def custom_linear_solve[T](
+    matvec: Callable[[T], T],
+    b: T,
+    solve: Callable[[Callable[[T], T], T], T],
+    transpose_solve: Callable[[Callable[[T], T], T], T] | None = None,
+    symmetric: bool = False,
+    has_aux: Literal[False] = False,
+) -> T: ...
+@overload
+def custom_linear_solve[T, A](
+    matvec: Callable[[T], T],
+    b: T,
+    solve: Callable[[Callable[[T], T], T], tuple[T, A]],
+    transpose_solve: Callable[[Callable[[T], T], T], tuple[T, A]] | None = None,
+    symmetric: bool = False,
+    *,
+    has_aux: Literal[True],
+) -> tuple[T, A]: ...
+@overload
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: object,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any: ...
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: object,
@@ -235,6 +263,30 @@ def transpose_of(given: System, product: Body) -> Callable[[Any], Any]:
     return vecmat
 
 
+@overload
+def custom_root[T](
+    f: Callable[[T], T],
+    initial_guess: T,
+    solve: Callable[[Callable[[T], T], T], T],
+    tangent_solve: Callable[[Callable[[T], T], T], T],
+    has_aux: Literal[False] = False,
+) -> T: ...
+@overload
+def custom_root[T, A](
+    f: Callable[[T], T],
+    initial_guess: T,
+    solve: Callable[[Callable[[T], T], T], tuple[T, A]],
+    tangent_solve: Callable[[Callable[[T], T], T], T],
+    has_aux: Literal[True],
+) -> tuple[T, A]: ...
+@overload
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: object,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any: ...
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: object,

@@ -94,7 +94,9 @@ def one_gamma(key: Array, alpha: Array, log_space: bool) -> Array:
     d = sub(select(large, alpha, add(alpha, one)), third)
     c = div(third, sqrt(d))
 
-    def again(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+    def again(
+        carry: tuple[Array, Array, Array, Array],
+    ) -> tuple[Array, Array, Array, Array]:
         following, x_key, u_key = several(carry[0], 3)
         x, v = candidate(x_key, c)
         return following, mul(x, x), mul(mul(v, v), v), unit(u_key, (), dtype)

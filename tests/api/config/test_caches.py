@@ -22,7 +22,7 @@ def test_typeof() -> None:
 def test_live_arrays() -> None:
     x = vnp.ones(3) + 1
     assert any(found is x for found in verax.live_arrays())
-    x.delete()  # type: ignore[attr-defined]  # of arrays with values
+    x.delete()
     assert all(found is not x for found in verax.live_arrays())
 
 

@@ -161,7 +161,7 @@ def test_sixty_four_layers_take_less_memory() -> None:
 
 
 def test_optimization_barrier() -> None:
-    tree = {"a": XS, "b": [2.0, 3]}
+    tree: Any = {"a": XS, "b": [2.0, 3]}
     out = verax.jit(verax.lax.optimization_barrier)(tree)
     close(out["a"], XS)
     assert int(out["b"][1]) == 3

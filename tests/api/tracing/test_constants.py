@@ -77,7 +77,7 @@ def test_constants_survive_every_transformation() -> None:
 
 
 def test_a_device_array_is_used_where_it_is() -> None:
-    held = verax.block_until_ready(verax.jit(lambda: vnp.arange(4096.0))())
+    held: Any = verax.block_until_ready(verax.jit(lambda: vnp.arange(4096.0))())
     jitted = verax.jit(lambda x: x + held)
     assert float(jitted(1.0)[1]) == 2
     assert held.host is None

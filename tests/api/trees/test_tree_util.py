@@ -65,7 +65,8 @@ def test_order_of_leaves() -> None:
 
 
 def test_defaultdict_keeps_its_factory() -> None:
-    mapped = tree_map(lambda x: x + 1, defaultdict(list, a=1))
+    tree: Any = defaultdict(list, a=1)
+    mapped = tree_map(lambda x: x + 1, tree)
     assert mapped == {"a": 2}
     assert mapped["new"] == []
 

@@ -6,7 +6,7 @@ One idea: the gradient of a scalar is the pullback of 1::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, SupportsIndex
+from typing import Any, Final, Literal, SupportsIndex, overload
 
 from verax.api.arguments.call_keys import numbers as positions
 from verax.api.autodiff.jvp_vjp import Pullback, check_reduce_axes, linearized, vjp
@@ -29,6 +29,44 @@ from verax.rules.values.state import STATE
 type Argnums = int | Sequence[int]
 
 
+@overload
+def value_and_grad[**P, R](
+    fun: Callable[P, R],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
+) -> Callable[P, tuple[R, Any]]: ...
+@overload
+def value_and_grad[**P, R, A](
+    fun: Callable[P, tuple[R, A]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
+) -> Callable[P, tuple[tuple[R, A], Any]]: ...
+@overload
+def value_and_grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
+) -> Any: ...
+@overload
+def value_and_grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
+) -> Any: ...
 def value_and_grad[**P](
     fun: Callable[P, Any],
     argnums: Argnums = 0,
@@ -98,6 +136,44 @@ def of_slots(fun: Any, filled: Callable[[Any], Any]) -> Callable[..., Any]:
     return lambda *now: fun(*filled(now))
 
 
+@overload
+def grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
+) -> Callable[P, Any]: ...
+@overload
+def grad[**P, A](
+    fun: Callable[P, tuple[Any, A]],
+    argnums: Argnums = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
+) -> Callable[P, tuple[Any, A]]: ...
+@overload
+def grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
+) -> Any: ...
+@overload
+def grad[**P](
+    fun: Callable[P, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[object] = (),
+) -> Any: ...
 def grad[**P](
     fun: Callable[P, Any],
     argnums: Argnums = 0,

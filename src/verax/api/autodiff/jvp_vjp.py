@@ -8,7 +8,7 @@ One idea: trace once, rewrite the jaxpr, run what comes out; `grad` is `vjp` at 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
 from attrs import evolve, frozen
 
@@ -48,6 +48,27 @@ from verax.rules.values.conversions import shown
 from verax.transforms.engine import derivatives
 
 
+@overload
+def jvp[R](
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp[R, A](
+    fun: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool,
+) -> Any: ...
 def jvp[R](
     fun: Callable[..., R],
     primals: Sequence[Any],
@@ -423,6 +444,27 @@ def linearized(
     return at, at.write(outs, linear.nonzero) if at.refs else outs, linear
 
 
+@overload
+def linearize[R](
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    in_nzs: bool | tuple[Any, ...] | None = None,
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize[R, A](
+    fun: Callable[..., tuple[R, A]],
+    *primals: Any,
+    has_aux: Literal[True],
+    in_nzs: bool | tuple[Any, ...] | None = None,
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool,
+    in_nzs: bool | tuple[Any, ...] | None = None,
+) -> Any: ...
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
@@ -464,6 +506,33 @@ def pulled_from(
     return out, Pullback(at.signature, linear), aux
 
 
+@overload
+def vjp[R](
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    reduce_axes: Sequence[object] = (),
+    saveable_args: bool | tuple[Any, ...] = True,
+    in_nzs: bool | tuple[Any, ...] | None = None,
+) -> tuple[R, Pullback]: ...
+@overload
+def vjp[R, A](
+    fun: Callable[..., tuple[R, A]],
+    *primals: Any,
+    has_aux: Literal[True],
+    reduce_axes: Sequence[object] = (),
+    saveable_args: bool | tuple[Any, ...] = True,
+    in_nzs: bool | tuple[Any, ...] | None = None,
+) -> tuple[R, Pullback, A]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool,
+    reduce_axes: Sequence[object] = (),
+    saveable_args: bool | tuple[Any, ...] = True,
+    in_nzs: bool | tuple[Any, ...] | None = None,
+) -> Any: ...
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,

@@ -104,7 +104,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     return tree.unflatten([named(leaf, name) for leaf in leaves])
 
 
-def optimization_barrier(operand: Any) -> Any:
+def optimization_barrier[T](operand: T) -> T:
     """`operand`, a pytree of arrays; the compiler moves nothing across.
 
     Args:
@@ -123,9 +123,10 @@ def optimization_barrier(operand: Any) -> Any:
     refs = [isinstance(leaf, Ref) for leaf in leaves]
     arrays = [x for x, flag in zip(leaves, refs, strict=True) if not flag]
     outs = iter(optimization_barrier_p.bind(BARRIER, *arrays))
-    return tree.unflatten(
+    out: T = tree.unflatten(
         [x if flag else next(outs) for x, flag in zip(leaves, refs, strict=True)]
     )
+    return out
 
 
 def everything_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:

@@ -458,7 +458,7 @@ def backward_on(
 #     square = custom_gradient(lambda x: (x * x, lambda ct: 2 * ct * x))
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient[T](x: T) -> T:
     """`x`, a pytree of arrays, which every derivative treats as a constant.
 
     Args:
@@ -473,9 +473,10 @@ def stop_gradient(x: Any) -> Any:
     3.0
     """
     leaves, tree = pytrees.flatten(x)
-    return tree.unflatten(
+    out: T = tree.unflatten(
         [stop_gradient_of(a) if is_inexact(leaf_type(a).dtype) else a for a in leaves]
     )
+    return out
 
 
 @frozen(cache_hash=True, repr=False)

@@ -8,12 +8,13 @@ NumPy; under a trace it goes into an equation, and otherwise it is called::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from attrs import field, frozen
 
 from verax.api.tracing.apply import is_tracing
+from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.api.tracing.trace import leaf_avals
 from verax.api.tracing.wrapping import describe_arguments, function_name
 from verax.backend import pytrees
@@ -247,6 +248,24 @@ def in_some_parts() -> bool:
     return mesh is not None and bool(mesh.manual_axes) and not mesh.are_all_axes_manual
 
 
+@overload
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: ShapeDtypeStruct | Array,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Array: ...
+@overload
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any: ...
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,

@@ -7,7 +7,7 @@ One idea: what tracing gives is a value, so looking at it is calling `trace`::
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, overload
 
 from verax.api.arguments.call_keys import resolve_statics
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, vjp
@@ -34,12 +34,36 @@ from verax.ir.walk import hoist
 from verax.ops.calls.checkpoint import checkpoint_p
 from verax.ops.hoisting import as_operands
 from verax.rules.guards import paused
+from verax.rules.values.array import Array
 from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.state import STATE, interpreting
 
 type Numbers = int | tuple[int, ...] | list[int] | None
 
 
+@overload
+def make_jaxpr[**P](
+    fun: Callable[P, Any],
+    static_argnums: Numbers = None,
+    axis_env: Sequence[tuple[str, int]] | None = None,
+    return_shape: Literal[False] = False,
+) -> Callable[P, ClosedJaxpr]: ...
+@overload
+def make_jaxpr[**P, R](
+    fun: Callable[P, R],
+    static_argnums: Numbers = None,
+    axis_env: Sequence[tuple[str, int]] | None = None,
+    *,
+    return_shape: Literal[True],
+) -> Callable[P, tuple[ClosedJaxpr, R]]: ...
+@overload
+def make_jaxpr[**P](
+    fun: Callable[P, Any],
+    static_argnums: Numbers = None,
+    axis_env: Sequence[tuple[str, int]] | None = None,
+    *,
+    return_shape: bool,
+) -> Any: ...
 def make_jaxpr[**P](
     fun: Callable[P, Any],
     static_argnums: Numbers = None,
@@ -89,6 +113,12 @@ def closed_over(traced: Traced) -> ClosedJaxpr:
     return ClosedJaxpr(Jaxpr(ours, theirs, jaxpr.eqns, jaxpr.outvars), opened.captured)
 
 
+@overload
+def eval_shape(
+    fun: Callable[..., Array], *args: Any, **kwargs: Any
+) -> ShapeDtypeStruct: ...
+@overload
+def eval_shape[R](fun: Callable[..., R], *args: Any, **kwargs: Any) -> R: ...
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The output types of `fun`, without computing anything.
 

@@ -11,7 +11,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -63,10 +63,28 @@ from verax.ops.structure.reshard import in_memory
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.conversions import described, shown
+from verax.rules.values.conversions import HostArray, described, shown
 from verax.rules.values.state import STATE, UNCHANGED, State, asked_dtype, changing
 
 
+@overload
+def device_put(
+    x: Array | HostArray,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Array: ...
+@overload
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: Any = None,
+) -> Any: ...
 def device_put(
     x: Any,
     device: Any = None,
@@ -349,6 +367,10 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
     return device_put_sharded([x] * len(devices), devices)
 
 
+@overload
+def device_get(x: Array) -> np.ndarray: ...
+@overload
+def device_get(x: Any) -> Any: ...
 def device_get(x: Any) -> Any:
     """The tree with its arrays as NumPy arrays; all transfers start before any waits.
 
@@ -536,7 +558,7 @@ def check_auto(place: NamedSharding) -> None:
     )
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint[T](x: T, shardings: Any) -> T:
     """The tree with its values constrained to `shardings`, a prefix tree of it.
 
     In a trace this is an equation, which derivatives and `vmap` keep; outside the
@@ -578,10 +600,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             check_explicit(place, array)
     free = tuple([None if p is None or is_said(p) else p for p in places])
     if is_tracing():
-        return tree.unflatten(constrained(arrays, free))
-    return tree.unflatten(
-        [put_leaf(a, p, False, None) for a, p in zip(arrays, free, strict=True)]
-    )
+        outs = constrained(arrays, free)
+    else:
+        outs = [put_leaf(a, p, False, None) for a, p in zip(arrays, free, strict=True)]
+    out: T = tree.unflatten(outs)
+    return out
 
 
 # -----------------------------------------------------------------------------
@@ -595,7 +618,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 VARIABLES = ("VERAX_", "JAX_", "XLA_", "TF_CPP_")
 
 
-def block_until_ready(x: object) -> Any:
+def block_until_ready[T](x: T) -> T:
     """Wait until every array in the tree is computed; returns the tree.
 
     >>> import verax, verax.numpy as vnp
@@ -606,7 +629,7 @@ def block_until_ready(x: object) -> Any:
     return x
 
 
-def copy_to_host_async(x: object) -> Any:
+def copy_to_host_async[T](x: T) -> T:
     """Start the transfers of all arrays of the tree to the host; returns the tree.
 
     >>> import verax, verax.numpy as vnp

@@ -11,7 +11,7 @@ import enum
 import functools
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, overload
 
 from attrs import evolve, frozen
 
@@ -79,6 +79,28 @@ class Infer(enum.Enum):
 INFER: Final = Infer.INFER
 
 
+@overload
+def shard_map[**P, R](
+    f: Callable[P, R],
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = INFER,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Collection[str] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[P, R]: ...
+@overload
+def shard_map[**P, R](
+    f: None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = INFER,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Collection[str] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def shard_map(
     f: Callable[..., Any] | None = None,
     /,
@@ -202,6 +224,24 @@ def check_call(f: object, in_specs: object, mesh: object, axis_names: object) ->
         raise TypeError(f"shard_map takes a set as axis_names, not {shown(axis_names)}")
 
 
+@overload
+def smap[**P, R](
+    f: Callable[P, R],
+    /,
+    *,
+    in_axes: Any = INFER,
+    out_axes: Any,
+    axis_name: str,
+) -> Callable[P, R]: ...
+@overload
+def smap[**P, R](
+    f: None = None,
+    /,
+    *,
+    in_axes: Any = INFER,
+    out_axes: Any,
+    axis_name: str,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def smap(
     f: Callable[..., Any] | None = None,
     /,

@@ -9,7 +9,7 @@ was passed, as it is, and only the others are arrays that parts are made of::
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from math import prod
-from typing import Any
+from typing import Any, overload
 
 from attrs import frozen
 
@@ -307,7 +307,7 @@ def inside(
 #     auto_axes(lambda x: x @ x.T, out_sharding=P("x", None))(x)
 
 
-def reshard(xs: Any, out_shardings: Any) -> Any:
+def reshard[T](xs: T, out_shardings: Any) -> T:
     """The tree with its arrays split by explicit mesh axes as `out_shardings` says.
 
     That is a prefix tree of `PartitionSpec`s of the mesh in force, or of
@@ -331,7 +331,8 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         x, place = as_array(leaf), explicit_place("reshard", entry)
         place.check(x.shape, f"reshard: an array {x.aval}")
         out.append(split_by(x, place) if place.explicit else retyped(x, None))
-    return tree.unflatten(out)
+    resharded: T = tree.unflatten(out)
+    return resharded
 
 
 def explicit_place(what: str, entry: object) -> NamedSharding:
@@ -347,6 +348,22 @@ def explicit_place(what: str, entry: object) -> NamedSharding:
     return place
 
 
+@overload
+def auto_axes[R](
+    f: Callable[..., R],
+    /,
+    *,
+    axes: str | Sequence[str] | None = None,
+    out_sharding: Any = None,
+) -> Callable[..., R]: ...
+@overload
+def auto_axes[R](
+    f: None = None,
+    /,
+    *,
+    axes: str | Sequence[str] | None = None,
+    out_sharding: Any = None,
+) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 def auto_axes(
     f: Callable[..., Any] | None = None,
     /,
@@ -372,6 +389,22 @@ def auto_axes(
     return retyping("auto_axes", auto_axes, AxisType.Auto, f, axes, out_sharding)
 
 
+@overload
+def explicit_axes[R](
+    f: Callable[..., R],
+    /,
+    *,
+    axes: str | Sequence[str] | None = None,
+    in_sharding: Any = None,
+) -> Callable[..., R]: ...
+@overload
+def explicit_axes[R](
+    f: None = None,
+    /,
+    *,
+    axes: str | Sequence[str] | None = None,
+    in_sharding: Any = None,
+) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 def explicit_axes(
     f: Callable[..., Any] | None = None,
     /,

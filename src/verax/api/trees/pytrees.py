@@ -22,7 +22,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, overload
 
 from attrs import frozen
 
@@ -38,6 +38,7 @@ from verax.backend.pytrees import (
     SequenceKey,
 )
 from verax.ir.records import ReprMixin
+from verax.rules.values.array import Array
 
 # -----------------------------------------------------------------------------
 # Where two pytrees differ, in words.
@@ -165,6 +166,14 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     return pytrees.flatten(tree, is_leaf)[1]
 
 
+@overload
+def tree_map[T](
+    f: Callable[..., Array], tree: T, *rest: Any, is_leaf: IsLeaf = None
+) -> T: ...
+@overload
+def tree_map(
+    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
+) -> Any: ...
 def tree_map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
 ) -> Any:
@@ -212,12 +221,12 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
     return all(tree_leaves(tree, is_leaf))
 
 
-def tree_reduce(
-    function: Callable[[Any, Any], Any],
+def tree_reduce[T](
+    function: Callable[[T, Any], T],
     tree: Any,
-    initializer: Any = Missing.ARGUMENT,
+    initializer: T | Missing = Missing.ARGUMENT,
     is_leaf: IsLeaf = None,
-) -> Any:
+) -> T:
     """The leaves joined from the left, starting with `initializer` if it is passed.
 
     Raises:
@@ -231,16 +240,17 @@ def tree_reduce(
         return functools.reduce(function, leaves, initializer)
     if not leaves:
         raise TypeError("tree_reduce: a tree without leaves needs an initializer.")
-    return functools.reduce(function, leaves)
+    out: T = functools.reduce(function, leaves)
+    return out
 
 
-def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any],
+def tree_reduce_associative[T](
+    operation: Callable[[T, T], T],
     tree: Any,
     *,
-    identity: Any = Missing.ARGUMENT,
+    identity: T | Missing = Missing.ARGUMENT,
     is_leaf: IsLeaf = None,
-) -> Any:
+) -> T:
     """The leaves joined in pairs, in order: the depth grows with the logarithm.
 
     Raises:
@@ -250,15 +260,18 @@ def tree_reduce_associative(
     '((ab)(cd))'
     """
     values = tree_leaves(tree, is_leaf)
-    if not values and identity is Missing.ARGUMENT:
-        raise TypeError(
-            "tree_reduce_associative: a tree without leaves needs an identity."
-        )
+    if not values:
+        if identity is Missing.ARGUMENT:
+            raise TypeError(
+                "tree_reduce_associative: a tree without leaves needs an identity."
+            )
+        return identity
     while len(values) > 1:
         odd = values[len(values) & ~1 :]
         pairs = zip(values[::2], values[1::2], strict=False)
         values = [operation(left, right) for left, right in pairs] + odd
-    return values[0] if values else identity
+    out: T = values[0]
+    return out
 
 
 def tree_transpose(

@@ -10,7 +10,7 @@ tangents are gathered by it::
 from collections.abc import Sequence
 from math import log2
 from random import Random
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from attrs import evolve, frozen
@@ -46,6 +46,7 @@ from verax.rules.rows.row import (
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, ORDERED, aval_of
+from verax.rules.values.conversions import HostArray
 from verax.rules.values.sizes import (
     AxisError,
     as_axis,
@@ -312,6 +313,24 @@ top_k_p: Row[TopKParams] = Row(
 )
 
 
+@overload
+def sort(
+    operand: Array | HostArray,
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[Array | HostArray],
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> tuple[Array, ...]: ...
+@overload
+def sort(
+    operand: object, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any: ...
 def sort(
     operand: object, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Any:

@@ -17,6 +17,7 @@ from verax.ir.hints import hint
 from verax.ir.records import hiding
 from verax.rules.values.conversions import Convertible, NotAnArray, shown
 from verax.rules.values.no_placement import Located
+from verax.rules.values.updating import At
 
 type Axes = int | Sequence[int] | None
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
@@ -247,9 +248,9 @@ class Array(Operators, Convertible, Located):
         return self.namespace.round(self, index(ndigits))
 
     @property
-    def at(self) -> Any:
+    def at(self) -> "At[Array]":
         """Updates out of place: `x.at[index].set(value)`, `.add`, `.mul`, ..."""
-        return self.namespace.at(self)
+        return cast("At[Array]", self.namespace.at(self))
 
     @property
     def T(self) -> "Array":

@@ -89,6 +89,9 @@ class NotLinear(TypeError):
     """An operation was to be transposed in operands in which it is not linear."""
 
 
+type HostArray = np.ndarray | np.generic | bool | int | float | complex
+
+
 class NotAnArray(TypeError):
     """An operand that is not an array, scalar or tracer."""
 

@@ -6,6 +6,7 @@ only the finished program says where it runs::
     x.sharding, x.devices(), x.committed
 """
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 
@@ -62,3 +63,38 @@ class Located:
     def global_shards(self) -> list[Any]:
         """The parts on all devices; those of other processes have no data."""
         self.nowhere("global_shards")
+
+    @property
+    def format(self) -> Any:
+        """The layout in memory and the sharding, a `Format`."""
+        self.nowhere("format")
+
+    @property
+    def addressable_data(self) -> Callable[[int], Any]:
+        """The part that the device of this number holds, among those of the process."""
+        self.nowhere("addressable_data")
+
+    @property
+    def unsafe_buffer_pointer(self) -> Callable[[], int]:
+        """The address of the values on their one device."""
+        self.nowhere("unsafe_buffer_pointer")
+
+    @property
+    def copy_to_host_async(self) -> Callable[[], None]:
+        """Start the transfer to the host, without waiting for it."""
+        self.nowhere("copy_to_host_async")
+
+    @property
+    def is_ready(self) -> Callable[[], bool]:
+        """Whether the values are computed; never waits."""
+        self.nowhere("is_ready")
+
+    @property
+    def is_deleted(self) -> Callable[[], bool]:
+        """Whether the memory was given back or donated."""
+        self.nowhere("is_deleted")
+
+    @property
+    def delete(self) -> Callable[[], None]:
+        """Give the memory back now; every later use raises RuntimeError."""
+        self.nowhere("delete")

@@ -108,7 +108,7 @@ class Sharded(ReprMixin):
         """The function of one device, mapped over the mesh."""
         assert self.local is not None
         specs = tuple(self.unflatten([place.spec for place in self.places]))
-        return shard_map(  # type: ignore[no-any-return]  # what it maps
+        return shard_map(
             self.local,
             mesh=self.mesh,
             in_specs=specs,
