@@ -10,7 +10,7 @@ shapes never depend on values that are traced::
 import math
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -182,6 +182,54 @@ def known(name: str, argument: str, x: object) -> Any:
     return value.item()
 
 
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Placement = None,
+) -> Array: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int,
+    endpoint: bool,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Placement = None,
+) -> tuple[Array, Array]: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: Placement = None,
+) -> tuple[Array, Array]: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Placement = None,
+) -> Array | tuple[Array, Array]: ...
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
@@ -797,6 +845,24 @@ def spread(x: Array, place: int, sizes: Sequence[int], sparse: bool) -> Array:
     return broadcast_in_dim(reshape(x, (x.size,)), shape, (place,))
 
 
+@overload
+def indices(
+    dimensions: Sequence[int],
+    dtype: DTypeLike | None = None,
+    sparse: Literal[False] = False,
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None, sparse: Literal[True]
+) -> tuple[Array, ...]: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, *, sparse: Literal[True]
+) -> tuple[Array, ...]: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
+) -> Array | tuple[Array, ...]: ...
 def indices(
     dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array | tuple[Array, ...]:
@@ -831,6 +897,22 @@ def indices(
     return concatenate([expand_dims(x, (0,)) for x in grid], 0)
 
 
+@overload
+def fromfunction(
+    function: Callable[..., ArrayLike],
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = float,
+    **kwargs: Any,
+) -> Array: ...
+@overload
+def fromfunction[T](
+    function: Callable[..., T],
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = float,
+    **kwargs: Any,
+) -> T: ...
 def fromfunction(
     function: Callable[..., Any],
     shape: ShapeLike,
@@ -929,9 +1011,7 @@ def axis_of(key: slice) -> Array:
     start = 0 if key.start is None else key.start
     step = 1 if key.step is None else key.step
     if isinstance(step, complex):
-        line = linspace(start, key.stop, int(abs(step)))
-        assert isinstance(line, Array)
-        return line
+        return linspace(start, key.stop, int(abs(step)))
     return arange(start, key.stop, step)
 
 

@@ -441,7 +441,7 @@ def orthogonal(
 def orthogonal_of(key: Array, shape: Shape, dtype: DType) -> Array:
     """The Q of a normal matrix whose R has a positive diagonal."""
     *batch, n, m = shape
-    factors: Any = qr(draw_normal(key, (*batch, max(n, m), min(n, m)), dtype))
+    factors = qr(draw_normal(key, (*batch, max(n, m), min(n, m)), dtype))
     q, r = factors
     out = q * sign(diagonal(r, 0, -2, -1))[..., None, :]
     return matrix_transpose(out) if n < m else out

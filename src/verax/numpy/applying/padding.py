@@ -333,7 +333,6 @@ def ramped(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -
         place = 0 if before else n - 1
         edge = squeeze(slice_in_dim(x, place, place + 1, axis=axis), axis)
         values = linspace(end, edge, count, endpoint=False, dtype=x.dtype)
-        assert isinstance(values, Array)
         ramp = moveaxis(values, 0, axis)
         parts = [ramp, *parts] if before else [*parts, rev(ramp, (axis,))]
     return concatenate(parts, axis)

@@ -9,7 +9,7 @@ block, and an update puts it back::
 
 from collections.abc import Sequence
 from operator import index as as_index
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 from attrs import field, frozen
@@ -103,6 +103,18 @@ class Slice(ReprMixin):
         return slice(start, start + as_index(self.size) * self.stride, self.stride)
 
 
+@overload
+def dslice(start: None, size: None = None, stride: int | None = None) -> slice: ...
+@overload
+def dslice(
+    start: SupportsIndex, size: SupportsIndex | None = None, stride: int | None = None
+) -> Slice: ...
+@overload
+def dslice(start: None, size: SupportsIndex, stride: int | None = None) -> Slice: ...
+@overload
+def dslice(
+    start: object, size: object = None, stride: int | None = None
+) -> slice | Slice: ...
 def dslice(
     start: object, size: object = None, stride: int | None = None
 ) -> slice | Slice:

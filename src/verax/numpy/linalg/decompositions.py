@@ -7,7 +7,7 @@ names; the rest is a row of the table::
     eigh(a).eigenvalues
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, overload
 
 from verax.backend.eager.composites import remembered
 from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
@@ -113,6 +113,14 @@ def cholesky(
     return adjoint(factor) if upper else factor
 
 
+@overload
+def qr(
+    a: ArrayLike, mode: Literal["reduced", "complete", "raw", "full"] = "reduced"
+) -> QRResult: ...
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+@overload
+def qr(a: ArrayLike, mode: str) -> Array | QRResult: ...
 @remembered
 def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """Q with orthonormal columns and upper triangular R, with Q R = A.
@@ -152,6 +160,39 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     return r if mode == "r" else QRResult(q, r)
 
 
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array | SVDResult: ...
 @remembered
 def svd(
     a: ArrayLike,
@@ -194,9 +235,9 @@ def svd(
         return hermitian_svd(x, compute_uv)
     if not compute_uv:
         return values_of(x, subset_by_index)
-    out = svd_of(x, full_matrices=full_matrices, subset_by_index=subset_by_index)
-    assert isinstance(out, tuple)
-    return SVDResult(*out)
+    return SVDResult(
+        *svd_of(x, full_matrices=full_matrices, subset_by_index=subset_by_index)
+    )
 
 
 def check_subset(name: str, subset: tuple[int, int] | None, count: int) -> None:
@@ -210,9 +251,7 @@ def check_subset(name: str, subset: tuple[int, int] | None, count: int) -> None:
 
 def values_of(x: Array, subset: tuple[int, int] | None = None) -> Array:
     """Descending singular values."""
-    out = svd_of(x, full_matrices=False, compute_uv=False, subset_by_index=subset)
-    assert isinstance(out, Array)
-    return out
+    return svd_of(x, full_matrices=False, compute_uv=False, subset_by_index=subset)
 
 
 def hermitian_svd(x: Array, compute_uv: bool) -> Array | SVDResult:

@@ -272,7 +272,6 @@ def variables(x: Any, rowvar: bool) -> Array:
     if array.ndim > 2:
         raise ValueError(f"cov takes vectors and matrices, not {array.aval}")
     rows = atleast_2d(array)
-    assert isinstance(rows, Array)
     # A vector is one variable, however `rowvar` is.
     return rows if rowvar or array.ndim < 2 else transpose(rows)
 

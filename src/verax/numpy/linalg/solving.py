@@ -170,9 +170,7 @@ def pinv(
 @partial(custom_jvp, nondiff_argnums=(2,))
 def pseudo_inverse(x: Array, bound: ArrayLike, hermitian: bool) -> Array:
     """The pseudo-inverses, by singular values above `bound` times the largest."""
-    result = svd(x, full_matrices=False, hermitian=hermitian)
-    assert isinstance(result, tuple)
-    u, s, vh = result
+    u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
     kept = gt(s, stretched(cutoff(s, bound), s.shape))
     inverse = reciprocals(s, kept)
     return matmul(times_columns(adjoint(vh), inverse), adjoint(u))
@@ -254,7 +252,6 @@ def matrix_rank(
         return convert(reduce_max(ne(x, 0.0), (0, 1)), default_integer())
     (x,) = as_matrices("matrix_rank", x)
     s = svd(x, compute_uv=False, hermitian=hermitian) if hermitian else values_of(x)
-    assert isinstance(s, Array)
     if tol is not None:
         bound = expand_dims(
             broadcast_to(like(as_array("tol", tol), s), s.shape[:-1]), -1
@@ -349,9 +346,7 @@ def lstsq(
         )
     vector = y.ndim == 1
     side = expand_dims(y, -1) if vector else y
-    result = svd(x, full_matrices=False)
-    assert isinstance(result, tuple)
-    u, s, vh = result
+    u, s, vh = svd(x, full_matrices=False)
     default = max(x.shape) * float(finfo(x.dtype).eps)
     above = gt(s, stretched(cutoff(s, default if rcond is None else rcond), s.shape))
     rank = reduce_sum(convert(above, default_integer()), (0,))

@@ -166,9 +166,7 @@ def edges_of(
         raise TypeError(
             f"{name}: bins must be an integer or a vector of edges, not {shown(bins)}"
         )
-    line = linspace(low, high, int(count) + 1, dtype=x.dtype)
-    assert isinstance(line, Array)
-    return line
+    return linspace(low, high, int(count) + 1, dtype=x.dtype)
 
 
 def limits(x: Array, range: Sequence[ArrayLike] | None) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ then moved to the front. How many these are depends on values, so that under a t
 """
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -182,6 +182,163 @@ def picked(
     return select(broadcast_in_dim(inside, out.shape, (0,)), out, spare)
 
 
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[True],
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    *,
+    return_counts: Literal[True],
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False],
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False],
+    return_inverse: Literal[False],
+    return_counts: Literal[True],
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[True],
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[True],
+    return_inverse: Literal[False] = False,
+    *,
+    return_counts: Literal[True],
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[True],
+    axis: int | None = None,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False],
+    return_inverse: Literal[True],
+    return_counts: Literal[True],
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[True],
+    return_inverse: Literal[False],
+    return_counts: Literal[True],
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[True],
+    return_inverse: Literal[True],
+    return_counts: Literal[True],
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> tuple[Array, Array, Array, Array]: ...
+@overload
 def unique(
     ar: ArrayLike,
     return_index: bool = False,
@@ -193,7 +350,19 @@ def unique(
     size: int | None = None,
     fill_value: ArrayLike | None = None,
     sorted: bool = True,
-) -> Any:
+) -> Array | tuple[Array, ...]: ...
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array | tuple[Array, ...]:
     """The distinct elements in order, or along `axis` the distinct parts.
 
     With the index of the first of each, for each element the index of its value, and
@@ -387,8 +556,7 @@ def unique_values(
     >>> vnp.unique_values(vnp.array([vnp.nan, 1.0, vnp.nan, 1.0]))
     Array([ 1., nan, nan], dtype=float32)
     """
-    out: Array = unique(x, equal_nan=False, size=size, fill_value=fill_value)
-    return out
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
 def isin(
@@ -506,10 +674,49 @@ def union1d(
     """
     x, y = flat_pair("union1d", ar1, ar2)
     static_size("union1d", size, x, y)
-    out: Array = unique(concatenate([x, y], 0), size=size, fill_value=fill_value)
-    return out
+    return unique(concatenate([x, y], 0), size=size, fill_value=fill_value)
 
 
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: Literal[False] = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool,
+    return_indices: Literal[True],
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    return_indices: Literal[True],
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]: ...
 def intersect1d(
     ar1: ArrayLike,
     ar2: ArrayLike,

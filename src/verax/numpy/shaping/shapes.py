@@ -9,7 +9,7 @@ once per shape and remembered::
 import warnings
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -570,6 +570,16 @@ def at_least(a: ArrayLike, rank: int, name: str) -> Array:
     return reshape(x, (1,) * (rank - x.ndim) + x.shape)
 
 
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d() -> tuple[()]: ...
+@overload
+def atleast_1d(
+    x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike
+) -> tuple[Array, ...]: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least one dimension.
 
@@ -588,6 +598,16 @@ def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     return out[0] if len(out) == 1 else out
 
 
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d() -> tuple[()]: ...
+@overload
+def atleast_2d(
+    x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike
+) -> tuple[Array, ...]: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least two dimensions, new ones in front.
 
@@ -606,6 +626,16 @@ def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     return out[0] if len(out) == 1 else out
 
 
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d() -> tuple[()]: ...
+@overload
+def atleast_3d(
+    x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike
+) -> tuple[Array, ...]: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]: ...
 def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Each argument with at least three dimensions, on both sides of a vector.
 

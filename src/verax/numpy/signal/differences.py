@@ -9,7 +9,7 @@ without the jumps of its period is the sum of steps, each reduced to half a peri
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -156,6 +156,36 @@ def ediff1d(
     return out if len(parts) == 1 else concatenate(parts)
 
 
+@overload
+def gradient(
+    f: ArrayLike,
+    dx: ArrayLike = ...,
+    /,
+    *,
+    axis: Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> Array | list[Array]: ...
+@overload
+def gradient(
+    f: ArrayLike, *varargs: ArrayLike, axis: int, edge_order: int | None = None
+) -> Array: ...
+@overload
+def gradient(
+    f: ArrayLike,
+    dx: ArrayLike,
+    dy: ArrayLike,
+    /,
+    *varargs: ArrayLike,
+    axis: Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> list[Array]: ...
+@overload
+def gradient(
+    f: ArrayLike,
+    *varargs: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    edge_order: int | None = None,
+) -> Array | list[Array]: ...
 @remembered
 def gradient(
     f: ArrayLike,

@@ -10,7 +10,7 @@ with columns of length one::
 
 from collections.abc import Callable
 from math import factorial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -500,6 +500,68 @@ def companion_roots(x: Array) -> Array:
     return out
 
 
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: Literal[False] = False,
+    w: ArrayLike | None = None,
+    cov: Literal[False] = False,
+) -> Array: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    *,
+    full: Literal[True],
+    w: ArrayLike | None = None,
+    cov: bool | Literal["unscaled"] = False,
+) -> tuple[Array, Array, Array, Array, Array]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None,
+    full: Literal[True],
+    w: ArrayLike | None = None,
+    cov: bool | Literal["unscaled"] = False,
+) -> tuple[Array, Array, Array, Array, Array]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: Literal[False] = False,
+    w: ArrayLike | None = None,
+    *,
+    cov: Literal[True, "unscaled"],
+) -> tuple[Array, Array]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None,
+    full: Literal[False],
+    w: ArrayLike | None,
+    cov: Literal[True, "unscaled"],
+) -> tuple[Array, Array]: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | Literal["unscaled"] = False,
+) -> Array | tuple[Array, Array] | tuple[Array, Array, Array, Array, Array]: ...
 @remembered
 def polyfit(
     x: ArrayLike,
@@ -508,8 +570,8 @@ def polyfit(
     rcond: float | None = None,
     full: bool = False,
     w: ArrayLike | None = None,
-    cov: bool = False,
-) -> Any:
+    cov: bool | Literal["unscaled"] = False,
+) -> Array | tuple[Array, Array] | tuple[Array, Array, Array, Array, Array]:
     """The polynomial of degree `deg` closest to the points by least squares.
 
     The columns of the Vandermonde matrix are scaled to length one first.

@@ -9,7 +9,7 @@ a derivative, which is another such system with the same matrix::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from attrs import frozen
@@ -407,6 +407,30 @@ tridiagonal_solve_p: Row[TridiagonalSolveParams] = matrix_row(
 )
 
 
+@overload
+def schur(
+    x: object,
+    *,
+    compute_schur_vectors: Literal[True] = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def schur(
+    x: object,
+    *,
+    compute_schur_vectors: Literal[False],
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> tuple[Array]: ...
+@overload
+def schur(
+    x: object,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> tuple[Array] | tuple[Array, Array]: ...
 def schur(
     x: object,
     *,

@@ -11,6 +11,7 @@ functions with application in optimum experimental design, arXiv:1001.1654.
 """
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
 import numpy as np
 from attrs import frozen
@@ -327,6 +328,30 @@ def householder_product(a: object, taus: object) -> Array:
     return householder_product_p.call(NO_PARAMS, as_operand(a), as_operand(taus))
 
 
+@overload
+def qr(
+    x: object,
+    *,
+    pivoting: Literal[False] = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def qr(
+    x: object,
+    *,
+    pivoting: Literal[True],
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def qr(
+    x: object,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
+) -> tuple[Array, Array] | tuple[Array, Array, Array]: ...
 def qr(
     x: object,
     *,

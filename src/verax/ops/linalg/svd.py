@@ -12,6 +12,7 @@ arXiv:1909.02659.
 """
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
 import numpy as np
 from attrs import evolve, frozen
@@ -268,6 +269,33 @@ svd_p: Row[SvdParams] = matrix_row(
 )
 
 
+@overload
+def svd(
+    x: object,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: object = None,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    x: object,
+    *,
+    full_matrices: bool = True,
+    compute_uv: Literal[False],
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: object = None,
+) -> Array: ...
+@overload
+def svd(
+    x: object,
+    *,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    algorithm: object = None,
+) -> Array | tuple[Array, Array, Array]: ...
 def svd(
     x: object,
     *,

@@ -67,7 +67,6 @@ def as_blocks(arrs: tuple[ArrayLike, ...]) -> list[Array]:
     out = []
     for i, x in enumerate(arrs):
         matrix = atleast_2d(as_array("block_diag", x, i))
-        assert isinstance(matrix, Array)
         if matrix.ndim > 2:
             raise ValueError(f"block_diag takes matrices, not {matrix.aval}")
         out.append(matrix)
@@ -81,7 +80,6 @@ def vector(name: str, x: ArrayLike, least: int = 0, argument: str = "a") -> Arra
         ValueError: it is too short.
     """
     out = vnp.atleast_1d(as_array(name, x))
-    assert isinstance(out, Array)
     if out.shape[-1] < least:
         raise ValueError(
             f"{name}: the length of `{argument}` along the last axis must be at least "

@@ -4,6 +4,8 @@ p, l, u = lu(a)
 q, r = qr(a, mode="economic")
 """
 
+from typing import Literal, overload
+
 from verax import numpy as vnp
 from verax.ir.avals import finfo
 from verax.ir.dtypes import int32, real_dtype
@@ -67,6 +69,27 @@ def cholesky(
     return decompositions.cholesky(whole, upper=not lower, symmetrize_input=False)
 
 
+@overload
+def lu(
+    a: ArrayLike,
+    permute_l: Literal[False] = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def lu(
+    a: ArrayLike,
+    permute_l: Literal[True],
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def lu(
+    a: ArrayLike,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, Array, Array] | tuple[Array, Array]: ...
 def lu(
     a: ArrayLike,
     permute_l: bool = False,
@@ -109,6 +132,109 @@ def lu(
     return back, lower, upper
 
 
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: object = None,
+    mode: Literal["full", "economic"] = "full",
+    pivoting: Literal[False] = False,
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: object = None,
+    mode: Literal["full", "economic"] = "full",
+    *,
+    pivoting: Literal[True],
+    check_finite: bool = True,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool,
+    lwork: object,
+    mode: Literal["full", "economic"],
+    pivoting: Literal[True],
+    check_finite: bool = True,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: object = None,
+    mode: Literal["full", "economic"] = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, Array] | tuple[Array, Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: object = None,
+    *,
+    mode: Literal["r"],
+    pivoting: Literal[False] = False,
+    check_finite: bool = True,
+) -> tuple[Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool,
+    lwork: object,
+    mode: Literal["r"],
+    pivoting: Literal[False] = False,
+    check_finite: bool = True,
+) -> tuple[Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: object = None,
+    *,
+    mode: Literal["r"],
+    pivoting: Literal[True],
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool,
+    lwork: object,
+    mode: Literal["r"],
+    pivoting: Literal[True],
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: object = None,
+    *,
+    mode: Literal["r"],
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array] | tuple[Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool,
+    lwork: object,
+    mode: Literal["r"],
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array] | tuple[Array, Array]: ...
+@overload
+def qr(
+    a: ArrayLike,
+    overwrite_a: bool = False,
+    lwork: object = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array] | tuple[Array, Array] | tuple[Array, Array, Array]: ...
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
@@ -153,6 +279,43 @@ def qr(
     return out[1:] if mode == "r" else out
 
 
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> tuple[Array, Array, Array]: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool,
+    compute_uv: Literal[False],
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array: ...
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Array | tuple[Array, Array, Array]: ...
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -308,6 +471,30 @@ def places(x: Array, axis: int) -> Array:
     return broadcasted_iota(int32, x.shape, x.ndim + axis)
 
 
+@overload
+def hessenberg(
+    a: ArrayLike,
+    *,
+    calc_q: Literal[False] = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Array: ...
+@overload
+def hessenberg(
+    a: ArrayLike,
+    *,
+    calc_q: Literal[True],
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> tuple[Array, Array]: ...
+@overload
+def hessenberg(
+    a: ArrayLike,
+    *,
+    calc_q: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Array | tuple[Array, Array]: ...
 def hessenberg(
     a: ArrayLike,
     *,
@@ -395,6 +582,47 @@ def polar(
     return matmul(u, vh), matmul(u * values[..., None, :], uh)
 
 
+@overload
+def qr_multiply(
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str = "right",
+    pivoting: Literal[False] = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Array, Array]: ...
+@overload
+def qr_multiply(
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str,
+    pivoting: Literal[True],
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def qr_multiply(
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str = "right",
+    *,
+    pivoting: Literal[True],
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Array, Array, Array]: ...
+@overload
+def qr_multiply(
+    a: ArrayLike,
+    c: ArrayLike,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Array, Array] | tuple[Array, Array, Array]: ...
 def qr_multiply(
     a: ArrayLike,
     c: ArrayLike,

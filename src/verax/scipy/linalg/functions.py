@@ -8,7 +8,7 @@ by a scan; the derivative of a solution is one more Sylvester equation::
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -240,6 +240,18 @@ def triangular_root(t: Array) -> Array:
 # ---------------------------------------------------------------- any other function
 
 
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: Literal[True] = True
+) -> Array: ...
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: Literal[False]
+) -> tuple[Array, Array]: ...
+@overload
+def funm(
+    A: ArrayLike, func: Callable[[Array], Array], disp: bool = True
+) -> Array | tuple[Array, Array]: ...
 def funm(
     A: ArrayLike, func: Callable[[Array], Array], disp: bool = True
 ) -> Array | tuple[Array, Array]:
@@ -400,6 +412,26 @@ def combined(coefficients: list[float], powers: tuple[Array, ...]) -> Array:
     return total
 
 
+@overload
+def expm_frechet(
+    A: ArrayLike,
+    E: ArrayLike,
+    *,
+    method: str | None = None,
+    compute_expm: Literal[True] = True,
+) -> tuple[Array, Array]: ...
+@overload
+def expm_frechet(
+    A: ArrayLike,
+    E: ArrayLike,
+    *,
+    method: str | None = None,
+    compute_expm: Literal[False],
+) -> Array: ...
+@overload
+def expm_frechet(
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]: ...
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Array | tuple[Array, Array]:

@@ -11,7 +11,7 @@ Y. Saad, "Iterative Methods for Sparse Linear Systems", 2003.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from verax.api.trees.pytrees import tree_leaves, tree_map, tree_structure
 from verax.flatten_util import ravel_pytree
 from verax.ir.dtypes import is_complex
 from verax.numpy import where
-from verax.numpy.arguments.arguments import inexact_array
+from verax.numpy.arguments.arguments import ArrayLike, inexact_array
 from verax.rules.values.array import Array
 from verax.scipy.linalg import solve_triangular
 
@@ -139,6 +139,28 @@ def solved(
     return lax.custom_linear_solve(operator, right, solve, solve, symmetric=symmetric)
 
 
+@overload
+def cg(
+    A: Any,
+    b: ArrayLike,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[Array, None]: ...
+@overload
+def cg[T](
+    A: Any,
+    b: T,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[T, None]: ...
 def cg(
     A: Any,
     b: Any,
@@ -200,6 +222,28 @@ def conjugate_gradients(
     return out
 
 
+@overload
+def bicgstab(
+    A: Any,
+    b: ArrayLike,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[Array, None]: ...
+@overload
+def bicgstab[T](
+    A: Any,
+    b: T,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+) -> tuple[T, None]: ...
 def bicgstab(
     A: Any,
     b: Any,
@@ -270,6 +314,32 @@ def biconjugate_gradients(
     return out
 
 
+@overload
+def gmres(
+    A: Any,
+    b: ArrayLike,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[Array, Array]: ...
+@overload
+def gmres[T](
+    A: Any,
+    b: T,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> tuple[T, Array]: ...
 def gmres(
     A: Any,
     b: Any,

@@ -33,9 +33,7 @@ LOG_2_PI = math.log(2 * math.pi)
 
 def as_matrix(x: Array) -> Array:
     """A vector as one row, a scalar as one element."""
-    out = vnp.atleast_2d(x)
-    assert isinstance(out, Array)
-    return out
+    return vnp.atleast_2d(x)
 
 
 def real_matrix(name: str, x: ArrayLike) -> Array:

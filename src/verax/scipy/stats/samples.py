@@ -43,7 +43,6 @@ def check_policy(name: str, nan_policy: str, *known: str) -> None:
 def along_last(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int | None]:
     """An array whose last dimension is the one asked for, and which one that was."""
     x = vnp.atleast_1d(as_array(name, a))
-    assert isinstance(x, Array)
     if axis is None:
         return vnp.ravel(x), None
     place = canonical_axis(name, axis, x.ndim)
