@@ -43,6 +43,7 @@ CLASS_METHODS = 20
 
 # Third-party packages, and the folder that alone may import one of them.
 COMMON_PACKAGES = frozenset({"attrs", "ml_dtypes", "numpy", "pyrsistent"})
+SHAPE_CHECKERS = frozenset({"beartype", "jaxtyping"})
 ABOVE_IR_PACKAGES = frozenset({"opt_einsum", "scipy"})
 PACKAGE_HOMES = {
     "jaxlib": "backend",
@@ -156,6 +157,9 @@ def package_complaint(module: str, package: str) -> str:
         if folder(module) == home or (package == "rich" and module in DISPLAYS):
             return ""
         return f"imports {package} outside {home}/"
+    if package in SHAPE_CHECKERS:
+        right = module == "verax.api.arguments.checked_shapes"
+        return "" if right else f"imports {package} outside checked_shapes"
     allowed = COMMON_PACKAGES | (ABOVE_IR_PACKAGES if floor(module) else frozenset())
     return "" if package in allowed else f"imports {package}, not allowed here"
 

@@ -99,6 +99,8 @@ ORDER = {
 }
 
 LATE = {
+    "beartype": "few functions check their annotations",
+    "jaxtyping": "few functions check their annotations",
     "verax.api.explain.build": "few calls are explained",
     "verax.api.inspect.make_jaxpr": "ufuncs ask for types seldom",
     "verax.backend.eager.guarded": "few programs guard transfers",

@@ -45,6 +45,7 @@ from verax.rules.values.conversions import (
     AbstractValueError as AbstractValueError,
     ConcretizationTypeError as ConcretizationTypeError,
     JAXTypeError as JAXTypeError,
+    NotAnArray as NotAnArray,
     ShardingTypeError as ShardingTypeError,
     TracerArrayConversionError as TracerArrayConversionError,
     TracerBoolConversionError as TracerBoolConversionError,

@@ -13,6 +13,7 @@ True
 
 import numpy as np
 
+from verax.api.arguments.checked_shapes import checked as checked
 from verax.ir.dtypes import DTypeLike as DTypeLike
 from verax.rules.values.array import Array
 

@@ -234,3 +234,12 @@ def test_extremes() -> None:
         for actual in (ours(*xs), verax.jit(ours)(*xs)):
             np.testing.assert_allclose(np.asarray(actual), want, 2e-5, 1e-35)
     assert float(special.i0(np.float16(12.25))) == pytest.approx(24064, rel=1e-2)
+
+
+@pytest.mark.parametrize("x", [-1.5, 0.5, 1.5, 30.0])
+def test_the_gradient_of_a_hypergeometric_series_that_ends(x: float) -> None:
+    # F(-2, 1; 3; x) = 1 - 2x/3 + x²/6; cotangents grew to infinity behind its end.
+    slope = verax.grad(lambda x: special.hyp2f1(-2.0, 1.0, 3.0, x))(x)
+    assert float(slope) == pytest.approx(x / 3 - 2 / 3, rel=1e-5)
+    slope = verax.grad(lambda x: special.hyp2f1(1.0, -2.0, 3.0, x))(x)
+    assert float(slope) == pytest.approx(x / 3 - 2 / 3, rel=1e-5)

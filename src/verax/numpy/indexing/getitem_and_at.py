@@ -12,7 +12,7 @@ says otherwise; negative indices count from the end.
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -356,15 +356,38 @@ LISTED = hiding("array count factors index update")
 """The methods of an update that editors offer."""
 
 
-class Update(NamedTuple):
+def is_no_array(update: object, other: object) -> NoReturn:
+    """Arithmetic of `x.at[index]`, which is no array: raises TypeError."""
+    raise TypeError(
+        "x.at[index] is a place to update, not an array: read it as x[index], or write "
+        "x.at[index].add(value), .multiply(value) or .set(value)"
+    )
+
+
+class NoArithmetic:
+    """What `x.at[index] + 1` says, instead of adding to a tuple."""
+
+    __slots__ = ()
+
+    __add__ = __radd__ = __mul__ = __rmul__ = is_no_array
+    __sub__ = __rsub__ = __truediv__ = __rtruediv__ = __pow__ = is_no_array
+
+
+class Place(NamedTuple):
+    """An array and an index of it."""
+
+    array: Array
+    index: Index
+
+
+class Update(NoArithmetic, Place):
     """`x.at[index]`: the updates out of place of a part of an array.
 
     All take `indices_are_sorted` and `unique_indices`, promises about the index, and
     `mode`: "drop" or "fill" (the default), "clip", "promise_in_bounds".
     """
 
-    array: Array
-    index: Index
+    __slots__ = ()
 
     def __dir__(self) -> list[str]:
         return LISTED(self)

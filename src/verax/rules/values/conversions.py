@@ -93,7 +93,16 @@ type HostArray = np.ndarray | np.generic | bool | int | float | complex
 
 
 class NotAnArray(TypeError):
-    """An operand that is not an array, scalar or tracer."""
+    """An operand that is not an array, scalar or tracer.
+
+    >>> import verax
+    >>> verax.numpy.sin([1.0, 2.0])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    verax.errors.NotAnArray: sin takes arrays and scalars, but argument 0 is [1.0, 2.0] ...
+    """
+
+    __module__ = "verax.errors"
 
 
 class NotYetAnArray(NotAnArray, ValueError):

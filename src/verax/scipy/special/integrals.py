@@ -520,7 +520,9 @@ def gauss(a: Array, b: Array, c: Array, x: Array) -> Array:
 
 def gauss_series(a: Array, b: Array, c: Array, x: Array) -> Array:
     def ratio(k: Array) -> Array:
-        return quotient((a + k) * (b + k), (c + k) * (k + 1)) * x
+        # Behind its end a series has no ratio, in which cotangents would grow.
+        ended = (is_pole(a) & (k >= -a)) | (is_pole(b) & (k >= -b))
+        return where(ended, 0.0, quotient((a + k) * (b + k), (c + k) * (k + 1)) * x)
 
     return summed(ratio, x, GAUSS_TERMS)
 
