@@ -99,3 +99,16 @@ def test_programs_are_the_same_without_the_check() -> None:
         key = random.key(0)
         assert random.normal(key) == random.normal(key)
         assert random.clone(key) is key
+
+
+def test_both_uses_are_named_by_their_lines() -> None:
+    def twice(key: Any) -> Any:
+        first = random.normal(key)
+        return first + random.uniform(key)
+
+    start = twice.__code__.co_firstlineno
+    lines = rf"{start + 2} \(.*twice\).* was used before at .*{start + 1} \("
+    with pytest.raises(KeyReuseError, match=lines):
+        verax.experimental.key_reuse.check_key_reuse(twice, random.key(0))
+    with verax.debug_key_reuse(True), pytest.raises(KeyReuseError, match=lines):
+        twice(random.key(0))

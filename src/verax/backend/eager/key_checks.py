@@ -15,13 +15,13 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.pytrees import flatten
-from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.jaxpr import Jaxpr, Params, Primitive, Source
 from verax.ir.memos import locked
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
-from verax.rules.values.state import Interpreter
+from verax.rules.values.state import Interpreter, user_source
 from verax.transforms.passes.key_reuse import (
     KeyReuseError,
     Mask,
@@ -40,16 +40,23 @@ class UsedKeys:
     lock: ClassVar[RLock]
 
     def __init__(self) -> None:
-        self.masks: dict[int, tuple[weakref.ref[Array], Mask]] = {}
+        self.masks: dict[int, tuple[weakref.ref[Array], Mask, Source]] = {}
 
     def of(self, keys: Array) -> Mask:
         """The used elements of an array, as flags."""
         entry = self.masks.get(id(keys))
         return entry[1] if entry is not None and entry[0]() is keys else False
 
+    def first(self, keys: Array) -> str:
+        """Where elements of an array were used first."""
+        entry = self.masks.get(id(keys))
+        return f" at {entry[2]}" if entry is not None else ""
+
     def set(self, keys: Array, mask: Mask) -> None:
         """Say which elements are used, as long as the array lives."""
         number = id(keys)
+        known = self.masks.get(number)
+        where = user_source(1) if known is None or known[0]() is not keys else known[2]
 
         def forget(dead: weakref.ref[Array]) -> None:
             entry = self.masks.get(number)
@@ -57,7 +64,7 @@ class UsedKeys:
                 self.masks.pop(number, None)
 
         with self.lock:
-            self.masks[number] = weakref.ref(keys, forget), mask
+            self.masks[number] = weakref.ref(keys, forget), mask, where
 
 
 USED: Final = UsedKeys()
@@ -78,8 +85,9 @@ def check(name: str, signature: Signature, args: Sequence[Any]) -> None:
         keys = args[number]
         if holds_keys(keys) and np.any(USED.of(keys) & mask):
             raise KeyReuseError(
-                f"Previously-consumed key passed to {name} at index {number}: use each "
-                "key once, and split it with verax.random.split for more"
+                f"Previously-consumed key passed to {name} at index {number}, at "
+                f"{user_source(1)}: the {keys.aval} was used before{USED.first(keys)}. "
+                "Use each key once, and split it with verax.random.split for more"
             )
 
 

@@ -14,6 +14,7 @@ import ast
 import gc
 import linecache
 import math
+import re
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from threading import get_ident
@@ -80,6 +81,18 @@ OPENINGS: Final = MappingProxyType(
 """JAX's words on the same question, for those who search for them."""
 
 
+MISSING: Final = re.compile(r"without (\w+=)")
+SIZES: Final = MappingProxyType(
+    {
+        "an index or a size": (
+            ". To index a list by a tracer, convert it first (verax.numpy.asarray); "
+            "for a loop of as many steps, use verax.lax.fori_loop"
+        )
+    }
+)
+"""What else helps who asked a tracer for an integer."""
+
+
 def opening(refusal: Refusal, expected: str) -> str:
     """The beginning of the message about what was `expected` of a tracer."""
     if "shape" in expected:
@@ -99,12 +112,16 @@ def advice(refusal: Refusal, expected: str, purpose: str) -> str:
             f"Use {ours}, {takes}; to index a NumPy array by a tracer, convert it "
             f"first (verax.numpy.asarray). {RUNNING}"
         )
+    if missing := MISSING.search(expected):
+        return (
+            f"Pass {missing[1]}, which fixes the shape: what is over is cut off, and "
+            f"what is missing filled. Or {fixed}"
+        )
     if issubclass(refusal, TracerIntegerConversionError) or "shape" in expected:
         return (
             "Shapes, axes and Python's own integers are part of the program, so they "
             "cannot depend on its inputs: take them from shapes (x.shape) or "
-            f"constants, or {fixed}. To index a list by a tracer, convert it first "
-            "(verax.numpy.asarray)"
+            f"constants, or {fixed}{SIZES.get(expected, '')}"
         )
     if issubclass(refusal, TracerBoolConversionError):
         return (

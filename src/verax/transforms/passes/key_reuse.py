@@ -19,7 +19,7 @@ from attrs import frozen
 from verax.ir.atoms import Atom, Literal
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import KeyDType
-from verax.ir.jaxpr import Eqn, Jaxpr, Params
+from verax.ir.jaxpr import Eqn, Jaxpr, Params, Source
 from verax.ir.records import ReprMixin
 from verax.rules.values.conversions import JAXTypeError
 
@@ -225,6 +225,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.used: dict[object, Mask] = {}
+        self.where: dict[object, Source] = {}
         self.same: dict[object, object] = {}
         self.constant = False
 
@@ -247,10 +248,15 @@ class Ledger:
         if np.any(before & mask):
             raise KeyReuseError(
                 f"In {eqn.primitive.name}, argument {number} is already consumed: its "
-                "random key was used before. Use each key once: split it with "
-                "verax.random.split"
+                f"random key, used at {eqn.source}, was used before{self.first(root)}. "
+                "Use each key once: split it with verax.random.split"
             )
         self.used[root] = before | mask
+        self.where.setdefault(root, eqn.source)
+
+    def first(self, root: object) -> str:
+        """Where a key was used first, if that is known."""
+        return f" at {self.where[root]}" if root in self.where else ""
 
     def add(self, eqn: Eqn) -> None:
         """Take down what an equation does."""
