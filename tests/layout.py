@@ -70,7 +70,7 @@ ORDER = {
     ),
     "transforms": (
         "engine",
-        "passes patterns nans references",
+        "passes patterns nans references watching",
         "pipeline",
         "tables",
         "checks",
@@ -92,7 +92,7 @@ ORDER = {
         "random_programs",
         "laws",
         "checking",
-        "page replay",
+        "page pinned replay",
         "__main__",
         "plugin",
     ),

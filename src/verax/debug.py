@@ -22,12 +22,16 @@ from verax.api.inspect.shardings import (
     visualize_array_sharding,
     visualize_sharding,
 )
+from verax.api.inspect.watching import LoopCourse, Watched, WatchedValue, watch
 from verax.transforms.nans import Finding, NonFinite
 
 __all__ = [
     "Explanation",
     "Finding",
+    "LoopCourse",
     "NonFinite",
+    "Watched",
+    "WatchedValue",
     "breakpoint",
     "callback",
     "find_infs",
@@ -37,4 +41,5 @@ __all__ = [
     "print",
     "visualize_array_sharding",
     "visualize_sharding",
+    "watch",
 ]

@@ -7,6 +7,8 @@ on a row of a table, on a random program, or on a function of a user alike::
     verify.check_function(loss, weights, batch).raise_if_broken()
     verify.check_sharded(loss, weights, batch, mesh=mesh, in_specs=(P(), P("m")))
 
+`assert_same_program` holds a function to what it was: to its program in a file.
+
 Importing `verax` does not import this package. It needs hypothesis, which comes with
 `pip install 'verax[verify]'`.
 """
@@ -25,6 +27,7 @@ from verax.verify.checking.check import check_function, check_primitive, row_of
 from verax.verify.checking.check_rewrites import check_rewrite, check_transformation
 from verax.verify.checking.check_sharded import check_sharded
 from verax.verify.checking.report import Finding, LawsBroken, Report
+from verax.verify.pinned import NotPinned, assert_same_program
 from verax.verify.random_programs import programs
 from verax.verify.replay import hold
 
@@ -35,8 +38,10 @@ __all__ = [
     "Finding",
     "LawBroken",
     "LawsBroken",
+    "NotPinned",
     "Report",
     "Skipped",
+    "assert_same_program",
     "check_function",
     "check_primitive",
     "check_rewrite",

@@ -248,8 +248,8 @@ class Ledger:
         if np.any(before & mask):
             raise KeyReuseError(
                 f"In {eqn.primitive.name}, argument {number} is already consumed: its "
-                f"random key, used at {eqn.source}, was used before{self.first(root)}. "
-                "Use each key once: split it with verax.random.split"
+                f"random key was used before{self.first(root)}, and again at "
+                f"{eqn.source}. Use each key once: split it with verax.random.split"
             )
         self.used[root] = before | mask
         self.where.setdefault(root, eqn.source)
