@@ -71,7 +71,7 @@ ORDER = {
     "transforms": (
         "engine",
         "passes patterns nans references watching",
-        "pipeline",
+        "comparing pipeline",
         "tables",
         "checks",
         "public",

@@ -16,6 +16,7 @@ from verax.api.host.debugging import (
     debug_log as log,
     debug_print as print,
 )
+from verax.api.inspect.compare import compare
 from verax.api.inspect.find_nans import find_infs, find_nans
 from verax.api.inspect.shardings import (
     inspect_array_sharding,
@@ -23,17 +24,32 @@ from verax.api.inspect.shardings import (
     visualize_sharding,
 )
 from verax.api.inspect.watching import LoopCourse, Watched, WatchedValue, watch
+from verax.explorer.costing import CostReport, Device, LineCost, costs
+from verax.transforms.comparing.measures import Difference
+from verax.transforms.comparing.report import Comparison
+from verax.transforms.comparing.scenes import Divergence, Executed
+from verax.transforms.comparing.walking import LineDifference
 from verax.transforms.nans import Finding, NonFinite
 
 __all__ = [
+    "Comparison",
+    "CostReport",
+    "Device",
+    "Difference",
+    "Divergence",
+    "Executed",
     "Explanation",
     "Finding",
+    "LineCost",
+    "LineDifference",
     "LoopCourse",
     "NonFinite",
     "Watched",
     "WatchedValue",
     "breakpoint",
     "callback",
+    "compare",
+    "costs",
     "find_infs",
     "find_nans",
     "inspect_array_sharding",

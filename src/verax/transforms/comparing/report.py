@@ -1,0 +1,337 @@
+"""Floor 3: what a comparison of two programs found, as values, as text and as a table.
+
+One idea: the values are kept as they are, and texts are made when they are read::
+
+    print(comparison)
+    comparison.first.left.source.line, comparison.rows[0].difference.absolute
+"""
+
+import linecache
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.jaxpr import Atom, Literal, Source
+from verax.ir.records import ReprMixin
+from verax.rules.rows.row import NDArray
+from verax.transforms.comparing.measures import (
+    Difference,
+    Element,
+    Tolerance,
+    brief,
+    measure,
+)
+from verax.transforms.comparing.running import Values
+from verax.transforms.comparing.scenes import (
+    LEFT,
+    RIGHT,
+    Divergence,
+    Executed,
+    words_of,
+)
+from verax.transforms.comparing.walking import LineDifference, Side, Walk
+from verax.transforms.nans import CONSTANT, describe
+
+LINES: Final = 10
+"""So many lines of a table are printed."""
+SHOWN: Final = 6
+"""Elements of an array in a report."""
+WIDTH: Final = 160
+"""Letters of an array in a report."""
+HEADS: Final = ("absolute", "relative", "ULPs", "operation", "line")
+
+
+@frozen(eq=False, repr=False)
+class Comparison(ReprMixin):
+    """What a comparison of two runs found.
+
+    `left` and `right` name the two. `first` is where their values part, None if they
+    agree. `rows` are the lines with a difference, however small, the largest first, as
+    multiples of what is allowed; `outputs` are the differences of the outputs by their
+    names, None where they are equal. So many pairs of values were `compared`.
+
+    >>> import verax, verax.numpy as vnp
+    >>> verax.debug.compare(vnp.sin, vnp.cos)(0.0)
+    <Comparison: sin and cos part at sin and cos>
+    """
+
+    __module__ = "verax.debug"
+
+    left: str
+    right: str
+    first: Divergence | None
+    rows: tuple[LineDifference, ...]
+    outputs: dict[str, Difference | None]
+    compared: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no value is beyond the tolerance."""
+        return self.first is None
+
+    def __repr__(self) -> str:
+        where = "agree" if self.first is None else f"part at {self.first.place}"
+        return f"<Comparison: {self.left} and {self.right} {where}>"
+
+    def __str__(self) -> str:
+        return "\n".join([*headline(self), *table_lines(self)])
+
+    def _repr_html_(self) -> str:
+        """Shows it in a notebook: the equation, the user's lines, and the values."""
+        from verax.ir.text.html import report, table
+
+        first = self.first
+        title = f"{self.left} and {self.right}"
+        if first is None:
+            parts = [table(f"{title} agree", (), [("compared", values_text(self))])]
+        else:
+            names = (self.left, self.right)
+            facts = [*facts_of(names, first), ("difference", str(first.difference))]
+            parts = [table(f"{title} part at {first.place}", (), facts)]
+            values = [
+                (name, aval, *[text.removeprefix(" = ") for text in texts])
+                for name, aval, *texts in value_rows(first)
+            ]
+            heads = ("value", "type", *names)
+            parts += [table("Values", heads, values)] if values else []
+        rows = [row_texts(row) for row in self.rows]
+        if rows:
+            parts.append(table("Largest differences by line", HEADS, rows))
+        return report(*parts)
+
+
+def compare_sides(
+    left: Side,
+    right: Side,
+    values: Values,
+    names: Sequence[str],
+    tolerance: Tolerance,
+) -> Comparison:
+    """The comparison of two programs on the same arguments; outputs have `names`."""
+    walk = Walk((left, right), tolerance, names)
+    outs, first = walk.run(values)
+    ours, theirs = [
+        given if side.outputs is None else list(side.outputs)
+        for side, given in zip((left, right), outs, strict=True)
+    ]
+    outputs = dict(
+        zip(names, measured(left, right, ours, theirs, tolerance), strict=True)
+    )
+    if first is None:
+        first = by_compiler(outputs)
+    rows = sorted(walk.lines.values(), key=lambda row: -row.difference.excess)
+    return Comparison(
+        left.name,
+        right.name,
+        first,
+        tuple(rows),
+        outputs,
+        walk.compared + len(outs[LEFT]),
+    )
+
+
+def measured(
+    left: Side,
+    right: Side,
+    ours: Sequence[NDArray],
+    theirs: Sequence[NDArray],
+    tolerance: Tolerance,
+) -> Iterator[Difference | None]:
+    """The differences of the outputs."""
+    atoms = (left.jaxpr.outvars, right.jaxpr.outvars)
+    for x, y, a, b in zip(ours, theirs, *atoms, strict=True):
+        yield measure(words_of(x, a), words_of(y, b), tolerance)
+
+
+def by_compiler(outputs: dict[str, Difference | None]) -> Divergence | None:
+    """The first output that parts although no equation does."""
+    for name, found in outputs.items():
+        if found is not None and found.parts:
+            return Divergence(None, None, found, output=name)
+    return None
+
+
+# -----------------------------------------------------------------------------
+# The text: which equation, the line, the values, and the other lines.
+
+
+def values_text(comparison: Comparison) -> str:
+    """How many values were compared."""
+    count = comparison.compared
+    return f"{count:,} value{'s' * (count != 1)}"
+
+
+def headline(comparison: Comparison) -> list[str]:
+    """The lines about where values part first."""
+    first = comparison.first
+    both = f"{comparison.left} and {comparison.right}"
+    if first is None:
+        return [f"{both} agree: {values_text(comparison)} compared"]
+    names = (comparison.left, comparison.right)
+    lines = [f"{both} part at {first.place}"]
+    lines += [f"  {name.ljust(10)} {text}" for name, text in facts_of(names, first)]
+    for name, aval, *texts in value_rows(first):
+        shown = dict(zip(texts, names, strict=True))
+        same = len(shown) == 1
+        for text, who in shown.items():
+            lines.append(
+                f"  {name.ljust(10)} {aval}{text}{'' if same else f' in {who}'}"
+            )
+            name, aval = "", " " * len(aval)
+    found = first.difference
+    lines.append(f"  {'difference':10} {found}{at_index(found)}")
+    elements = [
+        f"{number(x)} in {who}"
+        for x, who in zip((found.left, found.right), names, strict=True)
+    ]
+    return [*lines, f"{'':13}{', '.join(elements)}{count_text(found)}"]
+
+
+def number(value: Element) -> str:
+    """An element in as many digits as tell floats apart."""
+    return f"{value:.9g}" if isinstance(value, float | complex) else str(value)
+
+
+def at_index(found: Difference) -> str:
+    """The place of the worst element, in an array."""
+    return f" at [{', '.join(map(str, found.index))}]" if found.index else ""
+
+
+def count_text(found: Difference) -> str:
+    """How many elements are beyond the tolerance."""
+    if found.size == 1:
+        return ""
+    return f"; {found.count:,} of {found.size:,} are beyond the tolerance"
+
+
+def facts_of(names: tuple[str, str], first: Divergence) -> list[tuple[str, str]]:
+    """What is known of the two equations, by name."""
+    sides = (first.left, first.right)
+    if sides == (None, None):
+        text = "each equation agrees, the compiled program as a whole does not"
+        return [("made by", text)]
+    facts = pair_of_facts("line", names, [line_text(side) for side in sides])
+    facts += pair_of_facts("code", names, [code_text(side) for side in sides])
+    facts += pair_of_facts("derived by", names, [origin_text(side) for side in sides])
+    facts += pair_of_facts("equation", names, [equation_text(side) for side in sides])
+    left = first.left or first.right
+    levels = left.levels if left is not None else ()
+    facts += [("inside", str(level)) for level in levels]
+    for name, eqns in zip(names, (first.only_left, first.only_right), strict=True):
+        facts += [(f"only in {name}", f"{eqn!r}, at {eqn.source}") for eqn in eqns]
+    return facts
+
+
+def pair_of_facts(
+    name: str, names: tuple[str, str], texts: Sequence[str]
+) -> list[tuple[str, str]]:
+    """A fact about both sides: once, if it is the same."""
+    if len(set(texts)) == 1:
+        return [(name, texts[0])] if texts[0] else []
+    both = zip(texts, names, strict=True)
+    return [(name, f"{text} in {who}") for text, who in both if text]
+
+
+def line_text(side: Executed | None) -> str:
+    """The user's line."""
+    return "" if side is None else place_of(side.source)
+
+
+def place_of(source: Source) -> str:
+    """A line of the user's, in words."""
+    if source.code is None:
+        return ""
+    return f"{source.file}:{source.line} ({source.function})"
+
+
+def code_text(side: Executed | None) -> str:
+    """What stands on the user's line."""
+    if side is None or side.source.code is None:
+        return ""
+    return linecache.getline(side.source.file, side.source.line).strip()
+
+
+def origin_text(side: Executed | None) -> str:
+    """The transformation that derived the equation."""
+    return "" if side is None else side.source.origin
+
+
+def equation_text(side: Executed | None) -> str:
+    """The equation; an output that no equation makes is an input or a constant."""
+    return "an input or a constant" if side is None else repr(side.eqn)
+
+
+def value_rows(first: Divergence) -> list[tuple[str, str, str, str]]:
+    """Operands and results: name, type, and the elements in both."""
+    left, right = first.left, first.right
+    if left is None or right is None:
+        return []
+    ours, theirs = left.eqn, right.eqn
+    rows = rows_of(
+        "operand", (ours.invars, theirs.invars), left.operands, right.operands
+    )
+    outs = (ours.outvars, theirs.outvars)
+    return rows + rows_of("result", outs, left.results, right.results)
+
+
+def rows_of(
+    word: str,
+    atoms: tuple[Sequence[Atom], Sequence[Atom]],
+    left: Sequence[np.ndarray],
+    right: Sequence[np.ndarray],
+) -> list[tuple[str, str, str, str]]:
+    """A row for each value: its name, type, and the elements in both."""
+    rows = []
+    for k in range(max(len(left), len(right))):
+        ours, theirs = [
+            value_text(own[k], values[k]) if k < len(values) else " is missing"
+            for own, values in zip(atoms, (left, right), strict=True)
+        ]
+        own = atoms[LEFT] if k < len(left) else atoms[RIGHT]
+        rows.append((f"{word} {k}", str(own[k].aval), ours, theirs))
+    return rows
+
+
+def value_text(atom: Atom, value: np.ndarray) -> str:
+    """The elements of a value."""
+    constant = f", {CONSTANT}" if isinstance(atom, Literal) else ""
+    return f" = {elements(value)}{constant}"
+
+
+def elements(value: np.ndarray) -> str:
+    """The values of a small array in full, of others the ends."""
+    edge = 2 if value.ndim < 2 else 1
+    text = np.array2string(value, threshold=SHOWN, edgeitems=edge, separator=", ")
+    line = " ".join(text.split())
+    return line if len(line) <= WIDTH else f"{line[:WIDTH]}…"
+
+
+def table_lines(comparison: Comparison) -> list[str]:
+    """The table of the largest differences by line."""
+    rows = [row_texts(row) for row in comparison.rows[:LINES]]
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(HEADS, *rows, strict=True)]
+    lines = ["largest differences by line"]
+    for row in [HEADS, *rows]:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        lines.append(f"  {'  '.join(cells)}".rstrip())
+    left = len(comparison.rows) - len(rows)
+    return [*lines, *[f"  and {left:,} more lines, in .rows" for _ in range(left > 0)]]
+
+
+def row_texts(row: LineDifference) -> tuple[str, str, str, str, str]:
+    """A line of the table: the difference, the operation, the user's lines."""
+    found = row.difference
+    places = [place_of(row.left) or "unknown", place_of(row.right) or "unknown"]
+    where = " and ".join(dict.fromkeys(places))
+    inside = ", ".join([describe(level) for level in row.levels])
+    return (
+        f"{brief(found.absolute)}{'*' * found.parts}",
+        brief(found.relative),
+        "" if found.ulps is None else brief(found.ulps),
+        " and ".join(dict.fromkeys(row.primitives)),
+        f"{where}, in {inside}" if inside else where,
+    )
