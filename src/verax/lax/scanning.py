@@ -238,7 +238,7 @@ def scan(
     carries at a time at most, and computes the steps again: "sqrt" stores about twice
     the square root of the length for 3 evaluations of each step instead of 1, "log"
     about twice the logarithm for 1 + log4(length) evaluations, a number what it says;
-    see docs/control-flow.md.
+    see "Control flow" in the documentation.
 
     Args:
         f: a function of the carry and a row to a pair: the next carry, of the same

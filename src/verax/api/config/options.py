@@ -392,6 +392,13 @@ ROWS: Final = (
         ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
     ),
     Option(
+        "docs_url",
+        str,
+        None,
+        "where the documentation is: errors end with the address of their page",
+        optional=True,
+    ),
+    Option(
         "transfer_guard",
         str,
         None,

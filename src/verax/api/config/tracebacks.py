@@ -40,6 +40,8 @@ SUSPENDED: Final = (
 OPTION: Final = "VERAX_TRACEBACK_FILTERING=off"
 LEFT_OUT: Final = f"The traceback leaves out the frames of verax: {OPTION} shows them."
 """The end of the note that is added to an error."""
+PAGES: Final = "verax.errors"
+"""The classes that `docs/errors.md` explains."""
 
 
 class UnfilteredStackTrace(Exception):
@@ -231,11 +233,22 @@ def chain(error: BaseException) -> list[BaseException]:
     return seen
 
 
+def page_of(error: Exception) -> str | None:
+    """The address of the page on the class of an error, if the pages are somewhere."""
+    for kind in type(error).__mro__:
+        if kind.__module__ == PAGES and STATE.docs_url is not None:
+            return f"{STATE.docs_url.rstrip('/')}/errors/#{kind.__name__.lower()}"
+    return None
+
+
 def say_so(error: Exception, user: FrameType) -> None:
-    """Note on the error where it comes from, and how to see all frames.
+    """Note on the error where it comes from, how to see all frames, and its page.
 
     Where it passes through several of our functions, the innermost says it.
     """
+    page = page_of(error)
+    if page is not None and page not in getattr(error, "__notes__", ()):
+        error.add_note(page)
     notes: list[str] = getattr(error, "__notes__", [])
     old = [note for note in notes if note.endswith(LEFT_OUT)]
     if error.__traceback__ is not None:  # it was raised by a function of the user's

@@ -223,6 +223,7 @@ class State(threading.local):
     captured_constants_warn_bytes: int = 64_000_000
     programs_warn_count: int = 10
     traceback_filtering: str = "auto"
+    docs_url: str | None = None
     transfer_guard_host_to_device: str | None = None
     transfer_guard_device_to_device: str | None = None
     transfer_guard_device_to_host: str | None = None
