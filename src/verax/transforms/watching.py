@@ -45,7 +45,12 @@ from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.row import traits_of
 from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, recall
-from verax.rules.values.state import Context, current_context, interpreting
+from verax.rules.values.state import (
+    Context,
+    current_context,
+    interpreting,
+    widths_of,
+)
 
 SLOTS: Final = 64
 """How many iterations of a loop are kept apart."""
@@ -373,17 +378,20 @@ def over_lanes(measure: Sequence[Array], lanes: int) -> Iterator[Array]:
 def over_rows(block: Block) -> Block:
     """A block for each row, as one of all rows."""
     ends, moments, sums = block
-    one, *rest = [
-        (
-            reshape(slice_in_dim(ends, i, i + 1), ends.shape[1:]),
-            reshape(slice_in_dim(moments, i, i + 1), moments.shape[1:]),
-            reshape(slice_in_dim(sums, i, i + 1), sums.shape[1:]),
-        )
-        for i in range(ends.shape[0])
-    ]
-    for other in rest:
-        one = merged(one, other)
-    return one
+    n, mean, m2 = columns(moments)
+    count = reduce_sum(n, (0,))
+    some = max(count, full(count.shape, 1, count.aval.dtype))
+    both = div(reduce_sum(mul(n, mean), (0,)), some)
+    apart = sub(mean, broadcast_in_dim(both, n.shape, range(1, n.ndim)))
+    square = reduce_sum(add(m2, mul(n, mul(apart, apart))), (0,))
+    most = full(ends.shape[1:], -np.inf, ends.aval.dtype)
+    if ends.shape[0]:
+        most = reduce_max(ends, (0,))
+    return (
+        most,
+        concatenate([count, both, square], moments.ndim - 2),
+        reduce_sum(sums, (0,)),
+    )
 
 
 def slot_of(count: Array, length: int | None, reverse: bool) -> Array:
@@ -456,7 +464,8 @@ def watch(jaxpr: Jaxpr, every: bool) -> Watching:
     """The program with measures of the values that leave their lines, or of all."""
     wide = any(v.aval.dtype == float64 for _, eqn in walk(jaxpr) for v in eqn.outvars)
     dtype = np.dtype(np.float64 if wide else np.float32)
-    return inner_watch(jaxpr, every, dtype, None, (False,) * len(jaxpr.outvars))
+    with widths_of([dtype]):
+        return inner_watch(jaxpr, every, dtype, None, (False,) * len(jaxpr.outvars))
 
 
 def inner_watch(

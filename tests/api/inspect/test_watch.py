@@ -195,6 +195,22 @@ def test_branches_of_batch_elements() -> None:
     assert (ran["positive"].runs, ran["negative"].runs) == (2, 1)
 
 
+@pytest.mark.parametrize("lanes", [0, 1, 300])
+def test_many_batch_elements_make_no_longer_program(lanes: int) -> None:
+    def f(x: Any) -> Any:
+        return lax.cond(x > 0, lambda x: vnp.exp(x) + 1, lambda x: x - 1, x)
+
+    xs = np.random.default_rng(0).normal(size=lanes).astype(np.float32)
+    out, seen = watch(verax.vmap(f), every=True)(xs)
+    np.testing.assert_array_equal(out, verax.jit(verax.vmap(f))(xs))
+    there, back = (v for v in seen.values if v.primitive in ("add", "sub"))
+    assert {there.runs, back.runs} == {(xs > 0).sum(), (xs <= 0).sum()}
+    if lanes:
+        agrees(seen.values[-1], np.asarray(out))
+    long = verax.make_jaxpr(lambda xs: watch(verax.vmap(f), every=True)(xs)[0])(xs)
+    assert len(long.eqns[-1].params["jaxpr"].eqns) < 400
+
+
 def loss(w: Any, x: Any) -> Any:
     h = nn.silu(x @ w)
     return vnp.sum(h**2)

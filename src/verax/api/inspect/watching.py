@@ -299,8 +299,9 @@ def together(moments: np.ndarray) -> np.ndarray:
     """The moments of batch elements as those of all."""
     counts, means, squares = moments[..., 0], moments[..., 1], moments[..., 2]
     count = counts.sum(0)
-    mean = (counts * means).sum(0) / np.maximum(count, 1)
-    square = (squares + counts * (means - mean) ** 2).sum(0)
+    with np.errstate(over="ignore", invalid="ignore"):  # of values near the end
+        mean = (counts * means).sum(0) / np.maximum(count, 1)
+        square = (squares + counts * (means - mean) ** 2).sum(0)
     return np.stack([count, mean, square], -1)
 
 
