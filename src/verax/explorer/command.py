@@ -5,6 +5,7 @@ The script runs as a module does that is imported, so that what is below
 
     python -m verax explore train.py:loss --args "params, batch" -o loss.html
     python -m verax explore mylib.models:forward --args "np.ones((8, 3))" --profile
+    python -m verax explore train.py:loss --args "params, batch" --grad --costs h100
     python -m verax explore program.jaxpr
 """
 
@@ -14,6 +15,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from functools import reduce
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -22,7 +24,14 @@ from typing import Any, Final
 import numpy as np
 
 from verax import numpy as vnp, random
-from verax.explorer.exploration import Exploration, explore
+from verax.api.inspect.watching import Watched, watch
+from verax.api.jit import PjitFunction
+from verax.api.tracing.structs import ShapeDtypeStruct
+from verax.api.tracing.wrapping import wraps
+from verax.explorer.composed import Mistake, Wanted, check_values, composed
+from verax.explorer.costing import KNOWN, costs
+from verax.explorer.exploration import Exploration, explore, of_program
+from verax.explorer.printed import Report, printed
 from verax.ir.facade import module_named
 from verax.ir.jaxpr import ClosedJaxpr
 
@@ -31,31 +40,91 @@ NAME: Final = "__explore__"
 type Read = Callable[[str], ClosedJaxpr]
 
 
-class Mistake(Exception):
-    """The command cannot be understood."""
-
-
 def main(arguments: Sequence[str], read: Read) -> int:
     """Run the command; `read` reads a saved program. The exit status is 2 for errors.
 
     Errors of the script and of the function are the user's: they are raised.
     """
     options = parser().parse_args(arguments)
+    aside = redirect_stdout(sys.stderr) if options.json else nullcontext()
     try:
-        check_options(options)
-        subject, names = subject_of(options.target, read)
-        args, kwargs = called_with(options.args, names)
-        check_call(options.target, subject, args, kwargs)
+        with aside:  # what the script prints is no JSON
+            report = report_of(options, read)
+            text = printed(report) if options.json else str(report)
     except Mistake as error:
-        print(f"{options.target}: {error}", file=sys.stderr)
+        print(f"{options.target}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    exploring = explore(
-        subject, compile=not options.no_compile, profile=options.profile
-    )
-    made = exploring(*args, **kwargs)
-    print(made)
-    print(written(made, options.output))
+    print(text)
+    if isinstance(report, Exploration) and not options.json:
+        print(written(report, options.output))
     return 0
+
+
+def report_of(options: argparse.Namespace, read: Read) -> Report:
+    """What the options ask for.
+
+    Raises:
+        Mistake: they do not fit each other, the function or the call.
+    """
+    check_options(options)
+    subject, names = subject_of(options.target, read)
+    args, kwargs = called_with(options.args, names)
+    check_call(options.target, subject, args, kwargs)
+    wanted = Wanted(options.static, options.grad, options.vmap, inline=options.watch)
+    if is_saved := isinstance(subject, ClosedJaxpr):
+        subject, args = of_saved(subject, wanted, args)
+    function = composed(subject, wanted, args, kwargs)
+    for option in ("profile", "watch"):
+        if getattr(options, option):
+            check_values(f"--{option}", function, args, kwargs)
+    if options.watch:
+        return watched(function, args, kwargs, every=is_saved)
+    if options.costs is not None:
+        return costs(function, device=options.costs)(*args, **kwargs)
+    exploring = explore(
+        function, compile=not options.no_compile, profile=options.profile
+    )
+    return exploring(*args, **kwargs)
+
+
+def of_saved(
+    program: ClosedJaxpr, wanted: Wanted, args: tuple[Any, ...]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The function of a saved program, and its arguments: of its types without any.
+
+    Raises:
+        Mistake: an option does not fit a program.
+    """
+    run, given = of_program(program)
+    if wanted.static is not None:
+        raise Mistake("--static: a saved program has no static arguments")
+    if wanted.vmap is not None and not args:
+        raise Mistake("--vmap: say with --args which arrays a saved program maps over")
+    if wanted.grad is None or len(program.out_avals) != 1:
+        return run, args or given
+
+    @wraps(run)
+    def only(*args: Any) -> Any:
+        return run(*args)[0]
+
+    return only, args or given
+
+
+def watched(
+    function: PjitFunction[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    every: bool,
+) -> Watched:
+    """The values of a run; `every` one of a saved program, which has no lines.
+
+    The jit around the function would be a value more.
+    """
+    call = function.settings.statics.bind(args, kwargs)
+    given, named = call.dynamic
+    watching = watch(call.with_statics(function.fun), every=every)
+    seen: Watched = watching(*given, **named)[1]
+    return seen
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,8 +142,10 @@ def parser() -> argparse.ArgumentParser:
         default="",
         metavar="EXPRESSIONS",
         help="arguments of the call, in the names of the script; np is NumPy, vnp "
-        "verax.numpy, random verax.random",
+        "verax.numpy, random verax.random; ShapeDtypeStruct stands for an array "
+        "of a type",
     )
+    add_transformations(made)
     made.add_argument(
         "--profile", action="store_true", help="run it, and say how long rows take"
     )
@@ -88,7 +159,50 @@ def parser() -> argparse.ArgumentParser:
         help="write the page there, or its document if the name ends in .json, "
         "instead of opening a browser",
     )
+    add_reports(made)
     return made
+
+
+def add_transformations(made: argparse.ArgumentParser) -> None:
+    """Add the options that say what is made of the function first."""
+    made.add_argument(
+        "--static",
+        metavar="NAMES",
+        help="names or numbers of static arguments, with commas between, as of jit",
+    )
+    made.add_argument(
+        "--grad",
+        nargs="?",
+        const="0",
+        metavar="ARGNUMS",
+        help="look at its gradient, by the first argument or by those that are named",
+    )
+    made.add_argument(
+        "--vmap",
+        nargs="?",
+        const="0",
+        metavar="IN_AXES",
+        help="look at it mapped over dimension 0, or as in_axes say; with --grad, at "
+        "the mapped gradient",
+    )
+
+
+def add_reports(made: argparse.ArgumentParser) -> None:
+    """Add the options that print something in place of the page."""
+    made.add_argument(
+        "--costs",
+        nargs="?",
+        const="cpu",
+        metavar="DEVICE",
+        help="print what each line costs on a device: cpu (this machine), "
+        f"{', '.join(KNOWN)}",
+    )
+    made.add_argument(
+        "--watch", action="store_true", help="run it, and print the values of each line"
+    )
+    made.add_argument(
+        "--json", action="store_true", help="print JSON instead of a page or a table"
+    )
 
 
 def check_options(options: argparse.Namespace) -> None:
@@ -99,6 +213,23 @@ def check_options(options: argparse.Namespace) -> None:
     """
     if options.profile and options.no_compile:
         raise Mistake("--profile runs the compiled program: leave out --no-compile")
+    costed = options.costs is not None
+    if options.watch and costed:
+        raise Mistake("--watch and --costs print a report each: choose one")
+    report = "--watch" if options.watch else "--costs" if costed else None
+    page = {"--profile": options.profile, "--no-compile": options.no_compile}
+    for option, given in page.items():
+        if report and given:
+            raise Mistake(f"{option} is of the page: leave it out of {report}")
+    if options.output is not None and (report or options.json):
+        raise Mistake(
+            f"-o is where the page goes, and {report or '--json'} prints: leave out one"
+        )
+    if options.costs not in (None, "cpu", *KNOWN):
+        raise Mistake(
+            f"--costs {options.costs}: there is no such device; there are cpu, "
+            f"{', '.join(KNOWN)}"
+        )
     folder = Path(options.output or ".").parent
     if not folder.is_dir():
         raise Mistake(f"-o {options.output}: there is no directory {folder}")
@@ -113,6 +244,12 @@ def check_call(
         Mistake: the subject is not a function, or takes other arguments.
     """
     if isinstance(subject, ClosedJaxpr):
+        count = len(subject.in_avals)
+        if kwargs or len(args) not in (0, count):
+            raise Mistake(
+                f"the program takes {count} arguments by position, not "
+                f"{len(args) + len(kwargs)}{' by name' if kwargs else ''}"
+            )
         return
     if not callable(subject):
         kind = type(subject).__name__
@@ -211,7 +348,13 @@ def called_with(
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return args, kwargs
 
-    known = {"np": np, "vnp": vnp, "random": random} | names | {"__call": collect}
+    given_names = {
+        "np": np,
+        "vnp": vnp,
+        "random": random,
+        "ShapeDtypeStruct": ShapeDtypeStruct,
+    }
+    known = given_names | names | {"__call": collect}
     try:
         given: tuple[tuple[Any, ...], dict[str, Any]] = eval(f"__call({text})", known)
     except (NameError, SyntaxError) as error:
