@@ -70,7 +70,7 @@ ORDER = {
     ),
     "transforms": (
         "engine",
-        "passes patterns nans references watching",
+        "gradient_paths nans passes patterns references watching",
         "comparing pipeline",
         "tables",
         "checks",

@@ -18,6 +18,12 @@ from verax.api.host.debugging import (
 )
 from verax.api.inspect.compare import compare
 from verax.api.inspect.find_nans import find_infs, find_nans
+from verax.api.inspect.gradient_audit import (
+    GradientAudit,
+    GradientFinding,
+    ParameterGradient,
+    audit_gradient,
+)
 from verax.api.inspect.shardings import (
     inspect_array_sharding,
     visualize_array_sharding,
@@ -40,12 +46,16 @@ __all__ = [
     "Executed",
     "Explanation",
     "Finding",
+    "GradientAudit",
+    "GradientFinding",
     "LineCost",
     "LineDifference",
     "LoopCourse",
     "NonFinite",
+    "ParameterGradient",
     "Watched",
     "WatchedValue",
+    "audit_gradient",
     "breakpoint",
     "callback",
     "compare",
