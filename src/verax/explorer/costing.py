@@ -145,7 +145,7 @@ class CostReport(ReprMixin):
     def cells(self, entry: LineCost) -> tuple[str, ...]:
         """The row of a line in a table."""
         arrow = "← " if entry.kind == "cotangent" else ""
-        code = arrow + entry.code
+        code = arrow + (entry.code or "(of no line)")
         total = self.time or 1.0
         return (
             f"{entry.line:>4}  {code if len(code) <= 52 else code[:51] + '…'}",
