@@ -24,6 +24,7 @@ from verax.api.arguments.call_keys import (
     Names,
     Numbers,
     Signature,
+    Statics,
     leaf_kinds,
     resolve_statics,
     signature,
@@ -515,6 +516,16 @@ def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) ->
 
 type Calls = Literal["auto", "inline", "keep"]
 type Lowerings = Literal["auto", "xla"]
+
+
+def own_statics(
+    fun: Callable[..., Any], static_argnums: Numbers, static_argnames: Names
+) -> Statics:
+    """The static arguments named, or where none are, those of a jitted function."""
+    unsaid = static_argnums is None and static_argnames is None
+    if isinstance(fun, PjitFunction) and unsaid:
+        return fun.settings.statics
+    return resolve_statics(fun, static_argnums, static_argnames, None, None)
 
 
 @overload

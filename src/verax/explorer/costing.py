@@ -9,7 +9,6 @@ The estimate comes from types alone, so arguments may be `ShapeDtypeStruct`s, an
 nothing is compiled or run.
 """
 
-import linecache
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -31,6 +30,7 @@ from verax.explorer.rows.costs import (
 )
 from verax.ir.jaxpr import Eqn, Jaxpr, Source, Var
 from verax.ir.records import ReprMixin
+from verax.ir.text.columns import columns
 from verax.rules.rows.row import Work, traits_of
 from verax.rules.values.conversions import check_callable, shown
 
@@ -158,16 +158,10 @@ class CostReport(ReprMixin):
         )
 
     def __str__(self) -> str:
-        table = [HEADS, *map(self.cells, self.lines)]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        rows = [
-            "  ".join(
-                x.ljust(w) if i in (0, 6) else x.rjust(w)
-                for i, (x, w) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in table
-        ]
-        return "\n".join([self.title, *rows])
+        numbers = [cells[:-1] for cells in (HEADS, *map(self.cells, self.lines))]
+        bounds = ["bound", *[entry.bound for entry in self.lines]]
+        rows = zip(columns(numbers, left=1), bounds, strict=True)
+        return "\n".join([self.title, *[f"{row}  {bound}" for row, bound in rows]])
 
     @property
     def title(self) -> str:
@@ -310,7 +304,7 @@ class Counter:
     def add(self, eqn: Eqn, flops: float, moved: float, known: bool) -> None:
         """Add the cost of an equation to its line."""
         source = eqn.source
-        key = source.file, source.line, "transpose" in source.origin
+        key = source.file, source.line, source.backward
         entry = self.sums.setdefault(key, Sum(source))
         sizes = [v.aval.dtype.itemsize for v in eqn.outvars] or [4]
         entry.flops += flops
@@ -336,8 +330,8 @@ def lines_of(sums: Iterable[Sum], device: Device) -> list[LineCost]:
                 source.file,
                 source.line,
                 source.function,
-                linecache.getline(source.file, source.line).strip(),
-                "cotangent" if "transpose" in source.origin else "value",
+                source.text,
+                "cotangent" if source.backward else "value",
                 entry.flops,
                 entry.bytes,
                 max(entry.seconds, memory),

@@ -7,6 +7,7 @@ values, an environment is a list, and a jaxpr is its own cache key::
     { lambda ; a:f32[8]. let b:f32[8] = sin a in (b,) }
 """
 
+import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
@@ -279,6 +280,16 @@ class Source(ReprMixin):
     @property
     def function(self) -> str:
         return "<unknown>" if self.code is None else self.code.co_qualname
+
+    @property
+    def text(self) -> str:
+        """The line itself; empty if there is no file to read it from."""
+        return linecache.getline(self.file, self.line).strip() if self.code else ""
+
+    @property
+    def backward(self) -> bool:
+        """Whether the equation is on the way back of a gradient."""
+        return "transpose" in self.origin
 
     @property
     def name_stack(self) -> str:

@@ -11,7 +11,6 @@ like any other: it is interpreted, compiled, and batched, where each batch eleme
 site.
 """
 
-import linecache
 from collections.abc import Callable, Sequence
 from enum import Enum
 
@@ -660,7 +659,7 @@ def facts_of(finding: Finding) -> list[tuple[str, str]]:
     facts = [("made by", finding.primitive)]
     facts += [("derived by", f"{phase}{derived}")] if derived else []
     if source.code is not None:
-        text = linecache.getline(source.file, source.line).strip()
+        text = source.text
         facts.append(("line", f"{source.file}:{source.line} ({source.function})"))
         facts += [("code", text)] if text else []
     facts.append(("equation", repr(eqn)))
@@ -700,7 +699,7 @@ def report(finding: Finding) -> list[str]:
     source = finding.source
     if source.code is not None:
         lines.append(f"  line      {source.file}:{source.line} ({source.function})")
-        text = linecache.getline(source.file, source.line).strip()
+        text = source.text
         lines += [f"              {text}"] if text else []
     lines.append(f"  equation  {eqn!r}")
     for name, aval, text in value_rows(finding):

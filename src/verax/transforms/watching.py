@@ -111,7 +111,7 @@ type Measure = list[Block]
 
 def line_of(source: Source) -> Line:
     """What equations have in common that were written in one line."""
-    return source.file, source.line, "transpose" in source.origin
+    return source.file, source.line, source.backward
 
 
 # -----------------------------------------------------------------------------

@@ -10,7 +10,6 @@ the lines of all others as they are; and an inner program that runs at several p
 written at the first.
 """
 
-import linecache
 import os
 import re
 from collections import Counter
@@ -480,7 +479,7 @@ def place_of(line: Line) -> str:
         return part
     path, folder = Path(source.file), Path.cwd()
     file = path.relative_to(folder) if path.is_relative_to(folder) else path
-    code = linecache.getline(source.file, source.line).strip()
+    code = source.text
     origin = f", by {source.origin}" if source.origin else ""
     said = f"{part}, from {file}:{source.line} ({source.function}{origin})"
     return f"{said}: {code}" if code else said

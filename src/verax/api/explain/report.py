@@ -23,6 +23,7 @@ from verax.ir.library import Explorable
 from verax.ir.memos import Recent
 from verax.ir.records import ReprMixin
 from verax.ir.reports.check import CapturedConstants
+from verax.ir.text.columns import columns
 
 # So many differences are printed; the value holds all of them.
 SHOWN: Final = 8
@@ -167,13 +168,13 @@ class Explanation(Explorable):
         yield from reason_lines(self.reason, self.differences)
         if self.caches:
             yield ""
-            yield from table(
-                ("cache", "answer"), [(a.cache, str(a)) for a in self.caches]
+            yield from columns(
+                [("cache", "answer"), *[(a.cache, str(a)) for a in self.caches]]
             )
         if self.stages:
             yield ""
             heads = ("stage", "time", "when", "result")
-            yield from table(heads, [stage.row for stage in self.stages])
+            yield from columns([heads, *[stage.row for stage in self.stages]])
         if self.memory is not None:
             yield ""
             yield f"memory of a run: {memory_text(self.memory)}"
@@ -203,14 +204,6 @@ def reason_lines(reason: str, result: Sequence[Difference]) -> Iterator[str]:
 def advice(result: Iterable[Difference]) -> tuple[str, ...]:
     """Advice, once for each kind of difference."""
     return tuple(dict.fromkeys([difference.advice for difference in result]))
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows below their heads, in columns."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for row in (heads, *rows):
-        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
-        yield "  ".join(cells).rstrip()
 
 
 def memory_text(memory: MemoryAnalysis) -> str:

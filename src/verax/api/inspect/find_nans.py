@@ -12,8 +12,8 @@ from typing import Any
 
 from attrs import evolve
 
-from verax.api.arguments.call_keys import Names, Numbers, resolve_statics
-from verax.api.jit import PjitFunction
+from verax.api.arguments.call_keys import Names, Numbers
+from verax.api.jit import own_statics
 from verax.api.tracing.apply import ENGINE, current_builder
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
@@ -92,11 +92,7 @@ def searching[**P](
         raise TypeError(
             f"find_nans takes a function, not {shown(fun)}; write find_nans(f)(*args)"
         )
-    unsaid = static_argnums is None and static_argnames is None
-    if isinstance(fun, PjitFunction) and unsaid:
-        statics = fun.settings.statics
-    else:
-        statics = resolve_statics(fun, static_argnums, static_argnames, None, None)
+    statics = own_statics(fun, static_argnums, static_argnames)
 
     @wraps(fun)
     def find(*args: P.args, **kwargs: P.kwargs) -> Finding | None:

@@ -31,6 +31,7 @@ from verax.backend import pytrees
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr, Source
 from verax.ir.records import ReprMixin
+from verax.ir.text.columns import columns
 from verax.ir.walk import walk
 from verax.ops.control.scan_params import ScanParams
 from verax.rules.values.conversions import ConcretizationTypeError, check_callable
@@ -167,13 +168,8 @@ class GradientAudit(ReprMixin):
         for kind, names, message, where in self.rows:
             lines.append(f"{kind}: {f'{names}: ' if names else ''}{message}")
             lines += [f"    {where}"] if where else []
-        table = [HEADS, *map(cells, self.parameters)]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for row in table:
-            first, *rest = zip(row, widths, strict=True)
-            text = [first[0].ljust(first[1]), *[x.rjust(w) for x, w in rest]]
-            lines.append("  ".join(text).rstrip())
-        return "\n".join(lines)
+        table = columns([HEADS, *map(cells, self.parameters)], left=1)
+        return "\n".join([*lines, *table])
 
     def _repr_html_(self) -> str:
         """The two tables, for notebooks."""

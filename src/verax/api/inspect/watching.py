@@ -7,7 +7,6 @@ what it has measured is a tree of arrays beside the result, with a report around
     print(seen)
 """
 
-import linecache
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from math import prod
@@ -16,13 +15,14 @@ from typing import Any, Final
 import numpy as np
 from attrs import frozen
 
-from verax.api.arguments.call_keys import Names, Numbers, resolve_statics
-from verax.api.jit import PjitFunction
+from verax.api.arguments.call_keys import Names, Numbers
+from verax.api.jit import own_statics
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.api.trees.pytrees import register_pytree_node_class
 from verax.backend import pytrees
 from verax.ir.records import ReprMixin
+from verax.ir.text.columns import columns
 from verax.ops.calls.call import CallParams, jit_p
 from verax.rules.values.conversions import shown
 from verax.transforms.watching import (
@@ -237,28 +237,14 @@ class Watched:
         return out
 
     def __str__(self) -> str:
-        heads = ("line", "value", "runs", "least", "greatest", "mean", "std", "zeros")
-        table: list[tuple[str, ...]] = [(*heads, "")]
-        where, lines = "", []
-        for v in self.values:
-            here = f"{v.file}, {v.function}"
-            if here != where:
-                table.append((f"{here}:",))
-                where = here
-            table.append(cells(v))
-        widths = [
-            max(len(row[i]) for row in table if len(row) > 1) for i in range(len(heads))
-        ]
-        for row in table:
-            if len(row) == 1:
-                lines.append(row[0])
-                continue
-            padded = zip(row[: len(heads)], widths, strict=True)
-            text = [
-                x.ljust(w) if i < 2 else x.rjust(w) for i, (x, w) in enumerate(padded)
-            ]
-            lines.append("  ".join([*text, row[-1]]).rstrip())
-        return f"{self.name}: {len(self.values)} values\n" + "\n".join(lines)
+        head, *table = columns([HEADS, *[cells(v)[:-1] for v in self.values]], left=2)
+        lines, where = [f"{self.name}: {len(self.values)} values", head], ""
+        for v, row in zip(self.values, table, strict=True):
+            here = f"{v.file}, {v.function}:"
+            lines += [here] if here != where else []
+            lines.append(f"{row}  {v.notes}".rstrip())
+            where = here
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"<Watched: {len(self.sites)} values of {self.name}>"
@@ -274,10 +260,10 @@ class Watched:
             ]
             for v in self.values
         ]
-        heads = ("line", "value", "runs", "least", "greatest", "mean", "std", "zeros")
-        return report(table(f"Values of {self.name}", (*heads, "notes"), rows))
+        return report(table(f"Values of {self.name}", (*HEADS, "notes"), rows))
 
 
+HEADS: Final = ("line", "value", "runs", "least", "greatest", "mean", "std", "zeros")
 RED: Final = 0
 
 
@@ -324,10 +310,10 @@ def value_of(
         source.file,
         source.line,
         source.function,
-        linecache.getline(source.file, source.line).strip(),
+        source.text,
         site.primitive,
         str(site.aval),
-        "cotangent" if "transpose" in source.origin else "value",
+        "cotangent" if source.backward else "value",
         int(sums[RUNS]),
         float(-ends[0]) if count else np.nan,
         float(ends[1]) if count else np.nan,
@@ -409,11 +395,7 @@ def watch[**P, R](
         raise TypeError(
             f"watch takes a function, not {shown(fun)}; write watch(f)(*xs)"
         )
-    unsaid = static_argnums is None and static_argnames is None
-    if isinstance(fun, PjitFunction) and unsaid:
-        statics = fun.settings.statics
-    else:
-        statics = resolve_statics(fun, static_argnums, static_argnames, None, None)
+    statics = own_statics(fun, static_argnums, static_argnames)
 
     @wraps(fun)
     def watched(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Watched]:

@@ -6,7 +6,6 @@ One idea: the values are kept as they are, and texts are made when they are read
     comparison.first.left.source.line, comparison.rows[0].difference.absolute
 """
 
-import linecache
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -15,6 +14,7 @@ from attrs import frozen
 
 from verax.ir.jaxpr import Atom, Literal, Source
 from verax.ir.records import ReprMixin
+from verax.ir.text.columns import columns
 from verax.rules.rows.row import NDArray
 from verax.transforms.comparing.measures import (
     Difference,
@@ -250,7 +250,7 @@ def code_text(side: Executed | None) -> str:
     """What stands on the user's line."""
     if side is None or side.source.code is None:
         return ""
-    return linecache.getline(side.source.file, side.source.line).strip()
+    return side.source.text
 
 
 def origin_text(side: Executed | None) -> str:
@@ -313,11 +313,8 @@ def table_lines(comparison: Comparison) -> list[str]:
     rows = [row_texts(row) for row in comparison.rows[:LINES]]
     if not rows:
         return []
-    widths = [max(map(len, column)) for column in zip(HEADS, *rows, strict=True)]
-    lines = ["largest differences by line"]
-    for row in [HEADS, *rows]:
-        cells = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
-        lines.append(f"  {'  '.join(cells)}".rstrip())
+    table = [f"  {row}" for row in columns([HEADS, *rows])]
+    lines = ["largest differences by line", *table]
     left = len(comparison.rows) - len(rows)
     return [*lines, *[f"  and {left:,} more lines, in .rows" for _ in range(left > 0)]]
 
