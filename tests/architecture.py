@@ -48,6 +48,7 @@ ABOVE_IR_PACKAGES = frozenset({"opt_einsum", "scipy"})
 PACKAGE_HOMES = {
     "jaxlib": "backend",
     "hypothesis": "verify",
+    "matplotlib": "api",
     "mpmath": "verify",
     "pytest": "verify",
     "rich": "verify",

@@ -46,7 +46,7 @@ ORDER = {
     ),
     "api": (
         "trees",
-        "tracing sharding_args",
+        "tracing sharding_args memory",
         "arguments host vmap",
         "custom explain stages",
         "jit",
@@ -71,7 +71,7 @@ ORDER = {
     "transforms": (
         "engine",
         "gradient_paths nans passes patterns references watching",
-        "comparing pipeline",
+        "comparing memory pipeline",
         "tables",
         "checks",
         "public",
@@ -103,6 +103,8 @@ LATE = {
     "jaxtyping": "few functions check their annotations",
     "verax.api.explain.build": "few calls are explained",
     "verax.api.inspect.make_jaxpr": "ufuncs ask for types seldom",
+    "verax.api.memory.search": "plans are seldom made, and load much of SciPy",
+    "verax.transforms.memory.policy": "plans are seldom made, and load much of SciPy",
     "verax.backend.eager.guarded": "few programs guard transfers",
     "verax.backend.eager.key_checks": "few programs look for keys used twice",
     "verax.backend.eager.nan_checks": "few programs look for NaN",

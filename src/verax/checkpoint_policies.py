@@ -22,8 +22,10 @@ from verax.api.custom.checkpoint import (
     save_from_both_policies as save_from_both_policies,
     save_only_these_names as save_only_these_names,
 )
+from verax.api.memory.policies import budget as budget
 
 __all__ = [
+    "budget",
     "checkpoint_dots",
     "checkpoint_dots_with_no_batch_dims",
     "dots_saveable",

@@ -29,8 +29,16 @@ from verax.api.inspect.shardings import (
     visualize_array_sharding,
     visualize_sharding,
 )
+from verax.api.inspect.watched_steps import (
+    LineHistory,
+    WatchedSteps,
+    WatchHistory,
+    watch_steps,
+)
 from verax.api.inspect.watching import LoopCourse, Watched, WatchedValue, watch
+from verax.explorer.collectives import Collective, Collectives, collectives
 from verax.explorer.costing import CostReport, Device, LineCost, costs
+from verax.explorer.formulas import CostFormulas, Formula, LineFormula
 from verax.transforms.comparing.measures import Difference
 from verax.transforms.comparing.report import Comparison
 from verax.transforms.comparing.scenes import Divergence, Executed
@@ -38,7 +46,10 @@ from verax.transforms.comparing.walking import LineDifference
 from verax.transforms.nans import Finding, NonFinite
 
 __all__ = [
+    "Collective",
+    "Collectives",
     "Comparison",
+    "CostFormulas",
     "CostReport",
     "Device",
     "Difference",
@@ -46,18 +57,24 @@ __all__ = [
     "Executed",
     "Explanation",
     "Finding",
+    "Formula",
     "GradientAudit",
     "GradientFinding",
     "LineCost",
     "LineDifference",
+    "LineFormula",
+    "LineHistory",
     "LoopCourse",
     "NonFinite",
     "ParameterGradient",
+    "WatchHistory",
     "Watched",
+    "WatchedSteps",
     "WatchedValue",
     "audit_gradient",
     "breakpoint",
     "callback",
+    "collectives",
     "compare",
     "costs",
     "find_infs",
@@ -68,4 +85,5 @@ __all__ = [
     "visualize_array_sharding",
     "visualize_sharding",
     "watch",
+    "watch_steps",
 ]

@@ -16,6 +16,7 @@ of those for a tracer that was asked for its value, however it was asked::
 """
 
 from verax.api.inspect.purity import ImpureFunction as ImpureFunction
+from verax.api.memory.budgets import MemoryBudgetExceeded as MemoryBudgetExceeded
 from verax.backend.runtime.cluster import ProcessFailed as ProcessFailed
 from verax.backend.runtime.errors import (
     CompileError as CompileError,

@@ -21,6 +21,7 @@ class Rows:
         self.name, self.parent, self.kind = name, parent, kind
         self.strings: dict[str, int] = {"": 0}
         self.notes: dict[str, str] = {}
+        self.sizes: dict[str, int] = {}
         self.gone: list[int] = []
         self.peak: Json | None = None
         columns = "op left right depth inside kind uses from file line scope flops"
@@ -47,6 +48,7 @@ class Rows:
         time: float | None = None,
         change: int = SAME,
         note: str = "",
+        size: int = 0,
     ) -> int:
         """One row; its number."""
         row = len(self.columns["op"])
@@ -74,6 +76,8 @@ class Rows:
             self.columns[column].append(value)
         if note:
             self.notes[str(row)] = note
+        if size:
+            self.sizes[str(row)] = size
         return row
 
     def interned(self, text: str) -> int:
@@ -89,7 +93,7 @@ class Rows:
             "parent": self.parent,
             "seconds": 0.0012,
             "strings": list(self.strings),
-            "rows": {**self.columns, "notes": self.notes},
+            "rows": {**self.columns, "notes": self.notes, "sizes": self.sizes},
             "gone": self.gone,
             "peak": self.peak,
             "totals": {
@@ -237,6 +241,71 @@ def small(story: bool = False) -> Json:
     }
     stages = [traced(), differentiated(), optimised()]
     return document(stages, story=told if story else None)
+
+
+def measured(
+    op: str, bins: Sequence[int], first: int = 120, **more: object
+) -> dict[str, object]:
+    """A value of a run, as the page reads it."""
+    return {
+        "op": op,
+        "type": "f32[4,8]",
+        "back": False,
+        "runs": 1,
+        "least": -2.5,
+        "greatest": 3.5,
+        "mean": 0.25,
+        "std": 1.5,
+        "zeros": 0.0,
+        "nans": 0,
+        "infinite": 0,
+        "first": first,
+        "bins": list(bins),
+        "notes": "",
+        "courses": [],
+        **more,
+    }
+
+
+def watched() -> Json:
+    """A program of six named arguments, with costs by line and the values of a run."""
+    trace = Rows("trace", None)
+    names = ["x", *(f"params['layers'][{i}]['w']" for i in range(5))]
+    for number, name in enumerate(names):
+        size = 1000 * (number + 1)
+        trace.add("", f"{'abcdef'[number]}:f32[8,8]", name, kind=INPUT, size=size)
+    trace.add("dot_general", "g:f32[4,8]", "a b", uses=(0, 1), line=12, flops=512)
+    trace.add("tanh", "h:f32[4,8]", "g", uses=(6,), line=12, flops=32)
+    trace.add("log", "i:f32[4,8]", "h", uses=(7,), line=14, flops=32)
+    trace.add("return", "", "(i)", kind=OUTPUT, uses=(8,))
+    trace.peak = {"bytes": 30000, "row": 7, "holders": [[5, 6000], [7, 128]]}
+    later = Rows("jvp", 0)
+    for number, name in enumerate(names):
+        left = f"{'abcdef'[number]}:f32[8,8]"
+        later.add("", left, name, kind=INPUT, made=(number,))
+    for number, op in enumerate(("dot_general", "tanh", "log")):
+        row, line = 6 + number, (12, 12, 14)[number]
+        later.add(op, f"r{row}:f32[4,8]", uses=(row - 1,), made=(row,), line=line)
+    wave = [1.0, 3.0, None, 2.0]
+    course = {"loop": "model.py:13 (loss)", "at": [0, 1, 2, 3], "nans": [0, 0, 4, 0]}
+    course |= {"least": wave, "greatest": wave, "mean": wave, "std": wave}
+    wrong = {"nans": 16, "notes": "16 NaN", "courses": [course], "zeros": 0.25}
+    values = [
+        measured("tanh", [10, 300, 690]),
+        measured("log", [250, *[0] * 126, 500, *[0] * 127, 250], 0, **wrong),
+    ]
+    columns = {"file": [0, 0, 0], "line": [12, 12, 14], "backward": [0, 1, 0]}
+    columns |= {"flops": [600, 1200, 200], "bytes": [10, 20, 3], "known": [1, 1, 0]}
+    return document(
+        [trace, later],
+        costs={"flops": 2000, "bytes": 33, "lines": columns},
+        watch={
+            "stage": 1,
+            "every": False,
+            "rows": {"7": [0], "8": [1]},
+            "values": values,
+        },
+    )
 
 
 def large(rows: int, stages: int) -> Json:

@@ -1,6 +1,6 @@
 """Pictures of the explorer for docs/explorer.md, taken in a headless browser.
 
-Four programs, each looked at as a reader would::
+Programs, each looked at as a reader would::
 
     python -m tests.browser.pictures            # docs/pictures/explorer-*.png
     python -m tests.browser.pictures mlp        # one of them
@@ -22,6 +22,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 import verax
 import verax.numpy as vnp
 from tests.browser.tabs import BROWSERS
+from verax import random
 
 PICTURES: Final = Path(__file__).parents[2] / "docs" / "pictures"
 PROGRAMS: Final = "programs.py"
@@ -37,6 +38,7 @@ class Shot:
     explored: Callable[[], Any]
     act: Callable[[Page], None]
     scheme: Literal["light", "dark"] = "light"
+    scale: float = 1.4
 
 
 def program(name: str) -> Callable[..., Any]:
@@ -63,6 +65,28 @@ def explore_transformer() -> Any:
     return verax.explore(verax.value_and_grad(program("transformer")))(params, tokens)
 
 
+def explore_opening() -> Any:
+    size = 64
+    keys = iter(random.split(random.key(0), 25))
+
+    def normal(*shape: int) -> Any:
+        return random.normal(next(keys), shape) / shape[0] ** 0.5
+
+    sizes = {name: (size, size) for name in "qkvo"}
+    sizes |= {"up": (size, 4 * size), "down": (4 * size, size)}
+    blocks = [{n: normal(*shape) for n, shape in sizes.items()} for _ in range(4)]
+    params = {"embed": normal(256, size), "blocks": blocks}
+    tokens = random.randint(random.key(1), (4, 33), 0, 256)
+    gradient = verax.value_and_grad(program("transformer"))
+    return verax.explore(gradient, watch=True)(params, tokens)
+
+
+def explore_values() -> Any:
+    w = {"h": vnp.ones((32, 32)) / 24, "x": vnp.ones((16, 32)) / 16}
+    xs = random.normal(random.key(0), (50, 16))
+    return verax.explore(verax.grad(program("rnn")), watch=True)(w, xs)
+
+
 def explore_rnn() -> Any:
     w = {"h": vnp.ones((32, 32)) / 32, "x": vnp.ones((16, 32)) / 16}
     return verax.explore(verax.grad(program("rnn")))(w, vnp.ones((50, 16)))
@@ -80,6 +104,16 @@ def choose(page: Page, pane: int, text: str) -> None:
     """Choose the first row of a pane that holds a text."""
     rows = page.locator(".stage-pane").nth(pane).locator(".row", has_text=text)
     rows.first.locator(".number").click()
+
+
+def look_at_opening(page: Page) -> None:
+    """Nothing is done: this is what a reader sees first."""
+
+
+def look_at_values(page: Page) -> None:
+    page.get_by_role("combobox").select_option("range")
+    page.evaluate("document.documentElement.style.setProperty('--drawer', '360px')")
+    page.locator(".source .row", has_text="h = vnp.tanh").click()
 
 
 def look_at_mlp(page: Page) -> None:
@@ -109,6 +143,8 @@ def look_at_nan(page: Page) -> None:
 
 
 SHOTS: Final[Mapping[str, Shot]] = {
+    "opening": Shot(explore_opening, look_at_opening, scale=1.2),
+    "values": Shot(explore_values, look_at_values),
     "mlp": Shot(explore_mlp, look_at_mlp),
     "transformer": Shot(explore_transformer, look_at_transformer, "dark"),
     "rnn": Shot(explore_rnn, look_at_rnn),
@@ -123,7 +159,7 @@ def taken(browser: Browser, shot: Shot, folder: Path) -> bytes:
     page = browser.new_page(
         viewport={"width": 1320, "height": 800},
         color_scheme=shot.scheme,
-        device_scale_factor=1.4,
+        device_scale_factor=shot.scale,
     )
     page.goto(place.as_uri())
     page.wait_for_selector("html[data-ready]")

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import verax
-from tests.browser.documents import small
+from tests.browser.documents import small, watched
 from tests.browser.programs import rnn
 from tests.browser.tabs import Opener, Scheme
 
@@ -96,11 +96,54 @@ def test_explorer(opened: Opener, form: Callable[[Page], None], scheme: Scheme) 
     assert complaints(page) == []
 
 
+def with_a_group(page: Page) -> None:
+    page.locator(".kind-group").first.click()
+
+
+def with_values_of_a_line(page: Page) -> None:
+    page.locator(".source .row").last.click()
+    page.locator(".value-card").first.wait_for()
+
+
+def with_heat_of(kind: str) -> Callable[[Page], None]:
+    def choose(page: Page) -> None:
+        page.get_by_role("combobox").select_option(kind)
+
+    return choose
+
+
+def with_costs_of_a_stage(page: Page) -> None:
+    page.keyboard.press("2")
+    page.get_by_role("button", name="stage trace").click()
+
+
+OF_A_RUN: tuple[Callable[[Page], None], ...] = (
+    as_it_opens,
+    with_a_group,
+    with_values_of_a_line,
+    with_heat_of("range"),
+    with_heat_of("zeros"),
+    with_heat_of("NaN"),
+    with_costs_of_a_stage,
+)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("form", OF_A_RUN)
+def test_watched_explorer(
+    opened: Opener, form: Callable[[Page], None], scheme: Scheme
+) -> None:
+    page = opened(watched(), scheme)
+    form(page)
+    assert complaints(page) == []
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_all_stages_of_a_program(opened: Opener, scheme: Scheme) -> None:
     xs, w = np.ones((3, 4), np.float32), {"h": np.eye(4), "x": np.eye(4)}
-    actual = verax.explore(verax.grad(rnn))(w, xs)
+    actual = verax.explore(verax.grad(rnn), watch=True)(w, xs)
     page = opened(actual.document, scheme)
+    page.get_by_role("combobox").select_option("range")
     page.get_by_role("button", name="+ pane").click()
     page.get_by_role("treeitem").nth(8).click()
     wrong = set(complaints(page))

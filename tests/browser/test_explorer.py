@@ -207,9 +207,18 @@ def test_costs_by_line_sort_and_choose(page: Page) -> None:
     page.get_by_role("tab", name="costs by line").click()
     table = page.locator(".cost-table")
     places = table.locator("tbody .info-place")
+    # Of the whole program: the last stage that knows them, which is jvp.
+    assert places.all_text_contents() == [f"model.py:{n}" for n in (12, 14, 13)]
+    amounts = table.locator("tbody tr").first.locator("td").all_text_contents()
+    assert amounts[:2] == ["2", "576 flop"]
+    bars = page.locator(".source .heat")
+    page.get_by_role("combobox").select_option("flops")
+    assert bars.all_text_contents()[2:5] == ["576", "", "8"]
+    table.get_by_role("button", name="stage trace").click()
     assert places.all_text_contents() == [f"model.py:{n}" for n in (12, 13, 14)]
     amounts = table.locator("tbody tr").first.locator("td").all_text_contents()
     assert amounts[:2] == ["2", "544 flop"]
+    assert bars.all_text_contents()[2:5] == ["544", "32", "4"]
     table.get_by_role("button", name="flops").click()
     assert places.all_text_contents() == [f"model.py:{n}" for n in (14, 13, 12)]
     head = table.locator("th[aria-sort=ascending]")

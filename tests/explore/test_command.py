@@ -346,7 +346,8 @@ TWO = ["--args", "weights, weights"]
         ("loss", [*TWO, "--costs", "--watch"], "choose one"),
         ("loss", [*TWO, "--costs", "--profile"], "leave it out of --costs"),
         ("loss", [*TWO, "--watch", "--no-compile"], "leave it out of --watch"),
-        ("loss", [*TWO, "--watch", "-o", "page.html"], "--watch prints"),
+        ("loss", [*TWO, "--costs", "-o", "page.html"], "--costs prints"),
+        ("loss", [*TWO, "--watch", "--json", "-o", "page.html"], "--json prints"),
         ("loss", [*TWO, "--json", "-o", "page.html"], "--json prints"),
     ],
 )

@@ -115,7 +115,7 @@ def test_columns_have_one_length_and_indices_are_in_range(
     document: Any = shown.document
     for number, stage in enumerate(document["stages"]):
         rows, strings = stage["rows"], stage["strings"]
-        columns = {k: v for k, v in rows.items() if k != "notes"}
+        columns = {k: v for k, v in rows.items() if k not in ("notes", "sizes")}
         (count,) = {len(column) for column in columns.values()}
         for name in ("op", "left", "right", "scope"):
             assert all([0 <= i < len(strings) for i in rows[name]])

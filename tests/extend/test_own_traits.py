@@ -10,9 +10,9 @@ import verax
 import verax.numpy as vnp
 from verax import lax, verify
 from verax.experimental import checkify, sparse
-from verax.explorer.rows.costs import Costs
 from verax.extend import NO_PARAMS, NoParams, Row, Traits, Work, composed, elementwise
 from verax.ir.jaxpr import Jaxpr
+from verax.rules.rows.costs import Costs
 from verax.transforms.passes.blocks import flows
 from verax.transforms.passes.chains import LEAST, WORTH, split_chains
 

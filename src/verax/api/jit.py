@@ -16,7 +16,7 @@ from operator import attrgetter
 from types import MethodType
 from typing import Any, Literal, Self, SupportsIndex, overload
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.api.arguments.call_keys import (
     Hashes,
@@ -52,6 +52,7 @@ from verax.api.arguments.jit_options import (
 )
 from verax.api.arguments.typed_leaves import traced_avals, without_types
 from verax.api.explain.report import Explanation, Logged, log_failure, uses_of
+from verax.api.memory.budgets import Budget, check_budget
 from verax.api.sharding_args import Shardings, constrained, resolve_shardings
 from verax.api.stages.compilation import Compilation, start_compiling
 from verax.api.stages.interfaces import Interface
@@ -85,6 +86,7 @@ from verax.backend.runtime.locks import TRACING, Locks
 from verax.backend.runtime.log import log_stage
 from verax.backend.runtime.metrics import RECORDER, stage
 from verax.backend.xla.executable import CompileOptions
+from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin, hiding
 from verax.ops.calls.call import call
 from verax.rules.values.state import (
@@ -154,7 +156,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
     """
 
     __dir__ = hiding(
-        "begin counted direct fun hashes is_remembered locks miss placement "
+        "begin counted direct fun hashes is_remembered locks miss placement planned "
         "program programs remember settings siblings slow_call statics "
         "trace_now trace_once trace_within traces warm warn_often"
     )
@@ -313,7 +315,27 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         donated = call_args.donated(sig.tree)
         used = usable(donated, sig.avals, traced.jaxpr.out_avals)
         watched = watch(call_args.labelled())
-        return Entry(traced, name, used, watched)
+        entry = Entry(traced, name, used, watched)
+        return entry if self.settings.memory is None else self.planned(entry)
+
+    def planned(self, entry: Entry) -> Entry:
+        """The trace of a program within the budget of memory."""
+        from verax.api.memory.search import Measured, within
+
+        budget = self.settings.memory
+        if budget is None or entry.traced.refs:
+            return entry
+
+        def measure(jaxpr: Jaxpr) -> Measured:
+            options, keep = self.settings.options, self.settings.keep_unused
+            with stage(entry.name, "plan"):
+                program = compiled(
+                    ENGINE, jaxpr, entry.name, options, keep, entry.donated
+                )
+            return Measured.of(program.executable.memory_analysis())
+
+        jaxpr = within(entry.traced.jaxpr, budget, entry.name, measure)
+        return evolve(entry, traced=evolve(entry.traced, jaxpr=jaxpr))
 
     def miss(self, sig: Signature, key: Key) -> Logged | None:
         """The record of a call about to be traced; None unless that is logged."""
@@ -546,6 +568,7 @@ def jit[**P, R](
     compiler_options: dict[str, str | bool | int | float] | None = None,
     calls: Calls | None = None,
     cpu_lowerings: Lowerings | None = None,
+    memory: Budget | None = None,
 ) -> PjitFunction[P, R]: ...
 @overload
 def jit(
@@ -563,6 +586,7 @@ def jit(
     compiler_options: dict[str, str | bool | int | float] | None = None,
     calls: Calls | None = None,
     cpu_lowerings: Lowerings | None = None,
+    memory: Budget | None = None,
 ) -> "JitDecorator": ...
 def jit(
     fun: Callable[..., Any] | None = None,
@@ -581,6 +605,7 @@ def jit(
     compiler_options: dict[str, str | bool | int | float] | None = None,
     calls: Calls | None = None,
     cpu_lowerings: Lowerings | None = None,
+    memory: Budget | None = None,
 ) -> Any:
     """Compile a function, once for each signature of its arguments.
 
@@ -593,6 +618,9 @@ def jit(
     that the function ignores to the program; `inline`, a boolean or an `Inline`, writes
     the function into an outer trace instead of a call. `compiler_options` are XLA's, by
     name; `calls` and `cpu_lowerings` are the options of those names for this function.
+    `memory` is a budget for what a run takes with arguments and results: bytes, text
+    such as "2GB", or a share (0 to 1) of what it takes anyway. What does not fit is
+    computed again instead of kept; see `docs/memory.md`.
 
     `in_shardings` and `out_shardings` say how arguments and results are placed:
     shardings, or prefix trees of them for the tuple of arguments and for the result;
@@ -602,7 +630,8 @@ def jit(
     Raises:
         TypeError: an argument is neither an array nor static.
         ValueError: a static argument is not hashable; arguments are committed to
-            different devices, or not as `in_shardings` says.
+            different devices, or not as `in_shardings` says; no plan is within `memory`
+            (`verax.errors.MemoryBudgetExceeded`).
 
     >>> import verax, verax.numpy as vnp
     >>> double = verax.jit(lambda x: x * 2)
@@ -622,6 +651,7 @@ def jit(
         as_inline(inline),
         options,
         shardings,
+        check_budget(memory),
     )
     return decorator if fun is None else decorator(fun)
 
@@ -638,6 +668,7 @@ class JitDecorator(ReprMixin):
     inline: bool
     options: CompileOptions
     shardings: Shardings
+    memory: Budget | None
 
     def __call__[**P, R](self, fun: Callable[P, R]) -> PjitFunction[P, R]:
         check_function(fun)
@@ -649,6 +680,11 @@ class JitDecorator(ReprMixin):
             self.donate_argnames,
         )
         settings = Settings(
-            statics, self.keep_unused, self.inline, self.options, self.shardings
+            statics,
+            self.keep_unused,
+            self.inline,
+            self.options,
+            self.shardings,
+            self.memory,
         )
         return PjitFunction(fun, settings)

@@ -24,6 +24,7 @@ from typing import Any, Final
 import numpy as np
 
 from verax import numpy as vnp, random
+from verax.api.export.symbolic import symbolic_shape
 from verax.api.inspect.watching import Watched, watch
 from verax.api.jit import PjitFunction
 from verax.api.tracing.structs import ShapeDtypeStruct
@@ -32,6 +33,7 @@ from verax.explorer.composed import Mistake, Wanted, check_values, composed
 from verax.explorer.costing import KNOWN, costs
 from verax.explorer.exploration import Exploration, explore, of_program
 from verax.explorer.printed import Report, printed
+from verax.explorer.serving import noting_files, serve
 from verax.ir.facade import module_named
 from verax.ir.jaxpr import ClosedJaxpr
 
@@ -46,9 +48,12 @@ def main(arguments: Sequence[str], read: Read) -> int:
     Errors of the script and of the function are the user's: they are raised.
     """
     options = parser().parse_args(arguments)
+    if options.serve is not None and options.files is None:
+        return served(options, arguments)
     aside = redirect_stdout(sys.stderr) if options.json else nullcontext()
     try:
-        with aside:  # what the script prints is no JSON
+        with aside, noting_files(options.target, options.files):
+            # What the script prints is no JSON.
             report = report_of(options, read)
             text = printed(report) if options.json else str(report)
     except Mistake as error:
@@ -57,6 +62,20 @@ def main(arguments: Sequence[str], read: Read) -> int:
     print(text)
     if isinstance(report, Exploration) and not options.json:
         print(written(report, options.output))
+    return 0
+
+
+def served(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    """Serve the page until Ctrl-C, each time made by the same command."""
+    try:
+        if options.json or options.costs is not None or options.output is not None:
+            raise Mistake("--serve shows the page: leave out --costs, --json and -o")
+        options.output = "page.html"
+        check_options(options)
+        serve(options.target, arguments, options.serve)
+    except Mistake as error:
+        print(f"{options.target}: {error}", file=sys.stderr)
+        return 2
     return 0
 
 
@@ -70,19 +89,23 @@ def report_of(options: argparse.Namespace, read: Read) -> Report:
     subject, names = subject_of(options.target, read)
     args, kwargs = called_with(options.args, names)
     check_call(options.target, subject, args, kwargs)
-    wanted = Wanted(options.static, options.grad, options.vmap, inline=options.watch)
+    prints = options.watch and options.output is None
+    wanted = Wanted(options.static, options.grad, options.vmap, inline=prints)
     if is_saved := isinstance(subject, ClosedJaxpr):
         subject, args = of_saved(subject, wanted, args)
     function = composed(subject, wanted, args, kwargs)
     for option in ("profile", "watch"):
         if getattr(options, option):
             check_values(f"--{option}", function, args, kwargs)
-    if options.watch:
+    if prints:
         return watched(function, args, kwargs, every=is_saved)
     if options.costs is not None:
         return costs(function, device=options.costs)(*args, **kwargs)
     exploring = explore(
-        function, compile=not options.no_compile, profile=options.profile
+        function,
+        compile=not options.no_compile,
+        profile=options.profile,
+        watch=options.watch,
     )
     return exploring(*args, **kwargs)
 
@@ -118,7 +141,7 @@ def watched(
 ) -> Watched:
     """The values of a run; `every` one of a saved program, which has no lines.
 
-    The jit around the function would be a value more.
+    The function is watched without the jit around it.
     """
     call = function.settings.statics.bind(args, kwargs)
     given, named = call.dynamic
@@ -159,6 +182,16 @@ def parser() -> argparse.ArgumentParser:
         help="write the page there, or its document if the name ends in .json, "
         "instead of opening a browser",
     )
+    made.add_argument(
+        "--serve",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="PORT",
+        help="show the page at an address of this machine, and make it again when the "
+        "script or a module beside it changes; at any free port without one",
+    )
+    made.add_argument("--files", help=argparse.SUPPRESS)
     add_reports(made)
     return made
 
@@ -198,7 +231,9 @@ def add_reports(made: argparse.ArgumentParser) -> None:
         f"{', '.join(KNOWN)}",
     )
     made.add_argument(
-        "--watch", action="store_true", help="run it, and print the values of each line"
+        "--watch",
+        action="store_true",
+        help="run it, and print the values of each line; with -o, a page that has them",
     )
     made.add_argument(
         "--json", action="store_true", help="print JSON instead of a page or a table"
@@ -216,7 +251,8 @@ def check_options(options: argparse.Namespace) -> None:
     costed = options.costs is not None
     if options.watch and costed:
         raise Mistake("--watch and --costs print a report each: choose one")
-    report = "--watch" if options.watch else "--costs" if costed else None
+    prints = options.watch and options.output is None
+    report = "--watch" if prints else "--costs" if costed else None
     page = {"--profile": options.profile, "--no-compile": options.no_compile}
     for option, given in page.items():
         if report and given:
@@ -353,6 +389,7 @@ def called_with(
         "vnp": vnp,
         "random": random,
         "ShapeDtypeStruct": ShapeDtypeStruct,
+        "symbolic_shape": symbolic_shape,
     }
     known = given_names | names | {"__call": collect}
     try:

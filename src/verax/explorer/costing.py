@@ -15,12 +15,16 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from verax.api.jit import PjitFunction, jit
 from verax.api.tracing.wrapping import function_name, wraps
 from verax.explorer.exploration import of_arrays
-from verax.explorer.rows.costs import (
+from verax.explorer.recording import LineTotal
+from verax.ir.jaxpr import Eqn, Jaxpr, Source, Var
+from verax.ir.records import ReprMixin
+from verax.ir.text.columns import columns
+from verax.rules.rows.costs import (
     bytes_moved,
     bytes_of,
     flops_of,
@@ -28,11 +32,9 @@ from verax.explorer.rows.costs import (
     is_choice,
     trips,
 )
-from verax.ir.jaxpr import Eqn, Jaxpr, Source, Var
-from verax.ir.records import ReprMixin
-from verax.ir.text.columns import columns
 from verax.rules.rows.row import Work, traits_of
 from verax.rules.values.conversions import check_callable, shown
+from verax.rules.values.lazy import loaded
 
 
 @frozen(repr=False)
@@ -122,6 +124,8 @@ class CostReport(ReprMixin):
     name: str
     device: Device
     lines: tuple[LineCost, ...]
+    devices: int = 1
+    """Operations and bytes are of all together; each has an even share of the time."""
 
     @property
     def flops(self) -> float:
@@ -166,9 +170,10 @@ class CostReport(ReprMixin):
     @property
     def title(self) -> str:
         """The sums, in a line."""
+        several = f"{self.devices} x " if self.devices > 1 else ""
         return (
             f"{self.name}: {counted(self.flops)} flops, {counted(self.bytes)}B, at "
-            f"least {1e3 * self.time:.4g} ms on {self.device.name}"
+            f"least {1e3 * self.time:.4g} ms on {several}{self.device.name}"
         )
 
     def _repr_html_(self) -> str:
@@ -342,6 +347,33 @@ def lines_of(sums: Iterable[Sum], device: Device) -> list[LineCost]:
     return lines
 
 
+def lines_in(jaxpr: Jaxpr, device: Device) -> list[LineCost]:
+    """The costs of a program by line, the most expensive first."""
+    counter = Counter(device)
+    counter.count(jaxpr, 1.0, True)
+    return sorted(lines_of(counter.sums.values(), device), key=lambda x: -x.time)
+
+
+def line_totals(jaxpr: Jaxpr) -> list[LineTotal] | None:
+    """What each line costs, for the page; None of symbolic sizes.
+
+    Operations and bytes are the same on every device, but for the dearest branch.
+    """
+    if any([aval.symbolic for aval in jaxpr.in_avals]):
+        return None
+    return [
+        LineTotal(
+            one.file,
+            one.line,
+            one.kind == "cotangent",
+            one.flops,
+            one.bytes,
+            one.estimated,
+        )
+        for one in lines_in(jaxpr, KNOWN["h100"])
+    ]
+
+
 def costs(
     fun: Callable[..., Any], *, device: str | Device = "cpu"
 ) -> Callable[..., CostReport]:
@@ -350,7 +382,8 @@ def costs(
     Operations are counted from types: two for each multiplication in a product of
     matrices or a convolution, one for each element of what works element by element.
     Bytes are those of values that are in memory: not of what a compiler computes where
-    it is read. Loops count as often as they run, a choice as its dearest branch.
+    it is read. Loops count as often as they run, a choice as its dearest branch. Over a
+    mesh all devices are counted together, and share the time evenly.
 
     Args:
         fun: the function; it may be a gradient, a `vmap` or any other composition, and
@@ -360,7 +393,7 @@ def costs(
 
     Returns:
         A function of the arguments of `fun`, which may be `ShapeDtypeStruct`s, that
-        returns a `CostReport`.
+        returns a `CostReport`; of symbolic sizes, `CostFormulas`.
 
     Raises:
         TypeError: `fun` is not a function.
@@ -378,11 +411,14 @@ def costs(
 
     @wraps(fun)
     def counting(*args: Any, **kwargs: Any) -> CostReport:
-        jaxpr = of_arrays(function.trace(*args, **kwargs)).traced.jaxpr
-        counter = Counter(target)
-        counter.count(jaxpr, 1.0, True)
-        lines = lines_of(counter.sums.values(), target)
-        lines.sort(key=lambda line: -line.time)
-        return CostReport(function_name(fun), target, tuple(lines))
+        stage = of_arrays(function.trace(*args, **kwargs))
+        count = 1 if stage.placement is None else len(stage.placement.devices)
+        if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):
+            formulas = loaded("verax.explorer.formulas", "formulas_of")
+            found: CostReport = formulas(function_name(fun), stage.traced.jaxpr, target)
+            return found
+        lines = lines_in(stage.traced.jaxpr, target)
+        shares = tuple([evolve(line, time=line.time / count) for line in lines])
+        return CostReport(function_name(fun), target, shares, count)
 
     return counting

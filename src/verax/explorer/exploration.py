@@ -34,12 +34,15 @@ from verax.explorer.pipeline import Pipeline, profiled
 from verax.explorer.recording import (
     Document,
     Json,
+    LineTotal,
     ProfileNote,
     Recording,
     Stage,
     Story,
+    WatchNote,
     sources_of,
 )
+from verax.explorer.watched import watched_note
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.values.conversions import check_callable
@@ -63,6 +66,9 @@ MODULES: Final = (
     "hits",
     "linecosts",
     "view",
+    "groups",
+    "watch",
+    "heat",
     "list",
     "ruler",
     "rows",
@@ -73,6 +79,8 @@ MODULES: Final = (
     "stagepane",
     "workspace",
     "search",
+    "summary",
+    "valuecard",
     "info",
     "costtable",
     "memory",
@@ -213,6 +221,7 @@ def explore(
     open: bool = False,
     compile: bool = True,
     profile: bool = False,
+    watch: bool = False,
 ) -> Callable[..., Exploration]:
     """A function that takes the arguments of `fun` and shows what becomes of it.
 
@@ -226,11 +235,12 @@ def explore(
     a browser if `open` is true; in a notebook the result shows itself. Without
     `compile` XLA is not asked, which is most of the time that a large program takes.
     With `profile` the program is run a few times, and each row says how long it takes;
-    that needs arguments with values.
+    with `watch` it is run once, and rows say what values they had. Both need arguments
+    with values.
 
     Raises:
-        TypeError: `fun` is not callable, or `profile` is asked for a call without
-            values.
+        TypeError: `fun` is not callable, or `profile` or `watch` is asked for a call
+            without values.
         ValueError: `profile` is asked for without `compile`.
 
     >>> import verax
@@ -250,7 +260,8 @@ def explore(
     @wraps(fun)
     def explored(*args: object, **kwargs: object) -> Exploration:
         args = args or given
-        out = explored_call(function, compile, profile, args, kwargs)
+        wanted = Wanted(compile, profile, watch)
+        out = explored_call(function, wanted, args, kwargs)
         if path is not None:
             out.save(path)
         if open:
@@ -273,10 +284,18 @@ def of_program(
     return run, tuple(map(struct_of, jaxpr.in_avals))
 
 
+@frozen(repr=False)
+class Wanted(ReprMixin):
+    """What an exploration does besides tracing and lowering."""
+
+    compile: bool
+    profile: bool
+    watch: bool
+
+
 def explored_call(
     function: PjitFunction[..., Any],
-    compile: bool,
-    profile: bool,
+    wanted: Wanted,
     args: tuple[object, ...],
     kwargs: dict[str, Any],
 ) -> Exploration:
@@ -284,17 +303,24 @@ def explored_call(
     recording = Recording()
     with recording.watching():
         stage: Traced = function.trace(*args, **kwargs)
-        flat = of_arrays(stage)
-        explored = Pipeline(recording, flat).explored(compile)
-    note = None
-    if profile:
+        pipeline = Pipeline(recording, of_arrays(stage))
+        explored = pipeline.explored(wanted.compile)
+    name, note, seen = function_name(function.fun), None, None
+    if wanted.watch:
+        leaves = values_of(function, stage, args, kwargs, "watch")
+        whole, level = pipeline.whole, pipeline.whole.level
+        rows = explored.stages[level].rows
+        seen = watched_note(name, whole.marked, leaves, level, rows)
+    if wanted.profile:
         assert explored.program is not None
-        leaves = values_of(function, stage, args, kwargs)
+        leaves = values_of(function, stage, args, kwargs, "profile")
         note = profiled(
             explored.stages, explored.program, explored.instructions, leaves
         )
-    name = function_name(function.fun)
-    return exploration_of(name, explored.stages, None, note)
+    totals: Callable[[Jaxpr], list[LineTotal] | None]
+    totals = loaded("verax.explorer.costing", "line_totals")
+    costs = totals(pipeline.whole.jaxpr)
+    return exploration_of(name, explored.stages, None, note, costs, seen)
 
 
 def of_arrays(stage: Traced) -> Traced:
@@ -311,12 +337,15 @@ def exploration_of(
     stages: Sequence[Stage],
     story: Story | None = None,
     profile: ProfileNote | None = None,
+    costs: Sequence[LineTotal] | None = None,
+    watch: WatchNote | None = None,
 ) -> Exploration:
     """The exploration of these stages."""
     rows = [row for stage in stages for row in stage.rows]
     sources = sources_of([row.source for row in rows])
+    shown = tuple(stages)
     return Exploration(
-        Document(title, made_with(), sources, tuple(stages), story, profile)
+        Document(title, made_with(), sources, shown, story, profile, costs, watch)
     )
 
 
@@ -325,6 +354,7 @@ def values_of(
     stage: Traced,
     args: tuple[object, ...],
     kwargs: dict[str, Any],
+    option: str,
 ) -> list[object]:
     """The leaves of the arguments of a call, as the program takes them.
 
@@ -335,8 +365,8 @@ def values_of(
     for leaf, name in zip(sig.leaves, sig.describe(), strict=True):
         if isinstance(leaf, ShapeDtypeStruct):
             raise TypeError(
-                f"explore: {name} is a type without a value, and profile=True runs the "
-                "program: pass an array"
+                f"explore: {name} is a type without a value, and {option}=True runs "
+                "the program: pass an array"
             )
     if not stage.traced.refs:
         return list(sig.leaves)

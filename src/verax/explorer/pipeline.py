@@ -37,6 +37,7 @@ from verax.backend.runtime.profiling import (
     ProfilePlane,
     ProfileSession,
 )
+from verax.explorer.naming import short
 from verax.explorer.recording import ProfileNote, Record, Recording, Stage
 from verax.explorer.rows.costs import fill_costs
 from verax.explorer.rows.hlo import IN_MEMORY, hlo_rows
@@ -86,7 +87,9 @@ class ProgramStages:
             start = len(table.rows)
             place = (0, -1) if len(records) == 1 else (1, table.head(record.title))
             inputs[record.key] = table.program(record.jaxpr, record.marked, *place)
-            self.link_inputs(record, level, [table.rows[i] for i in inputs[record.key]])
+            given = [table.rows[i] for i in inputs[record.key]]
+            self.link_inputs(record, level, given)
+            self.name_inputs(record, given)
             if record.level < level:  # it is here again, as it was
                 for row in table.rows[start:]:
                     row.before = row.mark
@@ -117,6 +120,17 @@ class ProgramStages:
             before = self.inputs[parent.key]
         for row, number in zip(rows, before, strict=False):
             row.origins = [number]
+
+    def name_inputs(self, record: Record, rows: Sequence[Row]) -> None:
+        """Name inputs as the user does: by the function, or by what they come from."""
+        names = self.recording.scopes.names(record.jaxpr)
+        for row, name in zip(rows, names, strict=True):
+            row.right = name or (self.name_of(row.origins) if row.origins else "")
+
+    def name_of(self, rows: Sequence[int]) -> str:
+        """The name of the input that these rows of the last stage are; else none."""
+        names = {self.rows[i].right for i in rows if self.rows[i].kind == INPUT}
+        return names.pop() if len(names) == 1 else ""
 
     def describe_inputs(self, level: int, rows: Sequence[Row]) -> None:
         """Note what is known of the inputs of a stage: nothing here."""
@@ -189,7 +203,10 @@ class Pipeline(ProgramStages):
             return
         placement, donated = self.stage.placement, self.stage.donated
         inputs = [row for row in rows if row.kind == INPUT and row.inside < 0]
+        names = self.stage.interface.names()
         for i, row in enumerate(inputs):
+            if not row.right and len(names) == len(inputs):
+                row.right = short(names[i])
             notes = [f"sharding: {placement.of_input(i)}"] if placement else []
             if i < len(donated) and donated[i]:
                 row.lasting = False
@@ -220,7 +237,9 @@ class Pipeline(ProgramStages):
         given = self.arguments[len(lowered.constants) :]
         if len(given) == len(taken):  # a module may take the platform, and tokens
             for number, row in zip(given, taken, strict=True):
-                out.rows[number].origins = [row]
+                given_row = out.rows[number]
+                given_row.origins, given_row.size = [row], self.rows[row].size
+                given_row.right = self.name_of([row])
         title = f"StableHLO of {stage.fun_name}"
         gone = missing(out.rows, self.rows)
         self.add("stablehlo", "stablehlo", title, out.rows, spent, gone)
@@ -238,6 +257,9 @@ class Pipeline(ProgramStages):
         spent = time.perf_counter() - started
         text = program.executable.hlo_text()
         rows, names = hlo_rows(text, self.rows, self.arguments)
+        for row in rows:
+            if row.kind == INPUT and row.inside < 0:
+                row.right = self.name_of(row.origins)
         title = f"what XLA compiles of {stage.fun_name}"
         peak = fill_live(rows, lambda row: row.op in IN_MEMORY)
         self.add("hlo", "hlo", title, rows, spent, missing(rows, self.rows), peak)

@@ -17,11 +17,12 @@ from attrs import fields
 from verax.api.inspect.watching import Watched, WatchedValue
 from verax.explorer.costing import CostReport
 from verax.explorer.exploration import Exploration
+from verax.explorer.formulas import CostFormulas
 from verax.explorer.recording import Json
 
 VERSION: Final = 1
 """Of the objects: it changes when an entry goes or gets another meaning."""
-type Report = Exploration | CostReport | Watched
+type Report = Exploration | CostReport | CostFormulas | Watched
 
 
 def printed(report: Report) -> str:
@@ -36,6 +37,8 @@ def printed(report: Report) -> str:
         kind, content = "exploration", {"document": report.document}
     elif isinstance(report, CostReport):
         kind, content = "costs", costs_of(report)
+    elif isinstance(report, CostFormulas):
+        kind, content = "formulas", formulas_of(report)
     else:
         kind, content = "watched", watched_of(report)
     return json.dumps(plain({"kind": kind, "version": VERSION} | content))
@@ -46,11 +49,28 @@ def costs_of(report: CostReport) -> dict[str, Any]:
     return {
         "name": report.name,
         "device": entries(report.device),
+        "devices": report.devices,
         "flops": report.flops,
         "bytes": report.bytes,
         "time": report.time,
         "lines": [
             entries(line) | {"intensity": line.intensity} for line in report.lines
+        ],
+    }
+
+
+def formulas_of(report: CostFormulas) -> dict[str, Any]:
+    """The sums, and the lines, as texts."""
+    names = ("file", "line", "function", "code", "kind", "notes")
+    return {
+        "name": report.name,
+        "device": entries(report.device),
+        "flops": str(report.flops),
+        "bytes": str(report.bytes),
+        "lines": [
+            {name: getattr(line, name) for name in names}
+            | {"flops": str(line.flops), "bytes": str(line.bytes)}
+            for line in report.lines
         ],
     }
 

@@ -21,9 +21,12 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from verax.explorer.naming import Inputs, Scopes
 from verax.explorer.rows.row import (
+    CONSTANT,
     EQUATION,
     HEAD,
+    INPUT,
     Marker,
     Peak,
     Row,
@@ -78,10 +81,19 @@ class Relay:
     def __init__(self, recording: "Recording") -> None:
         self.recording: Recording | None = recording
 
-    def traced(self, jaxpr: Jaxpr, function: str, seconds: float) -> None:
+    def traced(
+        self,
+        jaxpr: Jaxpr,
+        function: str,
+        seconds: float,
+        scope: object,
+        describe: Callable[[], Sequence[str]] | None,
+        captured: Sequence[tuple[object, object]],
+    ) -> None:
         """See `Observer.traced`."""
         if self.recording is not None:
             self.recording.names[id(jaxpr)] = Name(jaxpr, function, seconds)
+            self.recording.scopes.add(jaxpr, Inputs(scope, describe, captured))
 
     def rewrite[E](
         self, name: str, jaxpr: Jaxpr, make: Callable[[Jaxpr], tuple[Jaxpr, E]]
@@ -107,6 +119,7 @@ class Recording:
         self.records: list[Record] = []
         self.marked: dict[int, Record] = {}
         self.names: dict[int, Name] = {}
+        self.scopes = Scopes()
 
     def add(
         self,
@@ -409,6 +422,59 @@ class ProfileNote(ReprMixin):
         return {"runs": self.runs, "seconds": self.seconds, "note": self.note}
 
 
+@frozen(eq=False, repr=False)
+class LineTotal(ReprMixin):
+    """What a line costs in the whole program, there or on the way back."""
+
+    file: str
+    line: int
+    backward: bool
+    flops: float
+    bytes: float
+    known: bool
+
+
+def costs_json(costs: Sequence[LineTotal], sources: "Sources") -> dict[str, Json]:
+    """The costs of lines in columns, and their sums over all lines, known or not."""
+    places = [sources.piece(one.file, one.line) for one in costs]
+    shown = [(i, one) for i, one in zip(places, costs, strict=True) if i >= 0]
+    return {
+        "flops": sum([one.flops for one in costs]),
+        "bytes": sum([one.bytes for one in costs]),
+        "lines": {
+            "file": [i for i, _ in shown],
+            "line": [one.line for _, one in shown],
+            "backward": [int(one.backward) for _, one in shown],
+            "flops": [one.flops for _, one in shown],
+            "bytes": [one.bytes for _, one in shown],
+            "known": [int(one.known) for _, one in shown],
+        },
+    }
+
+
+@frozen(eq=False, repr=False)
+class WatchNote(ReprMixin):
+    """The values of a run: `rows` of a stage have the `values` of these numbers.
+
+    `every` equation has values, or only those whose results leave a line.
+    """
+
+    stage: int
+    rows: Mapping[int, Sequence[int]]
+    values: Sequence[Mapping[str, Json]]
+    every: bool
+
+    def to_json(self) -> dict[str, Json]:
+        """As the page reads it."""
+        rows = {str(row): list(numbers) for row, numbers in self.rows.items()}
+        return {
+            "stage": self.stage,
+            "every": self.every,
+            "rows": rows,
+            "values": list(self.values),
+        }
+
+
 def stage_json(stage: Stage, place: "Sources") -> dict[str, Json]:
     """A stage in columns."""
     rows, strings = stage.rows, Interned()
@@ -432,6 +498,7 @@ def stage_json(stage: Stage, place: "Sources") -> dict[str, Json]:
         "time": [row.time for row in rows],
         "change": [row.change for row in rows],
         "notes": {str(i): row.note for i, row in enumerate(rows) if row.note},
+        "sizes": {str(i): row.size for i, row in enumerate(rows) if is_given(row)},
     }
     return {
         "name": stage.name,
@@ -445,6 +512,11 @@ def stage_json(stage: Stage, place: "Sources") -> dict[str, Json]:
         "peak": peak_json(stage.peak),
         "totals": totals(rows),
     }
+
+
+def is_given(row: Row) -> bool:
+    """Whether a row is an argument or a constant whose size is known."""
+    return row.kind in (INPUT, CONSTANT) and row.size > 0
 
 
 def peak_json(peak: Peak | None) -> Json:
@@ -494,9 +566,12 @@ class Document(ReprMixin):
     stages: tuple[Stage, ...]
     story: Story | None = None
     profile: ProfileNote | None = None
+    costs: Sequence[LineTotal] | None = None
+    watch: WatchNote | None = None
 
     def to_json(self) -> dict[str, Json]:
         """The document as one JSON object."""
+        costs = self.costs
         return {
             "format": FORMAT,
             "title": self.title,
@@ -505,4 +580,6 @@ class Document(ReprMixin):
             "stages": [stage_json(stage, self.sources) for stage in self.stages],
             "story": None if self.story is None else self.story.to_json(),
             "profile": None if self.profile is None else self.profile.to_json(),
+            "costs": None if costs is None else costs_json(costs, self.sources),
+            "watch": None if self.watch is None else self.watch.to_json(),
         }

@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 from attrs import frozen
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, larger_size
 from verax.ir.dtypes import (
     DType,
     complex64,
@@ -189,7 +189,7 @@ def draw_fft(random: Random) -> Sample[FftParams]:
 
 def fft_flops(p: FftParams, ins: Avals, outs: Avals) -> float:
     """`5 n log2 n` operations for each transform of size n."""
-    size = max(ins[0].size, outs[0].size)
+    size = larger_size(ins[0].size, outs[0].size)
     return 5.0 * size * log2(max(2, prod(p.fft_lengths)))
 
 

@@ -21,7 +21,7 @@ from verax.ir.dtypes import float32, float64, int32, is_complex, is_inexact
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Source, Var
 from verax.ir.records import ReprMixin
 from verax.ir.walk import interpret, itself, walk
-from verax.ops.calls.call import inlined
+from verax.ops.calls.call import inlined, jit_p
 from verax.ops.elementwise.arith import abs, add, div, max, min, mul, neg, sub
 from verax.ops.elementwise.bits import bitwise_and, shift_right_logical
 from verax.ops.elementwise.compare import eq, lt, ne
@@ -33,6 +33,7 @@ from verax.ops.indexing.dynamic_slice import (
     dynamic_index_in_dim,
     dynamic_update_index_in_dim,
 )
+from verax.ops.indexing.gather import take_rows
 from verax.ops.indexing.geometry import ScatterDimensionNumbers
 from verax.ops.indexing.scatter import scatter_add
 from verax.ops.reductions.reduce import reduce_max, reduce_sum
@@ -56,6 +57,10 @@ SLOTS: Final = 64
 """How many iterations of a loop are kept apart."""
 SAMPLE: Final = 4096
 """How many elements of a larger value the histogram counts, evenly spaced."""
+HELD: Final = 1 << 16
+"""Up to so many elements a value waits until others of its size are measured."""
+CLASSES: Final = (64, 512, SAMPLE)
+"""Values between these sizes are measured together."""
 EXPONENTS: Final = 256
 """One for each exponent of float32: the first are zeros, the last NaN and infinite."""
 ZEROS, NANS, INFINITE, RUNS, SAMPLED = range(5)
@@ -116,82 +121,132 @@ def line_of(source: Source) -> Line:
 
 # -----------------------------------------------------------------------------
 # Measures of one value, and of several together.
+#
+# Values are measured as rows of a matrix. Those that are small wait until their program
+# is written, and those of one size are one matrix: what a compiler takes depends on how
+# many measures there are, and hardly on what is in them.
 
 
-def measured(x: Array, dtype: np.dtype) -> Block:
-    """The block of one site, from its value."""
+def row_of(x: Array, dtype: np.dtype) -> Array:
+    """The value of a site as a matrix of one row."""
     x = stop_gradient(x)
     if is_complex(x.aval.dtype):
         x = abs(x)
-    x = reshape(convert(x, dtype), (x.aval.size,))
-    zero = np.zeros((), dtype)
+    return reshape(convert(x, dtype), (1, x.aval.size))
+
+
+def measured(x: Array, sizes: Sequence[int]) -> Block:
+    """The block of several sites, from their values, the rows of a matrix.
+
+    Rows have so many elements of their own; the others are infinite.
+    """
+    dtype, shape = x.aval.dtype, x.shape
+    assert isinstance(dtype, np.dtype)
+
+    def like(value: object) -> Array:
+        return full(shape, value, dtype)
+
     finite = is_finite(x)
-    y = select(finite, x, broadcast_in_dim(zero, x.shape, ()))
-    least = select(finite, neg(x), broadcast_in_dim(dtype.type(-np.inf), x.shape, ()))
-    most = select(finite, x, broadcast_in_dim(dtype.type(-np.inf), x.shape, ()))
-    count = total(convert(finite, dtype))
-    mean = div(total(y), max(count, dtype.type(1)))
-    off = select(
-        finite,
-        sub(x, broadcast_in_dim(mean, x.shape, ())),
-        broadcast_in_dim(zero, x.shape, ()),
-    )
-    sums = [
-        total(convert(eq(x, broadcast_in_dim(zero, x.shape, ())), dtype)),
-        total(convert(ne(x, x), dtype)),
-        sub(dtype.type(x.aval.size), count),
-        dtype.type(1),
-    ]
-    exponents, sampled = histogram(x)
+    least = select(finite, neg(x), like(-np.inf))
+    most = select(finite, x, like(-np.inf))
+    ends = stack([least, most])
+    kinds = [convert(y, dtype) for y in (finite, eq(x, like(0)), ne(x, x))]
+    sums = reduce_sum(stack([select(finite, x, like(0)), *kinds]), (2,))
+    whole_sum, count, zeros, nans = columns(sums)
+    mean = div(whole_sum, max(count, full(count.shape, 1, dtype)))
+    off = select(finite, sub(x, broadcast_in_dim(mean, shape, (0, 1))), like(0))
+    square = reshape(reduce_sum(mul(off, off), (1,)), count.shape)
+    own = np.reshape(np.asarray(sizes, dtype), (-1, 1))
+    sampled, exponents = histogram(x, own)
+    most_of_each = full((*shape[:1], 2), -np.inf, dtype)
+    if shape[1]:
+        most_of_each = reduce_max(ends, (2,))
+    runs = full(count.shape, 1, dtype)
     return (
-        rows([greatest(least), greatest(most)]),
-        rows([count, mean, total(mul(off, off))]),
-        rows([*sums, sampled, exponents]),
+        most_of_each,
+        concatenate([count, mean, square], 1),
+        concatenate([zeros, nans, sub(own, count), runs, sampled, exponents], 1),
     )
 
 
-def total(x: Array) -> Array:
-    """The sum of a vector."""
-    return reduce_sum(x, (0,))
+def stack(parts: Sequence[Array]) -> Array:
+    """Matrices of one shape, row beside row."""
+    rows, size = parts[0].shape
+    return concatenate([reshape(x, (rows, 1, size)) for x in parts], 1)
 
 
-def greatest(x: Array) -> Array:
-    """The greatest element of a vector, or -inf if it has none."""
-    return reduce_max(x, (0,)) if x.aval.size else full((), -np.inf, x.aval.dtype)
+def histogram(x: Array, own: np.ndarray) -> tuple[object, Array]:
+    """How many elements of each row are counted, and how many have which exponent.
 
-
-def histogram(x: Array) -> tuple[Array, object]:
-    """How many elements of a vector have which exponent, in an even sample of them."""
-    size = x.aval.size
-    stride = -(-size // SAMPLE) if size else 1
-    some = sliced(x, (0,), (size,), (stride,)) if stride > 1 else x
+    Of long rows an even sample is counted.
+    """
+    count, size = x.shape
+    dtype, width = x.aval.dtype, count * EXPONENTS
+    if not size:
+        return own, full((count, EXPONENTS), 0, dtype)
+    stride = -(-size // SAMPLE)
+    some = sliced(x, (0, 0), (count, size), (1, stride)) if stride > 1 else x
     bits = bitcast_convert_type(convert(some, float32), int32)
     shifted = shift_right_logical(bits, full(bits.shape, 23, int32))
     places = bitwise_and(shifted, full(bits.shape, EXPONENTS - 1, int32))
-    dtype, count = x.aval.dtype, some.aval.size
-    if not count:
-        return full((EXPONENTS,), 0, dtype), dtype.type(0)
-    counts = scatter_add(
-        full((EXPONENTS,), 0, dtype),
-        reshape(places, (count, 1)),
-        full((count,), 1, dtype),
+    starts = np.arange(0, width, EXPONENTS, dtype=np.int32)
+    if count > 1:
+        places = add(places, broadcast_in_dim(starts, bits.shape, (0,)))
+    found = scatter_add(
+        full((width,), 0, dtype),
+        reshape(places, (places.aval.size, 1)),
+        full((places.aval.size,), 1, dtype),
         ScatterDimensionNumbers((), (0,), (0,)),
         indices_are_sorted=False,
         unique_indices=False,
         mode="promise_in_bounds",
     )
-    return counts, dtype.type(count)
+    counts = reshape(found, (count, EXPONENTS))
+    if stride > 1:
+        return np.full_like(own, some.shape[1]), counts
+    filled = np.zeros((count, EXPONENTS), own.dtype)
+    filled[:, -1] = size - own[:, 0]
+    return own, sub(counts, filled) if filled.any() else counts
 
 
-def rows(parts: Sequence[object]) -> Array:
-    """Scalars and vectors side by side, as one row of a matrix."""
-    found: list[Array] = []
-    for part in parts:
-        array = (
-            part if isinstance(part, Array) else full((), part, np.asarray(part).dtype)
-        )
-        found.append(reshape(array, (1, array.aval.size)))
-    return concatenate(found, 1)
+def together(parts: Sequence[Block | Array]) -> Block:
+    """The block of all sites, of which some are rows that are measured now."""
+    counts = [1 if isinstance(x, Array) else x[0].shape[0] for x in parts]
+    starts = np.cumsum([0, *counts])
+    blocks: list[Block] = []
+    order: list[int] = []
+    waiting: dict[int, dict[int, Array]] = {}
+    for start, count, part in zip(starts.tolist(), counts, parts, strict=False):
+        if isinstance(part, Array):
+            waiting.setdefault(class_of(part.shape[1]), {})[start] = part
+        else:
+            blocks.append(part)
+            order += range(start, start + count)
+    for rows in waiting.values():
+        sizes = [x.shape[1] for x in rows.values()]
+        longest = sorted(sizes)[-1]
+        matrix = concatenate([filled_up(x, longest) for x in rows.values()], 0)
+        blocks.append(measured(matrix, sizes))
+        order += rows
+    block = stacked(blocks)
+    if order == sorted(order):
+        return block
+    places = np.argsort(order).astype(np.int32)
+    ends, moments, sums = [take_rows(x, places) for x in block]
+    return ends, moments, sums
+
+
+def class_of(size: int) -> int:
+    """What values have in common that are measured together: about the same size."""
+    return next((n for n in CLASSES if size <= n), size)
+
+
+def filled_up(row: Array, size: int) -> Array:
+    """A row with infinite elements at its end."""
+    rest = size - row.shape[1]
+    if not rest:
+        return row
+    return concatenate([row, full((1, rest), np.inf, row.aval.dtype)], 1)
 
 
 def merged(first: Block, second: Block) -> Block:
@@ -211,10 +266,10 @@ def merged(first: Block, second: Block) -> Block:
     )
 
 
-def columns(moments: Array) -> list[Array]:
-    """The columns of a block's moments, each with its dimension."""
-    last = moments.ndim - 1
-    return [slice_in_dim(moments, i, i + 1, axis=last) for i in range(3)]
+def columns(x: Array) -> list[Array]:
+    """The columns of a matrix, or of several, each with its dimension."""
+    last = x.ndim - 1
+    return [slice_in_dim(x, i, i + 1, axis=last) for i in range(x.shape[last])]
 
 
 def nothing(sites: int, dtype: np.dtype, slots: Shape = ()) -> Block:
@@ -494,8 +549,8 @@ def written(
     with interpreting(writer.builder):
         outs = interpret(jaxpr, inputs, writer.write, itself)
         writer.builder.source = UNKNOWN_SOURCE
-        blocks = writer.blocks or [nothing(0, dtype)]
-        measure = [x for block in (stacked(blocks), *writer.tracks) for x in block]
+        block_of_all = together(writer.blocks or [nothing(0, dtype)])
+        measure = [x for block in (block_of_all, *writer.tracks) for x in block]
         atoms = [writer.builder.atom(x) for x in measure]
     closed = writer.builder.close([*outs, *atoms])[0]
     return Watching(closed, tuple(writer.sites), tuple(writer.courses))
@@ -508,7 +563,7 @@ class Writer:
         self.builder = Builder("watch", source=UNKNOWN_SOURCE)
         self.every, self.dtype = every, dtype
         self.sites: list[Site] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[Block | Array] = []
         self.courses: list[Course] = []
         self.tracks: list[Block] = []
         self.number = 0
@@ -532,14 +587,23 @@ class Writer:
         for i, (v, x) in enumerate(
             zip(eqn.outvars, builder.tracers(outs), strict=True)
         ):
-            if is_inexact(v.aval.dtype) and self.is_watched(eqn.source, (number, i)):
-                self.sites.append(Site(eqn.primitive.name, eqn.source, v.aval))
-                self.blocks.append(measured(x, self.dtype))
+            if is_inexact(v.aval.dtype) and self.is_watched(eqn, (number, i)):
+                name = maker(eqn, i).primitive.name
+                self.sites.append(Site(name, eqn.source, v.aval))
+                row = row_of(x, self.dtype)
+                few = v.aval.size <= HELD
+                self.blocks.append(row if few else measured(row, [v.aval.size]))
         return outs
 
-    def is_watched(self, source: Source, place: tuple[int, int]) -> bool:
-        """Whether a result is a value of the user's: one that leaves a line."""
-        known = source.code is not None
+    def is_watched(self, eqn: Eqn, place: tuple[int, int]) -> bool:
+        """Whether a result is a value of the user's: one that leaves a line.
+
+        A call of a jitted function has the values of the lines in it, not its own too.
+        """
+        made = maker(eqn, place[1])
+        if made is not eqn and (self.every or is_of_another_line(made, eqn)):
+            return False
+        known = eqn.source.code is not None
         return self.every or (known and place in self.uses.leaving)
 
     def threading(self, eqn: Eqn, number: int) -> Threading | None:
@@ -592,6 +656,23 @@ class Writer:
             end, length = len(self.sites), through.length
             self.courses.append(Course(eqn.source, start, end, length, through.reverse))
             self.tracks.append(own)
+
+
+def maker(eqn: Eqn, output: int) -> Eqn:
+    """The equation that makes a result, inside of the calls that return it."""
+    while eqn.primitive is jit_p:
+        (jaxpr,) = eqn.params.subjaxprs()
+        atom = jaxpr.outvars[output]
+        places = {v: (e, i) for e in jaxpr.eqns for i, v in enumerate(e.outvars)}
+        if not isinstance(atom, Var) or atom not in places:
+            return eqn
+        eqn, output = places[atom]
+    return eqn
+
+
+def is_of_another_line(made: Eqn, call: Eqn) -> bool:
+    """Whether a line of the user's inside of a call makes its result."""
+    return made.source.code is not None and line_of(made.source) != line_of(call.source)
 
 
 def is_loop(eqn: Eqn) -> bool:

@@ -23,8 +23,9 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from verax.api.inspect.make_jaxpr import Numbers, make_jaxpr
+from verax.api.jit import PjitFunction
 from verax.api.tracing.wrapping import function_name
-from verax.explorer.rows.costs import Costs, bytes_of, is_choice, trips
+from verax.explorer.collectives import Collective, Collectives, collectives as talk
 from verax.explorer.rows.jaxpr import Table
 from verax.explorer.rows.row import fill_live
 from verax.ir.atoms import Atom, Identity, Literal, Var, array_literal, letters
@@ -49,6 +50,7 @@ from verax.ir.text.printer import (
 )
 from verax.ir.walk import count_eqns
 from verax.ops.parallel.collectives import CollectiveParams
+from verax.rules.rows.costs import Costs, bytes_of, is_choice, trips
 from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.lazy import loaded
 
@@ -131,6 +133,33 @@ def figures_of(jaxpr: Jaxpr) -> dict[str, int]:
     )
     counted = Tally().of_program(jaxpr)
     return dict(zip(ALWAYS, figures, strict=True)) | dict(sorted(counted.items()))
+
+
+def talk_label(entry: Collective) -> str:
+    """What collectives have in common that one figure counts."""
+    axes = " and ".join([re.sub(r"\W", "_", axis) for axis in entry.axes])
+    return f"{entry.kind} over {axes or 'devices'}"
+
+
+def talk_figures(report: Collectives | None) -> dict[str, int]:
+    """The runs of collectives in one run of a program, and their bytes on a device."""
+    out: Counter[str] = Counter()
+    for entry in () if report is None else report.entries:
+        label = talk_label(entry)
+        out.update({f"{label} calls": round(entry.times)})
+        out.update({f"{label} bytes": round(entry.total)})
+    return dict(sorted(out.items()))
+
+
+def talk_lines(report: Collectives | None, names: Iterable[str]) -> list[str]:
+    """The lines of the user's behind those figures that are named."""
+    wanted = set(names)
+    return [
+        f"{talk_label(entry)}: {entry.times:g} times {entry.bytes:,} bytes for "
+        f"{place_in(entry.file, entry.line, entry.function)}: {entry.code}"
+        for entry in (() if report is None else report.entries)
+        if {f"{talk_label(entry)} {what}" for what in ("calls", "bytes")} & wanted
+    ]
 
 
 # -----------------------------------------------------------------------------
@@ -368,12 +397,13 @@ class Pinned(ReprMixin):
         return "\n".join([head, "", *figures, "", *body, ""])
 
 
-def pinned_of(name: str, closed: ClosedJaxpr) -> Pinned:
-    """A program, ready to be compared or written."""
+def pinned_of(
+    name: str, closed: ClosedJaxpr, report: Collectives | None = None
+) -> Pinned:
+    """A program, ready to be compared or written, maybe with its collectives."""
     written = program_lines(closed)
-    return Pinned(
-        name, loaded("verax", "__version__"), figures_of(closed.jaxpr), written
-    )
+    figures = figures_of(closed.jaxpr) | talk_figures(report)
+    return Pinned(name, loaded("verax", "__version__"), figures, written)
 
 
 class NotPinned(ValueError):
@@ -477,12 +507,18 @@ def place_of(line: Line) -> str:
     source, part = line.source, part_of(line)
     if source.code is None:
         return part
-    path, folder = Path(source.file), Path.cwd()
-    file = path.relative_to(folder) if path.is_relative_to(folder) else path
     code = source.text
     origin = f", by {source.origin}" if source.origin else ""
-    said = f"{part}, from {file}:{source.line} ({source.function}{origin})"
+    place = place_in(source.file, source.line, f"{source.function}{origin}")
+    said = f"{part}, from {place}"
     return f"{said}: {code}" if code else said
+
+
+def place_in(file: str, line: int, function: str) -> str:
+    """A line of a file, whose path is that from here if it is below."""
+    path, folder = Path(file), Path.cwd()
+    short = path.relative_to(folder) if path.is_relative_to(folder) else path
+    return f"{short}:{line} ({function})"
 
 
 def first_difference(old: Sequence[Line], new: Sequence[Line]) -> str:
@@ -517,14 +553,20 @@ def line_differences(old: Pinned, new: Pinned) -> list[str]:
     return [*out[: MOST - 1], f"... and {left} more lines"] if left > 1 else out
 
 
-def changes(path: Path, old: Pinned, new: Pinned, reason: str) -> str:
+def changes(
+    path: Path,
+    old: Pinned,
+    new: Pinned,
+    reason: str,
+    report: Collectives | None = None,
+) -> str:
     """What a failed comparison says."""
-    figures = [
-        figure_change(name, *pair) for name, pair in changed_figures(old, new).items()
-    ]
+    changed = changed_figures(old, new)
+    figures = [figure_change(name, *pair) for name, pair in changed.items()]
     parts = [
         f"{reason}: {', '.join(figures) or 'no figure did'}",
         f"pinned in {path}",
+        *talk_lines(report, [name for name, (a, b) in changed.items() if b > a]),
     ]
     if old.lines != new.lines:
         parts += [first_difference(old.lines, new.lines), *line_differences(old, new)]
@@ -621,6 +663,7 @@ def assert_same_program(
     update: bool | None = None,
     static_argnums: Numbers = None,
     axis_env: Sequence[tuple[str, int]] | None = None,
+    collectives: bool = False,
     **kwargs: Any,
 ) -> None:
     """Asserts that the program of a function is the one in a file.
@@ -641,6 +684,9 @@ def assert_same_program(
         update: whether the file is written, instead of compared; None for what the
             environment variable `VERAX_UPDATE_PROGRAMS` says.
         static_argnums, axis_env: as in `make_jaxpr`.
+        collectives: whether the program is also compiled for its devices, which need
+            not be there, and the collectives of each kind and axis are figures too;
+            see `verax.debug.collectives`. Those of a newer compiler may differ.
 
     Raises:
         AssertionError: the program is another, a figure grew, or there is no file.
@@ -659,7 +705,8 @@ def assert_same_program(
     check_call(path, fun, exact, tolerance)
     file, name = Path(path), function_name(fun)
     closed = make_jaxpr(fun, static_argnums, axis_env)(*args, **kwargs)
-    new = pinned_of(name, closed)
+    report = read_talk(fun, args, kwargs, static_argnums) if collectives else None
+    new = pinned_of(name, closed, report)
     if is_update_asked() if update is None else update:
         write_file(file, new)
         return
@@ -670,9 +717,29 @@ def assert_same_program(
             f"write it: {ACCEPT}; then commit it"
         )
     larger = grown(old, new, tolerance)
-    if exact and old.lines != new.lines:
-        raise AssertionError(changes(file, old, new, f"the program of {name} changed"))
+    talks = collectives and talked(old) != talked(new)
+    if exact and (old.lines != new.lines or talks):
+        reason = f"the program of {name} changed"
+        raise AssertionError(changes(file, old, new, reason, report))
     if not exact and larger:
         reason = f"the program of {name} grew in {', '.join(larger)}"
         allowed = f", by more than {100 * tolerance:g} %" if tolerance else ""
-        raise AssertionError(changes(file, old, new, reason + allowed))
+        raise AssertionError(changes(file, old, new, reason + allowed, report))
+
+
+def talked(pinned: Pinned) -> dict[str, int]:
+    """The figures of a program that are of its collectives."""
+    return {name: x for name, x in pinned.figures.items() if " over " in name}
+
+
+def read_talk(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    static_argnums: Numbers,
+) -> Collectives:
+    """The collectives of a function, jitted or not."""
+    options: dict[str, Any] = {}
+    if static_argnums is not None and not isinstance(fun, PjitFunction):
+        options["static_argnums"] = static_argnums
+    return talk(fun, **options)(*args, **kwargs)

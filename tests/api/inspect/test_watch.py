@@ -319,3 +319,33 @@ def test_double_precision() -> None:
 def test_wrong_calls() -> None:
     with pytest.raises(TypeError, match="watch takes a function, not 3"):
         watch(3)  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_a_call_of_a_jitted_function_is_no_value_of_its_own(every: bool) -> None:
+    jitted = verax.jit(verax.jit(two_lines))
+    for f in (jitted, lambda x: jitted(x)):
+        _, seen = watch(f, every=every)(X)
+        _, wanted = watch(two_lines, every=every)(X)
+        assert [(v.line, v.primitive, v.mean) for v in seen.values] == [
+            (v.line, v.primitive, v.mean) for v in wanted.values
+        ]
+
+
+def test_a_call_within_one_line_is_named_by_what_makes_its_result() -> None:
+    f = verax.jit(vnp.var)
+    _, seen = watch(lambda x: f(x) + 1)(X)
+    assert [v.primitive for v in seen.values] == ["add"]
+    _, seen = watch(f)(X)
+    assert [v.primitive for v in seen.values] == ["div"]
+    passing = verax.jit(lambda x: x)
+    _, seen = watch(lambda x: passing(x * 1.0))(X)
+    assert [v.type for v in seen.values] == ["f32[3,4]"]
+
+
+def test_cotangents_of_a_jitted_loss() -> None:
+    w = np.linspace(-1, 1, 8, dtype=np.float32).reshape(4, 2)
+    _, seen = watch(verax.grad(verax.jit(loss)))(w, X)
+    assert "jit" not in {v.primitive for v in seen.values}
+    back = seen.by_line(line_in(loss, 1), "cotangent")
+    agrees(back[-1], np.asarray(verax.grad(loss)(w, X)))

@@ -23,6 +23,7 @@ from verax.api.arguments.call_keys import (
     traced_places,
     warn_changed,
 )
+from verax.api.memory.budgets import Budget
 from verax.api.sharding_args import Shardings
 from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.trace import Traced
@@ -191,6 +192,7 @@ class Settings(Unchanging, ReprMixin):
     inline: bool
     options: CompileOptions
     shardings: Shardings
+    memory: Budget | None = None
 
 
 @frozen(eq=False, repr=False)

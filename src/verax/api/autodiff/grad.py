@@ -12,6 +12,7 @@ from verax.api.arguments.call_keys import numbers as positions
 from verax.api.autodiff.jvp_vjp import Pullback, check_reduce_axes, linearized, vjp
 from verax.api.autodiff.primals import OfChosen
 from verax.api.jit import jit
+from verax.api.memory.budgets import Budget
 from verax.api.tracing.apply import ENGINE, as_typed_array
 from verax.api.tracing.wrapping import ParameterNames, function_name, wraps
 from verax.api.trees.hitypes import HI, is_hi, slots
@@ -37,6 +38,7 @@ def value_and_grad[**P, R](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Callable[P, tuple[R, Any]]: ...
 @overload
 def value_and_grad[**P, R, A](
@@ -47,6 +49,7 @@ def value_and_grad[**P, R, A](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Callable[P, tuple[tuple[R, A], Any]]: ...
 @overload
 def value_and_grad[**P](
@@ -57,6 +60,7 @@ def value_and_grad[**P](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Any: ...
 @overload
 def value_and_grad[**P](
@@ -66,6 +70,7 @@ def value_and_grad[**P](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Any: ...
 def value_and_grad[**P](
     fun: Callable[P, Any],
@@ -74,13 +79,16 @@ def value_and_grad[**P](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Callable[P, tuple[Any, Any]]:
     """A function that returns the value of `fun` and its gradient.
 
     The gradient has the structure of the argument that `argnums` names; for several it
     is a tuple. With `has_aux`, `fun` returns (output, aux) and the value is that pair.
     `holomorphic` differentiates complex functions; `allow_int` gives gradients of dtype
-    float0 to integers. `reduce_axes` must be empty.
+    float0 to integers. `reduce_axes` must be empty. With `memory`, a budget as `jit`
+    takes it, the function is compiled, and what does not fit is computed again in the
+    backward pass; `loss` itself needs no `checkpoint`.
 
     Raises:
         NotImplementedError: there are `reduce_axes`.
@@ -103,7 +111,9 @@ def value_and_grad[**P](
         gradient = cotangents[0] if single else cotangents
         return ((value, aux) if has_aux else value), gradient
 
-    return value_and_grad_of
+    return (
+        value_and_grad_of if memory is None else jit(value_and_grad_of, memory=memory)
+    )
 
 
 def pulled_back(
@@ -144,6 +154,7 @@ def grad[**P](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Callable[P, Any]: ...
 @overload
 def grad[**P, A](
@@ -154,6 +165,7 @@ def grad[**P, A](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Callable[P, tuple[Any, A]]: ...
 @overload
 def grad[**P](
@@ -164,6 +176,7 @@ def grad[**P](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Any: ...
 @overload
 def grad[**P](
@@ -173,6 +186,7 @@ def grad[**P](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Any: ...
 def grad[**P](
     fun: Callable[P, Any],
@@ -181,6 +195,7 @@ def grad[**P](
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[object] = (),
+    memory: Budget | None = None,
 ) -> Callable[P, Any]:
     """A function that returns the gradient of `fun`, a function to a real scalar.
 
@@ -202,7 +217,7 @@ def grad[**P](
         gradient = cotangents[0] if single else cotangents
         return (gradient, aux) if has_aux else gradient
 
-    return grad_of
+    return grad_of if memory is None else jit(grad_of, memory=memory)
 
 
 def is_single(argnums: Argnums) -> bool:

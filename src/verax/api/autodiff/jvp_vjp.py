@@ -36,6 +36,9 @@ from verax.api.autodiff.pullback import (
     leaf_place,
     linear_part,
 )
+from verax.api.custom.checkpoint import checkpoint
+from verax.api.memory.budgets import Budget
+from verax.api.memory.policies import budget
 from verax.api.tracing.apply import ENGINE, apply, as_array, observed, rewritten
 from verax.api.trees.pytrees import register_pytree_node_class
 from verax.api.vmap import apply_batched
@@ -450,6 +453,7 @@ def linearize[R](
     *primals: Any,
     has_aux: Literal[False] = False,
     in_nzs: bool | tuple[Any, ...] | None = None,
+    memory: Budget | None = None,
 ) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize[R, A](
@@ -457,6 +461,7 @@ def linearize[R, A](
     *primals: Any,
     has_aux: Literal[True],
     in_nzs: bool | tuple[Any, ...] | None = None,
+    memory: Budget | None = None,
 ) -> tuple[R, Callable[..., R], A]: ...
 @overload
 def linearize(
@@ -464,33 +469,41 @@ def linearize(
     *primals: Any,
     has_aux: bool,
     in_nzs: bool | tuple[Any, ...] | None = None,
+    memory: Budget | None = None,
 ) -> Any: ...
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
     in_nzs: bool | tuple[Any, ...] | None = None,
+    memory: Budget | None = None,
 ) -> Any:
     """The value of `fun` at `primals` and its derivative there, as a function.
 
     The function takes tangents like the primals and may be called many times; `fun` is
     not run again. It is a `tree_util.Partial`, whose leaves are what the derivative
     needs from the point. With `has_aux`, the auxiliary output comes third. `in_nzs` is
-    as in `vjp`: the tangents of other primals are taken as zero.
+    as in `vjp`: the tangents of other primals are taken as zero; so is `memory`.
 
     Raises:
-        ValueError: `in_nzs` does not fit the primals.
+        ValueError: `in_nzs` does not fit the primals, or `memory` is no budget.
 
     >>> import verax
     >>> y, f_jvp = verax.linearize(lambda x: x * x, 3.0)
     >>> float(y), float(f_jvp(1.0))
     (9.0, 6.0)
     """
+    fun = within(fun, memory)
     at, outs, linear = linearized(fun, primals, "linearize", has_aux, False, in_nzs)
     out, aux = at.unpack(outs)
     tangent, residuals = linear.parted()
     push = Partial(Pushforward(at.signature, linear.nonzero, tangent), residuals)
     return (out, push, aux) if has_aux else (out, push)
+
+
+def within(fun: Callable[..., Any], memory: Budget | None) -> Callable[..., Any]:
+    """The function whose derivative holds no more than a budget."""
+    return fun if memory is None else checkpoint(fun, policy=budget(memory))
 
 
 def pulled_from(
@@ -514,6 +527,7 @@ def vjp[R](
     reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
     in_nzs: bool | tuple[Any, ...] | None = None,
+    memory: Budget | None = None,
 ) -> tuple[R, Pullback]: ...
 @overload
 def vjp[R, A](
@@ -523,6 +537,7 @@ def vjp[R, A](
     reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
     in_nzs: bool | tuple[Any, ...] | None = None,
+    memory: Budget | None = None,
 ) -> tuple[R, Pullback, A]: ...
 @overload
 def vjp(
@@ -532,6 +547,7 @@ def vjp(
     reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
     in_nzs: bool | tuple[Any, ...] | None = None,
+    memory: Budget | None = None,
 ) -> Any: ...
 def vjp(
     fun: Callable[..., Any],
@@ -540,6 +556,7 @@ def vjp(
     reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
     in_nzs: bool | tuple[Any, ...] | None = None,
+    memory: Budget | None = None,
 ) -> Any:
     """The value of `fun` at `primals` and the pullback of cotangents at that point.
 
@@ -552,11 +569,14 @@ def vjp(
     which arguments the pullback may keep. Those that it may not and needs are missing
     in its list `args_res`, and must be put there before it is called. `in_nzs`, such a
     tree too, says which primals have a tangent: the cotangents of others are zeros, and
-    nothing is kept for them. `reduce_axes` must be empty.
+    nothing is kept for them. `reduce_axes` must be empty. With `memory`, a budget for
+    what the pullback holds beside the arguments, the rest is computed again when it is
+    called; see `checkpoint_policies.budget`.
 
     Raises:
         NotImplementedError: there are `reduce_axes`.
-        ValueError: `saveable_args` or `in_nzs` does not fit the primals.
+        ValueError: `saveable_args` or `in_nzs` does not fit the primals, or `memory` is
+            no budget.
 
     >>> import verax
     >>> y, pull = verax.vjp(lambda x, y: x * y, 3.0, 4.0)
@@ -564,6 +584,7 @@ def vjp(
     4.0 3.0
     """
     check_reduce_axes("vjp", reduce_axes)
+    fun = within(fun, memory)
     out, pull, aux = pulled_from(fun, primals, has_aux, True, in_nzs)
     if not isinstance(saveable_args, bool):
         layouts_of(saveable_args, pull.at.argument_trees)

@@ -21,7 +21,7 @@ from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.api.trees.pytrees import register_pytree_node_class
 from verax.backend import pytrees
-from verax.ir.records import ReprMixin
+from verax.ir.records import ReprMixin, hiding
 from verax.ir.text.columns import columns
 from verax.ops.calls.call import CallParams, jit_p
 from verax.rules.values.conversions import shown
@@ -156,6 +156,7 @@ class Watched:
     """
 
     __module__ = "verax.debug"
+    __dir__ = hiding("distinct measured")
 
     def __init__(
         self, name: str, arrays: Sequence[Any], sites: Any, courses: Any
@@ -182,18 +183,34 @@ class Watched:
         Raises:
             AbstractValueError: the arrays are traced; return them from the function.
         """
+        return tuple([self.measured[i] for i in self.distinct])
+
+    @cached_property
+    def measured(self) -> tuple[WatchedValue, ...]:
+        """The value of each site."""
         blocks = list(self.blocks())
         ends, moments, sums = blocks[0]
         tracks: dict[int, list[LoopCourse]] = {}
         for course, block in zip(self.courses, blocks[1:], strict=True):
             for i in range(course.first, course.end):
                 tracks.setdefault(i, []).append(course_of(course, block, i))
-        found: dict[object, WatchedValue] = {}
-        for i, site in enumerate(self.sites):
-            value = value_of(site, ends[i], moments[i], sums[i], tracks.get(i, ()))
-            # What is computed again on the way back is the same, and is there once.
+        return tuple(
+            [
+                value_of(site, ends[i], moments[i], sums[i], tracks.get(i, ()))
+                for i, site in enumerate(self.sites)
+            ]
+        )
+
+    @cached_property
+    def distinct(self) -> tuple[int, ...]:
+        """The sites without those that compute a value again.
+
+        What is computed again on the way back is the same, and is there once.
+        """
+        found: dict[object, int] = {}
+        for i, value in enumerate(self.measured):
             known = i if value.kind == "cotangent" else identity(value)
-            found.setdefault(known, value)
+            found.setdefault(known, i)
         return tuple(found.values())
 
     def blocks(self) -> Iterator[Arrays]:

@@ -145,7 +145,8 @@ def trace(
         check_jaxpr(jaxpr, inferred)
     RECORDER.record_all(traces=1, trace_seconds=seconds, equations=len(jaxpr.eqns))
     if (observer := STATE.context.observer) is not None:
-        observer.traced(jaxpr, function_name(fun), seconds)
+        around = [(x.builder, x.atom) for x in captured]
+        observer.traced(jaxpr, function_name(fun), seconds, builder, describe, around)
     if not builder.refs:
         return Traced(jaxpr, captured, out_tree, seconds)
     from verax.api.tracing.reference_checks import has_references

@@ -81,6 +81,7 @@ class MemoryAnalysis(ReprMixin):
     temporaries: int
     aliased: int
     generated_code: int
+    peak: int = 0
 
     @property
     def argument_size_in_bytes(self) -> int:
@@ -102,6 +103,24 @@ class MemoryAnalysis(ReprMixin):
     @property
     def generated_code_size_in_bytes(self) -> int:
         return self.generated_code
+
+    @property
+    def peak_memory_in_bytes(self) -> int:
+        """The most that is in use at one time; 0 if the compiler does not say."""
+        return self.peak
+
+
+def memory_of(loaded: _jax.LoadedExecutable) -> MemoryAnalysis:
+    """The bytes that one run of a program needs on each device."""
+    stats = loaded.get_compiled_memory_stats()
+    return MemoryAnalysis(
+        arguments=stats.argument_size_in_bytes,
+        outputs=stats.output_size_in_bytes,
+        temporaries=stats.temp_size_in_bytes,
+        aliased=stats.alias_size_in_bytes,
+        generated_code=stats.generated_code_size_in_bytes,
+        peak=getattr(stats, "peak_memory_in_bytes", 0),
+    )
 
 
 @frozen(eq=False, repr=False)
@@ -137,14 +156,7 @@ class Executable(ReprMixin):
 
     def memory_analysis(self) -> MemoryAnalysis:
         """The bytes that one run needs."""
-        stats = self.loaded.get_compiled_memory_stats()
-        return MemoryAnalysis(
-            arguments=stats.argument_size_in_bytes,
-            outputs=stats.output_size_in_bytes,
-            temporaries=stats.temp_size_in_bytes,
-            aliased=stats.alias_size_in_bytes,
-            generated_code=stats.generated_code_size_in_bytes,
-        )
+        return memory_of(self.loaded)
 
     def input_layouts(self) -> list[_jax.PjRtLayout]:
         """The layout in memory that the program takes for each argument."""
@@ -321,18 +333,7 @@ def compile_text(
     text = without_algorithms(mlir_text) if client.platform == "cpu" else mlir_text
 
     def made() -> _jax.LoadedExecutable:
-        if calls.partitions:
-            from verax.backend.xla.partition_calls import asked
-
-            with asked(calls.partitions, devices, text) as named:
-                return made_of(named)
-        return made_of(text)
-
-    def made_of(text: str) -> _jax.LoadedExecutable:
-        if not calls.functions:
-            return client.compile_and_load(text, where, how)
-        callbacks = trampolines(calls, failed)
-        return client.compile_and_load(parsed(text), where, how, callbacks)
+        return load_text(client, text, devices, how, calls, failed)
 
     entry = entry_for(client, mlir_text, devices, options, how, calls)
     try:
@@ -352,6 +353,31 @@ def compile_text(
 
     origin = disk.origin
     return make_executable(loaded, devices, handlers, calls, failed, origin, code, disk)
+
+
+def load_text(
+    client: _jax.Client,
+    text: str,
+    devices: Sequence[_jax.Device],
+    options: _jax.CompileOptions,
+    calls: HostCalls,
+    failed: list[BaseException] | None,
+) -> _jax.LoadedExecutable:
+    """What XLA makes of a module, with the functions of the host that it calls."""
+    where = _jax.DeviceList(tuple(devices))
+
+    def made_of(text: str) -> _jax.LoadedExecutable:
+        if not calls.functions:
+            return client.compile_and_load(text, where, options)
+        callbacks = trampolines(calls, failed)
+        return client.compile_and_load(parsed(text), where, options, callbacks)
+
+    if calls.partitions:
+        from verax.backend.xla.partition_calls import asked
+
+        with asked(calls.partitions, devices, text) as named:
+            return made_of(named)
+    return made_of(text)
 
 
 def loading(

@@ -4,12 +4,15 @@
 
 import { coloured } from "./colours.js";
 import { COSTS } from "./document.js";
-import { costText, make } from "./elements.js";
+import { costText, counted, make } from "./elements.js";
 import { isRow } from "./links.js";
-import { lineCosts } from "./linecosts.js";
+import { shownCosts } from "./heat.js";
 import { View } from "./view.js";
 
 const MOST_LINES = 200;
+/** @type {Record<string, string>} */ const NAMES = { back: "on the way back" };
+/** @type {Record<string, string>} */
+const TITLES = { rows: "rows that name the line", back: "the share of the operations that a gradient adds on the way back" };
 
 export class CostTable {
   /** @param {View} view */
@@ -22,16 +25,17 @@ export class CostTable {
     this.columns = ["line", "rows"];
     this.element = make("div", { class: "cost-table", tabindex: 0, role: "region", "aria-label": "costs by source line" });
     view.watch((changed) => {
-      if (changed.has("focus")) this.fill();
+      if (changed.has("ofStage") || (changed.has("focus") && view.ofStage)) this.fill();
+      else if (changed.has("focus")) this.label();
       else if (changed.has("chosen")) this.mark();
     });
     this.fill();
   }
 
   fill() {
-    const stage = this.view.program.stages[this.view.focus];
-    const { byLine, most } = lineCosts(stage);
-    this.columns = ["line", "rows", ...COSTS.filter((cost) => most[cost])];
+    const { byLine, most } = shownCosts(this.view);
+    const back = [...byLine.values()].some((sums) => sums.back);
+    this.columns = ["line", "rows", ...COSTS.filter((cost) => most[cost]), ...(back ? ["back"] : [])];
     this.order = this.columns.includes(this.wanted) ? this.wanted : "rows";
     const lines = [...byLine];
     lines.sort((left, right) => this.compare(left, right));
@@ -39,14 +43,35 @@ export class CostTable {
       make(
         "th",
         { scope: "col", "aria-sort": name === this.order ? (this.falling ? "descending" : "ascending") : "none" },
-        make("button", { class: "quiet", text: name + (name === this.order ? (this.falling ? " ↓" : " ↑") : ""), onclick: () => this.sortBy(name) }),
+        make("button", { class: "quiet", title: TITLES[name], text: (NAMES[name] ?? name) + (name === this.order ? (this.falling ? " ↓" : " ↑") : ""), onclick: () => this.sortBy(name) }),
       ),
     );
     const rows = lines.slice(0, MOST_LINES).map(([key, sums]) => this.row(key, sums, most));
-    const caption = make("caption", { text: `${stage?.name ?? ""}: ${lines.length} lines${lines.length > MOST_LINES ? `, the first ${MOST_LINES} shown` : ""}` });
+    const more = lines.length > MOST_LINES ? `, the first ${MOST_LINES} shown` : "";
+    const caption = make("caption", {}, this.choice(), ` ${counted(lines.length, "line")}${more}`);
     this.element.replaceChildren(make("table", {}, caption, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)));
-    if (!lines.length) this.element.replaceChildren(make("p", { class: "empty", text: "No row of this stage names a source line." }));
+    if (!lines.length) this.element.replaceChildren(make("p", { class: "empty" }, this.choice(), " No row names a source line."));
+    this.label();
     this.mark();
+  }
+
+  /** Costs of the whole program, or of the stage in focus alone. */
+  choice() {
+    const { view } = this;
+    const button = (/** @type {boolean} */ ofStage) =>
+      make("button", { class: "segment", "aria-pressed": String(view.ofStage === ofStage), text: ofStage ? "" : "whole program", onclick: () => this.ask(ofStage) });
+    this.stageButton = button(true);
+    return make("span", { class: "segments", role: "group", "aria-label": "costs of" }, button(false), this.stageButton);
+  }
+
+  /** @param {boolean} ofStage */
+  ask(ofStage) {
+    this.view.change({ ofStage });
+    /** @type {HTMLElement | null} */ (this.element.querySelector('.segment[aria-pressed="true"]'))?.focus();
+  }
+
+  label() {
+    if (this.stageButton) this.stageButton.textContent = `stage ${this.view.program.stages[this.view.focus]?.name ?? ""}`;
   }
 
   /** @param {[string, any]} left @param {[string, any]} right */
@@ -70,7 +95,9 @@ export class CostTable {
   row(key, sums, most) {
     const { program } = this.view;
     const cells = this.columns.slice(1).map((name) => {
-      const text = name === "rows" ? String(sums.rows) : costText(name, sums[name]);
+      if (name === "back") return make("td", { class: "amount", text: sums.flops && sums.back ? `${Math.round((100 * sums.back) / sums.flops)} %` : "" });
+      const open = name === "flops" && sums.known === 0 ? "+" : "";
+      const text = name === "rows" ? String(sums.rows) : costText(name, sums[name]) + open;
       const share = name === "rows" ? 0 : sums[name] / (most[name] || 1);
       return make("td", { class: "amount", style: `--heat:${share * 100}%`, text });
     });

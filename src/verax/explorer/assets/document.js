@@ -204,6 +204,11 @@ export class Stage {
     });
   }
 
+  /** The bytes of an argument or a constant; 0 where they are not known. @param {number} row @returns {number} */
+  sizeOf(row) {
+    return this.columns.sizes?.[row] ?? 0;
+  }
+
   /** @param {number} row @returns {string} */
   note(row) {
     return this.columns.notes?.[row] ?? "";
@@ -247,6 +252,9 @@ export class Program {
     this.steps = stepsOf(this.story);
     this.profile = raw.profile ?? null;
     this.made = raw.made ?? {};
+    /** @type {{stage: number, every: boolean, rows: Record<string, number[]>, values: any[]} | null} */
+    this.watch = raw.watch ?? null;
+    /** Costs by line, once they are summed up. @type {any} */ this.summed = null;
   }
 
   /** The stages made from a stage. @param {number} index */
@@ -279,6 +287,6 @@ export class Program {
 
   /** Whether any stage knows this cost. @param {string} cost */
   knows(cost) {
-    return this.stages.some((stage) => stage.mostCost(cost) > 0);
+    return (this.raw.costs?.[cost] ?? 0) > 0 || this.stages.some((stage) => stage.mostCost(cost) > 0);
   }
 }

@@ -26,6 +26,8 @@ export class Drawer {
       this.show((this.at + by + this.tabs.length) % this.tabs.length);
       this.tabs[this.at].focus();
     });
+    view.watch((changed) => changed.has("chosen") && this.name(view));
+    this.name(view);
     this.legend = make("p", { class: "legend", role: "status", "aria-live": "polite" });
     this.body = make("div", { class: "drawer-body", role: "tabpanel" });
     this.grip = make("div", { class: "separator across", role: "separator", tabindex: 0, "aria-orientation": "horizontal", "aria-label": "height of the details", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": 30 });
@@ -33,6 +35,11 @@ export class Drawer {
     this.listen();
     this.at = 0;
     this.show(0);
+  }
+
+  /** The first tab is a summary while nothing is chosen. @param {View} view */
+  name(view) {
+    this.tabs[0].textContent = view.chosen === null ? "summary" : "chosen";
   }
 
   /** @param {number} at */

@@ -5,7 +5,8 @@
 
 import { Cluster, Clusters } from "./clusters.js";
 import { Stage } from "./document.js";
-import { clipped, costText, counted, draw, make } from "./elements.js";
+import { clipped, counted, draw, make } from "./elements.js";
+import { rowHeat } from "./heat.js";
 import { isRow, LINKS } from "./links.js";
 import { layouts } from "./layout.js";
 import { View } from "./view.js";
@@ -108,7 +109,7 @@ export class Graph {
       const nested = this.clusters.nested.get(row);
       if (nested && this.open.has(nested) && !this.isHead(row)) for (const input of this.clusters.inputs(row)) join(to, this.nodeOf(input));
     }
-    return this.uncrowded([...content.values()]);
+    return this.uncrowded([...found.values()]);
   }
 
   /**
@@ -136,7 +137,8 @@ export class Graph {
     const [name, ...types] = stage.word("left", row).split(":");
     const op = stage.word("op", row);
     const right = stage.word("right", row);
-    const title = clipped(op || (stage.columns.kind[row] === 3 ? "return" : name || right), 26);
+    const given = stage.columns.kind[row] === 1 && /^\w/.test(right) ? right : "";
+    const title = clipped(given || op || (stage.columns.kind[row] === 3 ? "return" : name || right), given ? 32 : 26);
     const below = clipped(types.length ? types.join(":") : op ? "" : right, 30);
     return { id: `r${row}`, row, cluster: null, title, below, parent, ...room(title, below) };
   }
@@ -281,15 +283,14 @@ export class Graph {
 
   /** The heat of each node, as a bar under its title. */
   warm() {
-    const { heat } = this.view;
-    const most = heat === "off" ? 0 : this.stage.mostCost(heat);
     for (const [id, shape] of this.shapes) {
       if (!id.startsWith("r")) continue;
       const row = Number(id.slice(1));
-      const cost = most ? (this.stage.cost(heat, row) ?? 0) : 0;
-      shape.style.setProperty("--heat", `${Math.sqrt(Math.min(1, cost / (most || 1))) * 60}%`);
+      const warm = rowHeat(this.view, this.stage, row);
+      shape.style.setProperty("--heat", `${warm.share * (warm.tone ? 100 : 60)}%`);
+      shape.style.setProperty("--tone", warm.tone ?? "var(--heat-colour)");
       const title = shape.querySelector("title");
-      if (title) title.textContent = [this.stage.text(row), costText(heat, cost || null)].filter(Boolean).join("\n");
+      if (title) title.textContent = [this.stage.text(row), warm.title].filter(Boolean).join("\n");
     }
   }
 

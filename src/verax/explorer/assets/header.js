@@ -2,8 +2,8 @@
  * The bar on top: title, search, heat, panes, theme and help; and the keys of the page.
  */
 
-import { COSTS } from "./document.js";
 import { make } from "./elements.js";
+import { heatsOf } from "./heat.js";
 import { isRow, LINKS } from "./links.js";
 import { View } from "./view.js";
 
@@ -15,8 +15,8 @@ const KEYS = [
   ["[  ]", "the stage before, the stage after, in the pane used last"],
   ["g", "rows or graph"],
   ["+ − 0", "zoom in, out, fit, in a graph; arrows follow its edges, Enter unfolds"],
-  ["h", "heat: flops, bytes, time, off"],
-  ["1 2 3", "details: chosen row, costs by line, memory"],
+  ["h", "heat: flops, bytes, time; of a watched run range, zeros, NaN; off"],
+  ["1 2 3", "details: chosen row or summary, costs by line, memory"],
   ["n  p", "the next and the previous step of a story"],
   ["d", "light, dark, or as the system says"],
   ["Escape", "close, clear the search, choose nothing"],
@@ -58,9 +58,9 @@ export class Header {
     });
   }
 
-  /** What heat can show: the costs that some stage knows. */
+  /** What heat can show: the costs that some stage knows, and the values of a run. */
   heats() {
-    return [...COSTS.filter((cost) => this.view.program.knows(cost)), "off"];
+    return heatsOf(this.view);
   }
 
   nextHeat() {

@@ -6,7 +6,10 @@ import { coloured } from "./colours.js";
 import { CHANGES, COSTS, Stage } from "./document.js";
 import { bytesText, clipped, costText, counted, make } from "./elements.js";
 import { isRow } from "./links.js";
+import { summary } from "./summary.js";
+import { valueCards } from "./valuecard.js";
 import { View } from "./view.js";
+import { valuesAt, valuesByLine } from "./watch.js";
 
 const MOST_LINKS = 12;
 
@@ -21,12 +24,21 @@ export class Info {
 
   fill() {
     const { chosen } = this.view;
-    if (chosen === null) {
-      this.element.replaceChildren(
-        make("p", { class: "empty", text: "Choose a row or a source line to see what belongs to it." }),
-      );
-    } else if (isRow(chosen)) this.element.replaceChildren(...this.aboutRow(this.view.program.stages[chosen.stage], chosen.row));
+    if (chosen === null) this.element.replaceChildren(summary(this.view));
+    else if (isRow(chosen) && chosen.rows) this.element.replaceChildren(...this.aboutGroup(this.view.program.stages[chosen.stage], chosen.rows));
+    else if (isRow(chosen)) this.element.replaceChildren(...this.aboutRow(this.view.program.stages[chosen.stage], chosen.row));
     else this.element.replaceChildren(...this.aboutLine(chosen.line));
+  }
+
+  /** The largest of several arguments. @param {Stage} stage @param {number[]} rows */
+  aboutGroup(stage, rows) {
+    const size = rows.reduce((sum, row) => sum + stage.sizeOf(row), 0);
+    const largest = [...rows].sort((a, b) => stage.sizeOf(b) - stage.sizeOf(a) || a - b);
+    const text = `${counted(rows.length, "input")}${size ? `, ${bytesText(size)}` : ""}`;
+    return [
+      make("div", { class: "info-code" }, make("span", { class: "info-place", text: stage.name }), text),
+      make("dl", { class: "facts-list" }, ...this.links("largest", stage, largest)),
+    ];
   }
 
   /** @param {string} key */
@@ -38,6 +50,7 @@ export class Info {
     });
     return [
       make("div", { class: "info-code" }, make("span", { class: "info-place", text: program.place(key) }), coloured(program.sourceText(key), "python")),
+      ...valueCards(valuesAt(this.view, { line: key })),
       make("dl", { class: "facts-list" }, ...rows.flat()),
     ];
   }
@@ -52,7 +65,17 @@ export class Info {
       code.prepend(make("div", { class: "info-before" }, make("span", { class: "info-place", text: `was, in ${before.name}` }), coloured(before.text(origins[0]))));
     }
     const columns = [this.facts(stage, row), this.neighbours(stage, row)].map((items) => make("dl", { class: "facts-list" }, ...items));
-    return [code, make("div", { class: "info-columns" }, ...columns)];
+    return [code, ...this.cards(stage, row), make("div", { class: "info-columns" }, ...columns)];
+  }
+
+  /** The values of a row, or else those that leave its line. @param {Stage} stage @param {number} row */
+  cards(stage, row) {
+    const own = valuesAt(this.view, { stage: stage.index, row });
+    const line = stage.line(row);
+    if (own.length || !this.view.program.watch || line === null) return valueCards(own);
+    const around = valuesByLine(this.view.program).get(line) ?? [];
+    if (!around.length) return [];
+    return [make("p", { class: "more", text: "This row was not measured; what leaves its line:" }), ...valueCards(around)];
   }
 
   /** @param {Stage} stage @param {number} row */

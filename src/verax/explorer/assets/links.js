@@ -22,7 +22,7 @@ export const LINKS = [
   { bit: RESULT, name: "result", sign: "»", words: "made from it" },
 ];
 
-/** @typedef {{stage: number, row: number}} RowTarget */
+/** A row; with `rows` a group of which it is the first. @typedef {{stage: number, row: number, rows?: number[]}} RowTarget */
 /** @typedef {{line: string}} LineTarget */
 /** @typedef {RowTarget | LineTarget} Target */
 
@@ -57,7 +57,7 @@ export function isRow(target) {
 /** @param {Target | null} left @param {Target | null} right */
 export function sameTarget(left, right) {
   if (left === null || right === null) return left === right;
-  if (isRow(left)) return isRow(right) && left.stage === right.stage && left.row === right.row;
+  if (isRow(left)) return isRow(right) && left.stage === right.stage && left.row === right.row && !left.rows === !right.rows;
   return !isRow(right) && left.line === right.line;
 }
 
@@ -77,13 +77,16 @@ export function litBy(program, target) {
   }
   const { stage: index, row } = target;
   const stage = program.stages[index];
-  for (const read of stage.uses(row)) lit.add(index, read, OPERAND);
-  for (const user of stage.users(row)) lit.add(index, user, USER);
-  lit.add(index, row, SELF);
-  const line = stage.line(row);
-  if (line !== null) lit.lines.add(line);
-  climb(program, index, new Set([row]), lit);
-  descend(program, index, new Set([row]), lit);
+  const rows = target.rows ?? [row];
+  for (const each of rows) {
+    for (const read of stage.uses(each)) lit.add(index, read, OPERAND);
+    for (const user of stage.users(each)) lit.add(index, user, USER);
+    lit.add(index, each, SELF);
+    const line = stage.line(each);
+    if (line !== null) lit.lines.add(line);
+  }
+  climb(program, index, new Set(rows), lit);
+  descend(program, index, new Set(rows), lit);
   return lit;
 }
 

@@ -1,13 +1,16 @@
 /**
  * The rows of one stage: gutters, folds, links, and the rows that a rewrite removed.
  *
- * The list shows items: a row is its number, a removed row of the parent is -1 - number.
+ * The list shows items: a row is its number, a removed row of the parent is -1 - number, and
+ * the head of a group of arguments is the number of rows and that of the group.
  */
 
 import { coloured } from "./colours.js";
 import { CHANGES, KINDS, Stage } from "./document.js";
-import { costText, make, short } from "./elements.js";
-import { isRow, LINKS, OPERAND, ORIGIN, RESULT, SELF, USER } from "./links.js";
+import { make } from "./elements.js";
+import { groupNumbers, groupsOf } from "./groups.js";
+import { rowHeat, warmed } from "./heat.js";
+import { isRow, LINKS, OPERAND, ORIGIN, RESULT, sameTarget, SELF, USER } from "./links.js";
 import { VirtualList } from "./list.js";
 import { Ruler } from "./ruler.js";
 import { View } from "./view.js";
@@ -31,6 +34,9 @@ export class Rows {
     this.stage = stage;
     this.name = `list${lists++}`;
     /** @type {Set<number>} */ this.folded = new Set(stage.kind === "hlo" ? fusions(stage) : []);
+    this.groups = groupsOf(stage);
+    this.groupOf = groupNumbers(stage);
+    /** The groups that are open. @type {Set<number>} */ this.openGroups = new Set();
     this.showGone = false;
     this.list = new VirtualList({
       role: "tree",
@@ -68,12 +74,12 @@ export class Rows {
       if (index === null) return;
       const item = this.items[index];
       const twist = event.target instanceof Element && event.target.closest(".twist");
-      if (twist && item >= 0 && this.stage.foldable[item]) this.toggle(item);
+      if (twist && this.folds(item)) this.toggle(item);
       else this.view.choose(this.targetOf(event));
     });
     element.addEventListener("dblclick", (event) => {
       const index = this.list.indexOf(event);
-      if (index !== null && this.items[index] >= 0) this.toggle(this.items[index]);
+      if (index !== null) this.toggle(this.items[index]);
     });
     element.addEventListener("keydown", (event) => this.key(event));
   }
@@ -86,8 +92,15 @@ export class Rows {
 
   /** @param {number} item @returns {import("./links.js").RowTarget} */
   target(item) {
+    const group = this.groups[item - this.stage.size];
+    if (group) return { stage: this.stage.index, row: group.rows[0], rows: group.rows };
     if (item >= 0) return { stage: this.stage.index, row: item };
     return { stage: this.stage.parent ?? 0, row: -1 - item };
+  }
+
+  /** Whether an item folds. @param {number} item */
+  folds(item) {
+    return item >= this.stage.size || this.stage.foldable[item] === 1;
   }
 
   /** Which rows are shown, after folds and the removed rows of the parent. */
@@ -100,7 +113,7 @@ export class Rows {
     for (let row = 0; row < stage.size; row++) {
       const outer = inside[row];
       if (outer >= 0 && (hidden[outer] || this.folded.has(outer))) hidden[row] = 1;
-      else items.push(row);
+      else items.push(...this.itemsOf(row));
       for (const gone of after.get(row) ?? []) items.push(gone);
     }
     this.items = Int32Array.from(items);
@@ -109,6 +122,14 @@ export class Rows {
     this.ruler.forget();
     this.list.setItems(this.items, stage.width);
     this.paintRuler();
+  }
+
+  /** A row, after the head of its group if it is the first; nothing if the group is folded. @param {number} row */
+  itemsOf(row) {
+    const group = this.groupOf.get(row);
+    if (group === undefined) return [row];
+    const head = this.groups[group].rows[0] === row ? [this.stage.size + group] : [];
+    return this.openGroups.has(group) ? [...head, row] : head;
   }
 
   /** Removed rows of the parent, by the row after which they are shown. */
@@ -131,7 +152,8 @@ export class Rows {
     this.dressed.delete(element);
     if (item < 0) return this.buildGone(-1 - item, element);
     const { stage } = this;
-    const depth = stage.columns.depth[item];
+    if (item >= stage.size) return this.buildGroup(item, element, index);
+    const depth = stage.columns.depth[item] + (this.groupOf.has(item) ? 1 : 0);
     const change = stage.columns.change[item];
     const kind = KINDS[stage.columns.kind[item]];
     const folds = stage.foldable[item] === 1;
@@ -152,6 +174,25 @@ export class Rows {
     );
     const note = stage.note(item);
     if (note) element.lastChild?.appendChild(make("span", { class: "note", text: note }));
+  }
+
+  /** The head of a group. @param {number} item @param {HTMLElement} element @param {number} index */
+  buildGroup(item, element, index) {
+    const { depth, text } = this.groups[item - this.stage.size];
+    const open = this.openGroups.has(item - this.stage.size);
+    element.className = "row kind-group";
+    element.id = `${this.name}-${item}`;
+    element.setAttribute("role", "treeitem");
+    element.setAttribute("aria-level", String(depth + 1));
+    element.setAttribute("aria-posinset", String(index + 1));
+    element.setAttribute("aria-setsize", String(this.items.length));
+    element.setAttribute("aria-expanded", String(open));
+    element.removeAttribute("title");
+    element.replaceChildren(
+      gutter("", "", ""),
+      make("span", { class: "twist", text: open ? "▾" : "▸", style: `margin-left:${depth * 2}ch` }),
+      make("span", { class: "code", text }),
+    );
   }
 
   /** A row that the stage removed. @param {number} row @param {HTMLElement} element */
@@ -179,7 +220,8 @@ export class Rows {
     const code = make("span", { class: "code" }, coloured(left));
     if (left && op) code.append(make("span", { class: "equals", text: " = " }));
     if (op) code.append(make("span", { class: "op", text: op }));
-    code.append(coloured(text.slice(start + op.length)));
+    const rest = coloured(text.slice(start + op.length));
+    code.append(stage.columns.kind[row] === 1 ? make("span", { class: "argument" }, rest) : rest);
     return code;
   }
 
@@ -188,8 +230,9 @@ export class Rows {
     const { view, stage } = this;
     const target = this.target(item);
     const bits = item >= 0 ? this.bitsOf(item) : (view.lit.rows[target.stage].get(target.row) ?? 0);
-    const chosen = isRow(view.chosen) && view.chosen.stage === target.stage && view.chosen.row === target.row;
-    const hit = view.hits[target.stage].has(target.row);
+    const chosen = sameTarget(view.chosen, target);
+    const hits = view.hits[target.stage];
+    const hit = target.rows ? !this.openGroups.has(item - stage.size) && target.rows.some((row) => hits.has(row)) : hits.has(target.row);
     const step = item >= 0 ? this.stepOf(item) : -1;
     const state = [bits, chosen, hit, step, step === view.step, view.heat].join();
     if (this.dressed.get(element) === state) return;
@@ -211,7 +254,8 @@ export class Rows {
   /** The kinds of a row's links, or of what is folded inside it. @param {number} row */
   bitsOf(row) {
     const lit = this.view.lit.rows[this.stage.index];
-    return (lit.get(row) ?? 0) | (this.folded.has(row) ? (this.foldedLit().get(row) ?? 0) : 0);
+    const holds = row >= this.stage.size || this.folded.has(row);
+    return (lit.get(row) ?? 0) | (holds ? (this.foldedLit().get(row) ?? 0) : 0);
   }
 
   /** For folded rows the kinds of links inside them. */
@@ -228,11 +272,13 @@ export class Rows {
     return this.foldedBits;
   }
 
-  /** The row itself, or the outermost folded row around it. @param {number} row */
+  /** The row itself, or what it is folded into: the outermost row, or its group. @param {number} row */
   shownOf(row) {
     const { inside } = this.stage.columns;
     let shown = row;
     for (let outer = inside[row]; outer >= 0; outer = inside[outer]) if (this.folded.has(outer)) shown = outer;
+    const group = this.groupOf.get(row);
+    if (shown === row && group !== undefined && !this.openGroups.has(group)) return this.stage.size + group;
     return shown;
   }
 
@@ -250,14 +296,7 @@ export class Rows {
 
   /** The heat of a row. @param {number} item @param {HTMLElement} element */
   warm(item, element) {
-    const { heat } = this.view;
-    const cost = item >= 0 && heat !== "off" ? this.stage.cost(heat, item) : null;
-    const most = this.stage.mostCost(heat);
-    const bar = /** @type {HTMLElement} */ (element.querySelector(".heat"));
-    const share = cost && most ? Math.min(1, cost / most) : 0;
-    bar.style.setProperty("--heat", `${Math.sqrt(share) * 100}%`);
-    bar.textContent = cost ? heatText(heat, cost) : "";
-    bar.title = cost ? costText(heat, cost) : "";
+    warmed(/** @type {HTMLElement} */ (element.querySelector(".heat")), rowHeat(this.view, this.stage, item));
   }
 
   /** @param {Set<string>} changed */
@@ -279,7 +318,7 @@ export class Rows {
     const own = isRow(chosen) && chosen.stage === index;
     const rows = own ? [chosen.row] : [...lit.rows[index].keys()].sort((a, b) => a - b);
     if (rows.length === 0) return;
-    if (own) this.unfoldAround(chosen.row);
+    if (own && !chosen.rows) this.unfoldAround(chosen.row);
     const places = rows.map((row) => this.places.get(this.shownOf(row)) ?? -1).filter((p) => p >= 0);
     const { scrollTop, clientHeight } = this.list.element;
     const inSight = places.some((p) => p * ROW_HEIGHT >= scrollTop && (p + 1) * ROW_HEIGHT <= scrollTop + clientHeight);
@@ -294,14 +333,26 @@ export class Rows {
     for (let outer = inside[row]; outer >= 0; outer = inside[outer]) {
       opened = this.folded.delete(outer) || opened;
     }
+    const group = this.groupOf.get(row);
+    if (group !== undefined && !this.openGroups.has(group)) {
+      this.openGroups.add(group);
+      opened = true;
+    }
     if (opened) this.layOut();
   }
 
-  describeActive() {
+  /** The item that is chosen here; of a group its head; NaN if there is none. */
+  chosenItem() {
     const { chosen } = this.view;
-    const here = isRow(chosen) && chosen.stage === this.stage.index;
+    if (!isRow(chosen) || chosen.stage !== this.stage.index) return NaN;
+    const group = chosen.rows ? this.groupOf.get(chosen.row) : undefined;
+    return group === undefined ? chosen.row : this.stage.size + group;
+  }
+
+  describeActive() {
+    const item = this.chosenItem();
     const { element } = this.list;
-    if (here && this.places.has(chosen.row)) element.setAttribute("aria-activedescendant", `${this.name}-${chosen.row}`);
+    if (this.places.has(item)) element.setAttribute("aria-activedescendant", `${this.name}-${item}`);
     else element.removeAttribute("aria-activedescendant");
   }
 
@@ -316,7 +367,7 @@ export class Rows {
     for (let index = 0; index < this.items.length; index++) {
       const item = this.items[index];
       if (item < 0) yield [index, "--gone", 2];
-      else if (change[item]) yield [index, change[item] === 1 ? "--new" : "--changed", 2];
+      else if (item < this.stage.size && change[item]) yield [index, change[item] === 1 ? "--new" : "--changed", 2];
     }
   }
 
@@ -331,8 +382,9 @@ export class Rows {
 
   /** Fold or unfold a row. @param {number} row */
   toggle(row) {
-    if (!this.stage.foldable[row]) return;
-    if (!this.folded.delete(row)) this.folded.add(row);
+    if (row < 0 || !this.folds(row)) return;
+    const [kept, at] = row < this.stage.size ? [this.folded, row] : [this.openGroups, row - this.stage.size];
+    if (!kept.delete(at)) kept.add(at);
     this.layOut();
     this.describeActive();
   }
@@ -340,6 +392,7 @@ export class Rows {
   /** @param {boolean} fold  fold all nested programs, or unfold them */
   foldAll(fold) {
     this.folded.clear();
+    this.openGroups = new Set(fold ? [] : this.groups.keys());
     if (fold) for (let row = 0; row < this.stage.size; row++) if (this.stage.foldable[row]) this.folded.add(row);
     this.layOut();
   }
@@ -353,9 +406,9 @@ export class Rows {
   /** Arrows, Home and End choose; right, left and Enter fold. @param {KeyboardEvent} event */
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { chosen } = this.view;
-    const here = isRow(chosen) && chosen.stage === this.stage.index ? chosen.row : -1;
-    const place = here >= 0 ? (this.places.get(this.shownOf(here)) ?? -1) : -1;
+    const item = this.chosenItem();
+    const here = item >= 0 ? item : -1;
+    const place = here >= 0 ? (this.places.get(here < this.stage.size ? this.shownOf(here) : here) ?? -1) : -1;
     const last = this.items.length - 1;
     const moves = {
       ArrowDown: place + 1,
@@ -374,12 +427,15 @@ export class Rows {
 
   /** @param {string} key @param {number} row @returns {boolean} whether the key means something */
   foldKey(key, row) {
-    const folds = this.stage.foldable[row] === 1;
-    const outer = this.stage.columns.inside[row];
+    const { size, columns } = this.stage;
+    const folds = this.folds(row);
+    const open = row < size ? !this.folded.has(row) : this.openGroups.has(row - size);
+    const group = this.groupOf.get(row);
+    const outer = group !== undefined ? size + group : columns.inside[row < size ? row : this.groups[row - size].rows[0]];
     if (key === "Enter" || key === " ") this.toggle(row);
-    else if (key === "ArrowRight" && folds && this.folded.has(row)) this.toggle(row);
+    else if (key === "ArrowRight" && folds && !open) this.toggle(row);
     else if (key === "ArrowRight" && folds) this.moveTo((this.places.get(row) ?? 0) + 1);
-    else if (key === "ArrowLeft" && folds && !this.folded.has(row)) this.toggle(row);
+    else if (key === "ArrowLeft" && folds && open) this.toggle(row);
     else if (key === "ArrowLeft" && outer >= 0) this.moveTo(this.places.get(outer) ?? 0);
     else return false;
     return true;
@@ -411,10 +467,4 @@ function gutter(number, sign, title) {
     make("span", { class: "change", text: sign, title: title || undefined }),
     make("span", { class: "link" }),
   );
-}
-
-/** @param {string} heat @param {number} cost */
-function heatText(heat, cost) {
-  if (heat !== "time") return short(cost);
-  return cost >= 1e-3 ? `${(cost * 1e3).toPrecision(2)}ms` : `${Math.round(cost * 1e6)}µs`;
 }

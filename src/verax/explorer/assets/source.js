@@ -3,10 +3,10 @@
  */
 
 import { coloured } from "./colours.js";
-import { costText, make, short } from "./elements.js";
+import { make } from "./elements.js";
+import { lineHeat, warmed } from "./heat.js";
 import { isRow } from "./links.js";
 import { VirtualList } from "./list.js";
-import { lineCosts } from "./linecosts.js";
 import { Ruler } from "./ruler.js";
 import { View } from "./view.js";
 
@@ -90,7 +90,7 @@ export class Source {
     const chosen = view.chosen !== null && !isRow(view.chosen) && view.chosen.line === line.key;
     const lit = view.lit.lines.has(line.key);
     const hit = view.lineHits.has(line.key);
-    const state = [lit, chosen, hit, view.heat, view.focus].join();
+    const state = [lit, chosen, hit, view.heat, view.ofStage && view.focus].join();
     if (this.dressed.get(element) === state) return;
     this.dressed.set(element, state);
     element.classList.toggle("is-line", lit);
@@ -99,19 +99,13 @@ export class Source {
     element.setAttribute("aria-selected", String(chosen));
     const link = /** @type {HTMLElement} */ (element.querySelector(".link"));
     link.textContent = lit ? "●" : "";
-    const costs = lineCosts(view.program.stages[view.focus]);
-    const cost = costs.byLine.get(line.key)?.[view.heat] ?? 0;
-    const most = costs.most[view.heat] ?? 0;
-    const bar = /** @type {HTMLElement} */ (element.querySelector(".heat"));
-    bar.style.setProperty("--heat", `${Math.sqrt(most ? cost / most : 0) * 100}%`);
-    bar.textContent = cost && view.heat !== "time" ? short(cost) : costText("time", cost || null).replace(" ", "");
-    bar.title = cost ? costText(view.heat, cost) : "";
+    warmed(/** @type {HTMLElement} */ (element.querySelector(".heat")), lineHeat(view, line.key));
   }
 
   /** @param {Set<string>} changed */
   update(changed) {
     if (changed.has("chosen") && this.view.reveal) this.revealLit();
-    if (["lit", "hits", "heat", "focus"].some((name) => changed.has(name))) {
+    if (["lit", "hits", "heat", "focus", "ofStage"].some((name) => changed.has(name))) {
       this.list.decorate();
       this.paintRuler();
     }

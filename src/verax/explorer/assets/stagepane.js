@@ -148,7 +148,7 @@ export class StagePane {
   /** @param {import("./document.js").Stage} stage */
   rowTools(stage) {
     const tools = [];
-    if (stage.foldable.includes(1)) {
+    if (stage.foldable.includes(1) || this.rows.groups.length) {
       tools.push(
         make("button", { class: "quiet fold-all", text: "fold", title: "fold all nested programs", onclick: () => this.rows.foldAll(true) }),
         make("button", { class: "quiet unfold-all", text: "unfold", title: "unfold all nested programs", onclick: () => this.rows.foldAll(false) }),

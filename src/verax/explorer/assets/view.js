@@ -24,6 +24,10 @@ export class View {
     /** The stage last looked at: tables and curves are about it. */
     this.focus = 0;
     this.step = -1;
+    /** Whether costs of lines are those of that stage alone, not of the whole program. */
+    this.ofStage = false;
+    /** The stage that a part of the page asks to be shown. */
+    this.asked = 0;
     /** @type {Set<(changed: Set<string>) => void>} */ this.watchers = new Set();
   }
 

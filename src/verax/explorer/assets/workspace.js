@@ -25,6 +25,7 @@ export class Workspace {
     view.watch((changed) => {
       if (changed.has("chosen") && view.reveal) this.showChosen();
       if (changed.has("focus")) this.label();
+      if (changed.has("asked")) this.showStages([view.asked]);
     });
     this.label();
   }

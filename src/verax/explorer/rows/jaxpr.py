@@ -12,7 +12,6 @@ mark, and the one of what it was made from::
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from verax.explorer.rows.costs import Costs, bytes_of, trips
 from verax.explorer.rows.row import (
     CHANGED,
     CONSTANT,
@@ -29,6 +28,7 @@ from verax.explorer.rows.row import (
 from verax.ir.atoms import Atom, Identity, Literal, Var
 from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Params, field_names
 from verax.ir.text.printer import Layout, Printer, Program, flat, used_indices
+from verax.rules.rows.costs import Costs, bytes_of, trips
 
 MOST: Final = 50_000
 """Rows from which a program that stands in the table already is not written again."""

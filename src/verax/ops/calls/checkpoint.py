@@ -7,7 +7,8 @@ from what the policy allows to save::
     b:f32[8] = checkpoint[differentiated=False jaxpr={ ... } policy=None ...] a
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from itertools import repeat
 from random import Random
@@ -17,7 +18,7 @@ from attrs import evolve, fields, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex64, float32, float64
-from verax.ir.jaxpr import Eqn, Jaxpr, Params, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
 from verax.ir.records import ReprMixin
 from verax.ir.walk import read
 from verax.ops.calls.call import NamedCall, call_row, inline
@@ -106,6 +107,36 @@ def params_of(params: Params) -> dict[str, Any]:
     return {name: getattr(params, name) for name in names}
 
 
+class WholePolicy(ABC):
+    """A policy that chooses among all values of a program, not one by one."""
+
+    @abstractmethod
+    def kept(self, jaxpr: Jaxpr, read: Sequence[Atom]) -> Collection[Var]:
+        """The values to keep so that those in `read` can be had later."""
+
+    def __call__(self, *args: object, **params: object) -> bool:
+        """What a policy says of a single value: that it is computed again."""
+        return False
+
+
+def places_of(
+    policy: Policy | None, jaxpr: Jaxpr, read: Sequence[Atom]
+) -> dict[Var, Verdict]:
+    """The values that are kept, and where; what an effect gave always is."""
+    if isinstance(policy, WholePolicy):
+        chosen = set(policy.kept(jaxpr, read))
+        return {
+            v: True for e in jaxpr.eqns for v in e.outvars if e.effects or v in chosen
+        }
+    verdicts = [(e, e.effects or saveable(policy, e)) for e in jaxpr.eqns]
+    return {
+        v: verdict if isinstance(verdict, Offloadable) else True
+        for e, verdict in verdicts
+        if verdict
+        for v in e.outvars
+    }
+
+
 def saveable(policy: Policy | None, eqn: Eqn) -> Verdict:
     """Whether the policy allows to save the results of an equation, and where."""
     if policy is None:
@@ -163,9 +194,7 @@ def split_checkpoint(
     first, second, waiting = engine.split(body, unknowns(args))
     count = len(waiting) - sum(waiting)
     silent = silenced(first)
-    # What an effect gave must not be asked for again.
-    verdicts = [(e, e.effects or saveable(p.policy, e)) for e in silent.eqns]
-    places = {v: verdict for e, verdict in verdicts if verdict for v in e.outvars}
+    places = places_of(p.policy, silent, silent.outvars[count:])
     saved = list(places)
     later = recomputing(silent, second, count, places)
     later, needed = engine.dce(later, (True,) * len(later.outvars))

@@ -557,7 +557,7 @@ def dot_splits(
 def dot_flops(p: DotParams, ins: Avals, outs: Avals) -> float:
     """Two operations for each multiplication."""
     (contracted, _), _ = p.dimension_numbers
-    return float(2 * outs[0].size * prod([ins[0].shape[i] for i in contracted]))
+    return 2 * outs[0].size * prod([ins[0].shape[i] for i in contracted])
 
 
 dot_general_p = bilinear(

@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 from attrs import evolve
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import Shape, ShapedArray, larger_size
 from verax.ir.dtypes import (
     DType,
     float16,
@@ -506,7 +506,7 @@ def conv_flops(p: ConvParams, ins: Avals, outs: Avals) -> float:
     """Two operations for each multiplication, those with padding included."""
     kernel = ins[1]
     features = kernel.shape[p.dimension_numbers[1][0]]
-    return 2.0 * outs[0].size * kernel.size / max(1, features)
+    return 2 * outs[0].size * kernel.size / larger_size(1, features)
 
 
 def convolve_in_groups(p: ConvParams, x: Array, k: Array) -> Array:

@@ -470,7 +470,7 @@ def draw_triangular(random: Random) -> Sample[TriangularParams]:
 
 def substitution_flops(p: object, ins: Avals, outs: Avals) -> float:
     """A multiplication and a sum for each element of the triangle and each column."""
-    return float(ins[0].shape[-1] * ins[1].size)
+    return ins[0].shape[-1] * ins[1].size
 
 
 triangular_solve_p: Row[TriangularParams] = evolve(

@@ -471,7 +471,7 @@ def window_typing(
 
 def window_flops(p: WindowParams, ins: Avals, outs: Avals) -> float:
     """One operation for each element of each window."""
-    return float(outs[0].size * prod(p.window_dimensions))
+    return outs[0].size * prod(p.window_dimensions)
 
 
 def monoid_row(

@@ -203,7 +203,7 @@ def draw_scatter(random: Random) -> Sample[SelectParams]:
 
 def spread_flops(p: SelectParams, ins: Avals, outs: Avals) -> float:
     """One operation for each element of the window of each cotangent."""
-    return float(ins[0].size * prod(p.window_dimensions))
+    return ins[0].size * prod(p.window_dimensions)
 
 
 select_and_scatter_add_p: Row[SelectParams] = linear(

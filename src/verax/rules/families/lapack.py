@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from attrs import evolve
 
-from verax.ir.avals import Shape, ShapedArray, SymbolicSize
+from verax.ir.avals import Shape, ShapedArray, SymbolicSize, smaller_size
 from verax.ir.dtypes import (
     DType,
     complex64,
@@ -127,7 +127,7 @@ def cubic(factor: float) -> Flops:
 
     def count(p: object, ins: Avals, outs: Avals) -> float:
         *_, m, n = ins[0].shape
-        return factor * ins[0].size * min(m, n)
+        return factor * ins[0].size * smaller_size(m, n)
 
     return count
 

@@ -188,17 +188,17 @@ def unknown_flops(p: object, ins: Avals, outs: Avals) -> None:
 
 def each_result(p: object, ins: Avals, outs: Avals) -> float:
     """One operation for each element of the result."""
-    return float(outs[0].size)
+    return outs[0].size
 
 
 def each_operand(p: object, ins: Avals, outs: Avals) -> float:
     """One operation for each element of the first operand."""
-    return float(ins[0].size)
+    return ins[0].size
 
 
 def each_update(p: object, ins: Avals, outs: Avals) -> float:
     """One operation for each element that is scattered."""
-    return float(ins[-1].size)
+    return ins[-1].size
 
 
 # -----------------------------------------------------------------------------

@@ -57,8 +57,20 @@ class NoInterpreter:
 class Observer(Protocol):
     """An observer of what transformations of functions make of programs."""
 
-    def traced(self, jaxpr: Jaxpr, function: str, seconds: float) -> None:
-        """A function of this name was traced."""
+    def traced(
+        self,
+        jaxpr: Jaxpr,
+        function: str,
+        seconds: float,
+        scope: object,
+        describe: Callable[[], Sequence[str]] | None,
+        captured: Sequence[tuple[object, object]],
+    ) -> None:
+        """A function of this name was traced.
+
+        `scope` stands for the trace, and `captured` are the atoms of other traces that
+        the program takes first, each with its scope; `describe` names the rest.
+        """
         ...
 
     def rewrite[E](

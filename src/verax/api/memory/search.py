@@ -1,0 +1,132 @@
+"""Floor 5: a program within a budget of memory: `jit(f, memory="2GB")`.
+
+One idea: plans are made on a model of memory, and held to what the compiler says: a
+program is planned, compiled and measured, and planned again until it fits::
+
+    found = search(jaxpr, "2GB", measure)
+    found.plan.jaxpr, found.measured.total
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from attrs import evolve, frozen
+
+from verax.api.memory.budgets import Budget, MemoryBudgetExceeded, limit_of, written
+from verax.backend.xla.executable import MemoryAnalysis
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
+from verax.transforms.memory.plan import Plan, planned
+from verax.transforms.memory.storage import flat
+
+TRIES: Final = 5
+
+# A plan that leaves more than this of the budget free is tried to be better.
+CLOSE: Final = 0.85
+
+
+@frozen(repr=False)
+class Measured(ReprMixin):
+    """The bytes that a compiled program needs.
+
+    Attributes:
+        beside: arguments and results, less what they share.
+        temporaries: what is in between.
+    """
+
+    beside: int
+    temporaries: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.beside + self.temporaries
+
+    @classmethod
+    def of(cls, found: MemoryAnalysis) -> "Measured":
+        """What a compiler says."""
+        beside = found.arguments + found.outputs - found.aliased
+        return cls(beside, found.temporaries)
+
+
+type Measure = Callable[[Jaxpr], Measured]
+
+
+@frozen(eq=False, repr=False)
+class Found(ReprMixin):
+    """What a search led to.
+
+    Attributes:
+        limit: the budget in bytes.
+        before: the program without a plan, and `unplanned` its memory.
+        plan: the program that was chosen, and `measured` its memory.
+    """
+
+    limit: int
+    before: Plan
+    unplanned: Measured
+    plan: Plan
+    measured: Measured
+
+    @property
+    def fits(self) -> bool:
+        """Whether the program stays within the budget."""
+        return self.measured.total <= self.limit
+
+    @property
+    def extra(self) -> float:
+        """The work that is done again, as a share of the work without a budget."""
+        return self.plan.work / self.before.work - 1 if self.before.work else 0.0
+
+
+def search(jaxpr: Jaxpr, budget: Budget, measure: Measure) -> Found:
+    """The plan of little work whose compiled program is within the budget.
+
+    If there is none, the one whose program needs the least.
+    """
+    before, unplanned = Plan.of(flat(jaxpr)), measure(jaxpr)
+    limit = limit_of(budget, unplanned.total)
+    start = Found(limit, before, unplanned, before, unplanned)
+    if start.fits:
+        return start
+    room = max(limit - unplanned.beside, 0)
+    target = int(room * before.peak / max(unplanned.temporaries, 1))
+    tried: list[Found] = []
+    for _ in range(TRIES):
+        plan = planned(jaxpr, target)
+        found = evolve(start, plan=plan, measured=measure(plan.jaxpr))
+        tried.append(found)
+        share = found.measured.temporaries / max(room, 1)
+        if found.fits and (share > CLOSE or sum([one.fits for one in tried]) > 1):
+            break
+        if not found.fits and plan.peak > 1.02 * target and len(tried) > 1:
+            break  # no plan takes less
+        target = int(plan.peak / share * 0.98) if share else before.peak
+    fits = [one for one in tried if one.fits]
+    if fits:
+        return min(fits, key=lambda one: one.plan.work)
+    return min(tried, key=lambda one: one.measured.total)
+
+
+def within(jaxpr: Jaxpr, budget: Budget, name: str, measure: Measure) -> Jaxpr:
+    """The program of least work within a budget.
+
+    Raises:
+        MemoryBudgetExceeded: no plan is; the message says how much the best one needs.
+        ValueError: shapes are symbolic.
+    """
+    if any([aval.symbolic for aval in jaxpr.in_avals]):
+        raise ValueError(
+            f"memory= of {name}: the sizes of its arguments are symbolic, so that the "
+            "memory of its program is not known; give the budget where they are numbers"
+        )
+    found = search(jaxpr, budget, measure)
+    if not found.fits:
+        raise MemoryBudgetExceeded(
+            f"{name} does not run in {written(found.limit)}: the least found is "
+            f"{written(found.measured.total)}, of which arguments and results are "
+            f"{written(found.measured.beside)}; without a budget it takes "
+            f"{written(found.unplanned.total)}. Pass memory="
+            f"{found.measured.total} or more, or make the batch smaller"
+        )
+    return found.plan.jaxpr

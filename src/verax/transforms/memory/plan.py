@@ -1,0 +1,178 @@
+"""Floor 3: the program that stays within so many bytes with the least work run again.
+
+Loops come first, since what they stack is the most; then what lives across the fullest
+step of the program. There, the program is cut in parts: values that are read in a later
+part are kept or not needed, so that no part is computed again for the sake of another::
+
+    plan = planned(jaxpr, 64_000_000)
+    plan.jaxpr, plan.peak, plan.work
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from attrs import frozen
+
+from verax.ir.jaxpr import Jaxpr, Var
+from verax.ir.records import ReprMixin
+from verax.transforms.memory.crossing import Crossing
+from verax.transforms.memory.loops import with_fewer_stacks
+from verax.transforms.memory.recompute import recomputed
+from verax.transforms.memory.schedule import Played, Schedule
+from verax.transforms.memory.storage import Timeline, flat, total_work
+
+# Prices of a byte in operations: from what is nearly free to whole products.
+PRICES: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 250.0, 500.0, 1e6)
+ROUNDS: Final = 3
+MOST_PARTS: Final = 256
+
+
+@frozen(eq=False, repr=False)
+class Plan(ReprMixin):
+    """A program, and what is expected of it.
+
+    Attributes:
+        jaxpr: the program.
+        peak: bytes in use at most, beside inputs and outputs.
+        work: operations, those that run again among them.
+    """
+
+    jaxpr: Jaxpr
+    peak: int
+    work: float
+
+    @classmethod
+    def of(cls, jaxpr: Jaxpr) -> "Plan":
+        """A flat program as it is."""
+        return cls(jaxpr, Timeline.of(jaxpr).peak, total_work(jaxpr))
+
+
+def planned(jaxpr: Jaxpr, limit: int) -> Plan:
+    """The plan of least work within `limit` bytes beside inputs and outputs.
+
+    If there is none, the plan that needs the fewest bytes.
+    """
+    start = Plan.of(flat(jaxpr))
+    if start.peak <= limit:
+        return start
+    plan = with_loops(start, limit)
+    for _ in range(ROUNDS):
+        if plan.peak <= limit:
+            break
+        better = Choices(plan.jaxpr).best(limit)
+        if better is None or better.peak >= 0.99 * plan.peak:
+            break
+        plan = better
+    return plan
+
+
+def with_loops(plan: Plan, limit: int) -> Plan:
+    """The plan in which loops stack less, at the least price that is enough."""
+
+    def at(price: float) -> Plan:
+        jaxpr = with_fewer_stacks(plan.jaxpr, price)
+        return plan if jaxpr is plan.jaxpr else Plan.of(jaxpr)
+
+    last = at(PRICES[-1])
+    if last is plan:
+        return plan
+    for price in PRICES[:-1]:
+        found = at(price)
+        if found.peak <= limit:
+            return found
+    return last
+
+
+@frozen(repr=False)
+class Choice(ReprMixin):
+    """The values that are kept, and what comes of it."""
+
+    kept: frozenset[Var]
+    played: Played
+
+
+class Choices:
+    """What can be kept across the fullest step of a program."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.jaxpr = jaxpr
+        line = Timeline.of(jaxpr)
+        self.place = line.steps[line.fullest].place
+        outs = [a for a in jaxpr.outvars if isinstance(a, Var)]
+        self.apart = {*jaxpr.invars, *outs}
+        self.schedule = Schedule(line, self.place, self.apart)
+        steps = self.schedule.steps[: self.schedule.middle]
+        self.read = self.schedule.crossing()
+        self.graph = Crossing(steps, self.read, free=self.apart).graph()
+        self.order = {v: i for i, step in enumerate(steps) for v in step.writes}
+        self.seen: dict[frozenset[Var], Played] = {}
+
+    def play(self, kept: frozenset[Var]) -> Played:
+        """What a choice comes to; each is played once."""
+        played = self.seen.get(kept)
+        if played is None:
+            played = self.seen[kept] = self.schedule.play(kept)
+        return played
+
+    def partitions(self) -> Iterator[frozenset[int]]:
+        """Steps that must not run again, for each number of parts."""
+        found = set()
+        parts = 1
+        while parts <= min(MOST_PARTS, max(1, self.schedule.middle // 4)):
+            borders = self.schedule.borders(parts)
+            if borders not in found:
+                found.add(borders)
+                yield frozenset(self.schedule.crossing_borders(borders))
+            parts = parts + 1 if parts < 4 else parts * 3 // 2
+
+    def best(self, limit: int) -> Plan | None:
+        """The choice of least work within a limit, else the one of the least peak."""
+        fits: Choice | None = None
+        least: Choice | None = None
+        for once in self.partitions():
+            line = [Choice(k, self.play(k)) for k in self.along(once)]
+            for i, choice in enumerate(line):
+                if least is None or choice.played.peak < least.played.peak:
+                    least = choice
+                if choice.played.peak > limit:
+                    continue
+                near = self.between(line[i - 1], choice, limit) if i else choice
+                if fits is None or near.played.work < fits.played.work:
+                    fits = near
+                break
+        chosen = fits or least
+        if chosen is None:
+            return None
+        jaxpr = recomputed(self.jaxpr, self.place, chosen.kept)
+        return Plan.of(jaxpr)
+
+    def along(self, once: Collection[int]) -> list[frozenset[Var]]:
+        """The cheapest choices for growing prices, each once."""
+        found: dict[frozenset[Var], None] = {}
+        for price in PRICES:
+            found[self.graph.kept(price, once)] = None
+        return list(found)
+
+    def between(self, more: Choice, fewer: Choice, limit: int) -> Choice:
+        """What keeps `fewer` in early steps and `more` from some step on.
+
+        The first parts are those whose values wait the longest.
+        """
+        best = fewer
+        low, high = 0, len(self.order)
+        while high - low > max(1, len(self.order) // 64):
+            at = (low + high) // 2
+            kept = frozenset(
+                [
+                    *[v for v in fewer.kept if self.order[v] < at],
+                    *[v for v in more.kept if self.order[v] >= at],
+                ]
+            )
+            choice = Choice(kept, self.play(kept))
+            if choice.played.peak <= limit:
+                high = at
+                if choice.played.work < best.played.work:
+                    best = choice
+            else:
+                low = at
+        return best

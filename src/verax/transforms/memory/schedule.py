@@ -1,0 +1,167 @@
+"""Floor 3: the memory that a program takes if only some values are kept across a place.
+
+The program is not written for that: its steps are played, and steps that run again are
+played where what they make is next read, as `recomputed` would write them.
+"""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from attrs import frozen
+
+from verax.ir.jaxpr import Var
+from verax.ir.records import ReprMixin
+from verax.rules.rows.row import traits_of
+from verax.transforms.memory.storage import (
+    Timeline,
+    bytes_of,
+    computed_where_read,
+    inside,
+)
+
+type Event = tuple[Sequence[int], Sequence[int], int, bool]
+"""Values read and written, bytes inside, and whether a result takes a place."""
+
+
+@frozen(eq=False, repr=False)
+class Played(ReprMixin):
+    """What a choice of values costs: the peak in bytes, and operations run again."""
+
+    peak: int
+    work: float
+
+
+class Schedule:
+    """The steps of a program around a place, as numbers, to be played often."""
+
+    def __init__(self, line: Timeline, place: int, apart: Collection[Var]) -> None:
+        self.steps = line.steps
+        self.middle = sum([step.place < place for step in line.steps])
+        self.numbers: dict[Var, int] = {}
+        self.sizes: list[int] = []
+        self.apart = apart
+        self.events: list[Event] = []
+        self.maker: dict[int, int] = {}
+        for i, step in enumerate(line.steps):
+            writes = self.of(step.writes)
+            self.maker.update(dict.fromkeys(writes, i))
+            fuses = computed_where_read(traits_of(step.eqn.primitive))
+            self.events.append((self.of(step.reads), writes, inside(step.eqn), fuses))
+
+    def of(self, values: Collection[Var]) -> list[int]:
+        """The numbers of values, but not of inputs and outputs."""
+        result = []
+        for v in values:
+            if v in self.apart:
+                continue
+            number = self.numbers.get(v)
+            if number is None:
+                number = self.numbers[v] = len(self.sizes)
+                self.sizes.append(bytes_of(v.aval))
+            result.append(number)
+        return result
+
+    def crossing(self) -> list[Var]:
+        """The values made before the place and read after it."""
+        late = {v for step in self.steps[self.middle :] for v in step.reads}
+        made = [v for step in self.steps[: self.middle] for v in step.writes]
+        return [v for v in made if v in late and v not in self.apart]
+
+    def play(self, kept: Collection[Var]) -> Played:
+        """The peak, and the work, if only those values are kept."""
+        keeps = {self.numbers[v] for v in kept}
+        middle, shift = self.middle, len(self.sizes)
+        events = self.events[:middle]
+        fresh: set[int] = set()
+        work = 0.0
+        for event in self.events[middle:]:
+            again = self.again(event[0], keeps, fresh)
+            for i in again:
+                work += self.steps[i].work
+                events.append(self.renamed(self.events[i], fresh, shift, True))
+            events.append(self.renamed(event, fresh, shift, False))
+        return Played(self.peak(events, shift), work)
+
+    def again(
+        self, needed: Sequence[int], keeps: set[int], fresh: set[int]
+    ) -> list[int]:
+        """The steps to run before one that reads `needed`, in order."""
+        found: set[int] = set()
+        waiting = list(needed)
+        while waiting:
+            v = waiting.pop()
+            i = self.maker[v]
+            if i >= self.middle or v in keeps or v in fresh or i in found:
+                continue
+            found.add(i)
+            waiting += self.events[i][0]
+        for i in found:
+            fresh.update(self.events[i][1])
+        return sorted(found)
+
+    def renamed(self, event: Event, fresh: set[int], shift: int, again: bool) -> Event:
+        """The event with values that were made again."""
+        if not fresh:
+            return event
+        reads = [v + shift if v in fresh else v for v in event[0]]
+        writes = [v + shift for v in event[1]] if again else event[1]
+        return reads, writes, event[2], event[3]
+
+    def peak(self, events: Sequence[Event], shift: int) -> int:
+        """The most bytes in use at a time."""
+        last: dict[int, int] = {}
+        for i, (reads, _, _, _) in enumerate(events):
+            for v in reads:
+                last[v] = i
+        sizes = [*self.sizes, *self.sizes]
+        now = top = 0
+        for i, (reads, writes, inner, fuses) in enumerate(events):
+            new = sum([sizes[v] for v in writes])
+            ends = [sizes[v] for v in reads if last[v] == i]
+            here = now + new + inner - (new if fuses and new in ends else 0)
+            top = max(here, top)
+            now += sum([sizes[v] for v in writes if last.get(v, -1) > i]) - sum(ends)
+        return top
+
+    def widths(self) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int, int]]]:
+        """Bytes alive before each early step, bytes it makes, and lives of values.
+
+        A life is (first step, last early step that reads the value, step's place).
+        """
+        n = self.middle
+        last: dict[int, int] = {}
+        for i in range(n):
+            for v in self.events[i][0]:
+                last[v] = i
+        change = np.zeros(n + 2)
+        made = np.zeros(n)
+        lives = []
+        for i in range(n):
+            for v in self.events[i][1]:
+                made[i] += self.sizes[v]
+                end = last.get(v, i)
+                lives.append((i, end, self.steps[i].place))
+                change[i + 1] += self.sizes[v]
+                change[end + 1] -= self.sizes[v]
+        return np.cumsum(change)[: n + 1], made, lives
+
+    def borders(self, parts: int) -> tuple[int, ...]:
+        """The early steps before which a part begins: where little is alive."""
+        width, made, _ = self.widths()
+        ends = np.concatenate([[0.0], np.cumsum(made)])
+        half = ends[-1] / parts / 2
+        found = set()
+        for k in range(1, parts):
+            middle = ends[-1] * k / parts
+            low = int(np.searchsorted(ends, middle - half))
+            high = max(int(np.searchsorted(ends, middle + half)), low + 1)
+            if low < len(made) and high - low > 0 and half > 0:
+                off = np.abs(ends[low:high] - middle) / half
+                found.add(low + int(np.argmin(width[low:high] * (1 + 0.1 * off))))
+        return tuple(sorted(found))
+
+    def crossing_borders(self, borders: Sequence[int]) -> set[int]:
+        """The places of steps whose results are read in a later part."""
+        _, _, lives = self.widths()
+        part = np.searchsorted(borders, np.arange(self.middle + 1), side="right")
+        return {place for first, end, place in lives if part[first] != part[end]}

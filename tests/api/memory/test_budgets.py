@@ -1,0 +1,195 @@
+"""`memory=`: programs within a budget, which compute what they did without one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax, random
+from verax.api.memory.budgets import bytes_in, written
+from verax.errors import MemoryBudgetExceeded
+
+
+def total(function: Any, *args: object) -> int:
+    """The bytes of a compiled call."""
+    found = function.lower(*args).compile().memory_analysis()
+    return int(found.arguments + found.outputs + found.temporaries - found.aliased)
+
+
+def chain(weights: list[Any], x: Any) -> Any:
+    """A network of many layers."""
+    for w in weights:
+        x = vnp.tanh(vnp.exp(-((x @ w) ** 2)) + x)
+    return vnp.mean(x**2)
+
+
+def layers(count: int = 12, width: int = 16, rows: int = 512) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    weights = [
+        rng.normal(size=(width, width)).astype(np.float32) / 4 for _ in range(count)
+    ]
+    return weights, rng.normal(size=(rows, width)).astype(np.float32)
+
+
+def recurrent(weights: Any, x: Any) -> Any:
+    """A loop of 64 steps over a state."""
+
+    def step(h: Any, _: None) -> tuple[Any, None]:
+        return vnp.tanh(vnp.sin(h @ weights) + vnp.cos(h)), None
+
+    return vnp.sum(lax.scan(step, x, None, length=64)[0] ** 2)
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, Any]]]] = {
+    "layers": (chain, layers),
+    "loop": (recurrent, lambda: (layers(1)[0][0], layers(1, rows=64)[1])),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("share", [0.75, 0.5])
+def test_a_gradient_within_a_share(name: str, share: float) -> None:
+    loss, arguments = PROGRAMS[name]
+    args = arguments()
+    whole = total(verax.jit(verax.value_and_grad(loss)), *args)
+    limited = verax.value_and_grad(loss, memory=share)
+    assert total(limited, *args) <= share * whole
+    value, gradient = limited(*args)
+    plain, expected = verax.jit(verax.value_and_grad(loss))(*args)
+    np.testing.assert_allclose(value, plain, rtol=1e-6)
+    for one, other in zip(
+        verax.tree.leaves(gradient), verax.tree.leaves(expected), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-6)
+
+
+def test_bytes_and_text() -> None:
+    args = layers()
+    whole = total(verax.jit(verax.grad(chain)), *args)
+    for budget in (int(0.6 * whole), f"{0.6 * whole / 1000:.1f}kB"):
+        assert total(verax.grad(chain, memory=budget), *args) <= 0.601 * whole
+    assert bytes_in("2GiB") == 2 * 1024**3
+    assert bytes_in(" 1.5 mb ") == 1_500_000
+    assert written(2_340_000) == "2.34MB"
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    args = layers()
+    plain = verax.jit(chain).trace(*args).jaxpr
+    assert str(verax.jit(chain, memory="1GB").trace(*args).jaxpr) == str(plain)
+
+
+def test_too_small_a_budget_says_how_much_is_needed() -> None:
+    args = layers()
+    limited = verax.grad(chain, memory="100kB")
+    with pytest.raises(MemoryBudgetExceeded, match=r"does not run in 100kB") as caught:
+        limited(*args)
+    needed = int(str(caught.value).partition("memory=")[2].split()[0])
+    assert total(verax.grad(chain, memory=needed), *args) <= needed
+
+
+@pytest.mark.parametrize(
+    ("budget", "error", "text"),
+    [
+        ("2 apples", ValueError, "says no number of bytes"),
+        ("0MB", ValueError, "says no number of bytes"),
+        (0, ValueError, "leaves no memory"),
+        (-5, ValueError, "leaves no memory"),
+        (1.5, ValueError, "no share between 0 and 1; for bytes pass 1"),
+        (float("nan"), ValueError, "no share between 0 and 1"),
+        (True, TypeError, "pass bytes"),
+        ([1], TypeError, "pass bytes"),
+    ],
+)
+def test_budgets_that_are_none(budget: Any, error: type[Exception], text: str) -> None:
+    for make in (verax.jit, verax.grad, verax.value_and_grad):
+        with pytest.raises(error, match=text):
+            make(chain, memory=budget)
+
+
+def test_symbolic_shapes_have_no_known_memory() -> None:
+    from verax import export
+
+    (n,) = export.symbolic_shape("n")
+    x = verax.ShapeDtypeStruct((n, 16), np.float32)
+    with pytest.raises(ValueError, match="symbolic"):
+        verax.jit(chain, memory="1MB").trace(layers()[0], x)
+
+
+def test_inside_other_transformations() -> None:
+    """Within jit, vmap and another derivative, the plan is part of the program."""
+    weights, x = layers(6, rows=64)
+    limited = verax.grad(chain, memory=0.7)
+    expected = verax.grad(chain)(weights, x)
+    outer = verax.jit(lambda w, x: limited(w, x))(weights, x)
+    np.testing.assert_allclose(outer[0], expected[0], rtol=2e-4, atol=1e-6)
+
+    xs = np.stack([x, x + 1])
+    each = verax.vmap(limited, (None, 0))(weights, xs)
+    plain = verax.vmap(verax.grad(chain), (None, 0))(weights, xs)
+    np.testing.assert_allclose(each[3], plain[3], rtol=2e-4, atol=1e-6)
+
+    def slope(f: Callable[..., Any]) -> Any:
+        return verax.grad(lambda x: vnp.sum(f(weights, x)[0] ** 2))(x)
+
+    np.testing.assert_allclose(
+        slope(limited), slope(verax.grad(chain)), rtol=1e-3, atol=1e-5
+    )
+
+
+def test_effects_happen_once() -> None:
+    """What the host is asked for is kept, never asked for again."""
+    asked: list[int] = []
+
+    def ask(x: Any) -> Any:
+        asked.append(1)
+        return np.asarray(x) * np.float32(0.5)
+
+    def loss(weights: list[Any], x: Any) -> Any:
+        for w in weights:
+            half = verax.pure_callback(
+                ask, verax.ShapeDtypeStruct(x.shape, x.dtype), lax.stop_gradient(x)
+            )
+            x = vnp.tanh(x @ w) * half + vnp.sin(x)
+        return vnp.mean(x**2)
+
+    weights, x = layers(6, rows=128)
+    verax.jit(verax.grad(loss))(weights, x)[0].block_until_ready()
+    once = len(asked)
+    asked.clear()
+    verax.grad(loss, memory=0.75)(weights, x)[0].block_until_ready()
+    assert len(asked) == once == 6
+
+
+def test_randomness_is_the_same_again() -> None:
+    """Keys are values: what runs again draws what it drew."""
+
+    def loss(weights: list[Any], x: Any, key: Any) -> Any:
+        for w in weights:
+            key, ours = random.split(key)
+            kept = random.bernoulli(ours, 0.5, x.shape)
+            x = vnp.where(kept, vnp.tanh(x @ w), 0.1 * x)
+        return vnp.mean(x**2)
+
+    weights, x = layers(8)
+    key = random.key(3)
+    limited = verax.grad(loss, memory=0.6)(weights, x, key)
+    plain = verax.jit(verax.grad(loss))(weights, x, key)
+    for one, other in zip(limited, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-7)
+
+
+def test_auxiliary_outputs_and_argnums() -> None:
+    def loss(x: Any, weights: list[Any]) -> tuple[Any, Any]:
+        return chain(weights, x), {"norm": vnp.sum(x)}
+
+    weights, x = layers(6)
+    how: dict[str, Any] = {"argnums": (0, 1), "has_aux": True}
+    (value, aux), slopes = verax.value_and_grad(loss, memory=0.7, **how)(x, weights)
+    (plain, _), expected = verax.value_and_grad(loss, **how)(x, weights)
+    np.testing.assert_allclose(value, plain, rtol=1e-6)
+    np.testing.assert_allclose(aux["norm"], np.sum(x), rtol=1e-4)
+    np.testing.assert_allclose(slopes[0], expected[0], rtol=2e-4, atol=1e-6)
