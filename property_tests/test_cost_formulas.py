@@ -124,7 +124,7 @@ def test_numbers_for_the_variables_give_the_costs(
     formulas = formulas_of(f, shapes)
     own = {n: sizes[n] for n in formulas.variables()}
     found = formulas.at(**own)
-    wanted = costs(f, device=CHIP)(*structs(shapes, sizes))
+    wanted = costs(f, device=CHIP)(*structs(shapes, sizes)).at()
     assert numbers(found).keys() == numbers(wanted).keys()
     for key, expected in numbers(wanted).items():
         assert numbers(found)[key] == pytest.approx(expected, rel=1e-12)

@@ -4,19 +4,26 @@ What runs again runs on what is kept, so that the interpreter gives the same bit
 a choice is the cheapest is checked against all others, on programs of few steps.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
+import verax
+import verax.numpy as vnp
+from verax import lax
 from verax.ir.jaxpr import Jaxpr, Var
 from verax.ir.reports.check import check_jaxpr
+from verax.ops.control.scan import scan_p
 from verax.ops.table import ROWS
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import STANDARD
 from verax.transforms.memory.crossing import Crossing
+from verax.transforms.memory.flows import by_paths, by_scipy
+from verax.transforms.memory.loops import with_fewer_stacks
 from verax.transforms.memory.plan import planned
 from verax.transforms.memory.recompute import recomputed
 from verax.transforms.memory.storage import (
@@ -27,6 +34,7 @@ from verax.transforms.memory.storage import (
     steps_of,
     stored_values,
 )
+from verax.transforms.public import dce
 from verax.verify.cases.case import Case
 from verax.verify.cases.nested import DRAWS
 from verax.verify.random_programs import composable, programs
@@ -117,3 +125,67 @@ def test_no_choice_is_cheaper(case: Case, price: float, data: st.DataObject) -> 
     best = min(price_of(crossing, s, price) for s in subsets(values[:12]))
     if len(values) <= 12:
         assert ours <= best * (1 + 1e-6) + 1e-6 or np.isinf(best)
+
+
+@given(
+    st.integers(2, 9),
+    st.lists(
+        st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 40)), max_size=40
+    ),
+)
+def test_both_ways_to_cut_agree(count: int, edges: list[tuple[int, int, int]]) -> None:
+    unlike = [(a % count, b % count, w) for a, b, w in edges if a % count != b % count]
+    rows, columns, weights = (np.array([e[i] for e in unlike], int) for i in range(3))
+    ours = by_paths(count, rows, columns, weights)
+    assert (ours == by_scipy(count, rows, columns, weights)).all()
+    assert ours[0]
+
+
+def stacked(jaxpr: Jaxpr) -> int:
+    """The bytes of what the loops of a program return."""
+    loops = [eqn for eqn in jaxpr.eqns if eqn.primitive is scan_p]
+    return sum(bytes_of(v.aval) for eqn in loops for v in eqn.outvars)
+
+
+STEPS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sin": lambda h, x, w: vnp.sin(h),
+    "tanh": lambda h, x, w: vnp.tanh(h),
+    "bell": lambda h, x, w: vnp.exp(-h * h),
+    "row": lambda h, x, w: h * x + vnp.cos(x),
+    "product": lambda h, x, w: h @ w,
+    "sum": lambda h, x, w: h + vnp.cumsum(h, 0) / 4,
+    "kink": lambda h, x, w: vnp.where(h > 0, h, vnp.sin(h * w[0])),
+    "sort": lambda h, x, w: vnp.sort(h),
+    "loop": lambda h, x, w: lax.fori_loop(0, 3, lambda i, a: vnp.sin(a) * x, h),
+}
+
+
+@settings(max_examples=max(5, settings().max_examples // 10))
+@given(
+    st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5),
+    st.integers(0, 4),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(PRICES),
+)
+def test_loops_that_stack_less_compute_the_same(
+    names: list[str], length: int, reverse: bool, gives: bool, price: float
+) -> None:
+    def loss(w: Any, h: Any, xs: Any) -> Any:
+        def step(h: Any, x: Any) -> tuple[Any, Any]:
+            for name in names:
+                h = STEPS[name](h, x, w)
+            return h, (vnp.sum(h) * x if gives else None)
+
+        h, ys = lax.scan(step, h, xs, reverse=reverse)
+        return vnp.sum(h) + (vnp.sum(vnp.sin(ys)) if gives else 0.0)
+
+    rng = np.random.default_rng(len(names) + length)
+    args = [rng.normal(size=s).astype(np.float32) for s in ((3, 3), (3,), (length, 3))]
+    program = verax.make_jaxpr(verax.value_and_grad(loss, (0, 1, 2)))(*args)
+    jaxpr = flat(dce(program).jaxpr)
+    lean = with_fewer_stacks(jaxpr, price)
+    check_jaxpr(lean, inferred)
+    expected, actual = [STANDARD.evaluate(j, list(args)) for j in (jaxpr, lean)]
+    assert all(map(same_bits, actual, expected))
+    assert stacked(lean) <= stacked(jaxpr)

@@ -57,6 +57,8 @@ PACKAGE_HOMES = {
 DISPLAYS = frozenset(
     {"verax.experimental.checkpoint.progress", "verax.backend.runtime.background"}
 )
+# The module that runs programs in mpmath's numbers, and loads it when asked to.
+LONG_NUMBERS = "verax.transforms.precision.multiple"
 
 type Check = Callable[[Sequence[Module]], Iterator[Violation]]
 
@@ -156,6 +158,8 @@ def package_complaint(module: str, package: str) -> str:
     if package in PACKAGE_HOMES:
         home = PACKAGE_HOMES[package]
         if folder(module) == home or (package == "rich" and module in DISPLAYS):
+            return ""
+        if package == "mpmath" and module == LONG_NUMBERS:
             return ""
         return f"imports {package} outside {home}/"
     if package in SHAPE_CHECKERS:

@@ -37,8 +37,20 @@ from verax.api.inspect.watched_steps import (
 )
 from verax.api.inspect.watching import LoopCourse, Watched, WatchedValue, watch
 from verax.explorer.collectives import Collective, Collectives, collectives
-from verax.explorer.costing import CostReport, Device, LineCost, costs
+from verax.explorer.costing import CostReport, Costs, Device, LineCost, costs
 from verax.explorer.formulas import CostFormulas, Formula, LineFormula
+from verax.explorer.memory.formulas import LineMemoryFormula, MemoryFormulas
+from verax.explorer.memory.measuring import memory
+from verax.explorer.memory.report import (
+    CurvePoint,
+    LineMemory,
+    LoopMemory,
+    MemoryPlan,
+    MemoryReport,
+    MemoryUse,
+    RunAgain,
+    SourceLine,
+)
 from verax.transforms.comparing.measures import Difference
 from verax.transforms.comparing.report import Comparison
 from verax.transforms.comparing.scenes import Divergence, Executed
@@ -51,6 +63,8 @@ __all__ = [
     "Comparison",
     "CostFormulas",
     "CostReport",
+    "Costs",
+    "CurvePoint",
     "Device",
     "Difference",
     "Divergence",
@@ -64,9 +78,18 @@ __all__ = [
     "LineDifference",
     "LineFormula",
     "LineHistory",
+    "LineMemory",
+    "LineMemoryFormula",
     "LoopCourse",
+    "LoopMemory",
+    "MemoryFormulas",
+    "MemoryPlan",
+    "MemoryReport",
+    "MemoryUse",
     "NonFinite",
     "ParameterGradient",
+    "RunAgain",
+    "SourceLine",
     "WatchHistory",
     "Watched",
     "WatchedSteps",
@@ -81,6 +104,7 @@ __all__ = [
     "find_nans",
     "inspect_array_sharding",
     "log",
+    "memory",
     "print",
     "visualize_array_sharding",
     "visualize_sharding",

@@ -308,6 +308,30 @@ def watched() -> Json:
     )
 
 
+def talking() -> Json:
+    """A program over eight devices, which send each other two things."""
+    all_reduce = {"kind": "all-reduce", "axes": "data", "devices": 4, "known": True}
+    gather = {"kind": "all-gather", "axes": "model", "devices": 2, "known": False}
+    talks = [
+        {"file": 0, "line": 12, "rows": [1], "bytes": 512, "times": 1, "sent": 768.0}
+        | {**all_reduce, "back": True, "op": "dot_general"},
+        {"file": -1, "line": 0, "rows": [], "bytes": 64, "times": 4, "sent": 256.0}
+        | {**gather, "back": False, "op": ""},
+    ]
+    memory = dict(zip(("arguments", "outputs", "aliased"), (3000, 512, 0), strict=True))
+    return document(
+        [traced(), differentiated(), optimised()],
+        collectives={
+            "stage": 2,
+            "devices": 8,
+            "axes": {"data": 4, "model": 2},
+            "sent": 1024.0,
+            "memory": {**memory, "temporaries": 2048, "total": 5560},
+            "talks": talks,
+        },
+    )
+
+
 def large(rows: int, stages: int) -> Json:
     """Many rows, each made from its like in the stage before."""
     made: list[Rows] = []

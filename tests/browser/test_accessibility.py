@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import verax
-from tests.browser.documents import small, watched
+from tests.browser.documents import small, talking, watched
 from tests.browser.programs import rnn
 from tests.browser.tabs import Opener, Scheme
 
@@ -135,6 +135,14 @@ def test_watched_explorer(
 ) -> None:
     page = opened(watched(), scheme)
     form(page)
+    assert complaints(page) == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_explorer_over_several_devices(opened: Opener, scheme: Scheme) -> None:
+    page = opened(talking(), scheme)
+    page.keyboard.press("4")
+    page.locator(".collectives .jump").first.click()
     assert complaints(page) == []
 
 

@@ -10,7 +10,7 @@ import verax
 import verax.numpy as vnp
 from tests.typing.programs import gpt
 from verax import lax, nn
-from verax.debug import CostReport, Device, costs
+from verax.debug import Costs, Device, costs
 
 CHIP = Device("chip", flops=1e12, bandwidth=1e11, memory=1e9, half=4e12)
 X, W = vnp.ones((64, 32)), vnp.ones((32, 16))
@@ -21,9 +21,10 @@ def line_in(f: Callable[..., Any], offset: int) -> int:
     return f.__code__.co_firstlineno + offset
 
 
-def flops_at(report: CostReport, f: Callable[..., Any], offset: int) -> float:
+def flops_at(report: Costs, f: Callable[..., Any], offset: int) -> float:
     """The operations of a line."""
-    return sum(entry.flops for entry in report.by_line(line_in(f, offset)))
+    total: float = sum(entry.flops for entry in report.by_line(line_in(f, offset)))
+    return total
 
 
 def layer(w: Any, x: Any) -> Any:

@@ -351,3 +351,17 @@ def test_operations_of_one_device_hold_what_all_repeat() -> None:
         struct((64, 16), "data"), struct((16, 8), None, "model")
     )
     assert both.flops == 2 * 64 * 16 * 8 / 8
+
+
+def test_pages_of_programs_on_these_devices() -> None:
+    def f(x: Any) -> Any:
+        return vnp.sum(vnp.sin(x) @ x.T)
+
+    x = verax.device_put(np.ones((8, 4), np.float32), place("data", "model"))
+    document: Any = verax.explore(f, profile=True, watch=True)(x).document
+    talk, report = document["collectives"], collectives(f)(x)
+    assert (talk["devices"], talk["axes"]) == (8, {"data": 4, "model": 2})
+    assert [one["bytes"] for one in talk["talks"]] == [e.bytes for e in report.entries]
+    assert all(one["rows"] for one in talk["talks"])
+    assert document["profile"] is not None
+    assert document["watch"]["values"]

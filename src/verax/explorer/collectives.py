@@ -9,10 +9,10 @@ Nothing is run, and devices need not be there: arguments may be `ShapeDtypeStruc
 meshes `AbstractMesh`es.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -30,8 +30,11 @@ from verax.backend.programs.partitioned import compile_for_mesh
 from verax.backend.programs.placement import Placement
 from verax.backend.programs.program import spread_of
 from verax.backend.xla.executable import MemoryAnalysis
+from verax.backend.xla.virtual import Partitioned
 from verax.explorer.costing import counted
 from verax.explorer.exploration import of_arrays
+from verax.explorer.pipeline import Explored
+from verax.explorer.recording import CollectivesNote, Json, TalkNote
 from verax.explorer.rows.collectives import (
     Along,
     Grid,
@@ -43,7 +46,7 @@ from verax.explorer.rows.collectives import (
     pairs_of,
 )
 from verax.explorer.rows.hlo import hlo_rows
-from verax.explorer.rows.row import EQUATION
+from verax.explorer.rows.row import EQUATION, Row
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Source
 from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
@@ -257,6 +260,14 @@ def cells(entry: Collective) -> tuple[str, ...]:
 # Reading the partitioned program.
 
 
+class Located(Protocol):
+    """What knows the places of numbers that a compiled program carries on."""
+
+    def of(self, number: int | None) -> tuple[Source, str]:
+        """The source and the operation of a number."""
+        ...
+
+
 class Origins:
     """Numbers for equations, which XLA carries on into the compiled program."""
 
@@ -291,7 +302,7 @@ def grid_of(placement: Placement | None) -> Grid:
     return Grid(mesh.axis_names, mesh.axis_sizes, places)
 
 
-def entry_of(talk: Talk, origins: Origins, grid: Grid, count: int) -> Collective:
+def entry_of(talk: Talk, origins: Located, grid: Grid, count: int) -> Collective:
     """The entry of one collective."""
     source, operation = origins.of(talk.origin)
     pairs = pairs_of(talk.text)
@@ -335,6 +346,33 @@ def merged(entries: Iterable[Collective]) -> tuple[Collective, ...]:
     return tuple(sorted(out, key=lambda entry: (-entry.sent, entry.line)))
 
 
+def report_of(
+    name: str, part: Partitioned, placement: Placement | None, origins: Located
+) -> tuple[Collectives, dict[Collective, list[str]]]:
+    """The report of a partitioned program; for entries, their instructions.
+
+    Those are found by the entry without its `times`.
+    """
+    grid = grid_of(placement)
+    count = 1 if placement is None else len(placement.devices)
+    talks = Talks(part.text).all()
+    entries = [entry_of(talk, origins, grid, count) for talk in talks]
+    names: dict[Collective, list[str]] = {}
+    for talk, entry in zip(talks, entries, strict=True):
+        names.setdefault(evolve(entry, times=0.0), []).append(talk.name)
+    report = Collectives(
+        name,
+        MappingProxyType(dict(zip(grid.names, grid.sizes, strict=True))),
+        count,
+        merged(entries),
+        len({talk.name for talk in talks}),
+        flops_of_text(part.text),
+        part.memory,
+        part.text,
+    )
+    return report, names
+
+
 def flops_of_text(text: str) -> float:
     """The operations of a program of XLA's, loops as often as they run."""
     rows, _ = hlo_rows(text, ())
@@ -364,20 +402,76 @@ def read(name: str, stage: Traced) -> Collectives:
 
     placement = stage.placement
     out = compile_for_mesh(lowered, options, placement)
-    grid = grid_of(placement)
-    count = 1 if placement is None else len(placement.devices)
-    talks = Talks(out.text).all()
-    entries = [entry_of(talk, origins, grid, count) for talk in talks]
-    return Collectives(
-        name,
-        MappingProxyType(dict(zip(grid.names, grid.sizes, strict=True))),
-        count,
-        merged(entries),
-        len({talk.name for talk in talks}),
-        flops_of_text(out.text),
-        out.memory,
-        out.text,
+    return report_of(name, out, placement, origins)[0]
+
+
+# -----------------------------------------------------------------------------
+# The same for the page.
+
+
+class RowOrigins:
+    """The sources of rows that a compiled program names, by their numbers."""
+
+    def __init__(self, module: Sequence[Row], before: Sequence[Row]) -> None:
+        self.module, self.before = module, before
+
+    def of(self, number: int | None) -> tuple[Source, str]:
+        """The source of a row, and the operation of the program that it was made of."""
+        if number is None or number >= len(self.module):
+            return UNKNOWN_SOURCE, ""
+        row = self.module[number]
+        ops = [self.before[i].op for i in row.origins]
+        return row.source, next((op for op in ops if op), row.op)
+
+
+def collectives_note(
+    explored: Explored, placement: Placement | None
+) -> CollectivesNote:
+    """What devices send each other in a program that has been explored."""
+    part, stages = explored.part, explored.stages
+    assert part is not None, "the program is for several devices"
+    origins = RowOrigins(stages[-2].rows, stages[-3].rows if stages[2:] else ())
+    report, rows = report_of("", part, placement, origins)
+    talks = [
+        TalkNote(
+            one.file,
+            one.line,
+            rows_of(rows[evolve(one, times=0.0)], explored.instructions),
+            columns_of(one),
+        )
+        for one in report.entries
+    ]
+    memory = {
+        "arguments": part.memory.arguments,
+        "outputs": part.memory.outputs,
+        "aliased": part.memory.aliased,
+        "temporaries": part.memory.temporaries,
+        "total": report.peak,
+    }
+    last = len(stages) - 1
+    return CollectivesNote(
+        last, report.devices, report.axes, report.sent, memory, talks
     )
+
+
+def rows_of(names: Iterable[str], known: Mapping[str, int]) -> list[int]:
+    """The rows of instructions; a page has not all of a large program."""
+    return sorted({known[name] for name in names if name in known})
+
+
+def columns_of(one: Collective) -> dict[str, Json]:
+    """What the page shows of an entry."""
+    return {
+        "kind": one.kind + (", sliced" if one.sliced else ""),
+        "axes": (", ".join(one.axes) or "?") + ("" if one.whole else " (part)"),
+        "devices": one.devices,
+        "bytes": one.bytes,
+        "times": one.times,
+        "known": one.estimated,
+        "sent": one.sent,
+        "back": one.backward,
+        "op": one.operation,
+    }
 
 
 def collectives(

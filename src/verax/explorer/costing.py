@@ -110,8 +110,85 @@ class LineCost(ReprMixin):
         return self.flops / self.bytes if self.bytes else np.inf
 
 
+class Costs(ReprMixin):
+    """What a `CostReport` and the `CostFormulas` of symbolic sizes have in common.
+
+    Only the types of arguments say which of the two it is. `flops` and `bytes`, of the
+    whole and of each of the `lines`, are numbers in the one and formulas in the other;
+    `at` gives numbers of both.
+
+    >>> import verax, verax.numpy as vnp
+    >>> def work(*xs) -> float:
+    ...     return verax.debug.costs(vnp.matmul, device="h100")(*xs).at(n=8).flops
+    >>> (n,) = verax.export.symbolic_shape("n")
+    >>> x = verax.ShapeDtypeStruct((n, n), vnp.float32)
+    >>> work(x, x)
+    1024.0
+    """
+
+    __slots__ = ()
+    __module__ = "verax.debug"
+
+    name: str
+    device: Device
+
+    @property
+    def lines(self) -> tuple[Any, ...]:
+        """The entries, the most expensive first."""
+        raise NotImplementedError
+
+    @property
+    def devices(self) -> int:
+        """The number of devices, of which all are counted together."""
+        return 1
+
+    @property
+    def flops(self) -> Any:
+        """All operations."""
+        raise NotImplementedError
+
+    @property
+    def bytes(self) -> Any:
+        """All bytes that are read and written."""
+        raise NotImplementedError
+
+    @property
+    def time(self) -> float:
+        """The least time that the device needs, in seconds.
+
+        Raises:
+            TypeError: it depends on sizes that are symbols: `at` takes them.
+        """
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """The sums, in a line."""
+        raise NotImplementedError
+
+    def variables(self) -> set[str]:
+        """The names of the sizes that are symbols."""
+        return set()
+
+    def by_line(self, line: int) -> tuple[Any, ...]:
+        """The entries of a line: its values, and its cotangents."""
+        return tuple([entry for entry in self.lines if entry.line == line])
+
+    def at(self, **sizes: int) -> "CostReport":
+        """The costs for these sizes, as of the program with them.
+
+        Raises:
+            TypeError: a variable has no size, or a name is no variable.
+        """
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """The table, for notebooks."""
+        raise NotImplementedError
+
+
 @frozen(repr=False)
-class CostReport(ReprMixin):
+class CostReport(Costs):
     """The costs of a program by line, the most expensive first.
 
     >>> import verax, verax.numpy as vnp
@@ -142,9 +219,15 @@ class CostReport(ReprMixin):
         """The least time that the device needs, in seconds."""
         return sum(line.time for line in self.lines)
 
-    def by_line(self, line: int) -> tuple[LineCost, ...]:
-        """The entries of a line: its values, and its cotangents."""
-        return tuple([entry for entry in self.lines if entry.line == line])
+    def at(self, **sizes: int) -> "CostReport":
+        """The report itself, which has no variables: other names are refused.
+
+        Raises:
+            TypeError: there is one.
+        """
+        if sizes:
+            raise TypeError(f"{self.name} has no symbolic size {', '.join(sizes)}")
+        return self
 
     def cells(self, entry: LineCost) -> tuple[str, ...]:
         """The row of a line in a table."""
@@ -376,7 +459,7 @@ def line_totals(jaxpr: Jaxpr) -> list[LineTotal] | None:
 
 def costs(
     fun: Callable[..., Any], *, device: str | Device = "cpu"
-) -> Callable[..., CostReport]:
+) -> Callable[..., Costs]:
     """A function that says what each line of `fun` costs on a device.
 
     Operations are counted from types: two for each multiplication in a product of
@@ -393,7 +476,7 @@ def costs(
 
     Returns:
         A function of the arguments of `fun`, which may be `ShapeDtypeStruct`s, that
-        returns a `CostReport`; of symbolic sizes, `CostFormulas`.
+        returns `Costs`: a `CostReport`; of symbolic sizes, `CostFormulas`.
 
     Raises:
         TypeError: `fun` is not a function.
@@ -410,12 +493,12 @@ def costs(
     function = fun if isinstance(fun, PjitFunction) else jit(fun)
 
     @wraps(fun)
-    def counting(*args: Any, **kwargs: Any) -> CostReport:
+    def counting(*args: Any, **kwargs: Any) -> Costs:
         stage = of_arrays(function.trace(*args, **kwargs))
         count = 1 if stage.placement is None else len(stage.placement.devices)
         if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):
             formulas = loaded("verax.explorer.formulas", "formulas_of")
-            found: CostReport = formulas(function_name(fun), stage.traced.jaxpr, target)
+            found: Costs = formulas(function_name(fun), stage.traced.jaxpr, target)
             return found
         lines = lines_in(stage.traced.jaxpr, target)
         shares = tuple([evolve(line, time=line.time / count) for line in lines])

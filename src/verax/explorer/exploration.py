@@ -29,12 +29,15 @@ from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import apply
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals, struct_of
 from verax.api.tracing.wrapping import function_name, wraps
+from verax.backend.programs.partitioned import is_absent
 from verax.backend.runtime.client import default_platform
 from verax.explorer.pipeline import Pipeline, profiled
 from verax.explorer.recording import (
+    CollectivesNote,
     Document,
     Json,
     LineTotal,
+    MemoryNote,
     ProfileNote,
     Recording,
     Stage,
@@ -84,6 +87,7 @@ MODULES: Final = (
     "info",
     "costtable",
     "memory",
+    "collectives",
     "drawer",
     "story",
     "header",
@@ -236,12 +240,14 @@ def explore(
     `compile` XLA is not asked, which is most of the time that a large program takes.
     With `profile` the program is run a few times, and each row says how long it takes;
     with `watch` it is run once, and rows say what values they had. Both need arguments
-    with values.
+    with values. Of a program over several devices, which need not be there, the page
+    also says what they send each other.
 
     Raises:
         TypeError: `fun` is not callable, or `profile` or `watch` is asked for a call
             without values.
-        ValueError: `profile` is asked for without `compile`.
+        ValueError: `profile` is asked for without `compile`; or it, or `watch`, for
+            devices that are not there.
 
     >>> import verax
     >>> page = verax.explore(verax.grad(lambda x: x * x), compile=False)(3.0)
@@ -303,9 +309,11 @@ def explored_call(
     recording = Recording()
     with recording.watching():
         stage: Traced = function.trace(*args, **kwargs)
+        if wanted.profile or wanted.watch:
+            check_present(stage, "profile" if wanted.profile else "watch")
         pipeline = Pipeline(recording, of_arrays(stage))
         explored = pipeline.explored(wanted.compile)
-    name, note, seen = function_name(function.fun), None, None
+    name, note, seen, talk = function_name(function.fun), None, None, None
     if wanted.watch:
         leaves = values_of(function, stage, args, kwargs, "watch")
         whole, level = pipeline.whole, pipeline.whole.level
@@ -317,10 +325,26 @@ def explored_call(
         note = profiled(
             explored.stages, explored.program, explored.instructions, leaves
         )
+    if explored.part is not None:
+        noted: Callable[..., CollectivesNote]
+        noted = loaded("verax.explorer.collectives", "collectives_note")
+        talk = noted(explored, stage.placement)
     totals: Callable[[Jaxpr], list[LineTotal] | None]
     totals = loaded("verax.explorer.costing", "line_totals")
     costs = totals(pipeline.whole.jaxpr)
-    return exploration_of(name, explored.stages, None, note, costs, seen)
+    remembered: Callable[..., MemoryNote | None]
+    remembered = loaded("verax.explorer.memory.noted", "memory_note")
+    memory = remembered(function, stage, args, kwargs)
+    return exploration_of(name, explored.stages, None, note, costs, seen, talk, memory)
+
+
+def check_present(stage: Traced, option: str) -> None:
+    """Raise ValueError if a program is to run on devices that are not there."""
+    if is_absent(stage.placement):
+        raise ValueError(
+            f"explore: {option}=True runs the program, which is for a mesh of devices "
+            "that are not there: leave it out, or use a Mesh of devices of this process"
+        )
 
 
 def of_arrays(stage: Traced) -> Traced:
@@ -339,14 +363,15 @@ def exploration_of(
     profile: ProfileNote | None = None,
     costs: Sequence[LineTotal] | None = None,
     watch: WatchNote | None = None,
+    talk: CollectivesNote | None = None,
+    memory: MemoryNote | None = None,
 ) -> Exploration:
     """The exploration of these stages."""
     rows = [row for stage in stages for row in stage.rows]
     sources = sources_of([row.source for row in rows])
     shown = tuple(stages)
-    return Exploration(
-        Document(title, made_with(), sources, shown, story, profile, costs, watch)
-    )
+    notes = (story, profile, costs, watch, talk, memory)
+    return Exploration(Document(title, made_with(), sources, shown, *notes))
 
 
 def values_of(

@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 
 from verax.explorer.costing import (
     CostReport,
+    Costs,
     Device,
     LineCost,
     Sum,
@@ -370,7 +371,7 @@ class LineFormula(ReprMixin):
 
 
 @frozen(repr=False)
-class CostFormulas(ReprMixin):
+class CostFormulas(Costs):
     """The costs of a program whose sizes are symbols: formulas by line.
 
     `at` gives the report for sizes, without a trace. The lines that are dearest for
@@ -402,13 +403,19 @@ class CostFormulas(ReprMixin):
         """All bytes that are read and written."""
         return sum([line.bytes for line in self.lines], sure(0))
 
+    @property
+    def time(self) -> float:
+        """Unknown: the time is no formula.
+
+        Raises:
+            TypeError: always.
+        """
+        names = call_of(self.variables())
+        raise TypeError(f"the time of {self.name} depends on its sizes: {names}.time")
+
     def variables(self) -> set[str]:
         """The names of the sizes."""
         return set().union(*[line.variables() for line in self.lines])
-
-    def by_line(self, line: int) -> tuple[LineFormula, ...]:
-        """The entries of a line: its values, and its cotangents."""
-        return tuple([entry for entry in self.lines if entry.line == line])
 
     def at(self, **sizes: int) -> CostReport:
         """The costs for these sizes, as of the program with them.

@@ -21,12 +21,16 @@ from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import ENGINE
 from verax.backend.lowering.lower import is_tunable, lower
 from verax.backend.lowering.mlir_text import Lowered
+from verax.backend.programs.partitioned import (
+    compile_for_mesh,
+    is_absent,
+    platform_for,
+)
 from verax.backend.programs.program import (
     Program,
     Uneven,
     build,
     build_placed,
-    platform_of,
     spread_of,
 )
 from verax.backend.runtime.profiling import (
@@ -37,12 +41,14 @@ from verax.backend.runtime.profiling import (
     ProfilePlane,
     ProfileSession,
 )
+from verax.backend.xla.virtual import Partitioned
 from verax.explorer.naming import short
 from verax.explorer.recording import ProfileNote, Record, Recording, Stage
+from verax.explorer.rows.collectives import Talks
 from verax.explorer.rows.costs import fill_costs
 from verax.explorer.rows.hlo import IN_MEMORY, hlo_rows
 from verax.explorer.rows.jaxpr import Table, link, missing, places_of
-from verax.explorer.rows.row import HEAD, INPUT, Peak, Row, fill_live
+from verax.explorer.rows.row import HEAD, INPUT, SAME, Peak, Row, fill_live
 from verax.explorer.rows.stablehlo import Locations, module_rows
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
@@ -55,10 +61,15 @@ MAIN: Final = "@main"
 
 @frozen(eq=False, repr=False)
 class Explored(ReprMixin):
-    """The stages of a program, and the compiled one, with the rows of its HLO."""
+    """The stages of a program, and the compiled one, with the rows of its HLO.
+
+    Of a program for several devices `part` is that of each; there is no `program` to
+    run where the devices are not there.
+    """
 
     stages: tuple[Stage, ...]
     program: Program | None = None
+    part: Partitioned | None = None
     instructions: Mapping[str, int] = field(factory=dict)
 
 
@@ -164,8 +175,8 @@ class Pipeline(ProgramStages):
         lowered = self.lowered(record)
         if not compile:
             return Explored(tuple(self.stages))
-        program, instructions = self.compiled(lowered)
-        return Explored(tuple(self.stages), program, instructions)
+        program, part, instructions = self.compiled(lowered)
+        return Explored(tuple(self.stages), program, part, instructions)
 
     def passes(self) -> Record:
         """Record what jit does before it lowers; the program that is lowered."""
@@ -173,7 +184,7 @@ class Pipeline(ProgramStages):
         jaxpr = stage.traced.jaxpr
         record = self.whole = recording.whole(jaxpr)
         spread = None if stage.placement is None else spread_of(stage.placement)
-        one_cpu = is_tunable((platform_of(stage.placement),), spread, jaxpr)
+        one_cpu = is_tunable((platform_for(stage.placement),), spread, jaxpr)
         options = stage.options.configured()
         calls = options.calls or "auto"
         target = Target(one_cpu, calls, kernels=options.kernels)
@@ -221,7 +232,7 @@ class Pipeline(ProgramStages):
             ENGINE,
             record.marked,
             stage.fun_name,
-            platforms=(platform_of(stage.placement),),
+            platforms=(platform_for(stage.placement),),
             keep_unused=stage.keep_unused,
             donated=stage.donated,
             spread=None if stage.placement is None else spread_of(stage.placement),
@@ -245,7 +256,9 @@ class Pipeline(ProgramStages):
         self.add("stablehlo", "stablehlo", title, out.rows, spent, gone)
         return evolve(lowered, text=out.text)
 
-    def compiled(self, lowered: Lowered) -> tuple[Program, dict[str, int]]:
+    def compiled(
+        self, lowered: Lowered
+    ) -> tuple[Program | None, Partitioned | None, dict[str, int]]:
         """The compiled program, as a stage, and the rows of its instructions.
 
         Nothing is read from the cache of compiled programs, or written to it, for the
@@ -253,17 +266,39 @@ class Pipeline(ProgramStages):
         """
         stage, started = self.stage, time.perf_counter()
         with changing({"enable_compilation_cache": False}):
-            program = compiled(lowered, stage)
+            program, part = compiled(lowered, stage)
         spent = time.perf_counter() - started
-        text = program.executable.hlo_text()
+        text = part.text
         rows, names = hlo_rows(text, self.rows, self.arguments)
         for row in rows:
             if row.kind == INPUT and row.inside < 0:
                 row.right = self.name_of(row.origins)
+        several = stage.placement is not None and len(stage.placement.devices) > 1
+        if several:
+            link_talks(rows, names, text, self.rows)
         title = f"what XLA compiles of {stage.fun_name}"
         peak = fill_live(rows, lambda row: row.op in IN_MEMORY)
         self.add("hlo", "hlo", title, rows, spent, missing(rows, self.rows), peak)
-        return program, names
+        return program, part if several else None, names
+
+
+def link_talks(
+    rows: Sequence[Row], names: Mapping[str, int], text: str, before: Sequence[Row]
+) -> None:
+    """Link collectives that name no row to what next to them does.
+
+    XLA names none where it joins several, or adds one.
+    """
+    found: dict[int, list[int]] = defaultdict(list)
+    for talk in Talks(text).all():
+        number, origin = names.get(talk.name), talk.origin
+        if number is not None and origin is not None and origin < len(before):
+            found[number].append(origin)
+    for number, origins in found.items():
+        row = rows[number]
+        if not row.origins:
+            row.origins, row.change = sorted(set(origins)), SAME
+            row.source = before[origins[0]].source
 
 
 def main_arguments(rows: Sequence[Row]) -> list[int]:
@@ -278,15 +313,24 @@ def after_pass(one: Pass, target: Target, jaxpr: Jaxpr) -> Jaxpr:
     return with_eqns(jaxpr, one.run(ENGINE, body_of(jaxpr), target).live_eqns)
 
 
-def compiled(lowered: Lowered, stage: Traced) -> Program:
-    """The program of a module, where calls of the function would run."""
+def compiled(lowered: Lowered, stage: Traced) -> tuple[Program | None, Partitioned]:
+    """The program of a module, where calls of the function would run; what each does.
+
+    There is none for devices that are not there.
+    """
     options, placement = stage.options.configured(), stage.placement
+    if is_absent(placement):
+        return None, compile_for_mesh(lambda *_: lowered, options, placement)
     if placement is None:
-        return build(lowered, options)
-    try:
-        return build_placed(lowered, options, placement)
-    except Uneven as error:
-        return build_placed(lowered, options, evolve(placement, outs=error.outs))
+        program = build(lowered, options)
+    else:
+        try:
+            program = build_placed(lowered, options, placement)
+        except Uneven as error:
+            even = evolve(placement, outs=error.outs)
+            program = build_placed(lowered, options, even)
+    executable = program.executable
+    return program, Partitioned(executable.hlo_text(), executable.memory_analysis())
 
 
 # -----------------------------------------------------------------------------

@@ -15,14 +15,14 @@ import numpy as np
 from attrs import fields
 
 from verax.api.inspect.watching import Watched, WatchedValue
-from verax.explorer.costing import CostReport
+from verax.explorer.costing import CostReport, Costs
 from verax.explorer.exploration import Exploration
 from verax.explorer.formulas import CostFormulas
 from verax.explorer.recording import Json
 
 VERSION: Final = 1
 """Of the objects: it changes when an entry goes or gets another meaning."""
-type Report = Exploration | CostReport | CostFormulas | Watched
+type Report = Exploration | Costs | Watched
 
 
 def printed(report: Report) -> str:
@@ -39,8 +39,10 @@ def printed(report: Report) -> str:
         kind, content = "costs", costs_of(report)
     elif isinstance(report, CostFormulas):
         kind, content = "formulas", formulas_of(report)
-    else:
+    elif isinstance(report, Watched):
         kind, content = "watched", watched_of(report)
+    else:
+        raise TypeError(f"{type(report).__name__} is not printed")
     return json.dumps(plain({"kind": kind, "version": VERSION} | content))
 
 

@@ -475,6 +475,78 @@ class WatchNote(ReprMixin):
         }
 
 
+@frozen(eq=False, repr=False)
+class TalkNote(ReprMixin):
+    """What devices send each other for a line, and the rows that do it."""
+
+    file: str
+    line: int
+    rows: Sequence[int]
+    columns: Mapping[str, Json]
+
+
+@frozen(eq=False, repr=False)
+class CollectivesNote(ReprMixin):
+    """What devices send each other: `rows` of talks are those of a stage.
+
+    `axes` are those of the mesh with their sizes, `memory` the bytes of each device.
+    """
+
+    stage: int
+    devices: int
+    axes: Mapping[str, int]
+    sent: float
+    memory: Mapping[str, int]
+    talks: Sequence[TalkNote]
+
+    def to_json(self, sources: "Sources") -> dict[str, Json]:
+        """As the page reads it."""
+        return {
+            "stage": self.stage,
+            "devices": self.devices,
+            "axes": dict(self.axes),
+            "sent": self.sent,
+            "memory": dict(self.memory),
+            "talks": [
+                {
+                    "file": sources.piece(talk.file, talk.line),
+                    "line": talk.line,
+                    "rows": list(talk.rows),
+                    **talk.columns,
+                }
+                for talk in self.talks
+            ],
+        }
+
+
+type Moment = tuple[str, int, int]
+"""A step of a program: the file and line of it, and the bytes in use."""
+
+
+@frozen(eq=False, repr=False)
+class MemoryNote(ReprMixin):
+    """The predicted bytes over the whole program, and without its budget, if any."""
+
+    after: Sequence[Moment]
+    before: Sequence[Moment] | None
+
+    def to_json(self, sources: "Sources") -> dict[str, Json]:
+        """As the page reads it."""
+        return {
+            "curve": curve_json(self.after, sources),
+            "before": None if self.before is None else curve_json(self.before, sources),
+        }
+
+
+def curve_json(points: Sequence[Moment], sources: "Sources") -> dict[str, Json]:
+    """A curve in columns."""
+    return {
+        "bytes": [count for _, _, count in points],
+        "file": [sources.piece(file, line) for file, line, _ in points],
+        "line": [line for _, line, _ in points],
+    }
+
+
 def stage_json(stage: Stage, place: "Sources") -> dict[str, Json]:
     """A stage in columns."""
     rows, strings = stage.rows, Interned()
@@ -568,10 +640,15 @@ class Document(ReprMixin):
     profile: ProfileNote | None = None
     costs: Sequence[LineTotal] | None = None
     watch: WatchNote | None = None
+    collectives: CollectivesNote | None = None
+    memory: MemoryNote | None = None
 
     def to_json(self) -> dict[str, Json]:
         """The document as one JSON object."""
-        costs = self.costs
+        costs, talk = self.costs, self.collectives
+        several = {} if talk is None else {"collectives": talk.to_json(self.sources)}
+        if self.memory is not None:
+            several["memory"] = self.memory.to_json(self.sources)
         return {
             "format": FORMAT,
             "title": self.title,
@@ -582,4 +659,5 @@ class Document(ReprMixin):
             "profile": None if self.profile is None else self.profile.to_json(),
             "costs": None if costs is None else costs_json(costs, self.sources),
             "watch": None if self.watch is None else self.watch.to_json(),
+            **several,
         }

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from verax.api.inspect.watching import LoopCourse, Watched, WatchedValue, ran
+from verax.api.inspect.watching import LoopCourse, Watched, WatchedValue
+from verax.api.jit import jit
+from verax.api.tracing.apply import apply
 from verax.explorer.recording import Json, WatchNote
 from verax.explorer.rows.row import Mark, Row, mark_of
 from verax.ir.jaxpr import Jaxpr
@@ -34,10 +36,14 @@ def watched_note(
     """Run a marked program, of which these are the rows, and note their values."""
     every = len(rows) <= MOST
     made = watch(jaxpr, every)
+
+    def measuring(*operands: Any) -> list[Any]:
+        return list(apply(made.jaxpr, operands))
+
     # The program runs once, so its machine code need not be good.
     once = {"enable_compilation_cache": False, "compile_effort": "fast"}
     with changing(once):
-        outs = ran(name, made, leaves)
+        outs = jit(measuring)(*leaves)
     seen = Watched(name, outs[len(jaxpr.outvars) :], made.sites, made.courses)
     values = [value_json(value) for value in seen.measured]
     return WatchNote(stage, places(rows, made.sites), values, every)

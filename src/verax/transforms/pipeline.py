@@ -5,7 +5,7 @@ A pass takes a body and returns one that computes the same; its contract says wh
 needs, keeps and may drop::
 
     body = passed(engine, jaxpr, Target(one_cpu=True))
-    [one.name for one in COMPILE]     # dce, outline, transposes, kernels, chains
+    [one.name for one in COMPILE]     # dce, stacks, outline, transposes, ...
 
 Passes of a user's own come before these: see `verax.extend.with_passes`.
 """
@@ -15,17 +15,23 @@ from itertools import compress
 from typing import Final
 
 from attrs import evolve, frozen
+from pyrsistent import pvector
 
 from verax.ir.avals import ShapedArray
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, consts_of
 from verax.ir.records import ReprMixin
 from verax.rules.rows.infer import Mask
-from verax.rules.rows.row import Engine
+from verax.rules.rows.row import Engine, traits_of
 from verax.transforms.engine.partial_eval import live, variables
 
 # Equations of a program in which nothing is worth a function or several loops.
 FEW: Final = 48
+
+# The operations for which a byte is not worth keeping in a loop, and the loops of which
+# one reads what the other stacks.
+FREE: Final = 3.0
+TWO: Final = 2
 
 
 @frozen(eq=False, repr=False)
@@ -110,6 +116,32 @@ def without_dead_code(engine: Engine, body: Body, target: Target) -> Body:
     return evolve(body, invars=invars, eqns=eqns, consts=consts, kept=kept)
 
 
+def with_lean_loops(engine: Engine, body: Body, target: Target) -> Body:
+    """The body whose loops stack less for the loops that run backwards.
+
+    What is nearly free to compute again costs more to write and to read: XLA joins it
+    with what reads it in one loop, but not across two.
+    """
+    eqns = body.live_eqns
+    if sum([traits_of(eqn.primitive).loop for eqn in eqns]) < TWO:
+        return body
+    from verax.transforms.memory.loops import with_fewer_stacks
+
+    jaxpr = Jaxpr((), body.invars, pvector(eqns), body.outvars)
+    lean = with_fewer_stacks(jaxpr, FREE)
+    if lean is jaxpr:
+        return body
+    consts = tuple([const.literal for const in lean.used_consts])
+    return evolve(
+        body,
+        invars=lean.invars,
+        eqns=lean.eqns,
+        outvars=lean.outvars,
+        consts=consts,
+        size=variables(lean),
+    )
+
+
 def with_functions(engine: Engine, body: Body, target: Target) -> Body:
     """The body with calls of blocks that repeat, as the option `calls` says."""
     eqns = body.live_eqns
@@ -166,6 +198,14 @@ COMPILE: Final[tuple[Pass, ...]] = (
         needs="nothing",
         keeps="values of outputs, and effects",
         drops="equations, results and inputs that nothing needs",
+    ),
+    Pass(
+        "stacks",
+        with_lean_loops,
+        wanted=lambda target: target.one_cpu,
+        needs="nothing",
+        keeps="inputs, output types, values and effects",
+        drops="the last places of what is computed again",
     ),
     Pass(
         "outline",

@@ -57,7 +57,7 @@ SLOTS: Final = 64
 """How many iterations of a loop are kept apart."""
 SAMPLE: Final = 4096
 """How many elements of a larger value the histogram counts, evenly spaced."""
-HELD: Final = 1 << 16
+HELD: Final = 1 << 13
 """Up to so many elements a value waits until others of its size are measured."""
 CLASSES: Final = (64, 512, SAMPLE)
 """Values between these sizes are measured together."""

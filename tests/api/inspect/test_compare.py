@@ -19,7 +19,7 @@ from verax.debug import Comparison, Divergence, compare
 from verax.transforms.comparing.alignment import NEAR, align, common
 from verax.transforms.comparing.measures import Tolerance, measure, ulp
 from verax.transforms.comparing.report import compare_sides
-from verax.transforms.comparing.running import InNumpy
+from verax.transforms.comparing.running import Runner
 from verax.transforms.comparing.walking import Side
 
 
@@ -366,7 +366,7 @@ def test_programs_of_other_widths() -> None:
 def test_what_the_compiler_does_to_the_whole() -> None:
     """An output that parts although no equation does, when run by itself."""
     jaxpr = verax.make_jaxpr(vnp.sin)(1.0).jaxpr
-    left = Side("f", InNumpy(ENGINE), jaxpr)
+    left = Side("f", Runner(ENGINE), jaxpr)
     right = evolve(left, name="g", outputs=[np.array(0.5, np.float32)])
     found = compare_sides(
         left, right, [np.array(1, np.float32)], ["output"], Tolerance()
@@ -444,3 +444,86 @@ def test_errors() -> None:
 def named(name: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     fun.__name__ = name
     return fun
+
+
+def test_keys_and_numbers_in_each_others_place() -> None:
+    def f(key: Any, x: Any) -> Any:
+        return random.bits(key, ())
+
+    def g(key: Any, x: Any) -> Any:
+        return ~x
+
+    first = parted(compare(f, g)(random.key(0), vnp.uint32(5)))
+    assert sides(first) == ("random_bits", "not")
+    assert [eqn.primitive.name for eqn in first.only_left] == []
+
+    def steps(fun: Any) -> Any:
+        def body(key: Any, x: Any) -> Any:
+            return random.fold_in(key, 1), fun(key, x)
+
+        return lambda key: lax.scan(body, key, vnp.arange(3, dtype="uint32"))[1]
+
+    first = parted(compare(steps(f), steps(g))(random.key(0)))
+    assert first.left is not None
+    assert first.left.levels[0].step == 0
+
+
+def test_loops_of_other_kinds_do_not_go_in_step() -> None:
+    def scanned(x: Any) -> Any:
+        def body(c: Any, y: Any) -> Any:
+            return c, y.sum() + c[0]
+
+        return lax.scan(body, vnp.zeros(3), x)
+
+    def chosen(x: Any) -> Any:
+        def one(row: Any) -> Any:
+            return lax.cond(
+                row[0] > 0, lambda r: (r[0], r[1]), lambda r: (r[1], r[0]), row
+            )
+
+        return verax.vmap(one)(x)
+
+    x = vnp.arange(9.0).reshape(3, 3)
+    first = parted(compare(scanned, chosen)(x))
+    assert first.place
+
+
+def test_infinite_tolerances() -> None:
+    x = vnp.array([1.0, 0.0])
+    for rtol, atol in ((np.inf, None), (None, np.inf)):
+        found = compare(lambda x: x / 0, lambda x: -x / 0, rtol=rtol, atol=atol)(x)
+        agreed(found)
+        assert all(row.difference.excess <= 1 for row in found.rows)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_loops_without_an_iteration(count: int) -> None:
+    def scanned(x: Any, factor: float) -> Any:
+        return lax.scan(lambda c, y: (c * factor, c + y), x, vnp.zeros(count))
+
+    def until(x: Any, factor: float) -> Any:
+        return lax.while_loop(lambda c: c < count, lambda c: c + factor, x)
+
+    for loop, x in ((scanned, 1.0), (until, 0.0)):
+        f, g = partial(loop, factor=2.0), partial(loop, factor=3.0)
+        for other in (g, verax.jit(g)):
+            found = compare(f, other)(x)
+            if count:
+                parted(found)
+            else:
+                agreed(found)
+
+
+def test_nothing_to_compare() -> None:
+    agreed(compare(lambda x: x * 2, lambda x: x * 3)(vnp.zeros((0, 3))))
+    agreed(compare(lambda x: None, lambda x: None)(1.0))
+    empty = random.split(random.key(0), 0)
+    agreed(compare(lambda k: k, lambda k: vnp.flip(k))(empty))
+
+
+def test_booleans_and_integers() -> None:
+    x = vnp.array([0, 255], dtype="uint8")
+    found = parted(compare(lambda x: x - 1, lambda x: x + 1)(x)).difference
+    assert (found.left, found.right, found.ulps) == (255, 1, None)
+    found = parted(compare(lambda x: x > 0, lambda x: x + 1)(x)).difference
+    assert (found.index, found.left, found.right) == ((0,), False, 1)

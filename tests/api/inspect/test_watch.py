@@ -349,3 +349,41 @@ def test_cotangents_of_a_jitted_loss() -> None:
     assert "jit" not in {v.primitive for v in seen.values}
     back = seen.by_line(line_in(loss, 1), "cotangent")
     agrees(back[-1], np.asarray(verax.grad(loss)(w, X)))
+
+
+SIZES = (1, 3, 63, 64, 65, 500, 513, 4096, 4097, 8192, 8193)
+
+
+@pytest.mark.parametrize("order", [SIZES, SIZES[::-1]])
+def test_values_of_other_sizes_are_measured_together(order: tuple[int, ...]) -> None:
+    def body(xs: Any) -> Any:
+        return [vnp.negative(x) for x in xs]
+
+    rng = np.random.default_rng(0)
+    xs = [rng.normal(size=size).astype(np.float32) for size in order]
+    for x in xs:
+        x[:: max(2, x.size // 9)][1:] = np.nan
+        x[1 : x.size // 2 : 7] = np.inf
+        x[2 : x.size // 2 : 5] = 0
+    _, seen = watch(body, every=True)([*xs, vnp.zeros(0)])
+    assert [v.type for v in seen.values] == [f"f32[{size}]" for size in (*order, 0)]
+    for v, x in zip(seen.values, xs, strict=False):
+        agrees(v, -x)
+        some = x if x.size <= 4096 else x[:: -(-x.size // 4096)]
+        exponents = np.bincount((some.view(np.int32) >> 23) & 255, minlength=256)
+        np.testing.assert_allclose(v.exponents, exponents / some.size, rtol=1e-6)
+    empty = seen.values[-1]
+    assert (empty.runs, empty.nans, empty.zeros) == (1, 0, 0)
+    assert np.isnan(empty.least)
+
+
+def test_programs_that_measure_themselves_stay_small() -> None:
+    def many(x: Any) -> Any:
+        for _ in range(50):
+            x = vnp.sin(x)
+        return x
+
+    def count(fun: Any) -> int:
+        return str(verax.make_jaxpr(fun)(X)).count(" = ")
+
+    assert count(watch(many, every=True)) < count(many) + 4 * 50 + 80

@@ -193,3 +193,40 @@ def test_auxiliary_outputs_and_argnums() -> None:
     np.testing.assert_allclose(value, plain, rtol=1e-6)
     np.testing.assert_allclose(aux["norm"], np.sum(x), rtol=1e-4)
     np.testing.assert_allclose(slopes[0], expected[0], rtol=2e-4, atol=1e-6)
+
+
+def held(tree: Any) -> int:
+    return sum(x.nbytes for x in verax.tree.leaves(tree))
+
+
+@pytest.mark.parametrize("share", [0.8, 0.5, 0.25])
+def test_pullbacks_and_pushforwards_that_hold_less(share: float) -> None:
+    args = layers(6, rows=64)
+    _, plain = verax.vjp(chain, *args)
+    value, pull = verax.vjp(chain, *args, memory=share)
+    own = held(args)
+    assert held(pull) - own <= share * (held(plain) - own) + own
+    assert held(pull) < held(plain)
+    for one, other in zip(
+        verax.tree.leaves(pull(value)), verax.tree.leaves(plain(value)), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    _, push = verax.linearize(chain, *args, memory=share)
+    _, wide = verax.linearize(chain, *args)
+    np.testing.assert_array_equal(push(*args), wide(*args))
+    assert held(push) < held(wide)
+
+
+def test_a_policy_with_a_budget() -> None:
+    weights, x = layers(6, rows=64)
+    budget = verax.checkpoint_policies.budget
+    kept = [
+        held(verax.vjp(verax.checkpoint(chain, policy=budget(m)), weights, x)[1])
+        for m in ("1GB", "30kB", "10kB")
+    ]
+    assert kept == sorted(kept, reverse=True)
+    assert len(set(kept)) == 3
+    with pytest.raises(TypeError, match="not None"):
+        budget(None)  # type: ignore[arg-type]  # a wrong call
+    with pytest.raises(ValueError, match="says no number of bytes"):
+        verax.vjp(chain, weights, x, memory="much")

@@ -36,7 +36,7 @@ from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import ConcretizationTypeError, shown
 from verax.transforms.comparing.measures import Tolerance
 from verax.transforms.comparing.report import Comparison, compare_sides
-from verax.transforms.comparing.running import InDtype, InNumpy, Values
+from verax.transforms.comparing.running import InDtype, Runner, Values
 from verax.transforms.comparing.walking import Side
 from verax.transforms.engine.engine import as_typed
 from verax.transforms.nans import repeatable
@@ -308,7 +308,7 @@ def side_of(
         name = function_name(fun) if callable(fun) else made.name
         return Side(f"{name} in {dtype.name}", InDtype(ENGINE, dtype), made.jaxpr)
     if not isinstance(fun, PjitFunction):
-        return Side(made.name, InNumpy(ENGINE), made.jaxpr)
+        return Side(made.name, Runner(ENGINE), made.jaxpr)
     runner = Compiled(ENGINE, function_name(fun))
     outputs = None
     if repeatable(made.jaxpr):

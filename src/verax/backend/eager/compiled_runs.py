@@ -9,40 +9,31 @@ results of all its equations; loops go step by step, as `transforms.comparing` h
 from collections.abc import Sequence
 
 import numpy as np
-from attrs import define, field
+from attrs import field, frozen
 
 from verax.backend.eager.interpreter import host_of
 from verax.backend.eager.single_op import OPTIONS
 from verax.backend.programs.program import compiled
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
-from verax.ir.records import ReprMixin
-from verax.ir.walk import read_as
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Var
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine
 from verax.transforms.comparing.alignment import is_open
-from verax.transforms.engine.engine import evaluate_eqn, literal_value
+from verax.transforms.comparing.running import Runner
 
 type Part = tuple[Jaxpr, Jaxpr | None, list[Var], list[int]]
 """The program, that of some of its equations, what it reads, and how many results each
 of them has."""
 
 
-@define(eq=False, repr=False)
-class Compiled(ReprMixin):
+@frozen(eq=False, repr=False)
+class Compiled(Runner):
     """Runs equations in compiled programs of as many as there are without a loop.
 
     An equation that does something is not compiled: what it does happens once.
     """
 
-    engine: Engine
     name: str
     parts: dict[tuple[int, int], Part] = field(factory=dict)
-
-    def literal(self, literal: Literal) -> np.ndarray:
-        return literal_value(literal)
-
-    def given(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return list(values)
 
     def run(
         self, jaxpr: Jaxpr, number: int, env: Sequence[np.ndarray]
@@ -52,9 +43,7 @@ class Compiled(ReprMixin):
             self.parts[key] = part_of(jaxpr, number)
         _, part, reads, counts = self.parts[key]
         if part is None:
-            eqn = jaxpr.eqns[number]
-            operands = read_as(eqn.invars, env, self.literal)
-            return [evaluate_eqn(self.engine, eqn, operands)]
+            return super().run(jaxpr, number, env)
         values = [env[v.index] for v in reads]
         outs = iter(whole_program(self.engine, part, self.name, values))
         return [[next(outs) for _ in range(count)] for count in counts]

@@ -39,6 +39,11 @@ def is_absent(placement: Placement | None) -> bool:
     return placement is not None and isinstance(placement.devices[0], AbsentDevice)
 
 
+def platform_for(placement: Placement | None) -> str:
+    """The platform for which the program of a placement is compiled."""
+    return "cpu" if is_absent(placement) else platform_of(placement)
+
+
 def compile_for_mesh(
     lower: LowerFor, options: CompileOptions, placement: Placement | None
 ) -> Partitioned:
@@ -54,7 +59,7 @@ def compile_for_mesh(
     absent = is_absent(placement)
     if placement is not None and absent:
         check_count(len(placement.devices))
-    lowered = lower(placement, "cpu" if absent else platform_of(placement))
+    lowered = lower(placement, platform_for(placement))
     quiet = {"enable_compilation_cache": False, "compare_programs": False}
     try:
         with changing(quiet):

@@ -1,7 +1,8 @@
 /**
- * What lies below the panes: the chosen row, costs by line, memory; one at a time.
+ * What lies below the panes: the chosen row, costs by line, memory, collectives; one at a time.
  */
 
+import { Collectives } from "./collectives.js";
 import { make } from "./elements.js";
 import { CostTable } from "./costtable.js";
 import { Info } from "./info.js";
@@ -15,6 +16,7 @@ export class Drawer {
       { name: "row", title: "chosen", part: new Info(view) },
       { name: "costs", title: "costs by line", part: new CostTable(view) },
       { name: "memory", title: "memory", part: new Memory(view) },
+      ...(view.program.raw.collectives ? [{ name: "collectives", title: "collectives", part: new Collectives(view) }] : []),
     ];
     this.tabs = this.parts.map(({ name, title }, at) =>
       make("button", { class: "tab", role: "tab", id: `drawer-${name}`, text: title, onclick: () => this.show(at) }),
@@ -44,6 +46,7 @@ export class Drawer {
 
   /** @param {number} at */
   show(at) {
+    if (!this.parts[at]) return;
     this.at = at;
     for (const [i, tab] of this.tabs.entries()) {
       tab.setAttribute("aria-selected", String(i === at));

@@ -16,7 +16,7 @@ const KEYS = [
   ["g", "rows or graph"],
   ["+ − 0", "zoom in, out, fit, in a graph; arrows follow its edges, Enter unfolds"],
   ["h", "heat: flops, bytes, time; of a watched run range, zeros, NaN; off"],
-  ["1 2 3", "details: chosen row or summary, costs by line, memory"],
+  ["1 2 3 4", "details: chosen row or summary, costs by line, memory; collectives, if there are several devices"],
   ["n  p", "the next and the previous step of a story"],
   ["d", "light, dark, or as the system says"],
   ["Escape", "close, clear the search, choose nothing"],

@@ -65,6 +65,7 @@ function pageKey(event, parts) {
     1: () => drawer.show(0),
     2: () => drawer.show(1),
     3: () => drawer.show(2),
+    4: () => drawer.show(3),
     "?": () => header.help.showModal(),
     Escape: () => (view.query ? search.clear() : view.choose(null)),
   };

@@ -35,15 +35,47 @@ export class Memory {
   fill() {
     const points = this.points;
     if (points.length < 2) {
-      this.element.replaceChildren(make("p", { class: "empty", text: "Memory is not estimated for this stage." }));
+      this.element.replaceChildren(...this.whole(), make("p", { class: "empty", text: "Memory is not estimated for this stage." }));
       this.cursor = undefined;
       return;
     }
     const most = Math.max(...[points.reduce((top, [, bytes]) => Math.max(top, bytes), 1), this.stage.peak?.bytes ?? 0]);
     this.x = (/** @type {number} */ row) => (row / Math.max(1, this.stage.size - 1)) * CURVE_WIDTH;
     this.y = (/** @type {number} */ bytes) => CURVE_HEIGHT - (bytes / most) * (CURVE_HEIGHT - 8);
-    this.element.replaceChildren(this.figure(points, most), this.holders());
+    this.element.replaceChildren(...this.whole(), this.figure(points, most), this.holders());
     this.mark();
+  }
+
+  /** The predicted memory of the whole program, before and after its budget if it has one. @returns {HTMLElement[]} */
+  whole() {
+    const note = this.view.program.raw.memory;
+    if (!note) return [];
+    const { curve, before } = note;
+    const most = Math.max(1, ...curve.bytes, ...(before?.bytes ?? []));
+    const tip = make("span", { class: "curve-tip" });
+    const svg = draw(
+      "svg",
+      { viewBox: `0 0 ${CURVE_WIDTH} ${CURVE_HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": wholeText(curve, before), class: "curve" },
+      ...(before ? [draw("path", { class: "outline before", d: stepped(before.bytes, most) })] : []),
+      draw("path", { class: "outline", d: stepped(curve.bytes, most) }),
+    );
+    const at = (/** @type {MouseEvent} */ event) => {
+      const box = svg.getBoundingClientRect();
+      return Math.max(0, Math.min(curve.bytes.length - 1, Math.floor(((event.clientX - box.left) / box.width) * curve.bytes.length)));
+    };
+    const key = (/** @type {number} */ i) => (curve.file[i] < 0 ? null : `${curve.file[i]}:${curve.line[i]}`);
+    svg.addEventListener("pointermove", (event) => {
+      const i = at(/** @type {PointerEvent} */ (event));
+      const line = key(i);
+      tip.textContent = `${line === null ? "" : `${this.view.program.place(line)}: `}${bytesText(curve.bytes[i])}`;
+      if (line !== null) this.view.hover({ line });
+    });
+    svg.addEventListener("pointerleave", () => this.view.hover(null));
+    svg.addEventListener("click", (event) => {
+      const line = key(at(/** @type {MouseEvent} */ (event)));
+      if (line !== null) this.view.choose({ line });
+    });
+    return [make("figure", { class: "whole" }, make("figcaption", {}, `${wholeText(curve, before)} `, tip), make("div", { class: "plot" }, svg))];
   }
 
   /** @param {[number, number][]} points @param {number} most */
@@ -124,6 +156,19 @@ export class Memory {
     this.cursor.setAttribute("x1", x);
     this.cursor.setAttribute("x2", x);
   }
+}
+
+/** What the curve of the whole program says. @param {{bytes: number[]}} curve @param {{bytes: number[]} | null} before */
+function wholeText(curve, before) {
+  const top = bytesText(Math.max(...curve.bytes));
+  return before ? `the program: ${top} predicted, ${bytesText(Math.max(...before.bytes))} without its budget` : `the program: ${top} predicted beside arguments and results`;
+}
+
+/** A curve over the whole width, each point as wide as the others. @param {number[]} bytes @param {number} most */
+function stepped(bytes, most) {
+  const width = CURVE_WIDTH / bytes.length;
+  const y = (/** @type {number} */ count) => (CURVE_HEIGHT - (count / most) * (CURVE_HEIGHT - 8)).toFixed(1);
+  return `M${bytes.map((count, i) => `${(i * width).toFixed(1)} ${y(count)}H${((i + 1) * width).toFixed(1)}`).join("L")}`;
 }
 
 /**

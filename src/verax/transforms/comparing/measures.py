@@ -166,6 +166,7 @@ def distance(x: np.ndarray, y: np.ndarray, tolerance: Tolerance) -> Difference |
         coarse = coarser(x.dtype, y.dtype)
         allowed = tolerance.allowed(coarse, sizes)
         excess = np.where(equal, 0.0, gaps / allowed)
+        excess = np.where(np.isnan(excess), 1.0, excess)  # all is allowed
     index = worst(excess)
     gap, size = float(gaps[index]), float(sizes[index])
     share = gap / size if np.isfinite(gap) else float("inf")

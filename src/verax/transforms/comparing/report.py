@@ -6,7 +6,8 @@ One idea: the values are kept as they are, and texts are made when they are read
     comparison.first.left.source.line, comparison.rows[0].difference.absolute
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,6 @@ from attrs import frozen
 from verax.ir.jaxpr import Atom, Literal, Source
 from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
-from verax.rules.rows.row import NDArray
 from verax.transforms.comparing.measures import (
     Difference,
     Element,
@@ -116,11 +116,14 @@ def compare_sides(
         given if side.outputs is None else list(side.outputs)
         for side, given in zip((left, right), outs, strict=True)
     ]
-    outputs = dict(
-        zip(names, measured(left, right, ours, theirs, tolerance), strict=True)
-    )
-    if first is None:
-        first = by_compiler(outputs)
+    atoms = (left.jaxpr.outvars, right.jaxpr.outvars)
+    outputs = {
+        name: measure(words_of(x, a), words_of(y, b), tolerance)
+        for name, x, y, a, b in zip(names, ours, theirs, *atoms, strict=True)
+    }
+    parted = [(found, name) for name, found in outputs.items() if found and found.parts]
+    if first is None and parted:  # as a whole, though no equation does
+        first = Divergence(None, None, parted[0][0], output=parted[0][1])
     rows = sorted(walk.lines.values(), key=lambda row: -row.difference.excess)
     return Comparison(
         left.name,
@@ -130,27 +133,6 @@ def compare_sides(
         outputs,
         walk.compared + len(outs[LEFT]),
     )
-
-
-def measured(
-    left: Side,
-    right: Side,
-    ours: Sequence[NDArray],
-    theirs: Sequence[NDArray],
-    tolerance: Tolerance,
-) -> Iterator[Difference | None]:
-    """The differences of the outputs."""
-    atoms = (left.jaxpr.outvars, right.jaxpr.outvars)
-    for x, y, a, b in zip(ours, theirs, *atoms, strict=True):
-        yield measure(words_of(x, a), words_of(y, b), tolerance)
-
-
-def by_compiler(outputs: dict[str, Difference | None]) -> Divergence | None:
-    """The first output that parts although no equation does."""
-    for name, found in outputs.items():
-        if found is not None and found.parts:
-            return Divergence(None, None, found, output=name)
-    return None
 
 
 # -----------------------------------------------------------------------------
@@ -212,10 +194,14 @@ def facts_of(names: tuple[str, str], first: Divergence) -> list[tuple[str, str]]
     if sides == (None, None):
         text = "each equation agrees, the compiled program as a whole does not"
         return [("made by", text)]
-    facts = pair_of_facts("line", names, [line_text(side) for side in sides])
-    facts += pair_of_facts("code", names, [code_text(side) for side in sides])
-    facts += pair_of_facts("derived by", names, [origin_text(side) for side in sides])
-    facts += pair_of_facts("equation", names, [equation_text(side) for side in sides])
+    facts = []
+    for name in ("line", "code", "derived by", "equation"):
+        texts = [fact(name, side) for side in sides]
+        if texts[0] == texts[1]:
+            facts += [(name, texts[0])] if texts[0] else []
+            continue
+        both = zip(texts, names, strict=True)
+        facts += [(name, f"{text} in {who}") for text, who in both if text]
     left = first.left or first.right
     levels = left.levels if left is not None else ()
     facts += [("inside", str(level)) for level in levels]
@@ -224,19 +210,14 @@ def facts_of(names: tuple[str, str], first: Divergence) -> list[tuple[str, str]]
     return facts
 
 
-def pair_of_facts(
-    name: str, names: tuple[str, str], texts: Sequence[str]
-) -> list[tuple[str, str]]:
-    """A fact about both sides: once, if it is the same."""
-    if len(set(texts)) == 1:
-        return [(name, texts[0])] if texts[0] else []
-    both = zip(texts, names, strict=True)
-    return [(name, f"{text} in {who}") for text, who in both if text]
-
-
-def line_text(side: Executed | None) -> str:
-    """The user's line."""
-    return "" if side is None else place_of(side.source)
+def fact(name: str, side: Executed | None) -> str:
+    """What is known of an equation; an output that none makes is an input."""
+    if side is None:
+        return "an input or a constant" if name == "equation" else ""
+    source = side.source
+    texts = {"line": place_of(source), "derived by": source.origin}
+    texts |= {"code": "" if source.code is None else source.text}
+    return texts.get(name, repr(side.eqn))
 
 
 def place_of(source: Source) -> str:
@@ -246,52 +227,28 @@ def place_of(source: Source) -> str:
     return f"{source.file}:{source.line} ({source.function})"
 
 
-def code_text(side: Executed | None) -> str:
-    """What stands on the user's line."""
-    if side is None or side.source.code is None:
-        return ""
-    return side.source.text
-
-
-def origin_text(side: Executed | None) -> str:
-    """The transformation that derived the equation."""
-    return "" if side is None else side.source.origin
-
-
-def equation_text(side: Executed | None) -> str:
-    """The equation; an output that no equation makes is an input or a constant."""
-    return "an input or a constant" if side is None else repr(side.eqn)
-
-
 def value_rows(first: Divergence) -> list[tuple[str, str, str, str]]:
     """Operands and results: name, type, and the elements in both."""
     left, right = first.left, first.right
     if left is None or right is None:
         return []
-    ours, theirs = left.eqn, right.eqn
-    rows = rows_of(
-        "operand", (ours.invars, theirs.invars), left.operands, right.operands
-    )
-    outs = (ours.outvars, theirs.outvars)
-    return rows + rows_of("result", outs, left.results, right.results)
-
-
-def rows_of(
-    word: str,
-    atoms: tuple[Sequence[Atom], Sequence[Atom]],
-    left: Sequence[np.ndarray],
-    right: Sequence[np.ndarray],
-) -> list[tuple[str, str, str, str]]:
-    """A row for each value: its name, type, and the elements in both."""
+    sides = (left, right)
+    operands = [paired(x.eqn.invars, x.operands) for x in sides]
+    results = [paired(x.eqn.outvars, x.results) for x in sides]
     rows = []
-    for k in range(max(len(left), len(right))):
-        ours, theirs = [
-            value_text(own[k], values[k]) if k < len(values) else " is missing"
-            for own, values in zip(atoms, (left, right), strict=True)
-        ]
-        own = atoms[LEFT] if k < len(left) else atoms[RIGHT]
-        rows.append((f"{word} {k}", str(own[k].aval), ours, theirs))
+    for word, (ours, theirs) in (("operand", operands), ("result", results)):
+        for k, pair in enumerate(zip_longest(ours, theirs)):
+            texts = [" is missing" if one is None else value_text(*one) for one in pair]
+            ((atom, _), *_) = [one for one in pair if one is not None]
+            rows.append((f"{word} {k}", str(atom.aval), texts[LEFT], texts[RIGHT]))
     return rows
+
+
+def paired(
+    atoms: Sequence[Atom], values: Sequence[np.ndarray]
+) -> list[tuple[Atom, np.ndarray]]:
+    """Atoms with their values."""
+    return list(zip(atoms, values, strict=True))
 
 
 def value_text(atom: Atom, value: np.ndarray) -> str:

@@ -12,7 +12,6 @@ A `Runner` computes everything else, in its own way.
 """
 
 from collections.abc import Generator, Sequence
-from typing import Protocol
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -56,38 +55,28 @@ from verax.transforms.nans import PREDICATE
 type Values = Sequence[NDArray]
 
 
-class Runner(Protocol):
-    """A way of running equations that are not gone through."""
-
-    def literal(self, literal: Literal) -> NDArray:
-        """The value of a constant."""
-        ...
-
-    def given(self, values: Values) -> list[NDArray]:
-        """The arguments of the program, as this runner has them."""
-        ...
-
-    def run(self, jaxpr: Jaxpr, number: int, env: Values) -> list[list[NDArray]]:
-        """The results of equation `number`, and of as many after it as go with it."""
-        ...
-
-
 @frozen(eq=False, repr=False)
-class InNumpy(ReprMixin):
-    """Runs equations as the eager interpreter does: one by one, in NumPy."""
+class Runner(ReprMixin):
+    """Runs equations that are not gone through: one by one, in NumPy."""
 
     engine: Engine
 
-    def literal(self, literal: Literal) -> NDArray:
-        return literal_value(literal)
+    def converted(self, value: NDArray) -> NDArray:
+        """An argument or a constant, as this runner has it."""
+        return value
 
-    def given(self, values: Values) -> list[NDArray]:
-        return list(values)
+    def literal(self, literal: Literal) -> NDArray:
+        """The value of a constant."""
+        return self.converted(literal_value(literal))
 
     def run(self, jaxpr: Jaxpr, number: int, env: Values) -> list[list[NDArray]]:
+        """The results of equation `number`, and of as many after it as go with it."""
         eqn = jaxpr.eqns[number]
-        operands = read_as(eqn.invars, env, self.literal)
-        return [evaluate_eqn(self.engine, eqn, operands)]
+        return [self.evaluated(eqn, read_as(eqn.invars, env, self.literal))]
+
+    def evaluated(self, eqn: Eqn, operands: list[NDArray]) -> list[NDArray]:
+        """The results of an equation."""
+        return evaluate_eqn(self.engine, eqn, operands)
 
 
 # -----------------------------------------------------------------------------
@@ -103,40 +92,30 @@ class Refused(Exception):
     """A program has an equation that means something in its own dtypes only."""
 
 
-@define(eq=False, repr=False)
-class InDtype(ReprMixin):
+@frozen(eq=False, repr=False)
+class InDtype(Runner):
     """Runs equations in NumPy, with all floats of one dtype."""
 
-    engine: Engine
     dtype: NumpyDType
     known: dict[int, tuple[Eqn, Eqn | None]] = field(factory=dict)
 
-    def literal(self, literal: Literal) -> NDArray:
-        return self.converted(literal_value(literal))
-
-    def given(self, values: Values) -> list[NDArray]:
-        return list(map(self.converted, values))
-
     def converted(self, value: NDArray) -> NDArray:
-        """A value in the dtype that it has here."""
         with np.errstate(all="ignore"):
             return value.astype(self.wanted(value.dtype), copy=False)
 
-    def run(self, jaxpr: Jaxpr, number: int, env: Values) -> list[list[NDArray]]:
-        eqn = jaxpr.eqns[number]
-        operands = read_as(eqn.invars, env, self.literal)
+    def evaluated(self, eqn: Eqn, operands: list[NDArray]) -> list[NDArray]:
         if id(eqn) not in self.known:
             self.known[id(eqn)] = eqn, self.retyped(eqn)
         own = self.known[id(eqn)][1]
         if own is not None:
             with widths_of((self.dtype,)):
-                return [evaluate_eqn(self.engine, own, operands)]
+                return evaluate_eqn(self.engine, own, operands)
         with np.errstate(all="ignore"):
             narrow = [
                 x.astype(stored_dtype(a.aval.dtype), copy=False)
                 for x, a in zip(operands, eqn.invars, strict=True)
             ]
-        return [list(map(self.converted, evaluate_eqn(self.engine, eqn, narrow)))]
+        return list(map(self.converted, evaluate_eqn(self.engine, eqn, narrow)))
 
     def wanted(self, dtype: NumpyDType) -> NumpyDType:
         """What becomes of a dtype."""
@@ -213,13 +192,11 @@ class InDtype(ReprMixin):
 
 
 def without_calls(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with the equations of the functions that it calls."""
-    return inline(jaxpr, body_of_call)
-
-
-def body_of_call(eqn: Eqn) -> Jaxpr | None:
-    """The function that an equation calls, whatever its derivatives are."""
-    return eqn.params.jaxpr if isinstance(eqn.params, NamedCall) else None
+    """The program with the equations of all functions that it calls."""
+    return inline(
+        jaxpr,
+        lambda eqn: eqn.params.jaxpr if isinstance(eqn.params, NamedCall) else None,
+    )
 
 
 # -----------------------------------------------------------------------------
@@ -335,11 +312,10 @@ class Frame(ReprMixin):
         """The values of atoms that are known already."""
         return read_as(atoms, self.env, self.runner.literal)
 
-    def operands(self, number: int) -> list[NDArray]:
-        return self.read(self.jaxpr.eqns[number].invars)
-
-    def results(self, number: int) -> list[NDArray]:
-        return self.read(self.jaxpr.eqns[number].outvars)
+    def steps(self, number: int) -> Steps:
+        """The runs of the jaxprs of an equation."""
+        eqn = self.jaxpr.eqns[number]
+        return steps_of(eqn, self.read(eqn.invars))
 
 
 @define(eq=False, repr=False)
@@ -363,11 +339,10 @@ class Programs(ReprMixin):
 
     def advance(self, frame: Frame, number: int) -> None:
         """Run the next equation of a program, whatever it is."""
-        eqn = frame.jaxpr.eqns[number]
-        if not is_open(eqn):
+        if not is_open(frame.jaxpr.eqns[number]):
             frame.advance(number)
             return
-        steps = steps_of(eqn, frame.operands(number))
+        steps = frame.steps(number)
         frame.env += self.finish(frame.runner, steps, next(steps))
 
     def finish(self, runner: Runner, steps: Steps, step: Step) -> list[NDArray]:

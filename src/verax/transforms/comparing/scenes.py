@@ -12,13 +12,14 @@ from typing import Final
 import numpy as np
 from attrs import define, field, frozen
 
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import ExtendedDType
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Literal, Source
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import NDArray
 from verax.transforms.comparing.alignment import Pair, Pairing
 from verax.transforms.comparing.measures import Difference, Tolerance, measure
-from verax.transforms.comparing.running import Frame, Values
+from verax.transforms.comparing.running import Frame
 from verax.transforms.nans import Level
 
 type Levels = tuple[Level, ...]
@@ -109,17 +110,17 @@ def source_of(eqn: Eqn, levels: Levels) -> Source:
     return known[0] if known else UNKNOWN_SOURCE
 
 
-def shown(values: Values, atoms: Sequence[Atom]) -> list[np.ndarray]:
-    """Values as they are compared: of keys, the words."""
-    return [words_of(x, a) for x, a in zip(values, atoms, strict=True)]
-
-
 def words_of(value: NDArray, atom: Atom) -> np.ndarray:
-    """The words of keys; anything else as it is."""
-    if not isinstance(atom.aval.dtype, ExtendedDType):
+    """A value as it is compared: of keys, the words."""
+    if not isinstance(atom.aval.dtype, ExtendedDType) or value.dtype == np.uint32:
         return value
-    words = np.ascontiguousarray(value).reshape((*value.shape, 1)).view(np.uint32)
-    return words if value.dtype != np.uint32 else value
+    return np.ascontiguousarray(value).reshape((*value.shape, 1)).view(np.uint32)
+
+
+def comparable(left: ShapedArray, right: ShapedArray) -> bool:
+    """Whether values of two types can be held against each other."""
+    keys = any([isinstance(x.dtype, ExtendedDType) for x in (left, right)])
+    return left.shape == right.shape and (left.dtype == right.dtype or not keys)
 
 
 @frozen(eq=False, repr=False)
@@ -154,33 +155,36 @@ class Scene(ReprMixin):
             [not vs or vs[-1].index < n for vs, n in zip(outs, known, strict=True)]
         )
 
+    def values(self, side: int, atoms: Sequence[Atom]) -> tuple[np.ndarray, ...]:
+        """Values of one side, as they are compared."""
+        found = self.frames[side].read(atoms)
+        return tuple([words_of(x, a) for x, a in zip(found, atoms, strict=True)])
+
     def measure(self, atoms: tuple[Atom, Atom]) -> Difference | None:
-        """How far two values of one shape are apart; None if they are equal."""
-        values = [
-            words_of(frame.read([atom])[0], atom)
-            for frame, atom in zip(self.frames, atoms, strict=True)
-        ]
-        return measure(values[LEFT], values[RIGHT], self.tolerance)
+        """How far two comparable values are apart; None if they are equal."""
+        (left,), (right,) = [self.values(side, [atoms[side]]) for side in SIDES]
+        return measure(left, right, self.tolerance)
 
     def agree(self, atoms: tuple[Atom, Atom]) -> bool:
         """Whether two values are equal within the tolerance."""
-        left, right = [atom.aval.shape for atom in atoms]
-        if left != right:
+        if not comparable(atoms[LEFT].aval, atoms[RIGHT].aval):
             return False
         found = self.measure(atoms)
         return found is None or not found.parts
 
     def executed(self, side: int, number: int) -> Executed:
         """An equation of one side that has run."""
-        frame = self.frames[side]
-        eqn = frame.jaxpr.eqns[number]
-        operands = shown(frame.operands(number), eqn.invars)
-        results = shown(frame.results(number), eqn.outvars)
-        return Executed(eqn, tuple(operands), tuple(results), self.levels[side])
+        eqn = self.frames[side].jaxpr.eqns[number]
+        operands, results = [self.values(side, a) for a in (eqn.invars, eqn.outvars)]
+        return Executed(eqn, operands, results, self.levels[side])
 
 
 # -----------------------------------------------------------------------------
 # From the outputs that part back to where that begins.
+
+
+type Waiting = tuple[Atom, Atom] | tuple[int, Atom]
+"""Two values, or the value of one side."""
 
 
 @define(eq=False, repr=False)
@@ -197,7 +201,7 @@ class WayBack(ReprMixin):
 
     def back(self, atoms: tuple[Atom, Atom]) -> None:
         """Go back from two values that part."""
-        waiting: list[tuple[int, Atom] | tuple[Atom, Atom]] = [atoms]
+        waiting: list[Waiting] = [atoms]
         while waiting:
             one, other = waiting.pop()
             if isinstance(one, int):
@@ -223,7 +227,7 @@ class WayBack(ReprMixin):
         partner = self.scene.pairing.partners.get(left)
         return (left, right) if partner == right else None
 
-    def enter(self, pair: Pair) -> list[tuple[Atom, Atom] | tuple[int, Atom]]:
+    def enter(self, pair: Pair) -> list[Waiting]:
         """Operands from which the difference of a pair comes."""
         if pair in self.pairs or pair not in self.scene.parted:
             return []
@@ -234,9 +238,7 @@ class WayBack(ReprMixin):
         both = list(zip(left, right, strict=True))
         return [atoms for atoms in both if not self.scene.agree(atoms)]
 
-    def behind(
-        self, side: int, atom: Atom
-    ) -> list[tuple[Atom, Atom] | tuple[int, Atom]]:
+    def behind(self, side: int, atom: Atom) -> list[Waiting]:
         """What a value of one side alone comes from."""
         number = self.maker(side, atom)
         if number is None or number in self.alone[side]:
@@ -269,8 +271,11 @@ def first_of(scene: Scene, names: Sequence[str]) -> Divergence | None:
     if scene.pairing.same:
         return earliest(scene, scene.parted)
     left, right = [frame.jaxpr.outvars for frame in scene.frames]
-    both = list(zip(left, right, strict=False))
-    outputs = {k: atoms for k, atoms in enumerate(both) if not scene.agree(atoms)}
+    outputs = {
+        k: atoms
+        for k, atoms in enumerate(zip(left, right, strict=False))
+        if comparable(atoms[LEFT].aval, atoms[RIGHT].aval) and not scene.agree(atoms)
+    }
     if not outputs:
         return None
     search = search_from(scene, list(outputs.values()))

@@ -23,7 +23,6 @@ from verax.transforms.comparing.running import (
     Runner,
     Step,
     Values,
-    steps_of,
 )
 from verax.transforms.comparing.scenes import (
     LEFT,
@@ -91,7 +90,7 @@ class Walk(ReprMixin):
     tolerance: Tolerance
     names: Sequence[str]
     programs: Programs = field(factory=Programs)
-    pairings: dict[tuple[int, int], Pairing] = field(factory=dict)
+    pairings: dict[tuple[int, int, Names, Names], Pairing] = field(factory=dict)
     lines: dict[Hashable, LineDifference] = field(factory=dict)
     compared: int = 0
 
@@ -99,13 +98,11 @@ class Walk(ReprMixin):
         self, values: Values
     ) -> tuple[tuple[list[NDArray], list[NDArray]], Divergence | None]:
         """The outputs of both programs, and where their values part first."""
-        jaxprs = (self.sides[LEFT].jaxpr, self.sides[RIGHT].jaxpr)
-        given = (
-            self.sides[LEFT].runner.given(values),
-            self.sides[RIGHT].runner.given(values),
-        )
+        left, right = self.sides
+        given = [list(map(side.runner.converted, values)) for side in self.sides]
         names: Names = tuple(range(len(values)))
-        return self.level(jaxprs, given, (names, names), ((), ()))
+        inputs = given[LEFT], given[RIGHT]
+        return self.level((left.jaxpr, right.jaxpr), inputs, (names, names), ((), ()))
 
     def level(
         self,
@@ -116,7 +113,7 @@ class Walk(ReprMixin):
     ) -> tuple[tuple[list[NDArray], list[NDArray]], Divergence | None]:
         """The same for two jaxprs, which may be inside of equations."""
         left, right = map(self.programs.flat, jaxprs)
-        key = (id(left), id(right))
+        key = (id(left), id(right), *names)
         if key not in self.pairings:
             self.pairings[key] = align(left, right, *names)
         frames = (
@@ -132,29 +129,23 @@ class Walk(ReprMixin):
     def advance(self, scene: Scene, entry: Entry) -> None:
         """Run what comes next, and compare what both have run."""
         i, j = entry
-        partners = scene.pairing.partners
-        if i is not None and j is not None:
-            pair = i, j
-            if all(map(is_open, scene.eqns(pair))):
-                self.compare(scene, pair, self.both(scene, pair))
-                return
+        if i is not None and j is not None and is_in_step(scene.eqns((i, j))):
+            self.compare(scene, (i, j), self.both(scene, (i, j)))
+            return
         for frame, number in zip(scene.frames, entry, strict=True):
             if number is not None:
                 self.programs.advance(frame, number)
-        if i is not None and i in partners:
-            self.compare_if_run(scene, (i, partners[i]))
+        if i is not None:
+            j = scene.pairing.partners.get(i)
         elif j is not None:
-            owner = scene.pairing.owners.get(j)
-            if owner is not None:
-                self.compare_if_run(scene, (owner, j))
+            i = scene.pairing.owners.get(j)
+        if i is not None and j is not None and scene.has_run((i, j)):
+            self.compare(scene, (i, j), None)
 
     def both(self, scene: Scene, pair: Pair) -> Divergence | None:
         """Run two loops or choices in step; where inside of them values part first."""
         first = None
-        runs = [
-            steps_of(frame.jaxpr.eqns[i], frame.operands(i))
-            for frame, i in zip(scene.frames, pair, strict=True)
-        ]
+        runs = [f.steps(i) for f, i in zip(scene.frames, pair, strict=True)]
         steps = [next(run) for run in runs]
         results: list[list[NDArray] | None] = [None, None]
         while results == [None, None] and are_alike(*steps):
@@ -192,11 +183,6 @@ class Walk(ReprMixin):
             (levels[LEFT], levels[RIGHT]),
         )
 
-    def compare_if_run(self, scene: Scene, pair: Pair) -> None:
-        """Compare a pair once both of it have run."""
-        if scene.has_run(pair):
-            self.compare(scene, pair, None)
-
     def compare(self, scene: Scene, pair: Pair, inside: Divergence | None) -> None:
         """Measure the results of a pair, and note the line that made them."""
         eqns = scene.eqns(pair)
@@ -225,6 +211,12 @@ class Walk(ReprMixin):
             levels = scene.levels[LEFT]
             old = LineDifference(left, right, names, found, levels, pairs, parted)
         self.lines[key] = evolve(old, pairs=pairs + 1, parted=parted + found.parts)
+
+
+def is_in_step(eqns: Sequence[Eqn]) -> bool:
+    """Whether two equations are loops or choices of one kind."""
+    left, right = eqns
+    return is_open(left) and is_open(right) and type(left.params) is type(right.params)
 
 
 def are_alike(left: Step, right: Step) -> bool:

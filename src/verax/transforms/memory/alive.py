@@ -14,7 +14,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Source, Var
+from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Source, Var
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall
 from verax.ops.control.scan_params import ScanParams
@@ -135,24 +135,27 @@ class Program:
     ) -> tuple[Source, int | None]:
         """The line that made a result of an equation; iterations if it is a stack."""
         p = eqn.params
+        if isinstance(p, NamedCall):
+            body = self.bodies.of(p.jaxpr)
+            found = body.source_of(body.jaxpr.outvars[number], depth)
+            return found[0] or eqn.source, found[1]
         if not isinstance(p, ScanParams):
             return eqn.source, None
         body = self.bodies.of(p.jaxpr)
-        stack = number >= p.num_carry
-        source = body.source_of(number, p, depth) or eqn.source
-        return source, p.length if stack else None
-
-    def source_of(self, number: int, p: ScanParams, depth: int) -> Source | None:
-        """The line of a result of this program, which is the body of a loop."""
-        atom = self.jaxpr.outvars[number]
-        carries = p.parts(self.jaxpr.invars)[1]
+        outs, carries = body.jaxpr.outvars, p.parts(body.jaxpr.invars)[1]
+        atom = outs[number]
         if atom in carries:
-            atom = self.jaxpr.outvars[carries.index(atom)]
+            atom = outs[carries.index(atom)]
+        source, _ = body.source_of(atom, depth)
+        return source or eqn.source, p.length if number >= p.num_carry else None
+
+    def source_of(self, atom: Atom, depth: int) -> tuple[Source | None, int | None]:
+        """The line of a result of this program, and iterations if it is a stack."""
         eqn = self.maker.get(atom) if isinstance(atom, Var) else None
         if eqn is None or depth > DEEPEST:
-            return None
-        source, _ = self.origin(eqn, eqn.outvars.index(atom), depth + 1)
-        return source if source.code is not None else None
+            return None, None
+        source, length = self.origin(eqn, eqn.outvars.index(atom), depth + 1)
+        return (source if source.code is not None else None), length
 
     def within(self, eqn: Eqn) -> list[Held]:
         """The values that the programs of an equation need at the fullest moment."""
@@ -170,12 +173,20 @@ class Program:
             result += [body.value(v) for v in made if v in body.maker]
         return [evolve(one, inside=True) for one in result]
 
+    def source(self, number: int) -> Source:
+        """The line of a step; of a call, that of what it gives first."""
+        eqn = self.line.steps[number].eqn
+        if not isinstance(eqn.params, NamedCall):
+            return eqn.source
+        return self.origin(eqn, 0)[0]
+
     def turn(self) -> int:
         """The step at which the way back of a gradient begins, else the fullest one.
 
         Of derivatives of derivatives it is that of the outermost.
         """
-        depths = [step.eqn.source.origin.count("transpose") for step in self.line.steps]
+        places = range(len(self.line.steps))
+        depths = [self.source(i).origin.count("transpose") for i in places]
         deepest = max(depths, default=0)
         return depths.index(deepest) if deepest else self.line.fullest
 
@@ -221,10 +232,3 @@ def flat_program(jaxpr: Jaxpr) -> Program:
     """A program without calls, with its steps."""
     body = flat(jaxpr)
     return Program(body, Timeline.of(body))
-
-
-def read_inputs(jaxpr: Jaxpr) -> list[Var]:
-    """The inputs that some equation reads, or that are results."""
-    read = {a for eqn in jaxpr.eqns for a in eqn.invars}
-    read.update(jaxpr.outvars)
-    return [v for v in jaxpr.invars if v in read]

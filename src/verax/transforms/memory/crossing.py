@@ -18,15 +18,11 @@ from typing import Final
 
 import numpy as np
 from attrs import frozen
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from verax.ir.jaxpr import Var
 from verax.ir.records import ReprMixin
+from verax.transforms.memory.flows import source_side
 from verax.transforms.memory.storage import Step, bytes_of, total
-
-# Capacities are 32-bit integers, whose sum must be one too.
-LIMIT: Final = 2**30
 
 # Prices of a byte, in operations, between which all choices lie.
 LEAST_PRICE: Final = 1e-3
@@ -133,7 +129,7 @@ class Graph:
         weights = size * price + work
         if once:
             weights = np.where(np.isin(places, list(once)), inf, weights)
-        near = self.source_side(rows, columns, weights)
+        near = source_side(self.count, rows, columns, weights)
         return frozenset(
             [
                 v
@@ -174,18 +170,3 @@ class Graph:
             else:
                 first = at
         return best
-
-    def source_side(
-        self, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray
-    ) -> np.ndarray:
-        """Which nodes the source reaches in what a greatest flow leaves."""
-        finite = weights[np.isfinite(weights)].sum()
-        scale = LIMIT / finite if finite > 0 else 1.0
-        whole = np.minimum(np.ceil(weights * scale), LIMIT).astype(np.int32)
-        shape = (self.count, self.count)
-        capacity = csr_array((whole, (rows, columns)), shape=shape)
-        left = capacity - maximum_flow(capacity, 0, 1).flow
-        left.eliminate_zeros()
-        near = np.zeros(self.count, bool)
-        near[breadth_first_order(left, 0, return_predecessors=False)] = True
-        return near

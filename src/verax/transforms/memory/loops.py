@@ -96,7 +96,7 @@ class Pair(ReprMixin):
 
 
 def pairs_of(jaxpr: Jaxpr) -> list[Pair]:
-    """The loops whose stacks one later loop of the same length reads."""
+    """The loops of several steps whose stacks one later loop reads."""
     readers: dict[Var, set[int]] = {}
     for place, eqn in enumerate(jaxpr.eqns):
         for a in eqn.invars:
@@ -126,7 +126,9 @@ def reads_rows(first: Loop, second: Loop, numbers: Sequence[int]) -> bool:
     whole = {*consts, *carry}
     stacks = first.stacks
     same = first.p.length == second.p.length
-    return same and all([stacks[k] not in whole for k in numbers])
+    return (
+        same and first.p.length > 1 and all([stacks[k] not in whole for k in numbers])
+    )
 
 
 def with_fewer_stacks(jaxpr: Jaxpr, price: float) -> Jaxpr:
@@ -175,7 +177,8 @@ class PairWriter:
 
         for place, eqn in enumerate(self.jaxpr.eqns):
             if place == self.first.place:
-                outs = self.bind(builder, self.shorter(), list(map(read, eqn.invars)))
+                ins = list(map(read, eqn.invars))
+                outs = self.bind(builder, eqn, self.shorter(), ins)
                 carry, ys = self.first.p.results(outs)
                 stacks = dict(zip(self.stacked, ys, strict=True))
                 old_carry, old_ys = self.first.p.results(eqn.outvars)
@@ -183,16 +186,21 @@ class PairWriter:
                 env.update({old_ys[k]: y for k, y in zip(self.left, ys, strict=False)})
             elif place == self.second.place:
                 params, operands = self.longer(stacks, read)
-                outs = self.bind(builder, params, operands)
+                outs = self.bind(builder, eqn, params, operands)
                 env.update(zip(eqn.outvars, outs, strict=True))
             else:
                 outs = list(builder.copy(eqn, list(map(read, eqn.invars))))
                 env.update(zip(eqn.outvars, outs, strict=True))
         return builder.close([read(a) for a in self.jaxpr.outvars])[0]
 
-    def bind(self, builder: Builder, p: ScanParams, ins: Sequence[Atom]) -> list[Atom]:
+    def bind(
+        self, builder: Builder, eqn: Eqn, p: ScanParams, ins: Sequence[Atom]
+    ) -> list[Atom]:
+        """The loop that takes the place of an equation, from the same line."""
+        builder.source = eqn.source
         with interpreting(builder):
             outs = scan_p.bind(p, *builder.tracers(ins))
+        builder.source = None
         return [builder.atom(x) for x in outs]
 
     def shorter(self) -> ScanParams:
@@ -235,7 +243,8 @@ class PairWriter:
         body = self.first.body
         known = {*self.stacked, *body.invars}
         waiting: set[Atom] = set(self.gone.values())
-        found: dict[Var, None] = {}
+        rows = [a for a in self.gone.values() if isinstance(a, Var) and a in known]
+        found: dict[Var, None] = dict.fromkeys(rows)
         for eqn in reversed(body.eqns):
             if not waiting.isdisjoint(eqn.outvars):
                 operands = [a for a in eqn.invars if isinstance(a, Var)]

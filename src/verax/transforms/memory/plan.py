@@ -9,6 +9,7 @@ part are kept or not needed, so that no part is computed again for the sake of a
 """
 
 from collections.abc import Collection, Iterator
+from math import inf
 from typing import Final
 
 from attrs import frozen
@@ -24,6 +25,9 @@ from verax.transforms.memory.storage import Timeline, flat, total_work
 # Prices of a byte in operations: from what is nearly free to whole products.
 PRICES: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 250.0, 500.0, 1e6)
 ROUNDS: Final = 3
+
+# The model of what is to be written is a little off what is written.
+SLACK: Final = 0.98
 MOST_PARTS: Final = 256
 
 
@@ -59,7 +63,7 @@ def planned(jaxpr: Jaxpr, limit: int) -> Plan:
     for _ in range(ROUNDS):
         if plan.peak <= limit:
             break
-        better = Choices(plan.jaxpr).best(limit)
+        better = Choices(plan.jaxpr).best(int(SLACK * limit))
         if better is None or better.peak >= 0.99 * plan.peak:
             break
         plan = better
@@ -123,35 +127,56 @@ class Choices:
             if borders not in found:
                 found.add(borders)
                 yield frozenset(self.schedule.crossing_borders(borders))
-            parts = parts + 1 if parts < 4 else parts * 3 // 2
+            parts = parts * 2 if parts < 4 else parts * 3 // 2
 
     def best(self, limit: int) -> Plan | None:
         """The choice of least work within a limit, else the one of the least peak."""
         fits: Choice | None = None
         least: Choice | None = None
         for once in self.partitions():
-            line = [Choice(k, self.play(k)) for k in self.along(once)]
-            for i, choice in enumerate(line):
-                if least is None or choice.played.peak < least.played.peak:
-                    least = choice
-                if choice.played.peak > limit:
-                    continue
-                near = self.between(line[i - 1], choice, limit) if i else choice
-                if fits is None or near.played.work < fits.played.work:
-                    fits = near
-                break
+            more, fewer = self.around(once, limit)
+            if least is None or fewer.played.peak < least.played.peak:
+                least = fewer
+            if fewer.played.peak > limit:
+                continue
+            best = inf if fits is None else fits.played.work
+            if more is not None and more.played.work < best:
+                fewer = self.between(more, fewer, limit)
+            if fewer.played.work < best:
+                fits = fewer
         chosen = fits or least
         if chosen is None:
             return None
         jaxpr = recomputed(self.jaxpr, self.place, chosen.kept)
         return Plan.of(jaxpr)
 
-    def along(self, once: Collection[int]) -> list[frozenset[Var]]:
-        """The cheapest choices for growing prices, each once."""
-        found: dict[frozenset[Var], None] = {}
-        for price in PRICES:
-            found[self.graph.kept(price, once)] = None
-        return list(found)
+    def around(self, once: Collection[int], limit: int) -> tuple[Choice | None, Choice]:
+        """The choices at neighbouring prices of which the second is within a limit.
+
+        If none is, the second is that of the least peak among those that were played.
+        """
+        played: dict[int, Choice] = {}
+
+        def at(i: int) -> Choice:
+            if i not in played:
+                kept = self.graph.kept(PRICES[i], once)
+                played[i] = Choice(kept, self.play(kept))
+            return played[i]
+
+        low, high = -1, len(PRICES) - 1
+        if at(high).played.peak > limit:
+            # What is kept shrinks with the price, but what runs again at once grows.
+            best = min(range(len(PRICES)), key=lambda i: at(i).played.peak)
+            if at(best).played.peak > limit:
+                return None, at(best)
+            high = best
+        while high - low > 1:
+            middle = (low + high) // 2
+            if at(middle).played.peak <= limit:
+                high = middle
+            else:
+                low = middle
+        return (at(low) if low >= 0 else None), at(high)
 
     def between(self, more: Choice, fewer: Choice, limit: int) -> Choice:
         """What keeps `fewer` in early steps and `more` from some step on.

@@ -12,7 +12,7 @@ a compiler would leave it out::
 
 from collections.abc import Collection, Sequence
 
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Source, Var
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.rules.rows.builder import Builder
 from verax.rules.values.state import interpreting
@@ -126,7 +126,8 @@ class Rewriter:
             return
         leaves = [*leaves] if pace is None else [*leaves, pace]
         atoms = [self.late_atom(v) for v in leaves]
-        behind = dict(zip(leaves, self.barrier(atoms), strict=True))
+        source = eqns[0].source if eqns else self.jaxpr.eqns[self.here].source
+        behind = dict(zip(leaves, self.barrier(atoms, source), strict=True))
         if pace is not None:
             self.early[pace] = behind.pop(pace)
         kept = {v: atom for v, atom in behind.items() if v not in self.free}
@@ -140,12 +141,14 @@ class Rewriter:
             self.measure(ins, outs)
             self.fresh.update(zip(eqn.outvars, outs, strict=True))
 
-    def barrier(self, atoms: Sequence[Atom]) -> Sequence[Atom]:
-        """The same values, which a compiler takes for others."""
+    def barrier(self, atoms: Sequence[Atom], source: Source) -> Sequence[Atom]:
+        """The same values, which a compiler takes for others, on a line."""
         if not atoms:
             return ()
+        self.builder.source = source
         with interpreting(self.builder):
             outs = optimization_barrier_p.bind(BARRIER, *self.builder.tracers(atoms))
+        self.builder.source = None
         result = [self.builder.atom(x) for x in outs]
         self.measure(atoms, result)
         return result

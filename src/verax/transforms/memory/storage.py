@@ -10,7 +10,7 @@ step that writes it to the last that reads it, or what is computed of it on the 
 Inputs and outputs have memory of their own for as long as the program runs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final
 
@@ -26,6 +26,10 @@ from verax.transforms.memory.work import Reckoner
 from verax.transforms.passes.outline import STAYS
 
 NOTHING: Final[frozenset[Var]] = frozenset()
+
+# A value computed of more stored ones than this is stored, if it is read twice: or the
+# cotangent along skip connections would be computed again from every layer on the way.
+WIDEST: Final = 8
 
 
 def bytes_of(aval: ShapedArray) -> int:
@@ -76,12 +80,30 @@ def stored_values(jaxpr: Jaxpr) -> set[Var]:
                 in_memory.add(v)
     outs = {a for a in jaxpr.outvars if isinstance(a, Var)}
     found = set(jaxpr.invars)
+    roots: dict[Var, frozenset[Var]] = {}
     for eqn in jaxpr.eqns:
         traits = traits_of(eqn.primitive)
+        made = from_memory(eqn, roots, found)
         for v in eqn.outvars:
-            if is_stored(v, traits, readers.get(v, 0), in_memory, outs):
+            count = readers.get(v, 0)
+            wide = count > 1 and len(made) > WIDEST and not traits.view
+            if wide or is_stored(v, traits, count, in_memory, outs):
                 found.add(v)
+            else:
+                roots[v] = made
     return found
+
+
+def from_memory(
+    eqn: Eqn, roots: Mapping[Var, frozenset[Var]], stored: Container[Var]
+) -> frozenset[Var]:
+    """The stored values that an equation is computed from where it is read."""
+    parts = [
+        frozenset((a,)) if a in stored else roots.get(a, NOTHING)
+        for a in eqn.invars
+        if isinstance(a, Var)
+    ]
+    return parts[0].union(*parts[1:]) if parts else NOTHING
 
 
 def is_stored(

@@ -1,0 +1,1 @@
+"""Floor 6: what a function takes of memory, by line."""

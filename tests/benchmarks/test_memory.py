@@ -1,0 +1,38 @@
+"""That memory is predicted as closely as `docs/memory.md` says, on small programs."""
+
+from typing import Any
+
+import pytest
+
+from tests.benchmarks.memory import Held, held, table
+from tests.benchmarks.memory_programs import PROGRAMS
+
+SMALL: dict[str, dict[str, Any]] = {
+    "gpt": {"count": 4, "batch": 2, "length": 32, "width": 32},
+    "gpt in a loop": {"count": 6, "batch": 2, "length": 32, "width": 32},
+    "resnet": {"count": 3, "batch": 2, "size": 16},
+    "unet": {"batch": 1, "size": 32},
+    "lstm": {"batch": 8, "width": 32},
+    "ode": {"batch": 16, "width": 16},
+    "hmc": {"chains": 16, "width": 16},
+}
+LIMITS = {
+    "gpt": 0.2,
+    "gpt in a loop": 0.1,
+    "resnet": 0.5,
+    "unet": 0.5,
+    "lstm": 0.1,
+    "ode": 0.02,
+    "hmc": 0.06,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_predictions(name: str) -> None:
+    found = held(name, *PROGRAMS[name](**SMALL[name]))
+    assert abs(found.error) <= LIMITS[name], found
+
+
+def test_the_table() -> None:
+    text = table([Held("p", 900_000, 1_000_000, 1_960_000, 2_000_000)])
+    assert text.splitlines()[-1] == "| p | 0.90 MB | 1.00 MB | -10 % | -2 % |"
