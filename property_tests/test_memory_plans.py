@@ -22,6 +22,7 @@ from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import STANDARD
 from verax.transforms.memory.crossing import Crossing
+from verax.transforms.memory.exact import best_within
 from verax.transforms.memory.flows import by_paths, by_scipy
 from verax.transforms.memory.loops import with_fewer_stacks
 from verax.transforms.memory.plan import planned
@@ -33,6 +34,7 @@ from verax.transforms.memory.storage import (
     flat,
     steps_of,
     stored_values,
+    total,
 )
 from verax.transforms.public import dce
 from verax.verify.cases.case import Case
@@ -125,6 +127,30 @@ def test_no_choice_is_cheaper(case: Case, price: float, data: st.DataObject) -> 
     best = min(price_of(crossing, s, price) for s in subsets(values[:12]))
     if len(values) <= 12:
         assert ours <= best * (1 + 1e-6) + 1e-6 or np.isinf(best)
+
+
+@settings(max_examples=max(10, settings().max_examples // 4))
+@given(programs(FLAT, most=10), st.floats(0, 1), st.data())
+def test_no_choice_within_a_budget_is_better(
+    case: Case, share: float, data: st.DataObject
+) -> None:
+    jaxpr = flat(case.jaxpr)
+    place = data.draw(st.integers(0, len(jaxpr.eqns)))
+    crossing = crossing_at(jaxpr, place)
+    values = [v for s in crossing.steps for v in s.writes if v not in crossing.free]
+    if len(values) > 10:
+        return
+    limit = int(share * total(crossing.read))
+    sizes = [(s, total(s), price_of(crossing, s, 0.0)) for s in subsets(values)]
+    best = min(work for _, size, work in sizes if size <= limit)
+    found = best_within(crossing.graph(), limit)
+    if found is None:
+        assert np.isinf(best)
+        return
+    assert total(found) <= limit
+    assert price_of(crossing, found, 0.0) <= best * (1 + 1e-6) + 1e-6
+    rough = crossing.graph().within(limit)
+    assert total(rough) <= limit or np.isinf(best)
 
 
 @given(

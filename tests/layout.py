@@ -73,7 +73,7 @@ ORDER = {
         "gradient_paths nans passes patterns references watching",
         "comparing memory",
         "pipeline",
-        "tables",
+        "precision tables",
         "checks",
         "public",
     ),

@@ -19,6 +19,7 @@ COLLECTIONS = (ast.Set, ast.List, ast.Tuple, ast.Dict)
 HOMES = {
     "verax.ops": "the rows themselves",
     "verax.jax": "which params and names JAX has for a row",
+    "verax.transforms.precision.multiple": "which functions mpmath has for a row",
     "verax.verify": "which rows the laws draw, and what XLA does to some",
 }
 # So many names of primitives are a list of them, if most of the items are.

@@ -24,6 +24,7 @@ from verax.api.inspect.gradient_audit import (
     ParameterGradient,
     audit_gradient,
 )
+from verax.api.inspect.precision import precision
 from verax.api.inspect.shardings import (
     inspect_array_sharding,
     visualize_array_sharding,
@@ -56,6 +57,10 @@ from verax.transforms.comparing.report import Comparison
 from verax.transforms.comparing.scenes import Divergence, Executed
 from verax.transforms.comparing.walking import LineDifference
 from verax.transforms.nans import Finding, NonFinite
+from verax.transforms.precision.lines import PrecisionEquation, PrecisionLine
+from verax.transforms.precision.measures import RelativeError
+from verax.transforms.precision.remedies import Remedy
+from verax.transforms.precision.report import PrecisionReport
 
 __all__ = [
     "Collective",
@@ -88,6 +93,11 @@ __all__ = [
     "MemoryUse",
     "NonFinite",
     "ParameterGradient",
+    "PrecisionEquation",
+    "PrecisionLine",
+    "PrecisionReport",
+    "RelativeError",
+    "Remedy",
     "RunAgain",
     "SourceLine",
     "WatchHistory",
@@ -105,6 +115,7 @@ __all__ = [
     "inspect_array_sharding",
     "log",
     "memory",
+    "precision",
     "print",
     "visualize_array_sharding",
     "visualize_sharding",

@@ -21,7 +21,7 @@ from verax.ops.control.scan_params import ScanParams
 from verax.rules.rows.builder import Builder, program
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
-from verax.transforms.memory.crossing import Crossing
+from verax.transforms.memory.crossing import Crossing, Graph
 from verax.transforms.memory.storage import flat, steps_of, stored_values
 
 type Read = Callable[[Atom], Atom]
@@ -79,8 +79,8 @@ class Pair(ReprMixin):
         chosen = [rows[k] for k in self.numbers]
         return [a for a in chosen if isinstance(a, Var) and a not in stay]
 
-    def kept(self, jaxpr: Jaxpr, price: float) -> frozenset[Var]:
-        """The values to stack at a price of a byte."""
+    def graph(self, jaxpr: Jaxpr) -> Graph:
+        """What may be stacked, and what may run again."""
         body, p = self.first.body, self.first.p
         steps = steps_of(body, stored_values(body))
         _, carry, xs = p.parts(body.invars)
@@ -91,8 +91,11 @@ class Pair(ReprMixin):
             for v in xs
             if isinstance(a := self.first.inputs[v], Var) and a not in there
         ]
-        crossing = Crossing(steps, self.read, [*carry, *begun])
-        return crossing.graph().kept(price)
+        return Crossing(steps, self.read, [*carry, *begun]).graph()
+
+
+type Choose = Callable[[Pair, Graph], frozenset[Var]]
+"""Chooses what the first loop of a pair stacks, rows of one step."""
 
 
 def pairs_of(jaxpr: Jaxpr) -> list[Pair]:
@@ -133,11 +136,16 @@ def reads_rows(first: Loop, second: Loop, numbers: Sequence[int]) -> bool:
 
 def with_fewer_stacks(jaxpr: Jaxpr, price: float) -> Jaxpr:
     """The flat program whose pairs of loops stack what pays at this price of a byte."""
+    return with_stacks(jaxpr, lambda pair, graph: graph.kept(price))
+
+
+def with_stacks(jaxpr: Jaxpr, choose: Choose) -> Jaxpr:
+    """The flat program whose pairs of loops stack what is chosen for each."""
     for number in range(len(pairs_of(jaxpr))):
         pairs = pairs_of(jaxpr)
         if number < len(pairs):
             pair = pairs[number]
-            kept = pair.kept(jaxpr, price)
+            kept = choose(pair, pair.graph(jaxpr))
             if not kept.issuperset(pair.read):
                 jaxpr = PairWriter(jaxpr, pair, kept).written()
     return jaxpr

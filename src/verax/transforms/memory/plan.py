@@ -9,6 +9,7 @@ part are kept or not needed, so that no part is computed again for the sake of a
 """
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -16,11 +17,12 @@ from attrs import frozen
 
 from verax.ir.jaxpr import Jaxpr, Var
 from verax.ir.records import ReprMixin
-from verax.transforms.memory.crossing import Crossing
-from verax.transforms.memory.loops import with_fewer_stacks
+from verax.transforms.memory.crossing import Crossing, Graph
+from verax.transforms.memory.exact import within
+from verax.transforms.memory.loops import Pair, pairs_of, with_fewer_stacks, with_stacks
 from verax.transforms.memory.recompute import recomputed
 from verax.transforms.memory.schedule import Played, Schedule
-from verax.transforms.memory.storage import Timeline, flat, total_work
+from verax.transforms.memory.storage import Timeline, flat, total, total_work
 
 # Prices of a byte in operations: from what is nearly free to whole products.
 PRICES: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 250.0, 500.0, 1e6)
@@ -80,11 +82,34 @@ def with_loops(plan: Plan, limit: int) -> Plan:
     last = at(PRICES[-1])
     if last is plan:
         return plan
-    for price in PRICES[:-1]:
-        found = at(price)
-        if found.peak <= limit:
-            return found
-    return last
+    found = next((p for price in PRICES[:-1] if (p := at(price)).peak <= limit), last)
+    return found if found.peak > limit else filled(plan, found, limit)
+
+
+def filled(plan: Plan, found: Plan, limit: int) -> Plan:
+    """A plan of one pair of loops that uses all of the budget, if it is better."""
+    pairs = pairs_of(plan.jaxpr)
+    if len(pairs) != 1:
+        return found
+    whole = total(pairs[0].read)
+    low, high = 0.0, 1.0
+    while high - low > 1 / 64:
+        share = (low + high) / 2
+        room = int(share * whole)
+        jaxpr = with_stacks(plan.jaxpr, partial(in_room, room))
+        middle = Plan.of(jaxpr)
+        if middle.peak > limit:
+            high = share
+            continue
+        low = share
+        if middle.work < found.work:
+            found = middle
+    return found
+
+
+def in_room(room: int, pair: Pair, graph: Graph) -> frozenset[Var]:
+    """What the first loop of a pair stacks in so many bytes a step."""
+    return within(graph, room)
 
 
 @frozen(repr=False)

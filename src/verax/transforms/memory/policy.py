@@ -14,6 +14,7 @@ from verax.ir.jaxpr import Atom, Jaxpr, Var
 from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import WholePolicy
 from verax.transforms.memory.crossing import Crossing
+from verax.transforms.memory.exact import within
 from verax.transforms.memory.storage import steps_of, stored_values, total
 
 
@@ -31,4 +32,4 @@ class BudgetPolicy(ReprMixin, WholePolicy):
         needed = {a for a in read if isinstance(a, Var)} - set(jaxpr.invars)
         steps = steps_of(jaxpr, stored_values(jaxpr) | needed)
         graph = Crossing(steps, list(needed)).graph()
-        return graph.within(self.limit(total(needed)))
+        return within(graph, self.limit(total(needed)))
