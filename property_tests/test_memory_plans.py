@@ -24,7 +24,8 @@ from verax.transforms.engine.engine import STANDARD
 from verax.transforms.memory.crossing import Crossing
 from verax.transforms.memory.exact import best_within
 from verax.transforms.memory.flows import by_paths, by_scipy
-from verax.transforms.memory.loops import with_fewer_stacks
+from verax.transforms.memory.loops import pairs_of, with_fewer_stacks
+from verax.transforms.memory.nests import block_lengths, can_nest, in_blocks
 from verax.transforms.memory.plan import planned
 from verax.transforms.memory.recompute import recomputed
 from verax.transforms.memory.storage import (
@@ -189,7 +190,7 @@ STEPS: dict[str, Callable[[Any, Any, Any], Any]] = {
 @settings(max_examples=max(5, settings().max_examples // 10))
 @given(
     st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5),
-    st.integers(0, 4),
+    st.sampled_from((0, 1, 2, 4, 6, 12)),
     st.booleans(),
     st.booleans(),
     st.sampled_from(PRICES),
@@ -215,3 +216,10 @@ def test_loops_that_stack_less_compute_the_same(
     expected, actual = [STANDARD.evaluate(j, list(args)) for j in (jaxpr, lean)]
     assert all(map(same_bits, actual, expected))
     assert stacked(lean) <= stacked(jaxpr)
+    for base in (jaxpr, lean):
+        for pair in filter(can_nest, pairs_of(base)):
+            for size in block_lengths(length):
+                nest = in_blocks(base, pair, size)
+                check_jaxpr(nest, inferred)
+                outs = STANDARD.evaluate(nest, list(args))
+                assert all(map(same_bits, outs, expected))

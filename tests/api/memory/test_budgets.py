@@ -76,6 +76,26 @@ def test_bytes_and_text() -> None:
     assert written(2_340_000) == "2.34MB"
 
 
+def test_a_long_loop_goes_in_blocks() -> None:
+    """Less than what each step carries is enough: blocks of steps run again."""
+
+    def loss(weights: Any, x: Any) -> Any:
+        step = lambda h, _: (vnp.tanh(h @ weights), None)  # noqa: E731
+        return vnp.sum(lax.scan(step, x, None, length=900)[0] ** 2)
+
+    weights, x = layers(1)[0][0], layers(1, rows=64)[1]
+    carried = 900 * x.nbytes
+    plain = verax.jit(verax.value_and_grad(loss, (0, 1)))
+    limited = verax.value_and_grad(loss, (0, 1), memory=carried // 8)
+    assert total(limited, weights, x) <= carried // 8
+    for one, other in zip(
+        verax.tree.leaves(limited(weights, x)),
+        verax.tree.leaves(plain(weights, x)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+
+
 def test_what_fits_is_left_as_it_is() -> None:
     args = layers()
     plain = verax.jit(chain).trace(*args).jaxpr

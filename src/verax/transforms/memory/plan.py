@@ -8,8 +8,9 @@ part are kept or not needed, so that no part is computed again for the sake of a
     plan.jaxpr, plan.peak, plan.work
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from itertools import islice
 from math import inf
 from typing import Final
 
@@ -20,6 +21,7 @@ from verax.ir.records import ReprMixin
 from verax.transforms.memory.crossing import Crossing, Graph
 from verax.transforms.memory.exact import within
 from verax.transforms.memory.loops import Pair, pairs_of, with_fewer_stacks, with_stacks
+from verax.transforms.memory.nests import block_lengths, can_nest, in_blocks
 from verax.transforms.memory.recompute import recomputed
 from verax.transforms.memory.schedule import Played, Schedule
 from verax.transforms.memory.storage import Timeline, flat, total, total_work
@@ -27,6 +29,9 @@ from verax.transforms.memory.storage import Timeline, flat, total, total_work
 # Prices of a byte in operations: from what is nearly free to whole products.
 PRICES: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 250.0, 500.0, 1e6)
 ROUNDS: Final = 3
+
+# Lengths of blocks of a loop that are tried.
+BLOCKS: Final = 8
 
 # The model of what is to be written is a little off what is written.
 SLACK: Final = 0.98
@@ -83,7 +88,29 @@ def with_loops(plan: Plan, limit: int) -> Plan:
     if last is plan:
         return plan
     found = next((p for price in PRICES[:-1] if (p := at(price)).peak <= limit), last)
-    return found if found.peak > limit else filled(plan, found, limit)
+    if found.peak <= limit:
+        return filled(plan, found, limit)
+    return min([found, *nested(plan, limit), *nested(last, limit)], key=better(limit))
+
+
+def better(limit: int) -> Callable[[Plan], tuple[bool, float]]:
+    """The order of plans: those within the limit by work, then others by bytes."""
+    return lambda plan: (
+        plan.peak > limit,
+        plan.peak if plan.peak > limit else plan.work,
+    )
+
+
+def nested(plan: Plan, limit: int) -> Iterator[Plan]:
+    """Plans of one pair of loops in blocks, until one is within the limit."""
+    pairs = pairs_of(plan.jaxpr)
+    if len(pairs) != 1 or not can_nest(pairs[0]):
+        return
+    for size in islice(block_lengths(pairs[0].first.p.length), BLOCKS):
+        made = Plan.of(in_blocks(plan.jaxpr, pairs[0], size))
+        yield made
+        if made.peak <= limit:
+            break
 
 
 def filled(plan: Plan, found: Plan, limit: int) -> Plan:
