@@ -21,6 +21,14 @@ type Program = tuple[Callable[..., Any], tuple[Any, ...]]
 """A loss, and the types of its arguments."""
 
 
+type Each = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What is done to each block of a program, or each step of a loop: a checkpoint."""
+
+
+def as_it_is(part: Callable[..., Any]) -> Callable[..., Any]:
+    return part
+
+
 def floats(*shape: int) -> verax.ShapeDtypeStruct:
     """The type of an array of float32."""
     return verax.ShapeDtypeStruct(shape, vnp.float32)
@@ -70,20 +78,34 @@ def block_types(width: int, *count: int) -> dict[str, Any]:
     return {name: floats(*count, *shape) for name, shape in shapes.items()}
 
 
-def gpt(count: int = 6, batch: int = 4, length: int = 64, width: int = 64) -> Program:
+def gpt(
+    count: int = 6,
+    batch: int = 4,
+    length: int = 64,
+    width: int = 64,
+    each: Each = as_it_is,
+) -> Program:
+    part = each(block)
+
     def loss(blocks: Any, x: Any) -> Any:
         for p in blocks:
-            x = block(p, x)
+            x = part(p, x)
         return vnp.mean(normed(x) ** 2 * x)
 
     return loss, ([block_types(width)] * count, floats(batch, length, width))
 
 
 def gpt_loop(
-    count: int = 12, batch: int = 4, length: int = 64, width: int = 64
+    count: int = 12,
+    batch: int = 4,
+    length: int = 64,
+    width: int = 64,
+    each: Each = as_it_is,
 ) -> Program:
+    part = each(block)
+
     def loss(blocks: Any, x: Any) -> Any:
-        x, _ = lax.scan(lambda x, p: (block(p, x), None), x, blocks)
+        x, _ = lax.scan(lambda x, p: (part(p, x), None), x, blocks)
         return vnp.mean(normed(x) ** 2 * x)
 
     return loss, (block_types(width, count), floats(batch, length, width))
@@ -98,11 +120,23 @@ def convolved(x: Any, kernel: Any) -> Any:
     return lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=names)
 
 
-def resnet(count: int = 6, batch: int = 8, width: int = 16, size: int = 24) -> Program:
+def resnet(
+    count: int = 6,
+    batch: int = 8,
+    width: int = 16,
+    size: int = 24,
+    each: Each = as_it_is,
+) -> Program:
+    def two(kernels: Any, x: Any) -> Any:
+        first, second = kernels
+        inner = nn.relu(normed(convolved(x, first)))
+        return nn.relu(x + normed(convolved(inner, second)))
+
+    part = each(two)
+
     def loss(kernels: Any, x: Any) -> Any:
-        for first, second in kernels:
-            inner = nn.relu(normed(convolved(x, first)))
-            x = nn.relu(x + normed(convolved(inner, second)))
+        for pair in kernels:
+            x = part(pair, x)
         return vnp.mean(x**2)
 
     kernel = floats(3, 3, width, width)
@@ -118,7 +152,14 @@ def doubled(x: Any) -> Any:
     return vnp.repeat(vnp.repeat(x, 2, 1), 2, 2)
 
 
-def unet(batch: int = 4, width: int = 8, size: int = 48, depth: int = 3) -> Program:
+def unet(
+    batch: int = 4,
+    width: int = 8,
+    size: int = 48,
+    depth: int = 3,
+    each: Each = as_it_is,
+) -> Program:
+    @each
     def two(p: Any, x: Any) -> Any:
         for kernel in p:
             x = nn.silu(normed(convolved(x, kernel)))
@@ -150,7 +191,10 @@ def unet(batch: int = 4, width: int = 8, size: int = 48, depth: int = 3) -> Prog
 # Loops of many steps.
 
 
-def lstm(steps: int = 200, batch: int = 16, width: int = 64) -> Program:
+def lstm(
+    steps: int = 200, batch: int = 16, width: int = 64, each: Each = as_it_is
+) -> Program:
+    @each
     def step(p: Any, state: Any, x: Any) -> Any:
         h, memory = state
         gates = x @ p["in"] + h @ p["state"] + p["bias"]
@@ -171,12 +215,15 @@ def lstm(steps: int = 200, batch: int = 16, width: int = 64) -> Program:
     return loss, (p, floats(steps, batch, width))
 
 
-def ode(steps: int = 200, batch: int = 64, width: int = 32) -> Program:
+def ode(
+    steps: int = 200, batch: int = 64, width: int = 32, each: Each = as_it_is
+) -> Program:
     """Steps of Runge and Kutta's of order four."""
 
     def field(p: Any, y: Any) -> Any:
         return vnp.tanh(vnp.tanh(y @ p[0] + p[1]) @ p[2])
 
+    @each
     def step(p: Any, y: Any) -> Any:
         h = 0.01
         a = field(p, y)
@@ -193,7 +240,9 @@ def ode(steps: int = 200, batch: int = 64, width: int = 32) -> Program:
     return loss, (p, floats(batch, width))
 
 
-def hmc(steps: int = 100, chains: int = 64, width: int = 32) -> Program:
+def hmc(
+    steps: int = 100, chains: int = 64, width: int = 32, each: Each = as_it_is
+) -> Program:
     """A path of leapfrog steps, differentiated by the size of a step."""
 
     def potential(x: Any, w: Any) -> Any:
@@ -202,13 +251,16 @@ def hmc(steps: int = 100, chains: int = 64, width: int = 32) -> Program:
     slope = verax.grad(potential)
 
     def loss(size: Any, x: Any, v: Any, w: Any) -> Any:
-        def step(state: Any, _: None) -> Any:
+        @each
+        def step(size: Any, w: Any, state: Any) -> Any:
             x, v = state
             v = v - size / 2 * slope(x, w)
             x = x + size * v
-            return (x, v - size / 2 * slope(x, w)), None
+            return x, v - size / 2 * slope(x, w)
 
-        (x, v), _ = lax.scan(step, (x, v), None, length=steps)
+        (x, v), _ = lax.scan(
+            lambda s, _: (step(size, w, s), None), (x, v), None, length=steps
+        )
         return potential(x, w) + 0.5 * vnp.sum(v**2)
 
     state = floats(chains, width)
