@@ -80,7 +80,9 @@ def test_a_long_loop_goes_in_blocks() -> None:
     """Less than what each step carries is enough: blocks of steps run again."""
 
     def loss(weights: Any, x: Any) -> Any:
-        step = lambda h, _: (vnp.tanh(h @ weights), None)  # noqa: E731
+        def step(h: Any, _: None) -> tuple[Any, None]:
+            return vnp.tanh(vnp.tanh(h) @ weights), None
+
         return vnp.sum(lax.scan(step, x, None, length=900)[0] ** 2)
 
     weights, x = layers(1)[0][0], layers(1, rows=64)[1]

@@ -10,12 +10,13 @@ a compiler would leave it out::
         e f = optimization_barrier a d; g = sin e; h = mul d g in (h,) }
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Source, Var
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.rules.rows.builder import Builder
 from verax.rules.values.state import interpreting
+from verax.transforms.memory.storage import stored_values
 
 
 def recomputed(jaxpr: Jaxpr, place: int, kept: Collection[Var]) -> Jaxpr:
@@ -27,7 +28,12 @@ def recomputed(jaxpr: Jaxpr, place: int, kept: Collection[Var]) -> Jaxpr:
 
 
 class Rewriter:
-    """Writes the program; `early` and `fresh` say where values are in the new one."""
+    """Writes the program.
+
+    Where values are in the new one: `early`, as they were computed first; `made`, if
+    they were computed again; `fresh`, as they are read late, from a barrier or of what
+    came from one.
+    """
 
     def __init__(self, jaxpr: Jaxpr, place: int, kept: Collection[Var]) -> None:
         self.jaxpr, self.place = jaxpr, place
@@ -40,7 +46,9 @@ class Rewriter:
         self.builder = Builder("recomputed")
         inputs = self.builder.input_atoms(jaxpr.in_avals)
         self.early: dict[Var, Atom] = dict(zip(jaxpr.invars, inputs, strict=True))
+        self.made: dict[Var, Atom] = {}
         self.fresh: dict[Var, Atom] = {}
+        self.stored = stored_values(jaxpr) | self.stands
         self.depth: dict[Atom, int] = {}
         self.late: set[Var] = set()
         self.here = place
@@ -93,53 +101,96 @@ class Rewriter:
         return self.fresh.get(atom) or self.early[atom]
 
     def make(self, needed: Sequence[Var]) -> None:
-        """Write what values need that are read late for the first time."""
-        missing = [v for v in needed if v not in self.fresh and self.is_early(v)]
+        """Write what values need that are read late for the first time.
+
+        Stored values first, computed again if they were dropped; then, behind a barrier
+        of their own, what is computed of them where it is read.
+        """
+        roots, eqns = self.roots_of(needed)
+        dropped = [v for v in roots if v not in self.stands and v not in self.made]
+        if dropped:
+            self.run_again(dropped)
+        self.bring([v for v in roots if v not in self.fresh])
+        for eqn in self.in_order(eqns):
+            self.again(eqn, {}, self.fresh)
+
+    def roots_of(self, needed: Sequence[Var]) -> tuple[list[Var], list[Eqn]]:
+        """The stored values that early ones are computed of, and the way from them."""
+        roots: dict[Var, None] = {}
         eqns: dict[int, Eqn] = {}
-        leaves: dict[Var, None] = {}
-        while missing:
-            v = missing.pop()
-            if v in self.stands:
-                leaves[v] = None
+        waiting = list(needed)
+        while waiting:
+            v = waiting.pop()
+            if not self.is_early(v) or v in self.fresh:
+                continue
+            if v in self.stored:
+                roots[v] = None
                 continue
             eqn = self.maker[v]
+            if id(eqn) not in eqns:
+                eqns[id(eqn)] = eqn
+                waiting += [a for a in eqn.invars if isinstance(a, Var)]
+        return list(roots), list(eqns.values())
+
+    def run_again(self, dropped: Sequence[Var]) -> None:
+        """Compute values again, from what is kept, behind a barrier."""
+        eqns: dict[int, Eqn] = {}
+        leaves: dict[Var, None] = {}
+        waiting = list(dropped)
+        while waiting:
+            eqn = self.maker[waiting.pop()]
             if id(eqn) in eqns:
                 continue
             eqns[id(eqn)] = eqn
             for a in eqn.invars:
                 if isinstance(a, Var):
-                    if a in self.free or a in self.fresh:
+                    there = a in self.stands or a in self.made or a in self.free
+                    if there or not self.is_early(a):
                         leaves[a] = None
                     else:
-                        missing.append(a)
-        if leaves:
-            self.write(sorted(eqns.values(), key=lambda e: self.order[id(e)]), leaves)
+                        waiting.append(a)
+        given = self.behind(list(leaves))
+        self.fresh.update({v: x for v, x in given.items() if v not in self.free})
+        local: dict[Var, Atom] = {}
+        for eqn in self.in_order(list(eqns.values())):
+            self.again(eqn, {**given, **self.made}, local)
+            stored = [v for v in eqn.outvars if v in self.stored]
+            self.made.update({v: local[v] for v in stored if v not in self.stands})
+
+    def bring(self, values: Sequence[Var]) -> None:
+        """Let values that are read late for the first time come from a barrier."""
+        if values:
+            self.fresh.update(self.behind(values))
+
+    def again(self, eqn: Eqn, given: Mapping[Var, Atom], into: dict[Var, Atom]) -> None:
+        """Write an equation once more."""
+        ins = [
+            (into.get(a) or given.get(a) or self.late_atom(a))
+            if isinstance(a, Var)
+            else a
+            for a in eqn.invars
+        ]
+        outs = self.builder.copy(eqn, ins)
+        self.measure(ins, outs)
+        into.update(zip(eqn.outvars, outs, strict=True))
+
+    def in_order(self, eqns: Sequence[Eqn]) -> list[Eqn]:
+        return sorted(eqns, key=lambda eqn: self.order[id(eqn)])
 
     def is_early(self, v: Var) -> bool:
         """Whether a value is made before the place and does not stay anyway."""
         return v in self.maker and v not in self.free
 
-    def write(self, eqns: Sequence[Eqn], leaves: Collection[Var]) -> None:
-        """Write equations again, from leaves behind a barrier."""
+    def behind(self, values: Sequence[Var]) -> dict[Var, Atom]:
+        """Values behind a barrier that waits for what was computed last."""
         pace = self.pace()
-        if pace is None and not eqns:
-            return
-        leaves = [*leaves] if pace is None else [*leaves, pace]
-        atoms = [self.late_atom(v) for v in leaves]
-        source = eqns[0].source if eqns else self.jaxpr.eqns[self.here].source
-        behind = dict(zip(leaves, self.barrier(atoms, source), strict=True))
+        names = [*values] if pace is None else [*values, pace]
+        atoms = [self.made.get(v) or self.late_atom(v) for v in names]
+        source = self.jaxpr.eqns[self.here].source
+        found = dict(zip(names, self.barrier(atoms, source), strict=True))
         if pace is not None:
-            self.early[pace] = behind.pop(pace)
-        kept = {v: atom for v, atom in behind.items() if v not in self.free}
-        self.fresh.update(kept)
-        for eqn in eqns:
-            ins = [
-                (behind.get(a) or self.late_atom(a)) if isinstance(a, Var) else a
-                for a in eqn.invars
-            ]
-            outs = self.builder.copy(eqn, ins)
-            self.measure(ins, outs)
-            self.fresh.update(zip(eqn.outvars, outs, strict=True))
+            self.early[pace] = found.pop(pace)
+        return found
 
     def barrier(self, atoms: Sequence[Atom], source: Source) -> Sequence[Atom]:
         """The same values, which a compiler takes for others, on a line."""
