@@ -46,16 +46,19 @@ class Plan(ReprMixin):
         jaxpr: the program.
         peak: bytes in use at most, beside inputs and outputs.
         work: operations, those that run again among them.
+        line: the memory of the program, step by step.
     """
 
     jaxpr: Jaxpr
     peak: int
     work: float
+    line: Timeline
 
     @classmethod
     def of(cls, jaxpr: Jaxpr) -> "Plan":
         """A flat program as it is."""
-        return cls(jaxpr, Timeline.of(jaxpr).peak, total_work(jaxpr))
+        line = Timeline.of(jaxpr)
+        return cls(jaxpr, line.peak, total_work(jaxpr), line)
 
 
 def planned(jaxpr: Jaxpr, limit: int) -> Plan:
@@ -70,7 +73,7 @@ def planned(jaxpr: Jaxpr, limit: int) -> Plan:
     for _ in range(ROUNDS):
         if plan.peak <= limit:
             break
-        better = Choices(plan.jaxpr).best(int(SLACK * limit))
+        better = Choices(plan).best(int(SLACK * limit))
         if better is None or better.peak >= 0.99 * plan.peak:
             break
         plan = better
@@ -150,9 +153,9 @@ class Choice(ReprMixin):
 class Choices:
     """What can be kept across the fullest step of a program."""
 
-    def __init__(self, jaxpr: Jaxpr) -> None:
+    def __init__(self, plan: Plan) -> None:
+        jaxpr, line = plan.jaxpr, plan.line
         self.jaxpr = jaxpr
-        line = Timeline.of(jaxpr)
         self.place = line.steps[line.fullest].place
         outs = [a for a in jaxpr.outvars if isinstance(a, Var)]
         self.apart = {*jaxpr.invars, *outs}
