@@ -10,7 +10,8 @@ A measure is rows of numbers, one for each site: the extremes, the moments, and 
 course: the same for each iteration, or for as many neighbours as fit into its slots.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -20,7 +21,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float32, float64, int32, is_complex, is_inexact
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Source, Var
 from verax.ir.records import ReprMixin
-from verax.ir.walk import interpret, itself, walk
+from verax.ir.walk import hoist, interpret, itself, walk
 from verax.ops.calls.call import inlined, jit_p
 from verax.ops.elementwise.arith import abs, add, div, max, min, mul, neg, sub
 from verax.ops.elementwise.bits import bitwise_and, shift_right_logical
@@ -29,6 +30,7 @@ from verax.ops.elementwise.convert import bitcast_convert_type, convert
 from verax.ops.elementwise.exp_log import log2
 from verax.ops.elementwise.rounding import is_finite
 from verax.ops.elementwise.select import select, stop_gradient
+from verax.ops.hoisting import as_operands
 from verax.ops.indexing.dynamic_slice import (
     dynamic_index_in_dim,
     dynamic_update_index_in_dim,
@@ -105,6 +107,14 @@ class Watching(ReprMixin):
     sites: tuple[Site, ...]
     courses: tuple[Course, ...]
 
+    @cached_property
+    def opened(self) -> tuple[Jaxpr, tuple[object, ...]]:
+        """The program that takes array constants first, and these."""
+        closed = hoist(self.jaxpr, as_operands)
+        inner = closed.jaxpr
+        invars = (*inner.constvars, *inner.invars)
+        return Jaxpr((), invars, inner.eqns, inner.outvars), tuple(closed.consts)
+
 
 type Line = tuple[str, int, bool]
 """A line of the user's, and whether it is on the way back."""
@@ -149,9 +159,8 @@ def measured(x: Array, sizes: Sequence[int]) -> Block:
     finite = is_finite(x)
     least = select(finite, neg(x), like(-np.inf))
     most = select(finite, x, like(-np.inf))
-    ends = stack([least, most])
     kinds = [convert(y, dtype) for y in (finite, eq(x, like(0)), ne(x, x))]
-    sums = reduce_sum(stack([select(finite, x, like(0)), *kinds]), (2,))
+    sums = of_rows(reduce_sum, [select(finite, x, like(0)), *kinds])
     whole_sum, count, zeros, nans = columns(sums)
     mean = div(whole_sum, max(count, full(count.shape, 1, dtype)))
     off = select(finite, sub(x, broadcast_in_dim(mean, shape, (0, 1))), like(0))
@@ -160,7 +169,7 @@ def measured(x: Array, sizes: Sequence[int]) -> Block:
     sampled, exponents = histogram(x, own)
     most_of_each = full((*shape[:1], 2), -np.inf, dtype)
     if shape[1]:
-        most_of_each = reduce_max(ends, (2,))
+        most_of_each = of_rows(reduce_max, [least, most])
     runs = full(count.shape, 1, dtype)
     return (
         most_of_each,
@@ -169,10 +178,18 @@ def measured(x: Array, sizes: Sequence[int]) -> Block:
     )
 
 
-def stack(parts: Sequence[Array]) -> Array:
-    """Matrices of one shape, row beside row."""
+def of_rows(
+    reduce: Callable[[Array, tuple[int, ...]], Array], parts: Sequence[Array]
+) -> Array:
+    """A column for each matrix: its rows, reduced.
+
+    Small ones are reduced together, which compiles fast; large ones each by itself,
+    without being written down beside each other.
+    """
     rows, size = parts[0].shape
-    return concatenate([reshape(x, (rows, 1, size)) for x in parts], 1)
+    if rows * size > HELD:
+        return concatenate([reshape(reduce(x, (1,)), (rows, 1)) for x in parts], 1)
+    return reduce(concatenate([reshape(x, (rows, 1, size)) for x in parts], 1), (2,))
 
 
 def histogram(x: Array, own: np.ndarray) -> tuple[object, Array]:

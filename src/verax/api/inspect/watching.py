@@ -434,4 +434,5 @@ def watch[**P, R](
 
 def ran(name: str, made: Watching, operands: Sequence[Any]) -> Sequence[Any]:
     """The outputs of the program, compiled where there are values."""
-    return jit_p.bind(CallParams(name, made.jaxpr), *operands)
+    jaxpr, consts = made.opened
+    return jit_p.bind(CallParams(name, jaxpr), *consts, *operands)
