@@ -218,7 +218,7 @@ def test_loops_that_stack_less_compute_the_same(
     assert stacked(lean) <= stacked(jaxpr)
     for base in (jaxpr, lean):
         for pair in filter(can_nest, pairs_of(base)):
-            for size in block_lengths(length):
+            for size in block_lengths(pair):
                 nest = in_blocks(base, pair, size)
                 check_jaxpr(nest, inferred)
                 outs = STANDARD.evaluate(nest, list(args))

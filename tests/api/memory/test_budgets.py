@@ -98,6 +98,30 @@ def test_a_long_loop_goes_in_blocks() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+def test_two_loops_go_in_blocks_of_blocks() -> None:
+    """Each of two loops stacks much, and a block of steps is too much."""
+
+    def loss(weights: Any, x: Any) -> Any:
+        def once(x: Any, slope: float) -> Any:
+            def step(h: Any, _: None) -> tuple[Any, None]:
+                return vnp.tanh(vnp.sin(h @ weights) * slope + h), None
+
+            return lax.scan(step, x, None, length=512)[0]
+
+        return vnp.sum(once(once(x, 0.5), 0.25) ** 2)
+
+    weights, x = layers(1)[0][0], layers(1, rows=64)[1]
+    plain = verax.jit(verax.value_and_grad(loss, (0, 1)))
+    limited = verax.value_and_grad(loss, (0, 1), memory=50 * x.nbytes)
+    assert total(limited, weights, x) <= 50 * x.nbytes < total(plain, weights, x) / 50
+    for one, other in zip(
+        verax.tree.leaves(limited(weights, x)),
+        verax.tree.leaves(plain(weights, x)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=1e-4)
+
+
 def test_what_fits_is_left_as_it_is() -> None:
     args = layers()
     plain = verax.jit(chain).trace(*args).jaxpr

@@ -79,6 +79,11 @@ class Pair(ReprMixin):
         chosen = [rows[k] for k in self.numbers]
         return [a for a in chosen if isinstance(a, Var) and a not in stay]
 
+    @property
+    def taken(self) -> list[Var]:
+        """The stacks that only the second reads."""
+        return [self.first.stacks[k] for k in self.numbers]
+
     def graph(self, jaxpr: Jaxpr) -> Graph:
         """What may be stacked, and what may run again."""
         body, p = self.first.body, self.first.p

@@ -8,8 +8,7 @@ again, now with their rows, and then its own (Griewank 1992; Chen et al. 2016)::
     for each block, from the last one:     rows = steps again; d = later steps(d, rows)
 """
 
-from collections.abc import Iterator, Sequence
-from math import isqrt
+from collections.abc import Sequence
 
 from attrs import evolve, frozen
 
@@ -22,13 +21,19 @@ from verax.rules.rows.builder import Builder, program
 from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 from verax.transforms.memory.loops import Pair
+from verax.transforms.memory.storage import total
 
 
-def block_lengths(length: int) -> Iterator[int]:
-    """The lengths of equal blocks of a loop, from those near its root outwards."""
+def block_lengths(pair: Pair) -> list[int]:
+    """The lengths of equal blocks of a pair of loops, those that need least first.
+
+    What is there at a time is what is carried into each block, and the rows of one.
+    """
+    length = pair.first.p.length
+    carried = total(pair.first.p.parts(pair.first.body.invars)[1])
+    rows = total(pair.read)
     found = [b for b in range(2, length) if length % b == 0]
-    root = isqrt(length)
-    yield from sorted(found, key=lambda b: max(b / root, root / b))
+    return sorted(found, key=lambda b: (length // b * carried + b * rows, b))
 
 
 def can_nest(pair: Pair) -> bool:

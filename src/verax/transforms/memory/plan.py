@@ -31,7 +31,10 @@ PRICES: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 250.0, 500.0, 1e6)
 ROUNDS: Final = 3
 
 # Lengths of blocks of a loop that are tried.
-BLOCKS: Final = 8
+BLOCKS: Final = 3
+
+# How often loops are put in blocks.
+NESTS: Final = 4
 
 # The model of what is to be written is a little off what is written.
 SLACK: Final = 0.98
@@ -73,10 +76,10 @@ def planned(jaxpr: Jaxpr, limit: int) -> Plan:
     for _ in range(ROUNDS):
         if plan.peak <= limit:
             break
-        better = Choices(plan).best(int(SLACK * limit))
-        if better is None or better.peak >= 0.99 * plan.peak:
+        found = Choices(plan).best(int(SLACK * limit))
+        if found is None or found.peak >= 0.99 * plan.peak:
             break
-        plan = better
+        plan = found
     return plan
 
 
@@ -105,15 +108,25 @@ def better(limit: int) -> Callable[[Plan], tuple[bool, float]]:
 
 
 def nested(plan: Plan, limit: int) -> Iterator[Plan]:
-    """Plans of one pair of loops in blocks, until one is within the limit."""
-    pairs = pairs_of(plan.jaxpr)
-    if len(pairs) != 1 or not can_nest(pairs[0]):
-        return
-    for size in islice(block_lengths(pairs[0].first.p.length), BLOCKS):
-        made = Plan.of(in_blocks(plan.jaxpr, pairs[0], size))
-        yield made
-        if made.peak <= limit:
-            break
+    """Plans of loops in blocks, until one is within the limit.
+
+    The pair that stacks most goes in blocks first; then another one, or the loops over
+    its blocks.
+    """
+    for _ in range(NESTS):
+        pairs = [pair for pair in pairs_of(plan.jaxpr) if can_nest(pair)]
+        if not pairs:
+            return
+        pair = max(pairs, key=lambda one: total(one.taken))
+        found = []
+        for size in islice(block_lengths(pair), BLOCKS):
+            found.append(Plan.of(in_blocks(plan.jaxpr, pair, size)))
+            yield found[-1]
+            if found[-1].peak <= limit:
+                return
+        if not found or found[0].peak >= plan.peak:
+            return
+        plan = found[0]
 
 
 def filled(plan: Plan, found: Plan, limit: int) -> Plan:
