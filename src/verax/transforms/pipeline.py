@@ -28,9 +28,7 @@ from verax.transforms.engine.partial_eval import live, variables
 # Equations of a program in which nothing is worth a function or several loops.
 FEW: Final = 48
 
-# The operations for which a byte is not worth keeping in a loop, and the loops of which
-# one reads what the other stacks.
-FREE: Final = 3.0
+# The loops of which one reads what the other stacks.
 TWO: Final = 2
 
 
@@ -125,7 +123,7 @@ def with_lean_loops(engine: Engine, body: Body, target: Target) -> Body:
     eqns = body.live_eqns
     if sum([traits_of(eqn.primitive).loop for eqn in eqns]) < TWO:
         return body
-    from verax.transforms.memory.loops import with_fewer_stacks
+    from verax.transforms.memory.loops import FREE, with_fewer_stacks
 
     jaxpr = Jaxpr((), body.invars, pvector(eqns), body.outvars)
     lean = with_fewer_stacks(jaxpr, FREE)

@@ -16,8 +16,7 @@ from verax.api.memory.budgets import Budget, MemoryBudgetExceeded, limit_of, wri
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.transforms.memory.plan import Plan, planned
-from verax.transforms.memory.storage import flat
+from verax.transforms.memory.plan import Plan, planned, unlimited
 
 TRIES: Final = 5
 
@@ -84,7 +83,7 @@ def search(jaxpr: Jaxpr, budget: Budget, measure: Measure) -> Found:
 
     If there is none, the one whose program needs the least.
     """
-    before, unplanned = Plan.of(flat(jaxpr)), measure(jaxpr)
+    before, unplanned = unlimited(jaxpr), measure(jaxpr)
     limit = limit_of(budget, unplanned.total)
     start = Found(limit, before, unplanned, before, unplanned)
     if start.fits:

@@ -10,6 +10,7 @@ is stacked, is a crossing as between any two parts of a program::
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
+from typing import Final
 
 from attrs import evolve, frozen
 
@@ -23,6 +24,10 @@ from verax.rules.values.array import Array
 from verax.rules.values.state import interpreting
 from verax.transforms.memory.crossing import Crossing, Graph
 from verax.transforms.memory.storage import flat, steps_of, stored_values
+
+# The operations for which a byte is not worth stacking in any program: computing it
+# again takes no longer than writing and reading it.
+FREE: Final = 3.0
 
 type Read = Callable[[Atom], Atom]
 """Where an atom is in the program that is being written."""

@@ -20,7 +20,13 @@ from verax.ir.jaxpr import Jaxpr, Var
 from verax.ir.records import ReprMixin
 from verax.transforms.memory.crossing import Crossing, Graph
 from verax.transforms.memory.exact import within
-from verax.transforms.memory.loops import Pair, pairs_of, with_fewer_stacks, with_stacks
+from verax.transforms.memory.loops import (
+    FREE,
+    Pair,
+    pairs_of,
+    with_fewer_stacks,
+    with_stacks,
+)
 from verax.transforms.memory.nests import block_lengths, can_nest, in_blocks
 from verax.transforms.memory.recompute import recomputed
 from verax.transforms.memory.schedule import Played, Schedule
@@ -64,12 +70,17 @@ class Plan(ReprMixin):
         return cls(jaxpr, line.peak, total_work(jaxpr), line)
 
 
+def unlimited(jaxpr: Jaxpr) -> Plan:
+    """The plan without a limit: loops do not stack what is nearly free to compute."""
+    return Plan.of(with_fewer_stacks(flat(jaxpr), FREE))
+
+
 def planned(jaxpr: Jaxpr, limit: int) -> Plan:
     """The plan of least work within `limit` bytes beside inputs and outputs.
 
     If there is none, the plan that needs the fewest bytes.
     """
-    start = Plan.of(flat(jaxpr))
+    start = unlimited(jaxpr)
     if start.peak <= limit:
         return start
     plan = with_loops(start, limit)
