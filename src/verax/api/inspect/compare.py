@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from verax.api.arguments.call_keys import CallArguments, Statics
 from verax.api.jit import PjitFunction
-from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.apply import ENGINE, check_has_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import (
     describe_arguments,
@@ -33,7 +33,7 @@ from verax.ir.records import ReprMixin
 from verax.ir.walk import close
 from verax.ops.calls.callbacks import silenced
 from verax.rules.rows.leaks import leaked
-from verax.rules.values.conversions import ConcretizationTypeError, shown
+from verax.rules.values.conversions import shown
 from verax.transforms.comparing.measures import Tolerance
 from verax.transforms.comparing.report import Comparison, compare_sides
 from verax.transforms.comparing.running import InDtype, Runner, Values
@@ -154,12 +154,8 @@ def check_function(fun: object) -> None:
 
 def check_outside(fun: Compared) -> None:
     """Raise ConcretizationTypeError inside a trace."""
-    if current_builder() is not None:
-        raise ConcretizationTypeError(
-            f"compare of {name_of(fun)} was called in a function that is being traced, "
-            "where there are no values yet; put it outside: compare(f, jit(f)), "
-            "compare(vmap(f), vmap(g)), compare(grad(f), grad(g))"
-        )
+    outside = "compare(f, jit(f)), compare(vmap(f), vmap(g)), compare(grad(f), grad(g))"
+    check_has_values("compare", name_of(fun), outside)
 
 
 def checked(name: str, value: float | None) -> float | None:

@@ -14,13 +14,13 @@ from attrs import evolve
 
 from verax.api.arguments.call_keys import Names, Numbers
 from verax.api.jit import own_statics
-from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.apply import ENGINE, check_has_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
 from verax.backend import pytrees
 from verax.backend.eager.nan_checks import Search, search
 from verax.rules.rows.leaks import leaked
-from verax.rules.values.conversions import ConcretizationTypeError, shown
+from verax.rules.values.conversions import shown
 from verax.transforms.nans import Finding, Kind
 
 
@@ -96,12 +96,8 @@ def searching[**P](
 
     @wraps(fun)
     def find(*args: P.args, **kwargs: P.kwargs) -> Finding | None:
-        if current_builder() is not None:
-            raise ConcretizationTypeError(
-                f"find_nans of {function_name(fun)} was called in a function that is "
-                "being traced, where there are no values yet; put it outside: "
-                "find_nans(jit(f)), find_nans(vmap(f)), find_nans(grad(f))"
-            )
+        outside = "find_nans(jit(f)), find_nans(vmap(f)), find_nans(grad(f))"
+        check_has_values("find_nans", function_name(fun), outside)
         call_args = statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree)

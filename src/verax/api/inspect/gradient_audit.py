@@ -19,7 +19,7 @@ from verax.api.autodiff.grad import Argnums, choose, value_and_grad
 from verax.api.autodiff.primals import OfChosen
 from verax.api.inspect.find_nans import find_infs, find_nans
 from verax.api.inspect.watching import LoopCourse, WatchedValue, watch
-from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.apply import ENGINE, check_has_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import (
     ParameterNames,
@@ -34,7 +34,7 @@ from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
 from verax.ir.walk import walk
 from verax.ops.control.scan_params import ScanParams
-from verax.rules.values.conversions import ConcretizationTypeError, check_callable
+from verax.rules.values.conversions import check_callable
 from verax.transforms.gradient_paths import (
     Barrier,
     GradientPath,
@@ -498,12 +498,8 @@ def audit_gradient[**P](
 
     @wraps(loss)
     def audit(*args: P.args, **kwargs: P.kwargs) -> GradientAudit:
-        if current_builder() is not None:
-            raise ConcretizationTypeError(
-                f"audit_gradient of {function_name(loss)} was called in a function "
-                "that is being traced, where there are no values yet; put it outside: "
-                "audit_gradient(jit(loss))"
-            )
+        outside = "audit_gradient(jit(loss))"
+        check_has_values("audit_gradient", function_name(loss), outside)
         chosen = choose(loss, args, numbers, TypeError)
         places = tuple([number % len(args) for number in numbers])
         both = value_and_grad(loss, places, has_aux=has_aux)

@@ -13,7 +13,7 @@ import numpy as np
 
 from verax.api.arguments.call_keys import Names, Numbers
 from verax.api.jit import own_statics
-from verax.api.tracing.apply import ENGINE, current_builder
+from verax.api.tracing.apply import ENGINE, check_has_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import (
     describe_arguments,
@@ -29,7 +29,7 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.walk import defined_variables, walk
 from verax.ops.calls.callbacks import silenced
 from verax.rules.rows.leaks import leaked
-from verax.rules.values.conversions import ConcretizationTypeError, shown
+from verax.rules.values.conversions import shown
 from verax.transforms.engine.engine import as_typed
 from verax.transforms.precision.arithmetic import Arithmetic, InExtended, InFloat64
 from verax.transforms.precision.lines import lines_of
@@ -104,12 +104,8 @@ def precision[**P](
     @wraps(fun)
     def measured(*args: P.args, **kwargs: P.kwargs) -> PrecisionReport:
         name = function_name(fun)
-        if current_builder() is not None:
-            raise ConcretizationTypeError(
-                f"precision of {name} was called in a function that is being traced, "
-                "where there are no values yet; put it outside: precision(jit(f)), "
-                "precision(vmap(f)), precision(grad(f))"
-            )
+        outside = "precision(jit(f)), precision(vmap(f)), precision(grad(f))"
+        check_has_values("precision", name, outside)
         call_args = statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree, call_args.positions)

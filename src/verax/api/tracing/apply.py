@@ -22,6 +22,7 @@ from verax.ir.walk import interpret
 from verax.rules.rows.builder import Builder, Scope, Staged
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import ConcretizationTypeError
 from verax.rules.values.state import (
     STATE,
     ElementError,
@@ -50,6 +51,18 @@ def current_builder() -> Builder | None:
 def is_tracing() -> bool:
     """Whether operations belong to a trace, which may be one of a program's own."""
     return isinstance(STATE.interpreter, Scope)
+
+
+def check_has_values(name: str, function: str, outside: str) -> None:
+    """Raise ConcretizationTypeError inside a trace.
+
+    `outside` says how transformations go around what needs values.
+    """
+    if current_builder() is not None:
+        raise ConcretizationTypeError(
+            f"{name} of {function} was called in a function that is being traced, "
+            f"where there are no values yet; put it outside: {outside}"
+        )
 
 
 def apply(jaxpr: Jaxpr, args: Sequence[object]) -> Sequence[Array]:
