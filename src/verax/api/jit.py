@@ -79,7 +79,14 @@ from verax.api.tracing.wrapping import (
 )
 from verax.backend.calls import Call, caller
 from verax.backend.programs.placement import Placement, placement_of
-from verax.backend.programs.program import Program, Recipe, compiled, made_of, recipe_of
+from verax.backend.programs.program import (
+    Program,
+    Recipe,
+    compiled,
+    made_of,
+    platform_of,
+    recipe_of,
+)
 from verax.backend.pytrees import result_tree
 from verax.backend.runtime.client import Device, check_not_forked
 from verax.backend.runtime.locks import TRACING, Locks
@@ -326,16 +333,18 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         if budget is None or entry.traced.refs:
             return entry
 
-        def measure(jaxpr: Jaxpr) -> Measured:
-            options, keep = self.settings.options, self.settings.keep_unused
+        def measure(jaxpr: Jaxpr, lean: bool) -> Measured:
+            options = options_for(evolve(entry, lean=lean), self.settings, None)
+            keep = self.settings.keep_unused
             with stage(entry.name, "plan"):
                 program = compiled(
                     ENGINE, jaxpr, entry.name, options, keep, entry.donated
                 )
             return Measured.of(program.executable.memory_analysis())
 
-        jaxpr = within(entry.traced.jaxpr, budget, entry.name, measure)
-        return evolve(entry, traced=evolve(entry.traced, jaxpr=jaxpr))
+        found = within(entry.traced.jaxpr, budget, entry.name, measure)
+        traced = evolve(entry.traced, jaxpr=found.plan.jaxpr)
+        return evolve(entry, traced=traced, lean=found.lean)
 
     def miss(self, sig: Signature, key: Key) -> Logged | None:
         """The record of a call about to be traced; None unless that is logged."""
@@ -427,7 +436,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         out: Traced = stage(
             interface,
             traced,
-            settings.options,
+            options_for(entry, settings, placement),
             settings.keep_unused,
             entry.donated,
             placement,
@@ -514,12 +523,21 @@ def is_kept(
     return function.is_remembered(args, kwargs)
 
 
+def options_for(
+    entry: Entry, settings: Settings, placement: Placement | None
+) -> CompileOptions:
+    """What XLA is told for the program of a trace."""
+    if not entry.lean:
+        return settings.options
+    return settings.options.lean(platform_of(placement))
+
+
 def recipe_for(entry: Entry, settings: Settings, placement: Placement | None) -> Recipe:
     """The recipe of a trace: all that decides about its program."""
     recipe, _ = recipe_of(
         ENGINE,
         entry.traced.jaxpr,
-        settings.options,
+        options_for(entry, settings, placement),
         settings.keep_unused,
         entry.donated,
         placement,

@@ -8,6 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from tests.benchmarks.memory_programs import PROGRAMS
 from verax import lax
 from verax.debug import MemoryFormulas, MemoryReport, memory
 from verax.explorer.memory.report import bars
@@ -163,6 +164,25 @@ def test_networks_with_skip_connections_have_plans() -> None:
     assert plan is not None
     assert plan.fits
     assert plan.again[0].bytes > 0
+
+
+def test_sums_that_store_no_constants_may_be_enough() -> None:
+    """A library for sums on a CPU takes constants as arrays: they may go first."""
+    loss, types = PROGRAMS["unet"](width=4, size=32)
+    function: Any = verax.value_and_grad(loss, memory=0.8)
+    plan = memory(function)(*types).plan
+    assert plan is not None
+    assert plan.fits
+    assert plan.lean
+    assert not plan.again
+    assert "with sums in XLA's own loops; smallest" in plan.title
+    options = dict(function.lower(*types).stage.options.overrides)
+    assert options["xla_cpu_experimental_ynn_fusion_type"].count("DOT") == 2
+    mine: dict[str, Any] = {
+        "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_REDUCE"
+    }
+    plain = verax.jit(verax.value_and_grad(loss), memory=0.8, compiler_options=mine)
+    assert dict(plain.lower(*types).stage.options.overrides) == mine
 
 
 def test_the_smallest_budget_is_enough() -> None:

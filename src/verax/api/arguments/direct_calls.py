@@ -197,12 +197,16 @@ class Settings(Unchanging, ReprMixin):
 
 @frozen(eq=False, repr=False)
 class Entry(ReprMixin):
-    """An entry of a cache: all that one signature led to."""
+    """An entry of a cache: all that one signature led to.
+
+    `lean` is for programs within a budget of memory; see `CompileOptions.lean`.
+    """
 
     traced: Traced
     name: str
     donated: tuple[bool, ...]
     watched: tuple[Watched, ...]
+    lean: bool = False
 
 
 def watching(entry: Entry, run: Call) -> Call:

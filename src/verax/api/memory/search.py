@@ -48,7 +48,8 @@ class Measured(ReprMixin):
         return cls(beside, found.temporaries)
 
 
-type Measure = Callable[[Jaxpr], Measured]
+type Measure = Callable[[Jaxpr, bool], Measured]
+"""Compiles a program, perhaps with `CompileOptions.lean`, and says what it takes."""
 
 
 @frozen(eq=False, repr=False)
@@ -59,6 +60,7 @@ class Found(ReprMixin):
         limit: the budget in bytes.
         before: the program without a plan, and `unplanned` its memory.
         plan: the program that was chosen, and `measured` its memory.
+        lean: whether that is compiled with `CompileOptions.lean`.
     """
 
     limit: int
@@ -66,6 +68,7 @@ class Found(ReprMixin):
     unplanned: Measured
     plan: Plan
     measured: Measured
+    lean: bool = False
 
     @property
     def fits(self) -> bool:
@@ -83,17 +86,23 @@ def search(jaxpr: Jaxpr, budget: Budget, measure: Measure) -> Found:
 
     If there is none, the one whose program needs the least.
     """
-    before, unplanned = unlimited(jaxpr), measure(jaxpr)
+    before = evolve(unlimited(jaxpr), jaxpr=jaxpr)
+    unplanned = measure(jaxpr, False)
     limit = limit_of(budget, unplanned.total)
     start = Found(limit, before, unplanned, before, unplanned)
     if start.fits:
         return start
+    measured = measure(jaxpr, True)
+    if measured.total < unplanned.total:
+        start = evolve(start, measured=measured, lean=True)
+        if start.fits:
+            return start
     room = max(limit - unplanned.beside, 0)
-    target = int(room * before.peak / max(unplanned.temporaries, 1))
+    target = int(room * before.peak / max(start.measured.temporaries, 1))
     tried: list[Found] = []
     for _ in range(TRIES):
         plan = planned(jaxpr, target)
-        found = evolve(start, plan=plan, measured=measure(plan.jaxpr))
+        found = evolve(start, plan=plan, measured=measure(plan.jaxpr, start.lean))
         tried.append(found)
         share = found.measured.temporaries / max(room, 1)
         if found.fits and (share > CLOSE or sum([one.fits for one in tried]) > 1):
@@ -107,7 +116,7 @@ def search(jaxpr: Jaxpr, budget: Budget, measure: Measure) -> Found:
     return min(tried, key=lambda one: one.measured.total)
 
 
-def within(jaxpr: Jaxpr, budget: Budget, name: str, measure: Measure) -> Jaxpr:
+def within(jaxpr: Jaxpr, budget: Budget, name: str, measure: Measure) -> Found:
     """The program of least work within a budget.
 
     Raises:
@@ -128,4 +137,4 @@ def within(jaxpr: Jaxpr, budget: Budget, name: str, measure: Measure) -> Jaxpr:
             f"{written(found.unplanned.total)}. Pass memory="
             f"{found.measured.total} or more, or make the batch smaller"
         )
-    return found.plan.jaxpr
+    return found

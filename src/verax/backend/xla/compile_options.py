@@ -79,6 +79,13 @@ EFFORT_OF_LEVEL: Final[Mapping[CompilerEffortLevel, str]] = MappingProxyType(
     )
 )
 
+# XLA's library for sums on a CPU takes numbers as whole arrays, which are stored for as
+# long as the program runs; without it, sums that are not products are slower.
+LEAN: Final[tuple[str, str]] = (
+    "xla_cpu_experimental_ynn_fusion_type",
+    "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
+)
+
 # One object, so that the most frequent call passes it without building anything.
 NO_OVERRIDES: Final[Overrides] = ()
 
@@ -149,6 +156,18 @@ calls=None, cpu_lowerings=None)
     def kernels(self) -> bool:
         """Whether functions are written out for a CPU."""
         return self.cpu_lowerings != "xla"
+
+    def lean(self, platform: str) -> "CompileOptions":
+        """The same, for programs whose memory counts more than the time of sums.
+
+        >>> options = CompileOptions()
+        >>> len(options.lean("cpu").overrides), options.lean("cuda") is options
+        (1, True)
+        """
+        name, _ = LEAN
+        if platform != "cpu" or name in dict(self.overrides):
+            return self
+        return evolve(self, overrides=(*self.overrides, LEAN))
 
     def settled(self, small: bool = False) -> "CompileOptions":
         """The same with the effort that a program gets, which is `small` or not.

@@ -81,7 +81,7 @@ class Taken(ReprMixin):
         placement = self.stage.placement
         return 1 if placement is None else len(placement.devices)
 
-    def compiled(self, jaxpr: Jaxpr) -> MemoryUse:
+    def compiled(self, jaxpr: Jaxpr, lean: bool = False) -> MemoryUse:
         """What the compiler says of a program of the same types.
 
         Raises:
@@ -90,15 +90,18 @@ class Taken(ReprMixin):
         stage = self.stage
         if stage.traced.captured:
             raise leaked(stage.traced.captured[0])
+        options = stage.options
+        if lean:
+            options = options.lean(platform_for(stage.placement))
         if is_absent(stage.placement):
-            options = stage.options.configured()
+            options = options.configured()
             found = compile_for_mesh(self.module(jaxpr), options, stage.placement)
             return use_of(found.memory)
         program = compiled(
             ENGINE,
             jaxpr,
             self.name,
-            stage.options,
+            options,
             stage.keep_unused,
             stage.donated,
             stage.placement,
@@ -176,20 +179,20 @@ class Taken(ReprMixin):
 
     def within(self, budget: Budget) -> MemoryReport:
         """The report of the program within a budget, with its plan."""
-        uses: dict[int, tuple[Jaxpr, MemoryUse]] = {}
+        uses: dict[tuple[int, bool], tuple[Jaxpr, MemoryUse]] = {}
 
-        def measured(jaxpr: Jaxpr) -> Measured:
-            use = self.compiled(jaxpr)
-            uses[id(jaxpr)] = jaxpr, use
+        def measured(jaxpr: Jaxpr, lean: bool) -> Measured:
+            use = self.compiled(jaxpr, lean)
+            uses[id(jaxpr), lean] = jaxpr, use
             return Measured(use.total - use.temporaries, use.temporaries)
 
         found = search(self.jaxpr, budget, measured)
         smallest = planned(self.jaxpr, 0)
         totals = (found.unplanned.total, found.measured.total)
-        least = min(*totals, measured(smallest.jaxpr).total)
-        before = self.report(self.jaxpr, uses[id(self.jaxpr)][1])
-        after = uses.get(id(found.plan.jaxpr), uses[id(self.jaxpr)])[1]
-        plan = self.plan(found, before, least)
+        least = min(*totals, measured(smallest.jaxpr, found.lean).total)
+        _, before = uses[id(self.jaxpr), False]
+        _, after = uses[id(found.plan.jaxpr), found.lean]
+        plan = self.plan(found, self.report(self.jaxpr, before), least)
         return self.report(found.plan.jaxpr, after, plan)
 
     def plan(self, found: Found, before: MemoryReport, least: int) -> MemoryPlan:
@@ -215,6 +218,7 @@ class Taken(ReprMixin):
             places.lines(new),
             tuple(again),
             least,
+            found.lean,
         )
 
 

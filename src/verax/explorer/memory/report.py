@@ -256,6 +256,8 @@ class MemoryPlan(ReprMixin):
         kept: what is kept until the way back of the gradient begins, by line.
         again: what is computed again, by line, with what that frees.
         least: the smallest budget that a plan was found for.
+        lean: whether sums are left to loops of XLA's own on a CPU, since its library
+            for them stores constants.
 
     >>> import verax, verax.numpy as vnp
     >>> def loss(ws, x):
@@ -277,6 +279,7 @@ class MemoryPlan(ReprMixin):
     kept: tuple[LineMemory, ...]
     again: tuple[RunAgain, ...]
     least: int
+    lean: bool = False
 
     @property
     def fits(self) -> bool:
@@ -289,12 +292,15 @@ class MemoryPlan(ReprMixin):
         first = f"budget {in_bytes(self.limit)}: "
         if not self.fits:
             return f"{first}no plan is within it; smallest budget {self.smallest}"
-        if not self.again:
+        if not (self.again or self.lean):
             now = in_bytes(self.total)
             return f"{first}{now} fits as it is; smallest budget {self.smallest}"
+        price = f"for {100 * self.extra:.2g} % more operations" if self.again else ""
+        sums = "with sums in XLA's own loops" if self.lean else ""
+        how = " and ".join(filter(None, (price, sums)))
         return (
-            f"{first}of {in_bytes(self.before.total)} to {in_bytes(self.total)} for "
-            f"{100 * self.extra:.2g} % more operations; smallest budget {self.smallest}"
+            f"{first}of {in_bytes(self.before.total)} to {in_bytes(self.total)} {how}; "
+            f"smallest budget {self.smallest}"
         )
 
     @property
