@@ -26,13 +26,14 @@ from verax.transforms.memory.exact import best_within
 from verax.transforms.memory.flows import by_paths, by_scipy
 from verax.transforms.memory.loops import pairs_of, with_fewer_stacks
 from verax.transforms.memory.nests import block_lengths, can_nest, in_blocks
-from verax.transforms.memory.plan import planned
+from verax.transforms.memory.plan import Host, planned
 from verax.transforms.memory.recompute import recomputed
 from verax.transforms.memory.storage import (
     Step,
     Timeline,
     bytes_of,
     flat,
+    hosted,
     steps_of,
     stored_values,
     total,
@@ -81,12 +82,20 @@ def test_values_stay_whatever_is_kept(
     place = data.draw(st.integers(0, len(jaxpr.eqns)))
     kept = crossing_at(jaxpr, place).graph().kept(price)
     check_values(case, recomputed(jaxpr, place, kept))
+    waits = [v for v in sorted(kept, key=lambda v: v.index) if data.draw(st.booleans())]
+    moved = recomputed(jaxpr, place, kept, dict.fromkeys(waits, "pinned_host"))
+    check_values(case, moved)
+    assert hosted(moved) or not waits
 
 
 @few
-@given(programs(FULL, most=6), st.sampled_from((0, 1, 100)))
-def test_values_stay_under_a_limit(case: Case, limit: int) -> None:
-    plan = planned(case.jaxpr, limit)
+@given(
+    programs(FULL, most=6),
+    st.sampled_from((0, 1, 100)),
+    st.sampled_from((None, Host("pinned_host", 0.0), Host("pinned_host", 5.0))),
+)
+def test_values_stay_under_a_limit(case: Case, limit: int, host: Host | None) -> None:
+    plan = planned(case.jaxpr, limit, host)
     check_values(case, plan.jaxpr)
     assert plan.peak <= Timeline.of(flat(case.jaxpr)).peak
 

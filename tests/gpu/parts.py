@@ -25,6 +25,7 @@ from tests.soak.harness import soak
 from verax import lax
 from verax.backend.runtime.metrics import TALLY
 from verax.lax import linalg
+from verax.memory import Offload
 from verax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 type Part = Callable[[float], Iterator[Row]]
@@ -91,6 +92,7 @@ def transfers(seconds: float) -> Iterator[Row]:
         same = bool((near == y).all())
         kept = far.sharding.memory_kind == "pinned_host"
         yield checked("to pinned host memory and back", same and kept)
+        yield offloading()
     else:
         yield not_run("pinned host memory", f"the device has {sorted(kinds)}")
     cpu = verax.devices("cpu")[0]
@@ -101,6 +103,25 @@ def transfers(seconds: float) -> Iterator[Row]:
     there_too = there.devices() == {device} and bool((there == y).all())
     yield checked("to the CPU and back", there_too)
     yield asynchrony()
+
+
+def offloading() -> Row:
+    """A gradient in a third of its memory, since values wait on the host."""
+
+    def loss(weights: Any, x: Any) -> Any:
+        for w in weights:
+            x = vnp.tanh(x @ w)
+        return vnp.sum(x)
+
+    args = [vnp.eye(64)] * 16, vnp.ones((1 << 14, 64))
+    plain: Any = verax.jit(verax.grad(loss))
+    less: Any = verax.grad(loss, memory=Offload(0.4, price=0))
+    whole, part = (
+        f.lower(*args).compile().memory_analysis().temporaries for f in (plain, less)
+    )
+    pairs = zip(plain(*args), less(*args), strict=True)
+    same = all([np.allclose(one, other, rtol=1e-4) for one, other in pairs])
+    return checked("a gradient whose values wait on the host", same and part < whole)
 
 
 def asynchrony() -> Row:

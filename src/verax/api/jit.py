@@ -327,7 +327,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
     def planned(self, entry: Entry) -> Entry:
         """The trace of a program within the budget of memory."""
-        from verax.api.memory.search import Measured, within
+        from verax.api.memory.search import Measured, host_of, within
 
         budget = self.settings.memory
         if budget is None or entry.traced.refs:
@@ -342,7 +342,9 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
                 )
             return Measured.of(program.executable.memory_analysis())
 
-        found = within(entry.traced.jaxpr, budget, entry.name, measure)
+        # All memories of a CPU are one.
+        host = None if platform_of(None) == "cpu" else host_of(budget)
+        found = within(entry.traced.jaxpr, budget, entry.name, measure, host)
         traced = evolve(entry.traced, jaxpr=found.plan.jaxpr)
         return evolve(entry, traced=traced, lean=found.lean)
 

@@ -11,6 +11,10 @@ import verax.numpy as vnp
 from verax import lax, random
 from verax.api.memory.budgets import bytes_in, written
 from verax.errors import MemoryBudgetExceeded
+from verax.memory import Offload
+from verax.transforms.memory.plan import Host, Plan, planned
+from verax.transforms.memory.storage import flat, hosted
+from verax.transforms.public import hoist
 
 
 def total(function: Any, *args: object) -> int:
@@ -126,6 +130,67 @@ def test_what_fits_is_left_as_it_is() -> None:
     args = layers()
     plain = verax.jit(chain).trace(*args).jaxpr
     assert str(verax.jit(chain, memory="1GB").trace(*args).jaxpr) == str(plain)
+
+
+def test_values_that_wait_on_the_host() -> None:
+    """Programs for CUDA move them; a plan for a device with a host needs less."""
+    args = layers()
+    jaxpr = verax.jit(verax.grad(chain)).trace(*args).traced.jaxpr
+    limit = Plan.of(flat(jaxpr)).peak // 5
+    least, plan = planned(jaxpr, limit), planned(jaxpr, limit, Host("pinned_host", 0))
+    assert plan.peak <= limit < least.peak
+    assert plan.work < least.work
+    leaves = verax.tree.leaves(args)
+    moved = verax.jit(verax.core.jaxpr_as_fun(hoist(plan.jaxpr)))
+    text = moved.trace(*leaves).lower(lowering_platforms=("cuda",)).as_text()
+    count = len(hosted(plan.jaxpr))
+    assert text.count('_xla_buffer_placement = "pinned_host"') == count > 0
+    assert text.count('_xla_buffer_placement = "device"') == count
+    outs = verax.grad(chain)(*args)
+    for one, other in zip(moved(*leaves), outs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+
+
+def test_offloading_on_a_cpu_is_a_budget() -> None:
+    args = layers()
+    plain: Any = verax.grad(chain, memory=0.5)
+    moved: Any = verax.grad(chain, memory=Offload(0.5, price=0))
+    assert str(moved.trace(*args).jaxpr) == str(plain.trace(*args).jaxpr)
+
+
+def test_plans_for_a_host_are_reported() -> None:
+    args = layers()
+    report = verax.debug.memory(verax.grad(chain), budget=Offload(0.3, price=0))
+    plan = report(*args).plan
+    assert plan is not None
+    assert plan.fits
+    assert not plan.again or plan.extra < 0.05
+    assert plan.away[0].bytes > 100_000
+    assert "on the host" in plan.title
+    assert "waits on the host" in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("make", "args", "error", "text"),
+    [
+        (Offload, [True], TypeError, "memory is True"),
+        (Offload, [None], TypeError, "Offload takes bytes"),
+        (Offload, [Offload(1)], TypeError, "Offload takes bytes"),
+        (Offload, [0.5, "x", -1], ValueError, "price=-1 is no number"),
+        (Offload, [0.5, "x", np.nan], ValueError, "price=nan is no number"),
+        (
+            verax.checkpoint_policies.budget,
+            [Offload(1)],
+            TypeError,
+            "budget takes bytes",
+        ),
+    ],
+)
+def test_offloading_that_is_none(
+    make: Any, args: list[Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        make(*args)
 
 
 def test_too_small_a_budget_says_how_much_is_needed() -> None:

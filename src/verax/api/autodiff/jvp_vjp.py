@@ -37,7 +37,7 @@ from verax.api.autodiff.pullback import (
     linear_part,
 )
 from verax.api.custom.checkpoint import checkpoint
-from verax.api.memory.budgets import Budget
+from verax.api.memory.budgets import Size
 from verax.api.memory.policies import budget
 from verax.api.tracing.apply import ENGINE, apply, as_array, observed, rewritten
 from verax.api.trees.pytrees import register_pytree_node_class
@@ -453,7 +453,7 @@ def linearize[R](
     *primals: Any,
     has_aux: Literal[False] = False,
     in_nzs: bool | tuple[Any, ...] | None = None,
-    memory: Budget | None = None,
+    memory: Size | None = None,
 ) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize[R, A](
@@ -461,7 +461,7 @@ def linearize[R, A](
     *primals: Any,
     has_aux: Literal[True],
     in_nzs: bool | tuple[Any, ...] | None = None,
-    memory: Budget | None = None,
+    memory: Size | None = None,
 ) -> tuple[R, Callable[..., R], A]: ...
 @overload
 def linearize(
@@ -469,14 +469,14 @@ def linearize(
     *primals: Any,
     has_aux: bool,
     in_nzs: bool | tuple[Any, ...] | None = None,
-    memory: Budget | None = None,
+    memory: Size | None = None,
 ) -> Any: ...
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool = False,
     in_nzs: bool | tuple[Any, ...] | None = None,
-    memory: Budget | None = None,
+    memory: Size | None = None,
 ) -> Any:
     """The value of `fun` at `primals` and its derivative there, as a function.
 
@@ -501,7 +501,7 @@ def linearize(
     return (out, push, aux) if has_aux else (out, push)
 
 
-def within(fun: Callable[..., Any], memory: Budget | None) -> Callable[..., Any]:
+def within(fun: Callable[..., Any], memory: Size | None) -> Callable[..., Any]:
     """The function whose derivative holds no more than a budget."""
     return fun if memory is None else checkpoint(fun, policy=budget(memory))
 
@@ -527,7 +527,7 @@ def vjp[R](
     reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
     in_nzs: bool | tuple[Any, ...] | None = None,
-    memory: Budget | None = None,
+    memory: Size | None = None,
 ) -> tuple[R, Pullback]: ...
 @overload
 def vjp[R, A](
@@ -537,7 +537,7 @@ def vjp[R, A](
     reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
     in_nzs: bool | tuple[Any, ...] | None = None,
-    memory: Budget | None = None,
+    memory: Size | None = None,
 ) -> tuple[R, Pullback, A]: ...
 @overload
 def vjp(
@@ -547,7 +547,7 @@ def vjp(
     reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
     in_nzs: bool | tuple[Any, ...] | None = None,
-    memory: Budget | None = None,
+    memory: Size | None = None,
 ) -> Any: ...
 def vjp(
     fun: Callable[..., Any],
@@ -556,7 +556,7 @@ def vjp(
     reduce_axes: Sequence[object] = (),
     saveable_args: bool | tuple[Any, ...] = True,
     in_nzs: bool | tuple[Any, ...] | None = None,
-    memory: Budget | None = None,
+    memory: Size | None = None,
 ) -> Any:
     """The value of `fun` at `primals` and the pullback of cotangents at that point.
 

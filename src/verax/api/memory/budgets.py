@@ -1,17 +1,25 @@
 """Floor 5: budgets of memory, as users write them.
 
-    check_budget("2GB"), check_budget(0.5), check_budget(750_000)
+    check_budget("2GB"), check_budget(0.5), check_budget(Offload("2GB"))
 
 A budget is for arguments, results and what is in between, of one run on one device.
 """
 
 import re
-from math import isfinite
+from math import inf, isfinite
 from types import MappingProxyType
 from typing import Final
 
-type Budget = str | int | float
-"""Bytes, text such as "2GB", or a share (0 to 1) of what the program takes anyway."""
+from attrs import frozen
+
+from verax.ir.records import ReprMixin
+
+type Size = str | int | float
+type Budget = Size | Offload
+"""Bytes, text such as "2GB", or a share (0 to 1) of what the program takes anyway.
+
+As an `Offload`, values may also wait in memory of the host.
+"""
 
 UNITS: Final = MappingProxyType(
     {
@@ -22,6 +30,60 @@ UNITS: Final = MappingProxyType(
 )
 
 
+# On the way to the host and back, a GPU with 60 GB/s between both and 60 Tflop/s could
+# do 2,000 operations for each byte; half of the way is hidden behind other work.
+PRICE: Final = 1000.0
+
+
+@frozen(repr=False)
+class Offload(ReprMixin):
+    """A budget of memory within which values may also wait in memory of the host.
+
+    What would cost more than `price` operations for each of its bytes to compute again
+    waits in a memory of the kind `to`, across the moment at which most is in use; the
+    rest is computed again, as without. On devices that have no memory beside that of
+    the host, such as CPUs, nothing is moved, and only `verax.debug.memory` plans it.
+
+    Attributes:
+        limit: the budget: bytes, text such as "2GB", or a share between 0 and 1.
+        to: the kind of memory.
+        price: operations, from 0 (all that is kept may wait on the host) to infinity.
+
+    Raises:
+        TypeError: `limit` is no number and no text.
+        ValueError: `limit` says no number of bytes, or a price is negative.
+
+    >>> import verax, verax.numpy as vnp
+    >>> from verax.memory import Offload
+    >>> def loss(ws, x):
+    ...     for w in ws:
+    ...         x = vnp.tanh(x @ w)
+    ...     return vnp.sum(x)
+    >>> ws, x = [vnp.ones((8, 8))] * 8, vnp.ones((256, 8))
+    >>> report = verax.debug.memory(verax.grad(loss), budget=Offload(0.5, price=1))
+    >>> [line.code for line in report(ws, x).plan.away]
+    ['x = vnp.tanh(x @ w)']
+    """
+
+    __module__ = "verax.memory"
+
+    limit: Size
+    to: str = "pinned_host"
+    price: float = PRICE
+
+    def __attrs_post_init__(self) -> None:
+        if isinstance(self.limit, Offload) or check_budget(self.limit) is None:
+            raise TypeError(
+                "Offload takes bytes, text such as '2GB', or a share, not "
+                f"{self.limit!r}"
+            )
+        if not 0 <= self.price <= inf:
+            raise ValueError(
+                f"price={self.price!r} is no number of operations for a byte: pass 0 "
+                "or more"
+            )
+
+
 def check_budget(budget: object) -> Budget | None:
     """The budget, if it is one.
 
@@ -29,8 +91,8 @@ def check_budget(budget: object) -> Budget | None:
         TypeError: it is no number and no text.
         ValueError: it is a number that makes no sense, or text that says none.
     """
-    if budget is None:
-        return None
+    if budget is None or isinstance(budget, Offload):
+        return budget
     if isinstance(budget, bool) or not isinstance(budget, str | int | float):
         raise TypeError(
             f"memory is {budget!r}: pass bytes, text such as '2GB', or a share of the "
@@ -92,6 +154,8 @@ class MemoryBudgetExceeded(ValueError):
 
 def limit_of(budget: Budget, whole: int) -> int:
     """The bytes of a budget, for a program that takes `whole` without one."""
+    if isinstance(budget, Offload):
+        return limit_of(budget.limit, whole)
     if isinstance(budget, str):
         return bytes_in(budget)
     return int(budget * whole) if isinstance(budget, float) else budget

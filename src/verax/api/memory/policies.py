@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from verax.api.memory.budgets import Budget, check_budget, limit_of
+from verax.api.memory.budgets import Offload, Size, check_budget, limit_of
 from verax.ops.calls.checkpoint import Policy
 
 
-def budget(memory: Budget) -> Policy:
+def budget(memory: Size) -> Policy:
     """A policy of `checkpoint` that keeps what fits in so many bytes.
 
     It counts what a call keeps from the first computation to the second, arguments not
@@ -32,6 +32,8 @@ def budget(memory: Budget) -> Policy:
     from verax.transforms.memory.policy import BudgetPolicy
 
     checked = check_budget(memory)
-    if checked is None:
-        raise TypeError("budget takes bytes, text such as '2GB', or a share, not None")
+    if checked is None or isinstance(checked, Offload):
+        raise TypeError(
+            f"budget takes bytes, text such as '2GB', or a share, not {memory!r}"
+        )
     return BudgetPolicy(partial(limit_of, checked))

@@ -12,11 +12,17 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from verax.api.memory.budgets import Budget, MemoryBudgetExceeded, limit_of, written
+from verax.api.memory.budgets import (
+    Budget,
+    MemoryBudgetExceeded,
+    Offload,
+    limit_of,
+    written,
+)
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.transforms.memory.plan import Plan, planned, unlimited
+from verax.transforms.memory.plan import Host, Plan, planned, unlimited
 
 TRIES: Final = 5
 
@@ -81,10 +87,17 @@ class Found(ReprMixin):
         return self.plan.work / self.before.work - 1 if self.before.work else 0.0
 
 
-def search(jaxpr: Jaxpr, budget: Budget, measure: Measure) -> Found:
+def host_of(budget: Budget) -> Host | None:
+    """The memory of the host that a budget lets values wait in."""
+    return Host(budget.to, budget.price) if isinstance(budget, Offload) else None
+
+
+def search(
+    jaxpr: Jaxpr, budget: Budget, measure: Measure, host: Host | None = None
+) -> Found:
     """The plan of little work whose compiled program is within the budget.
 
-    If there is none, the one whose program needs the least.
+    If there is none, the one whose program needs the least. Values may wait in `host`.
     """
     before = evolve(unlimited(jaxpr), jaxpr=jaxpr)
     unplanned = measure(jaxpr, False)
@@ -101,7 +114,7 @@ def search(jaxpr: Jaxpr, budget: Budget, measure: Measure) -> Found:
     target = int(room * before.peak / max(start.measured.temporaries, 1))
     tried: list[Found] = []
     for _ in range(TRIES):
-        plan = planned(jaxpr, target)
+        plan = planned(jaxpr, target, host)
         found = evolve(start, plan=plan, measured=measure(plan.jaxpr, start.lean))
         tried.append(found)
         share = found.measured.temporaries / max(room, 1)
@@ -116,8 +129,10 @@ def search(jaxpr: Jaxpr, budget: Budget, measure: Measure) -> Found:
     return min(tried, key=lambda one: one.measured.total)
 
 
-def within(jaxpr: Jaxpr, budget: Budget, name: str, measure: Measure) -> Found:
-    """The program of least work within a budget.
+def within(
+    jaxpr: Jaxpr, budget: Budget, name: str, measure: Measure, host: Host | None = None
+) -> Found:
+    """The program of least work within a budget, as `search` has it.
 
     Raises:
         MemoryBudgetExceeded: no plan is; the message says how much the best one needs.
@@ -128,7 +143,7 @@ def within(jaxpr: Jaxpr, budget: Budget, name: str, measure: Measure) -> Found:
             f"memory= of {name}: the sizes of its arguments are symbolic, so that the "
             "memory of its program is not known; give the budget where they are numbers"
         )
-    found = search(jaxpr, budget, measure)
+    found = search(jaxpr, budget, measure, host)
     if not found.fits:
         raise MemoryBudgetExceeded(
             f"{name} does not run in {written(found.limit)}: the least found is "

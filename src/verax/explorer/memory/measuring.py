@@ -17,7 +17,7 @@ from pyrsistent import pvector
 
 from verax.api.jit import PjitFunction, jit
 from verax.api.memory.budgets import Budget, check_budget
-from verax.api.memory.search import Found, Measured, search
+from verax.api.memory.search import Found, Measure, Measured, host_of, search
 from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.wrapping import function_name, wraps
@@ -52,7 +52,7 @@ from verax.rules.values.lazy import loaded
 from verax.rules.values.state import NEUTRAL, entered, widths_of
 from verax.transforms.memory.alive import Held, Program, flat_program
 from verax.transforms.memory.plan import planned
-from verax.transforms.memory.storage import bytes_of, total
+from verax.transforms.memory.storage import Timeline, bytes_of, flat, total
 from verax.transforms.pipeline import Target, passed
 
 ANY_DEVICE: Final = Device("any", inf, inf, inf)
@@ -181,13 +181,17 @@ class Taken(ReprMixin):
         """The report of the program within a budget, with its plan."""
         uses: dict[tuple[int, bool], tuple[Jaxpr, MemoryUse]] = {}
 
-        def measured(jaxpr: Jaxpr, lean: bool) -> Measured:
+        def compiled(jaxpr: Jaxpr, lean: bool) -> Measured:
             use = self.compiled(jaxpr, lean)
             uses[id(jaxpr), lean] = jaxpr, use
             return Measured(use.total - use.temporaries, use.temporaries)
 
-        found = search(self.jaxpr, budget, measured)
-        smallest = planned(self.jaxpr, 0)
+        host = host_of(budget)
+        measured: Measure = compiled
+        if host is not None and platform_for(self.stage.placement) == "cpu":
+            measured = as_if_moved(compiled)
+        found = search(self.jaxpr, budget, measured, host)
+        smallest = planned(self.jaxpr, 0, host)
         totals = (found.unplanned.total, found.measured.total)
         least = min(*totals, measured(smallest.jaxpr, found.lean).total)
         _, before = uses[id(self.jaxpr), False]
@@ -219,7 +223,25 @@ class Taken(ReprMixin):
             tuple(again),
             least,
             found.lean,
+            places.lines(second.values_away()),
         )
+
+
+def as_if_moved(measure: Measure) -> Measure:
+    """A measure for devices without a host that has memory of its own.
+
+    The compiler's, less what would wait on the host at the fullest moment.
+    """
+
+    def measured(jaxpr: Jaxpr, lean: bool) -> Measured:
+        whole, program = measure(jaxpr, lean), flat(jaxpr)
+        with_host, without = (
+            Timeline.of(program, host=host).peak for host in (True, False)
+        )
+        share = with_host / max(without, 1)
+        return evolve(whole, temporaries=int(share * whole.temporaries))
+
+    return measured
 
 
 def use_of(found: MemoryAnalysis) -> MemoryUse:

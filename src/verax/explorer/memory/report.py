@@ -256,6 +256,7 @@ class MemoryPlan(ReprMixin):
         kept: what is kept until the way back of the gradient begins, by line.
         again: what is computed again, by line, with what that frees.
         least: the smallest budget that a plan was found for.
+        away: what waits in memory of the host, by line.
         lean: whether sums are left to loops of XLA's own on a CPU, since its library
             for them stores constants.
 
@@ -280,6 +281,7 @@ class MemoryPlan(ReprMixin):
     again: tuple[RunAgain, ...]
     least: int
     lean: bool = False
+    away: tuple[LineMemory, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -292,12 +294,14 @@ class MemoryPlan(ReprMixin):
         first = f"budget {in_bytes(self.limit)}: "
         if not self.fits:
             return f"{first}no plan is within it; smallest budget {self.smallest}"
-        if not (self.again or self.lean):
+        if not (self.again or self.lean or self.away):
             now = in_bytes(self.total)
             return f"{first}{now} fits as it is; smallest budget {self.smallest}"
         price = f"for {100 * self.extra:.2g} % more operations" if self.again else ""
         sums = "with sums in XLA's own loops" if self.lean else ""
-        how = " and ".join(filter(None, (price, sums)))
+        waits = sum([line.bytes for line in self.away])
+        moved = f"with {in_bytes(waits)} on the host" if waits else ""
+        how = " and ".join(filter(None, (price, moved, sums)))
         return (
             f"{first}of {in_bytes(self.before.total)} to {in_bytes(self.total)} {how}; "
             f"smallest budget {self.smallest}"
@@ -310,11 +314,15 @@ class MemoryPlan(ReprMixin):
 
     def __str__(self) -> str:
         parts = [self.title]
+        if self.away:
+            rows = [(one.place.text, in_bytes(one.bytes)) for one in self.away]
+            parts += table_text(AWAY, rows)
         if self.again:
             parts += table_text(AGAIN, [one.cells for one in self.again])
         return "\n".join(parts)
 
 
+AWAY: Final = ("waits on the host", "bytes")
 AGAIN: Final = ("runs again", "flops", "frees")
 HEADS: Final = ("alive at the fullest moment", "bytes", "share", "count", "each")
 LOOPS: Final = ("loops", "steps", "carry", "reads", "stacks", "inside", "in all")

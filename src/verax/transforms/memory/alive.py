@@ -21,8 +21,10 @@ from verax.ops.control.scan_params import ScanParams
 from verax.rules.rows.row import traits_of
 from verax.transforms.memory.storage import (
     Timeline,
+    apart,
     bytes_of,
     flat,
+    hosted,
     peak_inside,
     reused,
     total,
@@ -104,8 +106,11 @@ class Program:
         self.jaxpr, self.line = jaxpr, line
         self.bodies = Bodies() if bodies is None else bodies
         self.maker = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-        outs = [a for a in jaxpr.outvars if isinstance(a, Var)]
-        self.apart = {*jaxpr.invars, *outs}
+        self.apart = apart(jaxpr)
+
+    def values_away(self) -> list[Held]:
+        """The values that wait in memory of the host for a while."""
+        return [self.value(v) for v in hosted(self.jaxpr)]
 
     def held(self, number: int) -> list[Held]:
         """The values whose bytes are in use while a step runs."""

@@ -8,7 +8,7 @@ part are kept or not needed, so that no part is computed again for the sake of a
     plan.jaxpr, plan.peak, plan.work
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from math import inf
@@ -30,7 +30,13 @@ from verax.transforms.memory.loops import (
 from verax.transforms.memory.nests import block_lengths, can_nest, in_blocks
 from verax.transforms.memory.recompute import recomputed
 from verax.transforms.memory.schedule import Played, Schedule
-from verax.transforms.memory.storage import Timeline, flat, total, total_work
+from verax.transforms.memory.storage import (
+    Timeline,
+    apart,
+    flat,
+    total,
+    total_work,
+)
 
 # Prices of a byte in operations: from what is nearly free to whole products.
 PRICES: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 250.0, 500.0, 1e6)
@@ -45,6 +51,20 @@ NESTS: Final = 4
 # The model of what is to be written is a little off what is written.
 SLACK: Final = 0.98
 MOST_PARTS: Final = 256
+
+
+@frozen(repr=False)
+class Host(ReprMixin):
+    """Memory of the host, in which values may wait.
+
+    Attributes:
+        kind: of the memory, such as "pinned_host".
+        price: the operations that a byte on its way there and back is worth. What
+            costs more to compute again waits there.
+    """
+
+    kind: str
+    price: float
 
 
 @frozen(eq=False, repr=False)
@@ -75,10 +95,11 @@ def unlimited(jaxpr: Jaxpr) -> Plan:
     return Plan.of(with_fewer_stacks(flat(jaxpr), FREE))
 
 
-def planned(jaxpr: Jaxpr, limit: int) -> Plan:
+def planned(jaxpr: Jaxpr, limit: int, host: Host | None = None) -> Plan:
     """The plan of least work within `limit` bytes beside inputs and outputs.
 
-    If there is none, the plan that needs the fewest bytes.
+    If there is none, the plan that needs the fewest bytes. With `host`, values may wait
+    there across the fullest step of the program.
     """
     start = unlimited(jaxpr)
     if start.peak <= limit:
@@ -87,7 +108,7 @@ def planned(jaxpr: Jaxpr, limit: int) -> Plan:
     for _ in range(ROUNDS):
         if plan.peak <= limit:
             break
-        found = Choices(plan).best(int(SLACK * limit))
+        found = Choices(plan, host).best(int(SLACK * limit))
         if found is None or found.peak >= 0.99 * plan.peak:
             break
         plan = found
@@ -168,34 +189,55 @@ def in_room(room: int, pair: Pair, graph: Graph) -> frozenset[Var]:
 
 @frozen(repr=False)
 class Choice(ReprMixin):
-    """The values that are kept, and what comes of it."""
+    """The values that are kept, those `away` on the host, and what comes of it."""
 
     kept: frozenset[Var]
+    away: frozenset[Var]
     played: Played
+
+    def sides(self, order: Mapping[Var, int], at: int, after: bool) -> "Sides":
+        """The values kept and away that are made before a step, or from there on."""
+        kept, away = (
+            frozenset([v for v in values if (order[v] >= at) is after])
+            for values in (self.kept, self.away)
+        )
+        return kept, away
+
+
+type Sides = tuple[frozenset[Var], frozenset[Var]]
+NONE_AWAY: Final[frozenset[Var]] = frozenset()
 
 
 class Choices:
     """What can be kept across the fullest step of a program."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, host: Host | None) -> None:
         jaxpr, line = plan.jaxpr, plan.line
-        self.jaxpr = jaxpr
+        self.jaxpr, self.host = jaxpr, host
         self.place = line.steps[line.fullest].place
-        outs = [a for a in jaxpr.outvars if isinstance(a, Var)]
-        self.apart = {*jaxpr.invars, *outs}
+        self.apart = apart(jaxpr)
         self.schedule = Schedule(line, self.place, self.apart)
         steps = self.schedule.steps[: self.schedule.middle]
         self.read = self.schedule.crossing()
         self.graph = Crossing(steps, self.read, free=self.apart).graph()
         self.order = {v: i for i, step in enumerate(steps) for v in step.writes}
-        self.seen: dict[frozenset[Var], Played] = {}
+        self.seen: dict[Sides, Choice] = {}
 
-    def play(self, kept: frozenset[Var]) -> Played:
-        """What a choice comes to; each is played once."""
-        played = self.seen.get(kept)
-        if played is None:
-            played = self.seen[kept] = self.schedule.play(kept)
-        return played
+    def choice(self, kept: frozenset[Var], away: frozenset[Var] = NONE_AWAY) -> Choice:
+        """A choice; each is played once."""
+        choice = self.seen.get((kept, away))
+        if choice is None:
+            price = 0.0 if self.host is None else self.host.price
+            played = self.schedule.play(kept, away, price)
+            choice = self.seen[kept, away] = Choice(kept, away, played)
+        return choice
+
+    def at_price(self, price: float, once: Collection[int]) -> Choice:
+        """What is kept if a byte is worth so many operations."""
+        if self.host is None or price <= self.host.price:
+            return self.choice(self.graph.kept(price, once))
+        kept = self.graph.kept(self.host.price, once)
+        return self.choice(kept, kept)
 
     def partitions(self) -> Iterator[frozenset[int]]:
         """Steps that must not run again, for each number of parts."""
@@ -226,8 +268,9 @@ class Choices:
         chosen = fits or least
         if chosen is None:
             return None
-        jaxpr = recomputed(self.jaxpr, self.place, chosen.kept)
-        return Plan.of(jaxpr)
+        kind = "" if self.host is None else self.host.kind
+        away = dict.fromkeys(chosen.away, kind)
+        return Plan.of(recomputed(self.jaxpr, self.place, chosen.kept, away))
 
     def around(self, once: Collection[int], limit: int) -> tuple[Choice | None, Choice]:
         """The choices at neighbouring prices of which the second is within a limit.
@@ -238,8 +281,7 @@ class Choices:
 
         def at(i: int) -> Choice:
             if i not in played:
-                kept = self.graph.kept(PRICES[i], once)
-                played[i] = Choice(kept, self.play(kept))
+                played[i] = self.at_price(PRICES[i], once)
             return played[i]
 
         low, high = -1, len(PRICES) - 1
@@ -266,13 +308,9 @@ class Choices:
         low, high = 0, len(self.order)
         while high - low > max(1, len(self.order) // 64):
             at = (low + high) // 2
-            kept = frozenset(
-                [
-                    *[v for v in fewer.kept if self.order[v] < at],
-                    *[v for v in more.kept if self.order[v] >= at],
-                ]
-            )
-            choice = Choice(kept, self.play(kept))
+            early = fewer.sides(self.order, at, after=False)
+            late = more.sides(self.order, at, after=True)
+            choice = self.choice(early[0] | late[0], early[1] | late[1])
             if choice.played.peak <= limit:
                 high = at
                 if choice.played.work < best.played.work:

@@ -11,20 +11,28 @@ a compiler would leave it out::
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Source, Var
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
+from verax.ops.structure.reshard import DEVICE, in_memory
 from verax.rules.rows.builder import Builder
 from verax.rules.values.state import interpreting
-from verax.transforms.memory.storage import stored_values
+from verax.transforms.memory.storage import apart, stored_values
 
 
-def recomputed(jaxpr: Jaxpr, place: int, kept: Collection[Var]) -> Jaxpr:
+def recomputed(
+    jaxpr: Jaxpr,
+    place: int,
+    kept: Collection[Var],
+    away: Mapping[Var, str] = MappingProxyType({}),
+) -> Jaxpr:
     """The flat program that keeps only some values across an equation's place.
 
     Inputs and outputs stay anyway. Effects come once, for `kept` holds what they give.
+    Of those that are kept, `away` wait in a memory of that kind.
     """
-    return Rewriter(jaxpr, place, kept).written()
+    return Rewriter(jaxpr, place, kept, away).written()
 
 
 class Rewriter:
@@ -32,14 +40,21 @@ class Rewriter:
 
     Where values are in the new one: `early`, as they were computed first; `made`, if
     they were computed again; `fresh`, as they are read late, from a barrier or of what
-    came from one.
+    came from one; `hosted`, as they wait on the host.
     """
 
-    def __init__(self, jaxpr: Jaxpr, place: int, kept: Collection[Var]) -> None:
+    def __init__(
+        self,
+        jaxpr: Jaxpr,
+        place: int,
+        kept: Collection[Var],
+        away: Mapping[Var, str],
+    ) -> None:
         self.jaxpr, self.place = jaxpr, place
         before = jaxpr.eqns[:place]
-        outs = [a for a in jaxpr.outvars if isinstance(a, Var)]
-        self.free = {*jaxpr.invars, *outs}
+        self.free = apart(jaxpr)
+        self.away = away
+        self.hosted: dict[Var, Atom] = {}
         self.stands = set(kept)
         self.maker = {v: eqn for eqn in before for v in eqn.outvars}
         self.order = {id(eqn): i for i, eqn in enumerate(before)}
@@ -64,6 +79,8 @@ class Rewriter:
         jaxpr, place = self.jaxpr, self.place
         for eqn in jaxpr.eqns[:place]:
             self.copy(eqn, [self.early_atom(a) for a in eqn.invars])
+            for v in [v for v in eqn.outvars if v in self.away]:
+                self.hosted[v] = self.moved(self.early[v], self.away[v], eqn.source)
         for i, eqn in enumerate(jaxpr.eqns[place:], place):
             self.here = i
             self.make([a for a in eqn.invars if isinstance(a, Var)])
@@ -185,12 +202,25 @@ class Rewriter:
         """Values behind a barrier that waits for what was computed last."""
         pace = self.pace()
         names = [*values] if pace is None else [*values, pace]
-        atoms = [self.made.get(v) or self.late_atom(v) for v in names]
+        hosted = {v: x for v, x in self.hosted.items() if v not in self.fresh}
+        atoms = [self.made.get(v) or hosted.get(v) or self.late_atom(v) for v in names]
         source = self.jaxpr.eqns[self.here].source
         found = dict(zip(names, self.barrier(atoms, source), strict=True))
+        for v in [v for v in found if v in hosted]:
+            found[v] = self.moved(found[v], DEVICE, source)
         if pace is not None:
             self.early[pace] = found.pop(pace)
         return found
+
+    def moved(self, atom: Atom, kind: str, source: Source) -> Atom:
+        """A value in a memory of the device or the host, on a line."""
+        self.builder.source = source
+        with interpreting(self.builder):
+            out = in_memory(self.builder.tracers([atom])[0], kind)
+        self.builder.source = None
+        result = self.builder.atom(out)
+        self.measure([atom], [result])
+        return result
 
     def barrier(self, atoms: Sequence[Atom], source: Source) -> Sequence[Atom]:
         """The same values, which a compiler takes for others, on a line."""

@@ -67,15 +67,27 @@ class Schedule:
         made = [v for step in self.steps[: self.middle] for v in step.writes]
         return [v for v in made if v in late and v not in self.apart]
 
-    def play(self, kept: Collection[Var]) -> Played:
-        """The peak, and the work, if only those values are kept."""
+    def play(
+        self, kept: Collection[Var], away: Collection[Var] = (), price: float = 0
+    ) -> Played:
+        """The peak, and the work, if only those values are kept.
+
+        Args:
+            kept: the values.
+            away: those of them that wait on the host.
+            price: operations for each of their bytes.
+        """
         keeps = {self.numbers[v] for v in kept}
         middle, shift = self.middle, len(self.sizes)
         events = self.events[:middle]
+        waiting = {self.numbers[v] for v in away}
         fresh: set[int] = set()
-        work = 0.0
+        work = price * sum([self.sizes[v] for v in waiting])
         for event in self.events[middle:]:
             again = self.again(event[0], keeps, fresh)
+            for v in self.back(event, again, waiting - fresh) if waiting else ():
+                events.append(((), (v + shift,), 0, False))
+                fresh.add(v)
             for i in again:
                 work += self.steps[i].work
                 events.append(self.renamed(self.events[i], fresh, shift, True))
@@ -98,6 +110,11 @@ class Schedule:
         for i in found:
             fresh.update(self.events[i][1])
         return sorted(found)
+
+    def back(self, event: Event, again: Sequence[int], waiting: set[int]) -> list[int]:
+        """The values on the host that an event reads, or what runs again before it."""
+        reads = [event[0], *[self.events[i][0] for i in again]]
+        return sorted(waiting.intersection(set().union(*reads)))
 
     def renamed(self, event: Event, fresh: set[int], shift: int, again: bool) -> Event:
         """The event with values that were made again."""

@@ -21,6 +21,7 @@ from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Var
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import CallParams, NamedCall, called, inline
 from verax.ops.calls.checkpoint import CheckpointParams, optimization_barrier_p
+from verax.ops.structure.reshard import DEVICE, MemoryParams
 from verax.rules.rows.row import Traits, Work, traits_of
 from verax.transforms.memory.work import Reckoner
 from verax.transforms.passes.outline import STAYS
@@ -35,6 +36,25 @@ WIDEST: Final = 8
 def bytes_of(aval: ShapedArray) -> int:
     """The bytes of an array of this type; 0 where a size is not known."""
     return 0 if aval.symbolic else int(aval.size * aval.dtype.itemsize)
+
+
+def hosted(jaxpr: Jaxpr) -> list[Var]:
+    """The values that are put in memory of the host."""
+    return [
+        v
+        for eqn in jaxpr.eqns
+        if isinstance(eqn.params, MemoryParams) and eqn.params.kind != DEVICE
+        for v in eqn.outvars
+    ]
+
+
+def apart(jaxpr: Jaxpr, *, host: bool = True) -> set[Var]:
+    """The variables that take none of the memory in between.
+
+    Inputs and outputs have their own; without `host`, other values may not wait there.
+    """
+    away = hosted(jaxpr) if host else []
+    return {*jaxpr.invars, *away, *[a for a in jaxpr.outvars if isinstance(a, Var)]}
 
 
 def total(variables: Iterable[Var]) -> int:
@@ -176,16 +196,16 @@ class Timeline(ReprMixin):
     last: dict[Var, int]
 
     @classmethod
-    def of(cls, jaxpr: Jaxpr) -> "Timeline":
-        """The memory of a flat program, step by step."""
+    def of(cls, jaxpr: Jaxpr, *, host: bool = True) -> "Timeline":
+        """The memory of a flat program, step by step, on a device that has a host."""
         stored = stored_values(jaxpr)
         steps = steps_of(jaxpr, stored)
         last = {v: i for i, step in enumerate(steps) for v in step.reads}
-        apart = {*jaxpr.invars, *[a for a in jaxpr.outvars if isinstance(a, Var)]}
+        outside = apart(jaxpr, host=host)
         alive: dict[Var, int] = {}
         now, used = 0, []
         for i, step in enumerate(steps):
-            new = {v: bytes_of(v.aval) for v in step.writes if v not in apart}
+            new = {v: bytes_of(v.aval) for v in step.writes if v not in outside}
             ends = [v for v in step.reads if last[v] == i and v in alive]
             size = sum(new.values())
             used.append(now + size - reused(step, size, ends) + inside(step.eqn))
