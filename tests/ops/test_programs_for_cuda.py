@@ -85,6 +85,10 @@ def collectives(x: Any) -> Any:
     )(x)
 
 
+def collectives_back(x: Any) -> Any:
+    return verax.grad(lambda x: vnp.sum(vnp.sin(collectives(x))))(x)
+
+
 @custom_partitioning
 def partitioned(x: Any) -> Any:
     return vnp.sin(x)
@@ -236,6 +240,7 @@ PROGRAMS: Mapping[str, Program] = {
     "prints": (printed, (SQUARE,)),
     "errors as values": (checkify.checkify(checked), (SQUARE,)),
     "collectives": (collectives, (SQUARE,)),
+    "collectives, back": (collectives_back, (SQUARE,)),
     "partitioning": (seen, (SQUARE,)),
     "loops of batches": (loops_of_batches, (SQUARE,)),
     "rules of users": (with_rules, (SQUARE,)),

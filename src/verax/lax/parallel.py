@@ -24,21 +24,21 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
 from verax.ops.parallel.collectives import (
+    all_gather_p,
+    all_to_all_p,
+    axis_index_p,
+    ppermute_p,
+    psum as psum_array,
+    reduce_scatter_p,
+)
+from verax.ops.parallel.meeting import (
     CollectiveParams,
     ExchangeParams,
     GatherAxisParams,
     Groups,
     PermuteParams,
-    all_gather_p,
-    all_to_all_p,
-    axis_index_p,
-    merged,
-    parted,
-    ppermute_p,
-    psum as psum_array,
-    reduce_scatter_p,
-    rows_at,
 )
+from verax.ops.parallel.parts import merged, parted, rows_at
 from verax.ops.reductions.reduce import reduce_max, reduce_min, reduce_sum
 from verax.ops.structure.casts import cast, check_cast, common_state, varying
 from verax.ops.structure.create import broadcasted_iota, full, iota

@@ -38,7 +38,7 @@ from verax.ops.elementwise import (
 )
 from verax.ops.indexing import dynamic_slice, gather, scatter
 from verax.ops.linalg import eigen, forms, lu, qr, svd, triangular
-from verax.ops.parallel import collectives, sharding_constraint, stacks
+from verax.ops.parallel import collectives, parts, sharding_constraint, stacks
 from verax.ops.random import generators, keys, threefry
 from verax.ops.reductions import cumulative, reduce
 from verax.ops.sorting import sort
@@ -107,6 +107,7 @@ ROWS: Rows = (
     *stacks.ROWS,
     *partitioned.ROWS,
     *collectives.ROWS,
+    *parts.ROWS,
     *checkpoint.ROWS,
     *metadata.ROWS,
     *checkpointed_loops.ROWS,

@@ -49,7 +49,7 @@ from verax.ir.text.printer import (
     prefixed,
 )
 from verax.ir.walk import count_eqns
-from verax.ops.parallel.collectives import CollectiveParams
+from verax.ops.parallel.meeting import CollectiveParams
 from verax.rules.rows.costs import Costs, bytes_of, is_choice, trips
 from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.lazy import loaded

@@ -629,8 +629,9 @@ def over_mesh(
     The outputs are stacked alike along the axes that are returned for each.
     """
     varying: list[list[str]] = [[] for _ in jaxpr.outvars]
+    parts = mesh.axes if set(names) == set(mesh.axis_names) else None
     for name in reversed(names):
-        engine = over_axis(ENGINE, BatchAxis(name, (name,)))
+        engine = over_axis(ENGINE, BatchAxis(name, (name,), parts=parts))
         axes: tuple[Axis, ...] = tuple([0 if name in use else None for use in uses])
         size = mesh.shape[name]
         _, result = engine.batch(jaxpr, size, axes)

@@ -515,17 +515,20 @@ class Meshes:
         text = None if layout is None else self.layout(layout, aval)
         return "" if text is None else f"sdy.sharding = {text}"
 
-    def meeting(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
+    def meeting(
+        self, axes: tuple[str, ...], mesh: MeshAxes | None = None
+    ) -> tuple[tuple[int, ...], ...] | None:
         """See `Emitter.meeting`: programs have devices in the order of their numbers.
 
         >>> own = MeshAxes(("x", "y"), (2, 2), (0, 1, 3, 2))
         >>> Meshes(own=own).meeting(("y",)), Meshes(own=own).meeting(("x",))
         (((0, 1), (3, 2)), ((0, 3), (1, 2)))
         """
-        mesh = self.own
+        order = self.order if mesh else ()
+        mesh = mesh or self.own
         if mesh is None or not set(axes) <= set(mesh.names):
             return None
-        order = sorted(mesh.devices)
+        order = order or tuple(sorted(mesh.devices))
         places = np.array([order.index(i) for i in mesh.devices]).reshape(mesh.sizes)
         values = np.moveaxis(
             places, [mesh.names.index(name) for name in axes], range(-len(axes), 0)

@@ -8,27 +8,51 @@ where the others are, so its batch rule is a reduction, a transposition or a gat
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import int32, is_bool, uint32
-from verax.ir.jaxpr import Params
-from verax.ir.meshes import Axes
-from verax.ir.records import QUIET
+from verax.ir.dtypes import is_bool
+from verax.ir.meshes import Axes, Layout, Split
 from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.indexing.dynamic_slice import dynamic_slice_in_dim
-from verax.ops.indexing.gather import gather
-from verax.ops.indexing.geometry import GatherDimensionNumbers
+from verax.ops.parallel.meeting import (
+    CollectiveParams,
+    ExchangeParams,
+    GatherAxisParams,
+    Groups,
+    LowerAmong,
+    PermuteParams,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    meeting,
+    own_index,
+    permuted,
+    reduce_scatter,
+    unbound,
+)
+from verax.ops.parallel.parts import (
+    PartsParams,
+    backwards,
+    gathered_rows,
+    gathered_shape,
+    permute_parts_p,
+    permuted_rows,
+    rows_at,
+    scatter_parts_p,
+    scattered_rows,
+    scattered_shape,
+)
+from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.casts import cast, retyped_along, state_along
 from verax.ops.structure.create import iota
 from verax.ops.structure.shape import at_front, batched_at, move_axis, reshape
 from verax.rules.families.linear import linear, one_linear
-from verax.rules.rows.emitter import Emitter, Operand, i64, i64s
 from verax.rules.rows.row import (
     NO_TRAITS,
     Axis,
@@ -47,162 +71,6 @@ from verax.rules.rows.row import (
 from verax.rules.values.array import Array
 
 # -----------------------------------------------------------------------------
-# How collectives lower in the program of one device among several.
-#
-# There the other devices run the same program on other parts, so that a collective is
-# an operation of XLA between them. Elsewhere `vmap` has replaced it before anything
-# lowers::
-#
-#     groups = meeting(e, ("x",), ())             # ((0, 1), (2, 3))
-#     (total,) = all_reduce(e, x, groups)
-
-
-type Groups = tuple[tuple[int, ...], ...]
-type Results = tuple[Operand, ...]
-
-CHANNEL: Final = "#stablehlo.channel_handle<handle = 1, type = 1>"
-"""XLA numbers channels itself where it takes the program of a part into its own."""
-
-
-def meeting(e: Emitter, axes: tuple[str, ...], groups: Groups) -> Groups:
-    """The devices that meet along the axes, by position, or within groups of them.
-
-    Raises:
-        NameError: there is no such axis around.
-    """
-    out = e.meeting(axes)
-    if out is None:
-        raise unbound(axes)
-    if not groups:
-        return out
-    return tuple([tuple([row[i] for i in group]) for row in out for group in groups])
-
-
-def unbound(axes: Sequence[str]) -> NameError:
-    """The error for a collective outside its axis."""
-    names = ", ".join(map(repr, axes))
-    return NameError(
-        f"unbound axis name {names} in a collective: call it within a function mapped "
-        "with that axis_name"
-    )
-
-
-def pairs_text(rows: Sequence[Sequence[int]]) -> str:
-    """A matrix of numbers of devices as an attribute."""
-    shape = f"{len(rows)}x{len(rows[0]) if rows else 2}"
-    text = ", ".join([f"[{', '.join(map(str, row))}]" for row in rows])
-    return f"dense<{f'[{text}]' if rows else ''}> : tensor<{shape}xi64>"
-
-
-def all_reduce(e: Emitter, x: Operand, groups: Groups) -> Results:
-    """The sum over each group."""
-    scalar = x.aval.with_shape(())
-    return e.op(
-        "stablehlo.all_reduce",
-        (x,),
-        (x.aval,),
-        [((scalar, scalar), lambda pair: e.op("stablehlo.add", pair, (scalar,)))],
-        replica_groups=pairs_text(groups),
-        channel_handle=CHANNEL,
-        use_global_device_ids="unit",
-    )
-
-
-def all_gather(
-    e: Emitter, x: Operand, groups: Groups, dimension: int, out: ShapedArray
-) -> Results:
-    """Joins what a group has along a dimension, which is new if `out` has it."""
-    if out.ndim > x.aval.ndim:
-        shape = x.aval.shape
-        x = reshaped(e, x, (*shape[:dimension], 1, *shape[dimension:]))
-    return e.op(
-        "stablehlo.all_gather",
-        (x,),
-        (out,),
-        all_gather_dim=i64(dimension),
-        replica_groups=pairs_text(groups),
-        channel_handle=CHANNEL,
-        use_global_device_ids="unit",
-    )
-
-
-def reduce_scatter(
-    e: Emitter, x: Operand, groups: Groups, dimension: int, out: ShapedArray
-) -> Results:
-    """The sum over each group, of which each has a part along a dimension."""
-    shape = x.aval.shape
-    part = shape[dimension] // len(groups[0])
-    kept = x.aval.with_shape((*shape[:dimension], part, *shape[dimension + 1 :]))
-    scalar = x.aval.with_shape(())
-    (y,) = e.op(
-        "stablehlo.reduce_scatter",
-        (x,),
-        (kept,),
-        [((scalar, scalar), lambda pair: e.op("stablehlo.add", pair, (scalar,)))],
-        scatter_dimension=i64(dimension),
-        replica_groups=pairs_text(groups),
-        channel_handle=CHANNEL,
-        use_global_device_ids="unit",
-    )
-    return (reshaped(e, y, out.shape),)
-
-
-def all_to_all(
-    e: Emitter, x: Operand, groups: Groups, split: int, joined: int, out: ShapedArray
-) -> Results:
-    """Dimension `split` is dealt out to the group, which lines up along `joined`."""
-    (y,) = e.op(
-        "stablehlo.all_to_all",
-        (x,),
-        (x.aval,),
-        split_dimension=i64(split),
-        concat_dimension=i64(split),
-        split_count=i64(len(groups[0])),
-        replica_groups=pairs_text(groups),
-        channel_handle=CHANNEL,
-    )
-    order = [i for i in range(out.ndim) if i != split]
-    order.insert(joined, split)
-    return e.op("stablehlo.transpose", (y,), (out,), permutation=i64s(order))
-
-
-def permuted(
-    e: Emitter, x: Operand, groups: Groups, pairs: Sequence[tuple[int, int]]
-) -> Results:
-    """The value of another member of the group: first of a pair to second."""
-    out = [(row[a], row[b]) for row in groups for a, b in pairs]
-    return e.op(
-        "stablehlo.collective_permute",
-        (x,),
-        (x.aval,),
-        source_target_pairs=pairs_text(out),
-        channel_handle=CHANNEL,
-    )
-
-
-def own_index(e: Emitter, groups: Groups) -> Results:
-    """The place of this device in its group."""
-    table = np.zeros(sum(map(len, groups)), np.int32)
-    for row in groups:
-        table[list(row)] = range(len(row))
-    (number,) = e.op("stablehlo.partition_id", (), (ShapedArray((), uint32),))
-    out = e.op(
-        "stablehlo.dynamic_slice",
-        (e.constant(table, ShapedArray(table.shape, int32)), number),
-        (ShapedArray((1,), int32),),
-        slice_sizes=i64s((1,)),
-    )
-    return (reshaped(e, out[0], ()),)
-
-
-def reshaped(e: Emitter, x: Operand, shape: tuple[int, ...]) -> Operand:
-    """`x` in another shape; itself if that is its own."""
-    if x.aval.shape == shape:
-        return x
-    return e.op("stablehlo.reshape", (x,), (x.aval.with_shape(shape),))[0]
-
-
-# -----------------------------------------------------------------------------
 # Collectives: operations between the elements of a named axis.
 
 
@@ -211,53 +79,25 @@ type Batched = tuple[Sequence[Array], Sequence[Axis]]
 INT32 = np.dtype(np.int32)
 
 
-@frozen(cache_hash=True, repr=False)
-class CollectiveParams(Params):
-    """The named axes, and how many elements lie along each.
-
-    With `groups` of the numbers of elements, which are of equal size and make up the
-    one axis, elements meet those of their group alone, and `sizes` counts these.
-    """
-
-    axes: tuple[str, ...]
-    sizes: Shape
-    groups: Groups = field(default=(), kw_only=True, metadata=QUIET)
-
-    @property
-    def named_axes(self) -> frozenset[str]:
-        return frozenset(self.axes)
-
-
-@frozen(cache_hash=True, repr=False)
-class GatherAxisParams(CollectiveParams):
-    """`dimension` is new and runs over the elements, or grows by them if `tiled`.
-
-    Inside `shard_map`, the result is in the state `to` along the axes; see `casts`.
-    """
-
-    dimension: int
-    tiled: bool
-    to: str = field(default="varying", kw_only=True, metadata=QUIET)
-
-
-@frozen(cache_hash=True, repr=False)
-class ExchangeParams(CollectiveParams):
-    """Dimension `split` is dealt out to the elements; they line up along `joined`."""
-
-    split: int
-    joined: int
-
-
-@frozen(cache_hash=True, repr=False)
-class PermuteParams(CollectiveParams):
-    """Pairs (from, to) of elements; who gets nothing has zeros."""
-
-    pairs: tuple[tuple[int, int], ...]
-
-
 def named(engine: Engine, p: CollectiveParams) -> bool:
     """Whether the dimension that is added now is one that `p` names."""
     return engine.axis is not None and engine.axis.name in p.axes
+
+
+def parts_of[P: CollectiveParams](
+    engine: Engine, p: P, x: Array
+) -> PartsParams[P] | None:
+    """A collective of the parts that a mesh makes; None if the batch is no such parts.
+
+    Those are the parts of a `shard_map` over all axes of a mesh.
+    """
+    axis = engine.axis
+    if axis is None or axis.name is None or axis.parts is None or p.groups:
+        return None
+    known = {axis.name, *p.axes} <= set(axis.parts.names)
+    if not known or len(p.axes) > 1 or x.aval.explicit is not None:
+        return None
+    return PartsParams(p, axis.parts, (axis.name,))
 
 
 def within_groups[P: CollectiveParams](
@@ -290,25 +130,9 @@ def in_order(x: Array, order: np.ndarray) -> Array:
     return rows_at(x, order.ravel())
 
 
-def rows_at(x: Array, places: Array | np.ndarray) -> Array:
-    """The rows of `x` at `places`, integers of any shape; zeros where there is none."""
-    numbers = GatherDimensionNumbers(
-        offset_dims=tuple(range(places.ndim, places.ndim + x.ndim - 1)),
-        collapsed_slice_dims=(0,),
-        start_index_map=(0,),
-    )
-    vectors = reshape(places, (*places.shape, 1))
-    window = (1, *x.shape[1:])
-    return gather(x, vectors, numbers, window, mode="fill", fill_value=0)
-
-
 def unmapped_values(p: CollectiveParams, *args: object) -> Any:
     """Outside the named axis there is no value."""
     raise unbound(p.axes)
-
-
-type LowerAmong[P] = Callable[[Emitter, P, Operand, Groups, ShapedArray], Results]
-"""Lowers a collective among groups of devices."""
 
 
 def collective[P: CollectiveParams](
@@ -319,18 +143,21 @@ def collective[P: CollectiveParams](
     batch: BatchRule[P],
     lower: LowerAmong[P],
     shift: Callable[[P], P] | None = None,
+    parts: Row[PartsParams[P]] | None = None,
     traits: Traits = NO_TRAITS,
 ) -> Row[P]:
     """The row of a collective: linear, and meaningless outside the named axis.
 
     `batch` is its rule for an axis that it names, without groups; `lower` that for the
     devices of a mesh; `shift` moves the dimensions in the params by one, if there are
-    any.
+    any. `parts` is the row of stacks whose rows the devices of a mesh have.
     """
 
     def batch_any(
         engine: Engine, p: P, size: int, args: Sequence[Array], axes: Sequence[Axis]
     ) -> Batched:
+        if parts is not None and (known := parts_of(engine, p, args[0])) is not None:
+            return (parts.call(known, at_front(args[0], axes[0], size)),), (0,)
         if not named(engine, p):
             if shift is None:
                 return (row.call(p, *args),), axes
@@ -440,13 +267,6 @@ psum_p: Row[CollectiveParams] = collective(
 # ------------------------------------------------------------------------ all_gather
 
 
-def gathered_shape(p: GatherAxisParams, shape: Shape) -> Shape:
-    if p.tiled:
-        n = shape[p.dimension] * p.sizes[0]
-        return (*shape[: p.dimension], n, *shape[p.dimension + 1 :])
-    return (*shape[: p.dimension], p.sizes[0], *shape[p.dimension :])
-
-
 def gather_axis_typing(
     p: GatherAxisParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
@@ -482,22 +302,14 @@ def batch_all_gather(
     axes: Sequence[Axis],
 ) -> Batched:
     """The batch dimension becomes one of the result, which is the same everywhere."""
-    y = move_axis(at_front(args[0], axes[0], size), 0, p.dimension)
-    if p.tiled:
-        y = merged(y, p.dimension)
+    stack = at_front(args[0], axes[0], size)
+    y, parts = gathered_rows(p, stack), parts_of(engine, p, stack)
+    if parts is not None:
+        # Or a compiler would send what is computed of the parts, once for each.
+        splits: list[Split] = [None] * y.ndim
+        splits[p.dimension] = ()
+        y = sharding_constraint(y, Layout(parts.mesh, tuple(splits)))
     return (y,), (None,)
-
-
-def merged(x: Array, dimension: int) -> Array:
-    """Dimension `dimension` and the next as one."""
-    n = x.shape[dimension] * x.shape[dimension + 1]
-    return reshape(x, (*x.shape[:dimension], n, *x.shape[dimension + 2 :]))
-
-
-def parted(x: Array, dimension: int, count: int) -> Array:
-    """A dimension as two, the first of length `count`."""
-    n = x.shape[dimension] // count
-    return reshape(x, (*x.shape[:dimension], count, n, *x.shape[dimension + 1 :]))
 
 
 def shifted(p: GatherAxisParams) -> GatherAxisParams:
@@ -523,12 +335,10 @@ def reduce_scatter_typing(
     p: GatherAxisParams, avals: Sequence[ShapedArray]
 ) -> Sequence[ShapedArray]:
     (x,) = avals
-    d, shape = p.dimension, x.shape
     if p.tiled:
-        own = (*shape[:d], shape[d] // p.sizes[0], *shape[d + 1 :])
-        part = x.with_shape(own).with_explicit(x.explicit)
+        part = x.with_shape(scattered_shape(p, x.shape)).with_explicit(x.explicit)
     else:
-        part = x.element(d)
+        part = x.element(p.dimension)
     terms = in_state(x, p.axes, "unreduced")
     return (retyped_along(part, terms, "varying") if terms else part,)
 
@@ -547,8 +357,7 @@ def batch_reduce_scatter(
     axes: Sequence[Axis],
 ) -> Batched:
     """The sum over the batch, of which each element keeps its part."""
-    total = reduce_sum(at_front(args[0], axes[0], size), (0,))
-    return (parted(total, p.dimension, size) if p.tiled else total,), (p.dimension,)
+    return (scattered_rows(p, at_front(args[0], axes[0], size)),), (p.dimension,)
 
 
 reduce_scatter_p: Row[GatherAxisParams] = collective(
@@ -559,6 +368,7 @@ reduce_scatter_p: Row[GatherAxisParams] = collective(
     batch_reduce_scatter,
     lambda e, p, x, groups, out: reduce_scatter(e, x, groups, p.dimension, out),
     shifted,
+    scatter_parts_p,
     traits=Traits(flops=each_operand),
 )
 
@@ -613,16 +423,7 @@ def batch_ppermute(
     axes: Sequence[Axis],
 ) -> Batched:
     """Element i reads the batch where its pair says, or zeros out of bounds."""
-    (x,), (axis,) = args, axes
-    sources = np.full(size, size, np.int32)
-    for source, target in p.pairs:
-        sources[target] = source
-    return (rows_at(at_front(x, axis, size), sources),), (0,)
-
-
-def backwards(p: PermuteParams) -> PermuteParams:
-    """The same pairs, the other way."""
-    return evolve(p, pairs=tuple([(b, a) for a, b in p.pairs]))
+    return (permuted_rows(p, at_front(args[0], axes[0], size)),), (0,)
 
 
 ppermute_p: Row[PermuteParams] = collective(
@@ -632,6 +433,7 @@ ppermute_p: Row[PermuteParams] = collective(
     lambda p, ct, x: ppermute_p.call(backwards(p), ct),
     batch_ppermute,
     lambda e, p, x, groups, out: permuted(e, x, groups, p.pairs),
+    parts=permute_parts_p,
     traits=Traits(flops=no_flops, makes_nans=False),
 )
 

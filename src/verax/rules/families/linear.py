@@ -60,11 +60,13 @@ def linear[P: Params](
     compiled: bool = False,
     traits: Traits = NO_TRAITS,
     sharding: ShardingRule[P] | None = None,
+    composition: Callable[..., Any] | None = None,
 ) -> Row[P]:
     """A row of one result that is linear in its first `operands` operands together.
 
-    `evaluate(params, *arrays)` gives the one result. `operands=None` means all. The
-    tangent of the others (indices, say) is zero, whatever they are.
+    `evaluate(params, *arrays)` gives the one result, or `composition` as a program.
+    `operands=None` means all. The tangent of the others (indices, say) is zero,
+    whatever they are.
     """
 
     row: Row[P] = Row(
@@ -82,6 +84,7 @@ def linear[P: Params](
         traits=traits,
         sharding=sharding,
         terms=partial(linear_terms, count=operands),
+        composition=composition,
     )
     return row
 

@@ -18,7 +18,7 @@ from attrs import field, frozen
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
 from verax.ir.dtypes import DType, bool_, float0, numpy_dtype
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.meshes import BaseMesh, Layout, MeshType, TypeSharding
+from verax.ir.meshes import BaseMesh, Layout, MeshAxes, MeshType, TypeSharding
 from verax.ir.records import ReprMixin
 from verax.rules.values.sizes import without
 
@@ -188,10 +188,13 @@ class Emitter(Protocol):
         """
         ...
 
-    def meeting(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...] | None:
+    def meeting(
+        self, axes: tuple[str, ...], mesh: MeshAxes | None = None
+    ) -> tuple[tuple[int, ...], ...] | None:
         """The devices that differ along the axes alone, by position, in their order.
 
-        None unless this is the program of each device of a mesh that has these axes.
+        Without a mesh those of the mesh of which this is the program of each device;
+        None if it is not, or there are no such axes.
         """
         ...
 

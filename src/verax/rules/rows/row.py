@@ -27,6 +27,7 @@ from verax.ir.meshes import (
     Axes,
     AxisType,
     Explicit,
+    MeshAxes,
     MeshType,
     Splits,
     Terms,
@@ -269,12 +270,14 @@ class Split(ReprMixin):
 class BatchAxis(ReprMixin):
     """The dimension that batch rules add: its name, and the mesh axes that split it.
 
-    They stand in the types of batched values if they are explicit, of `mesh`.
+    They stand in the types of batched values if they are explicit, of `mesh`. `parts`
+    is the mesh of a `shard_map` over all of its axes.
     """
 
     name: str | None
     spmd: tuple[str, ...] = ()
     mesh: MeshType | None = None
+    parts: MeshAxes | None = None
 
     @property
     def of_parts(self) -> bool:

@@ -1,0 +1,192 @@
+"""Collectives of `shard_map`: each is one of the compiled program, both ways.
+
+The truth is `vmap` with named axes, which needs one device.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+ORDER = [3, 1, 0, 2, 6, 7, 5, 4]
+MESH = Mesh(np.array(verax.devices(), object)[ORDER].reshape(2, 4), ("x", "y"))
+VALUES = np.random.default_rng(0).normal(size=(2 * 4, 4 * 8)).astype(np.float32)
+RING = [(i, (i + 1) % 4) for i in range(4)]
+KINDS = "collective-permute all-to-all all-gather reduce-scatter all-reduce"
+
+
+def part(x: Any) -> Any:
+    """What elements lack in common, so that no compiler finds them alike."""
+    return vnp.sin(x) * (1 + lax.axis_index("y") + 2 * lax.axis_index("x"))
+
+
+def in_a_loop(x: Any) -> Any:
+    def step(state: Any, _: None) -> tuple[Any, None]:
+        return vnp.sin(lax.ppermute(state, "y", RING)), None
+
+    return lax.scan(step, part(x), None, length=3)[0]
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "a ring": (
+        lambda x: lax.ppermute(part(x), "y", RING),
+        "collective-permute",
+        "collective-permute",
+    ),
+    "the other axis": (
+        lambda x: lax.ppermute(part(x), "x", [(0, 1), (1, 0)]),
+        "collective-permute",
+        "collective-permute",
+    ),
+    "some": (
+        lambda x: lax.ppermute(part(x), "y", [(0, 2), (3, 1)]),
+        "collective-permute",
+        "collective-permute",
+    ),
+    "a loop": (in_a_loop, "collective-permute", "collective-permute"),
+    "mapped": (
+        lambda x: verax.vmap(lambda r: lax.ppermute(r, "y", RING), 1, 1)(part(x)),
+        "collective-permute",
+        "collective-permute",
+    ),
+    "shares": (
+        lambda x: lax.psum_scatter(part(x), "y", scatter_dimension=1, tiled=True),
+        "reduce-scatter",
+        "all-gather",
+    ),
+    "shares of rows": (
+        lambda x: lax.psum_scatter(part(x), "y")[None],
+        "reduce-scatter",
+        "all-gather",
+    ),
+    "mapped shares": (
+        lambda x: verax.vmap(lambda r: lax.psum_scatter(r, "y", tiled=True), 0, 1)(
+            part(x)
+        ),
+        "reduce-scatter",
+        "all-gather",
+    ),
+    "all": (
+        lambda x: vnp.cos(lax.all_gather(part(x), "y", tiled=True)) * part(x)[0],
+        "all-gather",
+        "all-reduce",
+    ),
+    "all of the other axis": (
+        lambda x: vnp.cos(lax.all_gather(part(x), "x", tiled=True)) * part(x)[0],
+        "all-gather",
+        "all-reduce",
+    ),
+    "shares of the other axis": (
+        lambda x: lax.psum_scatter(part(x), "x", tiled=True),
+        "reduce-scatter",
+        "all-gather",
+    ),
+    "exchange": (
+        lambda x: lax.all_to_all(part(x), "y", 1, 0, tiled=True),
+        "all-to-all",
+        "all-to-all",
+    ),
+}
+
+
+def of_parts(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return verax.shard_map(
+        f, mesh=MESH, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=False
+    )
+
+
+def of_elements(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same on one device."""
+    mapped = verax.vmap(verax.vmap(f, axis_name="y"), axis_name="x")
+
+    def whole(x: Any) -> Any:
+        rows, columns = x.shape[0] // 2, x.shape[1] // 4
+        stack = x.reshape(2, rows, 4, columns).transpose(0, 2, 1, 3)
+        out = mapped(stack).transpose(0, 2, 1, 3)
+        return out.reshape(2 * out.shape[1], 4 * out.shape[3])
+
+    return whole
+
+
+def square(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: vnp.sum(f(x) ** 2)
+
+
+def kinds_of(f: Callable[[Any], Any], x: Any) -> Counter[str]:
+    """The collectives of the compiled program."""
+    text = verax.jit(f).lower(x).compile().as_text()
+    return Counter(
+        kind
+        for kind in KINDS.split()
+        for _ in re.findall(rf"= [^=]* {kind}(?:-start)?\(", text)
+    )
+
+
+def placed() -> Any:
+    return verax.device_put(VALUES, NamedSharding(MESH, P("x", "y")))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_derivatives_are_those_of_elements(name: str) -> None:
+    f, x = FUNCTIONS[name][0], placed()
+    own, truth = of_parts(f), of_elements(f)
+    tangent = np.cos(VALUES)
+    np.testing.assert_allclose(verax.jit(own)(x), truth(VALUES), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(own(x), truth(VALUES), rtol=1e-5, atol=1e-6)
+    derivatives: list[Callable[..., Any]] = [
+        lambda f: verax.grad(square(f)),
+        lambda f: lambda x: verax.jvp(f, (x,), (tangent,))[1],
+        lambda f: verax.vmap(f, in_axes=None, axis_size=2),
+        lambda f: verax.grad(lambda x: vnp.sum(verax.grad(square(f))(x) ** 2)),
+    ]
+    for derivative in derivatives:
+        np.testing.assert_allclose(
+            verax.jit(derivative(own))(x),
+            derivative(truth)(VALUES),
+            rtol=2e-4,
+            atol=1e-4,
+        )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_is_one_of_the_compiled_program(name: str) -> None:
+    f, there, back = FUNCTIONS[name]
+    assert kinds_of(of_parts(f), placed()) == {there: 1}
+    both = kinds_of(verax.grad(square(of_parts(f))), placed())
+    assert both == Counter([there]) + Counter([back])
+
+
+def test_batches_of_stacks() -> None:
+    """A dimension that no axis of the mesh names."""
+    f = FUNCTIONS["mapped shares"][0]
+    xs = np.stack([VALUES, 2 * VALUES], 1)
+    actual = verax.jit(verax.vmap(of_parts(f), 1))(xs)
+    expected = verax.vmap(of_elements(f), 1)(xs)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_programs_of_one_device_say_what_is_meant() -> None:
+    """A stack may be computed where there is no mesh: eagerly, or for export."""
+    mesh = verax.make_mesh((1,), ("y",))
+    for name in ("shares", "shares of rows"):
+        g = {
+            "shares": lambda x: lax.psum_scatter(x, "y", tiled=True),
+            "shares of rows": lambda x: lax.psum_scatter(x, "y")[None],
+        }[name]
+        f = verax.shard_map(
+            g,
+            mesh=mesh,
+            in_specs=P("y") if name == "shares" else P(None, "y"),
+            out_specs=P("y"),
+            check_vma=False,
+        )
+        x = VALUES if name == "shares" else VALUES[:1]
+        np.testing.assert_allclose(verax.jit(f)(x), x, rtol=1e-6)
