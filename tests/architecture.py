@@ -52,6 +52,7 @@ PACKAGE_HOMES = {
     "mpmath": "verify",
     "pytest": "verify",
     "rich": "verify",
+    "sympy": "verify",
 }
 # Modules that draw on the terminal, and load what they need for it when asked to.
 DISPLAYS = frozenset(

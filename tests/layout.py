@@ -71,7 +71,7 @@ ORDER = {
     "transforms": (
         "engine",
         "gradient_paths nans passes patterns references watching",
-        "comparing memory",
+        "comparing memory narrowing",
         "pipeline",
         "precision tables",
         "checks",

@@ -28,7 +28,7 @@ __getattr__, __dir__ = facade(
         "verax.rules.rows.bodies": "Parts Role thread_call Through Types Values",
         "verax.rules.rows.kernels": "Kernel",
         "verax.rules.rows.row": (
-            "Domain MissingRule Row RuleTable Sample Zero Flops no_flops Traits "
+            "Domain MissingRule Narrow Row RuleTable Sample Zero Flops no_flops Traits "
             "traits_of Work"
         ),
         "verax.transforms.engine.engine": "STANDARD",

@@ -25,9 +25,9 @@ from verax.rules.rows.bodies import (
 )
 from verax.rules.rows.kernels import Kernel as Kernel
 from verax.rules.rows.row import (
-    Domain as Domain, MissingRule as MissingRule, Row as Row, RuleTable as RuleTable,
-    Sample as Sample, Zero as Zero, Flops as Flops, no_flops as no_flops,
-    Traits as Traits, traits_of as traits_of, Work as Work,
+    Domain as Domain, MissingRule as MissingRule, Narrow as Narrow, Row as Row,
+    RuleTable as RuleTable, Sample as Sample, Zero as Zero, Flops as Flops,
+    no_flops as no_flops, Traits as Traits, traits_of as traits_of, Work as Work,
 )
 from verax.transforms.engine.engine import STANDARD as STANDARD
 from verax.transforms.tables import (
@@ -35,10 +35,10 @@ from verax.transforms.tables import (
 )
 __all__ = [
     "CONTROL", "INSIDE", "NO_PARAMS", "PRIMITIVES", "STANDARD", "Domain", "Flops",
-    "Kernel", "MissingRule", "NoParams", "Opened", "Params", "Parts", "Propagation",
-    "Role", "Row", "Rule", "RuleTable", "Sample", "Through", "Traits", "Types",
-    "Values", "Work", "Zero", "backend", "chlo", "composed", "composite", "core",
-    "elementwise", "inlined", "mlir", "no_flops", "opened", "parametric", "propagate",
-    "random", "run", "stablehlo", "standard", "thread_call", "thread_loop", "traits_of",
-    "with_passes", "with_rules",
+    "Kernel", "MissingRule", "Narrow", "NoParams", "Opened", "Params", "Parts",
+    "Propagation", "Role", "Row", "Rule", "RuleTable", "Sample", "Through", "Traits",
+    "Types", "Values", "Work", "Zero", "backend", "chlo", "composed", "composite",
+    "core", "elementwise", "inlined", "mlir", "no_flops", "opened", "parametric",
+    "propagate", "random", "run", "stablehlo", "standard", "thread_call", "thread_loop",
+    "traits_of", "with_passes", "with_rules",
 ]

@@ -15,9 +15,13 @@ from verax.ir.facade import facade
 __getattr__, __dir__ = facade(
     __name__,
     {
-        ".algebraic": "algebra stable",
+        ".algebraic": "algebra",
         ".applying": "apply cheaper",
+        ".scaling": "DynamicScale dynamic_scale loss_scale",
+        ".narrowing": "narrow narrow_report",
+        ".stabilising": "Repair Stabilised stabilise stable",
         ".stepping": "RewriteTrace trace",
+        "verax.transforms.narrowing.report": "NarrowLine NarrowReport",
         "verax.transforms.patterns.matching": "Step RewriteLoop",
         "verax.transforms.patterns.rewrite_rules": (
             "Operand Rewrite rewrite RewriteError"

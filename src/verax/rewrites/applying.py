@@ -13,6 +13,7 @@ from typing import Any, cast, overload
 from attrs import frozen
 
 import verax.lax as lax
+from verax.api.jit import own_statics
 from verax.api.tracing.apply import ENGINE, apply as apply_jaxpr, observed
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, wraps
@@ -21,10 +22,11 @@ from verax.ir.avals import finfo
 from verax.ir.dtypes import is_bool, is_complex, is_float, is_integer, numpy_dtype
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
+from verax.rules.rows.row import no_flops, traits_of
 from verax.rules.values.conversions import shown
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context
-from verax.transforms.patterns.matching import PASSES, rewritten
+from verax.transforms.patterns.matching import PASSES, Use, rewritten
 from verax.transforms.patterns.rewrite_rules import Operand, Rewrite, rewrite
 from verax.transforms.public import hoist, opened
 
@@ -69,10 +71,11 @@ def apply(rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES) -> "Appli
 
 @frozen(eq=False, repr=False)
 class Applied(ReprMixin):
-    """Rules, ready to be applied to functions and jaxprs."""
+    """Rules, ready to be applied to functions and jaxprs; with `uses`, only there."""
 
     rules: tuple[Rewrite, ...]
-    passes: int
+    passes: int = PASSES
+    uses: frozenset[Use] | None = None
 
     @overload
     def __call__(self, program: Jaxpr | ClosedJaxpr) -> ClosedJaxpr: ...
@@ -89,19 +92,30 @@ class Applied(ReprMixin):
 
     def rewritten(self, jaxpr: Jaxpr) -> Jaxpr:
         """The program after the rules."""
-        context = current_context()
-        return kept_with(jaxpr, remembered, context, jaxpr, self.rules, self.passes)
+        return kept_with(
+            jaxpr,
+            remembered,
+            current_context(),
+            jaxpr,
+            self.rules,
+            self.passes,
+            self.uses,
+        )
 
     def function[**P, R](self, fun: Callable[P, R]) -> Callable[P, R]:
         """The function whose program is rewritten on every call."""
 
+        statics = own_statics(fun, None, None)
+
         @wraps(fun)
         def applied(*args: P.args, **kwargs: P.kwargs) -> R:
-            leaves, tree = pytrees.flatten((args, kwargs))
-            describe = describe_arguments(fun, tree)
+            call_args = statics.bind(args, kwargs)
+            leaves, tree = pytrees.flatten(call_args.dynamic)
+            describe = describe_arguments(fun, tree, call_args.positions)
             avals = leaf_avals(leaves, describe)
+            inner = call_args.with_statics(fun)
             traced = trace(
-                fun, tree, avals, "rewrites.apply", describe=describe, values=leaves
+                inner, tree, avals, "rewrites.apply", describe=describe, values=leaves
             )
             jaxpr, _ = observed(
                 "rewrite", traced.jaxpr, lambda p: (self.rewritten(p), None)
@@ -114,10 +128,14 @@ class Applied(ReprMixin):
 
 @memo(PROGRAMS)
 def remembered(
-    context: Context, jaxpr: Jaxpr, rules: tuple[Rewrite, ...], passes: int
+    context: Context,
+    jaxpr: Jaxpr,
+    rules: tuple[Rewrite, ...],
+    passes: int,
+    uses: frozenset[Use] | None,
 ) -> Jaxpr:
     """`rewritten` by the standard engine, once per program and rules."""
-    return rewritten(ENGINE, jaxpr, rules, passes)
+    return rewritten(ENGINE, jaxpr, rules, passes, uses)
 
 
 # -----------------------------------------------------------------------------
@@ -177,6 +195,29 @@ def bounded(x: Operand) -> bool:
     if x.primitive in ("select_n", "min", "clamp"):
         return True
     return x.primitive == "neg" and x.operands[0].primitive == "abs"
+
+
+def chosen(x: Operand) -> bool:
+    """Whether a choice makes an operand, as where a branch is kept from bad values."""
+    return x.primitive == "select_n"
+
+
+def scaled(x: Operand) -> bool:
+    """Whether an operand has been divided by what was chosen, as safe norms do."""
+    return x.primitive == "div" and has_choice(x.operands[1])
+
+
+def has_choice(x: Operand) -> bool:
+    """Whether an operand has been chosen, in whatever shape."""
+    if chosen(x) or x.made_by is None:
+        return chosen(x)
+    moves = traits_of(x.made_by.primitive).flops is no_flops
+    return moves and any(has_choice(y) for y in x.operands)
+
+
+def alike(*xs: Operand) -> bool:
+    """Whether all operands are real floating numbers of one type."""
+    return floats(*xs) and all(x.aval.strong() is xs[0].aval.strong() for x in xs)
 
 
 # -----------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def flagged_bodies(eqn: Eqn, args: Sequence[Array], flag: Flag) -> Written | Non
         return flat(thread(through, p, whole(args))), through.code
     assert isinstance(p, NamedCall), "is_open knows the equation"
     # The function itself: rules are applied before flags are.
-    outs = jit_p.bind(CallParams(p.name, flag(p.jaxpr)), *args)
+    outs = jit_p.bind(CallParams(p.name, flag(p.runs)), *args)
     count = len(p.jaxpr.outvars)
     return outs[:count], outs[count:]
 
@@ -100,7 +100,7 @@ def is_open(eqn: Eqn) -> bool:
     p = eqn.params
     if thread_of(eqn.primitive) is not None:
         return any(map(has_sites, p.subjaxprs()))
-    return isinstance(p, NamedCall) and has_sites(p.jaxpr)
+    return isinstance(p, NamedCall) and has_sites(p.runs)
 
 
 def has_steps(eqn: Eqn) -> bool:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from attrs import frozen
 
-from verax.api.arguments.call_keys import Names, Numbers
+from verax.api.arguments.call_keys import Names, Numbers, Statics
 from verax.api.jit import own_statics
 from verax.api.tracing.apply import ENGINE, check_has_values
 from verax.api.tracing.trace import leaf_avals, trace
@@ -26,6 +27,7 @@ from verax.backend.arrays.concrete import from_host
 from verax.backend.eager.interpreter import host_of
 from verax.ir.dtypes import complex128, float64, is_inexact
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.records import ReprMixin
 from verax.ir.walk import defined_variables, walk
 from verax.ops.calls.callbacks import silenced
 from verax.rules.rows.leaks import leaked
@@ -87,7 +89,7 @@ def precision[**P](
     ...     return (1 - vnp.cos(x)) / x**2
     >>> report = verax.debug.precision(f)(1e-3)
     >>> print(report.worst)
-    line 2 loses 5.9 digits of 7.2: x - y with x nearly y; write 2 * sin(x / 2) ** 2
+    line 2 loses 5.9 digits of 7.2: x - y with x nearly y; write 2 * sin(x / 2) ** 2...
     >>> report.worst.line, round(float(report.result), 3)
     (2, 0.477)
     """
@@ -95,30 +97,58 @@ def precision[**P](
         raise TypeError(
             f"precision takes a function, not {shown(fun)}; write precision(f)(*xs)"
         )
-    if shadow not in (None, "float64", "longdouble", "mpmath"):
-        raise ValueError(
-            f'shadow is "float64", "longdouble" or "mpmath", not {shown(shadow)}'
-        )
+    check_shadow(shadow)
     statics = own_statics(fun, static_argnums, static_argnames)
 
     @wraps(fun)
     def measured(*args: P.args, **kwargs: P.kwargs) -> PrecisionReport:
+        run = Run.of(fun, statics, args, kwargs, "precision")
+        tape = Tape(ENGINE) if gradient else None
+        walk = Walk(ENGINE, arithmetic_for(run.jaxpr, shadow), tape)
+        return run.report(walk, walk.run(run.jaxpr, run.values))
+
+    return measured
+
+
+@frozen(eq=False, repr=False)
+class Run(ReprMixin):
+    """A function's program and the values on which it runs, with names for outputs."""
+
+    name: str
+    jaxpr: Jaxpr
+    values: list[np.ndarray]
+    outputs: list[str]
+    tree: pytrees.PyTreeDef
+
+    @classmethod
+    def of(
+        cls,
+        fun: Callable[..., Any],
+        statics: Statics,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        purpose: str,
+    ) -> "Run":
+        """The run of a function on some arguments; `purpose` names what asks for it.
+
+        Raises:
+            ConcretizationTypeError: this is inside of a trace.
+            TypeError: there are mutable references in it.
+        """
         name = function_name(fun)
-        outside = "precision(jit(f)), precision(vmap(f)), precision(grad(f))"
-        check_has_values("precision", name, outside)
+        ways = [f"{purpose}({way}(f))" for way in ("jit", "vmap", "grad")]
+        check_has_values(purpose, name, ", ".join(ways))
         call_args = statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree, call_args.positions)
         avals = leaf_avals(leaves, describe)
         inner = call_args.with_statics(fun)
-        traced = trace(
-            inner, tree, avals, "precision", describe=describe, values=leaves
-        )
+        traced = trace(inner, tree, avals, purpose, describe=describe, values=leaves)
         if traced.captured:
             raise leaked(traced.captured[0])
         if traced.refs:
             raise TypeError(
-                f"precision runs {name} beside a shadow, so it cannot take or close "
+                f"{purpose} runs {name} beside a shadow, so it cannot take or close "
                 "over mutable references; pass their values"
             )
         jaxpr = silenced(traced.jaxpr)
@@ -127,43 +157,37 @@ def precision[**P](
             for x, v in zip(leaves, jaxpr.invars, strict=True)
         ]
         names = [f"output{''.join(map(str, p))}" for p in leaf_paths(traced.out_tree)]
-        return reported(name, jaxpr, values, (names, traced.out_tree), shadow, gradient)
+        return cls(name, jaxpr, values, names, traced.out_tree)
 
-    return measured
+    def report(self, walk: Walk, cells: Sequence[Cell]) -> PrecisionReport:
+        """The report of a walk that has come to the outputs `cells`."""
+        tape, wide = walk.recorder, walk.arithmetic
+        loss = tape.weigh(cells) if isinstance(tape, Tape) else None
+        errors = {
+            name: cell.error
+            for name, cell in zip(self.outputs, cells, strict=True)
+            if is_inexact(cell.actual.dtype)
+        }
+        assert walk.root is not None, "it has run"
+        refused = wide.refused if isinstance(wide, InExtended | InMpmath) else ()
+        return PrecisionReport(
+            self.name,
+            wide.name,
+            tuple(lines_of(walk.root)),
+            errors,
+            self.tree.unflatten(results_of(self.jaxpr, cells)),
+            loss,
+            tuple(sorted(refused)),
+            tuple(sorted(tape.skipped)) if isinstance(tape, Tape) else (),
+        )
 
 
-def reported(
-    name: str,
-    jaxpr: Jaxpr,
-    values: Sequence[np.ndarray],
-    outputs: tuple[Sequence[str], Any],
-    shadow: Shadow | None,
-    gradient: bool,
-) -> PrecisionReport:
-    """The report of a program on its arguments."""
-    wide = arithmetic_for(jaxpr, shadow)
-    tape = Tape(ENGINE) if gradient else None
-    walked = Walk(ENGINE, wide, tape)
-    cells = walked.run(jaxpr, values)
-    loss = None if tape is None else tape.weigh(cells)
-    names, tree = outputs
-    errors = {
-        name: cell.error
-        for name, cell in zip(names, cells, strict=True)
-        if is_inexact(cell.actual.dtype)
-    }
-    assert walked.root is not None, "it has run"
-    refused = wide.refused if isinstance(wide, InExtended | InMpmath) else ()
-    return PrecisionReport(
-        name,
-        wide.name,
-        tuple(lines_of(walked.root)),
-        errors,
-        tree.unflatten(results_of(jaxpr, cells)),
-        loss,
-        tuple(sorted(refused)),
-        tuple(sorted(tape.skipped)) if tape is not None else (),
-    )
+def check_shadow(shadow: object) -> None:
+    """Raise ValueError unless there is such a shadow."""
+    if shadow not in (None, "float64", "longdouble", "mpmath"):
+        raise ValueError(
+            f'shadow is "float64", "longdouble" or "mpmath", not {shown(shadow)}'
+        )
 
 
 def results_of(jaxpr: Jaxpr, cells: Sequence[Cell]) -> list[Any]:

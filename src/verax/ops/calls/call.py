@@ -77,6 +77,11 @@ class NamedCall(Params):
     name: str
     jaxpr: Jaxpr
 
+    @property
+    def runs(self) -> Jaxpr:
+        """The program that runs: the function, or what is made of it at the end."""
+        return self.jaxpr
+
 
 type Attributes = tuple[tuple[str, str], ...]
 

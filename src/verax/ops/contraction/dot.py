@@ -53,6 +53,7 @@ from verax.ops.contraction.precision import (
     DotPrecision,
     Precision,
     algorithm_attribute,
+    is_default,
     mlir_name,
     precision_attribute,
     precision_of,
@@ -453,8 +454,20 @@ def lower_dot(
     if isinstance(precision, DotAlgorithm | DotAlgorithmPreset):
         return lower_algorithm(e, precision, operands, outs[0], attributes)
     if e.platform == "cpu" and outs[0].dtype not in SMALL:
-        operands = [whole_bytes(e, x) for x in operands]
+        operands = [summed_on_cpu(e, x, outs[0].dtype) for x in operands]
     return in_bytes(e, "stablehlo.dot_general", operands, outs, **attributes)
+
+
+def summed_on_cpu(e: Emitter, x: Operand, out: DType) -> Operand:
+    """An operand in a type whose products XLA sums in the result's on a CPU.
+
+    It refuses some products of short floats after it has folded transposes into them
+    (`DotThunk: BF16 x BF16 = F32`). In the wider type they are exact.
+    """
+    short = is_float(x.aval.dtype) and x.aval.dtype.itemsize < float32.itemsize
+    if short and is_float(out) and out.itemsize >= float32.itemsize:
+        return converted(e, x, out)
+    return whole_bytes(e, x)
 
 
 def lower_algorithm(
@@ -554,6 +567,16 @@ def dot_splits(
     return connected(avals, labels, [result])
 
 
+def sums_in(p: DotParams, dtype: DType) -> DotParams | None:
+    """The product of narrower operands with sums and results of `dtype`.
+
+    None where a precision was requested.
+    """
+    if not is_default(p.precision):
+        return None
+    return evolve(p, preferred_element_type=dtype)
+
+
 def dot_flops(p: DotParams, ins: Avals, outs: Avals) -> float:
     """Two operations for each multiplication."""
     (contracted, _), _ = p.dimension_numbers
@@ -573,7 +596,7 @@ dot_general_p = bilinear(
     costly=contraction,
     sharding=dot_splits,
     terms=dot_terms,
-    traits=Traits(Work.BLOCK, dot_flops),
+    traits=Traits(Work.BLOCK, dot_flops, accumulate=sums_in),
 )
 
 

@@ -207,3 +207,10 @@ def algorithm_text(
         f"num_primitive_operations = {counts[2]}, "
         f"allow_imprecise_accumulation = {str(imprecise).lower()}>"
     )
+
+
+def is_default(precision: DotPrecision) -> bool:
+    """Whether nobody has asked for more than the default, or for an algorithm."""
+    if precision is None:
+        return True
+    return isinstance(precision, tuple) and set(precision) == {Precision.DEFAULT}

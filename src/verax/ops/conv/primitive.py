@@ -27,7 +27,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.meshes import Splits
 from verax.ops.contraction.dot import rank_of, swapped, working_dtype
-from verax.ops.contraction.precision import precision_attribute
+from verax.ops.contraction.precision import is_default, precision_attribute
 from verax.ops.conv import kernels
 from verax.ops.conv.params import ConvDimensionNumbers, ConvParams, geometry_of
 from verax.ops.structure.create import zeros
@@ -514,6 +514,16 @@ def convolve_in_groups(p: ConvParams, x: Array, k: Array) -> Array:
     return kernels.convolve(conv_general_dilated_p.call, p, x, k)
 
 
+def sums_in(p: ConvParams, dtype: DType) -> ConvParams | None:
+    """The convolution of narrower operands with sums and results of `dtype`.
+
+    None where a precision was requested.
+    """
+    if not is_default(p.precision):
+        return None
+    return evolve(p, preferred_element_type=dtype)
+
+
 conv_general_dilated_p: Row[ConvParams] = Row(
     "conv_general_dilated",
     ConvParams,
@@ -537,7 +547,7 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     domains=(FINITE, FINITE),
     costly=large,
     sharding=conv_splits,
-    traits=Traits(Work.WHOLE, conv_flops),
+    traits=Traits(Work.WHOLE, conv_flops, accumulate=sums_in),
 )
 
 

@@ -39,7 +39,16 @@ from verax.rules.families.elementwise import (
 )
 from verax.rules.rows.eager_costs import HUGE, huge, of
 from verax.rules.rows.emitter import Emitter, Operand, compared
-from verax.rules.rows.row import Domain, Rows, Tangent, Traits, Work, Zero, no_flops
+from verax.rules.rows.row import (
+    Domain,
+    Narrow,
+    Rows,
+    Tangent,
+    Traits,
+    Work,
+    Zero,
+    no_flops,
+)
 from verax.rules.rows.type_shardings import linear_terms, product_terms, quotient_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import (
@@ -224,7 +233,14 @@ neg_p = elementwise(
     lower=stablehlo("negate"),
     accepts=NUMBER,
     terms=linear_terms,
-    traits=Traits(Work.CHEAP, fma=True, makes_nans=False, additive=True, summed=True),
+    traits=Traits(
+        Work.CHEAP,
+        fma=True,
+        makes_nans=False,
+        additive=True,
+        summed=True,
+        narrow=Narrow.MOVES,
+    ),
 )
 add_p = elementwise(
     "add",
@@ -311,7 +327,9 @@ max_p = elementwise(
     jvp=(lambda x, y, z, t: larger(x, y, t), lambda x, y, z, t: larger(y, x, t)),
     lower=lower_extreme("maximum", "GT"),
     accepts=ANYTHING,
-    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False, summed=True),
+    traits=Traits(
+        Work.CHEAP, commutative=True, makes_nans=False, summed=True, narrow=Narrow.MOVES
+    ),
 )
 min_p = elementwise(
     "min",
@@ -320,7 +338,9 @@ min_p = elementwise(
     jvp=(lambda x, y, z, t: larger(y, x, t), lambda x, y, z, t: larger(x, y, t)),
     lower=lower_extreme("minimum", "LT"),
     accepts=ANYTHING,
-    traits=Traits(Work.CHEAP, commutative=True, makes_nans=False, summed=True),
+    traits=Traits(
+        Work.CHEAP, commutative=True, makes_nans=False, summed=True, narrow=Narrow.MOVES
+    ),
 )
 
 
@@ -360,7 +380,9 @@ abs_p = elementwise(
     accepts=SIGNED | FLOAT | COMPLEX,
     result=real_dtype,
     domains=Domain(special=(0.0,), kinks=(0.0,)),
-    traits=Traits(Work.CHEAP, makes_nans=False, keeps_zero=True, summed=True),
+    traits=Traits(
+        Work.CHEAP, makes_nans=False, keeps_zero=True, summed=True, narrow=Narrow.MOVES
+    ),
 )
 sign_p = elementwise(
     "sign",

@@ -37,6 +37,7 @@ from verax.rules.rows.row import (
     Axis,
     Domain,
     Engine,
+    Narrow,
     NDArray,
     Row,
     Rows,
@@ -271,7 +272,7 @@ bitcast_convert_type_p: Row[BitcastParams] = Row(
     draw=draw_bitcast,
     domains=(Domain(smooth=False),),
     sharding=same_leading,
-    traits=Traits(flops=no_flops, makes_nans=False),
+    traits=Traits(flops=no_flops, makes_nans=False, narrow=Narrow.WIDE),
 )
 
 

@@ -38,6 +38,7 @@ from verax.rules.rows.row import (
     Engine,
     Known,
     Linear,
+    Narrow,
     NDArray,
     Row,
     Rows,
@@ -193,7 +194,9 @@ select_n_p: Row[NoParams] = Row(
     costly=huge,
     sharding=axis_by_axis,
     terms=partial(linear_terms, first=1),
-    traits=Traits(Work.CHEAP, each_result, elementwise=True, makes_nans=False),
+    traits=Traits(
+        Work.CHEAP, each_result, elementwise=True, makes_nans=False, narrow=Narrow.MOVES
+    ),
 )
 
 # At a tie the bound takes the derivative, so that the three always add up to one.
@@ -239,7 +242,9 @@ clamp_p: Row[NoParams] = Row(
     domains=(Domain(-2, 0), Domain(-4, 4), Domain(0, 2)),
     costly=huge,
     sharding=axis_by_axis,
-    traits=Traits(Work.CHEAP, each_result, elementwise=True, makes_nans=False),
+    traits=Traits(
+        Work.CHEAP, each_result, elementwise=True, makes_nans=False, narrow=Narrow.MOVES
+    ),
 )
 stop_gradient_p = elementwise(
     "stop_gradient",

@@ -51,6 +51,7 @@ from verax.rules.rows.row import (
     Engine,
     Known,
     Linear,
+    Narrow,
     Row,
     Rows,
     Tangent,
@@ -152,7 +153,7 @@ gather_p: Row[GatherParams] = Row(
     costly=huge,
     sharding=gather_splits,
     terms=gather_terms,
-    traits=Traits(flops=no_flops, reads_part=True),
+    traits=Traits(flops=no_flops, reads_part=True, narrow=Narrow.MOVES),
 )
 
 

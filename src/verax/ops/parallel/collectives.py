@@ -58,6 +58,7 @@ from verax.rules.rows.row import (
     Axis,
     BatchRule,
     Engine,
+    Narrow,
     Row,
     Rows,
     Tangent,
@@ -260,7 +261,7 @@ psum_p: Row[CollectiveParams] = collective(
     transpose_psum,
     batch_psum,
     lambda e, p, x, groups, out: all_reduce(e, x, groups),
-    traits=Traits(flops=each_operand),
+    traits=Traits(flops=each_operand, narrow=Narrow.SUM),
 )
 
 
@@ -369,7 +370,7 @@ reduce_scatter_p: Row[GatherAxisParams] = collective(
     lambda e, p, x, groups, out: reduce_scatter(e, x, groups, p.dimension, out),
     shifted,
     scatter_parts_p,
-    traits=Traits(flops=each_operand),
+    traits=Traits(flops=each_operand, narrow=Narrow.SUM),
 )
 
 

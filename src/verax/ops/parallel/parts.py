@@ -39,6 +39,7 @@ from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import (
     Axis,
     Engine,
+    Narrow,
     Row,
     Rows,
     Traits,
@@ -271,7 +272,7 @@ scatter_parts_p: Row[PartsParams[GatherAxisParams]] = parts_row(
     lambda p, x: move_axis(scattered_rows(p, x), p.dimension, 0),
     lambda p, ct, x: gather_parts_p.call(p, ct),
     lambda e, p, x, groups, out: reduce_scatter(e, x, groups, p.dimension, out),
-    Traits(flops=each_operand),
+    Traits(flops=each_operand, narrow=Narrow.SUM),
 )
 gather_parts_p: Row[PartsParams[GatherAxisParams]] = parts_row(
     "gather_parts",

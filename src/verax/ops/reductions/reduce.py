@@ -65,6 +65,7 @@ from verax.rules.rows.row import (
     JvpRule,
     Known,
     LowerRule,
+    Narrow,
     NDArray,
     Row,
     Rows,
@@ -220,7 +221,7 @@ reduce_sum_p: Row[ReduceParams] = reducer(
     jvp=jvp_of_linear(lambda: reduce_sum_p),
     transpose=transpose_sum,
     kind=UnreducedKind.sum,
-    traits=Traits(Work.LIGHT, summed=True),
+    traits=Traits(Work.LIGHT, summed=True, narrow=Narrow.SUM),
 )
 reduce_prod_p = reducer(
     "reduce_prod",
@@ -240,7 +241,7 @@ reduce_max_p: Row[ReduceParams] = reducer(
     jvp=jvp_extreme(lambda: reduce_max_p),
     domain=EXTREMES,
     kind=UnreducedKind.max,
-    traits=Traits(Work.LIGHT, makes_nans=False, summed=True),
+    traits=Traits(Work.LIGHT, makes_nans=False, summed=True, narrow=Narrow.MOVES),
 )
 reduce_min_p: Row[ReduceParams] = reducer(
     "reduce_min",
@@ -251,7 +252,7 @@ reduce_min_p: Row[ReduceParams] = reducer(
     jvp=jvp_extreme(lambda: reduce_min_p),
     domain=EXTREMES,
     kind=UnreducedKind.min,
-    traits=Traits(Work.LIGHT, makes_nans=False, summed=True),
+    traits=Traits(Work.LIGHT, makes_nans=False, summed=True, narrow=Narrow.MOVES),
 )
 reduce_and_p = reducer(
     "reduce_and",

@@ -50,6 +50,7 @@ from verax.rules.rows.row import (
     Axis,
     Engine,
     JvpRule,
+    Narrow,
     NDArray,
     Row,
     Rows,
@@ -629,7 +630,7 @@ reduce_window_max_p: Row[WindowParams] = monoid_row(
     lowest,
     accepts=ORDERED,
     jvp=jvp_window_extreme(lambda: reduce_window_max_p, True),
-    traits=Traits(makes_nans=False),
+    traits=Traits(makes_nans=False, narrow=Narrow.MOVES),
 )
 reduce_window_min_p: Row[WindowParams] = monoid_row(
     "reduce_window_min",
@@ -638,7 +639,7 @@ reduce_window_min_p: Row[WindowParams] = monoid_row(
     highest,
     accepts=ORDERED,
     jvp=jvp_window_extreme(lambda: reduce_window_min_p, False),
-    traits=Traits(makes_nans=False),
+    traits=Traits(makes_nans=False, narrow=Narrow.MOVES),
 )
 
 

@@ -87,8 +87,41 @@ class Work(Enum):
     WHOLE = "whole"
 
 
+class Narrow(Enum):
+    """How an operation stands to the rounding of its operands to a narrower type.
+
+    MOVES: rounding its operands is rounding its result, bit for bit; it moves, picks or
+    compares elements.
+    SUM: it adds up elements of its only operand, or those of several devices.
+    WIDE: its operands are never rounded, whatever other traits say.
+
+    >>> [one.name for one in Narrow]
+    ['MOVES', 'SUM', 'WIDE']
+    """
+
+    __module__ = "verax.extend"
+
+    MOVES = "moves"
+    SUM = "sum"
+    WIDE = "wide"
+
+
+type Accumulate = Callable[[Any, DType], Params | None]
+"""From the params of a product and a dtype to those of the product whose operands may
+be narrower than that, and its sums and results not; None if it must stay as it is."""
+
+
 LIGHT: Final = (Work.CHEAP, Work.ROOT, Work.LIGHT, Work.SLOW)
 STORED: Final = (Work.STORED, Work.BLOCK, Work.WHOLE)
+
+
+def no_flops(p: object, ins: Avals, outs: Avals) -> float:
+    """No operation: data is moved, or only seen in another way.
+
+    >>> Traits(flops=no_flops, makes_nans=False).flops(None, (), ())
+    0.0
+    """
+    return 0.0
 
 
 @frozen(repr=False)
@@ -113,6 +146,9 @@ class Traits(ReprMixin):
         summed: XLA's library for sums and extremes on a CPU computes it on the way to
             one, or it is one.
         writes_part: the number of the operand that it writes into a part of its first.
+        narrow: what rounding its operands does; see `moves`.
+        accumulate: it sums products of its two operands, which may be rounded.
+        moves: `narrow` is MOVES, or is not said and it neither computes nor marks.
         light: `work` is LIGHT or less, or SLOW.
         stored: `work` is STORED or more.
         fuses: a compiler writes it into one loop with others of its shape.
@@ -139,10 +175,13 @@ class Traits(ReprMixin):
     reads_part: bool = False
     summed: bool = False
     writes_part: int | None = None
+    narrow: Narrow | None = None
+    accumulate: Accumulate | None = None
     # Passes ask for these of each equation, so they are computed once.
     light: bool = field(init=False, eq=False)
     stored: bool = field(init=False, eq=False)
     fuses: bool = field(init=False, eq=False)
+    moves: bool = field(init=False, eq=False)
 
     @light.default
     def takes_little_time(self) -> bool:
@@ -159,6 +198,13 @@ class Traits(ReprMixin):
         """Whether a compiler writes it into one loop with others of its shape."""
         return self.elementwise and self.work is not None
 
+    @moves.default
+    def commutes_with_rounding(self) -> bool:
+        """Whether rounding the operands is rounding the results."""
+        if self.narrow is None:
+            return self.flops is no_flops and not (self.makes_nans or self.marker)
+        return self.narrow is Narrow.MOVES
+
 
 NO_TRAITS: Final = Traits()
 
@@ -172,15 +218,6 @@ def traits_of(primitive: Primitive) -> Traits:
     """
     traits: Traits = getattr(primitive, "traits", NO_TRAITS)
     return traits
-
-
-def no_flops(p: object, ins: Avals, outs: Avals) -> float:
-    """No operation: data is moved, or only seen in another way.
-
-    >>> Traits(flops=no_flops, makes_nans=False).flops(None, (), ())
-    0.0
-    """
-    return 0.0
 
 
 def unknown_flops(p: object, ins: Avals, outs: Avals) -> None:

@@ -195,7 +195,7 @@ def without_calls(jaxpr: Jaxpr) -> Jaxpr:
     """The program with the equations of all functions that it calls."""
     return inline(
         jaxpr,
-        lambda eqn: eqn.params.jaxpr if isinstance(eqn.params, NamedCall) else None,
+        lambda eqn: eqn.params.runs if isinstance(eqn.params, NamedCall) else None,
     )
 
 

@@ -73,6 +73,8 @@ def opened(eqn: Eqn) -> Jaxpr | None:
     if isinstance(params, CheckpointParams):
         apart = params.differentiated and params.prevent_cse
         return None if apart else params.jaxpr
+    if isinstance(params, NamedCall) and params.runs is not params.jaxpr:
+        return params.runs
     return called(eqn)
 
 

@@ -27,6 +27,7 @@ from verax.rules.values.state import current_context
 from verax.transforms.engine.engine import literal_value
 from verax.transforms.engine.partial_eval import dce
 from verax.transforms.patterns.rewrite_rules import (
+    Args,
     Operand,
     Pattern,
     Rewrite,
@@ -88,6 +89,12 @@ class Match(ReprMixin):
 def matches(rule: Rewrite, program: Program, place: int) -> Iterator[Match]:
     """The ways in which the rule's pattern ends in the equation at `place`."""
     eqn = program.jaxpr.eqns[place]
+    if rule.whole:
+        quiet = not eqn.effects
+        if quiet and allows(rule, program, eqn.invars, {"params": eqn.params}):
+            params = (("params", eqn.params),)
+            yield Match(rule, place, tuple(eqn.invars), params, tuple(eqn.outvars))
+        return
     for skeleton in skeletons_of(rule):
         if skeleton.anchor.primitive is not eqn.primitive:
             continue
@@ -111,17 +118,16 @@ def verified(
         return None
     avals = tuple([a.aval for a in operands])
     context = current_context()
-    pattern = kept_with(rule, retraced, context, rule, avals, params)
+    function = skeleton.function
+    pattern = kept_with(rule, retraced, context, rule, function, avals, params)
     if pattern is None or pattern.anchor.primitive is not eqn.primitive:
         return None
     given = {v.index: a for v, a in zip(pattern.jaxpr.invars, operands, strict=True)}
     exact = next(occurrences(pattern, program, eqn, exact=True, given=given), None)
     if exact is None:
         return None
-    if rule.where is not None:
-        views = [program.operand(a) for a in operands]
-        if not rule.where(*views, **dict(params)):
-            return None
+    if not allows(rule, program, operands, dict(params)):
+        return None
     results = [exact[v.index] for v in pattern.outputs]
     out = tuple([a for a in results if isinstance(a, Var)])
     place = min([program.made[v.index][0] for v in out])
@@ -129,6 +135,15 @@ def verified(
     if any(isinstance(a, Var) and a.index >= first for a in operands):
         return None
     return Match(rule, place, operands, params, out)
+
+
+def allows(
+    rule: Rewrite, program: Program, operands: Sequence[Atom], params: Args
+) -> bool:
+    """Whether the rule's guard has nothing against these operands."""
+    if rule.where is None:
+        return True
+    return bool(rule.where(*[program.operand(a) for a in operands], **params))
 
 
 def read_params(
@@ -263,27 +278,55 @@ class RewriteLoop(RewriteError):
     __module__ = "verax.rewrites"
 
 
+@frozen(repr=False)
+class Use(ReprMixin):
+    """A rule and the line of the user's at which it applies."""
+
+    rule: str
+    file: str
+    line: int
+
+
+def use_of(program: Program, match: Match) -> Use:
+    """The rule of a match, and the line of its last equation."""
+    last = max([program.made[v.index][0] for v in match.results])
+    source = program.jaxpr.eqns[last].source
+    return Use(match.rule.name, source.file, source.line)
+
+
 def rewritten(
-    engine: Engine, jaxpr: Jaxpr, rules: Sequence[Rewrite], passes: int = PASSES
+    engine: Engine,
+    jaxpr: Jaxpr,
+    rules: Sequence[Rewrite],
+    passes: int = PASSES,
+    uses: frozenset[Use] | None = None,
 ) -> Jaxpr:
     """The program after every rule that applies, those of nested jaxprs included.
 
-    Where several rules apply to one equation, the first in `rules` is taken. Contract:
+    Where several rules apply to one equation, the first in `rules` is taken. With
+    `uses`, rules apply in these ways only. Contract:
     inputs, output types and effects are kept, and values as far as the rules keep them.
 
     Raises:
         RewriteLoop: the rules do not come to an end within `passes` passes.
         RewriteError: a rule is wrong: see `Rewrite`.
     """
-    return Rewriter(engine, rules, passes).program(jaxpr)
+    return Rewriter(engine, rules, passes, uses).program(jaxpr)
 
 
 class Rewriter:
     """The rules by the primitive in which their patterns end, and what is done."""
 
-    def __init__(self, engine: Engine, rules: Sequence[Rewrite], passes: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        rules: Sequence[Rewrite],
+        passes: int,
+        uses: frozenset[Use] | None = None,
+    ) -> None:
         self.engine = engine
         self.passes = passes
+        self.uses = uses
         self.done: dict[Jaxpr, Jaxpr] = {}
         self.rules: Mapping[Primitive, list[Rewrite]] = {}
         by_primitive: dict[Primitive, list[Rewrite]] = {}
@@ -347,7 +390,9 @@ class Rewriter:
     def at(self, program: Program, place: int, eqn: Eqn) -> Iterator[Match]:
         """Every match that ends in one equation, by the order of the rules."""
         for rule in self.rules.get(eqn.primitive, ()):
-            yield from matches(rule, program, place)
+            for match in matches(rule, program, place):
+                if self.uses is None or use_of(program, match) in self.uses:
+                    yield match
 
     def write(self, jaxpr: Jaxpr, chosen: Sequence[Match]) -> Jaxpr:
         """The program with the replacements, and without what nothing reads."""
@@ -407,6 +452,22 @@ def loop(fired: Sequence[Counter[str]], why: str) -> RewriteLoop:
         f"these rewrite rules do not terminate ({why}): {names}. A rule must not "
         "apply to the output of itself or of another rule; restrict one with where="
     )
+
+
+class Places(Rewriter):
+    """A rewriter that changes nothing, and keeps every match with its equations."""
+
+    def __init__(self, engine: Engine, rules: Sequence[Rewrite]) -> None:
+        super().__init__(engine, rules, passes=1)
+        self.places: list[tuple[Use, tuple[Eqn, ...]]] = []
+
+    def choose(self, jaxpr: Jaxpr) -> list[Match]:
+        """No match at all; those that there are have been kept."""
+        program = Program(jaxpr)
+        for place, eqn in enumerate(jaxpr.eqns):
+            for match in self.at(program, place, eqn):
+                self.places.append((use_of(program, match), matched(jaxpr, match)))
+        return []
 
 
 # -----------------------------------------------------------------------------

@@ -10,13 +10,17 @@ functions mean the same::
         return log1p(x)
 
 Positional arguments of the pattern are its variables. Arguments with a default stand
-for params, such as the axes of a sum; the default is the sample.
+for params, such as the axes of a sum; the default is the sample. What may be written in
+several ways has other patterns beside the first. A rule for a `whole` equation, such as
+a loop of any body, has a sample of it as its pattern: its replacement gets the operands
+and the params as they are.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from itertools import product
+from typing import Any, ClassVar, Literal as OneOf, get_args
 
 import numpy as np
 from attrs import field, frozen
@@ -37,6 +41,8 @@ SAMPLES = ("f32[2,3]", "f32[]")
 TRACES = 1 << 12
 
 type Args = Mapping[str, object]
+type Claim = OneOf["bits", "reals", "bound"]
+CLAIMS: tuple[str, ...] = get_args(Claim.__value__)
 
 
 class RewriteError(ValueError):
@@ -81,6 +87,19 @@ class Rewrite:
         ulps: how far results may differ, in units in the last place, where the
             pattern is computed exactly; 0 promises the same bits.
         domain: the interval of operands for which that holds.
+        also: other ways to write the pattern, functions of the same arguments.
+        whole: whether the pattern is one equation that stands for all of its
+            primitive; guard and replacement take its operands, and `params`.
+        weak: operands, scalars or lists of elements, for which the pattern loses
+            digits in float32.
+        gain: so many digits the replacement has more there, at least.
+        claim: what holds in the domain: "bits", the same bits; "reals", the same real
+            numbers, of which floats differ by rounding, `ulps` at most; "bound", an
+            approximation within `ulps`. Left out, it is "bits" if `ulps` is 0 and else
+            "reals". `verax.verify.prove_rewrite` proves it where it can.
+
+    Raises:
+        RewriteError: the claim is none of these, or `ulps` contradicts it.
     """
 
     __module__ = "verax.rewrites"
@@ -92,6 +111,31 @@ class Rewrite:
     types: tuple[tuple[str, ...], ...] = ()
     ulps: float = 0.0
     domain: tuple[float, float] = (-np.inf, np.inf)
+    also: tuple[Callable[..., Any], ...] = ()
+    whole: bool = False
+    weak: tuple[tuple[Any, ...], ...] = ()
+    gain: float = 0.0
+    claim: Claim = field()
+
+    @claim.default
+    def claim_of_ulps(self) -> Claim:
+        """What a rule claims that says no more than how far results may differ."""
+        return "reals" if self.ulps else "bits"
+
+    @claim.validator
+    def claim_makes_sense(self, attribute: object, claim: object) -> None:
+        """Refuse what is no claim, and one that `ulps` contradicts."""
+        if claim not in CLAIMS:
+            raise RewriteError(
+                f"rewrite {self.name}: claim must be one of {', '.join(CLAIMS)}, not "
+                f"{claim!r}"
+            )
+        if (claim == "bits") == bool(self.ulps):
+            raise RewriteError(
+                f"rewrite {self.name}: claim={claim!r} contradicts ulps={self.ulps}; "
+                "the same bits differ by 0 ulps, and what differs by rounding or "
+                "within a bound says by how many"
+            )
 
     transient: ClassVar[bool] = True
 
@@ -105,6 +149,11 @@ class Rewrite:
         """The names of the variables: the pattern's arguments without a default."""
         out = inspect.signature(self.pattern).parameters.values()
         return tuple([p.name for p in out if p.default is p.empty])
+
+    @property
+    def patterns(self) -> tuple[Callable[..., Any], ...]:
+        """The pattern, and the other ways to write it."""
+        return (self.pattern, *self.also)
 
     @property
     def params(self) -> Mapping[str, object]:
@@ -136,7 +185,12 @@ def rewrite(
     types: Sequence[Sequence[str]] = (),
     ulps: float = 0.0,
     domain: tuple[float, float] = (-np.inf, np.inf),
+    claim: Claim | None = None,
     name: str | None = None,
+    also: Sequence[Callable[..., Any]] = (),
+    whole: bool = False,
+    weak: Sequence[Sequence[Any]] = (),
+    gain: float = 0.0,
 ) -> Callable[[Callable[..., Any]], Rewrite]:
     """Makes a rule of the function below it, which replaces `pattern`.
 
@@ -149,6 +203,8 @@ def rewrite(
     ...     return x
     >>> double_negation
     Rewrite(double_negation)
+    >>> double_negation.claim
+    'bits'
     """
 
     def decorated(replacement: Callable[..., Any]) -> Rewrite:
@@ -160,6 +216,11 @@ def rewrite(
             tuple([tuple(words) for words in types]),
             ulps,
             domain,
+            tuple(also),
+            whole,
+            tuple([tuple(operands) for operands in weak]),
+            gain,
+            *(() if claim is None else (claim,)),
         )
 
     return decorated
@@ -167,9 +228,11 @@ def rewrite(
 
 @frozen(eq=False, repr=False)
 class Pattern(ReprMixin):
-    """A traced pattern: its jaxpr, and which equation makes which variable."""
+    """A traced pattern: its equations, and which of them makes which variable."""
 
+    function: Callable[..., Any]
     jaxpr: Jaxpr
+    eqns: tuple[Eqn, ...]
     made: Mapping[int, tuple[Eqn, int]]
     anchor: Eqn
 
@@ -194,18 +257,22 @@ def traced(
     return builder, out if isinstance(out, tuple | list) else (out,)
 
 
-def pattern_of(rule: Rewrite, avals: Sequence[ShapedArray], params: Args) -> Pattern:
-    """The pattern on operands of these types.
+def pattern_of(
+    rule: Rewrite,
+    function: Callable[..., Any],
+    avals: Sequence[ShapedArray],
+    params: Args,
+) -> Pattern:
+    """One of the rule's patterns on operands of these types.
 
     Raises:
         RewriteError: an output of the pattern is not a result of an equation.
         Exception: whatever the function raises on these types.
     """
-    builder, outs = traced(rule.pattern, avals, params)
+    builder, outs = traced(function, avals, params)
     jaxpr, _ = builder.finish(outs)
-    made = {
-        var.index: (eqn, i) for eqn in jaxpr.eqns for i, var in enumerate(eqn.outvars)
-    }
+    eqns = live_equations(jaxpr)
+    made = {var.index: (eqn, i) for eqn in eqns for i, var in enumerate(eqn.outvars)}
     places = [a.index for a in jaxpr.outvars if isinstance(a, Var) and a.index in made]
     if not places or len(places) < len(jaxpr.outvars):
         raise RewriteError(
@@ -213,11 +280,22 @@ def pattern_of(rule: Rewrite, avals: Sequence[ShapedArray], params: Args) -> Pat
             "is; every output must be computed by an operation"
         )
     for var, name in zip(jaxpr.invars, rule.variables, strict=True):
-        if not any(var in eqn.invars for eqn in jaxpr.eqns):
+        if not any(var in eqn.invars for eqn in eqns):
             raise RewriteError(
                 f"rewrite {rule.name}: the pattern does not use its variable {name}"
             )
-    return Pattern(jaxpr, made, made[max(places)][0])
+    return Pattern(function, jaxpr, eqns, made, made[max(places)][0])
+
+
+def live_equations(jaxpr: Jaxpr) -> tuple[Eqn, ...]:
+    """The equations that the outputs depend on."""
+    read = {a.index for a in jaxpr.outvars if isinstance(a, Var)}
+    live: list[Eqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        if any(var.index in read for var in eqn.outvars):
+            live.append(eqn)
+            read.update([a.index for a in eqn.invars if isinstance(a, Var)])
+    return tuple(live[::-1])
 
 
 def skeletons_of(rule: Rewrite) -> tuple[Pattern, ...]:
@@ -227,22 +305,28 @@ def skeletons_of(rule: Rewrite) -> tuple[Pattern, ...]:
 
 @memo(TRACES)
 def skeletons(context: Context, rule: Rewrite) -> tuple[Pattern, ...]:
-    """The pattern on its sample types, one for each set of equations that it has.
+    """The patterns on their sample types, one for each set of equations they have.
 
     Raises:
         RewriteError: the pattern cannot be traced on any of them, or is not a pattern.
     """
     out: dict[tuple[object, ...], Pattern] = {}
     errors: list[Exception] = []
-    for avals in rule.samples():
+    for function, avals in product(rule.patterns, rule.samples()):
         try:
-            pattern = pattern_of(rule, avals, rule.params)
+            pattern = pattern_of(rule, function, avals, rule.params)
         except RewriteError:
             raise
         except (TypeError, ValueError) as error:
             errors.append(error)
             continue
-        shape = tuple([(e.primitive, len(e.invars)) for e in pattern.jaxpr.eqns])
+        if rule.whole and len(pattern.eqns) > 1:
+            raise RewriteError(
+                f"rewrite {rule.name}: the pattern of a whole equation must be one "
+                f"operation, but has {len(pattern.eqns)} equations"
+            )
+        eqns = [(e.primitive, len(e.invars)) for e in pattern.eqns]
+        shape = (function, *eqns)
         out.setdefault(shape, pattern)
     if not out:
         raise RewriteError(
@@ -264,7 +348,7 @@ def sources(rule: Rewrite, pattern: Pattern, name: str) -> list[tuple[Eqn, str]]
     sample = rule.params[name]
     return [
         (eqn, key)
-        for eqn in pattern.jaxpr.eqns
+        for eqn in pattern.eqns
         for key in getattr(type(eqn.params), "__slots__", ())
         if not key.startswith("_") and same(getattr(eqn.params, key, None), sample)
     ]
@@ -278,12 +362,13 @@ def same(value: object, sample: object) -> bool:
 def retraced(
     context: Context,
     rule: Rewrite,
+    function: Callable[..., Any],
     avals: tuple[ShapedArray, ...],
     params: tuple[tuple[str, object], ...],
 ) -> Pattern | None:
     """The pattern on the types that were found; None if it does not take them."""
     try:
-        return pattern_of(rule, avals, dict(params))
+        return pattern_of(rule, function, avals, dict(params))
     except (TypeError, ValueError):
         return None
 

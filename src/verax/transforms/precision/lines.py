@@ -379,9 +379,11 @@ def remedy_of(
             return found
     drifting = cause.drift >= LITTLE or (cause.turning and cause.runs > 1)
     if drifting and cause.kind is Kind.DIFFERENCE:
+        around = cause.levels[-1].primitive.name if cause.levels else ""
         return Remedy(
             "a sum that carries what was rounded off (Kahan), a wider carry, or n * x "
-            "in place of n additions"
+            "in place of n additions",
+            "sum_in_a_while" if around == "while" else "sum_in_a_loop",
         )
     if cause.name == "convert_element_type" and is_inexact(
         cause.eqn.invars[0].aval.dtype

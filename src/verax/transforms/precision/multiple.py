@@ -231,6 +231,7 @@ def functions_of(context: Any) -> Mapping[str, Callable[..., Any]]:
         "max": np.maximum,
         "min": np.minimum,
         "square": lambda x: x * x,
+        "one_minus_square": lambda x: (1 - x) * (1 + x),
     }
     return out
 

@@ -26,7 +26,7 @@ SHORT: Final = 16
 
 @frozen(repr=False)
 class Remedy(ReprMixin):
-    """What to write instead; `rule` is a rule of `rewrites.stable()`, or empty.
+    """What to write instead; `rule` is a rule of `rewrites.stabilise`, or empty.
 
     >>> import verax, verax.numpy as vnp
     >>> report = verax.debug.precision(lambda x: vnp.log(1 + x))(1e-9)
@@ -42,7 +42,7 @@ class Remedy(ReprMixin):
     def __str__(self) -> str:
         if not self.rule:
             return self.text
-        return f"{self.text}; rewrites.stable() has a rule: {self.rule}"
+        return f"{self.text}; rewrites.stabilise has a rule: {self.rule}"
 
 
 @define(eq=False, repr=False)
@@ -169,7 +169,9 @@ def log_of_difference(forms: Forms, eqn: Eqn) -> Remedy | None:
     if gap is None or not forms.is_number(gap.invars[0], 1.0):
         return None
     if forms.made_by(gap.invars[1], "exp"):
-        return Remedy("log(-expm1(x)), or log1p(-exp(x)) where x < -0.7")
+        return Remedy(
+            "log(-expm1(x)), or log1p(-exp(x)) where x < -0.7", "log_of_one_minus_exp"
+        )
     if forms.made_by(gap.invars[1], "logistic"):
         return Remedy("log_sigmoid(-x)", "log_of_one_minus_sigmoid")
     return Remedy("log1p(-x)", "log_of_one_minus")
@@ -186,7 +188,8 @@ def log_of_exponentials(forms: Forms, eqn: Eqn) -> Remedy | None:
     if name in ("div", "mul") and forms.made_by(eqns[0].invars[0], "exp"):
         return Remedy("log_softmax(x)", "log_of_softmax")
     if name in ("reduce_prod", "cumprod"):
-        return Remedy("the sum of log(x)")
+        rule = "log_of_product" if name == "reduce_prod" else ""
+        return Remedy("the sum of log(x)", rule)
     return None
 
 
@@ -196,7 +199,7 @@ def exp_less_one(forms: Forms, eqn: Eqn) -> Remedy | None:
     if forms.made_by(left, "exp") and forms.is_number(right, 1.0):
         return Remedy("expm1(x)", "exp_minus_one")
     if forms.made_by(right, "exp") and forms.is_number(left, 1.0):
-        return Remedy("-expm1(x)")
+        return Remedy("-expm1(x)", "one_minus_exp")
     return None
 
 
@@ -204,7 +207,7 @@ def exp_plus_minus_one(forms: Forms, eqn: Eqn) -> Remedy | None:
     """exp(x) + (-1)."""
     for one, other in (eqn.invars, eqn.invars[::-1]):
         if forms.made_by(one, "exp") and forms.is_number(other, -1.0):
-            return Remedy("expm1(x)")
+            return Remedy("expm1(x)", "exp_minus_one")
     return None
 
 
@@ -237,17 +240,19 @@ def large_exponential(forms: Forms, eqn: Eqn) -> Remedy | None:
 
 
 def versed_sine(forms: Forms, eqn: Eqn) -> Remedy | None:
-    """1 - cos(x)."""
+    """1 - cos(x), and cos(x) - 1."""
     left, right = eqn.invars
     if forms.is_number(left, 1.0) and forms.made_by(right, "cos"):
-        return Remedy("2 * sin(x / 2) ** 2")
+        return Remedy("2 * sin(x / 2) ** 2", "one_minus_cos")
+    if forms.made_by(left, "cos") and forms.is_number(right, 1.0):
+        return Remedy("-2 * sin(x / 2) ** 2", "cos_minus_one")
     return None
 
 
 def difference_of_roots(forms: Forms, eqn: Eqn) -> Remedy | None:
     """sqrt(x) - sqrt(y)."""
     if all(forms.made_by(a, "sqrt") for a in eqn.invars):
-        return Remedy("(x - y) / (sqrt(x) + sqrt(y))")
+        return Remedy("(x - y) / (sqrt(x) + sqrt(y))", "difference_of_roots")
     return None
 
 
@@ -265,9 +270,12 @@ def quadratic_root(forms: Forms, eqn: Eqn) -> Remedy | None:
         for part in inside.invars:
             of = forms.square(part)
             if of is not None and (same(of, target) or related(forms, of, target)):
+                lower = eqn.primitive.name == "sub" and negated is not None
+                kind = "_of_sum" if inside.primitive.name == "add" else ""
                 return Remedy(
                     "2 * c / (-b - sqrt(...)): take the root whose terms have one "
-                    "sign, and get the other from the product of both"
+                    "sign, and get the other from the product of both",
+                    f"{'lower' if lower else 'upper'}_root{kind}",
                 )
     return None
 
@@ -291,16 +299,18 @@ def naive_variance(forms: Forms, eqn: Eqn) -> Remedy | None:
         return None
     if forms.mean_of(of_mean) is None:
         return None
-    return Remedy("var(x): subtract the mean before squaring")
+    return Remedy("var(x): subtract the mean before squaring", "variance")
 
 
 def difference_of_squares(forms: Forms, eqn: Eqn) -> Remedy | None:
     """x ** 2 - y ** 2, and 1 - x ** 2."""
     squares = [forms.square(a) is not None for a in eqn.invars]
     if all(squares):
-        return Remedy("(x - y) * (x + y)")
-    if any(squares) and any(forms.is_number(a, 1.0) for a in eqn.invars):
-        return Remedy("(1 - x) * (1 + x)")
+        return Remedy("(x - y) * (x + y)", "difference_of_squares")
+    if squares[1] and forms.is_number(eqn.invars[0], 1.0):
+        return Remedy("(1 - x) * (1 + x)", "one_minus_square")
+    if squares[0] and forms.is_number(eqn.invars[1], 1.0):
+        return Remedy("(x - 1) * (x + 1)", "square_minus_one")
     return None
 
 
@@ -311,7 +321,11 @@ def undone_sum(forms: Forms, eqn: Eqn) -> Remedy | None:
         return None
     subtracted = forms.root(eqn.invars[1])
     if any(same(forms.root(a), subtracted) for a in total.invars):
-        return Remedy("use y itself: the small term of x + y has been rounded away")
+        kind = "sum" if total.primitive.name == "add" else "difference"
+        return Remedy(
+            "use y itself: the small term of x + y has been rounded away",
+            f"undone_{kind}",
+        )
     return None
 
 
@@ -330,8 +344,11 @@ def sum_of_squares(forms: Forms, eqn: Eqn) -> Remedy | None:
     if not any(forms.square(a) is not None for a in inside.invars):
         return None
     if inside.primitive.name == "add":
-        return Remedy("hypot(x, y)")
-    return Remedy("divide x by its largest element before squaring: s * norm(x / s)")
+        return Remedy("hypot(x, y)", "root_of_two_squares")
+    return Remedy(
+        "divide x by its largest element before squaring: s * norm(x / s)",
+        "root_of_sum_of_squares",
+    )
 
 
 def square_for_root(forms: Forms, eqn: Eqn) -> Remedy | None:

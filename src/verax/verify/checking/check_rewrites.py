@@ -9,6 +9,7 @@ keep the laws, so both are tried on random programs::
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +43,7 @@ from verax.transforms.patterns.rewrite_rules import Rewrite, RewriteError
 from verax.verify.cases.case import Case, Skipped, broken, double_precision
 from verax.verify.cases.tolerance import ULPS, wide_aval
 from verax.verify.checking.check import CASES, Rules, check_primitive, engine_of
+from verax.verify.checking.gains import gain_laws, weak_cases
 from verax.verify.checking.report import Finding, Report, search
 from verax.verify.laws import Law
 from verax.verify.laws.agreement import Run, agree, has_types, well_formed
@@ -115,8 +117,11 @@ def check_rewrite(
 
     Two laws: `types` (shape, dtype and weak type of the results agree) and `values`
     (they agree at special points of the rule's domain, within its `ulps`). A rule made
-    with `verax.rewrites.rewrite` is tried where its `where` lets it apply; its scalar
-    variables are literals too, since guards may ask for their values.
+    with `verax.rewrites.rewrite` is tried where its `where` lets it apply, in all ways
+    in which its pattern is written; its scalar variables are literals too, since guards
+    may ask for their values. If it says where its pattern is `weak`, there are two more
+    laws there, with mpmath: `gain` (it has as many digits more as it says) and
+    `derivative` (its tangents are those of the pattern in exact arithmetic).
 
     Args:
         rule: pattern and replacement, with what it promises; see `RewriteRule`.
@@ -150,7 +155,43 @@ def check_rewrite(
         search(law, rule.name, engine, source, cases, seed=seed)
         for law in rewrite_laws(rule, {s.pattern: s for s in result})
     ]
+    if isinstance(rule, Rewrite) and rule.weak:
+        findings += gain_findings(engine, rule, source, cases, seed)
     return Report(rule.name, tuple(findings))
+
+
+def gain_findings(
+    engine: StandardEngine,
+    rule: Rewrite,
+    plain: Strategy[Case],
+    cases: int,
+    seed: int | None,
+) -> list[Finding]:
+    """What the laws about weak operands say; derivatives are tried on others, too."""
+    known: dict[Jaxpr, Jaxpr] = {}
+
+    def pattern_of(avals: Sequence[ShapedArray], scalar: float | None) -> Jaxpr | None:
+        pattern = program_if(partial(rule.pattern, **rule.params), avals, scalar)
+        other = pattern and replaced(engine, rule, pattern, avals)
+        if pattern is None or other is None:
+            return None
+        known[pattern] = other
+        return pattern
+
+    weak = weak_cases(rule, pattern_of)
+    if not weak:
+        raise ValueError(f"the rewrite {rule.name} does not apply where it says weak=")
+
+    def replacement_of(pattern: Jaxpr) -> Jaxpr:
+        return known.get(pattern) or rewritten(engine, pattern, [rule])
+
+    source = st.sampled_from(weak)
+    gain, derivative = gain_laws(rule, replacement_of)
+    count = min(cases, len(weak) + 1)
+    return [
+        search(gain, rule.name, engine, source, count, seed=seed),
+        search(derivative, rule.name, engine, source | plain, cases, seed=seed),
+    ]
 
 
 @frozen(repr=False)
@@ -224,9 +265,11 @@ def sides(
     """The programs at these types; none where the rule does not apply."""
     mixed = len({bool(aval.shape) for aval in avals}) == 2
     scalars = LITERALS if isinstance(rule, Rewrite) and mixed else ()
-    function, findings = partial(rule.pattern, **rule.params), []
+    patterns = rule.patterns if isinstance(rule, Rewrite) else (rule.pattern,)
+    findings = []
     wide = [wide_aval(aval) for aval in avals]
-    for scalar in (None, *scalars):
+    for written, scalar in product(patterns, (None, *scalars)):
+        function = partial(written, **rule.params)
         pattern = program_if(function, avals, scalar)
         other = pattern and replaced(engine, rule, pattern, avals)
         if pattern is None or other is None:
