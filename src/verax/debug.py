@@ -38,7 +38,7 @@ from verax.api.inspect.watched_steps import (
 )
 from verax.api.inspect.watching import LoopCourse, Watched, WatchedValue, watch
 from verax.explorer.collectives import Collective, Collectives, collectives
-from verax.explorer.costing import CostReport, Costs, Device, LineCost, costs
+from verax.explorer.costing import CostReport, Costs, LineCost, costs
 from verax.explorer.formulas import CostFormulas, Formula, LineFormula
 from verax.explorer.memory.formulas import LineMemoryFormula, MemoryFormulas
 from verax.explorer.memory.measuring import memory
@@ -51,6 +51,14 @@ from verax.explorer.memory.report import (
     MemoryUse,
     RunAgain,
     SourceLine,
+)
+from verax.explorer.meshes.devices import Device, Link
+from verax.explorer.meshes.plan import plan
+from verax.explorer.meshes.report import (
+    MeshMemory,
+    MeshPlan,
+    PlannedCollective,
+    PlannedLine,
 )
 from verax.transforms.comparing.measures import Difference
 from verax.transforms.comparing.report import Comparison
@@ -86,13 +94,18 @@ __all__ = [
     "LineMemory",
     "LineMemoryFormula",
     "LoopCourse",
+    "Link",
     "LoopMemory",
     "MemoryFormulas",
     "MemoryPlan",
     "MemoryReport",
     "MemoryUse",
+    "MeshMemory",
+    "MeshPlan",
     "NonFinite",
     "ParameterGradient",
+    "PlannedCollective",
+    "PlannedLine",
     "PrecisionEquation",
     "PrecisionLine",
     "PrecisionReport",
@@ -115,6 +128,7 @@ __all__ = [
     "inspect_array_sharding",
     "log",
     "memory",
+    "plan",
     "precision",
     "print",
     "visualize_array_sharding",

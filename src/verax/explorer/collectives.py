@@ -380,14 +380,18 @@ def flops_of_text(text: str) -> float:
     return sum([row.flops or 0.0 for row in tops])
 
 
-def read(name: str, stage: Traced) -> Collectives:
-    """The collectives of a traced function, which is compiled."""
+def partitioned(stage: Traced, origins: Origins) -> tuple[Partitioned, Lowered]:
+    """The program of each device of a traced function, and the module for all.
+
+    Raises:
+        LeakedTracer: the function closes over a tracer.
+    """
     if stage.traced.captured:
         raise leaked(stage.traced.captured[0])
-    options, origins = stage.options.configured(), Origins()
+    options, modules = stage.options.configured(), []
 
     def lowered(placement: Placement | None, platform: str) -> Lowered:
-        return lower(
+        module = lower(
             ENGINE,
             stage.traced.jaxpr,
             stage.fun_name,
@@ -399,10 +403,18 @@ def read(name: str, stage: Traced) -> Collectives:
             calls=options.calls or "auto",
             kernels=options.kernels,
         )
+        modules.append(module)
+        return module
 
-    placement = stage.placement
-    out = compile_for_mesh(lowered, options, placement)
-    return report_of(name, out, placement, origins)[0]
+    out = compile_for_mesh(lowered, options, stage.placement)
+    return out, modules[-1]
+
+
+def read(name: str, stage: Traced) -> Collectives:
+    """The collectives of a traced function, which is compiled."""
+    origins = Origins()
+    out, _ = partitioned(stage, origins)
+    return report_of(name, out, stage.placement, origins)[0]
 
 
 # -----------------------------------------------------------------------------

@@ -30,8 +30,9 @@ from verax.api.jit import PjitFunction
 from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.api.tracing.wrapping import wraps
 from verax.explorer.composed import Mistake, Wanted, check_values, composed
-from verax.explorer.costing import KNOWN, costs
+from verax.explorer.costing import costs
 from verax.explorer.exploration import Exploration, explore, of_program
+from verax.explorer.meshes.devices import KNOWN
 from verax.explorer.printed import Report, printed
 from verax.explorer.serving import noting_files, serve
 from verax.ir.facade import module_named

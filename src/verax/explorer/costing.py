@@ -10,8 +10,7 @@ nothing is compiled or run.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from attrs import define, evolve, frozen
 from verax.api.jit import PjitFunction, jit
 from verax.api.tracing.wrapping import function_name, wraps
 from verax.explorer.exploration import of_arrays
+from verax.explorer.meshes.devices import KNOWN, Device
 from verax.explorer.recording import LineTotal
 from verax.ir.jaxpr import Eqn, Jaxpr, Source, Var
 from verax.ir.records import ReprMixin
@@ -35,45 +35,6 @@ from verax.rules.rows.costs import (
 from verax.rules.rows.row import Work, traits_of
 from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.lazy import loaded
-
-
-@frozen(repr=False)
-class Device(ReprMixin):
-    """What a device can do: operations and bytes in a second, bytes of memory.
-
-    `flops` are of float32; `half` of 16-bit floats, which is the same where it is left
-    out. Sizes in bits of other dtypes scale: float64 has half of float32.
-
-    >>> import verax
-    >>> chip = verax.debug.Device("chip", flops=1e12, bandwidth=1e11, memory=1e9)
-    >>> chip.peak(4), chip.peak(8)
-    (1000000000000.0, 500000000000.0)
-    """
-
-    __module__ = "verax.debug"
-
-    name: str
-    flops: float
-    bandwidth: float
-    memory: float
-    half: float | None = None
-
-    def peak(self, itemsize: int) -> float:
-        """Operations in a second on elements of so many bytes."""
-        if itemsize <= 2:
-            return self.half or self.flops
-        return self.flops * 4 / itemsize if itemsize > 4 else self.flops
-
-
-KNOWN: Final[Mapping[str, Device]] = MappingProxyType(
-    {
-        "h100": Device("h100", 67e12, 3.35e12, 80e9, 989e12),
-        "h200": Device("h200", 67e12, 4.8e12, 141e9, 989e12),
-        "a100": Device("a100", 19.5e12, 2.04e12, 80e9, 312e12),
-        "v100": Device("v100", 15.7e12, 0.9e12, 32e9, 125e12),
-    }
-)
-"""From the makers' data sheets: dense, float32 outside of matrix units on GPUs."""
 
 
 @frozen(repr=False)
@@ -295,8 +256,8 @@ def measured_cpu() -> Device:
     return Device("this CPU", flops, 2 * y.nbytes / fastest(copy, y), np.inf)
 
 
-def device_of(device: str | Device) -> Device:
-    """A device by its name.
+def device_of(device: str | Device, what: str = "costs") -> Device:
+    """A device by its name; `what` is asked for it.
 
     Raises:
         ValueError: there is none of that name.
@@ -308,7 +269,7 @@ def device_of(device: str | Device) -> Device:
     if device not in KNOWN:
         names = ", ".join(map(repr, ("cpu", *KNOWN)))
         raise ValueError(
-            f"costs: no device is called {shown(device)}; there are {names}, or give "
+            f"{what}: no device is called {shown(device)}; there are {names}, or give "
             "a verax.debug.Device(name, flops, bandwidth, memory)"
         )
     return KNOWN[device]
@@ -471,8 +432,9 @@ def costs(
     Args:
         fun: the function; it may be a gradient, a `vmap` or any other composition, and
             is traced as by `jit`, neither compiled nor run.
-        device: "cpu" (this machine, which is measured), "h100", "h200", "a100", "v100"
-            or a `verax.debug.Device`.
+        device: "cpu" (this machine, which is measured), "h100", "h200", "b200", "a100",
+            "v100", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", or a
+            `verax.debug.Device`.
 
     Returns:
         A function of the arguments of `fun`, which may be `ShapeDtypeStruct`s, that

@@ -20,12 +20,12 @@ from attrs import define, field, frozen
 from verax.explorer.costing import (
     CostReport,
     Costs,
-    Device,
     LineCost,
     Sum,
     lines_of,
     stored,
 )
+from verax.explorer.meshes.devices import Device
 from verax.ir.avals import Shape, Shaped, ShapedArray, SymbolicSize, smaller_size
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Eqn, Jaxpr, Source, Var

@@ -32,7 +32,7 @@ from verax.backend.programs.partitioned import (
 from verax.backend.programs.placement import Placement
 from verax.backend.programs.program import compiled, spread_of
 from verax.backend.xla.executable import MemoryAnalysis
-from verax.explorer.costing import Counter, Device
+from verax.explorer.costing import Counter
 from verax.explorer.exploration import of_arrays
 from verax.explorer.memory.lines import Places, kept_at_turn
 from verax.explorer.memory.report import (
@@ -42,6 +42,7 @@ from verax.explorer.memory.report import (
     RunAgain,
     SourceLine,
 )
+from verax.explorer.meshes.devices import Device
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import renumber
