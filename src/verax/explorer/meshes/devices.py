@@ -167,7 +167,7 @@ def links_of(device: Device, axes: Mapping[str, int], given: Links) -> dict[str,
     """
     own = checked_links(given, axes)
     fabric, out, count = FABRICS.get(device.name), {}, 1
-    for name, size in reversed(axes.items()):
+    for name, size in reversed(list(axes.items())):
         count *= size
         if size == 1:
             continue

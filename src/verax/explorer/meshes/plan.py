@@ -81,7 +81,10 @@ def over(x: Any, mesh: AnyMesh) -> Any:
 def mesh_in(x: Any) -> AnyMesh | None:
     """The mesh of a sharding, or of what has one."""
     place = x if isinstance(x, NamedSharding) else getattr(x, "sharding", None)
-    return place.mesh if isinstance(place, NamedSharding) else None
+    if not isinstance(place, NamedSharding):
+        return None
+    mesh = place.mesh
+    return mesh if isinstance(mesh, Mesh | AbstractMesh) else place.concrete
 
 
 @frozen(eq=False, repr=False)
@@ -100,7 +103,8 @@ class Asked(ReprMixin):
     @property
     def places(self) -> Shardings:
         """The shardings among the options."""
-        return self.function.settings.shardings
+        out: Shardings = self.function.settings.shardings
+        return out
 
     def mesh(self) -> AnyMesh | None:
         """The mesh of the first argument or option that has one."""
@@ -262,7 +266,10 @@ def memory_of(sample: Sample) -> MeshMemory:
     memory = sample.memory
     return MeshMemory(
         MappingProxyType({name: round(n) for name, n in sample.groups.items()}),
-        *[round(memory[key]) for key in MEMORY],
+        round(memory["arguments"]),
+        round(memory["outputs"]),
+        round(memory["aliased"]),
+        round(memory["temporaries"]),
         round(total(memory) + memory["more"]),
     )
 

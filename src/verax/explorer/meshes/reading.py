@@ -10,11 +10,21 @@ for the line that its metadata name::
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from verax.explorer.collectives import Collective, Origins, entry_of
 from verax.explorer.meshes.timing import Place, Region, Sent, Work
-from verax.explorer.rows.collectives import KINDS, START, Grid, Talk, Talks, runs
+from verax.explorer.rows.collectives import (
+    HALF,
+    KINDS,
+    START,
+    WIDE,
+    Body,
+    Grid,
+    Talk,
+    Talks,
+    runs,
+)
 from verax.explorer.rows.costs import (
     Array,
     Operation,
@@ -31,12 +41,12 @@ from verax.explorer.rows.hlo import (
 )
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Eqn
+from verax.ir.records import ReprMixin
 
 IDLE: Final = frozenset(["parameter", "convert", "bitcast"])
 """What a fusion holds that only changes types, as CPUs need it for 16-bit floats."""
-INSIDE: Final = ("body", "to_apply", "calls")
-WIDE: Final = "f32["
-HALF: Final = "bf16["
+CALLS: Final = ("call", "conditional", "async-start")
+NARROW: Final = "bf16["
 
 
 class Widths(Origins):
@@ -68,6 +78,15 @@ class Widths(Origins):
         )
 
 
+@frozen(repr=False)
+class Turns(ReprMixin):
+    """How often a computation runs, whether that is known, and in which region."""
+
+    region: Region
+    times: float
+    known: bool
+
+
 class Reader:
     """Reads the program of one device."""
 
@@ -80,90 +99,82 @@ class Reader:
         self.sent: list[Sent] = []
         self.places: dict[int | None, Place] = {}
         if self.talks.entry:
-            self.read(self.talks.entry, (), 1.0, True)
+            self.read(self.talks.entry, Turns((), 1.0, True))
 
     @property
     def works(self) -> list[Work]:
         """What is computed, by region and line."""
         return list(self.found.values())
 
-    def read(self, name: str, region: Region, times: float, known: bool) -> None:
-        """Read a computation that runs so many times, in a region."""
-        body = self.talks.table.get(name)
+    def read(self, name: str, turns: Turns) -> None:
+        """Read a computation that runs so often."""
         kinds: dict[str, Array] = {}
-        for one in () if body is None else body.instructions:
+        if name not in self.talks.table:
+            return
+        body = self.talks.body(name)
+        for one in body.named.values():
             kinds[one.name] = whole(self.writer.types.of(one.kind))
             kind = one.opcode.removesuffix(START)
             if kind in KINDS:
-                self.talk(one, kind, name, region, times, known)
+                self.talk(one, kind, body, turns)
             elif one.opcode == "while":
-                self.loop(one, region, times, known)
-            elif one.opcode in ("call", "conditional", "async-start"):
-                sure = known and one.opcode != "conditional"
+                self.loop(one, turns)
+            elif one.opcode in CALLS:
+                sure = turns.known and one.opcode != "conditional"
                 for _, callee in one.called:
-                    self.read(callee, region, times, sure)
+                    self.read(callee, evolve(turns, known=sure))
             elif one.opcode != "parameter":
-                self.work(one, kinds, name, region, times, known)
+                self.work(one, kinds, body, turns)
 
-    def loop(self, one: Instruction, region: Region, times: float, known: bool) -> None:
+    def loop(self, one: Instruction, turns: Turns) -> None:
         """Read the body of a loop, a region of its own."""
-        number = self.loops[region] = self.loops.get(region, -1) + 1
+        number = self.loops[turns.region] = self.loops.get(turns.region, -1) + 1
         trips, sure = runs(one)
+        inner = Turns(
+            (*turns.region, number), turns.times * trips, turns.known and sure
+        )
         for key, callee in one.called:
             if key == "body":
-                self.read(callee, (*region, number), times * trips, known and sure)
+                self.read(callee, inner)
 
-    def talk(
-        self,
-        one: Instruction,
-        kind: str,
-        name: str,
-        region: Region,
-        times: float,
-        known: bool,
-    ) -> None:
+    def talk(self, one: Instruction, kind: str, body: Body, turns: Turns) -> None:
         """Add a collective: its operands that are for the same line together."""
-        body = self.talks.body(name)
         lines: dict[Collective, tuple[int, float]] = {}
-        for talk in self.talks.operands(one, kind, body, times, known):
+        for talk in self.talks.operands(one, kind, body, turns.times, turns.known):
             entry = entry_of(talk, self.widths, self.grid, self.count)
             key = evolve(entry, bytes=0)
             size, messages = lines.get(key, (0, 0.0))
             lines[key] = size + entry.bytes, messages + message_of(talk)
         for key, (size, messages) in lines.items():
-            self.sent.append(Sent(region, evolve(key, bytes=size), messages))
+            self.sent.append(Sent(turns.region, evolve(key, bytes=size), messages))
 
     def work(
-        self,
-        one: Instruction,
-        kinds: dict[str, Array],
-        name: str,
-        region: Region,
-        times: float,
-        known: bool,
+        self, one: Instruction, kinds: dict[str, Array], body: Body, turns: Turns
     ) -> None:
         """Add what an instruction computes and moves."""
         fused = list(self.fused(one))
-        if one.opcode == "convert" or (
-            fused and all([x.opcode in IDLE for x in fused])
-        ):
+        if is_idle(one, fused):
             return
-        origin = one.origin
-        if origin is None:
-            origin = next(
-                (x.origin for x in reversed(fused) if x.origin is not None), None
-            )
-        if origin is None:
-            origin = self.talks.behind(one, self.talks.body(name))
-        moved = (
-            bytes_of_operation(self.writer.operation(one, kinds, fused=False)) or 0.0
+        origin = self.origin(one, fused, body)
+        moved = bytes_of_operation(self.writer.operation(one, kinds, fused=False))
+        narrow = self.widths.size(origin) == 2 or (
+            origin is None and any([x.kind.startswith(HALF) for x in fused])
         )
-        if self.widths.size(origin) == 2 and (size := size_of(one.kind)):
-            moved *= size_of(one.kind.replace(WIDE, HALF)) / size
-        self.add(region, origin, 0.0, times * moved, known)
+        if narrow and moved and (size := size_of(one.kind)):
+            moved *= size_of(one.kind.replace(WIDE, NARROW)) / size
+        self.add(turns, origin, 0.0, moved or 0.0)
         for source, flops in self.operations(one, kinds, fused):
-            number = origin if source is None else source
-            self.add(region, number, times * flops, 0.0, known)
+            self.add(turns, origin if source is None else source, flops, 0.0)
+
+    def origin(
+        self, one: Instruction, fused: Sequence[Instruction], body: Body
+    ) -> int | None:
+        """The origin of an instruction, of what it joins, or of what is next to it."""
+        known = [x.origin for x in (*fused, one) if x.origin is not None]
+        if known:
+            return known[-1]
+        behind = self.talks.behind(one, body)
+        return self.talks.ahead(one, body) if behind is None else behind
 
     def fused(self, one: Instruction) -> Iterator[Instruction]:
         """What a fusion joins, those inside others too."""
@@ -188,34 +199,34 @@ class Reader:
 
     def flops(self, one: Instruction, operation: Operation) -> float:
         """The operations of an instruction; a copy to other places has none."""
-        idle = one.opcode == "scatter" and self.is_idle(one)
+        idle = one.opcode == "scatter" and self.is_put(one)
         return 0.0 if idle else flops_of_operation(operation) or 0.0
 
-    def is_idle(self, one: Instruction) -> bool:
+    def is_put(self, one: Instruction) -> bool:
         """Whether what is applied to each element returns what it is given."""
         bodies: list[Computation] = [self.talks.table[name] for _, name in one.called]
         inner = [x.opcode for body in bodies for x in body.instructions]
         return all([opcode == "parameter" for opcode in inner])
 
-    def add(
-        self,
-        region: Region,
-        origin: int | None,
-        flops: float,
-        moved: float,
-        known: bool,
-    ) -> None:
-        """Add to what is counted for a line."""
+    def add(self, turns: Turns, origin: int | None, flops: float, moved: float) -> None:
+        """Add one run's operations and bytes to what is counted for a line."""
         place = self.places.get(origin)
         if place is None:
             place = self.places[origin] = self.widths.place(origin)
-        size, key = self.widths.size(origin), (region, place)
-        entry = self.found.get(key, Work(region, place, {}, 0.0))
+        size, key = self.widths.size(origin), (turns.region, place)
+        entry = self.found.get(key, Work(*key, {}, 0.0))
         counts = dict(entry.flops)
         if flops:
-            counts[size] = counts.get(size, 0.0) + flops
-        sure = entry.estimated and known
-        self.found[key] = Work(region, place, counts, entry.bytes + moved, sure)
+            counts[size] = counts.get(size, 0.0) + turns.times * flops
+        moved = entry.bytes + turns.times * moved
+        self.found[key] = Work(*key, counts, moved, entry.estimated and turns.known)
+
+
+def is_idle(one: Instruction, fused: Sequence[Instruction]) -> bool:
+    """Whether an instruction is there for a CPU alone: new types, copies of its own."""
+    if fused:
+        return all([x.opcode in IDLE for x in fused])
+    return one.opcode == "convert" or (one.opcode == "copy" and one.origin is None)
 
 
 def message_of(talk: Talk) -> float:

@@ -182,7 +182,8 @@ class MeshPlan(ReprMixin):
 
     def by_line(self, line: int) -> tuple[PlannedLine | PlannedCollective, ...]:
         """What is computed and sent for a line, for its gradient too."""
-        return tuple([x for x in (*self.lines, *self.collectives) if x.line == line])
+        both: list[PlannedLine | PlannedCollective] = [*self.lines, *self.collectives]
+        return tuple([one for one in both if one.line == line])
 
     def along(self, axis: str) -> tuple[PlannedCollective, ...]:
         """The collectives whose devices talk along an axis of the mesh."""

@@ -201,7 +201,8 @@ def times_of(
         axes = ", ".join(each.entry.axes) or "the mesh"
         parts = {f"{ALONG}{axes}": time.bytes, LATENCY: time.steps}
         talk.setdefault(each.region, []).append(parts)
-    busy, exposed = [], []
+    busy: list[Mapping[str, float]] = []
+    exposed: list[Mapping[str, float]] = []
     for region in dict.fromkeys([*work, *talk]):
         sides = added(work.get(region, ())), added(talk.get(region, ()))
         busy += sides

@@ -8,7 +8,8 @@ and receivers; the axes of a mesh follow from where these devices lie in it::
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Final
 
@@ -260,9 +261,21 @@ def body_of(computation: Computation) -> Body:
 
 VIEW: Final = re.compile("bitcast|copy|reshape|transpose")
 """Instructions that show the same elements in another way."""
+CONVERT: Final = "convert"
+HALF: Final = ("bf16[", "f16[")
+WIDE: Final = "f32["
 SLICE: Final = "dynamic-slice"
 FAR: Final = 8
 """How many instructions away an origin is looked for."""
+
+
+type Test = Callable[[Instruction, str], bool]
+type After = Callable[[], bool]
+
+
+def never() -> bool:
+    """What reads the result of a program is not known."""
+    return False
 
 
 class Talks:
@@ -311,11 +324,12 @@ class Talks:
                 one.name,
                 kind,
                 one.rest,
-                size_of(operand.kind) // (2 if PROMOTED.search(one.rest) else 1),
+                size_of(operand.kind)
+                // (2 if self.widened(one, operand, number, body) else 1),
                 times,
                 known,
                 origin,
-                kind == "all-reduce" and self.is_sliced(one, number, several, body),
+                kind == "all-reduce" and self.is_sliced(one, number, body),
                 number == 0,
             )
 
@@ -342,46 +356,84 @@ class Talks:
                 return known[0]
         return None
 
-    def is_sliced(
-        self, one: Instruction, number: int, several: bool, body: Body
-    ) -> bool:
-        """Whether all that is read of a result is a slice."""
-        readers = list(body.readers.get(one.name, ()))
-        if several:
-            readers = [r for r in readers if f"index={number}" in r.rest.split(", ")]
-            readers = [x for r in readers for x in body.readers.get(r.name, ())]
-            names = [
-                name for name in body.named if self.element(name, one, number, body)
-            ]
-        else:
-            names = [one.name]
-        return bool(readers) and all([self.slices(r, names, body) for r in readers])
+    def results(self, one: Instruction, number: int, body: Body) -> list[Instruction]:
+        """The instructions whose value is the result for an operand of a collective."""
+        if not one.kind.startswith("("):
+            return [one]
+        return [
+            r
+            for r in body.readers.get(one.name, ())
+            if r.opcode == "get-tuple-element"
+            and f"index={number}" in r.rest.split(", ")
+        ]
 
-    def element(self, name: str, one: Instruction, number: int, body: Body) -> bool:
-        """Whether a name is that of an element of the results of a collective."""
-        each = body.named[name]
+    def is_sliced(self, one: Instruction, number: int, body: Body) -> bool:
+        """Whether all that is read of a result is a slice."""
+        out = self.results(one, number, body)
+        return bool(out) and all([self.reads(r, body, self.slices) for r in out])
+
+    def widened(
+        self, one: Instruction, operand: Instruction, number: int, body: Body
+    ) -> bool:
+        """Whether an operand is of 16-bit floats, and a CPU needs it wider."""
+        if PROMOTED.search(one.rest):
+            return True
+        out = self.results(one, number, body)
         return (
-            each.opcode == "get-tuple-element"
-            and one.name in each.operands
-            and f"index={number}" in each.rest.split(", ")
+            operand.kind.startswith(WIDE)
+            and self.from_half(operand, body)
+            and bool(out)
+            and all([self.reads(r, body, self.narrows) for r in out])
         )
 
-    def slices(self, one: Instruction, names: Sequence[str], body: Body) -> bool:
-        """Whether an instruction reads only a slice of what is called so."""
-        if VIEW.fullmatch(one.opcode):
-            readers = body.readers.get(one.name, ())
-            again = [self.slices(r, [one.name], body) for r in readers]
-            return bool(again) and all(again)
-        if one.opcode == SLICE:
-            return one.operands[0] in names and not set(one.operands[1:]) & set(names)
+    def from_half(self, one: Instruction, body: Body) -> bool:
+        """Whether a value was made of 16-bit floats by converting them."""
+        while VIEW.fullmatch(one.opcode) and one.operands[0] in body.named:
+            one = body.named[one.operands[0]]
+        if one.opcode == CONVERT:
+            source = body.named.get(one.operands[0])
+            return source is not None and source.kind.startswith(HALF)
         if one.opcode != FUSION or not one.called:
             return False
         inner = self.body(one.called[0][1])
-        places = [i for i, name in enumerate(one.operands) if name in names]
+        return any([self.from_half(r, inner) for r in inner.named.values() if r.root])
+
+    def reads(
+        self, one: Instruction, body: Body, test: Test, after: After = never
+    ) -> bool:
+        """Whether all that reads a value passes a test, behind other views of it.
+
+        `after` says so of what reads the result of the body, if that is the value.
+        """
+        readers = body.readers.get(one.name, ())
+        out = [self.passes(r, one.name, body, test, after) for r in readers]
+        out += [after()] if one.root else []
+        return bool(out) and all(out)
+
+    def passes(
+        self, one: Instruction, name: str, body: Body, test: Test, after: After
+    ) -> bool:
+        """Whether what reads a value passes, or what reads that in turn."""
+        if test(one, name):
+            return True
+        if VIEW.fullmatch(one.opcode) or one.opcode == CONVERT:
+            return self.reads(one, body, test, after)
+        if one.opcode != FUSION or not one.called:
+            return False
+        inner = self.body(one.called[0][1])
+        places = [i for i, given in enumerate(one.operands) if given == name]
         params = [p for p in inner.named.values() if p.opcode == "parameter"]
         own = [p for p in params if int(p.rest.partition(",")[0]) in places]
-        uses = [(r, p) for p in own for r in inner.readers.get(p.name, ())]
-        return bool(uses) and all([self.slices(r, [p.name], inner) for r, p in uses])
+        around = partial(self.reads, one, body, test, after)
+        return bool(own) and all([self.reads(p, inner, test, around) for p in own])
+
+    def slices(self, one: Instruction, name: str) -> bool:
+        """Whether an instruction reads only a slice of a value."""
+        return one.opcode == SLICE and one.operands.index(name) == 0
+
+    def narrows(self, one: Instruction, name: str) -> bool:
+        """Whether an instruction converts a value to 16-bit floats."""
+        return one.opcode == CONVERT and one.kind.startswith(HALF)
 
 
 def runs(one: Instruction) -> tuple[float, bool]:
