@@ -44,7 +44,9 @@ def trained(loss: Callable[..., Any]) -> Callable[..., Any]:
 
     def step(weights: Any, *batch: Any) -> Any:
         slope = verax.grad(loss)(weights, *batch)
-        return verax.tree.map(lambda w, d: w - (0.1 * d).astype(w.dtype), weights, slope)
+        return verax.tree.map(
+            lambda w, d: w - (0.1 * d).astype(w.dtype), weights, slope
+        )
 
     return verax.jit(step, donate_argnums=0)
 
@@ -132,7 +134,10 @@ def gpt_weights(
         "up": one((width, 4 * width), over, "model"),
         "down": one((4 * width, width), "model", over),
     }
-    return {"layers": layers, "words": typed((words, width), "model", over, dtype=dtype)}
+    return {
+        "layers": layers,
+        "words": typed((words, width), "model", over, dtype=dtype),
+    }
 
 
 def gpt_loss(w: Any, tokens: Any) -> Any:
@@ -200,7 +205,9 @@ def mixture(tokens: int = 2048, width: int = 128, experts: int = 16) -> Step:
         table = nn.one_hot(place - 1, room) * sent[..., None]
         given = vnp.einsum("td,tec->ecd", x, table)
         given = lax.with_sharding_constraint(given, P("model"))
-        out = vnp.einsum("ecf,efd->ecd", nn.relu(vnp.einsum("ecd,edf->ecf", given, w[0])), w[1])
+        out = vnp.einsum(
+            "ecf,efd->ecd", nn.relu(vnp.einsum("ecd,edf->ecf", given, w[0])), w[1]
+        )
         return vnp.einsum("ecd,tec->td", out, table)
 
     first = typed((experts, width, 4 * width), "model")
@@ -219,7 +226,9 @@ def convolutions(batch: int = 128, width: int = 16, size: int = 24) -> Step:
     def loss(kernels: Any, x: Any) -> Any:
         for kernel in kernels:
             x = x + nn.relu(
-                lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=names)
+                lax.conv_general_dilated(
+                    x, kernel, (1, 1), "SAME", dimension_numbers=names
+                )
             )
         return vnp.mean(x**2)
 

@@ -342,7 +342,11 @@ TWO = ["--args", "weights, weights"]
             ["--args", f"weights, {STRUCT}", "--profile"],
             "argument x of loss is",
         ),
-        ("loss", [*TWO, "--costs", "p100"], "there are cpu, h100, h200, b200, a100, v100"),
+        (
+            "loss",
+            [*TWO, "--costs", "p100"],
+            "there are cpu, h100, h200, b200, a100, v100",
+        ),
         ("loss", [*TWO, "--costs", "--watch"], "choose one"),
         ("loss", [*TWO, "--costs", "--profile"], "leave it out of --costs"),
         ("loss", [*TWO, "--watch", "--no-compile"], "leave it out of --watch"),

@@ -34,6 +34,7 @@ from verax.explorer.collectives import grid_of, partitioned
 from verax.explorer.costing import Counter, device_of
 from verax.explorer.exploration import of_arrays
 from verax.explorer.meshes.devices import Device, Link, Links, links_of
+from verax.explorer.meshes.living import Room
 from verax.explorer.meshes.reading import Reader, Widths
 from verax.explorer.meshes.report import (
     MeshMemory,
@@ -173,6 +174,7 @@ def sample_of(name: str, stage: Traced) -> Sample:
         reader.works,
         reader.sent,
         sum([one.flops for one in counter.sums.values()]),
+        Room(part.text),
     )
 
 

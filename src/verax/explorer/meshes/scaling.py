@@ -12,10 +12,12 @@ sizes of an axis say which line it is, and the line says it for any other size::
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
+from typing import Final
 
 from attrs import evolve, frozen
 
 from verax.explorer.collectives import Collective
+from verax.explorer.meshes.living import Room
 from verax.explorer.meshes.timing import Place, Region, Sent, Work
 from verax.ir.records import ReprMixin
 
@@ -39,6 +41,7 @@ class Sample(ReprMixin):
     works: Sequence[Work]
     sent: Sequence[Sent]
     model: float
+    room: Room
     alike: bool = True
 
 
@@ -148,13 +151,43 @@ class Carried:
         return Sample(
             self.samples[-1].name,
             self.sizes,
-            self.numbers([one.memory for one in self.samples]),
+            self.memory(),
             self.numbers([one.groups for one in self.samples]),
             self.works(),
             sent,
             self.value([one.model for one in self.samples], float),
+            self.samples[-1].room,
             self.alike,
         )
+
+    def memory(self) -> dict[str, float]:
+        """The memory of a device: results are packed in the order of the largest program.
+
+        What the compiler itself sets aside for that one corrects it.
+        """
+        out = self.numbers([one.memory for one in self.samples])
+        last = self.samples[-1]
+        packed = last.room.most(last.room.sizes)
+        if packed:
+            share = last.memory["temporaries"] / packed
+            expected = last.room.most(self.sizes_of_results())
+            out["temporaries"] = float(round(share * expected))
+        return out
+
+    def sizes_of_results(self) -> dict[str, float]:
+        """The sizes of results in the largest program, on the mesh."""
+        last = self.samples[-1].room
+        out = dict(last.sizes)
+        for axis, (low, high, size) in enumerate(self.ends):
+            key = (*self.keys[-1][:axis], low, *self.keys[-1][axis + 1 :])
+            other = self.samples[self.keys.index(key)].room
+            split = splits(last, other, high / low)
+            even = sum([last.sizes[n] for n in split]) or 1.0
+            share = sum([last.sizes[n] for n, along in split.items() if along]) / even
+            for name in out:
+                part = float(split[name]) if name in split else share
+                out[name] *= 1 - part + part * high / size
+        return out
 
     def works(self) -> list[Work]:
         """What is computed, by region and line."""
@@ -231,6 +264,44 @@ class Carried:
             )
             for each in given
         ]
+
+
+def splits(last: Room, other: Room, times: float) -> dict[str, bool]:
+    """Whether an axis splits results, by name: they are `times` as large in the other.
+
+    Programs name and count their results anew, so those of one kind are compared in
+    their order; what has no fellow there is left out.
+    """
+    out: dict[str, bool] = {}
+    theirs = other.kinds
+    for kind, names in last.kinds.items():
+        rest = [other.sizes[name] for name in theirs.get(kind, ())]
+        for name in names:
+            size = last.sizes[name]
+            fits = [
+                n
+                for n, each in enumerate(rest)
+                if is_split(each, size, times) is not None
+            ]
+            if fits:
+                out[name] = bool(is_split(rest[fits[0]], size, times))
+                rest = rest[fits[0] + 1 :]
+    return out
+
+
+def is_split(other: float, size: float, times: float) -> bool | None:
+    """Whether a size is that of a share, or of all; None if it is neither.
+
+    >>> is_split(8.0, 4.0, 2.0), is_split(4.0, 4.0, 2.0), is_split(16.0, 4.0, 2.0)
+    (True, False, None)
+    """
+    if abs(other - size * times) <= NEAR * size:
+        return True
+    return False if abs(other - size) <= NEAR * size else None
+
+
+NEAR: Final = 0.1
+"""How far from it a size may be, of what is split into uneven parts."""
 
 
 def by_form(sent: Iterable[Sent]) -> dict[tuple[Region, Collective], list[Sent]]:
