@@ -114,8 +114,13 @@ def attention(w: Any, x: Any) -> Any:
     return vnp.einsum("blhk,hkd->bld", mixed, w["o"])
 
 
+def kept(x: Any) -> Any:
+    """Activations, which stay split along the batch alone."""
+    return lax.with_sharding_constraint(x, P("data"))
+
+
 def block(x: Any, w: Any) -> Any:
-    x = x + attention(w, normed(x))
+    x = kept(x) + attention(w, normed(x))
     return x + nn.gelu(normed(x) @ w["up"]) @ w["down"], None
 
 
@@ -136,14 +141,14 @@ def gpt_weights(
     }
     return {
         "layers": layers,
-        "words": typed((words, width), "model", over, dtype=dtype),
+        "words": typed((words, width), "model", dtype=dtype),
     }
 
 
 def gpt_loss(w: Any, tokens: Any) -> Any:
-    x = w["words"][tokens]
+    x = kept(w["words"][tokens])
     x, _ = lax.scan(verax.checkpoint(block), x, w["layers"])
-    scores = (normed(x) @ w["words"].T).astype(vnp.float32)
+    scores = (normed(kept(x)) @ w["words"].T).astype(vnp.float32)
     known = vnp.sum(nn.one_hot(tokens, scores.shape[-1]) * scores, -1)
     return vnp.mean(nn.logsumexp(scores, axis=-1) - known)
 
