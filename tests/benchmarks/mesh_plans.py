@@ -11,12 +11,12 @@ device, and each collective with its kind, axes, bytes and number.
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Final
 
 from attrs import frozen
 
 from tests.benchmarks.mesh_programs import PROGRAMS, Step, gpt_sharded, mesh_of
-from verax.debug import Collective, MeshPlan, collectives, plan
+from verax.debug import Collective, MeshPlan, plan
 
 MESHES = ((4, 8), (8, 4), (16, 2), (4, 16), (8, 8), (16, 4))
 FEW = 16
@@ -92,3 +92,81 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table, in Markdown."""
     lines = [heads, ("---",) * len(heads), *rows]
     return "\n".join([f"| {' | '.join(row)} |" for row in lines])
+
+
+# -----------------------------------------------------------------------------
+# A transformer on 64 to 16,384 devices.
+
+LARGE: Final = {
+    "depth": 32,
+    "width": 4096,
+    "heads": 32,
+    "words": 32768,
+    "batch": 2048,
+    "length": 2048,
+}
+SIMULATED: Final = (16, 32, 64, 128, 256, 512, 1024, 2048)
+TIMES: Final = (
+    "devices",
+    "memory",
+    "compute",
+    "HBM",
+    "model",
+    "data",
+    "latency",
+    "step",
+    "tokens/s",
+    "MFU",
+    "without overlap",
+    "bound by",
+)
+
+
+def simulated(data: int, device: str = "h100") -> tuple[str, ...]:
+    """The row of a mesh with eight devices along `model`."""
+    fun, arguments = gpt_sharded(**LARGE)
+    mesh = mesh_of(data, 8)
+    report = plan(fun, mesh=mesh, device=device)(*arguments)
+    apart = plan(fun, mesh=mesh, device=device, overlap=False)(*arguments)
+    parts = ("compute", "memory", "along model", "along data", "latency")
+    tokens = LARGE["batch"] * LARGE["length"] / report.time
+    return (
+        f"{report.devices:,}",
+        memory_cell(report),
+        *[milli(report.busy[name]) for name in parts],
+        milli(report.time),
+        f"{tokens / 1e6:.1f}M",
+        f"{100 * report.mfu:.0f} %",
+        milli(apart.time),
+        report.bound,
+    )
+
+
+def memory_cell(report: MeshPlan) -> str:
+    """The memory of a device, and whether that is too much."""
+    size = f"{report.memory.peak / 1e9:.1f} GB"
+    return size if report.fits else f"{size} (too much)"
+
+
+def milli(seconds: float) -> str:
+    """Seconds in thousandths."""
+    return f"{1e3 * seconds:,.0f} ms"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.mesh_plans")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(PROGRAMS)}")
+    given = parser.parse_args(arguments).names
+    rows = []
+    for name in given or PROGRAMS:
+        step = PROGRAMS[name]()
+        rows.append(cells(name, [held(name, step, sizes) for sizes in MESHES]))
+    print(table(HEADS, rows))
+    for device in () if given else ("h100", "tpu-v5p"):
+        print(f"\n{device}\n")
+        print(table(TIMES, [simulated(data, device) for data in SIMULATED]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
