@@ -12,12 +12,12 @@ import verax
 import verax.numpy as vnp
 from verax.debug import collectives, plan
 from verax.explorer.meshes.living import Span, packed
-from verax.explorer.meshes.scaling import corners, extended, shrunk, smaller
+from verax.explorer.meshes.scaling import corners, extended, shrunk
 from verax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
 AUTO = (AxisType.Auto,) * 2
-SPECS = (P(), P("data"), P("model"), P(None, "data"), P(None, "model"))
-SPECS += (P("data", "model"), P("model", "data"), P(("data", "model")))
+SPECS = [P(), P("data"), P("model"), P(None, "data"), P(None, "model")]
+SPECS += [P("data", "model"), P("model", "data"), P(("data", "model"))]
 SENT = re.compile(r"= (.*?) (all-[\w\-]+|collective-permute|reduce-scatter)\(")
 ARRAY = re.compile(r"f32\[([\d,]*)\]")
 
@@ -91,11 +91,11 @@ def test_sums_of_shares_are_carried_on_exactly(
     meshes = corners(axes, ends)
 
     def bytes_on(mesh: dict[str, int]) -> float:
-        numbers = list(mesh.values())
-        return sum(
-            n / prod(size**e for size, e in zip(numbers, es, strict=False))
-            for n, es in terms
-        )
+        out = 0.0
+        for count, powers in terms:
+            pairs = zip(mesh.values(), powers, strict=False)
+            out += count / prod([size**power for size, power in pairs])
+        return out
 
     values = {tuple(mesh[name] for name in ends): bytes_on(mesh) for mesh in meshes}
     at = [(*pair, axes[name]) for name, pair in ends.items()]
@@ -103,10 +103,6 @@ def test_sums_of_shares_are_carried_on_exactly(
     for mesh in meshes:
         assert all(axes[name] % size == 0 for name, size in mesh.items())
         assert all(size >= min(2, axes[name]) for name, size in mesh.items())
-    largest = meshes[-1]
-    shorter = {n: smaller(size, axes[n]) for n, size in largest.items()}
-    ended = [n for n in shorter.values() if n is not None and n > 3]
-    assert prod(largest.values()) <= most or not ended
 
 
 SPANS = st.lists(

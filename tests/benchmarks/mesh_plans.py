@@ -20,7 +20,7 @@ from verax.debug import Collective, MeshPlan, plan
 
 MESHES = ((4, 8), (8, 4), (16, 2), (4, 16), (8, 8), (16, 4))
 FEW = 16
-HEADS = ("program", "memory of a device, at most", "error, at most", "collectives")
+HEADS = ("program", "memory of a device", "error", "within 10 %", "collectives")
 
 type Totals = Mapping[tuple[str, tuple[str, ...], int, int, bool], tuple[float, float]]
 """For a kind, axes, number of devices and line: bytes, and what a device sends."""
@@ -82,8 +82,9 @@ def cells(name: str, results: Sequence[Held]) -> tuple[str, ...]:
     kinds = sum([len(one.actual) for one in results]) // len(results)
     return (
         name,
-        f"{size / 1e6:.3g} MB",
-        f"{100 * worst.error:+.1f} %",
+        f"up to {size / 1e6:.3g} MB",
+        f"up to {100 * abs(worst.error):.1f} %",
+        f"{sum([abs(one.error) < 0.1 for one in results])} of {len(results)}",
         f"{kinds}, the same on {same} of {len(results)} meshes",
     )
 

@@ -106,16 +106,25 @@ class Room:
         for one in body.named.values():
             self.time += 1
             given = [known[name] for name in one.operands if name in known]
-            value = known[one.name] = self.value(one, given, arguments)
+            kinds = [body.named[name].kind for name in one.operands if name in known]
+            same = [kind == one.kind for kind in kinds]
+            value = known[one.name] = self.value(one, given, same, arguments)
             for buffer in [*numbers_in(tuple(given)), *numbers_in(value)]:
                 self.buffers[buffer].end = self.time
             result = value if one.root else result
         return result
 
     def value(
-        self, one: Instruction, given: Sequence[Value], arguments: Sequence[Value]
+        self,
+        one: Instruction,
+        given: Sequence[Value],
+        same: Sequence[bool],
+        arguments: Sequence[Value],
     ) -> Value:
-        """The value of an instruction, in memory of its own or of another."""
+        """The value of an instruction, in memory of its own or of another.
+
+        `same` says which operands have the type of the result.
+        """
         if one.opcode == "parameter":
             number = int(one.rest.partition(",")[0].partition(")")[0])
             return arguments[number] if number < len(arguments) else NONE
@@ -132,7 +141,7 @@ class Room:
         if one.opcode == "conditional":
             for _, name in one.called:
                 self.run(self.table[name], given[1:])
-        return self.new(one, given)
+        return self.new(one, given, same)
 
     def view(self, one: Instruction, value: Value) -> Value:
         """An element of a tuple, or the same in another shape."""
@@ -151,7 +160,9 @@ class Room:
                     self.buffers[buffer].outside = True
         return carried
 
-    def new(self, one: Instruction, given: Sequence[Value]) -> Value:
+    def new(
+        self, one: Instruction, given: Sequence[Value], same: Sequence[bool]
+    ) -> Value:
         """Memory for a result, or what is updated where it is."""
         sizes = [float(each.bytes) for each in arrays(one.kind)]
         if self.updates(one):
@@ -165,7 +176,10 @@ class Room:
         over = [
             value
             for place, value in enumerate(given)
-            if isinstance(value, int) and value != NONE and self.in_place(one, place)
+            if isinstance(value, int)
+            and value != NONE
+            and same[place]
+            and self.in_place(one, place)
         ]
         return self.buffer(one.name, sum(sizes), over)
 

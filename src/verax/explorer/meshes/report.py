@@ -189,9 +189,6 @@ class MeshPlan(ReprMixin):
         """The collectives whose devices talk along an axis of the mesh."""
         return tuple([one for one in self.collectives if axis in one.axes])
 
-    # -------------------------------------------------------------------------
-    # The text.
-
     @property
     def title(self) -> str:
         """The sums, in a line."""
@@ -200,73 +197,13 @@ class MeshPlan(ReprMixin):
         return (
             f"{self.name} on {self.devices:,} x {self.device.name}{mesh}: "
             f"{lasting(self.time)}, {100 * self.mfu:.3g} % of the peak, bound by "
-            f"{self.named(self.bound)}"
+            f"{named(self, self.bound)}"
         )
-
-    def named(self, part: str) -> str:
-        """A part of the time with the name of its link."""
-        axes = part.removeprefix(ALONG).split(", ")
-        links = dict.fromkeys([self.links[n].name for n in axes if n in self.links])
-        return f"{' and '.join(links)} {part}" if links else part
-
-    @property
-    def memory_text(self) -> str:
-        """The memory of each device, in a line."""
-        memory = self.memory
-        parts = {
-            **memory.groups,
-            "results": memory.outputs,
-            "of these aliased": memory.aliased,
-            "temporaries": memory.temporaries,
-        }
-        each = ", ".join([f"{name} {counted(n)}B" for name, n in parts.items()])
-        fits = "" if self.fits else ", which is too much"
-        return (
-            f"memory of each device: {counted(memory.peak)}B of "
-            f"{counted(self.device.memory)}B{fits}: {each}"
-        )
-
-    @property
-    def time_text(self) -> str:
-        """What the time is spent on, in a line."""
-        parts = []
-        for name, seconds in self.busy.items():
-            hidden = seconds - self.exposed.get(name, 0.0)
-            note = f" ({lasting(hidden)} hidden)" if hidden > 0.005 * seconds else ""
-            parts.append(f"{self.named(name)} {lasting(seconds)}{note}")
-        return f"time: {', '.join(parts)}"
-
-    @property
-    def flops_text(self) -> str:
-        """The operations, in a line."""
-        share = self.model_flops / self.devices / self.flops if self.flops else 1.0
-        again = f", {100 * share:.3g} % of them asked for" if share < 0.995 else ""
-        return (
-            f"each device does {counted(self.flops)} flops{again}, and sends "
-            f"{counted(self.sent)}B"
-        )
-
-    @property
-    def samples_text(self) -> str:
-        """From which meshes it was worked out, in a line; empty if from its own."""
-        if not self.samples:
-            return ""
-        sizes = " and ".join(
-            [" x ".join(map(str, one.values())) for one in self.samples]
-        )
-        unlike = "" if self.alike else ", whose programs differ: take it as a hint"
-        return f"worked out from meshes of {sizes} devices{unlike}"
-
-    @property
-    def head(self) -> list[str]:
-        """The lines above the tables."""
-        texts = [self.memory_text, self.flops_text, self.time_text, self.samples_text]
-        return [self.title, *[text for text in texts if text]]
 
     def __str__(self) -> str:
-        out = list(self.head)
+        out = [self.title, *below(self)]
         if self.lines:
-            rows = [WORK_HEADS, *[self.work_cells(one) for one in self.lines]]
+            rows = [WORK_HEADS, *map(work_cells, self.lines)]
             numbers = columns([row[:-1] for row in rows], left=1)
             bounds = [row[-1] for row in rows]
             pairs = zip(numbers, bounds, strict=True)
@@ -279,28 +216,19 @@ class MeshPlan(ReprMixin):
             out += [f"{a:<{width}}  {b}" for a, b in zip(texts, others, strict=True)]
         return "\n".join(out)
 
-    def work_cells(self, one: PlannedLine) -> tuple[str, ...]:
-        """The row of a line in the table of what is computed."""
-        code = ("← " if one.backward else "") + (one.code or "(of no line)")
-        code = code if len(code) <= LONGEST else code[: LONGEST - 1] + "…"
-        return (
-            f"{one.line:>4}  {code}",
-            counted(one.flops) + ("" if one.estimated else "+"),
-            counted(one.bytes),
-            micro(one.time),
-            one.bound,
-        )
-
     def _repr_html_(self) -> str:
         """The tables, for notebooks."""
         from verax.ir.text.html import report, table
 
-        rest = "\n".join(self.head[1:])
-        work = [self.work_cells(one) for one in self.lines]
+        work = list(map(work_cells, self.lines))
         talk = list(map(talk_cells, self.collectives))
-        first = table(self.title, WORK_HEADS, work, rest=rest)
+        first = table(self.title, WORK_HEADS, work, rest="\n".join(below(self)))
         second = [table("collectives", TALK_HEADS, talk)] if talk else []
         return report(first, *second)
+
+
+# -----------------------------------------------------------------------------
+# The text.
 
 
 WORK_HEADS: Final = ("line", "flops", "bytes", "µs", "bound")
@@ -323,3 +251,75 @@ def lasting(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
+
+
+def named(plan: MeshPlan, part: str) -> str:
+    """A part of the time with the name of its link."""
+    axes = part.removeprefix(ALONG).split(", ")
+    links = dict.fromkeys([plan.links[n].name for n in axes if n in plan.links])
+    return f"{' and '.join(links)} {part}" if links else part
+
+
+def below(plan: MeshPlan) -> list[str]:
+    """The lines below the title."""
+    texts = [memory_text(plan), flops_text(plan), time_text(plan), samples_text(plan)]
+    return [text for text in texts if text]
+
+
+def memory_text(plan: MeshPlan) -> str:
+    """The memory of each device, in a line."""
+    memory = plan.memory
+    parts = {
+        **memory.groups,
+        "results": memory.outputs,
+        "of these aliased": memory.aliased,
+        "temporaries": memory.temporaries,
+    }
+    each = ", ".join([f"{name} {counted(n)}B" for name, n in parts.items()])
+    fits = "" if plan.fits else ", which is too much"
+    return (
+        f"memory of each device: {counted(memory.peak)}B of "
+        f"{counted(plan.device.memory)}B{fits}: {each}"
+    )
+
+
+def flops_text(plan: MeshPlan) -> str:
+    """The operations, in a line."""
+    share = plan.model_flops / plan.devices / plan.flops if plan.flops else 1.0
+    again = f", {100 * share:.3g} % of them asked for" if share < 0.995 else ""
+    return (
+        f"each device does {counted(plan.flops)} flops{again}, and sends "
+        f"{counted(plan.sent)}B"
+    )
+
+
+def time_text(plan: MeshPlan) -> str:
+    """What the time is spent on, in a line."""
+    parts = []
+    for name, seconds in plan.busy.items():
+        hidden = seconds - plan.exposed.get(name, 0.0)
+        note = f" ({lasting(hidden)} hidden)" if hidden > 0.005 * seconds else ""
+        parts.append(f"{named(plan, name)} {lasting(seconds)}{note}")
+    return f"time: {', '.join(parts)}"
+
+
+def samples_text(plan: MeshPlan) -> str:
+    """From which meshes it was worked out, in a line; empty if from its own."""
+    if not plan.samples:
+        return ""
+    sizes = " and ".join([" x ".join(map(str, one.values())) for one in plan.samples])
+    unlike = "" if plan.alike else ", whose programs differ: take it as a hint"
+    return f"worked out from meshes of {sizes} devices{unlike}"
+
+
+def work_cells(one: PlannedLine) -> tuple[str, ...]:
+    """The row of a line in the table of what is computed."""
+    code = ("← " if one.backward else "") + (one.code or "(of no line)")
+    code = code if len(code) <= LONGEST else code[: LONGEST - 1] + "…"
+    return (
+        f"{one.line:>4}  {code}",
+        counted(one.flops) + ("" if one.estimated else "+"),
+        counted(one.bytes),
+        micro(one.time),
+        one.bound,
+    )

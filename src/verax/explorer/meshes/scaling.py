@@ -163,18 +163,14 @@ class Carried:
     def memory(self) -> dict[str, float]:
         """The memory of a device: results packed in the order of the largest program.
 
-        What the compiler sets aside for the smaller ones corrects it, as little as any
-        of them asks for: it breaks ties in another way.
+        What the compiler itself sets aside for that one corrects it.
         """
         out = self.numbers([one.memory for one in self.samples])
-        shares = [
-            one.memory["temporaries"] / packed
-            for one in self.samples
-            if (packed := one.room.most(one.room.sizes))
-        ]
-        if shares:
-            share = min(shares, key=lambda share: abs(share - 1))
-            expected = self.samples[-1].room.most(self.sizes_of_results())
+        last = self.samples[-1]
+        packed = last.room.most(last.room.sizes)
+        if packed:
+            share = last.memory["temporaries"] / packed
+            expected = last.room.most(self.sizes_of_results())
             out["temporaries"] = float(round(share * expected))
         return out
 
