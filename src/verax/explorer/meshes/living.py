@@ -30,7 +30,7 @@ from verax.explorer.rows.hlo import (
 from verax.ir.records import ReprMixin
 
 INDEX: Final = re.compile(r"index=(\d+)")
-POINTWISE: Final = frozenset([*ELEMENTWISE.replace("_", "-").split(), *SAME_BYTES])
+POINTWISE: Final = frozenset([*ELEMENTWISE.replace("_", "-").split(), "copy"])
 NOWHERE: Final = frozenset(["constant", "partition-id", "replica-id", "after-all"])
 """Operations whose results are there before the program runs, or are scalars."""
 ALIGNED: Final = 64
@@ -256,10 +256,10 @@ def packed(spans: Sequence[Span]) -> float:
     As in XLA, the best place is the smallest hole, or else the end.
 
     >>> packed([Span(8, 0, 2), Span(4, 1, 3), Span(8, 3, 4)])
-    12
+    12.0
     """
     placed: list[tuple[float, float, Span]] = []
-    whole: float = 0
+    whole = 0.0
     for span in spans:
         at, best, end = None, None, 0.0
         for start, stop, other in placed:
