@@ -380,8 +380,13 @@ def flops_of_text(text: str) -> float:
     return sum([row.flops or 0.0 for row in tops])
 
 
-def partitioned(stage: Traced, origins: Origins) -> tuple[Partitioned, Lowered]:
+def partitioned(
+    stage: Traced, origins: Origins, *, kernels: bool | None = None
+) -> tuple[Partitioned, Lowered]:
     """The program of each device of a traced function, and the module for all.
+
+    `kernels` says whether functions are written out for a CPU; None leaves it to the
+    options.
 
     Raises:
         LeakedTracer: the function closes over a tracer.
@@ -401,7 +406,7 @@ def partitioned(stage: Traced, origins: Origins) -> tuple[Partitioned, Lowered]:
             spread=None if placement is None else spread_of(placement),
             located=origins.locate,
             calls=options.calls or "auto",
-            kernels=options.kernels,
+            kernels=options.kernels if kernels is None else kernels,
         )
         modules.append(module)
         return module

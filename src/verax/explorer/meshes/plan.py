@@ -154,7 +154,7 @@ class Asked(ReprMixin):
 def sample_of(name: str, stage: Traced) -> Sample:
     """What is known of a traced function, which is compiled for its mesh."""
     widths, placement = Widths(), stage.placement
-    part, module = partitioned(stage, widths)
+    part, module = partitioned(stage, widths, kernels=False)
     grid = grid_of(placement)
     count = 1 if placement is None else len(placement.devices)
     reader = Reader(part.text, widths, grid, count)

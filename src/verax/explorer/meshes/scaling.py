@@ -107,8 +107,13 @@ def extended(
 ) -> float:
     """What is linear in `of` each size, known at both ends, at a third size.
 
+    What grows with an axis, as values do that hold something of each of its devices, is
+    linear in its size.
+
     >>> extended({(2,): 8.0, (4,): 4.0}, [(2, 4, 64)])
     0.25
+    >>> extended({(2,): 4.0, (4,): 8.0}, [(2, 4, 64)])
+    128.0
     """
     if not ends:
         return values[()]
@@ -117,6 +122,7 @@ def extended(
         extended({k[1:]: v for k, v in values.items() if k[0] == end}, rest, of)
         for end in (low, high)
     ]
+    of = of if last <= first else float
     share = (of(at) - of(low)) / (of(high) - of(low))
     return first + share * (last - first)
 
@@ -181,12 +187,14 @@ class Carried:
         for axis, (low, high, size) in enumerate(self.ends):
             key = (*self.keys[-1][:axis], low, *self.keys[-1][axis + 1 :])
             other = self.samples[self.keys.index(key)].room
-            split = splits(last, other, high / low)
-            even = sum([last.sizes[n] for n in split]) or 1.0
-            share = sum([last.sizes[n] for n, along in split.items() if along]) / even
+            powers = powers_of(last, other, high / low)
+            even = sum([last.sizes[n] for n in powers]) or 1.0
+            share = sum([last.sizes[n] for n, p in powers.items() if p > 0]) / even
             for name in out:
-                part = float(split[name]) if name in split else share
-                out[name] *= 1 - part + part * high / size
+                if name in powers:
+                    out[name] *= (high / size) ** powers[name]
+                else:
+                    out[name] *= 1 - share + share * high / size
         return out
 
     def works(self) -> list[Work]:
@@ -266,38 +274,42 @@ class Carried:
         ]
 
 
-def splits(last: Room, other: Room, times: float) -> dict[str, bool]:
-    """Whether an axis splits results, by name: they are `times` as large in the other.
+def powers_of(last: Room, other: Room, times: float) -> dict[str, int]:
+    """With which power of 1/n the sizes of results go, by name; see `power`.
 
     Programs name and count their results anew, so those of one kind are compared in
-    their order; what has no fellow there is left out.
+    their order; what has no fellow in the other program is left out.
     """
-    out: dict[str, bool] = {}
+    out: dict[str, int] = {}
     theirs = other.kinds
     for kind, names in last.kinds.items():
-        rest = [other.sizes[name] for name in theirs.get(kind, ())]
+        sizes = [other.sizes[name] for name in theirs.get(kind, ())]
+        pairs = zip(names, sizes, strict=False) if len(sizes) == len(names) else ()
+        grows = {n for n, size in pairs if power(size, last.sizes[n], times) == -1}
         for name in names:
-            size = last.sizes[name]
-            fits = [
-                n
-                for n, each in enumerate(rest)
-                if is_split(each, size, times) is not None
-            ]
-            if fits:
-                out[name] = bool(is_split(rest[fits[0]], size, times))
-                rest = rest[fits[0] + 1 :]
+            known = [power(size, last.sizes[name], times) for size in sizes]
+            place = next((i for i, p in enumerate(known) if p in (1, 0)), None)
+            if place is not None:
+                out[name] = known[place] or 0
+                sizes = sizes[place + 1 :]
+            elif name in grows:
+                out[name] = -1
     return out
 
 
-def is_split(other: float, size: float, times: float) -> bool | None:
-    """Whether a size is that of a share, or of all; None if it is neither.
+def power(other: float, size: float, times: float) -> int | None:
+    """1 of a share, which is larger where an axis is so many times shorter; else 0.
 
-    >>> is_split(8.0, 4.0, 2.0), is_split(4.0, 4.0, 2.0), is_split(16.0, 4.0, 2.0)
-    (True, False, None)
+    -1 of what grows with the axis, and None of what does none of these.
+
+    >>> [power(other, 4.0, 2.0) for other in (8.0, 4.0, 2.0, 64.0)]
+    [1, 0, -1, None]
     """
-    if abs(other - size * times) <= NEAR * size:
-        return True
-    return False if abs(other - size) <= NEAR * size else None
+    for exponent in (1, 0, -1):
+        expected = size * times**exponent
+        if abs(other - expected) <= NEAR * expected:
+            return exponent
+    return None
 
 
 NEAR: Final = 0.1
