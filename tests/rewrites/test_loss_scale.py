@@ -84,6 +84,11 @@ def test_state_is_a_tree_that_keeps_its_types() -> None:
 def test_numbers_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="positive initial scale"):
         dynamic_scale(-1.0)
+    for number in (0, -2.0, float("nan")):
+        with pytest.raises(ValueError, match="positive scale"):
+            loss_scale(verax.value_and_grad, number)
+    with pytest.raises(TypeError, match="takes value_and_grad itself"):
+        loss_scale(loss, 2.0)(W, W)
     wrong: Any = 3
     with pytest.raises(TypeError, match="loss_scale"):
         loss_scale(wrong, 2.0)

@@ -20,7 +20,7 @@ from verax.api.tracing.wrapping import wraps
 from verax.ir.dtypes import is_inexact
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.conversions import check_callable
+from verax.rules.values.conversions import check_callable, shown
 from verax.tree import leaves as tree_leaves, map as tree_map
 
 type Transformation = Callable[..., Callable[..., Any]]
@@ -150,7 +150,9 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
         update if they are not.
 
     Raises:
-        TypeError: `value_and_grad` is no function.
+        TypeError: `value_and_grad` is no function, or what it makes is called with
+            something else than a loss.
+        ValueError: the scale is a number that is not positive.
 
     >>> import verax, verax.numpy as vnp
     >>> from verax.rewrites import dynamic_scale, loss_scale, narrow
@@ -167,10 +169,19 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
     check_callable("loss_scale", value_and_grad)
     dynamic = isinstance(scale, DynamicScale)
     factor = scale.scale if dynamic else scale
+    if isinstance(factor, int | float) and not factor > 0:
+        raise ValueError(f"loss_scale takes a positive scale, not {factor!r}")
 
     def transformation(
         fun: Callable[..., Any], *args: Any, has_aux: bool = False, **kwargs: Any
     ) -> Callable[..., Any]:
+        if not callable(fun):
+            raise TypeError(
+                "loss_scale takes value_and_grad itself, and what it gives takes the "
+                "loss: loss_scale(verax.value_and_grad, scale)(loss)(*args), but the "
+                f"loss is {shown(fun)}"
+            )
+
         @wraps(fun)
         def scaled(*operands: Any, **named: Any) -> Any:
             out = fun(*operands, **named)
