@@ -97,9 +97,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str, str]] = {
 }
 
 
-def of_parts(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def of_parts(f: Callable[[Any], Any], check: bool = False) -> Callable[[Any], Any]:
     return verax.shard_map(
-        f, mesh=MESH, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=False
+        f, mesh=MESH, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=check
     )
 
 
@@ -134,10 +134,11 @@ def placed() -> Any:
     return verax.device_put(VALUES, NamedSharding(MESH, P("x", "y")))
 
 
+@pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_values_and_derivatives_are_those_of_elements(name: str) -> None:
+def test_values_and_derivatives_are_those_of_elements(name: str, check: bool) -> None:
     f, x = FUNCTIONS[name][0], placed()
-    own, truth = of_parts(f), of_elements(f)
+    own, truth = of_parts(f, check), of_elements(f)
     tangent = np.cos(VALUES)
     np.testing.assert_allclose(verax.jit(own)(x), truth(VALUES), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(own(x), truth(VALUES), rtol=1e-5, atol=1e-6)
@@ -156,12 +157,36 @@ def test_values_and_derivatives_are_those_of_elements(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("check", [True, False])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_is_one_of_the_compiled_program(name: str) -> None:
+def test_each_is_one_of_the_compiled_program(name: str, check: bool) -> None:
     f, there, back = FUNCTIONS[name]
-    assert kinds_of(of_parts(f), placed()) == {there: 1}
-    both = kinds_of(verax.grad(square(of_parts(f))), placed())
+    assert kinds_of(of_parts(f, check), placed()) == {there: 1}
+    both = kinds_of(verax.grad(square(of_parts(f, check))), placed())
     assert both == Counter([there]) + Counter([back])
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_shares_of_what_is_summed_along_the_other_axis(check: bool) -> None:
+    """Each device has its part of the work: nothing is sent before the shares are."""
+
+    def f(w: Any, x: Any) -> Any:
+        slope = x.T @ vnp.tanh(x @ lax.all_gather(w, "y", tiled=True))
+        return lax.psum(lax.psum_scatter(slope, "y", tiled=True), "x")
+
+    own = verax.shard_map(
+        f,
+        mesh=MESH,
+        in_specs=(P("y"), P(("x", "y"))),
+        out_specs=P("y"),
+        check_vma=check,
+    )
+    w, x = np.ones((8, 8), np.float32), np.ones((64, 8), np.float32)
+    text = verax.jit(own).lower(w, x).compile().as_text()
+    kinds = Counter(re.findall(r" (all-\w+|reduce-scatter)(?:-start)?\(", text))
+    assert kinds == {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 1}
+    expected = x.T @ np.tanh(x @ w)
+    np.testing.assert_allclose(verax.jit(own)(w, x), expected, rtol=1e-5)
 
 
 def test_batches_of_stacks() -> None:

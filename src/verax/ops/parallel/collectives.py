@@ -15,7 +15,7 @@ from attrs import evolve
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import is_bool
-from verax.ir.meshes import Axes, Layout, Split
+from verax.ir.meshes import Layout, Split
 from verax.ops.elementwise.arith import mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.indexing.dynamic_slice import dynamic_slice_in_dim
@@ -38,18 +38,20 @@ from verax.ops.parallel.meeting import (
 from verax.ops.parallel.parts import (
     PartsParams,
     backwards,
+    gather_axis_typing,
     gathered_rows,
-    gathered_shape,
+    in_state,
     permute_parts_p,
     permuted_rows,
+    reduce_scatter_typing,
     rows_at,
+    same_type,
     scatter_parts_p,
     scattered_rows,
-    scattered_shape,
 )
 from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.ops.reductions.reduce import reduce_sum
-from verax.ops.structure.casts import cast, retyped_along, state_along
+from verax.ops.structure.casts import cast, retyped_along
 from verax.ops.structure.create import iota
 from verax.ops.structure.shape import at_front, batched_at, move_axis, reshape
 from verax.rules.families.linear import linear, one_linear
@@ -85,9 +87,7 @@ def named(engine: Engine, p: CollectiveParams) -> bool:
     return engine.axis is not None and engine.axis.name in p.axes
 
 
-def parts_of[P: CollectiveParams](
-    engine: Engine, p: P, x: Array
-) -> PartsParams[P] | None:
+def parts_of[P: CollectiveParams](engine: Engine, p: P) -> PartsParams[P] | None:
     """A collective of the parts that a mesh makes; None if the batch is no such parts.
 
     Those are the parts of a `shard_map` over all axes of a mesh.
@@ -96,7 +96,7 @@ def parts_of[P: CollectiveParams](
     if axis is None or axis.name is None or axis.parts is None or p.groups:
         return None
     known = {axis.name, *p.axes} <= set(axis.parts.names)
-    if not known or len(p.axes) > 1 or x.aval.explicit is not None:
+    if not known or len(p.axes) > 1:
         return None
     return PartsParams(p, axis.parts, (axis.name,))
 
@@ -157,7 +157,7 @@ def collective[P: CollectiveParams](
     def batch_any(
         engine: Engine, p: P, size: int, args: Sequence[Array], axes: Sequence[Axis]
     ) -> Batched:
-        if parts is not None and (known := parts_of(engine, p, args[0])) is not None:
+        if parts is not None and (known := parts_of(engine, p)) is not None:
             return (parts.call(known, at_front(args[0], axes[0], size)),), (0,)
         if not named(engine, p):
             if shift is None:
@@ -186,17 +186,6 @@ def collective[P: CollectiveParams](
 
 
 # ------------------------------------------------------------------------------ psum
-
-
-def same_type(
-    p: CollectiveParams, avals: Sequence[ShapedArray]
-) -> Sequence[ShapedArray]:
-    return tuple(avals)
-
-
-def in_state(aval: ShapedArray, axes: Axes, state: str) -> Axes:
-    """The axes along which the type says that values are in a state."""
-    return tuple([axis for axis in axes if state_along(aval, axis) == state])
 
 
 def psum_typing(
@@ -268,18 +257,6 @@ psum_p: Row[CollectiveParams] = collective(
 # ------------------------------------------------------------------------ all_gather
 
 
-def gather_axis_typing(
-    p: GatherAxisParams, avals: Sequence[ShapedArray]
-) -> Sequence[ShapedArray]:
-    (x,) = avals
-    if p.tiled:
-        full = x.with_shape(gathered_shape(p, x.shape)).with_explicit(x.explicit)
-    else:
-        full = x.stacked(p.sizes[0], p.dimension)
-    known = in_state(x, p.axes, "varying")
-    return (retyped_along(full, known, p.to) if p.to != "varying" and known else full,)
-
-
 def transpose_all_gather(p: GatherAxisParams, ct: Array, x: ShapedArray) -> Array:
     """The sum of the cotangents, of which each keeps its share.
 
@@ -304,7 +281,7 @@ def batch_all_gather(
 ) -> Batched:
     """The batch dimension becomes one of the result, which is the same everywhere."""
     stack = at_front(args[0], axes[0], size)
-    y, parts = gathered_rows(p, stack), parts_of(engine, p, stack)
+    y, parts = gathered_rows(p, stack), parts_of(engine, p)
     if parts is not None:
         # Or a compiler would send what is computed of the parts, once for each.
         splits: list[Split] = [None] * y.ndim
@@ -330,18 +307,6 @@ all_gather_p: Row[GatherAxisParams] = collective(
 
 
 # -------------------------------------------------------------------- reduce_scatter
-
-
-def reduce_scatter_typing(
-    p: GatherAxisParams, avals: Sequence[ShapedArray]
-) -> Sequence[ShapedArray]:
-    (x,) = avals
-    if p.tiled:
-        part = x.with_shape(scattered_shape(p, x.shape)).with_explicit(x.explicit)
-    else:
-        part = x.element(p.dimension)
-    terms = in_state(x, p.axes, "unreduced")
-    return (retyped_along(part, terms, "varying") if terms else part,)
 
 
 def transpose_reduce_scatter(p: GatherAxisParams, ct: Array, x: ShapedArray) -> Array:

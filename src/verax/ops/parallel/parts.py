@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.jaxpr import Params
-from verax.ir.meshes import Layout, MeshAxes, layouts_text, manual_text
+from verax.ir.meshes import Axes, Layout, MeshAxes, layouts_text, manual_text
 from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers
 from verax.ops.parallel.meeting import (
@@ -32,6 +32,7 @@ from verax.ops.parallel.meeting import (
     reshaped,
 )
 from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.structure.casts import retyped_along, state_along
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.programs.derived import program_of
@@ -43,6 +44,7 @@ from verax.rules.rows.row import (
     Row,
     Rows,
     Traits,
+    TypeRule,
     as_typed,
     each_operand,
     no_flops,
@@ -90,6 +92,41 @@ def scattered_shape(p: GatherAxisParams, shape: Shape) -> Shape:
     d = p.dimension
     part = (shape[d] // p.sizes[0],) if p.tiled else ()
     return (*shape[:d], *part, *shape[d + 1 :])
+
+
+def same_type(
+    p: CollectiveParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    return tuple(avals)
+
+
+def in_state(aval: ShapedArray, axes: Axes, state: str) -> Axes:
+    """The axes along which the type says that values are in a state."""
+    return tuple([axis for axis in axes if state_along(aval, axis) == state])
+
+
+def gather_axis_typing(
+    p: GatherAxisParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (x,) = avals
+    if p.tiled:
+        full = x.with_shape(gathered_shape(p, x.shape)).with_explicit(x.explicit)
+    else:
+        full = x.stacked(p.sizes[0], p.dimension)
+    known = in_state(x, p.axes, "varying")
+    return (retyped_along(full, known, p.to) if p.to != "varying" and known else full,)
+
+
+def reduce_scatter_typing(
+    p: GatherAxisParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    (x,) = avals
+    if p.tiled:
+        part = x.with_shape(scattered_shape(p, x.shape)).with_explicit(x.explicit)
+    else:
+        part = x.element(p.dimension)
+    terms = in_state(x, p.axes, "unreduced")
+    return (retyped_along(part, terms, "varying") if terms else part,)
 
 
 def rows_at(x: Array, places: Array | np.ndarray) -> Array:
@@ -159,7 +196,8 @@ def lower_parts[P: CollectiveParams](
         return e.inline(program_of(row, p, (x.aval,)), [x])
     count = len(p.axes)
     before, after = (
-        aval.with_shape((*[1] * count, *aval.shape[count:])) for aval in (x.aval, out)
+        aval.whole().with_shape((*[1] * count, *aval.shape[count:]))
+        for aval in (x.aval, out)
     )
 
     def body(xs: Sequence[Operand]) -> Sequence[Operand]:
@@ -198,7 +236,6 @@ def batch_parts[P: CollectiveParams](
     return row.call(p.with_inner(inner), move_axis(x, axis, count)), count
 
 
-type ShapeRule[P] = Callable[[P, Shape], Shape]
 type Meaning[P] = Callable[[P, Array], Array]
 type TransposeParts[P: CollectiveParams] = Callable[
     [PartsParams[P], Array, ShapedArray], Array
@@ -207,7 +244,7 @@ type TransposeParts[P: CollectiveParams] = Callable[
 
 def parts_row[P: CollectiveParams](
     name: str,
-    shape: ShapeRule[P],
+    of_element: TypeRule[P],
     meaning: Meaning[P],
     transpose: TransposeParts[P],
     local: LowerAmong[P],
@@ -219,8 +256,13 @@ def parts_row[P: CollectiveParams](
         p: PartsParams[P], avals: Sequence[ShapedArray]
     ) -> Sequence[ShapedArray]:
         (x,) = avals
-        count = len(p.axes)
-        return (x.with_shape((*x.shape[:count], *shape(p.inner, x.shape[count:]))),)
+        element = x
+        for _ in p.axes:
+            element = element.element()
+        (out,) = of_element(p.inner, (element,))
+        for size in reversed(x.shape[: len(p.axes)]):
+            out = out.stacked(size)
+        return (out,)
 
     def batch(
         engine: Engine,
@@ -260,7 +302,7 @@ def backwards(p: PermuteParams) -> PermuteParams:
 
 permute_parts_p: Row[PartsParams[PermuteParams]] = parts_row(
     "permute_parts",
-    lambda p, shape: shape,
+    same_type,
     permuted_rows,
     lambda p, ct, x: permute_parts_p.call(p.with_inner(backwards(p.inner)), ct),
     lambda e, p, x, groups, out: permuted(e, x, groups, p.pairs),
@@ -268,7 +310,7 @@ permute_parts_p: Row[PartsParams[PermuteParams]] = parts_row(
 )
 scatter_parts_p: Row[PartsParams[GatherAxisParams]] = parts_row(
     "scatter_parts",
-    scattered_shape,
+    reduce_scatter_typing,
     lambda p, x: move_axis(scattered_rows(p, x), p.dimension, 0),
     lambda p, ct, x: gather_parts_p.call(p, ct),
     lambda e, p, x, groups, out: reduce_scatter(e, x, groups, p.dimension, out),
@@ -276,7 +318,7 @@ scatter_parts_p: Row[PartsParams[GatherAxisParams]] = parts_row(
 )
 gather_parts_p: Row[PartsParams[GatherAxisParams]] = parts_row(
     "gather_parts",
-    gathered_shape,
+    gather_axis_typing,
     lambda p, x: alike(gathered_rows(p, x), len(x)),
     lambda p, ct, x: scatter_parts_p.call(p, ct),
     lambda e, p, x, groups, out: all_gather(e, x, groups, p.dimension, out),
