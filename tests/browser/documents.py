@@ -308,6 +308,26 @@ def watched() -> Json:
     )
 
 
+def lossy() -> Json:
+    """The program of `watched` beside a shadow: one line loses digits."""
+    facts = {"back": False, "of": 7.2, "error": 3e-3, "decisions": 0}
+    good = {"op": "tanh", "runs": 1, "lost": 0.01, "own": 6e-8, "cancels": 0}
+    bad = {"op": "log", "runs": 1, "lost": 4.6, "own": 1e-7, "cancels": 4.5}
+    why = {"reason": "x - y with x nearly y", "remedy": "log1p(x)", "alarm": True}
+    none = {"reason": "", "remedy": "", "alarm": False}
+    lines = [
+        {"file": 0, "line": 14, **facts, "lost": 4.6, **why},
+        {"file": 0, "line": 12, **facts, "lost": 0.0, **none},
+    ]
+    digits = {
+        "stage": 1,
+        "rows": {"7": [0], "8": [1]},
+        "values": [{**facts, **good}, {**facts, **bad}],
+        "lines": lines,
+    }
+    return {**watched(), "watch": None, "digits": digits}
+
+
 def talking() -> Json:
     """A program over eight devices, which send each other two things."""
     all_reduce = {"kind": "all-reduce", "axes": "data", "devices": 4, "known": True}

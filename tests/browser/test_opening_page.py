@@ -1,11 +1,12 @@
 """What the page shows first: arguments folded, a summary, and the values of a run."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.documents import document, traced, watched
+from tests.browser.documents import document, lossy, traced, watched
 from tests.browser.tabs import Opener
 from tests.browser.test_explorer import CHOSEN, graph, lit, pane, rows, source
 
@@ -183,3 +184,23 @@ def test_programs_that_were_not_watched_have_no_heat_of_values(opened: Opener) -
     assert "range" not in page.get_by_role("combobox").inner_text()
     rows(page, "trace").nth(2).click()
     expect(page.locator(".value-card")).to_have_count(0)
+
+
+def test_lines_that_lose_digits_stand_first_and_are_hot(opened: Opener) -> None:
+    page = opened(lossy())
+    expect(section(page, "lines that lose digits").locator("li")).to_have_count(1)
+    expect(section(page, "lines that lose digits")).to_contain_text("write log1p(x)")
+    page.get_by_role("combobox").select_option("digits")
+    assert [text for text in heats(page) if text] == ["4.6"]
+    rows(page, "jvp").nth(3).click()
+    expect(page.locator(".info")).to_contain_text("loses 4.6 of 7.2 digits")
+    source(page).nth(4).click()
+    expect(page.locator(".info")).to_contain_text("x - y with x nearly y; write log1p")
+
+
+def test_where_nothing_is_lost_the_page_says_so(opened: Opener) -> None:
+    shown: Any = lossy()
+    digits = {**shown["digits"], "lines": shown["digits"]["lines"][1:]}
+    page = opened({**shown, "digits": digits})
+    expect(section(page, "digits")).to_contain_text("No line loses digits")
+    assert "digits" not in opened(watched()).get_by_role("combobox").inner_text()

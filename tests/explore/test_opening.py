@@ -197,10 +197,41 @@ def test_watched_loops_have_courses_and_cotangents() -> None:
     assert Counter(len(v["bins"]) > 0 for v in values)[True] == len(values)
 
 
-def test_watching_needs_values() -> None:
+@pytest.mark.parametrize("option", ["watch", "precision", "profile"])
+def test_runs_need_values(option: str) -> None:
     struct = verax.ShapeDtypeStruct((3,), np.float32)
-    with pytest.raises(TypeError, match="watch=True runs"):
-        explore(vnp.sin, watch=True)(struct)
+    options: Any = {option: True}
+    with pytest.raises(TypeError, match=f"{option}=True runs"):
+        explore(vnp.sin, **options)(struct)
+
+
+def test_rows_and_lines_say_which_digits_they_lose() -> None:
+    def f(x: Any) -> Any:
+        mean = vnp.mean(x)
+        return vnp.mean(x**2) - mean**2  # cancels
+
+    def loss(x: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda i, y: vnp.sin(y), f(x))
+
+    x = vnp.array([1001.0, 1000.0, 1002.3])
+    slope = verax.value_and_grad(loss)
+    document: Any = explore(slope, compile=False, precision=True)(x).document
+    digits = document["digits"]
+    line = next(each for each in digits["lines"] if not each["back"])
+    text = document["files"][line["file"]]
+    assert text["lines"][line["line"] - text["first"]].endswith("# cancels")
+    assert line["alarm"]
+    assert line["lost"] > 3
+    assert "var(x)" in line["remedy"]
+    stage = document["stages"][digits["stage"]]
+    ops = [stage["strings"][i] for i in stage["rows"]["op"]]
+    lost: dict[str, float] = {}
+    for row, numbers in digits["rows"].items():
+        values = [digits["values"][n]["lost"] for n in numbers]
+        lost[ops[int(row)]] = max(lost.get(ops[int(row)], 0.0), *values)
+    assert lost["sub"] > 3
+    assert {value["back"] for value in digits["values"]} == {False, True}
+    assert "digits" not in explore(f, compile=False)(x).document
 
 
 def hmc_call() -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -95,7 +95,7 @@ def report_of(options: argparse.Namespace, read: Read) -> Report:
     if is_saved := isinstance(subject, ClosedJaxpr):
         subject, args = of_saved(subject, wanted, args)
     function = composed(subject, wanted, args, kwargs)
-    for option in ("profile", "watch"):
+    for option in ("profile", "watch", "precision"):
         if getattr(options, option):
             check_values(f"--{option}", function, args, kwargs)
     if prints:
@@ -107,6 +107,7 @@ def report_of(options: argparse.Namespace, read: Read) -> Report:
         compile=not options.no_compile,
         profile=options.profile,
         watch=options.watch,
+        precision=options.precision,
     )
     return exploring(*args, **kwargs)
 
@@ -172,6 +173,11 @@ def parser() -> argparse.ArgumentParser:
     add_transformations(made)
     made.add_argument(
         "--profile", action="store_true", help="run it, and say how long rows take"
+    )
+    made.add_argument(
+        "--precision",
+        action="store_true",
+        help="run it beside a shadow, and say which rows and lines lose digits",
     )
     made.add_argument(
         "--no-compile", action="store_true", help="leave out what XLA makes of it"
@@ -254,7 +260,11 @@ def check_options(options: argparse.Namespace) -> None:
         raise Mistake("--watch and --costs print a report each: choose one")
     prints = options.watch and options.output is None
     report = "--watch" if prints else "--costs" if costed else None
-    page = {"--profile": options.profile, "--no-compile": options.no_compile}
+    page = {
+        "--profile": options.profile,
+        "--precision": options.precision,
+        "--no-compile": options.no_compile,
+    }
     for option, given in page.items():
         if report and given:
             raise Mistake(f"{option} is of the page: leave it out of {report}")

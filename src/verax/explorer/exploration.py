@@ -34,6 +34,7 @@ from verax.backend.runtime.client import default_platform
 from verax.explorer.pipeline import Pipeline, profiled
 from verax.explorer.recording import (
     CollectivesNote,
+    DigitsNote,
     Document,
     Json,
     LineTotal,
@@ -71,6 +72,7 @@ MODULES: Final = (
     "view",
     "groups",
     "watch",
+    "digits",
     "heat",
     "list",
     "ruler",
@@ -226,6 +228,7 @@ def explore(
     compile: bool = True,
     profile: bool = False,
     watch: bool = False,
+    precision: bool = False,
 ) -> Callable[..., Exploration]:
     """A function that takes the arguments of `fun` and shows what becomes of it.
 
@@ -239,14 +242,16 @@ def explore(
     a browser if `open` is true; in a notebook the result shows itself. Without
     `compile` XLA is not asked, which is most of the time that a large program takes.
     With `profile` the program is run a few times, and each row says how long it takes;
-    with `watch` it is run once, and rows say what values they had. Both need arguments
-    with values. Of a program over several devices, which need not be there, the page
-    also says what they send each other.
+    with `watch` it is run once, and rows say what values they had; with `precision` it
+    runs beside a shadow in wider arithmetic, as in `verax.debug.precision`, and rows
+    say how many digits they lose. All three need arguments with values. Of a program
+    over several devices, which need not be there, the page also says what they send
+    each other.
 
     Raises:
-        TypeError: `fun` is not callable, or `profile` or `watch` is asked for a call
-            without values.
-        ValueError: `profile` is asked for without `compile`; or it, or `watch`, for
+        TypeError: `fun` is not callable, or `profile`, `watch` or `precision` is asked
+            for a call without values.
+        ValueError: `profile` is asked for without `compile`; or one of the three for
             devices that are not there.
 
     >>> import verax
@@ -266,7 +271,7 @@ def explore(
     @wraps(fun)
     def explored(*args: object, **kwargs: object) -> Exploration:
         args = args or given
-        wanted = Wanted(compile, profile, watch)
+        wanted = Wanted(compile, profile, watch, precision)
         out = explored_call(function, wanted, args, kwargs)
         if path is not None:
             out.save(path)
@@ -297,6 +302,14 @@ class Wanted(ReprMixin):
     compile: bool
     profile: bool
     watch: bool
+    precision: bool
+
+    @property
+    def runs(self) -> str:
+        """The first option that runs the program; none is empty."""
+        return next(
+            (n for n in ("profile", "watch", "precision") if getattr(self, n)), ""
+        )
 
 
 def explored_call(
@@ -309,19 +322,24 @@ def explored_call(
     recording = Recording()
     with recording.watching():
         stage: Traced = function.trace(*args, **kwargs)
-        if wanted.profile or wanted.watch:
-            check_present(stage, "profile" if wanted.profile else "watch")
+        if wanted.runs:
+            check_present(stage, wanted.runs)
         pipeline = Pipeline(recording, of_arrays(stage))
         explored = pipeline.explored(wanted.compile)
     name, note, seen, talk = function_name(function.fun), None, None, None
+    whole, level, lost = pipeline.whole, pipeline.whole.level, None
+    leaves = (
+        values_of(function, stage, args, kwargs, wanted.runs) if wanted.runs else []
+    )
+    rows = explored.stages[level].rows
     if wanted.watch:
-        leaves = values_of(function, stage, args, kwargs, "watch")
-        whole, level = pipeline.whole, pipeline.whole.level
-        rows = explored.stages[level].rows
         seen = watched_note(name, whole.marked, leaves, level, rows)
+    if wanted.precision:
+        measured: Callable[..., DigitsNote]
+        measured = loaded("verax.explorer.digits", "digits_note")
+        lost = measured(whole.marked, leaves, level, rows)
     if wanted.profile:
         assert explored.program is not None
-        leaves = values_of(function, stage, args, kwargs, "profile")
         note = profiled(
             explored.stages, explored.program, explored.instructions, leaves
         )
@@ -331,11 +349,12 @@ def explored_call(
         talk = noted(explored, stage.placement)
     totals: Callable[[Jaxpr], list[LineTotal] | None]
     totals = loaded("verax.explorer.costing", "line_totals")
-    costs = totals(pipeline.whole.jaxpr)
+    costs = totals(whole.jaxpr)
     remembered: Callable[..., MemoryNote | None]
     remembered = loaded("verax.explorer.memory.noted", "memory_note")
     memory = remembered(function, stage, args, kwargs)
-    return exploration_of(name, explored.stages, None, note, costs, seen, talk, memory)
+    notes = (None, note, costs, seen, talk, memory, lost)
+    return exploration_of(name, explored.stages, *notes)
 
 
 def check_present(stage: Traced, option: str) -> None:
@@ -365,12 +384,13 @@ def exploration_of(
     watch: WatchNote | None = None,
     talk: CollectivesNote | None = None,
     memory: MemoryNote | None = None,
+    digits: DigitsNote | None = None,
 ) -> Exploration:
     """The exploration of these stages."""
     rows = [row for stage in stages for row in stage.rows]
     sources = sources_of([row.source for row in rows])
     shown = tuple(stages)
-    notes = (story, profile, costs, watch, talk, memory)
+    notes = (story, profile, costs, watch, talk, memory, digits)
     return Exploration(Document(title, made_with(), sources, shown, *notes))
 
 

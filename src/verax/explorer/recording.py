@@ -476,6 +476,32 @@ class WatchNote(ReprMixin):
 
 
 @frozen(eq=False, repr=False)
+class DigitsNote(ReprMixin):
+    """Where a run's digits go: `rows` of a stage have the `values` of these numbers.
+
+    `lines` are (file, line, what it loses), those that lose most first.
+    """
+
+    stage: int
+    rows: Mapping[int, Sequence[int]]
+    values: Sequence[Mapping[str, Json]]
+    lines: Sequence[tuple[str, int, Mapping[str, Json]]]
+
+    def to_json(self, sources: "Sources") -> dict[str, Json]:
+        """As the page reads it."""
+        known = [
+            {"file": sources.piece(file, line), "line": line, **facts}
+            for file, line, facts in self.lines
+        ]
+        return {
+            "stage": self.stage,
+            "rows": {str(row): list(numbers) for row, numbers in self.rows.items()},
+            "values": list(self.values),
+            "lines": [each for each in known if each["file"] != -1],
+        }
+
+
+@frozen(eq=False, repr=False)
 class TalkNote(ReprMixin):
     """What devices send each other for a line, and the rows that do it."""
 
@@ -642,6 +668,7 @@ class Document(ReprMixin):
     watch: WatchNote | None = None
     collectives: CollectivesNote | None = None
     memory: MemoryNote | None = None
+    digits: DigitsNote | None = None
 
     def to_json(self) -> dict[str, Json]:
         """The document as one JSON object."""
@@ -649,6 +676,8 @@ class Document(ReprMixin):
         several = {} if talk is None else {"collectives": talk.to_json(self.sources)}
         if self.memory is not None:
             several["memory"] = self.memory.to_json(self.sources)
+        if self.digits is not None:
+            several["digits"] = self.digits.to_json(self.sources)
         return {
             "format": FORMAT,
             "title": self.title,

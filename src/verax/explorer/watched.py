@@ -7,7 +7,7 @@ the source, and so the mark, of the row that it is of::
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from verax.api.jit import jit
 from verax.api.tracing.apply import apply
 from verax.explorer.recording import Json, WatchNote
 from verax.explorer.rows.row import Mark, Row, mark_of
-from verax.ir.jaxpr import Jaxpr
+from verax.ir.jaxpr import Jaxpr, Source
 from verax.rules.values.state import changing
-from verax.transforms.watching import Site, watch
+from verax.transforms.watching import watch
 
 MOST: Final = 60
 """Equations up to which each is measured; of more, those whose results leave a line."""
@@ -49,7 +49,16 @@ def watched_note(
     return WatchNote(stage, places(rows, made.sites), values, every)
 
 
-def places(rows: Sequence[Row], sites: Sequence[Site]) -> dict[int, Sequence[int]]:
+class Sourced(Protocol):
+    """What was measured of an equation."""
+
+    @property
+    def source(self) -> Source:
+        """The source of the equation."""
+        ...
+
+
+def places(rows: Sequence[Row], sites: Sequence[Sourced]) -> dict[int, Sequence[int]]:
     """The sites of each row, by the marks of both.
 
     Equal programs share their marks, so the rows of a mark share its sites, in order.

@@ -254,6 +254,9 @@ export class Program {
     this.made = raw.made ?? {};
     /** @type {{stage: number, every: boolean, rows: Record<string, number[]>, values: any[]} | null} */
     this.watch = raw.watch ?? null;
+    /** @type {{stage: number, rows: Record<string, number[]>, values: any[], lines: any[]} | null} */
+    this.digits = raw.digits ?? null;
+    /** The losses of lines, once they are asked for. @type {Map<string, any> | undefined} */ this.lossesByLine = undefined;
     /** Costs by line, once they are summed up. @type {any} */ this.summed = null;
   }
 

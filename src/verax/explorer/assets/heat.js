@@ -1,8 +1,9 @@
 /**
- * What the margin says of a row or a line: a cost, or the values of a run.
+ * What the margin says of a row or a line: a cost, the values of a run, or lost digits.
  */
 
 import { COSTS, Stage } from "./document.js";
+import { DIGITS, heatOfLoss, lossesByLine, lossOfRow } from "./digits.js";
 import { costText, short } from "./elements.js";
 import { lineCosts, programCosts } from "./linecosts.js";
 import { View } from "./view.js";
@@ -15,13 +16,14 @@ export function shownCosts(view) {
 
 /** The names of what the margin can show. @param {View} view */
 export function heatsOf(view) {
-  return [...COSTS.filter((cost) => view.program.knows(cost)), ...(view.program.watch ? WATCHES : []), "off"];
+  return [...COSTS.filter((cost) => view.program.knows(cost)), ...(view.program.watch ? WATCHES : []), ...(view.program.digits ? [DIGITS] : []), "off"];
 }
 
 /** @param {View} view @param {Stage} stage @param {number} row @returns {import("./watch.js").Heat} */
 export function rowHeat(view, stage, row) {
   const { heat } = view;
   if (WATCHES.includes(heat)) return heatOfValues(heat, valuesOf(view.program, stage).get(row) ?? []);
+  if (heat === DIGITS) return heatOfLoss(lossOfRow(view.program, stage, row));
   return costHeat(heat, heat === "off" ? 0 : (stage.cost(heat, row) ?? 0), stage.mostCost(heat));
 }
 
@@ -29,6 +31,7 @@ export function rowHeat(view, stage, row) {
 export function lineHeat(view, key) {
   const { heat } = view;
   if (WATCHES.includes(heat)) return heatOfValues(heat, valuesByLine(view.program).get(key) ?? []);
+  if (heat === DIGITS) return heatOfLoss(lossesByLine(view.program).get(key));
   const { byLine, most } = shownCosts(view);
   return costHeat(heat, byLine.get(key)?.[heat] ?? 0, most[heat] ?? 0);
 }

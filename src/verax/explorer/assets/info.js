@@ -5,6 +5,7 @@
 import { coloured } from "./colours.js";
 import { CHANGES, COSTS, Stage } from "./document.js";
 import { bytesText, clipped, costText, counted, make } from "./elements.js";
+import { lossesByLine, lossOfRow, lossText, whyText } from "./digits.js";
 import { isRow } from "./links.js";
 import { summary } from "./summary.js";
 import { valueCards } from "./valuecard.js";
@@ -51,6 +52,7 @@ export class Info {
     return [
       make("div", { class: "info-code" }, make("span", { class: "info-place", text: program.place(key) }), coloured(program.sourceText(key), "python")),
       ...valueCards(valuesAt(this.view, { line: key })),
+      ...this.digits(lossesByLine(program).get(key)),
       make("dl", { class: "facts-list" }, ...rows.flat()),
     ];
   }
@@ -78,6 +80,13 @@ export class Info {
     return [make("p", { class: "more", text: "This row was not measured; what leaves its line:" }), ...valueCards(around)];
   }
 
+  /** The digits that a line loses, in words. @param {import("./digits.js").Loss|undefined} loss */
+  digits(loss) {
+    if (!loss) return [];
+    const why = whyText(loss);
+    return [make("p", { class: loss.alarm ? "value-notes bad-words" : "value-notes", text: why ? `${lossText(loss)}: ${why}` : lossText(loss) })];
+  }
+
   /** @param {Stage} stage @param {number} row */
   facts(stage, row) {
     /** @type {Node[]} */ const facts = [];
@@ -90,6 +99,8 @@ export class Info {
     if (stage.parent !== null) fact("change", `${CHANGES[stage.columns.change[row]]} in ${stage.name}`);
     const costs = COSTS.flatMap((cost) => costText(cost, stage.cost(cost, row)) || []);
     fact("costs", costs.join(" · "));
+    const loss = lossOfRow(this.view.program, stage, row);
+    fact("digits", loss ? lossText(loss) : "");
     const live = stage.columns.live[row];
     if (live !== null && live !== undefined) fact("alive after it", bytesText(live));
     fact("notes", stage.note(row));

@@ -5,6 +5,7 @@
 
 import { coloured } from "./colours.js";
 import { bytesText, clipped, costText, counted, make, short } from "./elements.js";
+import { lossesByLine, lossText, whyText } from "./digits.js";
 import { programCosts } from "./linecosts.js";
 import { valuesByLine } from "./watch.js";
 import { View } from "./view.js";
@@ -15,7 +16,7 @@ const LISTED = 40;
 
 /** @param {View} view @returns {HTMLElement} */
 export function summary(view) {
-  const parts = [costly(view), large(view), notable(view), stageSizes(view)].filter((part) => part !== null);
+  const parts = [costly(view), large(view), notable(view), lossy(view), stageSizes(view)].filter((part) => part !== null);
   if (!parts.length) return make("p", { class: "empty", text: "Choose a row or a source line to see what belongs to it." });
   return make("div", { class: "summary" }, ...parts);
 }
@@ -118,6 +119,20 @@ function notable(view) {
   const measured = counted(program.watch.values.length, "value");
   if (!items.length) return make("section", {}, make("h3", { text: `values of the run, ${measured}` }), make("p", { class: "more", text: "None is NaN, infinite, zero everywhere or beyond float16." }));
   return part(`values worth a look, of ${measured}`, items);
+}
+
+/** The lines that lose digits. @param {View} view */
+function lossy(view) {
+  const { program } = view;
+  if (!program.digits) return null;
+  const found = [...lossesByLine(program)].filter(([, loss]) => loss.alarm || loss.decisions);
+  if (!found.length) return make("section", {}, make("h3", { text: "digits" }), make("p", { class: "more", text: "No line loses digits on these arguments." }));
+  const items = found.slice(0, FIRST).map(([key, loss]) => {
+    const words = make("span", { class: loss.alarm ? "bad-words" : "", text: `${loss.back ? "← " : ""}${whyText(loss) || lossText(loss)}  ` });
+    const source = make("span", { class: "entry-line" }, coloured(program.sourceText(key).trim(), "python"));
+    return entry((loss.lost ?? 0).toFixed(1), (loss.lost ?? 0) / (loss.of || 1), [placeOf(view, key), words, source], () => view.choose({ line: key }), lossText(loss));
+  });
+  return part("lines that lose digits", items);
 }
 
 /** NaN and infinities first, then what float16 cannot hold or is zero, then small numbers. @param {import("./watch.js").Value} value */

@@ -21,26 +21,34 @@ const SPAN = 20;
 
 /** The values of each row of a stage. @param {Program} program @param {Stage} stage @returns {Map<number, Value[]>} */
 export function valuesOf(program, stage) {
-  return stage.once("values", () => {
-    const { watch } = program;
-    if (!watch) return new Map();
-    if (stage.index === watch.stage) {
-      return new Map(Object.entries(watch.rows).map(([row, at]) => [Number(row), at.map((/** @type {number} */ i) => watch.values[i])]));
+  return measuresOf(program, stage, "watch");
+}
+
+/**
+ * What a run has measured for each row of a stage: its values, or the digits it loses.
+ * @param {Program} program @param {Stage} stage @param {"watch"|"digits"} kind @returns {Map<number, any[]>}
+ */
+export function measuresOf(program, stage, kind) {
+  return stage.once(`measures of ${kind}`, () => {
+    const note = program[kind];
+    if (!note) return new Map();
+    if (stage.index === note.stage) {
+      return new Map(Object.entries(note.rows).map(([row, at]) => [Number(row), at.map((/** @type {number} */ i) => note.values[i])]));
     }
-    return stage.index > watch.stage ? fromOrigins(program, stage) : fromResults(program, stage);
+    return stage.index > note.stage ? fromOrigins(program, stage, kind) : fromResults(program, stage, kind);
   });
 }
 
 /**
  * A later row has the values of the last row it came from that has some; what moves the
  * results of a loop about comes from the loop, and has none.
- * @param {Program} program @param {Stage} stage
+ * @param {Program} program @param {Stage} stage @param {"watch"|"digits"} kind
  */
-function fromOrigins(program, stage) {
+function fromOrigins(program, stage, kind) {
   const found = new Map();
   if (stage.parent === null) return found;
   const parent = program.stages[stage.parent];
-  const before = valuesOf(program, parent);
+  const before = measuresOf(program, parent, kind);
   for (let row = 0; row < stage.size; row++) {
     const origin = stage.origins(row).findLast((each) => before.has(each) && parent.foldable[each] <= stage.foldable[row]);
     if (origin !== undefined && stage.columns.kind[row] === 0) found.set(row, before.get(origin));
@@ -48,11 +56,11 @@ function fromOrigins(program, stage) {
   return found;
 }
 
-/** An earlier row has the values of a row made from it: of its own operation, if there is one. @param {Program} program @param {Stage} stage */
-function fromResults(program, stage) {
+/** An earlier row has the values of a row made from it: of its own operation, if there is one. @param {Program} program @param {Stage} stage @param {"watch"|"digits"} kind */
+function fromResults(program, stage, kind) {
   const found = new Map();
   for (const child of program.childrenOf(stage.index)) {
-    const after = valuesOf(program, child);
+    const after = measuresOf(program, child, kind);
     for (let row = 0; row < stage.size; row++) {
       if (stage.columns.kind[row] !== 0 || found.has(row)) continue;
       const made = [...child.results(row, stage.size)].filter((each) => after.has(each));
