@@ -5,6 +5,7 @@
     python -m verax program.jaxpr --html > program.html
     python -m verax left.jaxpr --diff right.jaxpr
     python -m verax explore script.py:function --args "..."    (or program.jaxpr)
+    python -m verax doctor                        what a bug report should say
 
 A file holds what `verax.ir.dumps`, `verax.ir.to_json` or `print` wrote. Nothing imports
 this module.
@@ -16,11 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verax import ir, transforms
+from verax.doctor import command as doctor
 from verax.explorer import command
 from verax.ir.forms.saving import FRAME
 from verax.ir.text.printer import print_jaxpr
 
 EXPLORE = "explore"
+DOCTOR = "doctor"
 STEPS = ("inline", "fold", "cse", "dce", "outline")
 
 
@@ -29,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] == EXPLORE:
         return command.main(given[1:], read)
+    if given and given[0] == DOCTOR:
+        return doctor.main(given[1:])
     options = parser().parse_args(given)
     try:
         closed = read(options.file)
@@ -52,7 +57,8 @@ def parser() -> argparse.ArgumentParser:
     out = argparse.ArgumentParser(
         "python -m verax",
         description="Look at a jaxpr.",
-        epilog="`python -m verax explore --help` says how to explore a function.",
+        epilog="`python -m verax explore --help` says how to explore a function, "
+        "`python -m verax doctor` what a bug report should.",
     )
     out.add_argument("file", help="what dumps, to_json or print wrote")
     for step in STEPS:
