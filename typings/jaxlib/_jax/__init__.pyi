@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from jaxlib._hlo import HloModule, HloSharding, OpSharding
+from jaxlib._hlo import HloModule, HloSharding, Layout, OpSharding
 from jaxlib._jax import mlir as mlir, pytree as pytree
 from numpy.typing import NDArray
 
@@ -130,11 +130,6 @@ class ExecuteResults:
     def consume_with_handlers(
         self, handlers: Sequence[ResultHandler], /
     ) -> list[ArrayImpl]: ...
-
-class Layout:
-    def minor_to_major(self) -> tuple[int, ...]: ...
-    def tiling(self) -> list[tuple[int, ...]]: ...
-    def element_size_in_bits(self) -> int: ...
 
 class PjRtLayout:
     def _xla_layout(self) -> Layout: ...
