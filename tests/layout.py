@@ -9,7 +9,7 @@ one line does not know of each other::
 
 ORDER = {
     "ir": (
-        "hints",
+        "deprecation hints",
         "facade records memos",
         "dtypes effects meshes",
         "avals",

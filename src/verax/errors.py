@@ -22,6 +22,9 @@ from verax.backend.runtime.errors import (
     CompileError as CompileError,
     ExecutionError as ExecutionError,
 )
+from verax.ir.deprecation import (
+    VeraxDeprecationWarning as VeraxDeprecationWarning,
+)
 from verax.ir.promotion import TypePromotionError as TypePromotionError
 from verax.ir.reports.check import IllTyped as IllTyped
 from verax.numpy.indexing.parse import (

@@ -331,6 +331,9 @@ def canonical_json(document: Json, indent: int | None = None) -> str:
     return json.dumps(document, sort_keys=True, separators=separators, indent=indent)
 
 
+LATER: Final = "a later verax wrote it: update this one"
+
+
 @frozen(repr=False)
 class Frame(ReprMixin):
     """The frame of one kind of file.
@@ -384,10 +387,12 @@ class Frame(ReprMixin):
     def check_version(self, version: object) -> None:
         """Raise InvalidFile unless this library reads files of this version."""
         if version != self.version:
+            later = isinstance(version, int) and version > self.version
             raise InvalidFile(
                 f"this {self.content} has version {version}, but this verax reads "
-                f"version {self.version} of the format; make it again with this verax, "
-                "or load it with the version that made it"
+                f"version {self.version} of the format; "
+                f"{LATER if later else 'make it again with this verax'}, or load it "
+                "with the version that made it"
             )
 
     def damaged(self, data: bytes) -> InvalidFile:

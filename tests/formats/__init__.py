@@ -1,0 +1,1 @@
+"""What verax writes to disk: files of each version, which every later version reads."""
