@@ -74,7 +74,7 @@ endef
 
 .PHONY: help setup demo examples test test-all test-oldest test-jax array-api \
   array-api-suite jax-tests jax-tests-suite check format stubs mutants soak fuzz gpu bench bench-compiled ecosystem ecosystem-quick docs \
-  clean
+  dist clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' Makefile
@@ -181,6 +181,11 @@ ecosystem-quick: $(BENCH)/.clients ## three of them, with jax beside verax
 docs: $(VENV)/.docs ## build docs/ and the reference into site/; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src:. $(NOTHING_KEPT) \
 	  $(BIN)/python -m mkdocs build --quiet --strict -f .mkdocs.yml -d site
+
+# The same sources give the same bytes; RELEASING.md says what is done with them.
+dist: $(VENV)/.ready ## the wheel and the source distribution, in dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t wheel -t sdist
 
 clean: ## remove everything that the other targets made
 	rm -rf $(VENV) $(OLDEST) $(BENCH) $(ARRAY) $(SUITE) $(CLIENTS) $(CLIENTS_JAX) site build dist \

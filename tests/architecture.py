@@ -61,6 +61,25 @@ DISPLAYS = frozenset(
 # The module that runs programs in mpmath's numbers, and loads it when asked to.
 LONG_NUMBERS = "verax.transforms.precision.multiple"
 
+# What only some operating systems have, and the one module that may ask for it.
+SYSTEM_HOME = "verax.ir.system"
+SYSTEM_MODULES = frozenset(
+    (
+        *("fcntl", "grp", "msvcrt", "posix", "pty", "pwd", "resource", "syslog"),
+        *("termios", "tty", "winreg"),
+    )
+)
+SYSTEM_PARTS = {
+    "os": frozenset(
+        (
+            *("fork", "forkpty", "getegid", "geteuid", "getgid", "getuid", "killpg"),
+            *("mkfifo", "name", "register_at_fork", "sched_getaffinity", "setsid"),
+            "uname",
+        )
+    ),
+    "sys": frozenset(("getwindowsversion", "platform")),
+}
+
 type Check = Callable[[Sequence[Module]], Iterator[Violation]]
 
 
@@ -271,6 +290,32 @@ def check_memos(modules: Sequence[Module]) -> Iterator[Violation]:
                 yield module.violation(line, "memos", name, message)
 
 
+def check_system(modules: Sequence[Module]) -> Iterator[Violation]:
+    """What only some operating systems have is used in one module, which says so."""
+    for module in modules:
+        if module.name == SYSTEM_HOME:
+            continue
+        for statement in imports(module):
+            if statement.base.split(".")[0] in SYSTEM_MODULES:
+                yield special(module, statement.line, statement.base)
+        for node in module.nodes:
+            match node:
+                case ast.Attribute(value=ast.Name(id=base), attr=attr, lineno=line):
+                    if attr in SYSTEM_PARTS.get(base, ()):
+                        yield special(module, line, f"{base}.{attr}")
+                case ast.Call(
+                    func=ast.Attribute(attr="CDLL"),
+                    args=[ast.Constant(value=None)],
+                    lineno=line,
+                ):
+                    yield special(module, line, "CDLL(None)")
+
+
+def special(module: Module, line: int, name: str) -> Violation:
+    message = f"uses {name}, which not every system has: ir/system.py is for that"
+    return module.violation(line, "system", name, message)
+
+
 def check_reprs(modules: Sequence[Module]) -> Iterator[Violation]:
     """Attrs classes share their text: attrs would compile one at each import."""
     for module in modules:
@@ -407,6 +452,7 @@ CHECKS: tuple[Check, ...] = (
     check_module_state,
     check_any,
     check_memos,
+    check_system,
     check_reprs,
     check_primitive_lists,
     check_sizes,

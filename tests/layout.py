@@ -9,7 +9,7 @@ one line does not know of each other::
 
 ORDER = {
     "ir": (
-        "deprecation hints",
+        "deprecation hints system",
         "facade records memos",
         "dtypes effects meshes",
         "avals",

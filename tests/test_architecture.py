@@ -22,6 +22,7 @@ from tests.architecture import (
     check_packages,
     check_reprs,
     check_sizes,
+    check_system,
     check_type_checking,
     load,
 )
@@ -432,6 +433,28 @@ def test_memos_above_ir_have_the_context_in_their_keys() -> None:
         assert messages(check_memos, planted(ir__avals=source)) == []
     wrapped = "from verax.ir.memos import memoised\nparams = memoised(Params)\n"
     assert messages(check_memos, planted(ops__shape=wrapped)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import fcntl",
+        "def f(): from resource import getrusage",
+        "import os\nx = os.geteuid()",
+        "import sys\nif sys.platform == 'win32': x = 1",
+        "import os\nhasattr(os, 'fork') and os.fork()",
+        "import ctypes\nx = ctypes.CDLL(None)",
+    ],
+)
+def test_what_only_some_systems_have_is_seen(source: str) -> None:
+    (message,) = messages(check_system, planted(backend__files=source))
+    assert "which not every system has" in message
+    assert messages(check_system, planted(ir__system=source)) == []
+
+
+def test_what_every_system_has_is_allowed() -> None:
+    source = "import os, sys, signal\nx = os.replace, sys.argv, ctypes.CDLL('a')"
+    assert messages(check_system, planted(backend__files=source)) == []
 
 
 @pytest.mark.parametrize("mark", ["frozen", "define", "frozen(eq=False)"])

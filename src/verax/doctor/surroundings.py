@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from verax.doctor.findings import Finding, at_home, counted, masked
+from verax.ir.system import processors
 from verax.rules.values.lazy import loaded
 from verax.rules.values.state import STATE
 
@@ -114,13 +115,6 @@ def thread_findings(environment: Environment) -> Iterator[Finding]:
         if counts.get(name, 0) > here:
             advice = f"XLA makes more threads than there are processors ({here})"
             yield Finding(name, str(counts[name]), "note", advice)
-
-
-def processors() -> int:
-    """The number of processors for this process."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def quota_of(file: Path) -> float | None:

@@ -139,7 +139,11 @@ def render(document: Mapping[str, object]) -> str:
         title=escape(title),
         style=asset("explorer.css"),
         data=packed(text),
-        layout=packed(asset("vendor/dagre.min.js") + asset("layout_worker.js")),
+        layout=packed(
+            f"/*\n{asset('vendor/dagre.LICENSE.txt')}*/\n"
+            + asset("vendor/dagre.min.js")
+            + asset("layout_worker.js")
+        ),
         script="".join([joined(asset(f"{name}.js")) for name in MODULES]),
     )
 

@@ -11,7 +11,6 @@ pass anything; here the cache is the same C object, typed as the function it wra
 
 import enum
 import functools
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import RLock
@@ -36,6 +35,8 @@ from typing import (
 
 import numpy as np
 from attrs import fields, has
+
+from verax.ir.system import after_fork
 
 # -----------------------------------------------------------------------------
 # Which values keep mortal objects alive, so that memos must not keep them.
@@ -138,8 +139,7 @@ def locked[C: type[Locked]](cls: C) -> C:
         cls.lock = RLock()
 
     renew()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=renew)
+    after_fork(renew)
     return cls
 
 

@@ -24,6 +24,7 @@ from jaxlib._jax import DistributedRuntimeClient
 from verax.backend.processes.exchange import FAILURE_KEY, departed, departure_key
 from verax.backend.runtime.cluster import CLUSTER, Settings
 from verax.backend.runtime.errors import trimmed
+from verax.ir.system import c_library
 
 FOREVER_MILLISECONDS: Final = 10**9
 # What the watching threads may take to say which process it was.
@@ -187,9 +188,11 @@ def park_lost_threads() -> None:
     """
     if TERMINATE.handler is not None or (library := standard_library()) is None:
         return
+    if (system := c_library()) is None:
+        return
     current_type = getattr(library, CURRENT_TYPE)
     current_type.restype = ctypes.c_void_p
-    park = ctypes.CDLL(None).pause
+    park = system.pause
     set_terminate = getattr(library, SET_TERMINATE)
     set_terminate.argtypes, set_terminate.restype = [HANDLER], ctypes.c_void_p
 
@@ -213,9 +216,9 @@ def park_threads_at_exit() -> None:
     Those that return from jaxlib when Python has ended are thrown out by it, which
     C++ does not allow.
     """
-    library = standard_library()
-    if TERMINATE.handler is not None and library is not None:
-        TERMINATE.handler = ctypes.cast(ctypes.CDLL(None).pause, HANDLER)
+    library, system = standard_library(), c_library()
+    if TERMINATE.handler is not None and library is not None and system is not None:
+        TERMINATE.handler = ctypes.cast(system.pause, HANDLER)
         getattr(library, SET_TERMINATE)(TERMINATE.handler)
 
 
@@ -226,8 +229,9 @@ def skip_destructors() -> None:
     destructors of C++ that `exit` runs take away what they use: some processes then
     died of SIGSEGV, after their message.
     """
-    library = ctypes.CDLL(None)
-    if hasattr(library, "on_exit"):  # of glibc; its handlers are given the status
+    library = c_library()
+    # This is of glibc; its handlers are given the status.
+    if library is not None and hasattr(library, "on_exit"):
         library.on_exit(library._exit, None)
 
 

@@ -8,7 +8,6 @@ the compiler to an interpreter that is gone would abort the process::
     job.result()
 """
 
-import os
 import sys
 import threading
 from collections import deque
@@ -23,6 +22,7 @@ from attrs import field, frozen
 from verax.backend.runtime.client import check_not_forked
 from verax.ir.memos import locked
 from verax.ir.records import ReprMixin
+from verax.ir.system import processors
 from verax.rules.guards import block
 
 type Work[T] = Callable[[], T]
@@ -86,13 +86,6 @@ def ended[T](key: Hashable, value: T) -> Job[T]:
     return job
 
 
-def core_count() -> int:
-    """The number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @locked
 class Jobs:
     """Jobs that wait for a thread or have one, by key; and how many threads there are.
@@ -131,7 +124,7 @@ class Jobs:
 
     def find_thread(self) -> None:
         """See to it that a thread takes what waits, or will when it is free."""
-        size = self.size or core_count()
+        size = self.size or processors()
         if len(self.threads) >= size:
             return
         try:

@@ -8,7 +8,6 @@ first, because the runtime aborts where Python would raise.
     ('cpu', 'cpu')
 """
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -20,6 +19,7 @@ from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 from verax.backend.runtime.environment import first_variable, gpu_files
 from verax.backend.runtime.host_memory import keep_memory
 from verax.ir.records import ReprMixin
+from verax.ir.system import after_fork
 from verax.rules.values.state import STATE, State, refresh
 
 __all__ = [
@@ -241,7 +241,7 @@ class ClientSlot:
         with self.lock:
             if self.client is None:
                 self.client = start_client(self.options)
-                os.register_at_fork(after_in_child=note_fork)
+                after_fork(note_fork)
                 if platform_name(self.client) != "cpu":
                     State.accelerate()
             return self.client

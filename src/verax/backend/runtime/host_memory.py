@@ -10,9 +10,9 @@ page, when the next array is written, which takes longer than most programs do::
 Only glibc is known to do so, and only there is anything done.
 """
 
-import ctypes
-import sys
-from typing import Any, Final
+from typing import Final
+
+from verax.ir.system import glibc
 
 # Parameters of `mallopt`, as <malloc.h> numbers them.
 TRIM_THRESHOLD: Final = -1
@@ -22,20 +22,12 @@ KEPT_AT_MOST: Final = 2_000_000_000
 """Free bytes at the end of the heap from which on they are given back."""
 
 
-def c_library() -> Any:
-    """The C library, if it is glibc."""
-    if not sys.platform.startswith("linux"):
-        return None
-    library = ctypes.CDLL(None)
-    return library if hasattr(library, "gnu_get_libc_version") else None
-
-
 def keep_memory() -> bool:
     """Keep freed memory for the next arrays; whether the C library does that now.
 
     All threads share one heap then, which no array is too large for.
     """
-    library = c_library()
+    library = glibc()
     if library is None:
         return False
     settings = ((MMAP_MAX, 0), (TRIM_THRESHOLD, KEPT_AT_MOST), (ARENA_MAX, 1))
@@ -44,5 +36,5 @@ def keep_memory() -> bool:
 
 def return_memory() -> bool:
     """Give memory back that nothing uses; whether there was any."""
-    library = c_library()
+    library = glibc()
     return library is not None and library.malloc_trim(0) == 1

@@ -14,7 +14,6 @@ import errno
 import os
 import platform
 import stat
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +31,12 @@ from verax.backend.lowering.mlir_text import HostCalls
 from verax.backend.runtime.metrics import RECORDER
 from verax.backend.xla.compile_options import CompileOptions
 from verax.ir.records import ReprMixin
+from verax.ir.system import (
+    effective_user,
+    has_rights_of_another,
+    processors,
+    system,
+)
 from verax.rules.values.lazy import loaded
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
@@ -108,9 +113,10 @@ class Folder(ReprMixin):
 
     def trusts(self, status: os.stat_result) -> bool:
         """Whether a file in it is the user's alone to write, where that is required."""
-        if not self.private or not hasattr(os, "geteuid"):
+        user = effective_user()
+        if not self.private or user is None:
             return True
-        return status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE
+        return status.st_uid == user and not status.st_mode & OTHERS_WRITE
 
 
 @pure()
@@ -156,7 +162,7 @@ def caches() -> Path:
     `XDG_CACHE_HOME`, if it is an absolute path, decides on every platform.
     """
     asked = [os.environ.get("XDG_CACHE_HOME", "")]
-    if sys.platform == "win32":
+    if system() == "win32":
         asked.append(os.environ.get("LOCALAPPDATA", ""))
     for name in asked:
         if Path(name).is_absolute():
@@ -164,7 +170,7 @@ def caches() -> Path:
     home = Path.home()
     if not home.is_absolute():
         raise RuntimeError("the home directory is unknown")
-    return home.joinpath(*HOMES.get(sys.platform, (".cache",)))
+    return home.joinpath(*HOMES.get(system(), (".cache",)))
 
 
 type Step = tuple[Path, os.stat_result]
@@ -179,10 +185,10 @@ def objection(path: Path) -> str:
     Raises:
         OSError: the way to the folder cannot be followed.
     """
-    if not hasattr(os, "geteuid"):
-        return ""  # elsewhere the folders of users are closed by their access lists
-    user = os.geteuid()
-    if user != os.getuid():
+    user = effective_user()
+    if user is None:
+        return ""  # the folders of users are closed by their access lists
+    if has_rights_of_another():
         return "the process has the rights of another user"
     passed, complete = way(path)
     for place, status in passed:
@@ -440,10 +446,7 @@ def model() -> str:
 
 def threads() -> str:
     """The number of processors for this process, and the environment's limits."""
-    count = os.cpu_count()
-    if hasattr(os, "sched_getaffinity"):
-        count = len(os.sched_getaffinity(0))
-    return repr((count, [os.environ.get(name) for name in THREADS]))
+    return repr((processors(), [os.environ.get(name) for name in THREADS]))
 
 
 def compiler_flags() -> str:

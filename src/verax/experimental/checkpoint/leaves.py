@@ -26,6 +26,7 @@ from verax.backend.runtime.client import process_index
 from verax.ir.dtypes import is_extended
 from verax.ir.forms.values import WRONG
 from verax.ir.records import ReprMixin
+from verax.ir.system import sync_folder
 from verax.random import key_data, key_impl
 from verax.rules.values.array import Array
 
@@ -268,17 +269,6 @@ def missing(folder: Path) -> str:
             f"{', '.join(sorted(begun))} did not finish"
         )
     return f"there is no checkpoint in {folder}: it has no {NAME}"
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can."""
-    if os.name != "posix":
-        return
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def write_whole(file: Path, contents: bytes) -> None:

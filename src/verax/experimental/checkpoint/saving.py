@@ -39,12 +39,12 @@ from verax.experimental.checkpoint.leaves import (
     file_name,
     read_manifest,
     shard_records,
-    sync_folder,
     writable,
     write_whole,
 )
 from verax.experimental.checkpoint.progress import bar
 from verax.ir.records import ReprMixin
+from verax.ir.system import sync_folder
 
 __all__ = ["Saving", "save", "save_async"]
 
