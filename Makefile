@@ -47,7 +47,7 @@ DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md
 # What looks at the checkout, its pages and its figures does so once.
 ANY_JAXLIB := --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/docs \
-	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/soak --ignore=tests/typing \
+	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/packaging --ignore=tests/soak --ignore=tests/typing \
 	--ignore=tests/test_architecture.py --ignore=tests/test_mutants.py
 # What asks no jaxlib for more than any program does.
 FEW_PROGRAMS := $(foreach name,example_libraries explore extend ir jax jax_suite nn numpy scipy transforms verify,--ignore=tests/$(name))
