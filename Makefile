@@ -40,11 +40,11 @@ NOTHING_KEPT := VERAX_ENABLE_COMPILATION_CACHE=$${VERAX_ENABLE_COMPILATION_CACHE
 TEST_ENV := VERAX_TRACEBACK_FILTERING=off HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} OPENBLAS_NUM_THREADS=1 \
 	OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1 $(NOTHING_KEPT)
 PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
-# Three pages run in a process with eight devices: tests/placement does that; and the
+# Four pages run in a process with eight devices: tests/placement does that; and the
 # numbers of docs/by_name need agree only nearly: tests/docs does that.
 DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/examples --ignore=docs/by_name --ignore=docs/placement.md \
-	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md
+	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md --ignore=docs/pipelines.md
 # What looks at the checkout, its pages and its figures does so once.
 ANY_JAXLIB := --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/docs \
 	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/packaging --ignore=tests/soak --ignore=tests/typing \

@@ -20,9 +20,19 @@ PAGES = [
     Path("docs/placement.md"),
     Path("docs/custom-partitioning.md"),
     Path("docs/explicit-sharding.md"),
+    Path("docs/pipelines.md"),
 ]
-LAWS = [Path("property_tests/test_checkpoints.py")]
-LONG = {"cases_explicit", "cases_explicit_rows", "cases_held", "cases_varying"}
+LAWS = [
+    Path("property_tests/test_checkpoints.py"),
+    Path("property_tests/test_pipelines.py"),
+]
+LONG = {
+    "cases_explicit",
+    "cases_explicit_rows",
+    "cases_held",
+    "cases_pipelines",
+    "cases_varying",
+}
 SHORT = [path for path in CASES if path.stem not in LONG]
 TOGETHER = 5
 GROUPS = [

@@ -7,12 +7,19 @@ are the devices of all processes, and arrays and programs spread over them::
     verax.process_index(), verax.local_devices(), verax.devices()
 
 `python -m verax.distributed run -n 4 script.py` starts processes on this machine.
+`pipeline` puts the blocks of a model on the devices of an axis, one after the other.
 
 >>> import verax
 >>> verax.distributed.is_initialized()
 False
 """
 
-from verax.api.distributed.initialize import initialize, is_initialized, shutdown
+from verax.ir.facade import facade
 
-__all__ = ["initialize", "is_initialized", "shutdown"]
+__getattr__, __dir__ = facade(
+    __name__,
+    {
+        "verax.api.distributed.initialize": "initialize is_initialized shutdown",
+        ".pipelines": "pipeline pipeline_value_and_grad",
+    },
+)
