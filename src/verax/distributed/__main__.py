@@ -2,6 +2,7 @@
 
     python -m verax.distributed run -n 4 script.py ARGUMENTS
     python -m verax.distributed run -n 2 --devices 4 -m package.module ARGUMENTS
+    python -m verax.distributed run -n 4 --restarts 10 --least 2 script.py
 
 The program calls `verax.distributed.initialize()`, without arguments. Nothing imports
 this module.
@@ -11,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from verax.distributed.launch import launch
+from verax.distributed.launch import run
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,20 +26,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         usage = "python -m verax.distributed run -n 2 script.py"
         print(f"which script? {usage}", file=sys.stderr)
         return 2
-    return launch(command, options.processes, options.devices)
+    least = options.processes if options.least is None else max(options.least, 1)
+
+    def sizes(count: int, failed: int) -> int:
+        return int(max(count - failed, min(least, count)))
+
+    return run(
+        command,
+        options.processes,
+        devices=options.devices,
+        restarts=options.restarts,
+        sizes=sizes,
+    )
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command."""
     made = argparse.ArgumentParser(prog="python -m verax.distributed")
     commands = made.add_subparsers(required=True)
-    run = commands.add_parser("run", help="run a script in several processes here")
-    run.add_argument("-n", "--processes", type=int, default=2, help="how many (2)")
-    run.add_argument(
+    command = commands.add_parser("run", help="run a script in several processes here")
+    command.add_argument("-n", "--processes", type=int, default=2, help="how many (2)")
+    command.add_argument(
         "--devices", type=int, default=1, help="CPU devices of each process (1)"
     )
-    run.add_argument("-m", "--module", action="store_true", help="run a module")
-    run.add_argument("program", nargs=argparse.REMAINDER, help="script and arguments")
+    command.add_argument(
+        "--restarts", type=int, default=0, help="start all again so often (0)"
+    )
+    command.add_argument(
+        "--least", type=int, help="leave out what failed while so many remain (all)"
+    )
+    command.add_argument("-m", "--module", action="store_true", help="run a module")
+    command.add_argument(
+        "program", nargs=argparse.REMAINDER, help="script and arguments"
+    )
     return made
 
 
