@@ -15,6 +15,7 @@ from verax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P
 
 DEPTH, WIDTH, ROWS = 8, 6, 16
 SCHEDULES = ("gpipe", "1f1b")
+MESHES = [((4,), ("stage",)), ((2, 4), ("data", "stage"))]
 draw = np.random.default_rng(0).normal
 
 
@@ -93,6 +94,26 @@ def test_another_axis_splits_the_rows(kind: AxisType) -> None:
         loss, grads = step(params, x, y)
         same((loss, grads), due)
         assert grads["w"].addressable_data(0).shape == (DEPTH // 4, WIDTH, WIDTH)
+
+
+@pytest.mark.parametrize(("shape", "names"), MESHES)
+def test_a_tick_sends_one_microbatch_on(
+    shape: tuple[int, ...], names: tuple[str, ...]
+) -> None:
+    """Each loop over ticks has one collective for each way, whatever axes there are."""
+    mesh = verax.make_mesh(shape, names)
+    params = verax.device_put(PARAMS, NamedSharding(mesh, P("stage")))
+    x, y = verax.device_put((X, Y), NamedSharding(mesh, P(*names[:-1])))
+    model = pipeline(block, mesh=mesh, microbatches=4)
+    forward = model.lower(params, x).compile().as_text()
+    assert forward.count(" collective-permute(") == 1
+    for schedule, count in (("gpipe", 2), ("1f1b", 4)):
+        step = pipeline_value_and_grad(
+            block, mse, mesh=mesh, microbatches=4, schedule=schedule
+        )
+        text = step.lower(params, x, y).compile().as_text()
+        assert text.count(" collective-permute(") == count
+        assert " all-gather(" not in forward + text
 
 
 def test_the_mesh_in_force_and_the_name_of_the_axis() -> None:

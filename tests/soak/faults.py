@@ -15,6 +15,7 @@ import argparse
 import io
 import os
 import random
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,8 @@ from verax.distributed import run, train
 PROCESSES: Final = 2
 SIZES: Final = (1, 2, 3, 4)
 TOLERANCE: Final = 1e-5
+ASKED: Final = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""How a training ends if somebody ends the soak; those that kill send SIGKILL."""
 ROUNDS: Final = 6
 EACH: Final = 5
 """Kills in a round."""
@@ -131,6 +134,8 @@ def faults(kills: int, seed: int, tell: Callable[[str], object]) -> int:
             seed + number,
             None if exact else partial(drawn, random.Random(seed + number)),
         )
+        if actual.status in ASKED:
+            raise SystemExit(actual.status)
         mistakes = wrong(actual, due, exact)
         failed += bool(mistakes)
         done += actual.restarts
