@@ -43,7 +43,7 @@ def test_one_line_per_primitive_in_pytest(pytester: pytest.Pytester) -> None:
         "from verax.verify.plugin import laws_of_primitive\n"
         "test_not = laws_of_primitive('not', cases=3)\n"
     )
-    options = ["-p", "verax.verify.plugin", "--verax-cases", "40"]
+    options = ["-p", "verax.verify.plugin", "--verax-cases", "300"]
     result = pytester.runpytest_inprocess(*options, "-k", "typed or special or adjoint")
     result.assert_outcomes(failed=1, passed=3, skipped=2)
     result.stdout.fnmatch_lines(["*special: the tangent of result 0 is not between*"])
