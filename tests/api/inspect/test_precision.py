@@ -233,6 +233,16 @@ UNARY = (
     "floor log1p max mean median min negative prod ptp rad2deg ravel reciprocal round "
     "sign sin sinc sinh sort sqrt square std sum tan tanh transpose trunc var"
 )
+MORE = (
+    "acos asin atanh average cumprod diff fix flip flipud log log10 log2 nancumsum "
+    "nanmax nanmean nanmin nanstd nansum nanvar nan_to_num positive radians real rint "
+    "signbit squeeze trapezoid unwrap vander"
+)
+BINARY = (
+    "subtract maximum minimum fmax fmin copysign heaviside nextafter mod remainder "
+    "fmod float_power logaddexp2 kron"
+)
+VECTORS = "inner outer vdot correlate polyval"
 ACTIVATIONS = (
     "celu elu gelu glu hard_sigmoid hard_tanh leaky_relu log_sigmoid log_softmax "
     "logsumexp mish relu relu6 selu sigmoid silu soft_sign softmax softplus "
@@ -268,6 +278,49 @@ def test_no_false_alarm_in_numpy(name: str) -> None:
     given = P + 1 if name == "arccosh" else P[0]
     report = precision(getattr(vnp, name))(given)
     assert not report.alarms, str(report)
+
+
+@pytest.mark.parametrize("name", MORE.split())
+def test_no_false_alarm_in_more_of_numpy(name: str) -> None:
+    report = precision(getattr(vnp, name))(0.4 * P[0])
+    assert not report.alarms, str(report)
+
+
+@pytest.mark.parametrize("name", [*BINARY.split(), *VECTORS.split()])
+def test_no_false_alarm_in_functions_of_two(name: str) -> None:
+    args = (X[0], P[0]) if name in VECTORS.split() else (P, P[::-1] + 0.5)
+    report = precision(getattr(vnp, name))(*args)
+    assert not report.alarms, str(report)
+
+
+FACTORS: dict[str, np.ndarray] = {
+    "inv": SQUARE,
+    "slogdet": SQUARE,
+    "pinv": SQUARE,
+    "eigh": SPD,
+    "eigvalsh": SPD,
+    "svd": X,
+    "qr": X,
+    "cond": SQUARE,
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_no_false_alarm_in_factors(name: str) -> None:
+    """Vectors are right in either direction."""
+    function, given = getattr(vnp.linalg, name), FACTORS[name]
+    for stack in (given, np.stack([given, -given, given.copy()])):
+        if name in ("eigh", "eigvalsh", "svd") or stack.ndim == 2:
+            assert not precision(function)(stack).alarms
+    assert not precision(function)(given * np.complex64(1)).alarms
+
+
+def test_vectors_of_a_rounded_matrix_are_told_from_turned_ones() -> None:
+    def f(x: Any) -> Any:
+        return vnp.linalg.eigh(x.astype(BRAIN).astype(x.dtype))[1]
+
+    assert precision(f)(SPD).error > 1e-4
+    assert precision(lambda x: vnp.linalg.eigh(x)[1])(SPD).error < 1e-4
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS.split())

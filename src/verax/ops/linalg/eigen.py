@@ -62,10 +62,11 @@ from verax.rules.families.lapack import (
     routine,
     solver,
     square,
+    turned_columns,
 )
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, flag
-from verax.rules.rows.row import NDArray, Row, Rows
+from verax.rules.rows.row import NDArray, Row, Rows, Traits
 from verax.rules.values.array import Array
 
 # Algorithms for Hermitian matrices, as cuSOLVER numbers them.
@@ -154,6 +155,14 @@ def jvp_eigh(p: EighParams, a: Array, t: Array) -> Pushed:
     return (vectors, values), (matmul(vectors, turn), real_part(diagonal(inner)))
 
 
+def turned_vectors(
+    p: EighParams, outs: Sequence[np.ndarray], exact: Sequence[np.ndarray]
+) -> Sequence[np.ndarray]:
+    """Exact eigenvectors with the phases of the given ones."""
+    phases = turned_columns(outs[0], exact[0])
+    return exact[0] * phases[..., None, :], *exact[1:]
+
+
 eigh_p: Row[EighParams] = matrix_row(
     "eigh",
     EighParams,
@@ -161,6 +170,7 @@ eigh_p: Row[EighParams] = matrix_row(
     evaluate=evaluate_eigh,
     jvp=one_pushed(jvp_eigh),
     lower_on=dict.fromkeys(SOLVING, lower_eigh),
+    traits=Traits(turned=turned_vectors),
     multiple_results=True,
 )
 

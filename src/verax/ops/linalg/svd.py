@@ -45,10 +45,11 @@ from verax.rules.families.lapack import (
     or_nan,
     routine,
     solver,
+    turned_columns,
 )
 from verax.rules.families.linear import Pushed, one_pushed
 from verax.rules.rows.emitter import Emitter, Operand, flag, i64s
-from verax.rules.rows.row import NDArray, Row, Rows
+from verax.rules.rows.row import NDArray, Row, Rows, Traits
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import surely_less
 
@@ -258,6 +259,23 @@ def outside(basis: Array, moved: Array, s: Array) -> Array:
     return div(rest, along_rows(like(s, rest), rest))
 
 
+def turned_vectors(
+    p: SvdParams, outs: Sequence[np.ndarray], exact: Sequence[np.ndarray]
+) -> Sequence[np.ndarray]:
+    """Exact singular vectors with the phases of the given ones.
+
+    Vectors without a singular value are any basis of what is left: the given one.
+    """
+    if not p.compute_uv:
+        return exact
+    (s, u, vh), count = exact, exact[0].shape[-1]
+    phases = turned_columns(outs[1][..., :count], u[..., :count])
+    left, right = outs[1].astype(u.dtype), outs[2].astype(vh.dtype)
+    left[..., :count] = u[..., :count] * phases[..., None, :]
+    right[..., :count, :] = vh[..., :count, :] * np.conj(phases)[..., None]
+    return s, left, right
+
+
 svd_p: Row[SvdParams] = matrix_row(
     "svd",
     SvdParams,
@@ -265,6 +283,7 @@ svd_p: Row[SvdParams] = matrix_row(
     evaluate=evaluate_svd,
     jvp=one_pushed(jvp_svd),
     lower_on={"cpu": lower_svd, "gpu": lower_svd_on_gpu},
+    traits=Traits(turned=turned_vectors),
     multiple_results=True,
 )
 

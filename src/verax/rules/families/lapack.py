@@ -73,6 +73,18 @@ type Cores[P] = Callable[[P, Sequence[ShapedArray]], Sequence[ShapedArray]]
 type OneMatrix[P] = Callable[..., Sequence[NDArray]]
 
 
+def turned_columns(vectors: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """The phases that bring the columns of `exact` nearest to those of `vectors`.
+
+    >>> v = np.eye(2)
+    >>> turned_columns(-v, v).tolist()
+    [-1.0, -1.0]
+    """
+    inner = np.sum(np.conj(exact) * vectors, axis=-2)
+    size = np.abs(inner)
+    return np.where(size > 0, inner / np.where(size > 0, size, 1), 1)
+
+
 def matrix_row[P: Params](
     name: str,
     params: type[P],

@@ -111,6 +111,11 @@ type Accumulate = Callable[[Any, DType], Params | None]
 be narrower than that, and its sums and results not; None if it must stay as it is."""
 
 
+type Turned = Callable[[Any, Sequence[np.ndarray], Sequence[np.ndarray]], Any]
+"""From params, results, and the same in other arithmetic to the latter, turned as the
+results are; see `Traits.turned`."""
+
+
 LIGHT: Final = (Work.CHEAP, Work.ROOT, Work.LIGHT, Work.SLOW)
 STORED: Final = (Work.STORED, Work.BLOCK, Work.WHOLE)
 
@@ -148,6 +153,8 @@ class Traits(ReprMixin):
         writes_part: the number of the operand that it writes into a part of its first.
         narrow: what rounding its operands does; see `moves`.
         accumulate: it sums products of its two operands, which may be rounded.
+        turned: the mathematics leaves a sign or a phase open, or the basis of a space
+            of which nothing depends: turns other right results as given ones are.
         moves: `narrow` is MOVES, or is not said and it neither computes nor marks.
         light: `work` is LIGHT or less, or SLOW.
         stored: `work` is STORED or more.
@@ -177,6 +184,7 @@ class Traits(ReprMixin):
     writes_part: int | None = None
     narrow: Narrow | None = None
     accumulate: Accumulate | None = None
+    turned: Turned | None = None
     # Passes ask for these of each equation, so they are computed once.
     light: bool = field(init=False, eq=False)
     stored: bool = field(init=False, eq=False)

@@ -14,14 +14,14 @@ from typing import Any, Final
 import numpy as np
 from attrs import define, field
 
-from verax.ir.jaxpr import UNKNOWN_SOURCE, Jaxpr, Literal, Var
+from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Jaxpr, Literal, Var
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall, stored_shape
 from verax.ops.contraction.dot import DotParams, free
 from verax.ops.control.cond_params import CondLanesParams, CondParams, branch_of
 from verax.ops.control.scan_params import ScanParams
 from verax.ops.control.while_params import WhileParams
-from verax.rules.rows.row import Engine, NDArray
+from verax.rules.rows.row import Engine, NDArray, traits_of
 from verax.transforms.comparing.running import Programs
 from verax.transforms.engine.engine import as_typed, evaluate_eqn, literal_value
 from verax.transforms.nans import PREDICATE
@@ -134,7 +134,7 @@ class Walk(ReprMixin):
             if self.recorder is not None:
                 self.recorder.ran(site, cells, results, None)
             return results
-        shadows = self.arithmetic.run(eqn, [c.exact(self.arithmetic) for c in cells])
+        shadows = self.wide(eqn, [c.exact(self.arithmetic) for c in cells], outs)
         if site.plain:
             return self.plain(site, outs, shadows)
         if site.order:
@@ -150,6 +150,14 @@ class Walk(ReprMixin):
             values = None if due is None else due.values
             self.recorder.ran(site, cells, results, values)
         return results
+
+    def wide(
+        self, eqn: Eqn, operands: Sequence[Wide], outs: Sequence[NDArray]
+    ) -> list[Wide]:
+        """The results in wide arithmetic, as near to `outs` as the mathematics lets."""
+        exact = self.arithmetic.run(eqn, operands)
+        turned = traits_of(eqn.primitive).turned
+        return exact if turned is None else list(turned(eqn.params, outs, exact))
 
     def noted(
         self,
@@ -206,7 +214,7 @@ class Walk(ReprMixin):
         part = None if self.recorder is not None else part_of(site, cells, outs)
         if part is None:
             wide = [c.widened(self.arithmetic) for c in cells]
-            return Due(self.arithmetic.run(site.eqn, wide))
+            return Due(self.wide(site.eqn, wide, outs))
         chosen, operands = part
         wide = [self.arithmetic.widen(x) for x in operands]
         return Due(self.arithmetic.run(site.eqn, wide), chosen)
