@@ -30,6 +30,10 @@ TRIES: Final = 5
 CLOSE: Final = 0.85
 
 
+# Sums are slower in a lean program, which must take no more than this share of memory.
+LEAN: Final = 0.9
+
+
 @frozen(repr=False)
 class Measured(ReprMixin):
     """The bytes that a compiled program needs.
@@ -106,7 +110,7 @@ def search(
     if start.fits:
         return start
     measured = measure(jaxpr, True)
-    if measured.total < unplanned.total:
+    if measured.total < LEAN * unplanned.total:
         start = evolve(start, measured=measured, lean=True)
         if start.fits:
             return start
