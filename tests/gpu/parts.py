@@ -106,7 +106,7 @@ def transfers(seconds: float) -> Iterator[Row]:
 
 
 def offloading() -> Row:
-    """A gradient in a third of its memory, since values wait on the host."""
+    """A gradient in less memory: where the device has a host, values wait there."""
 
     def loss(weights: Any, x: Any) -> Any:
         for w in weights:
@@ -115,13 +115,16 @@ def offloading() -> Row:
 
     args = [vnp.eye(64)] * 16, vnp.ones((1 << 14, 64))
     plain: Any = verax.jit(verax.grad(loss))
-    less: Any = verax.grad(loss, memory=Offload(0.4, price=0))
+    less: Any = verax.grad(loss, memory=Offload(0.6, price=0))
     whole, part = (
         f.lower(*args).compile().memory_analysis().temporaries for f in (plain, less)
     )
     pairs = zip(plain(*args), less(*args), strict=True)
     same = all([np.allclose(one, other, rtol=1e-4) for one, other in pairs])
-    return checked("a gradient whose values wait on the host", same and part < whole)
+    return checked(
+        "a gradient within a budget, whose values may wait on the host",
+        same and part < whole,
+    )
 
 
 def asynchrony() -> Row:
