@@ -41,6 +41,7 @@ OTHERS: Final = frozenset(
         "VERAX_NUM_PROCESSES",
         "VERAX_PLATFORMS",
         "VERAX_PROCESS_ID",
+        "VERAX_RESTART",
         "VERAX_UPDATE_PROGRAMS",
     }
 )
