@@ -17,7 +17,7 @@ from verax.ir.jaxpr import Eqn
 from verax.ir.records import ReprMixin
 from verax.ops.contraction.dot import DotParams
 from verax.ops.elementwise.convert import reduce_precision_p
-from verax.rules.rows.row import Engine
+from verax.rules.rows.row import Engine, NDArray
 from verax.transforms.precision.arithmetic import Wide, run_narrow
 
 BITS: Final = 200
@@ -143,17 +143,9 @@ class InMpmath(ReprMixin):
         return [objects(reduce.reduce(operands[0], axis=axes))]
 
     def product(self, eqn: Eqn, operands: Sequence[Wide]) -> list[Wide]:
-        """A product of arrays, by sums of products of objects."""
+        """A product of arrays."""
         assert isinstance(eqn.params, DotParams), "the row's own"
-        (left, right), (ours, theirs) = eqn.params.dimension_numbers
-        x, y = operands
-        of_x = list(range(x.ndim))
-        of_y = list(range(x.ndim, x.ndim + y.ndim))
-        for i, j in (*zip(left, right, strict=True), *zip(ours, theirs, strict=True)):
-            of_y[j] = of_x[i]
-        free = [i for i in of_x if i not in (*left, *ours)]
-        rest = [of_y[j] for j in range(y.ndim) if j not in (*right, *theirs)]
-        return [objects(np.einsum(x, of_x, y, of_y, [*ours, *free, *rest]))]
+        return [objects(summed_products(eqn.params, *operands))]
 
 
 SPECIAL: Final[Mapping[str, Callable[..., list[Wide] | None]]] = {
@@ -164,6 +156,19 @@ SPECIAL: Final[Mapping[str, Callable[..., list[Wide] | None]]] = {
     "reduce_min": InMpmath.extreme,
     "dot_general": InMpmath.product,
 }
+
+
+def summed_products(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
+    """A product of arrays of objects, by sums of products of these."""
+    (left, right), (ours, theirs) = p.dimension_numbers
+    of_x = list(range(x.ndim))
+    of_y = list(range(x.ndim, x.ndim + y.ndim))
+    for i, j in (*zip(left, right, strict=True), *zip(ours, theirs, strict=True)):
+        of_y[j] = of_x[i]
+    free = [i for i in of_x if i not in (*left, *ours)]
+    rest = [of_y[j] for j in range(y.ndim) if j not in (*right, *theirs)]
+    out: NDArray = np.einsum(x, of_x, y, of_y, [*ours, *free, *rest])
+    return out
 
 
 def objects(x: Any) -> Wide:

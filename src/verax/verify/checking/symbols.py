@@ -26,6 +26,7 @@ from verax.ops.contraction.dot import DotParams
 from verax.rules.rows.row import NDArray
 from verax.rules.values.memo import pure
 from verax.transforms.engine.engine import StandardEngine, evaluate_eqn, literal_value
+from verax.transforms.precision.multiple import summed_products
 from verax.verify.checking.closed_forms import FORMS, Form
 
 ULP: Final = 4.0 * float(np.finfo(np.float64).eps)
@@ -181,17 +182,9 @@ def extreme(eqn: Eqn, operands: Sequence[NDArray]) -> list[NDArray]:
 
 
 def product(eqn: Eqn, operands: Sequence[NDArray]) -> list[NDArray]:
-    """A product of arrays, by sums of products."""
+    """A product of arrays."""
     assert isinstance(eqn.params, DotParams), "the row's own"
-    (left, right), (ours, theirs) = eqn.params.dimension_numbers
-    x, y = operands
-    of_x = list(range(x.ndim))
-    of_y = list(range(x.ndim, x.ndim + y.ndim))
-    for i, j in (*zip(left, right, strict=True), *zip(ours, theirs, strict=True)):
-        of_y[j] = of_x[i]
-    free = [i for i in of_x if i not in (*left, *ours)]
-    rest = [of_y[j] for j in range(y.ndim) if j not in (*right, *theirs)]
-    return [objects(np.einsum(x, of_x, y, of_y, [*ours, *free, *rest]))]
+    return [objects(summed_products(eqn.params, *operands))]
 
 
 def conversion(eqn: Eqn, operands: Sequence[NDArray]) -> list[NDArray]:
