@@ -166,6 +166,69 @@ def test_each_is_one_of_the_compiled_program(name: str, check: bool) -> None:
     assert both == Counter([there]) + Counter([back])
 
 
+PLAIN: dict[str, Callable[[Any], Any]] = {
+    "ring": lambda x: lax.ppermute(x, "y", RING),
+    "some": lambda x: lax.ppermute(x, "y", [(0, 2), (3, 1)]),
+    "one": lambda x: lax.ppermute(x, "x", [(0, 1)]),
+    "scattered": lambda x: lax.psum_scatter(x, "y", tiled=True),
+    "scattered along x": lambda x: lax.psum_scatter(x, "x", tiled=True),
+    "gathered": lambda x: lax.all_gather(x, "y", tiled=True),
+    "gathered along x": lambda x: lax.all_gather(x, "x", tiled=True),
+    "exchanged": lambda x: lax.all_to_all(x, "y", 1, 0, tiled=True),
+    "both": lambda x: lax.psum(lax.psum_scatter(x, "x", tiled=True), "y"),
+    "both, twice": lambda x: lax.psum_scatter(
+        lax.ppermute(vnp.sin(x), "x", [(1, 0)]), "y", tiled=True
+    ),
+}
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("axes", ["", "x", "y", "xy"])
+@pytest.mark.parametrize("name", PLAIN)
+def test_operands_that_are_alike_along_an_axis(
+    name: str, axes: str, check: bool
+) -> None:
+    """What is no stack along an axis meets along it all the same."""
+    f = PLAIN[name]
+    spec = P("x" if "x" in axes else None, "y" if "y" in axes else None)
+    rows, columns = (2 if "x" in axes else 1), (4 if "y" in axes else 1)
+    values = VALUES[: 4 * rows, : 8 * columns]
+    whole = P("x", "y")
+
+    def own(x: Any) -> Any:
+        varied = f if not check else lambda x: vary(f(x))
+        return verax.shard_map(
+            varied, mesh=MESH, in_specs=spec, out_specs=whole, check_vma=check
+        )(x)
+
+    def vary(y: Any) -> Any:
+        zero = 0 * (lax.axis_index("x") + lax.axis_index("y"))
+        return y + zero
+
+    def truth(x: Any) -> Any:
+        stack = x.reshape(rows, 4, columns, 8).transpose(0, 2, 1, 3)
+        stack = stack[0] if rows == 1 else stack
+        stack = (stack[0] if rows == 1 else stack[:, 0]) if columns == 1 else stack
+        inner = verax.vmap(
+            f, in_axes=0 if columns > 1 else None, axis_name="y", axis_size=4
+        )
+        outer = verax.vmap(
+            inner, in_axes=0 if rows > 1 else None, axis_name="x", axis_size=2
+        )
+        out = outer(stack).transpose(0, 2, 1, 3)
+        return out.reshape(2 * out.shape[1], 4 * out.shape[3])
+
+    weights = np.cos(np.arange(np.size(truth(values)))).reshape(truth(values).shape)
+    np.testing.assert_allclose(
+        verax.jit(own)(values), truth(values), rtol=1e-5, atol=1e-6
+    )
+    slopes = [
+        verax.jit(verax.grad(lambda x, g=g: vnp.sum(weights * g(x) ** 2)))(values)
+        for g in (own, truth)
+    ]
+    np.testing.assert_allclose(*slopes, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("check", [True, False])
 def test_shares_of_what_is_summed_along_the_other_axis(check: bool) -> None:
     """Each device has its part of the work: nothing is sent before the shares are."""

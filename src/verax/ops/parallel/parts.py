@@ -33,7 +33,7 @@ from verax.ops.parallel.meeting import (
 )
 from verax.ops.reductions.reduce import reduce_sum
 from verax.ops.structure.casts import retyped_along, state_along
-from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape
+from verax.ops.structure.shape import at_front, broadcast_in_dim, move_axis, reshape
 from verax.ops.structure.slicing import pad
 from verax.rules.families.linear import linear, one_linear
 from verax.rules.programs.derived import program_of
@@ -71,9 +71,9 @@ class PartsParams[P: CollectiveParams](Params):
         return self.axes.index(self.inner.axes[0])
 
     @property
-    def count(self) -> int:
-        """How many elements meet."""
-        return self.inner.sizes[0]
+    def named_axes(self) -> frozenset[str]:
+        """The axis along which the elements meet, until the stack runs along it."""
+        return frozenset(self.inner.axes).difference(self.axes)
 
     def with_inner[Q: CollectiveParams](self, inner: Q) -> "PartsParams[Q]":
         """Another collective of the same parts."""
@@ -237,13 +237,16 @@ def batch_parts[P: CollectiveParams](
     row: Row[PartsParams[P]],
     engine: Engine,
     p: PartsParams[P],
+    size: int,
     x: Array,
-    axis: int,
+    axis: Axis,
 ) -> tuple[Array, int]:
     """The stack along one more axis of the mesh, or with a dimension of elements."""
     own = engine.axis
     if own is not None and own.parts == p.mesh and own.name in p.mesh.names:
-        return row.call(evolve(p, axes=(own.name, *p.axes)), move_axis(x, axis, 0)), 0
+        rows = at_front(x, axis, size)
+        return row.call(evolve(p, axes=(own.name, *p.axes)), rows), 0
+    assert axis is not None, "only along its own axis is it asked of one value for all"
     count = len(p.axes)
     inner = p.inner
     if isinstance(inner, GatherAxisParams):
@@ -287,8 +290,7 @@ def parts_row[P: CollectiveParams](
         axes: Sequence[Axis],
     ) -> tuple[Sequence[Array], Sequence[Axis]]:
         (x,), (axis,) = args, axes
-        assert axis is not None
-        y, at = batch_parts(row, engine, p, x, axis)
+        y, at = batch_parts(row, engine, p, size, x, axis)
         return (y,), (at,)
 
     row: Row[PartsParams[P]] = linear(
