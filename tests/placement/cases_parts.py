@@ -222,11 +222,11 @@ def test_operands_that_are_alike_along_an_axis(
     np.testing.assert_allclose(
         verax.jit(own)(values), truth(values), rtol=1e-5, atol=1e-6
     )
-    slopes = [
+    one, other = (
         verax.jit(verax.grad(lambda x, g=g: vnp.sum(weights * g(x) ** 2)))(values)
         for g in (own, truth)
-    ]
-    np.testing.assert_allclose(*slopes, rtol=1e-4, atol=1e-5)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("check", [True, False])
