@@ -30,7 +30,9 @@ from verax.explorer.rows.hlo import (
 from verax.ir.records import ReprMixin
 
 INDEX: Final = re.compile(r"index=(\d+)")
-POINTWISE: Final = frozenset([*ELEMENTWISE.replace("_", "-").split(), "copy"])
+POINTWISE: Final = frozenset(
+    [*ELEMENTWISE.replace("_", "-").split(), "copy", *SAME_BYTES]
+)
 NOWHERE: Final = frozenset(["constant", "partition-id", "replica-id", "after-all"])
 """Operations whose results are there before the program runs, or are scalars."""
 ALIGNED: Final = 64
