@@ -39,6 +39,10 @@ class Var(VarFields):
     def __repr__(self) -> str:
         return f"{letters(self.index)}:{self.aval}"
 
+    def __hash__(self) -> int:
+        # Variables of one program differ in their numbers.
+        return self.index
+
 
 class OfType(dict[int, tuple[Var]]):
     """The variables of one type by number, each as the results of an equation."""

@@ -5,6 +5,7 @@ played where what they make is next read, as `recomputed` would write them.
 """
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 import numpy as np
 from attrs import frozen
@@ -47,6 +48,10 @@ class Schedule:
             self.maker.update(dict.fromkeys(writes, i))
             fuses = computed_where_read(traits_of(step.eqn.primitive))
             self.events.append((self.of(step.reads), writes, inside(step.eqn), fuses))
+        self.early = [
+            [v for v in reads if self.maker[v] < self.middle]
+            for reads, _, _, _ in self.events
+        ]
 
     def of(self, values: Collection[Var]) -> list[int]:
         """The numbers of values, but not of inputs and outputs."""
@@ -83,8 +88,9 @@ class Schedule:
         waiting = {self.numbers[v] for v in away}
         fresh: set[int] = set()
         work = price * sum([self.sizes[v] for v in waiting])
-        for event in self.events[middle:]:
-            again = self.again(event[0], keeps, fresh)
+        for event, early in zip(self.events[middle:], self.early[middle:], strict=True):
+            needed = [v for v in early if v not in keeps and v not in fresh]
+            again = self.again(needed, keeps, fresh) if needed else ()
             for v in self.back(event, again, waiting - fresh) if waiting else ():
                 events.append(((), (v + shift,), 0, False))
                 fresh.add(v)
@@ -97,13 +103,13 @@ class Schedule:
     def again(
         self, needed: Sequence[int], keeps: set[int], fresh: set[int]
     ) -> list[int]:
-        """The steps to run before one that reads `needed`, in order."""
+        """The steps to run before one that reads `needed`, early values, in order."""
         found: set[int] = set()
         waiting = list(needed)
         while waiting:
             v = waiting.pop()
             i = self.maker[v]
-            if i >= self.middle or v in keeps or v in fresh or i in found:
+            if v in keeps or v in fresh or i in found:
                 continue
             found.add(i)
             waiting += self.events[i][0]
@@ -126,19 +132,26 @@ class Schedule:
 
     def peak(self, events: Sequence[Event], shift: int) -> int:
         """The most bytes in use at a time."""
-        last: dict[int, int] = {}
-        for i, (reads, _, _, _) in enumerate(events):
-            for v in reads:
-                last[v] = i
-        sizes = [*self.sizes, *self.sizes]
-        now = top = 0
-        for i, (reads, writes, inner, fuses) in enumerate(events):
-            new = sum([sizes[v] for v in writes])
-            ends = [sizes[v] for v in reads if last[v] == i]
-            here = now + new + inner - (new if fuses and new in ends else 0)
-            top = max(here, top)
-            now += sum([sizes[v] for v in writes if last.get(v, -1) > i]) - sum(ends)
-        return top
+        if not events:
+            return 0
+        reads, writes, inner, fuses = zip(*events, strict=True)
+        read, reader = flat(reads)
+        written, writer = flat(writes)
+        sizes = np.array([*self.sizes, *self.sizes], np.int64)
+        last = np.full(2 * shift, -1)
+        last[read] = reader  # the last one stays
+        ending = last[read] == reader
+        read, reader = read[ending], reader[ending]
+        new = by_event(writer, sizes[written], len(events))
+        ends = by_event(reader, sizes[read], len(events))
+        lasting = last[written] > writer
+        kept = by_event(writer[lasting], sizes[written][lasting], len(events))
+        now = np.cumsum(kept - ends)
+        placed = np.zeros(len(events), bool)
+        placed[reader[sizes[read] == new[reader]]] = True
+        here = new + inner - np.where(placed & np.array(fuses), new, 0)
+        here[1:] += now[:-1]
+        return max(int(here.max()), 0)
 
     def widths(self) -> tuple[np.ndarray, np.ndarray, list[tuple[int, int, int]]]:
         """Bytes alive before each early step, bytes it makes, and lives of values.
@@ -182,3 +195,15 @@ class Schedule:
         _, _, lives = self.widths()
         part = np.searchsorted(borders, np.arange(self.middle + 1), side="right")
         return {place for first, end, place in lives if part[first] != part[end]}
+
+
+def flat(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of all lists, and for each the list that it is in."""
+    counts = np.fromiter(map(len, lists), np.intp, len(lists))
+    numbers = np.fromiter(chain.from_iterable(lists), np.intp, int(counts.sum()))
+    return numbers, np.repeat(np.arange(len(lists)), counts)
+
+
+def by_event(events: np.ndarray, sizes: np.ndarray, count: int) -> np.ndarray:
+    """The sum of sizes at each event."""
+    return np.bincount(events, sizes, count).astype(np.int64)

@@ -7,7 +7,7 @@ as long as four operations for a byte, and a function such as `exp` sixteen an e
 from math import inf
 from typing import Final
 
-from verax.ir.jaxpr import Eqn
+from verax.ir.jaxpr import NO_PARAMS, Eqn
 from verax.rules.rows.costs import Costs
 from verax.rules.rows.row import Work, traits_of, unknown_flops
 
@@ -25,11 +25,12 @@ class Reckoner:
     def work(self, eqn: Eqn) -> float:
         """The operations of one more run; infinite if there must be none."""
         traits = traits_of(eqn.primitive)
-        if eqn.effects or traits.flops is unknown_flops:
+        alone = eqn.params is NO_PARAMS
+        if traits.flops is unknown_flops or (not alone and eqn.effects):
             return inf
-        count = sum([v.aval.size for v in eqn.outvars if not v.aval.symbolic])
         if traits.view:
             return 1.0
+        count = sum([v.aval.size for v in eqn.outvars if not v.aval.symbolic])
         if traits.work is Work.CHEAP:
             return 0.5 * count
         if traits.work is Work.SLOW:
