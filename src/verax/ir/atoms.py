@@ -19,7 +19,7 @@ from verax.ir.promotion import scalar_text
 from verax.ir.records import ReprMixin
 
 
-@define(repr=False)
+@define(eq=False, repr=False)
 class VarFields:
     """The fields of a variable, while it is being made; see `equation`."""
 
