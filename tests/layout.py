@@ -10,6 +10,7 @@ one line does not know of each other::
 ORDER = {
     "ir": (
         "deprecation hints system",
+        "locks",
         "facade records memos",
         "dtypes effects meshes",
         "avals",

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, UnionType
+from typing import Any, NewType
 
 GOLDEN = Path(__file__).parent / "goldens" / "surface.txt"
 ROOTS = ("verax", "verax.verify")
@@ -99,7 +99,12 @@ def described(name: str, value: Any) -> Iterator[str]:
             yield from members(name, value)
     else:
         text = signature(value) if is_ours(value) or is_ours(type(value)) else ""
-        yield f"{name}{text}" if text else f"{name}: {type(value).__name__}"
+        yield f"{name}{text}" if text else f"{name}: {kind_of(value)}"
+
+
+def kind_of(value: object) -> str:
+    """The name of a type; that of unions varies between versions of Python."""
+    return "UnionType" if isinstance(value, UnionType) else type(value).__name__
 
 
 def is_ours(value: object) -> bool:
@@ -119,7 +124,7 @@ def foreign_bases(cls: type) -> list[str]:
 def members(name: str, cls: type) -> Iterator[str]:
     """How a class is called, and what it or a base of ours defines publicly."""
     if not issubclass(cls, Enum) and not getattr(cls, "_is_protocol", False):
-        yield f"{name}.__init__{signature(cls) or '(...)'}"
+        yield f"{name}.__init__{signature(cls) if is_called_as_ours(cls) else '(...)'}"
     for member in dir(cls):
         home = next((base for base in cls.__mro__ if member in vars(base)), object)
         if member.startswith("_") or not is_ours(home):
@@ -131,10 +136,18 @@ def members(name: str, cls: type) -> Iterator[str]:
         yield f"{name}.{member}{text}" if text else f"{name}.{member}"
 
 
+def is_called_as_ours(cls: type) -> bool:
+    """Whether no class of C makes its objects: what Python knows of these varies."""
+    makers = [base for base in cls.__mro__ if {"__init__", "__new__"} & {*vars(base)}]
+    return makers[0] is object or is_ours(makers[0])
+
+
 def signature(value: Any) -> str:
     """The parameters of a callable with their defaults, without types."""
     if not callable(value):
         return ""
+    if isinstance(value, NewType):
+        return "(...)"
     try:
         actual = inspect.signature(value)
     except (TypeError, ValueError):

@@ -18,6 +18,7 @@ from verax.backend.runtime.locks import TRACING, Locks
 from verax.backend.runtime.metrics import RECORDER, Recorder
 from verax.backend.xla.callback_runs import Runs
 from verax.ir.avals import InternTable, ShapedArray
+from verax.ir.locks import Lock
 from verax.ir.memos import Recent
 
 PATIENCE = 30.0
@@ -50,7 +51,7 @@ def in_child(work: Callable[[], object]) -> bool:
 
 
 @contextmanager
-def held(lock: threading.RLock) -> Iterator[None]:
+def held(lock: Lock) -> Iterator[None]:
     """Another thread holds the lock within the block."""
     taken, leave = threading.Event(), threading.Event()
 

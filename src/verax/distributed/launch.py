@@ -21,6 +21,7 @@ from typing import IO, Final
 
 from attrs import frozen
 
+from verax.ir.locks import Lock, new_lock
 from verax.ir.records import ReprMixin
 
 __all__ = ["run"]
@@ -168,7 +169,7 @@ class World(ReprMixin):
 
     def run(self, out: Output, again: bool) -> End:
         """Run them; if they are started again, none need save what it has."""
-        lock = threading.Lock()
+        lock = new_lock()
         started: list[subprocess.Popen[bytes]] = []
         readers: list[threading.Thread] = []
         patience = RESTART_SECONDS if again else PATIENCE_SECONDS
@@ -230,9 +231,7 @@ def passing_on(started: Processes) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def copy(
-    process: subprocess.Popen[bytes], index: int, out: Output, lock: threading.Lock
-) -> None:
+def copy(process: subprocess.Popen[bytes], index: int, out: Output, lock: Lock) -> None:
     """Write the lines of a process with its number in front."""
     assert process.stdout is not None, "a pipe"
     # Where nobody reads any more, the process learns it: its own pipe is closed.

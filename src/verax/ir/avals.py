@@ -12,7 +12,6 @@ explicit axes, a type says which of them split its dimensions: `f32[8@x,2]`.
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from threading import RLock
 from typing import ClassVar, Protocol, TypeGuard, cast
 
 import ml_dtypes
@@ -31,7 +30,8 @@ from verax.ir.dtypes import (
     short_name,
     tangent_dtype,
 )
-from verax.ir.memos import locked, memoised
+from verax.ir.locks import Lock, locked
+from verax.ir.memos import memoised
 from verax.ir.meshes import (
     Axes,
     AxisType,
@@ -115,7 +115,7 @@ def smaller_size(x: int, y: int) -> int:
 class InternTable:
     """Gives one `ShapedArray` for its fields, while it lives."""
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self) -> None:
         self._table: weakref.WeakValueDictionary[InternKey, ShapedArray] = (

@@ -13,7 +13,6 @@ import enum
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import RLock
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -25,7 +24,6 @@ from types import (
 from typing import (
     ClassVar,
     Final,
-    Protocol,
     TypeAliasType,
     Union,
     cast,
@@ -36,7 +34,7 @@ from typing import (
 import numpy as np
 from attrs import fields, has
 
-from verax.ir.system import after_fork
+from verax.ir.locks import Lock, locked
 
 # -----------------------------------------------------------------------------
 # Which values keep mortal objects alive, so that memos must not keep them.
@@ -116,32 +114,7 @@ def is_plain_type(kind: object) -> bool:
 
 
 # -----------------------------------------------------------------------------
-# Locks of what a process has once; a forked child finds them free.
-#
-# A child has one thread, and whoever held a lock in the parent does not exist
-# there to release it; so each child makes such locks again::
-#
-#     @locked
-#     class Table:
-#         lock: ClassVar[RLock]
-
-
-class Locked(Protocol):
-    """A class whose objects share a lock: they hold it for a moment at a time."""
-
-    lock: ClassVar[RLock]
-
-
-def locked[C: type[Locked]](cls: C) -> C:
-    """Give a class its lock, and a new one in each forked child."""
-
-    def renew() -> None:
-        cls.lock = RLock()
-
-    renew()
-    after_fork(renew)
-    return cls
-
+# Memos of a bounded size.
 
 CACHE_SIZE = 8192
 
@@ -167,7 +140,7 @@ class Recent[K: Hashable, V]:
     ([0, 1, 2], None)
     """
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self, size: int) -> None:
         self.size = size

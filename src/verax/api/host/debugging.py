@@ -19,7 +19,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from threading import RLock
 from types import CodeType, FrameType
 from typing import IO, Any, ClassVar
 
@@ -35,7 +34,7 @@ from verax.backend.runtime.log import LOGGER
 from verax.ir.dtypes import DType, is_inexact
 from verax.ir.effects import DEBUG, ORDERED_DEBUG
 from verax.ir.jaxpr import Source
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import debug_callback_p
 from verax.ops.elementwise.select import stop_gradient
@@ -609,7 +608,7 @@ def builders_around(builder: Scope | None) -> list[Scope]:
 class Turn:
     """Programs in several threads may stop at the same time; one talks at a time."""
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
 
 @frozen(eq=False, repr=False)

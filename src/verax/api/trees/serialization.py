@@ -8,7 +8,6 @@ way to write its metadata, registered once::
 """
 
 import base64
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -17,6 +16,7 @@ from attrs import frozen
 
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
+from verax.ir.locks import new_lock
 from verax.ir.records import ReprMixin
 
 type Json = bool | int | float | str | list["Json"] | dict[str, Json] | None
@@ -43,7 +43,7 @@ class NodeFormats:
     """The formats that users have registered, by class and by name."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.by_type: dict[type, NodeFormat] = {}
         self.by_name: dict[str, NodeFormat] = {}
 

@@ -8,7 +8,6 @@ the check is an interpreter around the eager one, and is free when off::
 
 import weakref
 from collections.abc import Callable, Sequence
-from threading import RLock
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from attrs import frozen
 
 from verax.backend.pytrees import flatten
 from verax.ir.jaxpr import Jaxpr, Params, Primitive, Source
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -37,7 +36,7 @@ class UsedKeys:
     """The masks of used keys, for the arrays that hold them."""
 
     __slots__ = ("masks",)
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self) -> None:
         self.masks: dict[int, tuple[weakref.ref[Array], Mask, Source]] = {}

@@ -12,7 +12,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from threading import Lock
 from typing import Final
 
 from jaxlib import _jax
@@ -25,6 +24,7 @@ from verax.backend.runtime.cluster import (
     ProcessFailed,
 )
 from verax.backend.runtime.errors import trimmed
+from verax.ir.locks import new_lock
 
 type Request[T] = Callable[[_jax.DistributedRuntimeClient], T]
 
@@ -168,7 +168,7 @@ class Order:
 
     def __init__(self) -> None:
         """None yet."""
-        self.lock = Lock()
+        self.lock = new_lock()
         self.counts: Counter[tuple[int, ...]] = Counter()
 
     def following(self, members: tuple[int, ...]) -> int:

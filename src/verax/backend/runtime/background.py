@@ -13,14 +13,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from threading import RLock
 from time import perf_counter
 from typing import Any, ClassVar, Final, TextIO
 
 from attrs import field, frozen
 
 from verax.backend.runtime.client import check_not_forked
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 from verax.ir.records import ReprMixin
 from verax.ir.system import processors
 from verax.rules.guards import block
@@ -96,7 +95,7 @@ class Jobs:
     3
     """
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self, size: int | None = None) -> None:
         self.size = size
@@ -218,7 +217,7 @@ class Inside(threading.local):
 class Display:
     """The stages under way, and the thread that shows them on `stream`."""
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self, stream: TextIO | None = None, after: float = AFTER) -> None:
         self.stream = stream

@@ -8,11 +8,10 @@ message carries the number::
 
 import re
 from collections import OrderedDict
-from threading import RLock
 from typing import ClassVar, Final
 
 from verax.backend.runtime.errors import ExecutionError, explained
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 from verax.rules.programs.host import CallbackError
 from verax.rules.values.state import State
 
@@ -28,7 +27,7 @@ class FailedCallback(Exception):
 class Failures:
     """The last exceptions of callbacks, by number; they are looked up many times."""
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self) -> None:
         self.count = 0

@@ -8,7 +8,6 @@ first, because the runtime aborts where Python would raise.
     ('cpu', 'cpu')
 """
 
-import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -18,6 +17,7 @@ from jaxlib._jax import ArrayImpl, Client, Device, DeviceList
 
 from verax.backend.runtime.environment import first_variable, gpu_files
 from verax.backend.runtime.host_memory import keep_memory
+from verax.ir.locks import new_lock
 from verax.ir.records import ReprMixin
 from verax.ir.system import after_fork
 from verax.rules.values.state import STATE, State, refresh
@@ -213,7 +213,7 @@ class ClientSlot:
 
     def __init__(self) -> None:
         """Empty: nothing has started."""
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.options = ClientOptions()
         self.client: Client | None = None
         self.others: dict[str, Client] = {}

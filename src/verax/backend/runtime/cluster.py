@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Final
 
 import jaxlib.version
@@ -23,6 +23,7 @@ from attrs import frozen
 from jaxlib import _jax, xla_client
 
 from verax.backend.runtime.errors import trimmed
+from verax.ir.locks import new_lock
 from verax.ir.records import ReprMixin
 from verax.rules.programs.host import JaxRuntimeError
 from verax.rules.values.state import State
@@ -156,7 +157,7 @@ class Cluster:
 
     def __init__(self) -> None:
         """Alone, until `initialize` is called."""
-        self.lock = Lock()
+        self.lock = new_lock()
         self.connection: Connection | None = None
         self.failure: str | None = None
         self.failed = Event()

@@ -15,7 +15,7 @@ from threading import RLock
 from typing import ClassVar, Final
 from weakref import WeakValueDictionary
 
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 from verax.rules.guards import block
 from verax.rules.values.state import STATE
 
@@ -37,7 +37,7 @@ class Locks:
     """Locks by key; one lives as long as somebody holds it or waits for it."""
 
     __slots__ = ("locks", "rank")
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self, rank: int) -> None:
         self.rank = rank

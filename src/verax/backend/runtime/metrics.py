@@ -17,11 +17,10 @@ What lasts can be shown while it does: `with stage("f", "XLA"): ...`.
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from threading import RLock
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 from verax.rules.values.state import STATE
 
 type Listener = Callable[[str, float], object]
@@ -32,7 +31,7 @@ class Recorder:
     """Sums by name, and the functions that are told of every change."""
 
     __slots__ = ("counts", "listeners")
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -148,7 +147,7 @@ class Events:
     """The listeners of each kind, in the order in which they came."""
 
     __slots__ = ("listeners",)
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self) -> None:
         self.listeners: Mapping[str, tuple[Callback, ...]] = {}

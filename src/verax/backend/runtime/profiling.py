@@ -11,7 +11,6 @@ it has seen is data in memory, and files that TensorBoard and Perfetto open::
 import gzip
 import os
 from collections.abc import Callable
-from threading import RLock
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
@@ -19,7 +18,7 @@ from jaxlib import _profile_data, _profiler
 
 from verax.backend.runtime.client import check_backend, default_client
 from verax.backend.runtime.perfetto import serve_once, write_perfetto
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 
 type Annotation = _profiler.TraceMe
 type Server = _profiler.ProfilerServer
@@ -166,7 +165,7 @@ class ProfileSession:
 class Profiler:
     """The one recording of the process, and the one server."""
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self) -> None:
         self.session: ProfileSession | None = None

@@ -12,7 +12,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import RLock
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
@@ -22,7 +21,7 @@ from jaxlib import _jax
 from verax.backend.lowering.mlir_text import HostCalls
 from verax.backend.runtime.callback_errors import FAILURES, MARK
 from verax.ir.effects import is_ordered
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import HostCall
 from verax.rules.values.state import State
@@ -91,7 +90,7 @@ def trampolines(
 class Runs:
     """The runs with callbacks that may not have ended, and what they call."""
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self) -> None:
         self.tokens: deque[tuple[Token, HostCalls]] = deque()

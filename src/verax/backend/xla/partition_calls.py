@@ -9,7 +9,6 @@ module of the process uses, and XLA finds them in one table::
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from threading import RLock
 from typing import Any, ClassVar, Final
 
 from attrs import field, frozen
@@ -33,7 +32,7 @@ from verax.backend.runtime.client import Device
 from verax.backend.runtime.cuda import LOADED
 from verax.backend.runtime.errors import RuleFailed
 from verax.backend.xla.lapack import require_routines
-from verax.ir.memos import locked
+from verax.ir.locks import Lock, locked
 from verax.ir.meshes import TypeSharding
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import View
@@ -101,7 +100,7 @@ class Asked(ReprMixin):
 class Table:
     """The modules that are being compiled, by the names of their rules."""
 
-    lock: ClassVar[RLock]
+    lock: ClassVar[Lock]
 
     def __init__(self) -> None:
         self.count = 0

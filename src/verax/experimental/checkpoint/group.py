@@ -10,13 +10,13 @@ thread does not mix with the program's own collectives::
 import itertools
 from collections import defaultdict
 from collections.abc import Callable
-from threading import Lock
 from typing import Final
 
 from attrs import evolve, frozen
 
 from verax.backend.runtime.client import process_count, process_index
 from verax.experimental.checkpoint.leaves import CheckpointError
+from verax.ir.locks import new_lock
 from verax.ir.records import ReprMixin
 
 SECONDS: Final = 3600.0
@@ -30,7 +30,7 @@ class Turns:
     """Numbers the saves to each path, as every other process numbers them too."""
 
     def __init__(self) -> None:
-        self.lock = Lock()
+        self.lock = new_lock()
         self.counts: defaultdict[str, itertools.count[int]] = defaultdict(
             itertools.count
         )
