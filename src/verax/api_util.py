@@ -103,7 +103,7 @@ def flatten_axes(
         ) from None
 
 
-def safe_map[R](f: Callable[..., R], *sequences: Sequence[Any]) -> list[R]:
+def safe_map[R](f: Callable[..., R], *sequences: Sequence[object]) -> list[R]:
     """`f` of the first items, of the second ones and so on, as a list.
 
     Raises:

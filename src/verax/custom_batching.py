@@ -15,7 +15,7 @@ from verax.lax.looping import map as loop
 from verax.tree_util import tree_flatten, tree_map
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., object]) -> custom_vmap:
     """A function that vmap runs one element after the other, in a loop.
 
     >>> import verax, verax.numpy as vnp

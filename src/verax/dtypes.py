@@ -88,7 +88,7 @@ def itemsize_bits(dtype: DTypeLike) -> int:
     return bit_width(as_dtype(dtype))
 
 
-def scalar_type_of(x: Any) -> type:
+def scalar_type_of(x: object) -> type:
     """The Python type of the elements of `x`: bool, int, float or complex.
 
     Raises:

@@ -36,8 +36,8 @@ LENGTHS: Final = {1: 0.5, 2: 0.1, 4: 5e-4, 8: 1e-5}
 
 
 def check_grads(
-    f: Callable[..., Any],
-    args: Sequence[Any],
+    f: Callable[..., object],
+    args: Sequence[object],
     order: int,
     modes: Sequence[str] = ("fwd", "rev"),
     atol: Tolerance = None,
@@ -82,7 +82,7 @@ type Limits = tuple[Tolerance, Tolerance, float | None]
 
 
 def check_forward(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     args: tuple[object, ...],
     order: int,
     limits: Limits,
@@ -100,7 +100,7 @@ def check_forward(
 
 
 def check_reverse(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     args: tuple[object, ...],
     order: int,
     limits: Limits,
@@ -217,7 +217,7 @@ def real_bytes(tree: object) -> int:
 
 
 def quotient(
-    f: Callable[..., Any], xs: object, direction: object, eps: float | None
+    f: Callable[..., object], xs: object, direction: object, eps: float | None
 ) -> Any:
     """The slope of the chord along a direction, in double precision, leaf by leaf."""
     step = LENGTHS[real_bytes(xs)] if eps is None else eps

@@ -117,7 +117,7 @@ class Copyable:
         fresh.begin()
         return {name: x for name, x in vars(self).items() if name not in vars(fresh)}
 
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         vars(self).update(state)
         self.begin()
 
@@ -445,7 +445,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         )
         return out
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: object, **kwargs: object) -> Lowered:
         """The lowered function, for arguments or for their `ShapeDtypeStruct`s."""
         return self.trace(*args, **kwargs).lower()
 
@@ -472,7 +472,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
         return start_on_values(stage)
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """The types of the outputs, without computing anything."""
         return out_info(self.trace(*args, **kwargs).traced)
 
@@ -561,7 +561,7 @@ type Lowerings = Literal["auto", "xla"]
 
 
 def own_statics(
-    fun: Callable[..., Any], static_argnums: Numbers, static_argnames: Names
+    fun: Callable[..., object], static_argnums: Numbers, static_argnames: Names
 ) -> Statics:
     """The static arguments named, or where none are, those of a jitted function."""
     unsaid = static_argnums is None and static_argnames is None
@@ -575,8 +575,8 @@ def jit[**P, R](
     fun: Callable[P, R],
     /,
     *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
@@ -593,8 +593,8 @@ def jit[**P, R](
 @overload
 def jit(
     *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,
@@ -609,11 +609,11 @@ def jit(
     memory: Budget | None = None,
 ) -> "JitDecorator": ...
 def jit(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., object] | None = None,
     /,
     *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: object = None,
+    out_shardings: object = None,
     static_argnums: Numbers = None,
     static_argnames: Names = None,
     donate_argnums: Numbers = None,

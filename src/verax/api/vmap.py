@@ -41,8 +41,8 @@ from verax.transforms.engine.vmap import batch, batch_into, stack_type, stacked
 
 def vmap[**P, R](
     fun: Callable[P, R],
-    in_axes: int | Sequence[Any] | MappingSpec | None = 0,
-    out_axes: Any = 0,
+    in_axes: int | Sequence[object] | MappingSpec | None = 0,
+    out_axes: object = 0,
     axis_name: object | None = None,
     axis_size: int | None = None,
     spmd_axis_name: object | None = None,
@@ -111,12 +111,12 @@ def check_all_axes(in_axes: object, out_axes: object) -> bool:
     return False
 
 
-def by_specs(in_axes: Any, args: Any, size: int | None) -> Any:
+def by_specs(in_axes: object, args: object, size: int | None) -> Any:
     """Axes for the arrays of all arguments."""
     return axes_by_specs("in_axes", in_axes, args, size, True)
 
 
-def to_specs(out_axes: Any, tree: PyTreeDef, size: int) -> Any:
+def to_specs(out_axes: object, tree: PyTreeDef, size: int) -> Any:
     """Axes for the arrays of all outputs."""
     outs = tree.unflatten(range(tree.num_leaves))
     return axes_by_specs("out_axes", out_axes, outs, size, False)
@@ -183,7 +183,7 @@ def stateful(
 
 
 def axes_of(
-    in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]
+    in_axes: object, args: tuple[object, ...], kwargs: dict[str, Any], leaves: list[Any]
 ) -> tuple[list[Axis], dict[int, object], list[Any]]:
     """The axis of each leaf, which the function gets as they are, and the leaves.
 
@@ -429,7 +429,7 @@ def size_story(
 
 
 def trace_element(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     tree: PyTreeDef,
     leaves: Sequence[object],
     avals: Sequence[ShapedArray],

@@ -207,7 +207,7 @@ class Pool:
         return done
 
 
-def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+def aligned(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> np.ndarray:
     """Memory that a buffer may view: new, and aligned as the runtime asks."""
     count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     raw = np.empty(count + ALIGNMENT, np.uint8)

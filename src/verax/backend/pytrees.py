@@ -13,7 +13,7 @@ Each is complete when it is made; `BUILTIN_NODES` are what it holds besides jaxl
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 from attrs import frozen
@@ -234,23 +234,23 @@ def data_holds(data: object) -> bool:
     return holds(data)
 
 
-def flatten_error(error: Exception) -> Exception:
-    """The same failure with advice, where jaxlib gives none."""
+def advise(error: Exception) -> NoReturn:
+    """Raise the failure of a flattening, with advice where jaxlib gives none."""
     if isinstance(error, SystemError):
-        return RecursionError(
+        raise RecursionError(
             "The pytree is nested too deeply to flatten, or contains itself."
-        )
+        ) from error
     if "Comparator raised" in str(error):
-        return ValueError(
+        raise ValueError(
             "Comparator raised exception while sorting pytree dictionary keys: they "
             "cannot be sorted, because they have different types. Use keys of one "
             "type, or an OrderedDict, which keeps the order in which they were "
             "inserted."
-        )
-    return error
+        ) from error
+    raise error
 
 
-def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+def flatten(tree: object, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """Leaves, in a fixed order, and the structure without them.
 
     Raises:
@@ -263,9 +263,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     try:
         return REGISTRY.flatten(tree, is_leaf)
     except (ValueError, SystemError) as error:
-        if (better := flatten_error(error)) is error:
-            raise
-        raise better from error
+        advise(error)
 
 
 def flatten_none_leaf(
@@ -279,13 +277,11 @@ def flatten_none_leaf(
     try:
         return NONE_LEAF_REGISTRY.flatten(tree, is_leaf)
     except (ValueError, SystemError) as error:
-        if (better := flatten_error(error)) is error:
-            raise
-        raise better from error
+        advise(error)
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: Callable[[Any, Any], bool] | None = None
+    tree: object, is_leaf: Callable[[Any, Any], bool] | None = None
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """As `flatten`, each leaf with its key path; `is_leaf` takes path and value.
 
@@ -295,12 +291,10 @@ def flatten_with_path(
     try:
         return REGISTRY.flatten_with_path(tree, is_leaf)
     except (ValueError, SystemError) as error:
-        if (better := flatten_error(error)) is error:
-            raise
-        raise better from error
+        advise(error)
 
 
-def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> Any:
     """The tree with this structure and these leaves.
 
     >>> unflatten(flatten({"a": 1, "b": 2})[1], [3, 4])
@@ -309,7 +303,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any] | None:
+def flatten_one_level(tree: object) -> tuple[Iterable[Any], Any] | None:
     """Children and metadata of the root, None if the tree is a leaf.
 
     >>> flatten_one_level([1, [2]])
@@ -319,7 +313,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any] | None:
 
 
 def flatten_one_level_with_keys(
-    tree: Any,
+    tree: object,
 ) -> tuple[Iterable[tuple[Any, Any]], Any] | None:
     """As `flatten_one_level`, each child with its key."""
     return REGISTRY.flatten_one_level_with_keys(tree)
@@ -334,7 +328,7 @@ def is_node(node_type: type) -> bool:
     return REGISTRY.is_node(node_type)
 
 
-def all_leaves(values: Iterable[Any]) -> bool:
+def all_leaves(values: Iterable[object]) -> bool:
     """Whether every value is a leaf.
 
     >>> all_leaves([1, "a"]), all_leaves([1, []])

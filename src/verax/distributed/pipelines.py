@@ -94,7 +94,7 @@ def pipeline(
     options = Options("pipeline", mesh, axis, count_of("pipeline", microbatches))
 
     @jit
-    def model(params: Any, x: Any) -> Any:
+    def model(params: object, x: object) -> Any:
         stages = options.stages(block, params)
         rows = options.cut("x", x)
         check_block(block, params, tree_map(first_of, rows))
@@ -105,7 +105,7 @@ def pipeline(
 
 def pipeline_value_and_grad(
     block: Block,
-    loss: Callable[..., Any],
+    loss: Callable[..., object],
     *,
     first: Block | None = None,
     last: Block | None = None,
@@ -239,7 +239,7 @@ class Options(ReprMixin):
             )
         return Stages(block, self.axis, size, self.microbatches)
 
-    def cut(self, what: str, tree: Any) -> Any:
+    def cut(self, what: str, tree: object) -> Any:
         """The microbatches of a batch, along a new first dimension.
 
         Row i goes into microbatch i modulo their number: so each device of another axis
@@ -275,7 +275,7 @@ class Ends(ReprMixin):
         given = {"first": self.first, "last": self.last}
         return ["blocks", *[name for name, f in given.items() if f is not None]]
 
-    def triple(self, params: Any) -> tuple[Any, Any, Any]:
+    def triple(self, params: object) -> tuple[Any, Any, Any]:
         """The parameters of the first, the blocks, and the last.
 
         Raises:
@@ -299,11 +299,11 @@ class Ends(ReprMixin):
         named = dict(zip(("first", "blocks", "last"), grads, strict=True))
         return {name: named[name] for name in params}
 
-    def enter(self, params: Any, x: Any) -> Any:
+    def enter(self, params: object, x: object) -> Any:
         """What goes into the first block."""
         return x if self.first is None else self.first(params, x)
 
-    def leave(self, params: Any, h: Any) -> Any:
+    def leave(self, params: object, h: object) -> Any:
         """What the loss takes."""
         return h if self.last is None else self.last(params, h)
 
@@ -322,8 +322,8 @@ def mapped(options: Options, stages: Stages) -> Callable[[Any, Any], Any]:
 def all_forward_first(
     options: Options,
     program: OneForwardOneBackward,
-    params: tuple[Any, Any, Any],
-    rows: Any,
+    params: tuple[object, object, object],
+    rows: object,
     targets: list[Any],
 ) -> Any:
     """The loss and its gradient by the loop run backwards."""
@@ -393,7 +393,7 @@ def length(name: str, what: str, of: str, tree: Any) -> int:
     return int(size[0])
 
 
-def check_rows(x: Any, targets: Sequence[Any]) -> None:
+def check_rows(x: object, targets: Sequence[object]) -> None:
     """Raise ValueError unless each target has as many rows as the batch."""
     count = tree_leaves(x)[0].shape[0]
     for i, target in enumerate(targets):
@@ -405,12 +405,12 @@ def check_rows(x: Any, targets: Sequence[Any]) -> None:
             )
 
 
-def leaves_of(tree: Any) -> list[Any]:
+def leaves_of(tree: object) -> list[Any]:
     """The leaves with their paths."""
     return list(tree_flatten_with_path(tree)[0])
 
 
-def check_block(block: Block, params: Any, x: Any) -> None:
+def check_block(block: Block, params: object, x: object) -> None:
     """Raise TypeError unless what goes out of a block has the types of what goes in."""
     out = eval_shape(block, tree_map(first_of, params), x)
     name = function_name(block)
@@ -431,7 +431,7 @@ def check_block(block: Block, params: Any, x: Any) -> None:
             )
 
 
-def check_floats(params: tuple[Any, Any, Any]) -> None:
+def check_floats(params: tuple[object, object, object]) -> None:
     """Raise TypeError unless all parameters have gradients."""
     for path, leaf in leaves_of(params[1]) + leaves_of((params[0], params[2])):
         if not is_float(leaf.dtype):
@@ -444,10 +444,10 @@ def check_floats(params: tuple[Any, Any, Any]) -> None:
 
 def check_ends(
     block: Block,
-    loss: Callable[..., Any],
+    loss: Callable[..., object],
     ends: Ends,
-    params: tuple[Any, Any, Any],
-    rows: Any,
+    params: tuple[object, object, object],
+    rows: object,
     targets: list[Any],
 ) -> None:
     """Check the types from `first` to the loss.

@@ -38,11 +38,11 @@ class Stages(ReprMixin):
     """How many stages there are."""
     microbatches: int
 
-    def through(self, blocks: Any, x: Any) -> Any:
+    def through(self, blocks: object, x: object) -> Any:
         """What the blocks of this stage make of a microbatch."""
         return lax.scan(lambda h, own: (self.block(own, h), None), x, blocks)[0]
 
-    def onward(self, tree: Any) -> Any:
+    def onward(self, tree: object) -> Any:
         """What the stage before sends; the first gets zeros."""
         return lax.ppermute(tree, self.axis, [(i, i + 1) for i in range(self.size - 1)])
 
@@ -50,7 +50,7 @@ class Stages(ReprMixin):
         """What the stage after sends; the last gets zeros."""
         return lax.ppermute(tree, self.axis, [(i + 1, i) for i in range(self.size - 1)])
 
-    def microbatch(self, rows: Any, number: Any) -> Any:
+    def microbatch(self, rows: object, number: Any) -> Any:
         """A microbatch; the nearest one for a number that there is not."""
         at = vnp.clip(number, 0, self.microbatches - 1)
         return tree_map(
@@ -61,7 +61,7 @@ class Stages(ReprMixin):
         """Whether there is a microbatch of this number."""
         return (number >= 0) & (number < self.microbatches)
 
-    def varying(self, tree: Any) -> Any:
+    def varying(self, tree: object) -> Any:
         """A tree that is the same on all stages, as one of which each has its own."""
         return lax.pcast(tree, self.axis, to="varying")
 
@@ -186,7 +186,7 @@ class Tick(ReprMixin):
         out = self.stages.through(blocks, self.entered(first, received, t))
         return self.stages.onward(out), kept
 
-    def entered(self, first: Any, received: Any, number: Any) -> Any:
+    def entered(self, first: object, received: object, number: object) -> Any:
         """What the blocks of this stage take: the first stage makes it itself."""
         here = self.stage == 0
         first = gated(here, first)
@@ -223,13 +223,13 @@ class Tick(ReprMixin):
         out = [vnp.where(here, c, vnp.zeros_like(c)) for c in out]
         return stages.back(out), grads, loss + part.astype(loss.dtype)
 
-    def loss_of(self, ended: tuple[Any, Any], number: Any) -> Any:
+    def loss_of(self, ended: tuple[object, object], number: object) -> Any:
         """The loss of a microbatch from what has come out of the last block."""
         last, out = ended
         targets = self.stages.microbatch(self.targets, number)
         return self.schedule.loss(self.schedule.last(last, out), *targets)
 
-    def loss_type(self, x: Any) -> Any:
+    def loss_type(self, x: object) -> Any:
         """The dtype of the loss."""
         return eval_shape(lambda: self.loss_of((self.params[2], x), 0)).dtype
 
@@ -245,7 +245,9 @@ def gated(here: Any, tree: Any) -> Any:
 
 
 @gated.defjvp
-def gated_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+def gated_jvp(
+    primals: tuple[object, object], tangents: tuple[object, object]
+) -> tuple[Any, Any]:
     """Tangents pass where `here` is true."""
     here, tree = primals
     return tree, tree_map(
@@ -267,7 +269,7 @@ def chosen(condition: Any, x: Any, y: Any) -> Any:
     return tree_map(lambda a, b: vnp.where(condition, a, b), x, y)
 
 
-def picked(ring: Any, slot: Any) -> Any:
+def picked(ring: object, slot: object) -> Any:
     """An entry along the first dimension, which each stage chooses for itself."""
     return lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)
 

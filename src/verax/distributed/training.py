@@ -114,6 +114,6 @@ def finished(kept: Checkpoints) -> Iterator[None]:
     kept.wait()
 
 
-def restored(kept: Checkpoints, state: Any) -> tuple[int, Any]:
+def restored(kept: Checkpoints, state: object) -> tuple[int, Any]:
     """The steps that were done before the latest save, and the state after them."""
     return (0, state) if kept.latest() is None else kept.restore(like=state)

@@ -282,7 +282,7 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
     return init, update, first
 
 
-def constant(step_size: Any) -> Schedule:
+def constant(step_size: object) -> Schedule:
     """The same size for every step."""
     return lambda i: step_size
 
@@ -307,11 +307,11 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0
+    step_size: Any, decay_steps: object, final_step_size: Any, power: object = 1.0
 ) -> Schedule:
     """Sizes that go to `final_step_size` in `decay_steps` steps and stay there."""
 
-    def schedule(i: Any) -> Any:
+    def schedule(i: object) -> Any:
         left = (1 - vnp.minimum(i, decay_steps) / decay_steps) ** power
         return left * (step_size - final_step_size) + final_step_size
 

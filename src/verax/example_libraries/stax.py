@@ -125,7 +125,7 @@ def Dense(
         params = W_init(weights, (input_shape[-1], out_dim)), b_init(bias, (out_dim,))
         return (*input_shape[:-1], out_dim), params
 
-    def apply(params: Params, inputs: Any, **kwargs: Any) -> Array:
+    def apply(params: Params, inputs: Any, **kwargs: object) -> Array:
         W, b = params
         products: Array = vnp.dot(inputs, W) + b
         return products
@@ -162,7 +162,7 @@ def convolution(
         params = draw(weights, kernel), b_init(bias, bias_shape)
         return shape_of(input_shape, kernel), params
 
-    def apply(params: Params, inputs: Any, **kwargs: Any) -> Array:
+    def apply(params: Params, inputs: Any, **kwargs: object) -> Array:
         W, b = params
         sums: Array = convolve(inputs, W) + b
         return sums
@@ -247,7 +247,7 @@ def BatchNorm(
         gamma = gamma_init(second, shape) if scale else ()
         return input_shape, (beta, gamma)
 
-    def apply(params: Params, x: Any, **kwargs: Any) -> Array:
+    def apply(params: Params, x: Any, **kwargs: object) -> Array:
         beta, gamma = params
         z = standardize(x, axes, epsilon=epsilon)
         if scale:
@@ -257,7 +257,7 @@ def BatchNorm(
     return init, apply
 
 
-def elementwise(fun: Callable[..., Array], **fun_kwargs: Any) -> Layer:
+def elementwise(fun: Callable[..., Array], **fun_kwargs: object) -> Layer:
     """A function of each element as a layer; keyword arguments are the function's."""
     return without_params(
         same_shape, lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
@@ -446,7 +446,7 @@ def serial(*layers: Layer) -> Layer:
             params.append(param)
         return input_shape, params
 
-    def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+    def apply(params: Params, inputs: object, **kwargs: object) -> Any:
         keys = keys_for(layers, kwargs)
         for (_, layer_apply), param, rng in zip(layers, params, keys, strict=True):
             inputs = layer_apply(param, inputs, rng=rng, **kwargs)

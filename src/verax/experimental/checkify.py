@@ -228,7 +228,7 @@ def run(
 
 
 def check(
-    pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any
+    pred: object, msg: str, *fmt_args: object, debug: bool = False, **fmt_kwargs: object
 ) -> None:
     """Raise an error with a message unless `pred` is true.
 
@@ -253,7 +253,9 @@ def check(
     )
 
 
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(
+    pred: object, msg: str, *fmt_args: object, **fmt_kwargs: object
+) -> None:
     """A `check` that does nothing outside of `checkify`.
 
     >>> import verax

@@ -40,11 +40,11 @@ GPU_STREAM: Final = "gpu_stream:"
 
 
 def compute_on(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., object] | None = None,
     *,
     compute_type: str,
-    out_memory_spaces: Any,
-    compiler_options: Mapping[str, Any] | None = None,
+    out_memory_spaces: object,
+    compiler_options: Mapping[str, object] | None = None,
 ) -> Callable[..., Any]:
     """`f`, computed by another processor than the rest of a program.
 

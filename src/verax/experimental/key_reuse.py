@@ -150,7 +150,9 @@ class KeyReuseSignature(Unchanging):
         return f"KeyReuseSignature({', '.join(map(repr, shown))})"
 
 
-def key_reuse_signature(fun: Callable[..., Any], /, *args: Any) -> KeyReuseSignature:
+def key_reuse_signature(
+    fun: Callable[..., object], /, *args: object
+) -> KeyReuseSignature:
     """The signature of `fun` in the keys among the leaves of its arguments.
 
     It is traced, not run. Numbers are those of the leaves of arguments and results;
@@ -183,7 +185,7 @@ def public(signature: Signature, consts: int, inputs: int) -> KeyReuseSignature:
     )
 
 
-def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
+def check_key_reuse(fun: Callable[..., object], /, *args: object) -> None:
     """Raise if `fun` uses a key twice; see `key_reuse_signature`.
 
     Raises:
@@ -222,7 +224,7 @@ def used(name: str, key: Any) -> Mask | None:
     return USED.of(key) if STATE.debug_key_reuse else None
 
 
-def assert_consumed(key: Any, value: Mask = True) -> None:
+def assert_consumed(key: object, value: Mask = True) -> None:
     """Raise unless a key is used up, at this place in the function.
 
     Of an array of keys `value` says which elements must be. Keys outside traces are
@@ -246,7 +248,7 @@ def elements(mask: Mask) -> str:
     return words[mask] if isinstance(mask, bool) else f"the elements {mask}"
 
 
-def assert_unconsumed(key: Any) -> None:
+def assert_unconsumed(key: object) -> None:
     """Raise if a key is used up, or an element of an array of keys is.
 
     Raises:

@@ -26,7 +26,7 @@ def is_layout(x: object) -> bool:
     return isinstance(x, Layout)
 
 
-def with_layout_constraint(x: Any, layouts: Any) -> Any:
+def with_layout_constraint(x: object, layouts: object) -> Any:
     """The arrays of a pytree, which a compiled program has in these orders in memory.
 
     `layouts` is a `Layout`, or a pytree of them that is a prefix of `x`. Values do not

@@ -211,10 +211,10 @@ def solution(f: Slope, y: Array, times: Array, limits: Limits) -> Array:
 
 
 def odeint(
-    func: Callable[..., Any],
-    y0: Any,
+    func: Callable[..., object],
+    y0: object,
     t: Any,
-    *args: Any,
+    *args: object,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
     mxstep: float = np.inf,

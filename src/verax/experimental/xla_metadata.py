@@ -96,10 +96,10 @@ class Told:
 
 
 @overload
-def set_xla_metadata(x: None = None, **kwargs: Any) -> MetadataBlock: ...
+def set_xla_metadata(x: None = None, **kwargs: object) -> MetadataBlock: ...
 @overload
-def set_xla_metadata[T](x: T, **kwargs: Any) -> T: ...
-def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
+def set_xla_metadata[T](x: T, **kwargs: object) -> T: ...
+def set_xla_metadata(x: object = None, **kwargs: object) -> Any:
     """Attributes for the operations of a block, or for the one that made a value.
 
     Without `x` this is a block and a decorator. Blocks add to those around them; the
@@ -131,7 +131,7 @@ def must_fuse_call(identifier: str) -> Callable[..., Any]:
 
 
 def xla_metadata_call(
-    f: Callable[..., Any] | None = None, /, **meta: Any
+    f: Callable[..., object] | None = None, /, **meta: object
 ) -> Callable[..., Any]:
     """`f` as a call with attributes in compiled programs; without `f`, a decorator.
 
@@ -144,11 +144,11 @@ def xla_metadata_call(
 
 
 def xla_metadata_call2(
-    f: Callable[..., Any] | Mapping[str, Any] | None = None,
+    f: Callable[..., object] | Mapping[str, object] | None = None,
     /,
-    metadata: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, object] | None = None,
     *,
-    ad_metadata: str | Mapping[str, Any] = "same",
+    ad_metadata: str | Mapping[str, object] = "same",
 ) -> Callable[..., Any]:
     """`xla_metadata_call` with a dict of attributes, and others for derivatives.
 
@@ -195,7 +195,7 @@ def checked(metadata: object) -> Attributes:
     return tuple(sorted([(key, word(value)) for key, value in metadata.items()]))
 
 
-def derived(ad_metadata: Any) -> Attributes | None:
+def derived(ad_metadata: object) -> Attributes | None:
     """The attributes of derivatives, None for the same.
 
     Raises:
@@ -212,7 +212,7 @@ def derived(ad_metadata: Any) -> Attributes | None:
     return checked(ad_metadata)
 
 
-def with_metadata(fun: Callable[..., Any], metadata: Metadata) -> Callable[..., Any]:
+def with_metadata(fun: Callable[..., object], metadata: Metadata) -> Callable[..., Any]:
     """`fun` as a call with metadata; eagerly it is `fun` itself."""
 
     @wraps(fun)

@@ -50,6 +50,7 @@ from verax.explorer.rows.row import EQUATION, Row
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Eqn, Source
 from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
+from verax.ir.text.html import report, table
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import check_callable, shown
 
@@ -229,8 +230,6 @@ class Collectives(ReprMixin):
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        from verax.ir.text.html import report, table
-
         rows = list(map(cells, self.entries))
         return report(table(self.title, HEADS, rows, rest=self.memory_text))
 
@@ -542,7 +541,7 @@ def collectives(
     function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
 
     @wraps(fun)
-    def reading(*args: Any, **kwargs: Any) -> Collectives:
+    def reading(*args: object, **kwargs: object) -> Collectives:
         within = nullcontext() if mesh is None else typed_axes(concrete_mesh(mesh))
         with within:
             stage = of_arrays(function.trace(*args, **kwargs))

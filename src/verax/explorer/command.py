@@ -113,7 +113,7 @@ def report_of(options: argparse.Namespace, read: Read) -> Report:
 
 
 def of_saved(
-    program: ClosedJaxpr, wanted: Wanted, args: tuple[Any, ...]
+    program: ClosedJaxpr, wanted: Wanted, args: tuple[object, ...]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The function of a saved program, and its arguments: of its types without any.
 
@@ -129,7 +129,7 @@ def of_saved(
         return run, args or given
 
     @wraps(run)
-    def only(*args: Any) -> Any:
+    def only(*args: object) -> Any:
         return run(*args)[0]
 
     return only, args or given
@@ -137,7 +137,7 @@ def of_saved(
 
 def watched(
     function: PjitFunction[..., Any],
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
     every: bool,
 ) -> Watched:

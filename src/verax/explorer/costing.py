@@ -23,7 +23,9 @@ from verax.explorer.meshes.devices import KNOWN, Device
 from verax.explorer.recording import LineTotal
 from verax.ir.jaxpr import Eqn, Jaxpr, Source, Var
 from verax.ir.records import ReprMixin
+from verax.ir.reports.lines import AtLine
 from verax.ir.text.columns import columns
+from verax.ir.text.html import report, table
 from verax.rules.rows.costs import (
     bytes_moved,
     bytes_of,
@@ -38,7 +40,7 @@ from verax.rules.values.lazy import loaded
 
 
 @frozen(repr=False)
-class LineCost(ReprMixin):
+class LineCost(AtLine):
     """The cost of a line: of all of its equations, as often as they run.
 
     `kind` is "value", or "cotangent" for what a gradient computes on the way back.
@@ -54,10 +56,6 @@ class LineCost(ReprMixin):
 
     __module__ = "verax.debug"
 
-    file: str
-    line: int
-    function: str
-    code: str
     kind: str
     flops: float
     bytes: float
@@ -222,8 +220,6 @@ class CostReport(Costs):
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        from verax.ir.text.html import report, table
-
         return report(table(self.title, HEADS, list(map(self.cells, self.lines))))
 
 
@@ -419,7 +415,7 @@ def line_totals(jaxpr: Jaxpr) -> list[LineTotal] | None:
 
 
 def costs(
-    fun: Callable[..., Any], *, device: str | Device = "cpu"
+    fun: Callable[..., object], *, device: str | Device = "cpu"
 ) -> Callable[..., Costs]:
     """A function that says what each line of `fun` costs on a device.
 
@@ -455,7 +451,7 @@ def costs(
     function = fun if isinstance(fun, PjitFunction) else jit(fun)
 
     @wraps(fun)
-    def counting(*args: Any, **kwargs: Any) -> Costs:
+    def counting(*args: object, **kwargs: object) -> Costs:
         stage = of_arrays(function.trace(*args, **kwargs))
         count = 1 if stage.placement is None else len(stage.placement.devices)
         if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):

@@ -25,7 +25,9 @@ from attrs import field, frozen
 
 from verax.api.arguments.call_keys import signature
 from verax.api.jit import PjitFunction, jit
+from verax.api.stages.on_references import on_values
 from verax.api.stages.stages import Traced
+from verax.api.tracing import reference_checks
 from verax.api.tracing.apply import apply
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_avals, struct_of
 from verax.api.tracing.wrapping import function_name, wraps
@@ -225,7 +227,7 @@ class Exploration(ReprMixin):
 
 
 def explore(
-    fun: Callable[..., Any] | Jaxpr | ClosedJaxpr,
+    fun: Callable[..., object] | Jaxpr | ClosedJaxpr,
     *,
     path: str | Path | None = None,
     open: bool = False,
@@ -374,7 +376,6 @@ def of_arrays(stage: Traced) -> Traced:
     """The program on what references hold, if it takes any."""
     if not stage.traced.refs:
         return stage
-    from verax.api.stages.on_references import on_values
 
     return on_values(stage)[0]
 
@@ -419,7 +420,6 @@ def values_of(
             )
     if not stage.traced.refs:
         return list(sig.leaves)
-    from verax.api.tracing import reference_checks
 
     return reference_checks.held([*stage.traced.opened.captured, *sig.leaves])
 

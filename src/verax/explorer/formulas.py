@@ -31,6 +31,7 @@ from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Eqn, Jaxpr, Source, Var
 from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
+from verax.ir.text.html import report, table
 from verax.ops.symbols.expression import (
     ONE,
     Scope,
@@ -131,12 +132,12 @@ class Formula(SymbolicSize):
         return set().union(*[term.variables() for term, _ in self.terms])
 
     @override
-    def maximum(self, other: Any) -> Any:
+    def maximum(self, other: object) -> Any:
         first, second = self.as_dimension, sure(other).as_dimension
         return Formula.of(-smaller_size(-first, -second))
 
     @override
-    def minimum(self, other: Any) -> Any:
+    def minimum(self, other: object) -> Any:
         return Formula.of(smaller_size(self.as_dimension, sure(other).as_dimension))
 
     def __add__(self, other: object) -> "Formula":
@@ -439,8 +440,6 @@ class CostFormulas(Costs):
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        from verax.ir.text.html import report, table
-
         return report(table(self.title, HEADS, list(map(cells, self.lines))))
 
 

@@ -174,7 +174,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray
     return aval.with_shape((*aval.shape[:place], size, *aval.shape[place:]))
 
 
-def valid_jaxtype(x: Any) -> bool:
+def valid_jaxtype(x: object) -> bool:
     """Whether functions of verax take `x`: an array, tracer or scalar."""
     try:
         aval_of(x)

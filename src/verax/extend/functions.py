@@ -52,9 +52,9 @@ class Opened(ReprMixin):
 
 
 def opened(
-    fun: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] = NO_KWARGS,
+    fun: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object] = NO_KWARGS,
     *,
     purpose: str = "a transformation",
 ) -> Opened:
@@ -160,7 +160,10 @@ def after_pass(one: Callable[[ClosedJaxpr], AnyJaxpr], jaxpr: Jaxpr) -> Jaxpr:
 
 
 def propagate(
-    table: Propagation, fun: Callable[..., Any], args: Sequence[Any], *more: Any
+    table: Propagation,
+    fun: Callable[..., object],
+    args: Sequence[object],
+    *more: object,
 ) -> tuple[Any, ...]:
     """A function under a transformation that gives parts to its values.
 

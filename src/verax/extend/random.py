@@ -140,7 +140,7 @@ def random_seed(seeds: Any, impl: Impl) -> Array:
     return key_ops.random_seed(moved, resolved(impl))
 
 
-def seed_with_impl(impl: Impl, seed: Any) -> Array:
+def seed_with_impl(impl: Impl, seed: object) -> Array:
     """`random_seed`, with the generator first."""
     return random_seed(seed, impl)
 

@@ -235,11 +235,11 @@ class Primitive:
     params: type[Params]
     multiple_results: bool = field(default=False, kw_only=True)
 
-    def get_bind_params(self, params: Params | Mapping[str, Any]) -> dict[str, Any]:
+    def get_bind_params(self, params: Params | Mapping[str, object]) -> dict[str, Any]:
         """The keyword arguments of `bind`: the params of an equation."""
         return dict(params)
 
-    def bind(self, /, *args: Any, **fields: Any) -> Any:
+    def bind(self, /, *args: object, **fields: object) -> Any:
         """Apply the primitive; a row, which knows how, answers.
 
         Raises:

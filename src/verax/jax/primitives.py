@@ -262,7 +262,7 @@ class Primitive(metaclass=AllPrimitives):
         with interpreting(trace):
             return self.bind(*args, **params)
 
-    def get_bind_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def get_bind_params(self, params: Mapping[str, object]) -> dict[str, Any]:
         """The keyword arguments of `bind`: the params of an equation."""
         return dict(params)
 
@@ -604,7 +604,7 @@ class FromRegistered(Row[Keywords]):
     def __hash__(self) -> int:
         return hash(self.made_from)
 
-    def bind(self, params: Any = None, /, *args: Any, **fields: Any) -> Any:
+    def bind(self, params: object = None, /, *args: object, **fields: object) -> Any:
         """The results, or what the program's primitive returns if there are no params.
 
         Programs that walk equations call `eqn.primitive.bind(*xs, **eqn.params)`.

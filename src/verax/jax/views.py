@@ -169,7 +169,7 @@ class Names(MutableMapping[str, Any], DICTIONARY):  # type: ignore[misc]  # see 
         except AttributeError:
             raise KeyError(name) from None
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         setattr(self.view, name, value)
 
     def __delitem__(self, name: str) -> None:

@@ -181,7 +181,7 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     return as_array("shape_as_value", np.asarray(tuple(shape), numpy_dtype(dtype)))
 
 
-def stage(x: Any, /) -> Array:
+def stage(x: object, /) -> Array:
     """`x` as an array of the current trace, or as an array where there is none.
 
     Args:
@@ -200,7 +200,7 @@ def stage(x: Any, /) -> Array:
     return copy_p.call(NO_PARAMS, x)
 
 
-def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: object, *, prevent_mlir_dce: bool = False) -> None:
     """Keep the leaves of a tree in the program, although nothing uses them.
 
     Equations that they need are not removed as dead.
@@ -231,7 +231,7 @@ def received(x: np.ndarray) -> None:
 
 
 def composite(
-    decomposition: Callable[..., Any], name: str, version: int = 0
+    decomposition: Callable[..., object], name: str, version: int = 0
 ) -> Callable[..., Any]:
     """`decomposition` as an operation of its own: a call of a function of that name.
 

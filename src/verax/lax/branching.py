@@ -76,7 +76,7 @@ class Body(ReprMixin):
 
 
 def trace_body(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     tree: PyTreeDef,
     avals: Sequence[ShapedArray],
     purpose: str,
@@ -201,7 +201,7 @@ def promoted(given: ShapedArray, aval: ShapedArray) -> ShapedArray:
 
 
 def settled(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     avals: Sequence[ShapedArray],
     traced: Callable[[Sequence[ShapedArray]], Body],
 ) -> tuple[list[ShapedArray], Body]:
@@ -436,10 +436,10 @@ def truth(pred: object) -> Any:
 
 
 def of_two_operands(
-    pred: Any,
-    true_operand: Any,
+    pred: object,
+    true_operand: object,
     true_fun: Any,
-    false_operand: Any,
+    false_operand: object,
     false_fun: Any,
     vmap_method: str,
 ) -> Any:
@@ -574,7 +574,7 @@ def choose(
 
 def common_types(
     name: str,
-    functions: Sequence[Callable[..., Any]],
+    functions: Sequence[Callable[..., object]],
     bodies: Sequence[Body],
     names: Sequence[str],
 ) -> list[ShapedArray]:
@@ -634,7 +634,7 @@ def check_structures(name: str, bodies: Sequence[Body], whos: Sequence[str]) -> 
 
 
 def platform_dependent[R](
-    *args: Any,
+    *args: object,
     default: Callable[..., R] | None = None,
     **per_platform: Callable[..., R],
 ) -> R:

@@ -175,7 +175,7 @@ def bounded(
     return staged(go_on, advance, start, sequential, blocks)[1]
 
 
-def check_results(fn: Callable[..., Any], result: Sequence[object]) -> None:
+def check_results(fn: Callable[..., object], result: Sequence[object]) -> None:
     """Raise TypeError unless all that `associative_scan` combined are arrays."""
     for x in result:
         if not hasattr(x, "shape"):
@@ -206,8 +206,8 @@ def whole_steps(max_steps: int) -> int:
 
 
 def staged(
-    cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], Any],
+    cond_fun: Callable[[Any], object],
+    body_fun: Callable[[Any], object],
     init_val: object,
     sequential: bool,
     blocks: tuple[int, ...] | None,
@@ -253,7 +253,7 @@ def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> N
 
 
 def while_in_python(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], value: object
+    cond_fun: Callable[[Any], object], body_fun: Callable[[Any], object], value: object
 ) -> Any:
     leaves, tree = pytrees.flatten(value)
     value = tree.unflatten([as_array(x) for x in leaves])
@@ -288,8 +288,8 @@ def steps_between(lower: object, upper: object, number: Callable[[Any], float]) 
 
 @overload
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: object,
+    upper: object,
     body_fun: Callable[[Any, Array], Array],
     init_val: HostArray,
     *,
@@ -300,8 +300,8 @@ def fori_loop(
 ) -> Array: ...
 @overload
 def fori_loop[C](
-    lower: Any,
-    upper: Any,
+    lower: object,
+    upper: object,
     body_fun: Callable[[Any, C], C],
     init_val: C,
     *,
@@ -497,7 +497,10 @@ def associative_scan[T](
     fn: Callable[[T, T], T], elems: T, reverse: bool = False, axis: int = 0
 ) -> T: ...
 def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
+    fn: Callable[[Any, Any], object],
+    elems: object,
+    reverse: bool = False,
+    axis: int = 0,
 ) -> Any:
     """The running combinations of the elements along `axis`, in log-many steps.
 

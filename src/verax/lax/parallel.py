@@ -87,14 +87,16 @@ def mesh_in_force() -> MeshType:
     return TypeShardings.in_force()
 
 
-def each_leaf[T](function: Callable[[Array], Any], x: T) -> T:
+def each_leaf[T](function: Callable[[Array], object], x: T) -> T:
     """A function of arrays on every leaf of a tree."""
     leaves, tree = pytrees.flatten(x)
     out: T = tree.unflatten([function(as_array(leaf)) for leaf in leaves])
     return out
 
 
-def on_varying[T](function: Callable[[Array], Any], x: T, names: tuple[str, ...]) -> T:
+def on_varying[T](
+    function: Callable[[Array], object], x: T, names: tuple[str, ...]
+) -> T:
     """A function of values that vary along axes, on every leaf of a tree."""
     return each_leaf(lambda leaf: function(varied(leaf, names)), x)
 

@@ -279,7 +279,7 @@ def scanned(
     reverse: bool,
     unroll: int | bool,
     checkpoints: Checkpoints | None,
-    counts: Callable[..., Any] | None = None,
+    counts: Callable[..., object] | None = None,
 ) -> tuple[Any, Any]:
     """`scan`; `counts` is the user's function if `fori_loop` made `f` of it."""
     f, rows, row_tree, count = rows_of(f, xs, length)
@@ -322,7 +322,7 @@ type Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
 def rows_of(
-    f: Step, xs: Any, length: int | None
+    f: Step, xs: object, length: int | None
 ) -> tuple[Step, list[Any], PyTreeDef, int]:
     """The step, the arrays over whose rows it goes, their structure, and how often."""
     rows, tree = pytrees.flatten(xs)
@@ -367,12 +367,12 @@ def bind_loop(
 
 
 def trace_step(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], tuple[object, object]],
     tree: PyTreeDef,
     avals: Sequence[ShapedArray],
     row_tree: PyTreeDef,
     row_avals: Sequence[ShapedArray],
-    counts: Callable[..., Any] | None,
+    counts: Callable[..., object] | None,
 ) -> tuple[list[ShapedArray], Body, PyTreeDef]:
     """The types of the carry, the step on them, and the structure of a row of ys."""
     filled = [t.unflatten(range(t.num_leaves)) for t in (tree, row_tree)]
@@ -456,7 +456,7 @@ def unrolling(unroll: SupportsIndex, count: int) -> int:
 
 
 def scan_in_python(
-    f: Callable[[Any, Any], tuple[Any, Any]],
+    f: Callable[[Any, Any], tuple[object, object]],
     carry: object,
     rows: Sequence[object],
     tree: PyTreeDef,
@@ -477,7 +477,7 @@ def scan_in_python(
     return carry, pytrees.flatten(ys[0])[1].unflatten(stacked)
 
 
-def stack(column: Sequence[Any]) -> Array:
+def stack(column: Sequence[object]) -> Array:
     return concatenate([broadcast(x, (1,)) for x in column], 0)
 
 
@@ -515,7 +515,7 @@ WINDOWS: Mapping[Primitive, Row[WindowParams]] = MappingProxyType(
 
 
 def folded(
-    name: str, operands: object, init_values: object, computation: Callable[..., Any]
+    name: str, operands: object, init_values: object, computation: Callable[..., object]
 ) -> tuple[list[Any], list[Any], Jaxpr, Any]:
     """Arrays, initial values, the computation as a jaxpr, and the structure of all."""
     arrays, tree = pytrees.flatten(operands)
@@ -606,22 +606,22 @@ def after(operation: Primitive, y: Array, init: object, identity: Identity) -> A
 def reduce(
     operands: Array | HostArray,
     init_values: Array | HostArray,
-    computation: Callable[[Any, Any], Any],
+    computation: Callable[[Any, Any], object],
     dimensions: Sequence[int],
     out_sharding: object = None,
 ) -> Array: ...
 @overload
 def reduce[T](
     operands: T,
-    init_values: Any,
-    computation: Callable[[Any, Any], Any],
+    init_values: object,
+    computation: Callable[[Any, Any], object],
     dimensions: Sequence[int],
     out_sharding: object = None,
 ) -> T: ...
 def reduce(
     operands: object,
     init_values: object,
-    computation: Callable[[Any, Any], Any],
+    computation: Callable[[Any, Any], object],
     dimensions: Sequence[int],
     out_sharding: object = None,
 ) -> Any:
@@ -700,7 +700,7 @@ def window_params(
 def reduce_window(
     operand: Array | HostArray,
     init_value: object,
-    computation: Callable[[Any, Any], Any],
+    computation: Callable[[Any, Any], object],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,
     padding: str | Sequence[tuple[int, int]] = "VALID",
@@ -711,7 +711,7 @@ def reduce_window(
 def reduce_window[T](
     operand: T,
     init_value: object,
-    computation: Callable[[Any, Any], Any],
+    computation: Callable[[Any, Any], object],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,
     padding: str | Sequence[tuple[int, int]] = "VALID",
@@ -721,7 +721,7 @@ def reduce_window[T](
 def reduce_window(
     operand: object,
     init_value: object,
-    computation: Callable[[Any, Any], Any],
+    computation: Callable[[Any, Any], object],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int] | None = None,
     padding: str | Sequence[tuple[int, int]] = "VALID",

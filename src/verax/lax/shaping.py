@@ -129,7 +129,7 @@ def broadcast_like(arr: object, like_arr: object) -> Array:
     return retyped(out, like.explicit)
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Array:
+def stack(operands: Sequence[object], axis: int = 0) -> Array:
     """Arrays of the same shape side by side, along a new dimension.
 
     Args:
@@ -212,7 +212,7 @@ def tile(operand: object, reps: Sequence[int]) -> Array:
     return reshape(wide, [n * m for n, m in zip(times, shape, strict=True)])
 
 
-def index_take(src: object, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
+def index_take(src: object, idxs: Sequence[object], axes: Sequence[int]) -> Array:
     """The slices of `src` at each of the indices, which are one vector per axis.
 
     Indices wrap around.
@@ -265,7 +265,9 @@ def wrapped(places: Array, size: int) -> Array:
     return out
 
 
-def polynomial(x: object, coeffs: Sequence[Any], *, unroll: int | None = None) -> Array:
+def polynomial(
+    x: object, coeffs: Sequence[object], *, unroll: int | None = None
+) -> Array:
     """The polynomial with these coefficients, the constant first, by Horner's rule.
 
     Args:

@@ -155,18 +155,18 @@ def custom_linear_solve[T, A](
 ) -> tuple[T, A]: ...
 @overload
 def custom_linear_solve(
-    matvec: Callable[[Any], Any],
+    matvec: Callable[[Any], object],
     b: object,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    solve: Callable[[Callable[[Any], Any], Any], object],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], object] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any: ...
 def custom_linear_solve(
-    matvec: Callable[[Any], Any],
+    matvec: Callable[[Any], object],
     b: object,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    solve: Callable[[Callable[[Any], Any], Any], object],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], object] | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
@@ -281,17 +281,17 @@ def custom_root[T, A](
 ) -> tuple[T, A]: ...
 @overload
 def custom_root(
-    f: Callable[[Any], Any],
+    f: Callable[[Any], object],
     initial_guess: object,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    solve: Callable[[Callable[[Any], Any], Any], object],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], object],
     has_aux: bool = False,
 ) -> Any: ...
 def custom_root(
-    f: Callable[[Any], Any],
+    f: Callable[[Any], object],
     initial_guess: object,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    solve: Callable[[Callable[[Any], Any], Any], object],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], object],
     has_aux: bool = False,
 ) -> Any:
     """The x with `f(x) = 0`, found by `solve(f, initial_guess)`.

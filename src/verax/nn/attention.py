@@ -406,7 +406,7 @@ def averaged(x: Array, axes: Any, where: ArrayLike | None) -> Array:
 
 @remembered
 def one_hot(
-    x: ArrayLike | Sequence[Any],
+    x: ArrayLike | Sequence[object],
     num_classes: int,
     *,
     dtype: DTypeLike | None = None,

@@ -903,7 +903,7 @@ def fromfunction(
     shape: ShapeLike,
     *,
     dtype: DTypeLike = float,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Array: ...
 @overload
 def fromfunction[T](
@@ -911,14 +911,14 @@ def fromfunction[T](
     shape: ShapeLike,
     *,
     dtype: DTypeLike = float,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> T: ...
 def fromfunction(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     shape: ShapeLike,
     *,
     dtype: DTypeLike = float,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """`function` of the index of each element; it sees scalars and is vectorised.
 

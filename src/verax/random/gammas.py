@@ -9,7 +9,6 @@ in the shape parameter comes from the distribution function, not from the loop::
 """
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -126,7 +125,7 @@ def exact_gamma(key: Array, alpha: Array, log_space: bool) -> Array:
 
 @exact_gamma.defjvp
 def gamma_jvp(
-    log_space: bool, primals: tuple[Array, Array], tangents: tuple[Any, Array]
+    log_space: bool, primals: tuple[Array, Array], tangents: tuple[object, Array]
 ) -> tuple[Array, Array]:
     """By implicit differentiation, Figurnov, Mohamed and Mnih, 2018."""
     key, alpha = primals

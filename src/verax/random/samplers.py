@@ -83,7 +83,9 @@ def program(
     return jit(function, static_argnames=static)
 
 
-def compiled(function: Callable[..., Array], *operands: Any, **static: Any) -> Array:
+def compiled(
+    function: Callable[..., Array], *operands: object, **static: object
+) -> Array:
     """`function(*operands)`: as equations under a trace, else as a program."""
     if is_tracing():
         return function(*operands, **static)
@@ -107,7 +109,7 @@ class Sampler:
 
 @pure(1 << 10)
 def sampler(
-    function: Callable[..., Array], static: tuple[tuple[str, Any], ...]
+    function: Callable[..., Array], static: tuple[tuple[str, object], ...]
 ) -> Sampler:
     """One object for each kind of draw."""
     return Sampler(function, dict(static))

@@ -8,11 +8,10 @@ NaN included (any NaN is as good as another), in every dtype they apply to::
     x + 0.0 = x             not for -0.0: `fast` only
 """
 
-from typing import Any
-
 import verax.lax as lax
 import verax.numpy as vnp
 from verax.rewrites.applying import floats, integers, reals
+from verax.rules.values.array import Array
 from verax.transforms.patterns.rewrite_rules import Rewrite, rewrite
 
 SAME: tuple[Rewrite, ...] = tuple(
@@ -44,72 +43,72 @@ SAME: tuple[Rewrite, ...] = tuple(
 
 
 @rewrite(lambda x: lax.abs(lax.abs(x)), where=reals)
-def abs_of_abs(x: object) -> Any:
+def abs_of_abs(x: Array) -> Array:
     return lax.abs(x)
 
 
 @rewrite(lambda x: lax.abs(-x))
-def abs_of_negated(x: object) -> Any:
+def abs_of_negated(x: Array) -> Array:
     return lax.abs(x)
 
 
 @rewrite(lambda x: lax.floor(lax.floor(x)))
-def floor_of_floor(x: object) -> Any:
+def floor_of_floor(x: Array) -> Array:
     return lax.floor(x)
 
 
 @rewrite(lambda x: lax.ceil(lax.ceil(x)))
-def ceil_of_ceil(x: object) -> Any:
+def ceil_of_ceil(x: Array) -> Array:
     return lax.ceil(x)
 
 
 @rewrite(lambda x: x * -1, where=reals)
-def times_minus_one(x: Any) -> Any:
+def times_minus_one(x: Array) -> Array:
     return -x
 
 
 @rewrite(lambda x: -0.0 - x, where=floats)
-def negative_zero_minus(x: Any) -> Any:
+def negative_zero_minus(x: Array) -> Array:
     return -x
 
 
 @rewrite(lambda x, y: x - (-y))
-def minus_negated(x: Any, y: Any) -> Any:
+def minus_negated(x: Array, y: Array) -> Array:
     return x + y
 
 
 @rewrite(lambda x, y: x + (-y))
-def plus_negated(x: Any, y: Any) -> Any:
+def plus_negated(x: Array, y: Array) -> Array:
     return x - y
 
 
 @rewrite(lambda x, y: (-x) * (-y), where=reals)
-def product_of_negated(x: Any, y: Any) -> Any:
+def product_of_negated(x: Array, y: Array) -> Array:
     return x * y
 
 
 @rewrite(lambda x, y: (-x) / (-y), where=floats)
-def quotient_of_negated(x: Any, y: Any) -> Any:
+def quotient_of_negated(x: Array, y: Array) -> Array:
     return x / y
 
 
 @rewrite(lambda x: x - x, where=integers, types=[["i32[2,3]"]])
-def minus_itself(x: object) -> Any:
+def minus_itself(x: Array) -> Array:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda x: x ^ x, types=[["i32[2,3]"]])
-def xor_itself(x: object) -> Any:
+def xor_itself(x: Array) -> Array:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda x: x * 0, where=integers, types=[["i32[2,3]"]])
-def times_zero(x: object) -> Any:
+def times_zero(x: Array) -> Array:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda c, x: lax.select(c, x, x), types=[("bool[2,3]", "f32[2,3]")])
-def choice_of_same(c: object, x: object) -> Any:
+def choice_of_same(c: Array, x: Array) -> Array:
     return x
 
 
@@ -117,7 +116,7 @@ def choice_of_same(c: object, x: object) -> Any:
     lambda x, p=(1, 2, 0), q=(2, 1, 0): lax.transpose(lax.transpose(x, p), q),
     types=[["f32[2,3,4]"]],
 )
-def transposed_twice(x: object, p: tuple[int, ...], q: tuple[int, ...]) -> Any:
+def transposed_twice(x: Array, p: tuple[int, ...], q: tuple[int, ...]) -> Array:
     return lax.transpose(x, tuple([p[i] for i in q]))
 
 
@@ -125,7 +124,7 @@ def transposed_twice(x: object, p: tuple[int, ...], q: tuple[int, ...]) -> Any:
     lambda x, s=(6,), t=(3, 2): lax.reshape(lax.reshape(x, s), t),
     types=[["f32[2,3]"]],
 )
-def reshaped_twice(x: object, s: tuple[int, ...], t: tuple[int, ...]) -> Any:
+def reshaped_twice(x: Array, s: tuple[int, ...], t: tuple[int, ...]) -> Array:
     return lax.reshape(x, t)
 
 
@@ -151,47 +150,47 @@ EXACT: tuple[Rewrite, ...] = (
 
 
 @rewrite(lambda x: x + 0.0, where=floats, name="plus_zero_fast", domain=(1e-6, 1e6))
-def plus_zero_fast(x: object) -> Any:
+def plus_zero_fast(x: Array) -> Array:
     return x
 
 
 @rewrite(lambda x: x * 0, where=floats, domain=(0.0, 1e6))
-def times_zero_fast(x: object) -> Any:
+def times_zero_fast(x: Array) -> Array:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda x: x - x, where=floats, domain=(-1e6, 1e6))
-def minus_itself_fast(x: object) -> Any:
+def minus_itself_fast(x: Array) -> Array:
     return vnp.zeros_like(x)
 
 
 @rewrite(lambda x: x / x, where=floats, domain=(1e-6, 1e6))
-def over_itself_fast(x: object) -> Any:
+def over_itself_fast(x: Array) -> Array:
     return vnp.ones_like(x)
 
 
 @rewrite(lambda x: vnp.log(vnp.exp(x)), where=floats, ulps=1, domain=(-8, 8))
-def log_of_exp_fast(x: object) -> Any:
+def log_of_exp_fast(x: Array) -> Array:
     return x
 
 
 @rewrite(lambda x: vnp.exp(vnp.log(x)), where=floats, ulps=1, domain=(1e-6, 1e6))
-def exp_of_log_fast(x: object) -> Any:
+def exp_of_log_fast(x: Array) -> Array:
     return x
 
 
 @rewrite(lambda x: vnp.sqrt(x) * vnp.sqrt(x), where=floats, ulps=1, domain=(1e-6, 1e6))
-def square_of_sqrt_fast(x: object) -> Any:
+def square_of_sqrt_fast(x: Array) -> Array:
     return x
 
 
 @rewrite(lambda x, y, z: x * y + x * z, where=floats, ulps=4, domain=(1e-2, 1e2))
-def common_factor_fast(x: Any, y: Any, z: Any) -> Any:
+def common_factor_fast(x: Array, y: Array, z: Array) -> Array:
     return x * (y + z)
 
 
 @rewrite(lambda x, y: x * y / y, where=floats, ulps=2, domain=(1e-6, 1e6))
-def product_over_factor_fast(x: object, y: object) -> Any:
+def product_over_factor_fast(x: Array, y: Array) -> Array:
     return x
 
 

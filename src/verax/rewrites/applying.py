@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, cast, overload
 
+import numpy as np
 from attrs import frozen
 
 import verax.lax as lax
@@ -23,6 +24,7 @@ from verax.ir.dtypes import is_bool, is_complex, is_float, is_integer, numpy_dty
 from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import no_flops, traits_of
+from verax.rules.values.array import Array
 from verax.rules.values.conversions import shown
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context
@@ -245,7 +247,7 @@ def inverse_is_normal(x: Operand, c: Operand) -> bool:
 
 
 @rewrite(lambda x, c: x / c, where=inverse_is_normal, types=PAIR)
-def over_power_of_two(x: Any, c: Any) -> Any:
+def over_power_of_two(x: Array, c: Array) -> Array:
     return x * (1 / float(c))
 
 
@@ -258,48 +260,48 @@ def unsigned_power(x: Operand, c: Operand) -> bool:
     return unsigned(x) and integer_power(x, c)
 
 
-def log2(c: Any, like: Any) -> Any:
+def log2(c: Array, like: Array) -> np.generic:
     """The exponent of a power of two, as a scalar of another operand's dtype."""
     return numpy_dtype(like.dtype).type(int(c).bit_length() - 1)
 
 
 @rewrite(lambda x, c: x * c, where=integer_power, types=INTEGER_PAIR)
-def times_power_of_two(x: object, c: object) -> Any:
+def times_power_of_two(x: Array, c: Array) -> Array:
     return lax.shift_left(x, log2(c, x))
 
 
 @rewrite(lambda x, c: lax.div(x, c), where=unsigned_power, types=INTEGER_PAIR)
-def unsigned_over_power_of_two(x: object, c: object) -> Any:
+def unsigned_over_power_of_two(x: Array, c: Array) -> Array:
     return lax.shift_right_logical(x, log2(c, x))
 
 
 @rewrite(lambda x, c: lax.rem(x, c), where=unsigned_power, types=INTEGER_PAIR)
-def unsigned_rest_of_power_of_two(x: Any, c: Any) -> Any:
+def unsigned_rest_of_power_of_two(x: Array, c: Array) -> Array:
     return x & numpy_dtype(x.dtype).type(int(c) - 1)
 
 
 @rewrite(lambda x: lax.integer_pow(x, 1), where=reals)
-def first_power(x: object) -> Any:
+def first_power(x: Array) -> Array:
     return x
 
 
 @rewrite(lambda x: lax.integer_pow(x, 2), where=reals)
-def second_power(x: Any) -> Any:
+def second_power(x: Array) -> Array:
     return x * x
 
 
 @rewrite(lambda x: x**1.0, where=floats)
-def power_one(x: object) -> Any:
+def power_one(x: Array) -> Array:
     return x
 
 
 @rewrite(lambda x: x**2.0, where=floats, ulps=1)
-def power_two(x: Any) -> Any:
+def power_two(x: Array) -> Array:
     return x * x
 
 
 @rewrite(lambda x: x**-1.0, where=floats, ulps=1)
-def power_minus_one(x: Any) -> Any:
+def power_minus_one(x: Array) -> Array:
     return 1 / x
 
 
@@ -318,12 +320,12 @@ EXACT: tuple[Rewrite, ...] = (
 
 # x**0.5 of -0.0 is 0.0 and of -inf is inf; a square root gives -0.0 and NaN.
 @rewrite(lambda x: x**0.5, where=floats, ulps=1, domain=(0.0, float("inf")))
-def power_half_fast(x: object) -> Any:
+def power_half_fast(x: Array) -> Array:
     return lax.sqrt(x)
 
 
 @rewrite(lambda x, y: x / lax.sqrt(y), where=floats, ulps=4, domain=(1e-6, 1e6))
-def over_sqrt_fast(x: object, y: object) -> Any:
+def over_sqrt_fast(x: Array, y: Array) -> Array:
     return x * lax.rsqrt(y)
 
 

@@ -11,43 +11,52 @@ computed before it should have taken them away exactly::
 Squares are written in several ways, so `in_squares` makes a pattern of each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from math import prod, sqrt
-from typing import Any
+from typing import TypedDict
 
 import verax.lax as lax
 import verax.numpy as vnp
 from verax.rewrites.applying import alike, floats, scaled
+from verax.rules.values.array import Array
 from verax.transforms.patterns.rewrite_rules import Operand, Rewrite, rewrite
 
 type Axes = tuple[int, ...]
+type Square = Callable[[Array], Array]
 
 MEAN = [("f32[2,3]", "f32[]")]
 MEANS = [("f32[2,3]", "f32[2,3]", "f32[]")]
 NEAR = [1000.1, 1000.3, 1000.2, 999.9, 1000.7, 1000.4]
 
 
-def by_itself(x: Any) -> Any:
+def by_itself(x: Array) -> Array:
     """x² as a product."""
     return x * x
 
 
-def by_power(x: Any) -> Any:
+def by_power(x: Array) -> Array:
     """x² as a power."""
     return lax.integer_pow(x, 2)
 
 
-def by_square(x: Any) -> Any:
+def by_square(x: Array) -> Array:
     """x² as it is called."""
     return lax.square(x)
 
 
-SQUARES: tuple[Callable[[Any], Any], ...] = (by_power, by_itself, by_square)
+SQUARES: tuple[Square, ...] = (by_power, by_itself, by_square)
 
 
-def in_squares(count: int, *patterns: Callable[..., Any]) -> dict[str, Any]:
+class Patterns(TypedDict):
+    """Arguments of `rewrite`: a pattern, and others with the same meaning."""
+
+    pattern: Callable[..., object]
+    also: Sequence[Callable[..., object]]
+
+
+def in_squares(count: int, *patterns: Callable[..., object]) -> Patterns:
     """Arguments of `rewrite`, from functions that first take `count` squares."""
     ways = product(patterns, product(SQUARES, repeat=count))
     first, *others = [partial(pattern, *squares) for pattern, squares in ways]
@@ -66,7 +75,7 @@ def in_squares(count: int, *patterns: Callable[..., Any]) -> dict[str, Any]:
     weak=((3e-3,), (-1e-3,)),
     gain=2,
 )
-def one_minus_cos(x: Any) -> Any:
+def one_minus_cos(x: Array) -> Array:
     return 2 * vnp.sin(x / 2) ** 2
 
 
@@ -79,7 +88,7 @@ def one_minus_cos(x: Any) -> Any:
     gain=2,
     also=[lambda x: vnp.cos(x) + -1],
 )
-def cos_minus_one(x: Any) -> Any:
+def cos_minus_one(x: Array) -> Array:
     return -2 * vnp.sin(x / 2) ** 2
 
 
@@ -91,7 +100,7 @@ def cos_minus_one(x: Any) -> Any:
     weak=((1e6, 0.3), (3e4, 1e-2)),
     gain=2,
 )
-def step_of_sqrt(x: Any, y: Any) -> Any:
+def step_of_sqrt(x: Array, y: Array) -> Array:
     return y / (vnp.sqrt(x + y) + vnp.sqrt(x))
 
 
@@ -103,7 +112,7 @@ def step_of_sqrt(x: Any, y: Any) -> Any:
     weak=((1000.1, 1000.0),),
     gain=1.5,
 )
-def difference_of_roots(x: Any, y: Any) -> Any:
+def difference_of_roots(x: Array, y: Array) -> Array:
     total = vnp.sqrt(x) + vnp.sqrt(y)
     return (x - y) / vnp.where(total == 0, 1, total)
 
@@ -116,7 +125,7 @@ def difference_of_roots(x: Any, y: Any) -> Any:
     weak=((1e-5,), (-3e-6,)),
     gain=2,
 )
-def sqrt_of_one_plus_minus_one(x: Any) -> Any:
+def sqrt_of_one_plus_minus_one(x: Array) -> Array:
     return x / (vnp.sqrt(1 + x) + 1)
 
 
@@ -128,7 +137,7 @@ def sqrt_of_one_plus_minus_one(x: Any) -> Any:
     weak=((1000.0, 1e-2),),
     gain=2,
 )
-def step_of_inverse(x: Any, y: Any) -> Any:
+def step_of_inverse(x: Array, y: Array) -> Array:
     return -(y / (x + y)) / x
 
 
@@ -140,7 +149,7 @@ def step_of_inverse(x: Any, y: Any) -> Any:
     weak=((1000.1, 1000.0),),
     gain=1.5,
 )
-def difference_of_inverses(x: Any, y: Any) -> Any:
+def difference_of_inverses(x: Array, y: Array) -> Array:
     larger = vnp.abs(x) > vnp.abs(y)
     return (y - x) / vnp.where(larger, x, y) / vnp.where(larger, y, x)
 
@@ -153,7 +162,7 @@ def difference_of_inverses(x: Any, y: Any) -> Any:
     weak=((1e-5, 3e-5),),
     gain=2,
 )
-def product_near_one(x: Any, y: Any) -> Any:
+def product_near_one(x: Array, y: Array) -> Array:
     return x + y + x * y
 
 
@@ -169,7 +178,7 @@ def product_near_one(x: Any, y: Any) -> Any:
     weak=((1000.1, 1000.0),),
     gain=1.5,
 )
-def difference_of_squares(x: Any, y: Any) -> Any:
+def difference_of_squares(x: Array, y: Array) -> Array:
     return (x - y) * (x + y)
 
 
@@ -181,7 +190,7 @@ def difference_of_squares(x: Any, y: Any) -> Any:
     weak=((0.99999,), (-0.9999,)),
     gain=1.5,
 )
-def one_minus_square(x: Any) -> Any:
+def one_minus_square(x: Array) -> Array:
     return (1 - x) * (1 + x)
 
 
@@ -193,66 +202,64 @@ def one_minus_square(x: Any) -> Any:
     weak=((0.99999,), (1.0001,)),
     gain=1.5,
 )
-def square_minus_one(x: Any) -> Any:
+def square_minus_one(x: Array) -> Array:
     return (x - 1) * (x + 1)
 
 
-QUADRATIC: dict[str, Any] = {
-    "where": lambda b, c: alike(b, c) or (floats(b, c) and not c.shape),
-    "domain": (1e-2, 1e2),
-    "ulps": 64,
-}
+def are_coefficients(b: Operand, c: Operand) -> bool:
+    """Whether b and c are floating, and c is a number or as b is."""
+    return alike(b, c) or (floats(b, c) and not c.shape)
 
 
-@rewrite(
+quadratic = partial(rewrite, where=are_coefficients, domain=(1e-2, 1e2), ulps=64)
+"""Makes rules of the roots of a quadratic equation."""
+
+
+@quadratic(
     **in_squares(
         1,
         lambda p, b, c: -b + vnp.sqrt(p(b) - c),
         lambda p, b, c: vnp.sqrt(p(b) - c) - b,
     ),
-    **QUADRATIC,
     weak=((100.0, 0.5),),
     gain=2,
 )
-def upper_root(b: Any, c: Any) -> Any:
+def upper_root(b: Array, c: Array) -> Array:
     return upper(b, c, vnp.sqrt(b * b - c))
 
 
-@rewrite(
+@quadratic(
     **in_squares(1, lambda p, b, c: -b - vnp.sqrt(p(b) - c)),
-    **QUADRATIC,
     weak=((-100.0, 0.5),),
     gain=2,
 )
-def lower_root(b: Any, c: Any) -> Any:
+def lower_root(b: Array, c: Array) -> Array:
     return -upper(-b, c, vnp.sqrt(b * b - c))
 
 
-@rewrite(
+@quadratic(
     **in_squares(
         1,
         lambda p, b, c: -b + vnp.sqrt(p(b) + c),
         lambda p, b, c: vnp.sqrt(p(b) + c) - b,
     ),
-    **QUADRATIC,
     weak=((100.0, 0.5),),
     gain=2,
 )
-def upper_root_of_sum(b: Any, c: Any) -> Any:
+def upper_root_of_sum(b: Array, c: Array) -> Array:
     return upper(b, -c, vnp.sqrt(b * b + c))
 
 
-@rewrite(
+@quadratic(
     **in_squares(1, lambda p, b, c: -b - vnp.sqrt(p(b) + c)),
-    **QUADRATIC,
     weak=((-100.0, 0.5),),
     gain=2,
 )
-def lower_root_of_sum(b: Any, c: Any) -> Any:
+def lower_root_of_sum(b: Array, c: Array) -> Array:
     return -upper(-b, -c, vnp.sqrt(b * b + c))
 
 
-def upper(b: Any, c: Any, root: Any) -> Any:
+def upper(b: Array, c: Array, root: Array) -> Array:
     """root - b, where root² = b² - c: by -c / (root + b) where b is positive."""
     minus = b > 0
     return vnp.where(
@@ -268,7 +275,7 @@ def upper(b: Any, c: Any, root: Any) -> Any:
     weak=((1e-4,), (-300.0,)),
     gain=2,
 )
-def log_of_sum_with_root(x: Any) -> Any:
+def log_of_sum_with_root(x: Array) -> Array:
     return vnp.arcsinh(x)
 
 
@@ -287,74 +294,78 @@ def are_means(x: Operand, y: Operand, n: Operand, axes: Axes) -> bool:
     return alike(x, y) and is_mean(x, n, axes)
 
 
-def centred(x: Any, axes: Axes) -> Any:
+def centred(x: Array, axes: Axes) -> Array:
     """x without its mean."""
     return x - vnp.mean(x, axis=axes, keepdims=True)
 
 
 def mean_less_square(
-    p: Any, q: Any, x: Any, n: Any, axes: Axes = (0,), *, keepdims: bool = False
-) -> Any:
+    p: Square,
+    q: Square,
+    x: Array,
+    n: Array,
+    axes: Axes = (0,),
+    *,
+    keepdims: bool = False,
+) -> Array:
     """mean(x²) - mean(x)², where n elements are added up."""
     total = partial(vnp.sum, axis=axes, keepdims=keepdims)
-    return total(p(x)) / n - q(total(x) / n)
+    out: Array = total(p(x)) / n - q(total(x) / n)
+    return out
 
 
 def mean_less_product(
-    x: Any, y: Any, n: Any, axes: Axes = (0,), *, keepdims: bool = False
-) -> Any:
+    x: Array, y: Array, n: Array, axes: Axes = (0,), *, keepdims: bool = False
+) -> Array:
     """mean(x * y) - mean(x) * mean(y), where n elements are added up."""
     total = partial(vnp.sum, axis=axes, keepdims=keepdims)
     return total(x * y) / n - (total(x) / n) * (total(y) / n)
 
 
-MOMENT: dict[str, Any] = {"ulps": 64, "domain": (-100, 100), "gain": 2}
+moment = partial(rewrite, ulps=64, domain=(-100, 100), gain=2)
+"""Makes rules of variances and covariances."""
 
 
-@rewrite(
+@moment(
     **in_squares(2, lambda p, q, x, n, axes=(0,): mean_less_square(p, q, x, n, axes)),
-    **MOMENT,
     where=is_mean,
     types=MEAN,
     weak=((NEAR, 2.0),),
 )
-def variance(x: Any, n: Any, axes: Axes) -> Any:
+def variance(x: Array, n: Array, axes: Axes) -> Array:
     return vnp.mean(centred(x, axes) ** 2, axis=axes)
 
 
-@rewrite(
+@moment(
     **in_squares(
         2,
         lambda p, q, x, n, axes=(0,): mean_less_square(p, q, x, n, axes, keepdims=True),
     ),
-    **MOMENT,
     where=is_mean,
     types=MEAN,
     weak=((NEAR, 2.0),),
 )
-def kept_variance(x: Any, n: Any, axes: Axes) -> Any:
+def kept_variance(x: Array, n: Array, axes: Axes) -> Array:
     return vnp.mean(centred(x, axes) ** 2, axis=axes, keepdims=True)
 
 
-@rewrite(
+@moment(
     lambda x, y, n, axes=(0,): mean_less_product(x, y, n, axes),
-    **MOMENT,
     where=are_means,
     types=MEANS,
     weak=((NEAR, [99.1, 98.7, 100.2, 98.0, 100.0, 100.3], 2.0),),
 )
-def covariance(x: Any, y: Any, n: Any, axes: Axes) -> Any:
+def covariance(x: Array, y: Array, n: Array, axes: Axes) -> Array:
     return vnp.mean(centred(x, axes) * centred(y, axes), axis=axes)
 
 
-@rewrite(
+@moment(
     lambda x, y, n, axes=(0,): mean_less_product(x, y, n, axes, keepdims=True),
-    **MOMENT,
     where=are_means,
     types=MEANS,
     weak=((NEAR, [99.1, 98.7, 100.2, 98.0, 100.0, 100.3], 2.0),),
 )
-def kept_covariance(x: Any, y: Any, n: Any, axes: Axes) -> Any:
+def kept_covariance(x: Array, y: Array, n: Array, axes: Axes) -> Array:
     return vnp.mean(centred(x, axes) * centred(y, axes), axis=axes, keepdims=True)
 
 
@@ -370,7 +381,7 @@ def kept_covariance(x: Any, y: Any, n: Any, axes: Axes) -> Any:
     weak=((3e30, 4e30), (1e-30, 2e-30)),
     gain=5,
 )
-def root_of_two_squares(x: Any, y: Any) -> Any:
+def root_of_two_squares(x: Array, y: Array) -> Array:
     return vnp.hypot(x, y)
 
 
@@ -384,14 +395,14 @@ def positive(x: Operand, c: Operand, **params: object) -> bool:
     return unscaled(x) and c.literal is not None and float(c.literal) > 0
 
 
-def size_of(x: Any, axes: Axes, least: float, *, keepdims: bool) -> Any:
+def size_of(x: Array, axes: Axes, least: float, *, keepdims: bool) -> Array:
     """The largest magnitude, no less than `least`; 1 where it is 0 or not finite."""
     size = vnp.max(vnp.abs(lax.stop_gradient(x)), axis=axes, keepdims=keepdims)
     size = vnp.maximum(size, least)
     return vnp.where((size > 0) & vnp.isfinite(size), size, 1)
 
 
-def norm(x: Any, axes: Axes, root: float = 0.0, *, keepdims: bool = False) -> Any:
+def norm(x: Array, axes: Axes, root: float = 0.0, *, keepdims: bool = False) -> Array:
     """sqrt(sum(x²) + root²) from what has been divided by the largest element."""
     size = size_of(x, axes, root, keepdims=keepdims)
     shares = x / (size if keepdims else vnp.expand_dims(size, axes))
@@ -401,42 +412,40 @@ def norm(x: Any, axes: Axes, root: float = 0.0, *, keepdims: bool = False) -> An
     return size * vnp.sqrt(total)
 
 
-NORM: dict[str, Any] = {"ulps": 16, "domain": (-1e6, 1e6), "gain": 5}
+of_norm = partial(rewrite, ulps=16, domain=(-1e6, 1e6), gain=5)
+"""Makes rules of roots of sums of squares."""
 ENDS = (([1e30, 2e30, 3e30],), ([1e-30, 2e-30, 3e-30],))
 
 
-@rewrite(
+@of_norm(
     **in_squares(1, lambda p, x, axes=(1,): vnp.sqrt(vnp.sum(p(x), axis=axes))),
-    **NORM,
     where=unscaled,
     types=[["f32[2,3]"]],
     weak=ENDS,
 )
-def root_of_sum_of_squares(x: Any, axes: Axes) -> Any:
+def root_of_sum_of_squares(x: Array, axes: Axes) -> Array:
     return norm(x, axes)
 
 
-@rewrite(
+@of_norm(
     **in_squares(
         1, lambda p, x, axes=(1,): vnp.sqrt(vnp.sum(p(x), axis=axes, keepdims=True))
     ),
-    **NORM,
     where=unscaled,
     types=[["f32[2,3]"]],
     weak=ENDS,
 )
-def root_of_kept_sum_of_squares(x: Any, axes: Axes) -> Any:
+def root_of_kept_sum_of_squares(x: Array, axes: Axes) -> Array:
     return norm(x, axes, keepdims=True)
 
 
-@rewrite(
+@of_norm(
     **in_squares(1, lambda p, x, c, axes=(1,): vnp.sqrt(vnp.sum(p(x), axis=axes) + c)),
-    **NORM,
     where=positive,
     types=MEAN,
     weak=(([1e30, 2e30, 3e30], 3.0),),
 )
-def root_of_sum_of_squares_and_number(x: Any, c: Any, axes: Axes) -> Any:
+def root_of_sum_of_squares_and_number(x: Array, c: Array, axes: Axes) -> Array:
     # The root of a number that is denormal may be too.
     return norm(x, axes, sqrt(float(c)))
 

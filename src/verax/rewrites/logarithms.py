@@ -14,13 +14,14 @@ are there again. A branch that is not taken gets operands on which its derivativ
 finite, since 0 times infinity is NaN.
 """
 
+from functools import partial
 from math import log as ln
-from typing import Any
 
 import verax.lax as lax
 import verax.nn as nn
 import verax.numpy as vnp
 from verax.rewrites.applying import bounded, chosen, floats, shifted
+from verax.rules.values.array import Array
 from verax.transforms.patterns.rewrite_rules import Operand, Rewrite, rewrite
 
 VECTOR = [["f32[3]"]]
@@ -45,29 +46,33 @@ def free_mean(x: Operand, n: Operand, **params: object) -> bool:
     return free(x) and n.literal is not None and float(n.literal) > 0
 
 
-@rewrite(
+of_free = partial(rewrite, where=free, domain=WIDE, weak=LARGE)
+"""Makes rules of exponentials that overflow, unless a maximum was subtracted."""
+near_one = partial(rewrite, where=floats, weak=TINY, gain=3, ulps=4)
+"""Makes rules of sums with 1, in which a small number is lost."""
+of_unbounded = partial(rewrite, where=unbounded, ulps=8)
+"""Makes rules of exponentials that may overflow."""
+of_floats = partial(rewrite, where=floats, ulps=8, domain=WIDE)
+"""Makes rules of floats of any size."""
+
+
+@of_free(
     lambda x, axes=(1,): vnp.log(vnp.sum(vnp.exp(x), axis=axes)),
-    where=free,
     types=MATRIX,
     ulps=8,
-    domain=WIDE,
-    weak=LARGE,
     gain=5,
 )
-def log_of_sum_of_exp(x: Any, axes: tuple[int, ...]) -> Any:
+def log_of_sum_of_exp(x: Array, axes: tuple[int, ...]) -> Array:
     return nn.logsumexp(x, axis=axes)
 
 
-@rewrite(
+@of_free(
     lambda x, axes=(1,): vnp.log(vnp.sum(vnp.exp(x), axis=axes, keepdims=True)),
-    where=free,
     types=MATRIX,
     ulps=8,
-    domain=WIDE,
-    weak=LARGE,
     gain=5,
 )
-def log_of_kept_sum_of_exp(x: Any, axes: tuple[int, ...]) -> Any:
+def log_of_kept_sum_of_exp(x: Array, axes: tuple[int, ...]) -> Array:
     return nn.logsumexp(x, axis=axes, keepdims=True)
 
 
@@ -80,74 +85,59 @@ def log_of_kept_sum_of_exp(x: Any, axes: tuple[int, ...]) -> Any:
     weak=(([90.0, 80.0, 85.0], 3.0),),
     gain=5,
 )
-def log_of_mean_of_exp(x: Any, n: Any, axes: tuple[int, ...]) -> Any:
+def log_of_mean_of_exp(x: Array, n: Array, axes: tuple[int, ...]) -> Array:
     return nn.logsumexp(x, axis=axes) - ln(float(n))
 
 
-@rewrite(
+@of_free(
     lambda x, axes=(1,): vnp.log(
         vnp.exp(x) / vnp.sum(vnp.exp(x), axis=axes, keepdims=True)
     ),
-    where=free,
     types=MATRIX,
     ulps=16,
-    domain=WIDE,
-    weak=LARGE,
     gain=5,
 )
-def log_of_ratio_of_exp(x: Any, axes: tuple[int, ...]) -> Any:
+def log_of_ratio_of_exp(x: Array, axes: tuple[int, ...]) -> Array:
     return nn.log_softmax(x, axis=axes)
 
 
-@rewrite(
+@of_free(
     lambda x, axes=(0,): vnp.log(vnp.exp(x) / vnp.sum(vnp.exp(x), axis=axes)),
-    where=free,
     types=VECTOR,
     ulps=16,
-    domain=WIDE,
-    weak=LARGE,
     gain=5,
 )
-def log_of_whole_ratio_of_exp(x: Any, axes: tuple[int, ...]) -> Any:
+def log_of_whole_ratio_of_exp(x: Array, axes: tuple[int, ...]) -> Array:
     return nn.log_softmax(x, axis=axes)
 
 
-@rewrite(
+@of_free(
     lambda x, axes=(1,): vnp.exp(x) / vnp.sum(vnp.exp(x), axis=axes, keepdims=True),
-    where=free,
     types=MATRIX,
     ulps=256,
-    domain=WIDE,
-    weak=LARGE,
     gain=4,
 )
-def ratio_of_exp(x: Any, axes: tuple[int, ...]) -> Any:
+def ratio_of_exp(x: Array, axes: tuple[int, ...]) -> Array:
     return nn.softmax(x, axis=axes)
 
 
-@rewrite(
+@of_free(
     lambda x, axes=(0,): vnp.exp(x) / vnp.sum(vnp.exp(x), axis=axes),
-    where=free,
     types=VECTOR,
     ulps=256,
-    domain=WIDE,
-    weak=LARGE,
     gain=4,
 )
-def whole_ratio_of_exp(x: Any, axes: tuple[int, ...]) -> Any:
+def whole_ratio_of_exp(x: Array, axes: tuple[int, ...]) -> Array:
     return nn.softmax(x, axis=axes)
 
 
-@rewrite(
+@of_free(
     lambda x, axes=(0,): vnp.exp(x) * (1 / vnp.sum(vnp.exp(x), axis=axes)),
-    where=free,
     types=VECTOR,
     ulps=256,
-    domain=WIDE,
-    weak=LARGE,
     gain=4,
 )
-def exp_times_inverse_sum(x: Any, axes: tuple[int, ...]) -> Any:
+def exp_times_inverse_sum(x: Array, axes: tuple[int, ...]) -> Array:
     return nn.softmax(x, axis=axes)
 
 
@@ -160,55 +150,45 @@ def exp_times_inverse_sum(x: Any, axes: tuple[int, ...]) -> Any:
     weak=(([0.0, -120.0, -150.0],),),
     gain=5,
 )
-def log_of_softmax(x: Any, axes: tuple[int, ...]) -> Any:
+def log_of_softmax(x: Array, axes: tuple[int, ...]) -> Array:
     return nn.log_softmax(x, axis=axes)
 
 
-@rewrite(
+@of_floats(
     lambda x: vnp.log(nn.sigmoid(x)),
-    where=floats,
-    ulps=8,
-    domain=WIDE,
     weak=((16.0,), (-110.0,)),
     gain=5,
 )
-def log_of_sigmoid(x: Any) -> Any:
+def log_of_sigmoid(x: Array) -> Array:
     return nn.log_sigmoid(x)
 
 
-@rewrite(
+@of_floats(
     lambda x: vnp.log(1 - nn.sigmoid(x)),
-    where=floats,
-    ulps=8,
-    domain=WIDE,
     weak=((20.0,),),
     gain=5,
 )
-def log_of_one_minus_sigmoid(x: Any) -> Any:
+def log_of_one_minus_sigmoid(x: Array) -> Array:
     return nn.log_sigmoid(-x)
 
 
-@rewrite(
+@of_unbounded(
     lambda x: vnp.log1p(vnp.exp(x)),
-    where=unbounded,
-    ulps=8,
     domain=WIDE,
     weak=((90.0,),),
     gain=5,
 )
-def log1p_of_exp(x: Any) -> Any:
+def log1p_of_exp(x: Array) -> Array:
     return nn.softplus(x)
 
 
-@rewrite(
+@of_unbounded(
     lambda x: vnp.log(1 + vnp.exp(x)),
-    where=unbounded,
-    ulps=8,
     domain=WIDE,
     weak=((90.0,), (-12.0,)),
     gain=2,
 )
-def log_of_one_plus_exp(x: Any) -> Any:
+def log_of_one_plus_exp(x: Array) -> Array:
     return nn.softplus(x)
 
 
@@ -220,35 +200,32 @@ def log_of_one_plus_exp(x: Any) -> Any:
     weak=((90.0, 89.0),),
     gain=5,
 )
-def log_of_two_exps(x: object, y: object) -> Any:
-    return vnp.logaddexp(x, y)
+def log_of_two_exps(x: Array, y: Array) -> Array:
+    out: Array = vnp.logaddexp(x, y)
+    return out
 
 
-@rewrite(
+@of_unbounded(
     lambda x: vnp.log(1 - vnp.exp(x)),
-    where=unbounded,
-    ulps=8,
     domain=(-80, -1e-6),
     weak=((-3e-7,), (-20.0,), (-1e-8,)),
     gain=1,
 )
-def log_of_one_minus_exp(x: Any) -> Any:
+def log_of_one_minus_exp(x: Array) -> Array:
     return log1mexp(x)
 
 
-@rewrite(
+@of_unbounded(
     lambda x: vnp.log1p(-vnp.exp(x)),
-    where=unbounded,
-    ulps=8,
     domain=(-80, -1e-6),
     weak=((-3e-7,), (-1e-8,)),
     gain=1,
 )
-def log1p_of_minus_exp(x: Any) -> Any:
+def log1p_of_minus_exp(x: Array) -> Array:
     return log1mexp(x)
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: Array) -> Array:
     """log(1 - exp(x)) for x < 0.
 
     Mächler, "Accurately computing log(1 - exp(-|a|))", 2012: which of two forms keeps
@@ -259,27 +236,19 @@ def log1mexp(x: Any) -> Any:
     return vnp.where(near, close, vnp.log1p(-vnp.exp(vnp.where(near, -1, x))))
 
 
-@rewrite(
+@near_one(
     lambda x: vnp.log(1 + x),
-    where=floats,
-    ulps=4,
     domain=(-0.5, 1e6),
-    weak=TINY,
-    gain=3,
 )
-def log_of_one_plus(x: Any) -> Any:
+def log_of_one_plus(x: Array) -> Array:
     return vnp.log1p(x)
 
 
-@rewrite(
+@near_one(
     lambda x: vnp.log(1 - x),
-    where=floats,
-    ulps=4,
     domain=(-1e6, 0.5),
-    weak=TINY,
-    gain=3,
 )
-def log_of_one_minus(x: Any) -> Any:
+def log_of_one_minus(x: Array) -> Array:
     return vnp.log1p(-x)
 
 
@@ -291,7 +260,7 @@ def log_of_one_minus(x: Any) -> Any:
     weak=((1000.01, 1000.0),),
     gain=1.5,
 )
-def difference_of_logs(x: Any, y: Any) -> Any:
+def difference_of_logs(x: Array, y: Array) -> Array:
     near = (x < 2 * y) & (y < 2 * x)
     far = vnp.log(vnp.where(near, 1, x)) - vnp.log(vnp.where(near, 1, y))
     ratio = vnp.where(near, x - y, 0) / vnp.where(near, y, 1)
@@ -306,19 +275,17 @@ def difference_of_logs(x: Any, y: Any) -> Any:
     weak=((1e-5,),),
     gain=2,
 )
-def log_of_odds(x: Any) -> Any:
+def log_of_odds(x: Array) -> Array:
     return 2 * vnp.arctanh(x)
 
 
-@rewrite(
+@of_unbounded(
     lambda x: vnp.log(vnp.cosh(x)),
-    where=unbounded,
-    ulps=8,
     domain=WIDE,
     weak=((1e-2,), (100.0,)),
     gain=2,
 )
-def log_of_cosh(x: Any) -> Any:
+def log_of_cosh(x: Array) -> Array:
     near = vnp.abs(x) < 1
     small = vnp.log1p(2 * vnp.sinh(vnp.where(near, x, 0) / 2) ** 2)
     large = vnp.abs(vnp.where(near, 1, x))
@@ -334,7 +301,7 @@ def log_of_cosh(x: Any) -> Any:
     weak=(([1e-20, 1e-15, 1e-18],),),
     gain=5,
 )
-def log_of_product(x: Any, axes: tuple[int, ...]) -> Any:
+def log_of_product(x: Array, axes: tuple[int, ...]) -> Array:
     sign = vnp.prod(vnp.sign(x), axis=axes)
     total = vnp.sum(vnp.log(vnp.abs(x)), axis=axes)
     return vnp.where(sign < 0, vnp.nan, total)
@@ -344,64 +311,47 @@ def log_of_product(x: Any, axes: tuple[int, ...]) -> Any:
 # Exponentials.
 
 
-@rewrite(
+@near_one(
     lambda x: vnp.exp(x) - 1,
-    where=floats,
-    ulps=4,
     domain=WIDE,
-    weak=TINY,
-    gain=3,
     also=[lambda x: vnp.exp(x) + -1],
 )
-def exp_minus_one(x: Any) -> Any:
+def exp_minus_one(x: Array) -> Array:
     return vnp.expm1(x)
 
 
-@rewrite(
+@near_one(
     lambda x: 1 - vnp.exp(x),
-    where=floats,
-    ulps=4,
     domain=WIDE,
-    weak=TINY,
-    gain=3,
 )
-def one_minus_exp(x: Any) -> Any:
+def one_minus_exp(x: Array) -> Array:
     return -vnp.expm1(x)
 
 
-@rewrite(
+@of_floats(
     lambda x: (vnp.exp(x) - vnp.exp(-x)) / (vnp.exp(x) + vnp.exp(-x)),
-    where=floats,
-    ulps=8,
-    domain=WIDE,
     weak=((90.0,), (1e-4,)),
     gain=2,
 )
-def ratio_of_sinh_and_cosh(x: Any) -> Any:
+def ratio_of_sinh_and_cosh(x: Array) -> Array:
     return vnp.tanh(x)
 
 
-@rewrite(
+@of_floats(
     lambda x: (vnp.exp(x) - 1) / (vnp.exp(x) + 1),
-    where=floats,
-    ulps=8,
-    domain=WIDE,
     weak=((90.0,), (1e-4,)),
     gain=2,
 )
-def ratio_of_exp_minus_and_plus_one(x: Any) -> Any:
+def ratio_of_exp_minus_and_plus_one(x: Array) -> Array:
     return vnp.tanh(x / 2)
 
 
-@rewrite(
+@of_floats(
     lambda x: vnp.exp(x) - vnp.exp(-x),
-    where=floats,
-    ulps=8,
-    domain=WIDE,
     weak=((1e-4,),),
     gain=2,
 )
-def difference_of_exps(x: Any) -> Any:
+def difference_of_exps(x: Array) -> Array:
     return 2 * vnp.sinh(x)
 
 
@@ -413,7 +363,7 @@ def difference_of_exps(x: Any) -> Any:
     weak=((90.0,),),
     gain=5,
 )
-def ratio_of_exp_and_one_plus(x: Any) -> Any:
+def ratio_of_exp_and_one_plus(x: Array) -> Array:
     return nn.sigmoid(x)
 
 
@@ -425,7 +375,7 @@ def ratio_of_exp_and_one_plus(x: Any) -> Any:
     weak=((15.0,),),
     gain=4,
 )
-def one_minus_sigmoid(x: Any) -> Any:
+def one_minus_sigmoid(x: Array) -> Array:
     return nn.sigmoid(-x)
 
 
@@ -437,7 +387,7 @@ def one_minus_sigmoid(x: Any) -> Any:
     weak=((7.0,),),
     gain=4,
 )
-def one_minus_tanh(x: Any) -> Any:
+def one_minus_tanh(x: Array) -> Array:
     return 2 * nn.sigmoid(-2 * x)
 
 
@@ -449,7 +399,7 @@ def one_minus_tanh(x: Any) -> Any:
     weak=((3.5,),),
     gain=3,
 )
-def one_minus_erf(x: Any) -> Any:
+def one_minus_erf(x: Array) -> Array:
     return lax.erfc(x)
 
 

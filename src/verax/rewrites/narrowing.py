@@ -54,7 +54,7 @@ def narrow[**P, R](
     elementwise: Width = "wide",
     sums: Width = "wide",
     tolerance: float | None = None,
-    on: Sequence[Sequence[Any]] = (),
+    on: Sequence[Sequence[object]] = (),
 ) -> Callable[P, R]: ...
 def narrow(
     program: Any,
@@ -128,7 +128,7 @@ def narrow(
 
 
 def narrow_report(
-    program: Callable[..., Any],
+    program: Callable[..., object],
     *,
     to: DTypeLike = bfloat16,
     keep: Place | Iterable[Place] = (),
@@ -162,7 +162,7 @@ def narrow_report(
     check_function(program)
 
     @wraps(program)
-    def report(*args: Any, **kwargs: Any) -> NarrowReport:
+    def report(*args: object, **kwargs: object) -> NarrowReport:
         call = Call(program, args, kwargs)
         if tolerance is None:
             return reported(plan, call.opened.jaxpr)
@@ -280,10 +280,10 @@ def function[**P, R](fun: Callable[P, R], plan: Narrowing) -> Callable[P, R]:
 
 
 def plan_within(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     plan: Narrowing,
     tolerance: float,
-    batches: Sequence[Sequence[Any]],
+    batches: Sequence[Sequence[object]],
 ) -> tuple[Narrowing, float, int]:
     """The plan that stays within the tolerance on all batches, and its error."""
     check_has_values("narrow with a tolerance", function_name(fun), SEARCH)
@@ -313,7 +313,7 @@ def chosen_plan(
     return chosen, errors.get(chosen, 0.0), trials
 
 
-def computed(jaxpr: Jaxpr, operands: Sequence[Any]) -> list[np.ndarray]:
+def computed(jaxpr: Jaxpr, operands: Sequence[object]) -> list[np.ndarray]:
     """The outputs of a program, compiled."""
     outs = jit(lambda *xs: apply_jaxpr(jaxpr, xs))(*operands)
     return [np.asarray(x) for x in outs]

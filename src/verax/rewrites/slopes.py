@@ -88,7 +88,7 @@ def differentiated(
     names = (*rule.variables, *given)
 
     def slope(function: Callable[..., Any]) -> Callable[..., Any]:
-        def derivative(*args: Any, **params: Any) -> Any:
+        def derivative(*args: object, **params: object) -> Any:
             count = len(rule.variables)
             operands = list(args[:count])
 

@@ -174,7 +174,7 @@ class Stabilised(ReprMixin):
 
 
 def stabilise[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     rules: Rewrite | Iterable[Rewrite] | None = None,
     *,
     minimum: float = MINIMUM,

@@ -33,6 +33,7 @@ from verax.ops.elementwise.arith import add_p, sub_p
 from verax.ops.elementwise.convert import convert, convert_element_type_p
 from verax.rewrites.applying import chosen, floats
 from verax.rules.rows.builder import program
+from verax.rules.values.array import Array
 from verax.transforms.memory.storage import flat
 from verax.transforms.patterns.rewrite_rules import Operand, Rewrite, rewrite
 
@@ -199,7 +200,7 @@ class Summing(ReprMixin):
         return [*results[: self.carried], *lacking, *results[self.carried :]]
 
 
-def compensated(old: Any, change: Any, rest: Any) -> tuple[Any, Any]:
+def compensated(old: Array, change: Array, rest: Array) -> tuple[Array, Array]:
     """The sum of a total, a term and what was rounded off; what is rounded off now."""
     # What is infinite is so for good, and the rest of it NaN.
     more = change + vnp.where(vnp.isfinite(rest), rest, 0)
@@ -209,7 +210,7 @@ def compensated(old: Any, change: Any, rest: Any) -> tuple[Any, Any]:
     return total, lost
 
 
-def typed(x: Any, aval: ShapedArray) -> Any:
+def typed(x: Array, aval: ShapedArray) -> Array:
     """x with the type of another value, weak or not; scalars are spread."""
     if x.shape != aval.shape:
         x = vnp.broadcast_to(x, aval.shape)
@@ -266,7 +267,7 @@ def sums_in_while(*xs: Operand, params: Params) -> bool:
     weak=((1e7, [0.3, 0.1, 0.4]),),
     gain=0.5,
 )
-def sum_in_a_loop(*xs: Any, params: ScanParams) -> Any:
+def sum_in_a_loop(*xs: object, params: ScanParams) -> tuple[Any, ...]:
     known = summing_scan(params)
     assert known is not None, "the guard has asked"
     consts, carry, rows = params.parts(xs)
@@ -286,7 +287,7 @@ def sum_in_a_loop(*xs: Any, params: ScanParams) -> Any:
     return (*known.inside(outs[: len(between)]), *outs[len(between) :])
 
 
-def counted(t: Any, x: Any) -> Any:
+def counted(t: Array, x: Array) -> tuple[int | Array, Array]:
     """A `while` that adds x to t, a hundred times."""
     return lax.while_loop(lambda c: c[0] < 100, lambda c: (c[0] + 1, c[1] + x), (0, t))
 
@@ -301,7 +302,7 @@ def counted(t: Any, x: Any) -> Any:
     weak=((1e5, 0.01),),
     gain=1,
 )
-def sum_in_a_while(*xs: Any, params: WhileParams) -> Any:
+def sum_in_a_while(*xs: object, params: WhileParams) -> tuple[Any, ...]:
     known = summing_while(params)
     assert known is not None, "the guard has asked"
     for_test, for_body, carry = params.parts(xs)
@@ -342,7 +343,7 @@ def undoes(x: Operand, y: Operand) -> bool:
     weak=((3e5, 1e-2),),
     gain=1.5,
 )
-def undone_sum(x: Any, y: Any) -> Any:
+def undone_sum(x: Array, y: Array) -> Array:
     return y
 
 
@@ -354,7 +355,7 @@ def undone_sum(x: Any, y: Any) -> Any:
     weak=((3e5, 1e-2),),
     gain=1.5,
 )
-def undone_difference(x: Any, y: Any) -> Any:
+def undone_difference(x: Array, y: Array) -> Array:
     return -y
 
 

@@ -19,6 +19,7 @@ from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.reports.check import check_jaxpr
 from verax.ir.walk import close, hoist as hoisted
 from verax.ops.calls.call import inline as inline_rewrite
+from verax.ops.hoisting import as_operands
 from verax.rules.rows.infer import Mask, inferred
 from verax.rules.rows.row import Axis, Engine, NDArray
 from verax.transforms.engine.engine import STANDARD, as_typed
@@ -55,8 +56,6 @@ def opened(program: AnyJaxpr) -> Jaxpr:
 
 def hoist(program: AnyJaxpr) -> ClosedJaxpr:
     """The program with its array constants as constvars, those of inner jaxprs too."""
-    from verax.ops.hoisting import as_operands
-
     return hoisted(opened(program), as_operands)
 
 

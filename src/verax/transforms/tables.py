@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 from attrs import evolve, field, frozen
 from pyrsistent import PMap, pmap
 
-from verax.ir.avals import Shape
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Literal, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.ir.walk import interpret
@@ -33,10 +32,8 @@ from verax.ops.control.while_ import while_p
 from verax.ops.custom.jvp import custom_jvp_call_p
 from verax.ops.custom.vjp import custom_vjp_call_p
 from verax.ops.custom.vmap import custom_vmap_call_p
-from verax.ops.elementwise.convert import convert
 from verax.rules.rows.bodies import (
     Parts,
-    Role,
     Types,
     Values,
     flat,
@@ -45,11 +42,11 @@ from verax.rules.rows.bodies import (
     thread_of,
     types_of,
 )
-from verax.rules.rows.builder import Builder, program
+from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import MissingRule
-from verax.rules.values.array import Array
 from verax.rules.values.memo import memo, recall
 from verax.rules.values.state import Context, current_context, interpreting
+from verax.transforms.engine.parts import OfParts
 from verax.transforms.engine.templates import located
 from verax.transforms.passes.cse import cse
 
@@ -155,11 +152,10 @@ class Propagation(ReprMixin):
 
 
 @frozen(eq=False, repr=False)
-class Following(ReprMixin):
+class Following(OfParts):
     """A table of one's own, going through the programs of an equation."""
 
     walk: Propagation
-    jaxprs: tuple[Jaxpr, ...]
 
     def outputs(self, number: int, types: Sequence[Types]) -> Sequence[Types]:
         return self.walk.program(self.jaxprs[number], types)[1]
@@ -167,34 +163,17 @@ class Following(ReprMixin):
     def fill(self, parts: Parts, width: int) -> Parts:
         return self.walk.fill(parts, width)
 
-    def enter(self, role: Role) -> Sequence[object]:
-        return ()
+    def run(self, number: int, types: Sequence[Types]) -> Callable[[Values], Values]:
+        return partial(self.walk, self.jaxprs[number])
 
-    def program(
-        self,
-        number: int,
-        role: Role,
-        types: Sequence[Types],
-        due: Sequence[Types | None],
-    ) -> Jaxpr:
-        walk, jaxpr = self.walk, self.jaxprs[number]
-
-        def body(*xs: Array) -> list[Array]:
-            outs = walk(jaxpr, grouped(types, xs))
-            return flat(
-                [
-                    parts if t is None else as_due(walk, parts, t)
-                    for parts, t in zip(outs, due, strict=True)
-                ]
+    def full(self, parts: Parts, width: int) -> Parts:
+        if width > 1:
+            return self.walk.fill(parts, width)
+        if not plain(parts):
+            raise MissingRule(
+                "a value with parts stands where a plain value is required"
             )
-
-        return program(flat(types), body)
-
-    def tells(self, number: int) -> bool:
-        return False
-
-    def leave(self, role: Role, state: Sequence[Array], lanes: Shape = ()) -> None:
-        """There is no state."""
+        return parts
 
 
 def follow(primitive: Primitive) -> Rule[Any]:
@@ -211,22 +190,9 @@ def follow(primitive: Primitive) -> Rule[Any]:
         )
 
     def rule(walk: Propagation, p: Params, values: Values) -> Values:
-        return thread(Following(walk, tuple(p.subjaxprs())), p, values)
+        return thread(Following(tuple(p.subjaxprs()), walk), p, values)
 
     return rule
-
-
-def as_due(walk: Propagation, parts: Parts, due: Types) -> Parts:
-    """The parts in the types that a carry or a common result has."""
-    if len(due) == 1 and not plain(parts):
-        raise MissingRule("a value with parts stands where a plain value is required")
-    full = parts if len(due) == 1 else walk.fill(parts, len(due))
-    return tuple(
-        [
-            None if x is None or t is None else convert(x, t.dtype, t.weak_type)
-            for x, t in zip(full, due, strict=True)
-        ]
-    )
 
 
 @memo(PROGRAMS)

@@ -733,8 +733,8 @@ def talked(pinned: Pinned) -> dict[str, int]:
 
 
 def read_talk(
-    fun: Callable[..., Any],
-    args: tuple[Any, ...],
+    fun: Callable[..., object],
+    args: tuple[object, ...],
     kwargs: dict[str, Any],
     static_argnums: Numbers,
 ) -> Collectives:

@@ -108,7 +108,7 @@ class LawItem(pytest.Item):
         """
         hold_law(self.row, self.law, cases_of(self.config))
 
-    def repr_failure(self, excinfo: Any, style: Any = None) -> str:
+    def repr_failure(self, excinfo: Any, style: object = None) -> str:
         """The counterexample, without the frames of the kit."""
         return str(excinfo.value)
 

@@ -103,7 +103,7 @@ def by_identity(cls: type) -> bool:
     return own is object.__hash__ and not issubclass(cls, UNWATCHED)
 
 
-def watch(labelled: Iterable[tuple[str, Any]]) -> tuple[Watched, ...]:
+def watch(labelled: Iterable[tuple[str, object]]) -> tuple[Watched, ...]:
     """Those of the static values whose changes their keys cannot show."""
     return tuple(
         [
@@ -139,7 +139,7 @@ class Hashes:
     def __init__(self) -> None:
         self.known: dict[int, tuple[Any, int]] = {}
 
-    def check(self, name: str, labelled: Iterable[tuple[str, Any]]) -> None:
+    def check(self, name: str, labelled: Iterable[tuple[str, object]]) -> None:
         """Warn of objects whose hash differs from an earlier call."""
         for label, value in labelled:
             result, now = self.known.get(id(value)), hash(value)
@@ -201,7 +201,7 @@ class CallArguments(ReprMixin):
             *[(f"keyword argument {name!r}", value) for name, value in self.named],
         ]
 
-    def with_statics(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+    def with_statics(self, fun: Callable[..., object]) -> Callable[..., Any]:
         """`fun` as a function of the traced arguments alone."""
         if not self.positions and not self.named:
             return fun
@@ -269,7 +269,7 @@ class Statics(ReprMixin):
             entry = self.layouts[layout] = (static, traced)
         return entry
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
+    def bind(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> CallArguments:
         """Sort the arguments of a call.
 
         Raises:
@@ -355,7 +355,7 @@ def names(word: str, given: Names) -> frozenset[str]:
 
 
 def resolve_statics(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     static_argnums: Numbers,
     static_argnames: Names,
     donate_argnums: Numbers,
@@ -380,7 +380,7 @@ def resolve_statics(
 
 
 def complete(
-    fun: Callable[..., Any], word: str, argnums: Numbers, argnames: Names
+    fun: Callable[..., object], word: str, argnums: Numbers, argnames: Names
 ) -> tuple[tuple[int, ...], frozenset[str]]:
     """Positions for names and names for positions, where there is a signature.
 
@@ -443,7 +443,7 @@ type AvalsOf = Callable[[Sequence[Any], Describe], Sequence[ShapedArray]]
 def call_key(
     statics: Statics | None,
     given: Sequence[object],
-    kwargs: Mapping[str, Any] | None = None,
+    kwargs: Mapping[str, object] | None = None,
 ) -> Key:
     """The key of a call: the kinds, the mode, and the names of keywords.
 
@@ -503,7 +503,7 @@ class Signature(NamedTuple):
 
 
 def signature(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     statics: Statics,
     args: tuple[object, ...],
     kwargs: dict[str, Any],
@@ -533,7 +533,7 @@ def placed_kind(x: object) -> object:
 
 
 def traced_places(
-    statics: Statics | None, count: int, kwargs: Mapping[str, Any]
+    statics: Statics | None, count: int, kwargs: Mapping[str, object]
 ) -> tuple[int, ...]:
     """The places of the traced arguments among those passed.
 

@@ -10,7 +10,7 @@ function was wrong, called from where::
 import re
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Any, Final
+from typing import Final
 
 from verax.api.tracing.wrapping import name_and_line, wraps
 from verax.ir.jaxpr import Source
@@ -89,7 +89,7 @@ def checked[**P, R](fun: Callable[P, R]) -> Callable[P, R]:
 
 def explained(
     problem: re.Match[str],
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     values: Mapping[str, object],
     caller: Source,
 ) -> str:

@@ -53,7 +53,7 @@ def value_and_grad[**P, R, A](
 ) -> Callable[P, tuple[tuple[R, A], Any]]: ...
 @overload
 def value_and_grad[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     *,
     has_aux: bool,
@@ -64,7 +64,7 @@ def value_and_grad[**P](
 ) -> Any: ...
 @overload
 def value_and_grad[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums,
     has_aux: bool,
     holomorphic: bool = False,
@@ -73,7 +73,7 @@ def value_and_grad[**P](
     memory: Budget | None = None,
 ) -> Any: ...
 def value_and_grad[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -117,7 +117,7 @@ def value_and_grad[**P](
 
 
 def pulled_back(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     args: tuple[object, ...],
     kwargs: dict[str, Any],
     numbers: tuple[int, ...],
@@ -148,7 +148,7 @@ def of_slots(fun: Any, filled: Callable[[Any], Any]) -> Callable[..., Any]:
 
 @overload
 def grad[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     has_aux: Literal[False] = False,
     holomorphic: bool = False,
@@ -158,7 +158,7 @@ def grad[**P](
 ) -> Callable[P, Any]: ...
 @overload
 def grad[**P, A](
-    fun: Callable[P, tuple[Any, A]],
+    fun: Callable[P, tuple[object, A]],
     argnums: Argnums = 0,
     *,
     has_aux: Literal[True],
@@ -169,7 +169,7 @@ def grad[**P, A](
 ) -> Callable[P, tuple[Any, A]]: ...
 @overload
 def grad[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     *,
     has_aux: bool,
@@ -180,7 +180,7 @@ def grad[**P](
 ) -> Any: ...
 @overload
 def grad[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums,
     has_aux: bool,
     holomorphic: bool = False,
@@ -189,7 +189,7 @@ def grad[**P](
     memory: Budget | None = None,
 ) -> Any: ...
 def grad[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -381,7 +381,7 @@ def one_of(aval: ShapedArray) -> Array:
 
 
 def fwd_and_bwd(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     argnums: int | Sequence[int],
     has_aux: bool = False,
     jitted: bool = True,

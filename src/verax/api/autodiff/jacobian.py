@@ -25,7 +25,7 @@ from verax.rules.values.conversions import check_callable
 
 
 def jacfwd[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -43,7 +43,7 @@ def jacfwd[**P](
     numbers = positions("argnums", argnums)
 
     @wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> Any:
         chosen = choose(fun, args, numbers)
         places = [number % len(args) for number in numbers]
         check_inputs("jacfwd", fun, places, chosen, holomorphic, False)
@@ -64,7 +64,7 @@ def jacfwd[**P](
 
 
 def jacrev[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
@@ -80,7 +80,7 @@ def jacrev[**P](
     numbers = positions("argnums", argnums)
 
     @wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> Any:
         chosen = choose(fun, args, numbers)
         places = [number % len(args) for number in numbers]
         check_inputs("jacrev", fun, places, chosen, holomorphic, allow_int)
@@ -99,7 +99,7 @@ def jacrev[**P](
 
 
 def hessian[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,

@@ -247,7 +247,7 @@ class Residuals:
         ]
         return LinearPart(self.program.nonzero, (tangent, tuple(residuals)))
 
-    def restored(self, i: int, x: Any, aval: ShapedArray) -> Any:
+    def restored(self, i: int, x: object, aval: ShapedArray) -> Any:
         """Leaf `i` of the arguments in the type that the derivative takes.
 
         Raises:
@@ -450,32 +450,32 @@ def linearized(
 @overload
 def linearize[R](
     fun: Callable[..., R],
-    *primals: Any,
+    *primals: object,
     has_aux: Literal[False] = False,
-    in_nzs: bool | tuple[Any, ...] | None = None,
+    in_nzs: bool | tuple[object, ...] | None = None,
     memory: Size | None = None,
 ) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize[R, A](
     fun: Callable[..., tuple[R, A]],
-    *primals: Any,
+    *primals: object,
     has_aux: Literal[True],
-    in_nzs: bool | tuple[Any, ...] | None = None,
+    in_nzs: bool | tuple[object, ...] | None = None,
     memory: Size | None = None,
 ) -> tuple[R, Callable[..., R], A]: ...
 @overload
 def linearize(
-    fun: Callable[..., Any],
-    *primals: Any,
+    fun: Callable[..., object],
+    *primals: object,
     has_aux: bool,
-    in_nzs: bool | tuple[Any, ...] | None = None,
+    in_nzs: bool | tuple[object, ...] | None = None,
     memory: Size | None = None,
 ) -> Any: ...
 def linearize(
-    fun: Callable[..., Any],
-    *primals: Any,
+    fun: Callable[..., object],
+    *primals: object,
     has_aux: bool = False,
-    in_nzs: bool | tuple[Any, ...] | None = None,
+    in_nzs: bool | tuple[object, ...] | None = None,
     memory: Size | None = None,
 ) -> Any:
     """The value of `fun` at `primals` and its derivative there, as a function.
@@ -507,7 +507,7 @@ def within(fun: Callable[..., Any], memory: Size | None) -> Callable[..., Any]:
 
 
 def pulled_from(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     primals: Sequence[object],
     has_aux: bool,
     placed: bool = False,

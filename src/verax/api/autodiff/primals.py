@@ -169,7 +169,7 @@ class Primals(ReprMixin):
         """Flags of the inputs of the jaxpr that have tangents."""
         return (False,) * len(self.captured) + self.signature.active
 
-    def write(self, outs: Sequence[Any], nonzero: Sequence[bool]) -> Sequence[Any]:
+    def write(self, outs: Sequence[object], nonzero: Sequence[bool]) -> Sequence[Any]:
         """Have references hold what comes out; the other outputs.
 
         Raises:
@@ -200,7 +200,7 @@ class Primals(ReprMixin):
 
 
 def trace_primals(
-    fun: Callable[..., Any], primals: Sequence[object], purpose: str, has_aux: bool
+    fun: Callable[..., object], primals: Sequence[object], purpose: str, has_aux: bool
 ) -> Primals:
     """Trace `fun` at `primals`, where Python may branch on concrete values."""
     if HI.types:
@@ -353,7 +353,7 @@ def type_text(aval: ShapedArray) -> str:
 
 
 def fill(
-    nonzero: Sequence[bool], live: Sequence[Any], avals: Sequence[ShapedArray]
+    nonzero: Sequence[bool], live: Sequence[object], avals: Sequence[ShapedArray]
 ) -> list[Any]:
     """Tangents of all outputs: the known ones, and zeros elsewhere."""
     out = iter(live)

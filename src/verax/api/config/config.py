@@ -195,14 +195,14 @@ class Setting(Block):
         again = self.again
 
         @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             with again():
                 return function(*args, **kwargs)
 
         return call
 
 
-def block_of(values: Mapping[str, Any]) -> AbstractContextManager[None, None]:
+def block_of(values: Mapping[str, object]) -> AbstractContextManager[None, None]:
     """A block in which this thread has `values`, and the interpreter they ask for."""
     if EAGER.isdisjoint(values):
         return changing(values)
@@ -221,7 +221,7 @@ def override(name: str, value: object) -> OptionBlock:
     return option_block(settings(option(name), value))
 
 
-def option_block(values: Mapping[str, Any]) -> OptionBlock:
+def option_block(values: Mapping[str, object]) -> OptionBlock:
     """A block or decorator that sets attributes of this thread's state."""
     made: Any = block_of(values)
     out: Any = Setting()

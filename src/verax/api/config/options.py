@@ -55,7 +55,7 @@ class Option(ReprMixin):
     covers: tuple[str, ...] = ()
     efforts: Mapping[Any, str] | None = None
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: object) -> Any:
         """The value as it is kept.
 
         Raises:
@@ -79,7 +79,7 @@ class Option(ReprMixin):
             )
         return converted(self, value)
 
-    def refuses(self, value: Any) -> bool:
+    def refuses(self, value: object) -> bool:
         """Whether the option has one value here, which is another."""
         level = self.kind is CompilerEffortLevel
         return self.fixed and (as_level(value) if level else value) != self.default

@@ -114,7 +114,7 @@ def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
 
 
 def positional(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     signature: inspect.Signature | None,
     args: Sequence[object],
     kwargs: dict[str, Any],
@@ -166,7 +166,7 @@ def all_by_position(signature: inspect.Signature, count: int) -> bool:
 
 
 def held_positions(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     numbers: int | Sequence[int],
     names: str | Sequence[str],
     argument: str = "nondiff_argnums",
@@ -198,7 +198,7 @@ def held_positions(
 
 
 def sort_arguments(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     signature: inspect.Signature | None,
     held: tuple[int, ...],
     args: Sequence[object],
@@ -361,7 +361,7 @@ class CustomVJPPrimal(ReprMixin):
     perturbed: bool
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
     """Zeros in the tangent types of the leaves of `val`, symbolic ones on request.
 
     >>> import verax
@@ -373,7 +373,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return tree.unflatten(zeros_of)
 
 
-def custom_vjp_primal_tree_values(tree: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: object) -> Any:
     """The values of the `CustomVJPPrimal`s that are the leaves of `tree`.
 
     Raises:
@@ -399,7 +399,7 @@ def instantiate(aval: ShapedArray, symbolic: bool) -> Any:
 
 
 def trace_body(
-    fun: Callable[..., Any], given: SortedArguments
+    fun: Callable[..., object], given: SortedArguments
 ) -> tuple[Opened, tuple[ShapedArray, ...]]:
     """The function traced in its differentiable arguments."""
 

@@ -244,7 +244,7 @@ def pair_of(purpose: str, what: str, result: object) -> tuple[Any, Any]:
 
 
 def called(
-    rule: Callable[..., Any], purpose: str, takes: str, args: Sequence[object]
+    rule: Callable[..., object], purpose: str, takes: str, args: Sequence[object]
 ) -> Any:
     """Calls a rule on `args`, which it `takes`.
 
@@ -273,7 +273,7 @@ def called(
 
 
 def call_eagerly(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     args: Sequence[object],
     kwargs: dict[str, Any],
     check: Callable[[Sequence[Any], dict[str, Any]], object],
@@ -357,7 +357,7 @@ class CustomRules(Home):
             return call_eagerly(self.fun, args, kwargs, self.sorted)
         return self.bind(self.sorted(args, kwargs))
 
-    def sorted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> SortedArguments:
+    def sorted(self, args: Sequence[object], kwargs: dict[str, Any]) -> SortedArguments:
         """The arguments of a call, by kind."""
         signature, held = self.signature, self.nondiff_argnums
         what = f"custom_{self.kind}-decorated"

@@ -91,12 +91,12 @@ def checkpoint[**P, R](
     return rematerialised
 
 
-def stable(leaf: Any) -> Any:
+def stable(leaf: object) -> Any:
     """An argument as an array that nobody changes; a reference as it is."""
     return leaf if isinstance(leaf, Ref) else as_array(leaf)
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: object, name: str) -> Any:
     """`x`, a pytree of arrays, known by `name` to policies that select by name."""
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name takes a string as name, not {shown(name)}")
@@ -129,17 +129,17 @@ def optimization_barrier[T](operand: T) -> T:
     return out
 
 
-def everything_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
+def everything_saveable(primitive: Primitive, *_: object, **params: object) -> bool:
     """Every value may be kept: as without checkpoint."""
     return True
 
 
-def nothing_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
+def nothing_saveable(primitive: Primitive, *_: object, **params: object) -> bool:
     """Only the operands are kept: as without a policy."""
     return False
 
 
-def dots_saveable(primitive: Primitive, *_: Any, **params: Any) -> bool:
+def dots_saveable(primitive: Primitive, *_: object, **params: object) -> bool:
     """The results of matrix products and convolutions are kept."""
     return primitive.name in ("dot_general", "conv_general_dilated")
 

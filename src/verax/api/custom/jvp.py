@@ -112,7 +112,7 @@ class UserJvp(UserRules):
         return traced, masks[0]
 
     def call(
-        self, nonzero: Mask, primals: Sequence[Any], live: Sequence[Any]
+        self, nonzero: Mask, primals: Sequence[object], live: Sequence[object]
     ) -> tuple[list[Any], Mask]:
         """Call the rule; its results, then those tangents that are not zero."""
         given = iter(live)
@@ -193,7 +193,7 @@ class custom_jvp(CustomRules):
     kind = "jvp"
 
     def defjvp(
-        self, jvp: Callable[..., Any], symbolic_zeros: bool = False
+        self, jvp: Callable[..., object], symbolic_zeros: bool = False
     ) -> Callable[..., Any]:
         """Give the rule; with `symbolic_zeros` it sees which tangents are zero."""
         self.rules = (jvp,)
@@ -205,7 +205,7 @@ class custom_jvp(CustomRules):
         """The rule, if there is one yet."""
         return self.rules[0] if self.rules else None
 
-    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+    def defjvps(self, *jvps: Callable[..., object] | None) -> None:
         """Give one rule per argument: (tangent, output, *primals) to a tangent.
 
         None stands for an argument on which the output does not depend.

@@ -207,7 +207,7 @@ def tile(aval: ShapedArray, place: NamedSharding) -> ShapedArray:
 
 
 def trace_part(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     tree: PyTreeDef,
     tiles: Sequence[ShapedArray],
     mesh: Mesh,
@@ -270,9 +270,9 @@ class custom_partitioning(Home):
 
     def def_partition(
         self,
-        partition: Callable[..., Any],
-        infer_sharding_from_operands: Callable[..., Any] | None = None,
-        propagate_user_sharding: Callable[..., Any] | None = None,
+        partition: Callable[..., object],
+        infer_sharding_from_operands: Callable[..., object] | None = None,
+        propagate_user_sharding: Callable[..., object] | None = None,
         decode_shardings: bool = True,
         sharding_rule: Factors | None = None,
         *,

@@ -348,8 +348,8 @@ class custom_vjp(CustomRules):
 
     def defvjp(
         self,
-        fwd: Callable[..., Any],
-        bwd: Callable[..., Any],
+        fwd: Callable[..., object],
+        bwd: Callable[..., object],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
@@ -405,7 +405,7 @@ def vjp_rule(
 
 
 def traced_rule(
-    user: UserVjp, body: Opened, nonzero: Mask, values: Sequence[Any] | None
+    user: UserVjp, body: Opened, nonzero: Mask, values: Sequence[object] | None
 ) -> tuple[TracedVjp, tuple[Any, ...], Jaxpr]:
     """Both rules traced now; what the backward one captures becomes a residual."""
     traced, rest = user.trace_forward(nonzero, values)
@@ -435,7 +435,7 @@ def backward_on(
     rest: KeptLeaves,
     avals: Sequence[ShapedArray],
     forward: Jaxpr,
-    known: Sequence[Any] | None,
+    known: Sequence[object] | None,
 ) -> tuple[Traced, Mask]:
     """The backward rule traced now; it may branch on residuals that have values.
 
@@ -488,7 +488,7 @@ class PullbackProgram(ReprMixin):
 
 
 def custom_gradient(
-    fun: Callable[..., Any] | None = None,
+    fun: Callable[..., object] | None = None,
     *,
     with_logs: bool = False,
     remat: bool = False,
@@ -551,7 +551,7 @@ def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def closure_convert(
-    fun: Callable[..., Any], *example_args: Any
+    fun: Callable[..., object], *example_args: object
 ) -> tuple[Callable[..., Any], list[Any]]:
     """`fun` without what it closes over, and a list of that.
 
@@ -576,7 +576,7 @@ def closure_convert(
     jaxpr, out_tree, name = traced.jaxpr, traced.out_tree, function_name(fun)
     expected, hoists = tree.children()[0], len(constants)
 
-    def converted(*args: Any) -> Any:
+    def converted(*args: object) -> Any:
         count = len(args) - hoists
         given, rest, others = args[:count], iter(args[count:]), iter(kept)
         result = matching_leaves(
@@ -597,10 +597,10 @@ def closure_convert(
 
 
 def linear_call(
-    fun: Callable[[Any, Any], Any],
-    fun_transpose: Callable[[Any, Any], Any],
-    residual_args: Any,
-    linear_args: Any,
+    fun: Callable[[Any, Any], object],
+    fun_transpose: Callable[[Any, Any], object],
+    residual_args: object,
+    linear_args: object,
 ) -> Any:
     """`fun(residual_args, linear_args)`, linear in the latter, with its transpose.
 
@@ -645,7 +645,7 @@ def linear_call(
 
 
 def checked_transpose(
-    fun_transpose: Callable[[Any, Any], Any],
+    fun_transpose: Callable[[Any, Any], object],
     name: str,
     tree: PyTreeDef,
     due: Sequence[ShapedArray],

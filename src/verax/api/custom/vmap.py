@@ -65,7 +65,7 @@ class UserVmap(CallRules):
         return self.kept(traced_batch, size, in_batched)
 
     def call(
-        self, size: int, in_batched: Mask, leaves: tuple[Any, ...]
+        self, size: int, in_batched: Mask, leaves: tuple[object, ...]
     ) -> tuple[list[Array], Mask]:
         """Call the rule; results, and which of them are stacked."""
         flags = list(self.tree.unflatten(in_batched))
@@ -155,7 +155,7 @@ class custom_vmap(Home):
         """Gives rules to the function within: `custom_vmap(custom_jvp(f))`."""
         return inner_rule(self, name)
 
-    def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
+    def def_vmap(self, vmap_rule: Callable[..., object]) -> Callable[..., Any]:
         """Give the rule."""
         self.rule = vmap_rule
         return vmap_rule
@@ -178,7 +178,7 @@ class custom_vmap(Home):
         outs = custom_vmap_call_p.bind(params, *body.captured, *given.leaves)
         return result_tree(body.out_tree, outs)
 
-    def sorted(self, args: Sequence[Any], kwargs: dict[str, Any]) -> SortedArguments:
+    def sorted(self, args: Sequence[object], kwargs: dict[str, Any]) -> SortedArguments:
         """The arguments of a call by their positions."""
         what = "custom_vmap-decorated"
         return sort_arguments(self.fun, self.signature, (), args, kwargs, what)

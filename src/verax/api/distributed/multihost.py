@@ -65,7 +65,7 @@ def everywhere(x: object, mesh: Mesh, read: Callable[[Any], Any] = same) -> np.n
     return np.asarray(jit(read, out_shardings=whole)(x))
 
 
-def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+def process_allgather(in_tree: object, tiled: bool = False) -> Any:
     """The values of all processes as NumPy arrays; every process must call it.
 
     A leaf that this process has as a whole gets a new first dimension, one row for each
@@ -104,7 +104,7 @@ def whole_of(array: ConcreteArray) -> np.ndarray:
     return everywhere(array, place.concrete)
 
 
-def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+def broadcast_one_to_all(in_tree: object, is_source: bool | None = None) -> Any:
     """The values of one process, as NumPy arrays, in all; every process must call it.
 
     The source is process 0, or the one that passes `is_source=True`. The leaves must
@@ -151,7 +151,7 @@ def digest(tree: object) -> np.ndarray:
     return np.frombuffer(out.digest(), np.uint8)
 
 
-def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+def assert_equal(in_tree: object, fail_message: str = "") -> None:
     """Raise in every process unless all have the same tree, to the last bit.
 
     Every process must call it; unlike elsewhere, shapes may differ.
@@ -205,7 +205,7 @@ def is_spec(x: object) -> bool:
 
 
 def host_local_array_to_global_array(
-    local_inputs: Any, global_mesh: Any, pspecs: Any
+    local_inputs: object, global_mesh: object, pspecs: object
 ) -> Any:
     """Arrays on the mesh, of the part that each process has as a whole array.
 
@@ -230,7 +230,7 @@ def host_local_array_to_global_array(
 
 
 def global_array_to_host_local_array(
-    global_inputs: Any, global_mesh: Any, pspecs: Any
+    global_inputs: object, global_mesh: object, pspecs: object
 ) -> Any:
     """The part of each array that this process has, as an array on its own devices.
 

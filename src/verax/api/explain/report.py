@@ -24,6 +24,7 @@ from verax.ir.memos import Recent
 from verax.ir.records import ReprMixin
 from verax.ir.reports.check import CapturedConstants
 from verax.ir.text.columns import columns
+from verax.ir.text.printer import escaped
 
 # So many differences are printed; the value holds all of them.
 SHOWN: Final = 8
@@ -157,8 +158,6 @@ class Explanation(Explorable):
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook."""
-        from verax.ir.text.printer import escaped
-
         return f'<pre style="line-height:1.3">{escaped(repr(self))}</pre>'
 
     def lines(self) -> Iterator[str]:

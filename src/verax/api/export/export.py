@@ -286,7 +286,7 @@ class Exported(Unchanging, ReprMixin):
         assert self.get_vjp is not None
         return self.get_vjp()
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: object, **kwargs: object) -> Any:
         """The function itself; also under jit, grad and vmap.
 
         Raises:
@@ -298,7 +298,7 @@ class Exported(Unchanging, ReprMixin):
         self.check_arguments(leaves, tree)
         return result_tree(self.out_tree, self.flat(*leaves))
 
-    def check_arguments(self, leaves: Sequence[Any], tree: PyTreeDef) -> None:
+    def check_arguments(self, leaves: Sequence[object], tree: PyTreeDef) -> None:
         """The arguments must be those for which the function was exported."""
         if tree != self.in_tree:
             raise ValueError(

@@ -216,7 +216,7 @@ def check_sharding(name: str, sharding: object) -> None:
 
 
 def user_function(
-    callback: Callable[..., Any],
+    callback: Callable[..., object],
     args: tuple[object, ...],
     kwargs: dict[str, Any],
     out_tree: PyTreeDef,
@@ -250,29 +250,29 @@ def in_some_parts() -> bool:
 
 @overload
 def pure_callback(
-    callback: Callable[..., Any],
+    callback: Callable[..., object],
     result_shape_dtypes: ShapeDtypeStruct | Array,
-    *args: Any,
-    sharding: Any = None,
+    *args: object,
+    sharding: object = None,
     vmap_method: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Array: ...
 @overload
 def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    callback: Callable[..., object],
+    result_shape_dtypes: object,
+    *args: object,
+    sharding: object = None,
     vmap_method: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any: ...
 def pure_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    callback: Callable[..., object],
+    result_shape_dtypes: object,
+    *args: object,
+    sharding: object = None,
     vmap_method: str | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """The results of a pure Python function, which is called while the program runs.
 
@@ -314,12 +314,12 @@ def pure_callback(
 
 
 def io_callback(
-    callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
-    sharding: Any = None,
+    callback: Callable[..., object],
+    result_shape_dtypes: object,
+    *args: object,
+    sharding: object = None,
     ordered: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """The results of a Python function with effects, called while the program runs.
 

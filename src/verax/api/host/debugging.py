@@ -54,7 +54,7 @@ from verax.rules.values.state import SOURCES, user_source
 
 
 def debug_callback(
-    callback: Callable[..., Any] | None = None,
+    callback: Callable[..., object] | None = None,
     *args: object,
     ordered: bool = False,
     partitioned: bool = False,
@@ -95,7 +95,7 @@ def debug_callback(
 def called_with(
     ordered: bool,
     partitioned: bool,
-    callback: Callable[..., Any],
+    callback: Callable[..., object],
     /,
     *args: object,
     **kwargs: object,

@@ -252,7 +252,7 @@ def shared(
     return tuple(out)
 
 
-def configuration(kwargs: Mapping[str, Any], version: int, legacy: str) -> str:
+def configuration(kwargs: Mapping[str, object], version: int, legacy: str) -> str:
     """The configuration for the target: attributes as text, or the old string.
 
     Raises:
@@ -269,7 +269,7 @@ def configuration(kwargs: Mapping[str, Any], version: int, legacy: str) -> str:
     return fields(kwargs, "")
 
 
-def fields(values: Mapping[str, Any], path: str) -> str:
+def fields(values: Mapping[str, object], path: str) -> str:
     """Named attributes, in the order of their names."""
     for name in values:
         if not isinstance(name, str):

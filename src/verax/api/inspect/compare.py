@@ -13,15 +13,11 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.api.arguments.call_keys import CallArguments, Statics
+from verax.api.inspect.on_values import OnValues
 from verax.api.jit import PjitFunction
 from verax.api.tracing.apply import ENGINE, check_has_values
-from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    describe_arguments,
-    function_name,
-    leaf_paths,
-    wraps,
-)
+from verax.api.tracing.trace import leaf_avals
+from verax.api.tracing.wrapping import function_name, leaf_paths, wraps
 from verax.backend import pytrees
 from verax.backend.eager.compiled_runs import Compiled, whole_program
 from verax.backend.eager.interpreter import host_of
@@ -32,7 +28,6 @@ from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.walk import close
 from verax.ops.calls.callbacks import silenced
-from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import shown
 from verax.transforms.comparing.measures import Tolerance
 from verax.transforms.comparing.report import Comparison, compare_sides
@@ -46,7 +41,7 @@ type Compared = Callable[..., Any] | ClosedJaxpr
 
 @overload
 def compare[**P](
-    f: Callable[P, Any],
+    f: Callable[P, object],
     g: Compared | None = None,
     *,
     rtol: float | None = None,
@@ -123,7 +118,7 @@ def compare(
     other = f if g is None else g
     statics = common_statics(f, other)
 
-    def sides(*args: Any, **kwargs: Any) -> Comparison:
+    def sides(*args: object, **kwargs: object) -> Comparison:
         check_outside(f)
         given = statics.bind(args, kwargs)
         left, right = called(f, given), called(other, given)
@@ -224,19 +219,9 @@ def called(fun: Compared, given: CallArguments) -> Called:
     """
     if isinstance(fun, ClosedJaxpr):
         return called_program(fun, given)
-    leaves, tree = pytrees.flatten(given.dynamic)
-    describe = describe_arguments(fun, tree, given.positions)
-    avals = leaf_avals(leaves, describe)
-    dynamic = given.with_statics(fun)
-    traced = trace(dynamic, tree, avals, "compare", describe=describe, values=leaves)
-    if traced.captured:
-        raise leaked(traced.captured[0])
-    if traced.refs:
-        raise TypeError(
-            f"compare runs {name_of(fun)} beside another function, so it cannot take "
-            "or close over mutable references; pass their values"
-        )
-    return Called(name_of(fun), silenced(traced.jaxpr), leaves, traced.out_tree)
+    call = OnValues.of(fun, given, "compare")
+    traced = call.beside(name_of(fun), "another function")
+    return Called(name_of(fun), silenced(traced.jaxpr), call.leaves, traced.out_tree)
 
 
 def called_program(closed: ClosedJaxpr, given: CallArguments) -> Called:

@@ -7,25 +7,21 @@ instead::
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 from attrs import evolve
 
 from verax.api.arguments.call_keys import Names, Numbers
+from verax.api.inspect.on_values import OnValues
 from verax.api.jit import own_statics
 from verax.api.tracing.apply import ENGINE, check_has_values
-from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
-from verax.backend import pytrees
+from verax.api.tracing.wrapping import function_name, wraps
 from verax.backend.eager.nan_checks import Search, search
-from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import shown
 from verax.transforms.nans import Finding, Kind
 
 
 def find_nans[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     *,
     infs: bool = False,
     compiled: bool = True,
@@ -66,7 +62,7 @@ def find_nans[**P](
 
 
 def find_infs[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     *,
     compiled: bool = True,
     static_argnums: Numbers = None,
@@ -82,7 +78,7 @@ def find_infs[**P](
 
 
 def searching[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     kind: Kind,
     compiled: bool,
     static_argnums: Numbers,
@@ -98,25 +94,9 @@ def searching[**P](
     def find(*args: P.args, **kwargs: P.kwargs) -> Finding | None:
         outside = "find_nans(jit(f)), find_nans(vmap(f)), find_nans(grad(f))"
         check_has_values("find_nans", function_name(fun), outside)
-        call_args = statics.bind(args, kwargs)
-        leaves, tree = pytrees.flatten(call_args.dynamic)
-        describe = describe_arguments(fun, tree)
-        avals = leaf_avals(leaves, describe)
-        dynamic = call_args.with_statics(fun)
-        again = partial(
-            trace,
-            dynamic,
-            tree,
-            avals,
-            "find_nans",
-            describe=describe,
-            values=leaves,
-        )
-        traced = again()
-        if traced.captured:
-            raise leaked(traced.captured[0])
-        how = Search(function_name(fun), describe, compiled)
-        out = search(ENGINE, traced.jaxpr, leaves, kind, how)[1]
-        return None if out is None else evolve(out, again=again)
+        call = OnValues.of(fun, statics.bind(args, kwargs), "find_nans")
+        how = Search(function_name(fun), call.describe, compiled)
+        out = search(ENGINE, call.closed().jaxpr, call.leaves, kind, how)[1]
+        return None if out is None else evolve(out, again=call.trace)
 
     return find

@@ -32,6 +32,7 @@ from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr, Source
 from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
+from verax.ir.text.html import report, table
 from verax.ir.walk import walk
 from verax.ops.control.scan_params import ScanParams
 from verax.rules.values.conversions import check_callable
@@ -173,8 +174,6 @@ class GradientAudit(ReprMixin):
 
     def _repr_html_(self) -> str:
         """The two tables, for notebooks."""
-        from verax.ir.text.html import report, table
-
         heads = ("kind", "parameter", "message", "line")
         return report(
             table(self.title, heads if self.rows else (), self.rows),
@@ -305,8 +304,8 @@ class Origin(ReprMixin):
 
 
 def origins(
-    slopes: Callable[..., Any],
-    chosen: Sequence[Any],
+    slopes: Callable[..., object],
+    chosen: Sequence[object],
     parameters: Sequence[ParameterGradient],
     jaxpr: Jaxpr,
     value: float,
@@ -459,7 +458,7 @@ def by_line(
 
 
 def audit_gradient[**P](
-    loss: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False
+    loss: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
 ) -> Callable[P, GradientAudit]:
     """A function that says what is wrong with the gradient of `loss`.
 

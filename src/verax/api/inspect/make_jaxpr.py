@@ -43,7 +43,7 @@ type Numbers = int | tuple[int, ...] | list[int] | None
 
 @overload
 def make_jaxpr[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     static_argnums: Numbers = None,
     axis_env: Sequence[tuple[str, int]] | None = None,
     return_shape: Literal[False] = False,
@@ -58,14 +58,14 @@ def make_jaxpr[**P, R](
 ) -> Callable[P, tuple[ClosedJaxpr, R]]: ...
 @overload
 def make_jaxpr[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     static_argnums: Numbers = None,
     axis_env: Sequence[tuple[str, int]] | None = None,
     *,
     return_shape: bool,
 ) -> Any: ...
 def make_jaxpr[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     static_argnums: Numbers = None,
     axis_env: Sequence[tuple[str, int]] | None = None,
     return_shape: bool = False,
@@ -115,11 +115,11 @@ def closed_over(traced: Traced) -> ClosedJaxpr:
 
 @overload
 def eval_shape(
-    fun: Callable[..., Array], *args: Any, **kwargs: Any
+    fun: Callable[..., Array], *args: object, **kwargs: object
 ) -> ShapeDtypeStruct: ...
 @overload
-def eval_shape[R](fun: Callable[..., R], *args: Any, **kwargs: Any) -> R: ...
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape[R](fun: Callable[..., R], *args: object, **kwargs: object) -> R: ...
+def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> Any:
     """The output types of `fun`, without computing anything.
 
     An output of `fun` may itself be a `ShapeDtypeStruct`.
@@ -146,7 +146,7 @@ def stand_in(x: object) -> Any:
 
 
 def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[object] = ()
+    fun: Callable[..., object], *primals: object, reduce_axes: Sequence[object] = ()
 ) -> Callable[[Any], Any]:
     """The transpose of a linear function: cotangents of outputs to those of inputs.
 
@@ -276,7 +276,7 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
 
 def saved_residuals(
-    f: Callable[..., Any], *args: Any, **kwargs: Any
+    f: Callable[..., object], *args: object, **kwargs: object
 ) -> list[tuple[ShapedArray, str]]:
     """The type of each value that reverse mode keeps of `f`, and where it comes from.
 
@@ -298,7 +298,9 @@ def saved_residuals(
     return [(atom.aval, origins.get(atom, "from a literal")) for atom in out]
 
 
-def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(
+    f: Callable[..., object], *args: object, **kwargs: object
+) -> None:
     """Print `saved_residuals`, one a line.
 
     >>> print_saved_residuals(lambda x: x * x, 2.0)
@@ -335,7 +337,7 @@ def origin_of(eqn: Eqn) -> str:
 
 
 def argument_names(
-    f: Callable[..., Any], args: tuple[object, ...], kwargs: Mapping[str, Any]
+    f: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> list[str]:
     """The names of the leaves of the arguments, as the signature has them."""
     names = ParameterNames(f)

@@ -13,15 +13,10 @@ import numpy as np
 from attrs import frozen
 
 from verax.api.arguments.call_keys import Names, Numbers, Statics
+from verax.api.inspect.on_values import OnValues
 from verax.api.jit import own_statics
 from verax.api.tracing.apply import ENGINE, check_has_values
-from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import (
-    describe_arguments,
-    function_name,
-    leaf_paths,
-    wraps,
-)
+from verax.api.tracing.wrapping import function_name, leaf_paths, wraps
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import from_host
 from verax.backend.eager.interpreter import host_of
@@ -30,7 +25,6 @@ from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.walk import defined_variables, walk
 from verax.ops.calls.callbacks import silenced
-from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import shown
 from verax.transforms.engine.engine import as_typed
 from verax.transforms.precision.arithmetic import Arithmetic, InExtended, InFloat64
@@ -48,7 +42,7 @@ DOUBLE_DIGITS = np.finfo(np.float64).nmant
 
 
 def precision[**P](
-    fun: Callable[P, Any],
+    fun: Callable[P, object],
     *,
     shadow: Shadow | None = None,
     gradient: bool = False,
@@ -123,7 +117,7 @@ class Run(ReprMixin):
     @classmethod
     def of(
         cls,
-        fun: Callable[..., Any],
+        fun: Callable[..., object],
         statics: Statics,
         args: tuple[object, ...],
         kwargs: dict[str, object],
@@ -138,23 +132,12 @@ class Run(ReprMixin):
         name = function_name(fun)
         ways = [f"{purpose}({way}(f))" for way in ("jit", "vmap", "grad")]
         check_has_values(purpose, name, ", ".join(ways))
-        call_args = statics.bind(args, kwargs)
-        leaves, tree = pytrees.flatten(call_args.dynamic)
-        describe = describe_arguments(fun, tree, call_args.positions)
-        avals = leaf_avals(leaves, describe)
-        inner = call_args.with_statics(fun)
-        traced = trace(inner, tree, avals, purpose, describe=describe, values=leaves)
-        if traced.captured:
-            raise leaked(traced.captured[0])
-        if traced.refs:
-            raise TypeError(
-                f"{purpose} runs {name} beside a shadow, so it cannot take or close "
-                "over mutable references; pass their values"
-            )
+        call = OnValues.of(fun, statics.bind(args, kwargs), purpose)
+        traced = call.beside(name, "a shadow")
         jaxpr = silenced(traced.jaxpr)
         values = [
             as_typed(host_of(x), v.aval)
-            for x, v in zip(leaves, jaxpr.invars, strict=True)
+            for x, v in zip(call.leaves, jaxpr.invars, strict=True)
         ]
         names = [f"output{''.join(map(str, p))}" for p in leaf_paths(traced.out_tree)]
         return cls(name, jaxpr, values, names, traced.out_tree)

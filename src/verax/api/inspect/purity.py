@@ -43,7 +43,7 @@ class ImpureFunction(RuntimeError):
 
 
 def check_purity[**P](
-    fun: Callable[P, Any], *, hash_seeds: bool = False
+    fun: Callable[P, object], *, hash_seeds: bool = False
 ) -> Callable[P, None]:
     """A function that raises unless `fun` always gives the same program.
 
@@ -137,7 +137,7 @@ def replaced(jaxpr: Jaxpr, table: dict[Literal, Literal]) -> Jaxpr:
 
 
 def compare_seeds(
-    fun: Callable[..., Any], leaves: Sequence[object], tree: PyTreeDef
+    fun: Callable[..., object], leaves: Sequence[object], tree: PyTreeDef
 ) -> None:
     """Raise ImpureFunction if the printed programs of two hash seeds differ."""
     structs = [
@@ -162,7 +162,7 @@ def compare_seeds(
         )
 
 
-def printed_elsewhere(fun: Callable[..., Any], job: bytes, seed: str) -> str:
+def printed_elsewhere(fun: Callable[..., object], job: bytes, seed: str) -> str:
     """The program as a process with this hash seed prints it, with sources."""
     paths = [str(Path(__file__).parents[3]), *[p for p in sys.path if p]]
     done = subprocess.run(

@@ -48,7 +48,7 @@ HEIGHT = 10
 
 
 def inspect_array_sharding(
-    value: Any, *, callback: Callable[[Sharding], object]
+    value: object, *, callback: Callable[[Sharding], object]
 ) -> None:
     """Call `callback` with the sharding of each array of a pytree.
 

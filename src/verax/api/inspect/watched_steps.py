@@ -28,6 +28,7 @@ from verax.api.tracing.wrapping import function_name, look_like, wraps
 from verax.ir.facade import module_named
 from verax.ir.records import ReprMixin, hiding
 from verax.ir.text.columns import columns
+from verax.ir.text.html import report, table
 from verax.rules.values.conversions import check_callable, shown
 from verax.transforms.watching import Site
 
@@ -187,8 +188,6 @@ class WatchHistory(ReprMixin):
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        from verax.ir.text.html import report, table
-
         rows = [cells(e) for e in self.lines]
         return report(table(self.title, (*HEADS, "notes"), rows))
 
@@ -394,7 +393,7 @@ class WatchedSteps[**P, R]:
         self,
         measure: str = "std",
         lines: int | str | Sequence[int | str] | None = None,
-        axes: Any = None,
+        axes: object = None,
     ) -> Any:
         """`history.plot`: curves of a measure over the steps, with matplotlib."""
         return self.history.plot(measure, lines, axes)

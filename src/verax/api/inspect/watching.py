@@ -16,13 +16,14 @@ import numpy as np
 from attrs import frozen
 
 from verax.api.arguments.call_keys import Names, Numbers
+from verax.api.inspect.on_values import OnValues
 from verax.api.jit import own_statics
-from verax.api.tracing.trace import leaf_avals, trace
-from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
+from verax.api.tracing.wrapping import function_name, wraps
 from verax.api.trees.pytrees import register_pytree_node_class
-from verax.backend import pytrees
 from verax.ir.records import ReprMixin, hiding
+from verax.ir.reports.lines import AtLine
 from verax.ir.text.columns import columns
+from verax.ir.text.html import Cell, report, table
 from verax.ops.calls.call import CallParams, jit_p
 from verax.rules.values.conversions import shown
 from verax.transforms.watching import (
@@ -75,7 +76,7 @@ class LoopCourse(ReprMixin):
 
 
 @frozen(repr=False)
-class WatchedValue(ReprMixin):
+class WatchedValue(AtLine):
     """A value of a program: all of its elements, in all runs of its line.
 
     `kind` is "value", or "cotangent" on the way back of a gradient. `zeros` is a
@@ -91,10 +92,6 @@ class WatchedValue(ReprMixin):
 
     __module__ = "verax.debug"
 
-    file: str
-    line: int
-    function: str
-    code: str
     primitive: str
     type: str
     kind: str
@@ -159,7 +156,7 @@ class Watched:
     __dir__ = hiding("distinct measured")
 
     def __init__(
-        self, name: str, arrays: Sequence[Any], sites: Any, courses: Any
+        self, name: str, arrays: Sequence[object], sites: Any, courses: Any
     ) -> None:
         self.name = name
         self.arrays = tuple(arrays)
@@ -268,8 +265,6 @@ class Watched:
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        from verax.ir.text.html import Cell, report, table
-
         rows = [
             [
                 Cell(x, RED if v.notes and i == 8 else None)
@@ -416,15 +411,11 @@ def watch[**P, R](
 
     @wraps(fun)
     def watched(*args: P.args, **kwargs: P.kwargs) -> tuple[R, Watched]:
-        call_args = statics.bind(args, kwargs)
-        leaves, tree = pytrees.flatten(call_args.dynamic)
-        describe = describe_arguments(fun, tree)
-        avals = leaf_avals(leaves, describe)
-        inner = call_args.with_statics(fun)
-        traced = trace(inner, tree, avals, "watch", describe=describe, values=leaves)
+        call = OnValues.of(fun, statics.bind(args, kwargs), "watch")
+        traced = call.trace()
         made = rewritten(traced.jaxpr, every)
         name = function_name(fun)
-        outs = ran(name, made, (*traced.captured, *leaves))
+        outs = ran(name, made, (*traced.captured, *call.leaves))
         count = len(traced.jaxpr.outvars)
         result: R = traced.out_tree.unflatten(outs[:count])
         return result, Watched(name, outs[count:], made.sites, made.courses)
@@ -432,7 +423,7 @@ def watch[**P, R](
     return watched
 
 
-def ran(name: str, made: Watching, operands: Sequence[Any]) -> Sequence[Any]:
+def ran(name: str, made: Watching, operands: Sequence[object]) -> Sequence[Any]:
     """The outputs of the program, compiled where there are values."""
     jaxpr, consts = made.opened
     return jit_p.bind(CallParams(name, jaxpr), *consts, *operands)

@@ -70,28 +70,28 @@ from verax.rules.values.state import STATE, UNCHANGED, State, asked_dtype, chang
 @overload
 def device_put(
     x: Array | HostArray,
-    device: Any = None,
+    device: object = None,
     *,
-    src: Any = None,
-    donate: Any = False,
-    may_alias: Any = None,
+    src: object = None,
+    donate: object = False,
+    may_alias: object = None,
 ) -> Array: ...
 @overload
 def device_put(
-    x: Any,
-    device: Any = None,
+    x: object,
+    device: object = None,
     *,
-    src: Any = None,
-    donate: Any = False,
-    may_alias: Any = None,
+    src: object = None,
+    donate: object = False,
+    may_alias: object = None,
 ) -> Any: ...
 def device_put(
-    x: Any,
-    device: Any = None,
+    x: object,
+    device: object = None,
     *,
-    src: Any = None,
-    donate: Any = False,
-    may_alias: Any = None,
+    src: object = None,
+    donate: object = False,
+    may_alias: object = None,
 ) -> Any:
     """The tree with its leaves as arrays at `device`, committed to it.
 
@@ -302,7 +302,7 @@ def stack_place(devices: Sequence[Device]) -> Sharding:
     return NamedSharding(Mesh(np.array(given, object), ("_",)), PartitionSpec("_"))
 
 
-def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
+def device_put_sharded(shards: Sequence[object], devices: Sequence[Device]) -> Any:
     """One array from a sequence of trees: shard i is on device i.
 
     The leaves are stacked along a new first dimension, which is split over `devices`.
@@ -353,7 +353,7 @@ def stored_values(x: object, aval: ShapedArray) -> np.ndarray:
     return np.asarray(x, stored_dtype(aval.dtype))
 
 
-def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
+def device_put_replicated(x: object, devices: Sequence[Device]) -> Any:
     """The tree with copies of each leaf on all devices, in a new first dimension.
 
     Raises:
@@ -370,8 +370,8 @@ def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
 @overload
 def device_get(x: Array) -> np.ndarray: ...
 @overload
-def device_get(x: Any) -> Any: ...
-def device_get(x: Any) -> Any:
+def device_get(x: object) -> Any: ...
+def device_get(x: object) -> Any:
     """The tree with its arrays as NumPy arrays; all transfers start before any waits.
 
     Random keys and leaves that are not arrays stay what they are.
@@ -463,7 +463,7 @@ def stored_part(
 def make_array_from_single_device_arrays(
     shape: Sequence[int],
     sharding: Sharding,
-    arrays: Sequence[Any],
+    arrays: Sequence[object],
     *,
     dtype: Any = None,
 ) -> Array:
@@ -558,7 +558,7 @@ def check_auto(place: NamedSharding) -> None:
     )
 
 
-def with_sharding_constraint[T](x: T, shardings: Any) -> T:
+def with_sharding_constraint[T](x: T, shardings: object) -> T:
     """The tree with its values constrained to `shardings`, a prefix tree of it.
 
     In a trace this is an equation, which derivatives and `vmap` keep; outside the

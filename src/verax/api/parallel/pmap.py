@@ -111,11 +111,11 @@ class Settings(Unchanging, ReprMixin):
 
 
 def pmap(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     axis_name: str | None = None,
     *,
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: object = 0,
+    out_axes: object = 0,
     static_broadcasted_argnums: int | Sequence[int] = (),
     devices: Sequence[Device] | None = None,
     backend: str | None = None,
@@ -172,11 +172,11 @@ class PmapFunction(Copyable):
         run, args, kwargs = self.on_devices(args, kwargs)
         return run.trace(*args, **kwargs)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: object, **kwargs: object) -> Lowered:
         """See `jit`."""
         return self.trace(*args, **kwargs).lower()
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """The types of the outputs, without computing anything."""
         return out_info(self.trace(*args, **kwargs).traced)
 
@@ -233,7 +233,7 @@ class PmapFunction(Copyable):
         return f"<pmap of {function_name(self.fun)}>"
 
 
-def put(x: Any, place: NamedSharding, give: bool) -> Any:
+def put(x: object, place: NamedSharding, give: bool) -> Any:
     """An argument, or the type of one, on its devices."""
     if isinstance(x, ShapeDtypeStruct):
         return x.update(sharding=place)
@@ -241,14 +241,14 @@ def put(x: Any, place: NamedSharding, give: bool) -> Any:
 
 
 def parallel(
-    fun: Callable[..., Any], settings: Settings, mesh: Mesh
+    fun: Callable[..., object], settings: Settings, mesh: Mesh
 ) -> PjitFunction[..., Any]:
     """The compiled function over all elements, its results spread over the mesh."""
     name, size = settings.name, mesh.size
 
     @wraps(fun)
     def body(*args: object, **kwargs: object) -> Any:
-        def element(*parts: Any, **named: Any) -> Any:
+        def element(*parts: object, **named: object) -> Any:
             return fun(*settings.filled(args, parts), **named)
 
         axes, out_axes = settings.moving_axes(len(args)), settings.out_axes

@@ -84,8 +84,8 @@ def shard_map[**P, R](
     f: Callable[P, R],
     /,
     *,
-    out_specs: Any,
-    in_specs: Any = INFER,
+    out_specs: object,
+    in_specs: object = INFER,
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Collection[str] = frozenset(),
     check_vma: bool = True,
@@ -95,18 +95,18 @@ def shard_map[**P, R](
     f: None = None,
     /,
     *,
-    out_specs: Any,
-    in_specs: Any = INFER,
+    out_specs: object,
+    in_specs: object = INFER,
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Collection[str] = frozenset(),
     check_vma: bool = True,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def shard_map(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., object] | None = None,
     /,
     *,
-    out_specs: Any,
-    in_specs: Any = INFER,
+    out_specs: object,
+    in_specs: object = INFER,
     mesh: Mesh | AbstractMesh | None = None,
     axis_names: Collection[str] = frozenset(),
     check_vma: bool = True,
@@ -152,7 +152,7 @@ def shard_map(
 
 
 def dealing(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     in_specs: object,
     around: Mesh | None,
     options: dict[str, Any],
@@ -169,7 +169,7 @@ def dealing(
 
 
 def mapping(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     in_specs: object,
     around: Mesh | None,
     out_specs: object,
@@ -229,8 +229,8 @@ def smap[**P, R](
     f: Callable[P, R],
     /,
     *,
-    in_axes: Any = INFER,
-    out_axes: Any,
+    in_axes: object = INFER,
+    out_axes: object,
     axis_name: str,
 ) -> Callable[P, R]: ...
 @overload
@@ -238,16 +238,16 @@ def smap[**P, R](
     f: None = None,
     /,
     *,
-    in_axes: Any = INFER,
-    out_axes: Any,
+    in_axes: object = INFER,
+    out_axes: object,
     axis_name: str,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def smap(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., object] | None = None,
     /,
     *,
-    in_axes: Any = INFER,
-    out_axes: Any,
+    in_axes: object = INFER,
+    out_axes: object,
     axis_name: str,
 ) -> Any:
     """`shard_map` over one axis of the mesh in force, with dimensions as in `vmap`.

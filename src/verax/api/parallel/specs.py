@@ -307,7 +307,7 @@ def inside(
 #     auto_axes(lambda x: x @ x.T, out_sharding=P("x", None))(x)
 
 
-def reshard[T](xs: T, out_shardings: Any) -> T:
+def reshard[T](xs: T, out_shardings: object) -> T:
     """The tree with its arrays split by explicit mesh axes as `out_shardings` says.
 
     That is a prefix tree of `PartitionSpec`s of the mesh in force, or of
@@ -354,7 +354,7 @@ def auto_axes[R](
     /,
     *,
     axes: str | Sequence[str] | None = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Callable[..., R]: ...
 @overload
 def auto_axes[R](
@@ -362,14 +362,14 @@ def auto_axes[R](
     /,
     *,
     axes: str | Sequence[str] | None = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 def auto_axes(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., object] | None = None,
     /,
     *,
     axes: str | Sequence[str] | None = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Any:
     """`f`, within which the compiler decides along `axes`, by default all of them.
 
@@ -395,7 +395,7 @@ def explicit_axes[R](
     /,
     *,
     axes: str | Sequence[str] | None = None,
-    in_sharding: Any = None,
+    in_sharding: object = None,
 ) -> Callable[..., R]: ...
 @overload
 def explicit_axes[R](
@@ -403,14 +403,14 @@ def explicit_axes[R](
     /,
     *,
     axes: str | Sequence[str] | None = None,
-    in_sharding: Any = None,
+    in_sharding: object = None,
 ) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 def explicit_axes(
-    f: Callable[..., Any] | None = None,
+    f: Callable[..., object] | None = None,
     /,
     *,
     axes: str | Sequence[str] | None = None,
-    in_sharding: Any = None,
+    in_sharding: object = None,
 ) -> Any:
     """`f`, within which the types of values say how `axes` split them.
 
@@ -428,9 +428,9 @@ def explicit_axes(
 
 def retyping(
     name: str,
-    decorator: Callable[..., Any],
+    decorator: Callable[..., object],
     kind: AxisType,
-    f: Callable[..., Any] | None,
+    f: Callable[..., object] | None,
     axes: str | Sequence[str] | None,
     sharding: object,
 ) -> Any:
@@ -501,7 +501,7 @@ def mesh_in_force(args: object, places: object) -> Mesh | None:
 
 
 def within_auto(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     mesh: Mesh,
     inner: Mesh,
     places: object,
@@ -524,7 +524,7 @@ def within_auto(
 
 
 def within_explicit(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     mesh: Mesh,
     inner: Mesh,
     places: object,

@@ -163,7 +163,7 @@ def is_wide(aval: ShapedArray) -> bool:
     return canonical(aval.dtype, False) != aval.dtype
 
 
-def kind_text(node: tuple[type, Any] | None) -> str:
+def kind_text(node: tuple[type, object] | None) -> str:
     """The kind of node at a place of a structure, in words."""
     if node is None:
         return "an array"

@@ -118,8 +118,8 @@ class Traced(Stage):
     def evaluated(
         self,
         jaxpr: Jaxpr,
-        captured: Sequence[Any],
-        args: tuple[Any, ...],
+        captured: Sequence[object],
+        args: tuple[object, ...],
         kwargs: dict[str, Any],
     ) -> Any:
         """The outputs of the program, whose first inputs are what it captured."""
@@ -142,7 +142,9 @@ class Traced(Stage):
         invars = (*inner.constvars, *inner.invars)
         jaxpr = Jaxpr((), invars, inner.eqns, inner.outvars)
 
-        def converted(captured: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        def converted(
+            captured: Sequence[object], *args: object, **kwargs: object
+        ) -> Any:
             return self.evaluated(jaxpr, captured, args, kwargs)
 
         return [*closed.consts, *self.traced.captured], converted
@@ -371,7 +373,7 @@ class Compiled(Stage, DirectCalls[..., Any]):
             "returns, and load that with verax.stages.deserialize"
         )
 
-    def slow_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def slow_call(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         """The call, once its arguments are checked. Leave out static ones.
 
         Raises:

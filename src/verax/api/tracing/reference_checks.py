@@ -36,7 +36,7 @@ def is_input(ref: HasType) -> bool:
     )
 
 
-def returned(fun: Callable[..., Any], ref: HasType) -> ValueError:
+def returned(fun: Callable[..., object], ref: HasType) -> ValueError:
     """The error for a reference among the outputs of a trace."""
     origin = "was passed in or closed over"
     if isinstance(ref, TracedRef):

@@ -206,7 +206,7 @@ class OnValues(ReprMixin):
         count = len(outs) - len(self.written)
         return outs[:count], outs[count:]
 
-    def write(self, finals: Sequence[Any]) -> None:
+    def write(self, finals: Sequence[object]) -> None:
         """Have the references hold what they hold at the end."""
         for ref, final in zip(self.refs, finals, strict=True):
             value, due = ref.filled(final), ref.inner_aval

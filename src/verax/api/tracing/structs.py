@@ -247,7 +247,7 @@ def struct_aval(x: object) -> ShapedArray:
 
 
 def typed_arguments(
-    args: tuple[object, ...], kwargs: Mapping[str, Any]
+    args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call, in which types and places stand for arrays.
 

@@ -154,7 +154,7 @@ def trace(
     return Traced(jaxpr, captured, out_tree, seconds, has_references(jaxpr))
 
 
-def check_left_behind(builder: Builder, fun: Callable[..., Any]) -> None:
+def check_left_behind(builder: Builder, fun: Callable[..., object]) -> None:
     """Raise LeakedTracer for tracers that are held, and mean nothing, after a trace."""
     left = [x for x in left_behind(builder, fun, Tracer) if not outlives(x)]
     if left:
@@ -166,7 +166,7 @@ TRACES: Final = ByFunction[Traced]()
 
 
 def shared_trace(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     in_tree: PyTreeDef,
     avals: Sequence[ShapedArray],
     purpose: str,
@@ -205,7 +205,7 @@ def is_shared(traced: Traced, in_tree: PyTreeDef, context: Context) -> bool:
 
 
 def recorded(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     in_tree: PyTreeDef,
     avals: Sequence[ShapedArray],
     builder: Builder,
@@ -233,7 +233,7 @@ def recorded(
 
 
 def check_outputs(
-    fun: Callable[..., Any], out: object, leaves: Sequence[object], passes: bool
+    fun: Callable[..., object], out: object, leaves: Sequence[object], passes: bool
 ) -> None:
     """Raise TypeError with the place in the output of what is not an array."""
     for i, leaf in enumerate(leaves):

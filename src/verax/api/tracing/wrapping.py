@@ -32,7 +32,7 @@ TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
-def described(fun: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def described(fun: Callable[..., object]) -> Iterator[tuple[str, Any]]:
     """The attributes by which a function is known, those of `fun` that fit."""
     for name in functools.WRAPPER_ASSIGNMENTS:
         result = getattr(fun, name, TYPES)  # TYPES itself: there is none
@@ -63,14 +63,14 @@ def wraps[F: Callable[..., Any]](fun: Callable[..., Any]) -> Callable[[F], F]:
     return decorate
 
 
-def attributes(fun: Callable[..., Any]) -> dict[str, Any]:
+def attributes(fun: Callable[..., object]) -> dict[str, Any]:
     """The values stored on `fun` beside the attributes by which it is known."""
     own: dict[str, Any] = getattr(fun, "__dict__", {})
     known = functools.WRAPPER_ASSIGNMENTS
     return {name: value for name, value in own.items() if name not in known}
 
 
-def look_like(made: object, fun: Callable[..., Any]) -> None:
+def look_like(made: object, fun: Callable[..., object]) -> None:
     """Do it to an object; attributes of `fun` never shadow what it can do itself.
 
     >>> class Wrapper:
@@ -217,7 +217,7 @@ def codes(fun: object) -> tuple[CodeType, ...]:
     return tuple(out)
 
 
-def stands_for(inner: Callable[..., Any], fun: Callable[..., Any]) -> None:
+def stands_for(inner: Callable[..., object], fun: Callable[..., object]) -> None:
     """Give `inner`, made around the user's `fun`, its name and line in messages."""
     inner.__name__ = function_name(fun)
     inner.__dict__["func"] = fun

@@ -117,7 +117,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], HiType]) -> None:
     HI.add(val_cls, typeof_fn)
 
 
-def hi_typeof(x: Any) -> HiType:
+def hi_typeof(x: object) -> HiType:
     """The type of a value whose class has one."""
     known = getattr(x, MARK, (None, None))[0]
     return HI.types[type(x)](x) if known is None else known
@@ -143,7 +143,7 @@ def zeros_of(avals: Iterable[ShapedArray]) -> list[np.ndarray]:
     return [np.broadcast_to(words((), a.dtype), a.shape) for a in avals]
 
 
-def lowered(x: Any) -> tuple[tuple[Any, ...], HiType]:
+def lowered(x: object) -> tuple[tuple[Any, ...], HiType]:
     """The arrays of a value and its carriers, and its type."""
     ty = hi_typeof(x)
     carriers = getattr(x, MARK, (None, None))[1]
@@ -166,7 +166,7 @@ def raised(ty: HiType, children: Iterable[Any]) -> Any:
     return out
 
 
-def mark(x: Any, ty: HiType | None, carriers: Sequence[Any]) -> None:
+def mark(x: object, ty: HiType | None, carriers: Sequence[object]) -> None:
     """Have a value hold its carriers."""
     try:
         object.__setattr__(x, MARK, (ty, list(carriers)))
@@ -177,7 +177,7 @@ def mark(x: Any, ty: HiType | None, carriers: Sequence[Any]) -> None:
         ) from error
 
 
-def tangent_value(ty: Any, parts: Sequence[Any]) -> Any:
+def tangent_value(ty: Any, parts: Sequence[object]) -> Any:
     """The tangent, or cotangent, of arrays."""
     target = ty.to_tangent_aval()
     return parts[0] if isinstance(target, ShapedArray) else target.raise_val(*parts)
@@ -217,7 +217,7 @@ def slots(args: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
     return tree.unflatten(given), filled, pulled
 
 
-def refuse_hi(purpose: str, does: str, tree: Any) -> None:
+def refuse_hi(purpose: str, does: str, tree: object) -> None:
     """Raise NotImplementedError for such values where only arrays have derivatives."""
     held = [x for x in pytrees.flatten(tree, is_hi)[0] if is_hi(x)]
     if held:
@@ -240,7 +240,7 @@ def has_specs(axes: object) -> bool:
 
 
 def axes_by_specs(
-    what: str, axes: Any, tree: Any, size: int | None, stacked: bool
+    what: str, axes: object, tree: object, size: int | None, stacked: bool
 ) -> Any:
     """Axes for all arrays of a tree, of axes with specs for values with types.
 
@@ -265,7 +265,7 @@ def axes_by_specs(
     return structure.unflatten(out)
 
 
-def specs_by_types(specs: Any, tree: Any) -> Any:
+def specs_by_types(specs: object, tree: object) -> Any:
     """Specs of a `shard_map` for all arrays, of some with `HiPspec`s among them.
 
     Carriers are split as the first array of their value is, which has its shape.
@@ -286,7 +286,7 @@ def specs_by_types(specs: Any, tree: Any) -> Any:
     return structure.unflatten(out)
 
 
-def in_arrays(x: Any, spec: MappingSpec, size: int | None, stacked: bool) -> Any:
+def in_arrays(x: object, spec: MappingSpec, size: int | None, stacked: bool) -> Any:
     """The axes of the arrays of a value, in its place."""
     ty = hi_typeof(x)
     whole = ty if stacked else ty.inc_rank(size, spec)

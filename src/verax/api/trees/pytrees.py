@@ -125,7 +125,7 @@ class Missing(Enum):
     ARGUMENT = "not given"
 
 
-def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+def tree_flatten(tree: object, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree, in a fixed order, and its structure.
 
     Dicts are sorted by key; None is a node without leaves.
@@ -148,7 +148,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+def tree_leaves(tree: object, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a tree, in the order of `tree_flatten`.
 
     >>> tree_leaves([1, {"a": 2}])
@@ -157,7 +157,7 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     return pytrees.flatten(tree, is_leaf)[0]
 
 
-def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+def tree_structure(tree: object, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure of a tree, which can be compared and hashed.
 
     >>> tree_structure((1, [2, 3]))
@@ -168,14 +168,14 @@ def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
 
 @overload
 def tree_map[T](
-    f: Callable[..., Array], tree: T, *rest: Any, is_leaf: IsLeaf = None
+    f: Callable[..., Array], tree: T, *rest: object, is_leaf: IsLeaf = None
 ) -> T: ...
 @overload
 def tree_map(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
+    f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf = None
 ) -> Any: ...
 def tree_map(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
+    f: Callable[..., object], tree: object, *rest: object, is_leaf: IsLeaf = None
 ) -> Any:
     """The tree of `f` at each leaf of `tree` and at what the others have there.
 
@@ -212,7 +212,7 @@ def flatten_all_up_to(
     return columns
 
 
-def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+def tree_all(tree: object, *, is_leaf: IsLeaf = None) -> bool:
     """Whether every leaf is true.
 
     >>> tree_all([True, {"a": 1}]), tree_all([True, {"a": 0}])
@@ -223,7 +223,7 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 
 def tree_reduce[T](
     function: Callable[[T, Any], T],
-    tree: Any,
+    tree: object,
     initializer: T | Missing = Missing.ARGUMENT,
     is_leaf: IsLeaf = None,
 ) -> T:
@@ -246,7 +246,7 @@ def tree_reduce[T](
 
 def tree_reduce_associative[T](
     operation: Callable[[T, T], T],
-    tree: Any,
+    tree: object,
     *,
     identity: T | Missing = Missing.ARGUMENT,
     is_leaf: IsLeaf = None,
@@ -277,7 +277,7 @@ def tree_reduce_associative[T](
 def tree_transpose(
     outer_treedef: PyTreeDef,
     inner_treedef: PyTreeDef | None,
-    pytree_to_transpose: Any,
+    pytree_to_transpose: object,
 ) -> Any:
     """A tree of trees turned inside out; without `inner_treedef` it is inferred.
 
@@ -367,7 +367,9 @@ def repeated(entries: Sequence[object], trees: Sequence[PyTreeDef]) -> list[Any]
     return [entry for entry, tree in pairs for _ in range(tree.num_leaves)]
 
 
-def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+def tree_broadcast(
+    prefix_tree: object, full_tree: object, is_leaf: IsLeaf = None
+) -> Any:
     """The full tree's structure, filled with the leaves of a prefix of it.
 
     Raises:
@@ -390,7 +392,7 @@ def path_predicate(
 
 
 def tree_flatten_with_path(
-    tree: Any,
+    tree: object,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
@@ -403,7 +405,7 @@ def tree_flatten_with_path(
 
 
 def tree_leaves_with_path(
-    tree: Any,
+    tree: object,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> list[tuple[KeyPath, Any]]:
@@ -416,9 +418,9 @@ def tree_leaves_with_path(
 
 
 def tree_map_with_path(
-    f: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
+    f: Callable[..., object],
+    tree: object,
+    *rest: object,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
@@ -457,7 +459,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     return separator.join(map(simple_key if simple else str, keys))
 
 
-def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
+def all_leaves(iterable: Iterable[object], is_leaf: IsLeaf = None) -> bool:
     """Whether no item is a container.
 
     >>> all_leaves([1, 2]), all_leaves([1, [2]]), all_leaves([1, None])
@@ -499,7 +501,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef.num_nodes == 1 and treedef.num_leaves == 1
 
 
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
+def flatten_one_level(tree: object) -> tuple[Iterable[Any], Any]:
     """The children and the metadata of the root.
 
     Raises:
@@ -515,7 +517,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
     return level
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Any]:
+def flatten_one_level_with_keys(tree: object) -> tuple[Iterable[Any], Any]:
     """The children of the root, each with its key, and the metadata.
 
     Raises:

@@ -76,7 +76,7 @@ def register_pytree_node_serialization[T](
     *,
     serialized_name: str,
     serialize_auxdata: Callable[[Any], bytes],
-    deserialize_auxdata: Callable[[bytes], Any],
+    deserialize_auxdata: Callable[[bytes], object],
     from_children: Callable[[Any, Sequence[Any]], T] | None = None,
 ) -> type[T]:
     """Let exported functions take and return a class of pytree nodes.

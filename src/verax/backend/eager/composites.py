@@ -114,7 +114,7 @@ def in_numpy[**P, R](
 @memo(1 << 13, typed=True)
 def recipe(
     mode: object,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     at_once: AtOnce | None,
     *args: object,
     **kwargs: object,

@@ -78,11 +78,11 @@ def is_guarded() -> bool:
 
 
 def guarded_call(
-    name: str, run: Callable[[Sequence[Any]], Any]
+    name: str, run: Callable[[Sequence[Any]], object]
 ) -> Callable[[Sequence[Any]], Any]:
     """A call of a program that asks first, with its arguments."""
 
-    def call(leaves: Sequence[Any]) -> Any:
+    def call(leaves: Sequence[object]) -> Any:
         allow_run(name)
         allow_arguments(name, leaves)
         return run(leaves)

@@ -136,7 +136,7 @@ def key_checking(inner: Interpreter) -> Interpreter:
 
 
 def checked_keys(
-    name: str, jaxpr: Jaxpr, run: Callable[[Sequence[Any]], Any]
+    name: str, jaxpr: Jaxpr, run: Callable[[Sequence[Any]], object]
 ) -> Callable[[Sequence[Any]], Any]:
     """A call of a program that checks the keys which it uses.
 
@@ -147,7 +147,7 @@ def checked_keys(
     """
     result = signature_of(jaxpr)
 
-    def call(leaves: Sequence[Any]) -> Any:
+    def call(leaves: Sequence[object]) -> Any:
         check(f"jit-compiled function {name}", result, leaves)
         out = run(leaves)
         take_down(result, leaves, flatten(out)[0])

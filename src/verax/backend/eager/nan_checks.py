@@ -183,7 +183,7 @@ def checked_call(
     how: Search,
     donated: Sequence[bool],
     kinds: Kinds,
-    run: Callable[[Sequence[Any]], Any],
+    run: Callable[[Sequence[Any]], object],
 ) -> Callable[[Sequence[Any]], Any]:
     """A call that looks at its outputs, and searches the program on a hit.
 
@@ -191,7 +191,7 @@ def checked_call(
     is only machine code, in which nothing can be searched.
     """
 
-    def call(leaves: Sequence[Any]) -> Any:
+    def call(leaves: Sequence[object]) -> Any:
         given: list[Any] = list(leaves)
         for i, donate in enumerate(donated):
             if donate:

@@ -372,7 +372,7 @@ class Recorder(FunctionText):
         """Raise, since it depends on the module."""
         raise NeedsModule
 
-    def refuse(self, *args: Any, **options: Any) -> NoReturn:
+    def refuse(self, *args: object, **options: object) -> NoReturn:
         """Raise, since this needs more than the equation."""
         raise NeedsModule
 

@@ -515,7 +515,7 @@ def current_mesh() -> Mesh | None:
 def make_mesh(
     axis_sizes: Sequence[int],
     axis_names: str | Sequence[str],
-    axis_types: Any = None,
+    axis_types: object = None,
     *,
     devices: Sequence[Device] | None = None,
 ) -> Mesh:

@@ -56,7 +56,7 @@ def register_ffi_target(
 
 
 def register_ffi_type(
-    name: str, type_registration: Mapping[str, Any], platform: str = "cpu"
+    name: str, type_registration: Mapping[str, object], platform: str = "cpu"
 ) -> None:
     """Give XLA the identity of a type that functions keep state in.
 
@@ -81,7 +81,7 @@ def is_capsule(x: object) -> bool:
     return type(x).__name__ == "PyCapsule"
 
 
-def pycapsule(funcptr: Any) -> Any:
+def pycapsule(funcptr: object) -> Any:
     """A capsule that holds a pointer of ctypes, as `register_ffi_target` takes it.
 
     Raises:

@@ -171,7 +171,7 @@ def parts_of(shape: Any, hlo: HloSharding) -> list[tuple[Any, HloSharding]]:
 
 
 def partition(
-    shapes: Sequence[Any],
+    shapes: Sequence[object],
     hlos: Sequence[HloSharding],
     result: Any,
     hlo: HloSharding,

@@ -14,6 +14,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from verax.backend.processes.exchange import publish, published, wait_for_all, withdraw
 from verax.backend.runtime.client import process_count, process_index
 from verax.experimental.checkpoint.leaves import CheckpointError
 from verax.ir.locks import new_lock
@@ -65,7 +66,6 @@ class Group(ReprMixin):
         out = cls(path, turn, size)
         if turn > 1 and process_index() == 0:
             # Every process has left the last save but one.
-            from verax.backend.processes.exchange import withdraw
 
             withdraw(evolve(out, turn=turn - 2).name)
         return out
@@ -107,7 +107,6 @@ class Group(ReprMixin):
             failure = error
         told = repr(failure) if failure else tell()
         mark = FAILED if failure else DONE
-        from verax.backend.processes.exchange import publish, published, wait_for_all
 
         publish(f"{key}/{process_index()}", (mark + told).encode())
         wait_for_all(key, SECONDS)

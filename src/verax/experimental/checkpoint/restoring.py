@@ -133,9 +133,9 @@ def opened(folder: Path) -> Iterator[Archives]:
 
 def restore(
     path: str | os.PathLike[str],
-    like: Any = None,
+    like: object = None,
     *,
-    sharding: Any = None,
+    sharding: object = None,
     partial: bool = False,
 ) -> Any:
     """The pytree that was saved at `path`.
@@ -261,7 +261,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def restored(
-    files: Archives, record: LeafRecord, target: Any, place: Sharding | None
+    files: Archives, record: LeafRecord, target: object, place: Sharding | None
 ) -> Any:
     """One leaf, as `target` wants it."""
     if record.kind == "python":

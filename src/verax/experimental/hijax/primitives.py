@@ -82,7 +82,7 @@ class AxisData(ReprMixin):
 def derived(name: str) -> Callable[..., Any]:
     """What stands in a class for a method that follows from its other rules."""
 
-    def method(self: Any, *args: object) -> Any:
+    def method(self: object, *args: object) -> Any:
         raise NotImplementedError(f"{name} is derived; apply the transformation")
 
     method.is_derived = True  # type: ignore[attr-defined]  # a mark
@@ -283,7 +283,7 @@ class Rest(ReprMixin):
         return KeptLeaves(self.tree, self.others).rebuilt(arrays)
 
 
-def compose_call(p: HiParams, *xs: Any) -> list[Any]:
+def compose_call(p: HiParams, *xs: object) -> list[Any]:
     with p.configured():
         return expanded(p.prim, xs)
 
@@ -296,7 +296,7 @@ def call_typing(p: HiParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
     return list(prim.outs.avals)
 
 
-def evaluated(run: Callable[..., Sequence[Any]], *args: Any) -> list[NDArray]:
+def evaluated(run: Callable[..., Sequence[object]], *args: object) -> list[NDArray]:
     """The results of rules on values, which they may look at."""
     with interpreting(STATE.eager):
         return [np.asarray(y) for y in run(*args)]
@@ -378,7 +378,7 @@ def linear_typing(p: LinearParams, avals: object) -> Sequence[ShapedArray]:
     return [aval.tangent() for aval, flag in pairs if flag]
 
 
-def push_linear(p: LinearParams, *operands: Any) -> Sequence[Any]:
+def push_linear(p: LinearParams, *operands: object) -> Sequence[Any]:
     """The tangents of the output, by the rule of forward mode."""
     prim, count = p.prim, sum(p.nonzero)
     xs, live = operands[p.residuals : -count], iter(operands[-count:])
@@ -423,7 +423,7 @@ def backward_typing(p: BackwardParams, avals: object) -> Sequence[ShapedArray]:
     return [aval.cotangent().strong() for aval, flag in pairs if flag]
 
 
-def run_backward(p: BackwardParams, operands: Sequence[Any]) -> list[Any]:
+def run_backward(p: BackwardParams, operands: Sequence[object]) -> list[Any]:
     """The backward rule of the class."""
     live = iter(operands[p.residuals :])
     cts = [

@@ -180,7 +180,7 @@ class Side(ReprMixin):
             yield ty, list(leaves[start:end]), count
             start = end
 
-    def built(self, leaves: Sequence[Any]) -> Any:
+    def built(self, leaves: Sequence[object]) -> Any:
         """The values of leaves."""
         return self.tree.unflatten(
             [

@@ -417,9 +417,9 @@ def fact(n: Any) -> Array:
 
 
 def jet(
-    fun: Callable[..., Any],
-    primals: Sequence[Any],
-    series: Sequence[Any],
+    fun: Callable[..., object],
+    primals: Sequence[object],
+    series: Sequence[object],
     factorial_scaled: bool = True,
     *,
     rules: Propagation = TAYLOR,
@@ -477,7 +477,7 @@ def jet(
     return value, terms_of(value, rest, scales)
 
 
-def order_of(primals: tuple[Any, ...], series: tuple[Any, ...]) -> int:
+def order_of(primals: tuple[object, ...], series: tuple[Any, ...]) -> int:
     """The number of terms each argument has.
 
     Raises:
@@ -503,7 +503,7 @@ def as_real(x: object) -> Any:
 
 
 def coefficients(
-    args: tuple[Any, ...], terms: Any, place: int, k: int, scale: float
+    args: tuple[object, ...], terms: Any, place: int, k: int, scale: float
 ) -> Any:
     """Term k of an argument, of its shape and dtype and divided by `scale`.
 

@@ -53,7 +53,7 @@ def split(args: tuple[Any, ...]) -> Split:
     """Arguments in which what is stored stands for sparse arrays."""
     mats: list[JAXSparse] = []
 
-    def stored(x: Any) -> Any:
+    def stored(x: object) -> Any:
         if not isinstance(x, JAXSparse):
             return x
         mats.append(x)
@@ -94,12 +94,12 @@ def spread(mat: JAXSparse, data: Any) -> JAXSparse:
 
 
 def aware(
-    derivative: Callable[..., Any], fun: Callable[..., Any], options: dict[str, Any]
+    derivative: Callable[..., Any], fun: Callable[..., object], options: dict[str, Any]
 ) -> Callable[..., Any]:
     """A derivative for arguments some of which are sparse."""
 
     @wraps(fun)
-    def derived(*args: Any, **kwargs: Any) -> Any:
+    def derived(*args: object, **kwargs: Any) -> Any:
         parts = split(args)
 
         def on_stored(*stored: object, **kwargs: object) -> Any:
@@ -112,7 +112,10 @@ def aware(
 
 
 def value_and_grad(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
+    fun: Callable[..., object],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    **kwargs: object,
 ) -> Callable[..., tuple[Any, Any]]:
     """As `verax.value_and_grad`, with a sparse gradient for a sparse argument.
 
@@ -128,7 +131,10 @@ def value_and_grad(
 
 
 def grad(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
+    fun: Callable[..., object],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    **kwargs: object,
 ) -> Callable[..., Any]:
     """As `verax.grad`, with a sparse gradient for a sparse argument."""
     options = {"argnums": argnums, "has_aux": has_aux, **kwargs}
@@ -136,7 +142,10 @@ def grad(
 
 
 def jacfwd(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
+    fun: Callable[..., object],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    **kwargs: object,
 ) -> Callable[..., Any]:
     """As `verax.jacfwd`; the Jacobian of a sparse argument is sparse, with the
     dimensions of the output as batch dimensions.
@@ -146,7 +155,10 @@ def jacfwd(
 
 
 def jacrev(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, **kwargs: Any
+    fun: Callable[..., object],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    **kwargs: object,
 ) -> Callable[..., Any]:
     """As `verax.jacrev`; the Jacobian of a sparse argument is sparse, with the
     dimensions of the output as batch dimensions.

@@ -164,15 +164,15 @@ def random_bcoo(
     key: Any,
     shape: Sequence[int],
     *,
-    dtype: Any = np.float64,
-    indices_dtype: Any = None,
+    dtype: object = np.float64,
+    indices_dtype: object = None,
     nse: float = 0.2,
     n_batch: int = 0,
     n_dense: int = 0,
     unique_indices: bool = True,
     sorted_indices: bool = False,
     generator: Callable[..., Array] = random.uniform,
-    **kwds: Any,
+    **kwds: object,
 ) -> BCOO:
     """A sparse array of random elements at random places.
 

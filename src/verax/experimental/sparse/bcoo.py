@@ -100,10 +100,10 @@ class BCOO(Batched, Operators):
     @classmethod
     def fromdense(
         cls,
-        mat: Any,
+        mat: object,
         *,
         nse: int | None = None,
-        index_dtype: Any = np.int32,
+        index_dtype: object = np.int32,
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> "BCOO":
@@ -171,7 +171,7 @@ class BCOO(Batched, Operators):
         )
         return made
 
-    def reshape(self, *args: Any, **kwargs: Any) -> "BCOO":
+    def reshape(self, *args: object, **kwargs: object) -> "BCOO":
         """The array in another shape; kinds of dimensions do not mix."""
         made: BCOO = self.namespace.reshape(self, *args, **kwargs)
         return made
@@ -242,7 +242,9 @@ def bcoo_todense(mat: BCOO) -> Array:
     return buffers.todense(mat.data, mat.indices, mat.shape)
 
 
-def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
+def bcoo_extract(
+    sparr: BCOO, arr: object, *, assume_unique: bool | None = None
+) -> BCOO:
     """The elements of a dense array where a sparse one stores any.
 
     Of equal indices only the first gets its element, unless they are assumed to be

@@ -152,10 +152,10 @@ class BCSR(Batched):
     @classmethod
     def fromdense(
         cls,
-        mat: Any,
+        mat: object,
         *,
         nse: int | None = None,
-        index_dtype: Any = np.int32,
+        index_dtype: object = np.int32,
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> "BCSR":
@@ -262,12 +262,12 @@ def row_starts(row: Array, rows: int) -> Array:
 
 
 def bcsr_fromdense(
-    mat: Any,
+    mat: object,
     *,
     nse: int | None = None,
     n_batch: int = 0,
     n_dense: int = 0,
-    index_dtype: Any = np.int32,
+    index_dtype: object = np.int32,
 ) -> BCSR:
     """The elements of a dense array that are not zero, `nse` of them, by rows.
 
@@ -292,7 +292,7 @@ def bcsr_todense(mat: BCSR) -> Array:
     return mat.to_bcoo().todense()
 
 
-def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Array:
+def bcsr_extract(indices: object, indptr: object, mat: object) -> Array:
     """The elements of a dense array at the places of a `BCSR` array."""
     places = coordinates(vnp.asarray(indices), vnp.asarray(indptr))
     return buffers.extract(places, vnp.asarray(mat))
@@ -313,7 +313,7 @@ def bcsr_broadcast_in_dim(
     *,
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
-    sharding: Any = None,
+    sharding: object = None,
 ) -> BCSR:
     """The array in a larger shape; see `bcoo_broadcast_in_dim`."""
     out = bcoo_broadcast_in_dim(

@@ -127,6 +127,17 @@ def outside_unless(mask: Array, indices: Array, sizes: Sequence[int]) -> Array:
     return vnp.where(mask[..., None], indices, row_of(sizes, indices))
 
 
+def without(
+    data: Array, indices: Array, sizes: Sequence[int], gone: Sequence[int], n_dense: int
+) -> tuple[Array, Array]:
+    """The buffers without some sparse dimensions, of whose padding the data is 0."""
+    inside = in_bounds(indices, sizes)
+    kept = [i for i in range(len(sizes)) if i not in gone]
+    indices = indices[..., np.array(kept, np.int32)]
+    indices = outside_unless(inside, indices, [sizes[i] for i in kept])
+    return where_stored(inside, data, n_dense), indices
+
+
 def todense(data: Array, indices: Array, shape: Shape) -> Array:
     """The dense array."""
     layout = layout_of(data, indices, shape)

@@ -11,8 +11,6 @@ import math
 import warnings
 from collections.abc import Sequence
 
-import numpy as np
-
 from verax import lax, numpy as vnp
 from verax.experimental.sparse import buffers
 from verax.experimental.sparse.bcoo import BCOO, bcoo_transpose
@@ -453,11 +451,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     data, indices = arr.data, arr.indices
     if sparse:
         sizes = layout.parts(arr.shape)[1]
-        inside = buffers.in_bounds(indices, sizes)
-        kept = [i for i in range(len(sizes)) if i not in sparse]
-        indices = indices[..., np.array(kept, np.int32)]
-        indices = buffers.outside_unless(inside, indices, [sizes[i] for i in kept])
-        data = buffers.where_stored(inside, data, layout.n_dense)
+        data, indices = buffers.without(data, indices, sizes, sparse, layout.n_dense)
     data = lax.squeeze(data, [*batch, *[d + n + 1 for d in dense]])
     return BCOO(
         (data, lax.squeeze(indices, batch)),

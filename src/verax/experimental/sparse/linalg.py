@@ -29,7 +29,12 @@ ORDERS = (0, 1, 2, 3)
 
 
 def spsolve(
-    data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1
+    data: object,
+    indices: object,
+    indptr: object,
+    b: object,
+    tol: float = 1e-6,
+    reorder: int = 1,
 ) -> Array:
     """The solution of A x = b, for a square matrix A by compressed rows.
 
@@ -60,7 +65,7 @@ def spsolve(
     # The solver takes what is stored as it is: no derivative goes through it.
     fixed = [lax.stop_gradient(part) for part in (x, cols, starts)]
 
-    def solve(transposed: bool, _: Any, v: Array) -> Array:
+    def solve(transposed: bool, _: object, v: Array) -> Array:
         out: Array = pure_callback(
             partial(solved, transposed),
             ShapeDtypeStruct(v.shape, v.dtype),
@@ -127,7 +132,7 @@ class Search(NamedTuple):
 
 
 def lobpcg_standard(
-    A: Any, X: Any, m: int = 100, tol: Any = None
+    A: Any, X: object, m: int = 100, tol: object = None
 ) -> tuple[Array, Array, Array]:
     """The largest eigenvalues of a symmetric matrix, and their eigenvectors.
 
@@ -219,7 +224,7 @@ def ritz(multiply: Callable[[Array], Array], basis: Array, k: int) -> Array:
 
 def searched(
     multiply: Callable[[Array], Array],
-    step: Any,
+    step: object,
     vectors: Array,
     directions: Array,
     limit: Any,

@@ -233,7 +233,7 @@ def bcoo_dot_general(
     dimension_numbers: DimensionNumbers,
     precision: Any = None,
     preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Any:
     """The product of two arrays, of which one or both are sparse: `lax.dot_general`.
 
@@ -283,7 +283,7 @@ def sparse_dense(mat: BCOO, rhs: Array, dims: Dims, dtype: object) -> Array:
 
 
 def bcoo_dot_general_sampled(
-    A: Any, B: Any, indices: Any, *, dimension_numbers: DimensionNumbers
+    A: object, B: object, indices: object, *, dimension_numbers: DimensionNumbers
 ) -> Array:
     """The elements of a product of dense arrays at the indices of a sparse one.
 
@@ -404,7 +404,7 @@ def with_ones(x: Array, axis: int, count: int) -> Array:
     return vnp.expand_dims(x, tuple(range(axis, axis + count)))
 
 
-def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
+def bcoo_multiply_dense(sp_mat: BCOO, v: object) -> Array:
     """The data of a sparse array times a dense one, which broadcasts to its shape.
 
     Raises:

@@ -129,7 +129,7 @@ def on_data(primitive: Row[Any], linear: bool) -> Rule:
     return rule
 
 
-def through_bcoo(function: Callable[..., Any], *names: str) -> Rule:
+def through_bcoo(function: Callable[..., object], *names: str) -> Rule:
     """The rule that calls a function of `BCOO` arrays with some params by keyword."""
 
     def rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
@@ -365,7 +365,9 @@ def as_rows(x: object) -> Any:
     return mat if mat.n_batch else plain(relaid(mat, 1, mat.n_dense))
 
 
-def cond_rule(evaluate: Evaluate, params: Any, index: Any, *operands: Any) -> list[Any]:
+def cond_rule(
+    evaluate: Evaluate, params: Any, index: object, *operands: object
+) -> list[Any]:
     """A choice between programs, whose results are stored alike.
 
     Raises:

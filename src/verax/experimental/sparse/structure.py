@@ -101,7 +101,7 @@ def part(
 
 
 def bcoo_dynamic_slice(
-    mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]
+    mat: BCOO, start_indices: Sequence[object], slice_sizes: Sequence[int]
 ) -> BCOO:
     """A part of the array that starts where values say, as `lax.dynamic_slice`.
 
@@ -299,11 +299,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     n_dense = layout.n_dense - len(dense)
     if sparse:
         sizes = layout.parts(mat.shape)[1]
-        inside = buffers.in_bounds(indices, sizes)
-        kept = [i for i in range(len(sizes)) if i not in sparse]
-        indices = indices[..., np.array(kept, np.int32)]
-        indices = buffers.outside_unless(inside, indices, [sizes[i] for i in kept])
-        data = buffers.where_stored(inside, data, n_dense)
+        data, indices = buffers.without(data, indices, sizes, sparse, n_dense)
     if batch:
         data, indices = summed_batch(data, indices, batch, mat.shape[:n])
     shape = [size for d, size in enumerate(mat.shape) if d not in gone]

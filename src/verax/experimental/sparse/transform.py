@@ -64,7 +64,7 @@ class SparseTracer(metaclass=SparseTracerType):
 
 
 def sparsify(
-    f: Callable[..., Any], use_tracer: bool = False, *, rules: Rules = RULES
+    f: Callable[..., object], use_tracer: bool = False, *, rules: Rules = RULES
 ) -> Callable[..., Any]:
     """The function on arguments some of which are sparse.
 
@@ -190,7 +190,7 @@ OPERATIONS: Final = {
 }
 
 
-def operate(name: str, *operands: Any) -> Any:
+def operate(name: str, *operands: object) -> Any:
     """An operator of Python on operands of which one is sparse."""
     if not all([is_operand_or_sparse(x) for x in operands]):
         return NotImplemented
@@ -219,7 +219,7 @@ def total(x: BCOO, *args: object, **kwargs: object) -> Any:
     return sparsify(lambda mat: mat.sum(*args, **kwargs))(x)
 
 
-def reshape(x: BCOO, *args: Any, **kwargs: Any) -> Any:
+def reshape(x: BCOO, *args: object, **kwargs: object) -> Any:
     """The array in another shape."""
     return sparsify(lambda mat: mat.reshape(*args, **kwargs))(x)
 

@@ -30,6 +30,7 @@ from verax.explorer.memory.report import MemoryReport, SourceLine, table_text
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.jaxpr import Jaxpr, Var
 from verax.ir.records import ReprMixin
+from verax.ir.text.html import report, table
 from verax.transforms.memory.alive import Held, flat_program
 
 LARGE: Final = 4096
@@ -158,8 +159,6 @@ class MemoryFormulas(ReprMixin):
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        from verax.ir.text.html import report, table
-
         return report(table(self.title, HEADS, [line.cells for line in self.lines]))
 
 
@@ -204,11 +203,11 @@ def memory_formulas(name: str, jaxpr: Jaxpr, again: Again) -> MemoryFormulas:
     )
 
 
-def with_sizes(tree: Any, sizes: Mapping[str, int]) -> Any:
+def with_sizes(tree: object, sizes: Mapping[str, int]) -> Any:
     """Arguments with numbers in place of the symbols in their shapes."""
     leaves, structure = pytrees.flatten(tree)
 
-    def numbered(x: Any) -> Any:
+    def numbered(x: object) -> Any:
         if not isinstance(x, ShapeDtypeStruct):
             return x
         shape = [

@@ -330,7 +330,7 @@ def memory(
         function = PjitFunction(function.fun, evolve(function.settings, memory=None))
 
     @wraps(fun)
-    def measuring(*args: Any, **kwargs: Any) -> MemoryReport:
+    def measuring(*args: object, **kwargs: object) -> MemoryReport:
         stage = of_arrays(function.trace(*args, **kwargs))
         taken = Taken(function_name(fun), stage, measure)
         if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):

@@ -25,7 +25,7 @@ def memory_note(
     function: PjitFunction[..., Any],
     stage: Traced,
     args: tuple[object, ...],
-    kwargs: Mapping[str, Any],
+    kwargs: Mapping[str, object],
 ) -> MemoryNote | None:
     """The curve of a traced call; None where sizes are symbols or nothing is kept."""
     if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):

@@ -16,7 +16,9 @@ from attrs import field, frozen
 
 from verax.explorer.costing import counted
 from verax.ir.records import ReprMixin
+from verax.ir.reports.lines import AtLine
 from verax.ir.text.columns import columns
+from verax.ir.text.html import report, table
 
 BARS: Final = "▁▂▃▄▅▆▇█"
 WIDTH: Final = 64
@@ -30,7 +32,7 @@ type Kind = Literal["value", "cotangent"]
 
 
 @frozen(repr=False)
-class SourceLine(ReprMixin):
+class SourceLine(AtLine):
     """A line of the user's; `kind` is "cotangent" for what a gradient makes there.
 
     >>> import verax, verax.numpy as vnp
@@ -42,10 +44,6 @@ class SourceLine(ReprMixin):
 
     __module__ = "verax.debug"
 
-    file: str
-    line: int
-    function: str
-    code: str
     kind: Kind
 
     @property
@@ -449,8 +447,6 @@ class MemoryReport(ReprMixin):
 
     def _repr_html_(self) -> str:
         """The tables, for notebooks."""
-        from verax.ir.text.html import report, table
-
         tables = [table(self.title, HEADS, self.rows())]
         if self.loops:
             rows = [loop.cells for loop in self.loops]

@@ -66,7 +66,7 @@ type AnyMesh = Mesh | AbstractMesh
 # The same call over another mesh.
 
 
-def over(x: Any, mesh: AnyMesh) -> Any:
+def over(x: object, mesh: AnyMesh) -> Any:
     """A sharding, or what has one, with the same spec over another mesh."""
     if isinstance(x, NamedSharding):
         return x.update(mesh=mesh)
@@ -79,7 +79,7 @@ def over(x: Any, mesh: AnyMesh) -> Any:
     return x
 
 
-def mesh_in(x: Any) -> AnyMesh | None:
+def mesh_in(x: object) -> AnyMesh | None:
     """The mesh of a sharding, or of what has one."""
     place = x if isinstance(x, NamedSharding) else getattr(x, "sharding", None)
     if not isinstance(place, NamedSharding):

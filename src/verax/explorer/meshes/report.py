@@ -17,7 +17,9 @@ from verax.explorer.costing import counted
 from verax.explorer.meshes.devices import Device, Link
 from verax.explorer.meshes.timing import ALONG
 from verax.ir.records import ReprMixin
+from verax.ir.reports.lines import AtLine
 from verax.ir.text.columns import columns
+from verax.ir.text.html import report, table
 
 
 @frozen(repr=False)
@@ -42,7 +44,7 @@ class PlannedCollective(Collective):
 
 
 @frozen(repr=False)
-class PlannedLine(ReprMixin):
+class PlannedLine(AtLine):
     """What one device computes for a line: operations, bytes, seconds.
 
     `bound` is what the line waits for, "compute" or "memory"; `backward` says whether
@@ -57,10 +59,6 @@ class PlannedLine(ReprMixin):
 
     __module__ = "verax.debug"
 
-    file: str
-    line: int
-    function: str
-    code: str
     backward: bool
     flops: float
     bytes: float
@@ -218,8 +216,6 @@ class MeshPlan(ReprMixin):
 
     def _repr_html_(self) -> str:
         """The tables, for notebooks."""
-        from verax.ir.text.html import report, table
-
         work = list(map(work_cells, self.lines))
         talk = list(map(talk_cells, self.collectives))
         first = table(self.title, WORK_HEADS, work, rest="\n".join(below(self)))

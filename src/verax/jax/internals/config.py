@@ -43,7 +43,7 @@ class State:
 
 
 @contextmanager
-def block(state: State, new: Any) -> Iterator[None]:
+def block(state: State, new: object) -> Iterator[None]:
     """A value within a block: of an option without blocks, for all threads."""
     manager: Any = getattr(verax, state.name, None)
     if manager is not None:

@@ -27,6 +27,6 @@ def filter_traceback(trace: object) -> object:
     return trace
 
 
-def api_boundary(f: Callable[..., Any], **_: object) -> Callable[..., Any]:
+def api_boundary(f: Callable[..., object], **_: object) -> Callable[..., Any]:
     """`f` itself."""
     return f

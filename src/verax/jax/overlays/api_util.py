@@ -34,7 +34,7 @@ class DebugInfo(ReprMixin):
 
 def debug_info(
     traced_for: str,
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     args: Sequence[object],
     kwargs: dict[str, Any],
     **_: object,
@@ -46,7 +46,7 @@ def debug_info(
 def argnums_partial(
     f: WrappedFun,
     dyn_argnums: int | Sequence[int],
-    args: Sequence[Any],
+    args: Sequence[object],
     require_static_args_hashable: bool = True,
 ) -> tuple[WrappedFun, tuple[Any, ...]]:
     """A function of some of its arguments, with the others fixed, and these arguments.

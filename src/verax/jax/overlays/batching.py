@@ -35,7 +35,7 @@ __all__ = [
 class AxisBatchers:
     """Takes rules that are told of the axis in pieces: its size, its name, and None."""
 
-    def __setitem__(self, primitive: Primitive, rule: Callable[..., Any]) -> None:
+    def __setitem__(self, primitive: Primitive, rule: Callable[..., object]) -> None:
         def whole(axis: AxisData, args: Any, dims: Any, **params: Any) -> Any:
             return rule(axis.size, axis.name, None, args, dims, **params)
 
@@ -112,9 +112,9 @@ class Vmappable:
         data_type: type,
         spec_type: type,
         axis_size_type: type,
-        to_elt: Callable[..., Any],
-        from_elt: Callable[..., Any],
-        make_iota: Callable[..., Any] | None,
+        to_elt: Callable[..., object],
+        from_elt: Callable[..., object],
+        make_iota: Callable[..., object] | None,
     ) -> None:
         """Note a class that says how it is mapped."""
         rules = spec_type, axis_size_type, to_elt, from_elt, make_iota

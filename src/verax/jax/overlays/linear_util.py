@@ -66,7 +66,9 @@ class WrappedFun:
         return call(self.steps, args, kwargs)
 
 
-def wrap_init(f: Callable[..., Any], params: object = None, **_: object) -> WrappedFun:
+def wrap_init(
+    f: Callable[..., object], params: object = None, **_: object
+) -> WrappedFun:
     """A function to be transformed."""
     return WrappedFun(f, (), params)
 
@@ -107,7 +109,7 @@ def transformation_with_aux(step: Step, fun: Any = None, *extra: Any) -> Any:
 
 
 def merge_linear_aux(
-    aux1: Callable[[], Any], aux2: Callable[[], Any]
+    aux1: Callable[[], object], aux2: Callable[[], object]
 ) -> tuple[bool, Any]:
     """The aux of the first of two steps that ran, at least one of which did."""
     try:

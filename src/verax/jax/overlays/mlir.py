@@ -56,7 +56,7 @@ def dtype_to_ir_type(dtype: Any) -> Any:
     return ir_type(ShapedArray((), np.dtype(dtype))).element_type
 
 
-def ir_constant(value: Any) -> Any:
+def ir_constant(value: object) -> Any:
     """A constant, in the function that is being built."""
     array = np.asarray(value)
     kind = ir_type(ShapedArray(array.shape, array.dtype))
@@ -98,14 +98,14 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> LowerFun:
+def lower_fun(fun: Callable[..., object], multiple_results: bool = True) -> LowerFun:
     """A lowering that writes what `fun` writes."""
     return LowerFun(fun, multiple_results)
 
 
 def register_lowering(
     primitive: Primitive,
-    rule: Callable[..., Any],
+    rule: Callable[..., object],
     platform: str | None = None,
     inline: bool = True,
     cacheable: bool = True,
@@ -118,7 +118,7 @@ def register_lowering(
 
 def emit_python_callback(
     ctx: LoweringRuleContext,
-    callback: Callable[..., Any],
+    callback: Callable[..., object],
     token: object | None,
     operands: Sequence[object],
     operand_avals: Sequence[ShapedArray],
@@ -138,7 +138,7 @@ def emit_python_callback(
     return call(callback, structs, *operands), token, None
 
 
-def major_first(layout: Any) -> Any:
+def major_first(layout: object) -> Any:
     """The order of dimensions from the slowest on, of one from the fastest on."""
     return tuple(reversed(layout)) if isinstance(layout, Sequence) else layout
 
@@ -146,13 +146,13 @@ def major_first(layout: Any) -> Any:
 def ffi_lowering(
     call_target_name: str,
     *,
-    operand_layouts: Sequence[Any] | None = None,
-    result_layouts: Sequence[Any] | None = None,
-    backend_config: Any = None,
+    operand_layouts: Sequence[object] | None = None,
+    result_layouts: Sequence[object] | None = None,
+    backend_config: object = None,
     skip_ffi_layout_processing: bool = False,
     has_side_effect: bool = False,
     operand_output_aliases: dict[int, int] | None = None,
-    **lowering_args: Any,
+    **lowering_args: object,
 ) -> Callable[..., Any]:
     """A lowering that calls a target of XLA: `rule(ctx, *operands, **attributes)`.
 
@@ -183,5 +183,5 @@ def ffi_lowering(
     return rule
 
 
-def layouts(given: Sequence[Any] | None) -> list[Any] | None:
+def layouts(given: Sequence[object] | None) -> list[Any] | None:
     return None if given is None else [major_first(layout) for layout in given]

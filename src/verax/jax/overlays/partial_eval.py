@@ -58,7 +58,7 @@ class PartialVal(tuple[Any, Any]):
         return cls((None, value))
 
     @classmethod
-    def unknown(cls, aval: Any) -> "PartialVal":
+    def unknown(cls, aval: object) -> "PartialVal":
         return cls((aval, None))
 
     def is_known(self) -> bool:
@@ -102,7 +102,7 @@ def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def abstract_eval_fun(
-    fun: Callable[..., Any], *avals: Any, debug_info: object = None, **params: Any
+    fun: Callable[..., object], *avals: Any, debug_info: object = None, **params: object
 ) -> Any:
     """The types of the results of a function on values of these types."""
     bound = wrap_init(lambda *xs: fun(*xs, **params))
@@ -110,7 +110,7 @@ def abstract_eval_fun(
 
 
 def trace_to_jaxpr_dynamic(
-    fun: Any, in_avals: Sequence[ShapedArray], **options: Any
+    fun: Any, in_avals: Sequence[ShapedArray], **options: object
 ) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
     """The program of a flat function, its types, and its constants.
 

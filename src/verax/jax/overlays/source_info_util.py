@@ -98,7 +98,7 @@ def current_name_stack() -> NameStack:
     return NameStack()
 
 
-def summarize(source_info: Any, num_frames: int = 1) -> str:
+def summarize(source_info: object, num_frames: int = 1) -> str:
     """A line of the program, as file:line (function)."""
     source = getattr(source_info, "traceback", source_info)
     return "unknown" if source is None else str(source)

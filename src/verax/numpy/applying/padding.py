@@ -68,9 +68,9 @@ MOST_RUNS = 8
 
 def pad(
     array: ArrayLike,
-    pad_width: Any,
-    mode: str | Callable[..., Any] = "constant",
-    **kwargs: Any,
+    pad_width: object,
+    mode: str | Callable[..., object] = "constant",
+    **kwargs: object,
 ) -> Array:
     """`array` with `pad_width` more elements before and after each dimension.
 
@@ -138,7 +138,7 @@ def pad(
     return each_axis(x, widths, lambda y, i: repeated(y, i, widths[i], mode))
 
 
-def check_options(mode: str, options: Mapping[str, Any]) -> None:
+def check_options(mode: str, options: Mapping[str, object]) -> None:
     """Raise ValueError unless there is such a mode, and it takes the options."""
     if mode not in OPTIONS:
         raise NotImplementedError(
@@ -224,7 +224,7 @@ def each_axis(x: Array, widths: Pairs, along: Callable[[Array, int], Array]) -> 
     return x
 
 
-def pad_constant(x: Array, widths: Pairs, values: Any) -> Array:
+def pad_constant(x: Array, widths: Pairs, values: object) -> Array:
     """One pad if all values are one, else one per edge."""
     if is_single(values):
         config = [(low, high, 0) for low, high in widths]
@@ -339,7 +339,11 @@ def ramped(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -
 
 
 def summarized(
-    x: Array, axis: int, width: tuple[int, int], mode: str, lengths: tuple[Any, Any]
+    x: Array,
+    axis: int,
+    width: tuple[int, int],
+    mode: str,
+    lengths: tuple[object, object],
 ) -> Array:
     """A statistic of the elements at each edge, repeated."""
     n = x.shape[axis]
@@ -363,7 +367,10 @@ def summarized(
 
 
 def pad_by_function(
-    x: Array, widths: Pairs, function: Callable[..., Any], options: Mapping[str, Any]
+    x: Array,
+    widths: Pairs,
+    function: Callable[..., object],
+    options: Mapping[str, object],
 ) -> Array:
     """Padding by a function of each padded line, its widths, its axis and options."""
     x = pad_constant(x, widths, 0)

@@ -373,7 +373,7 @@ def made(
 
 def binary(
     function: Callable[..., Array],
-    identity: Any = None,
+    identity: object = None,
     reduce: Callable[..., Array] | None = None,
     accumulate: Callable[..., Array] | None = None,
     update: str | None = None,
@@ -383,7 +383,7 @@ def binary(
 
 
 def frompyfunc(
-    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
+    func: Callable[..., object], /, nin: int, nout: int, *, identity: object = None
 ) -> ufunc:
     """A ufunc of a function of scalars, which is mapped over arrays.
 

@@ -31,11 +31,11 @@ type Names = tuple[tuple[str, ...], ...]
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any],
+    func1d: Callable[..., object],
     axis: int,
     arr: ArrayLike,
-    *args: Any,
-    **kwargs: Any,
+    *args: object,
+    **kwargs: object,
 ) -> Array:
     """`func1d` of each line along `axis`; its result replaces the line.
 
@@ -167,7 +167,7 @@ def core_sizes(
 
 
 def vectorize(
-    pyfunc: Callable[..., Any],
+    pyfunc: Callable[..., object],
     *,
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
@@ -203,7 +203,7 @@ def vectorize(
     names = None if signature is None else parsed(signature)
 
     @wraps(pyfunc)
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
+    def vectorized(*args: Any, **kwargs: object) -> Any:
         positions = [i for i in range(len(args)) if i not in excluded]
         ins = ((),) * len(positions) if names is None else names[0]
         if len(ins) != len(positions):
@@ -223,7 +223,7 @@ def vectorize(
         sizes: dict[str, int] = {}
         leading = core_sizes(arrays, ins, sizes)
 
-        def call(*parts: Any) -> Any:
+        def call(*parts: object) -> Any:
             given = list(args)
             for i, part in zip(mapped, parts, strict=True):
                 given[i] = part
@@ -287,7 +287,7 @@ def result_array(x: Any) -> Any:
 
 
 def over_leading(
-    call: Callable[..., Any], arrays: Sequence[Array], leading: Sequence[Shape]
+    call: Callable[..., object], arrays: Sequence[Array], leading: Sequence[Shape]
 ) -> Any:
     """`call` mapped over the leading dimensions, the last one innermost.
 

@@ -151,7 +151,7 @@ def operand(x: Any) -> Any:
     return x
 
 
-def array_behind(x: Any) -> Any:
+def array_behind(x: object) -> Any:
     """What an object says that it is as an array; anything else as it is."""
     return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 

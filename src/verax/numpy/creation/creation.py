@@ -377,7 +377,7 @@ def leaf_dtype(name: str, flat: Sequence[object]) -> DType:
     return common_type(avals_of(name, flat))[0]
 
 
-def stacked(name: str, x: Any, dtype: DType) -> Array:
+def stacked(name: str, x: object, dtype: DType) -> Array:
     """Nested lists that hold tracers or arrays, joined along new dimensions."""
     if not isinstance(x, list | tuple):
         return as_values(name, x, dtype)

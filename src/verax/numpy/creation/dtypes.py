@@ -67,7 +67,7 @@ class ScalarMeta(type):
         return isinstance(instance, cls.dtype.type)
 
 
-def scalar_type(dtype: np.dtype[Any]) -> ScalarMeta:
+def scalar_type(dtype: np.dtype[np.generic]) -> ScalarMeta:
     """The class that stands for `dtype` in `verax.numpy`, under its name there."""
     fields = {
         "dtype": dtype,
@@ -146,7 +146,7 @@ KINDS: dict[str, Any] = {
 }
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: object, arg2: object) -> bool:
     """Whether `arg1` is `arg2`, or below it if that is a category such as `floating`.
 
     Small floats such as bfloat16 are floating here, unlike in NumPy. Keys are below
@@ -202,7 +202,7 @@ def plain(x: Any) -> Any:
     return numpy_dtype(as_dtype(x))
 
 
-def isdtype(dtype: DTypeLike, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: object) -> bool:
     """Whether `dtype` is of a kind, or of one of a tuple of kinds or dtypes.
 
     Args:
@@ -320,7 +320,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     return promotion.promote_types(left, right, x64, strict)
 
 
-def can_cast(from_: Any, to: DTypeLike, casting: str = "safe") -> bool:
+def can_cast(from_: object, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether NumPy casts one dtype to another under the given rule.
 
     These rules say nothing of how verax promotes: see `promote_types`.
@@ -389,7 +389,7 @@ def iinfo(int_type: DTypeLike) -> ml_dtypes.iinfo:
     return avals.iinfo(as_dtype(int_type))
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: object) -> bool:
     """Whether `element` is a number or a string, or an array without dimensions.
 
     NumPy's own function says False of arrays without dimensions.

@@ -64,7 +64,7 @@ def from_file(values: np.ndarray) -> np.ndarray:
     return values.view(NAMED["bfloat16"]) if values.dtype == np.dtype("V2") else values
 
 
-def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
+def save(file: File, arr: object, allow_pickle: bool = True) -> None:
     """Write an array to a file of NumPy's format, from which `load` has it again.
 
     Dtypes that NumPy does not know, such as float8_e4m3fn, are there as the only field
@@ -91,7 +91,7 @@ def save(file: File, arr: Any, allow_pickle: bool = True) -> None:
     np.save(file, in_file(arr), allow_pickle=allow_pickle)
 
 
-def savez(file: File, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
+def savez(file: File, *args: object, allow_pickle: bool = True, **kwds: object) -> None:
     """Write several arrays to one archive: the named ones, others as arr_0, arr_1.
 
     Args:
@@ -252,7 +252,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Array:
     return asarray(np.fromfile(*args, **kwargs))
 
 
-def fromiter(iter: Iterable[Any], dtype: DTypeLike, count: int = -1) -> Array:
+def fromiter(iter: Iterable[object], dtype: DTypeLike, count: int = -1) -> Array:
     """The elements of an iterable, which is used up; under a trace, a constant.
 
     Args:
@@ -288,7 +288,7 @@ def one_device(place: Device | Sharding) -> Device:
 
 
 def from_dlpack(
-    x: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None
+    x: object, /, *, device: Device | Sharding | None = None, copy: bool | None = None
 ) -> Array:
     """The array of another library, sharing its memory where that is possible.
 

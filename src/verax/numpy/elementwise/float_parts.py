@@ -464,7 +464,7 @@ def spread_out(value: Any, shape: Shape) -> Any:
     return stretched(value, shape) if value.shape else value
 
 
-def in_dtype(value: Any, dtype: DType) -> Any:
+def in_dtype(value: object, dtype: DType) -> Any:
     """A replacement in a dtype."""
     if isinstance(value, bool | int | float):
         return constant_of(value, dtype)
@@ -619,7 +619,7 @@ def iscomplexobj(x: Any) -> bool:
     return is_complex(x.dtype) if hasattr(x, "dtype") else bool(np.iscomplexobj(x))
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: object) -> bool:
     """Whether the dtype of `x` is not complex.
 
     Args:

@@ -226,7 +226,7 @@ def read(
     x: Array,
     parsed: ParsedIndex,
     mode: GatherScatterMode,
-    fill_value: Any,
+    fill_value: object,
     promises: Promises,
 ) -> Array:
     """Reads an index with arrays, or with a mode."""
@@ -437,7 +437,7 @@ class Update(NoArithmetic, Place):
         """`multiply`."""
         return self.update(values, "multiply", options)
 
-    def divide(self, values: ArrayLike, **options: Any) -> Array:
+    def divide(self, values: ArrayLike, **options: object) -> Array:
         """x with `x[index] /= values`; integers become floats."""
         return self.array / self.factors(values, options)
 

@@ -402,7 +402,7 @@ def update_scattered(
     x: Array,
     kinds: tuple[Any, ...],
     arrays: tuple[IndexArray, ...],
-    values: Any,
+    values: object,
     how: str,
     mode: GatherScatterMode,
     promises: Promises,

@@ -312,14 +312,14 @@ def performed(
 
 @remembered
 def einsum(
-    subscripts: Any,
+    subscripts: object,
     /,
-    *operands: Any,
+    *operands: object,
     out: None = None,
     optimize: Optimize = "auto",
     precision: Precision = None,
     preferred_element_type: DTypeLike | None = None,
-    _dot_general: Callable[..., Any] = dot_general,
+    _dot_general: Callable[..., object] = dot_general,
     out_sharding: object = None,
 ) -> Array:
     """The sum over all named indices that the result lacks of the operands' product.
@@ -430,7 +430,7 @@ def named(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def einsum_path(
-    subscripts: Any, /, *operands: Any, optimize: Optimize = "auto"
+    subscripts: object, /, *operands: object, optimize: Optimize = "auto"
 ) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` would contract, and a report on its cost.
 

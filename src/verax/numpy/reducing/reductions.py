@@ -859,7 +859,7 @@ def cumulative_prod(
 
 
 def standard(
-    name: str, scan: Any, x: ArrayLike, axis: Any, dtype: Any, start: int, lead: bool
+    name: str, scan: Any, x: ArrayLike, axis: Any, dtype: object, start: int, lead: bool
 ) -> Array:
     given = as_array(name, x)
     if not given.ndim:

@@ -282,7 +282,7 @@ def coordinates(flat: Any, shape: Shape) -> list[Array]:
 
 
 def flatnonzero(
-    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
+    a: ArrayLike, *, size: int | None = None, fill_value: object = None
 ) -> Array:
     """The indices of the nonzero elements in the flat array.
 
@@ -309,7 +309,9 @@ def flatnonzero(
     return out
 
 
-def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: object = None
+) -> Array:
     """The index vectors of what is not zero, one per row.
 
     Args:
@@ -347,7 +349,7 @@ def compress(
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: object = 0,
     out: None = None,
 ) -> Array:
     """The parts of `a` along `axis` at which `condition` is true.
@@ -421,7 +423,7 @@ def extract(
     arr: ArrayLike,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: object = 0,
 ) -> Array:
     """The elements of `arr` at which `condition` is true, in one row.
 
@@ -753,9 +755,9 @@ def select(
 def piecewise(
     x: ArrayLike,
     condlist: Any,
-    funclist: Sequence[ArrayLike | Callable[..., Any]],
-    *args: Any,
-    **kw: Any,
+    funclist: Sequence[ArrayLike | Callable[..., object]],
+    *args: object,
+    **kw: object,
 ) -> Array:
     """The function or constant of `funclist` for the last condition that holds.
 
@@ -798,7 +800,7 @@ def piecewise(
 
 
 def piece(
-    function: ArrayLike | Callable[..., Any],
+    function: ArrayLike | Callable[..., object],
     x: Array,
     args: tuple[object, ...],
     kw: dict[str, Any],

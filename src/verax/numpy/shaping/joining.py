@@ -375,7 +375,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return end_to_end("append", (arr, values), axis)
 
 
-def block(arrays: Any) -> Array:
+def block(arrays: object) -> Array:
     """Nested lists of arrays put together: the innermost along the last dimension.
 
     Args:
@@ -496,7 +496,9 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
     return sections("split", ary, indices_or_sections, axis, True)
 
 
-def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def array_split(
+    ary: ArrayLike, indices_or_sections: object, axis: int = 0
+) -> list[Array]:
     """`split`, where the first parts may be one longer.
 
     Args:
@@ -518,7 +520,7 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
     return sections("array_split", ary, indices_or_sections, axis, False)
 
 
-def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def vsplit(ary: ArrayLike, indices_or_sections: object) -> list[Array]:
     """`split` along the first dimension.
 
     Args:
@@ -539,7 +541,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return sections("vsplit", ary, indices_or_sections, 0, True)
 
 
-def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def hsplit(ary: ArrayLike, indices_or_sections: object) -> list[Array]:
     """`split` along the second dimension, or the only one.
 
     Args:
@@ -561,7 +563,7 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return sections("hsplit", ary, indices_or_sections, axis, True)
 
 
-def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+def dsplit(ary: ArrayLike, indices_or_sections: object) -> list[Array]:
     """`split` along the third dimension.
 
     Args:
@@ -659,7 +661,7 @@ def not_negative(name: str, argument: str, *counts: int) -> Shape:
 
 def repeat(
     a: ArrayLike,
-    repeats: Any,
+    repeats: object,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,

@@ -208,7 +208,7 @@ def size_of(n: object) -> int:
 
 def reshape(
     a: ArrayLike,
-    shape: Any,
+    shape: object,
     order: str = "C",
     *,
     copy: bool | None = None,

@@ -356,8 +356,8 @@ def interp(
     x: ArrayLike,
     xp: ArrayLike,
     fp: ArrayLike,
-    left: Any = None,
-    right: Any = None,
+    left: object = None,
+    right: object = None,
     period: ArrayLike | None = None,
 ) -> Array:
     """Linear interpolation at `x` between the points (`xp`, `fp`).
@@ -465,7 +465,7 @@ def convolve(
     mode: str = "full",
     *,
     precision: Precision = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: object = None,
 ) -> Array:
     """The sums of products of two vectors, one of them reversed and shifted.
 
@@ -505,7 +505,7 @@ def correlate(
     mode: str = "valid",
     *,
     precision: Precision = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: object = None,
 ) -> Array:
     """The sums of products of a vector and a shifted one, which is conjugated.
 

@@ -9,7 +9,7 @@ jaxpr and calls that; the rewrites are memoised, for jaxprs hash by structure::
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from random import Random
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from attrs import evolve, field, frozen
 from pyrsistent import pvector
@@ -119,7 +119,7 @@ class CallParams(NamedCall):
     metadata: Metadata | None = field(default=None, metadata=QUIET)
 
     @classmethod
-    def from_keywords(cls, fields: Mapping[str, Any]) -> Self:
+    def from_keywords(cls, fields: Mapping[str, object]) -> Self:
         """Params by keyword; JAX's `inline` says nothing of a call that is there."""
         return super().from_keywords({n: x for n, x in fields.items() if n != "inline"})
 

@@ -8,7 +8,7 @@ The derivative is zero wherever it exists, and is taken to be zero::
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from attrs import frozen
@@ -41,7 +41,7 @@ class RoundParams(Params):
     rounding_method: str
 
     @classmethod
-    def from_keywords(cls, fields: Mapping[str, Any]) -> Self:
+    def from_keywords(cls, fields: Mapping[str, object]) -> Self:
         """Params by keyword, where the method may be one of `RoundingMethod`."""
         method = fields["rounding_method"]
         if isinstance(method, int):

@@ -9,7 +9,7 @@ a derivative, which is another such system with the same matrix::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 from attrs import frozen
@@ -413,7 +413,7 @@ def schur(
     *,
     compute_schur_vectors: Literal[True] = True,
     sort_eig_vals: bool = False,
-    select_callable: Callable[..., Any] | None = None,
+    select_callable: Callable[..., object] | None = None,
 ) -> tuple[Array, Array]: ...
 @overload
 def schur(
@@ -421,7 +421,7 @@ def schur(
     *,
     compute_schur_vectors: Literal[False],
     sort_eig_vals: bool = False,
-    select_callable: Callable[..., Any] | None = None,
+    select_callable: Callable[..., object] | None = None,
 ) -> tuple[Array]: ...
 @overload
 def schur(
@@ -429,14 +429,14 @@ def schur(
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
-    select_callable: Callable[..., Any] | None = None,
+    select_callable: Callable[..., object] | None = None,
 ) -> tuple[Array] | tuple[Array, Array]: ...
 def schur(
     x: object,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
-    select_callable: Callable[..., Any] | None = None,
+    select_callable: Callable[..., object] | None = None,
 ) -> tuple[Array, ...]:
     """T and unitary Z with A = Z T Zᴴ; T alone without `compute_schur_vectors`.
 

@@ -71,7 +71,7 @@ def coefficients(
     return interpolated(unscaled, NEAR), interpolated(scaled, FAR)
 
 
-def interpolated(function: Callable[..., Any], order: int) -> list[float]:
+def interpolated(function: Callable[..., object], order: int) -> list[float]:
     """The coefficients of the polynomial that is the function at Chebyshev's points.
 
     All cosines are of the first turn: those of large multiples of an angle, as in
@@ -100,7 +100,7 @@ def seen(series: Sequence[float], x: Array) -> Sequence[float]:
     return series[: count + 1]
 
 
-def polynomial(function: Callable[..., Any], odd: bool, x: Array) -> Array:
+def polynomial(function: Callable[..., object], odd: bool, x: Array) -> Array:
     """The function of |x|."""
     near, far = (seen(c, x) for c in coefficients(function, odd))
     size = magnitude(x)
@@ -111,7 +111,7 @@ def polynomial(function: Callable[..., Any], odd: bool, x: Array) -> Array:
     return select(le(size, SPLIT), inner, outer)
 
 
-def in_two_parts(function: Callable[..., Any], odd: bool) -> Any:
+def in_two_parts(function: Callable[..., object], odd: bool) -> Any:
     """The lowering of a scaled function; smaller floats are computed in float32."""
 
     def body(x: Array) -> tuple[Array]:

@@ -318,7 +318,7 @@ def sharded(
 
 
 def call_sharded(
-    function: Callable[..., Array], arguments: Mapping[str, Any], name: str = ""
+    function: Callable[..., Array], arguments: Mapping[str, object], name: str = ""
 ) -> Array:
     """Calls a function again, its result split as its `out_sharding` says.
 

@@ -344,17 +344,17 @@ class SymbolicDim(SymbolicSize):
         return binary(self, other, operator.lt, lambda x, y: at_least(y, x, 1, "<"))
 
     @override
-    def maximum(self, other: Any) -> Any:
+    def maximum(self, other: object) -> Any:
         """The larger of two sizes, without deciding which that is."""
         return binary(self, other, max, lambda x, y: extreme(MAX, x, y))
 
     @override
-    def minimum(self, other: Any) -> Any:
+    def minimum(self, other: object) -> Any:
         """The smaller of two sizes."""
         return binary(self, other, min, lambda x, y: extreme(MIN, x, y))
 
     @override
-    def evaluated(self, env: Mapping[str, Any]) -> Any:
+    def evaluated(self, env: Mapping[str, object]) -> Any:
         """The size where the variables have the values of `env`."""
         return evaluate(self, env)
 
@@ -400,8 +400,8 @@ def as_operand(x: object) -> Any:
 def binary(
     x: object,
     y: object,
-    on_arrays: Callable[[Any, Any], Any],
-    on_sizes: Callable[[Size, Size], Any],
+    on_arrays: Callable[[Any, Any], object],
+    on_sizes: Callable[[Size, Size], object],
 ) -> Any:
     """An operation on sizes, or else on the arrays that they are."""
     one, other = as_size(x), as_size(y)

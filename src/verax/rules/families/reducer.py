@@ -296,7 +296,7 @@ def fold(
 
 @pure(1 << 12)
 def folding(
-    ufunc: np.ufunc, dtype: np.dtype[Any], shape: Shape, axes: Shape
+    ufunc: np.ufunc, dtype: np.dtype[np.generic], shape: Shape, axes: Shape
 ) -> tuple[Shape | None, np.dtype[Any], Any, bool]:
     """The fold of arrays: over what, in which dtype, and what is added at the end.
 

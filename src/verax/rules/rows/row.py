@@ -549,8 +549,8 @@ class Row[P: Params](Primitive):
     @overload
     def bind(self, params: P, /, *args: object) -> tuple[Array, ...]: ...
     @overload
-    def bind(self, /, *args: object, **fields: Any) -> Any: ...
-    def bind(self, params: Any = None, /, *args: Any, **fields: Any) -> Any:
+    def bind(self, /, *args: object, **fields: object) -> Any: ...
+    def bind(self, params: object = None, /, *args: object, **fields: object) -> Any:
         """Apply the primitive under the current interpreter; all results.
 
         Params may be given by their fields instead, as programs for JAX do:
@@ -577,7 +577,7 @@ class Row[P: Params](Primitive):
         trace: Interpreter,
         args: Sequence[object],
         avals: object,
-        params: Mapping[str, Any],
+        params: Mapping[str, object],
     ) -> Any:
         """`bind` under another interpreter, by the name that libraries for JAX know."""
         with interpreting(trace):

@@ -48,7 +48,7 @@ class Operators(Convertible):
     namespace: ClassVar[Namespace] = NoNamespace()
     __hash__ = None  # type: ignore[assignment]  # arrays compare elementwise
 
-    def operate(self, name: str, x: Any, y: Any) -> "Array":
+    def operate(self, name: str, x: object, y: object) -> "Array":
         """A binary operator; Python tries the other operand's for other classes.
 
         Containers have no such operators, and `x == [1, 2]` would be False.
@@ -65,7 +65,7 @@ class Operators(Convertible):
         return function(self, converted) if x is self else function(converted, self)
 
     @staticmethod
-    def converted(other: Any) -> "Array | None":
+    def converted(other: object) -> "Array | None":
         """The operand as an array, by JAX's protocol."""
         convert: Callable[[], Array] | None = getattr(other, "__jax_array__", None)
         return None if convert is None else convert()
@@ -284,10 +284,10 @@ class Array(Operators, Convertible, Located):
 
     def reshape(
         self,
-        *shape: Any,
+        *shape: object,
         order: str = "C",
         copy: bool | None = None,
-        out_sharding: Any = None,
+        out_sharding: object = None,
     ) -> "Array":
         """The same elements in another shape; one dimension may be -1."""
         target = shape[0] if len(shape) == 1 else shape
@@ -295,16 +295,16 @@ class Array(Operators, Convertible, Located):
             self, target, order, copy=copy, out_sharding=out_sharding
         )
 
-    def transpose(self, *axes: Any) -> "Array":
+    def transpose(self, *axes: object) -> "Array":
         """The dimensions in the order `axes`, or reversed."""
         order = axes[0] if len(axes) == 1 else axes or None
         return self.namespace.transpose(self, order)
 
-    def flatten(self, order: str = "C", *, out_sharding: Any = None) -> "Array":
+    def flatten(self, order: str = "C", *, out_sharding: object = None) -> "Array":
         """One dimension, in the given order."""
         return self.namespace.ravel(self, order, out_sharding=out_sharding)
 
-    def view(self, dtype: Any = None, type: None = None) -> "Array":
+    def view(self, dtype: object = None, type: None = None) -> "Array":
         """The same bits read as another dtype.
 
         Raises:
@@ -323,7 +323,7 @@ class Array(Operators, Convertible, Located):
             )
         return self.namespace.view(self, dtype)
 
-    def to_device(self, device: Any, *, stream: int | None = None) -> "Array":
+    def to_device(self, device: object, *, stream: int | None = None) -> "Array":
         """The array on another device, or spread over several by a sharding.
 
         In a trace a sharding is a constraint, and a device is ignored.
@@ -376,11 +376,11 @@ class Array(Operators, Convertible, Located):
     def prod(
         self,
         axis: Axes = None,
-        dtype: Any = None,
+        dtype: object = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: object = None,
+        where: object = None,
         promote_integers: bool = True,
     ) -> "Array":
         return self.namespace.prod(
@@ -421,13 +421,13 @@ class Array(Operators, Convertible, Located):
     def var(
         self,
         axis: Axes = None,
-        dtype: Any = None,
+        dtype: object = None,
         out: None = None,
         ddof: int = 0,
         keepdims: bool = False,
         *,
-        where: Any = None,
-        mean: Any = None,
+        where: object = None,
+        mean: object = None,
         correction: float | None = None,
     ) -> "Array":
         return self.namespace.var(
@@ -445,13 +445,13 @@ class Array(Operators, Convertible, Located):
     def std(
         self,
         axis: Axes = None,
-        dtype: Any = None,
+        dtype: object = None,
         out: None = None,
         ddof: int = 0,
         keepdims: bool = False,
         *,
-        where: Any = None,
-        mean: Any = None,
+        where: object = None,
+        mean: object = None,
         correction: float | None = None,
     ) -> "Array":
         return self.namespace.std(
@@ -475,12 +475,12 @@ class Array(Operators, Convertible, Located):
         return self.namespace.ptp(self, axis, out, keepdims)
 
     def cumsum(
-        self, axis: int | None = None, dtype: Any = None, out: None = None
+        self, axis: int | None = None, dtype: object = None, out: None = None
     ) -> "Array":
         return self.namespace.cumsum(self, axis, dtype, out)
 
     def cumprod(
-        self, axis: int | None = None, dtype: Any = None, out: None = None
+        self, axis: int | None = None, dtype: object = None, out: None = None
     ) -> "Array":
         return self.namespace.cumprod(self, axis, dtype, out)
 
@@ -561,7 +561,7 @@ class Array(Operators, Convertible, Located):
             )
         return self.namespace if self.shown_as is None else self.shown_as()
 
-    def clip(self, min: Any = None, max: Any = None, out: None = None) -> "Array":
+    def clip(self, min: object = None, max: object = None, out: None = None) -> "Array":
         if out is not None:  # verax.numpy.clip, as JAX's, has no such argument
             raise TypeError("x.clip: out cannot be written to; use the result")
         return self.namespace.clip(self, min, max)
@@ -583,12 +583,12 @@ class Array(Operators, Convertible, Located):
 
     def compress(
         self,
-        condition: Any,
+        condition: object,
         axis: int | None = None,
         *,
         out: None = None,
         size: int | None = None,
-        fill_value: Any = 0,
+        fill_value: object = 0,
     ) -> "Array":
         return self.namespace.compress(
             condition, self, axis, size=size, fill_value=fill_value, out=out
@@ -608,22 +608,26 @@ class Array(Operators, Convertible, Located):
         return self.namespace.trace(self, offset, axis1, axis2, dtype, out)
 
     def dot(
-        self, b: Any, *, precision: Any = None, preferred_element_type: Any = None
+        self,
+        b: object,
+        *,
+        precision: object = None,
+        preferred_element_type: object = None,
     ) -> "Array":
         return self.namespace.dot(
             self, b, precision=precision, preferred_element_type=preferred_element_type
         )
 
-    def ravel(self, order: str = "C", *, out_sharding: Any = None) -> "Array":
+    def ravel(self, order: str = "C", *, out_sharding: object = None) -> "Array":
         return self.namespace.ravel(self, order, out_sharding=out_sharding)
 
     def repeat(
         self,
-        repeats: Any,
+        repeats: object,
         axis: int | None = None,
         *,
         total_repeat_length: int | None = None,
-        out_sharding: Any = None,
+        out_sharding: object = None,
     ) -> "Array":
         return self.namespace.repeat(
             self,

@@ -230,7 +230,7 @@ class Convertible(Typed):
         return integer_of(self, "an index or a size")
 
     def __array__(
-        self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
+        self, dtype: np.dtype[np.generic] | None = None, copy: bool | None = None
     ) -> np.ndarray:
         values = self.numbers("a NumPy array", TracerArrayConversionError)
         values.flags.writeable = False

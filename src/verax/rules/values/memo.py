@@ -97,7 +97,7 @@ def memo[**P, R](
                 "@pure for a function that does not read the configuration"
             )
 
-        def enter(*args: Any, **named: Any) -> AbstractContextManager[None]:
+        def enter(*args: object, **named: object) -> AbstractContextManager[None]:
             if args[0] != current():
                 raise AssertionError(f"{function!r} was asked with another context")
             return UNCHANGED
@@ -120,7 +120,7 @@ def pure[**P, R](
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        def enter(*args: Any, **named: Any) -> AbstractContextManager[None]:
+        def enter(*args: object, **named: object) -> AbstractContextManager[None]:
             return entered(NEUTRAL)
 
         return bounded(function, enter, size, typed, lasting)

@@ -64,13 +64,13 @@ class Ref(Typed):
             at: Any = Operators.namespace.at(self.read())
             self.write(at[idx].set(value))
 
-    def swap(self, value: Any, idx: Any = ()) -> Array:
+    def swap(self, value: object, idx: object = ()) -> Array:
         """Write `value` at an index, and return what was there."""
         entry = self.get(idx)
         self.set(value, idx)
         return entry
 
-    def addupdate(self, x: Any, idx: Any = ()) -> None:
+    def addupdate(self, x: object, idx: object = ()) -> None:
         """Add `x` to what it holds at an index; what is named twice is added twice.
 
         Raises:
@@ -98,7 +98,7 @@ class Ref(Typed):
                 f"a value of shape {array.shape} cannot be written to all of {self!r}"
             ) from None
 
-    def check_value(self, what: str, value: Any) -> None:
+    def check_value(self, what: str, value: object) -> None:
         """Raise ValueError unless a value has the dtype, or is weak and adopts it."""
         if isinstance(value, Ref):
             raise TypeError(

@@ -211,13 +211,13 @@ class State(NamedTuple):
 
 
 def minimize(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     x0: ArrayLike,
-    args: tuple[Any, ...] = (),
+    args: tuple[object, ...] = (),
     *,
     method: str,
     tol: float | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> OptimizeResults:
     """A local minimum of a function of a vector.
 
@@ -280,7 +280,7 @@ def joined(parts: Array) -> Array:
 
 
 def chosen(
-    method: str, tol: float | None, options: Mapping[str, Any] | None
+    method: str, tol: float | None, options: Mapping[str, object] | None
 ) -> tuple[str, dict[str, Any]]:
     """The name of a method, and its options.
 

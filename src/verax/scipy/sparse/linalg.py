@@ -53,7 +53,7 @@ def as_operator(name: str, argument: str, a: Any) -> Operator:
     return lambda x: a @ x
 
 
-def identity(x: Any) -> Any:
+def identity(x: object) -> Any:
     return x
 
 
@@ -125,7 +125,7 @@ def solved(
         how["maxiter"] = 10 * size
     start_vector, _ = ravel_pytree(start)
 
-    def solve(matvec: Operator, b: Any) -> Any:
+    def solve(matvec: Operator, b: object) -> Any:
         flat, unravel = ravel_pytree(b)
 
         def on_vectors(function: Operator) -> Vectors:
@@ -141,35 +141,35 @@ def solved(
 
 @overload
 def cg(
-    A: Any,
+    A: object,
     b: ArrayLike,
-    x0: Any = None,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
 ) -> tuple[Array, None]: ...
 @overload
 def cg[T](
-    A: Any,
+    A: object,
     b: T,
-    x0: Any = None,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
 ) -> tuple[T, None]: ...
 def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: object,
+    b: object,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
 ) -> tuple[Any, None]:
     """The x with A x = b for Hermitian positive definite A, by conjugate gradients.
 
@@ -224,35 +224,35 @@ def conjugate_gradients(
 
 @overload
 def bicgstab(
-    A: Any,
+    A: object,
     b: ArrayLike,
-    x0: Any = None,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
 ) -> tuple[Array, None]: ...
 @overload
 def bicgstab[T](
-    A: Any,
+    A: object,
     b: T,
-    x0: Any = None,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
 ) -> tuple[T, None]: ...
 def bicgstab(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: object,
+    b: object,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
 ) -> tuple[Any, None]:
     """The x with A x = b for any regular A, by stabilised biconjugate gradients.
 
@@ -316,40 +316,40 @@ def biconjugate_gradients(
 
 @overload
 def gmres(
-    A: Any,
+    A: object,
     b: ArrayLike,
-    x0: Any = None,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
     solve_method: str = "batched",
 ) -> tuple[Array, Array]: ...
 @overload
 def gmres[T](
-    A: Any,
+    A: object,
     b: T,
-    x0: Any = None,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
     solve_method: str = "batched",
 ) -> tuple[T, Array]: ...
 def gmres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: object,
+    b: object,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: Any = None,
+    M: object = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Array]:
     """The x with A x = b for any regular A, by minimal residuals.

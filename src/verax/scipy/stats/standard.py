@@ -116,7 +116,7 @@ def as_probability(
 
 
 def as_quantile(
-    f: Function, q: Array, shapes: list[Array], loc: Any, scale: Any
+    f: Function, q: Array, shapes: list[Array], loc: object, scale: Any
 ) -> Array:
     inside = (q >= 0) & (q <= 1)
     array = f(where(inside, q, 0.5), *shapes)

@@ -16,6 +16,7 @@ from attrs import frozen
 from verax.ir.jaxpr import Atom, Literal, Source
 from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
+from verax.ir.text.html import report, table
 from verax.transforms.comparing.measures import (
     Difference,
     Element,
@@ -80,8 +81,6 @@ class Comparison(ReprMixin):
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook: the equation, the user's lines, and the values."""
-        from verax.ir.text.html import report, table
-
         first = self.first
         title = f"{self.left} and {self.right}"
         if first is None:

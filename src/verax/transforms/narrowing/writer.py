@@ -12,13 +12,13 @@ in the end. So weights are rounded outside the loop that reads them, and what a 
 stacks for its way back is narrow if that is all that is read of it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
 
-from verax.ir.avals import Shape, ShapedArray
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact, numpy_dtype
 from verax.ir.jaxpr import (
     UNKNOWN_SOURCE,
@@ -42,22 +42,21 @@ from verax.ops.elementwise.convert import (
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.bodies import (
     Parts,
-    Role,
     Types,
+    Values,
     flat,
     grouped,
-    plain,
     thread_of,
 )
-from verax.rules.rows.builder import Builder, program
+from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Row, traits_of
-from verax.rules.values.array import Array
 from verax.rules.values.constants import constant
 from verax.rules.values.memo import kept_with, memo
 from verax.rules.values.state import Context, current_context, interpreting
 from verax.transforms.engine.engine import STANDARD
 from verax.transforms.engine.partial_eval import dce
+from verax.transforms.engine.parts import OfParts
 from verax.transforms.narrowing.plan import PROGRAMS, Narrowing
 from verax.transforms.passes.cse import cse
 
@@ -309,7 +308,7 @@ class Writer(ReprMixin):
             return self.run(body, [self.as_input(v, aval) for v, aval in pairs])
         builder = self.builder
         given = [tuple(builder.tracers(self.versions(v))) for v in ins]
-        body_of = Inside(self.plan, jaxprs, traits_of(eqn.primitive).loop)
+        body_of = Inside(jaxprs, self.plan, traits_of(eqn.primitive).loop)
         builder.source = eqn.source
         with interpreting(builder):
             outs = thread(body_of, eqn.params, given)
@@ -370,14 +369,13 @@ def is_scalar(value: Value) -> bool:
 
 
 @frozen(eq=False, repr=False)
-class Inside(ReprMixin):
+class Inside(OfParts):
     """The way of both versions of values through the programs of an equation.
 
     In those of a loop, a version that comes from outside costs nothing.
     """
 
     plan: Narrowing
-    jaxprs: tuple[Jaxpr, ...]
     loop: bool
 
     def made(
@@ -399,44 +397,12 @@ class Inside(ReprMixin):
         (x,) = parts
         return (x, convert(x, self.plan.to))
 
-    def enter(self, role: Role) -> Sequence[object]:
-        return ()
-
-    def program(
-        self,
-        number: int,
-        role: Role,
-        types: Sequence[Types],
-        due: Sequence[Types | None],
-    ) -> Jaxpr:
+    def run(self, number: int, types: Sequence[Types]) -> Callable[[Values], Values]:
         jaxpr, outs = self.made(number, types)
+        return lambda values: grouped(outs, inlined(jaxpr, flat(values)))
 
-        def body(*xs: Array) -> list[Array]:
-            results = grouped(outs, inlined(jaxpr, xs))
-            return flat(
-                [
-                    parts if t is None else self.as_due(parts, t)
-                    for parts, t in zip(results, due, strict=True)
-                ]
-            )
-
-        return program(flat(types), body)
-
-    def as_due(self, parts: Parts, due: Types) -> Parts:
-        """The parts in the types that a carry or a common result has."""
-        full = parts[:1] if plain(due) else self.fill(parts, len(due))
-        return tuple(
-            [
-                None if x is None or t is None else convert(x, t.dtype, t.weak_type)
-                for x, t in zip(full, due, strict=True)
-            ]
-        )
-
-    def tells(self, number: int) -> bool:
-        return False
-
-    def leave(self, role: Role, state: Sequence[Array], lanes: Shape = ()) -> None:
-        """There is no state."""
+    def full(self, parts: Parts, width: int) -> Parts:
+        return parts[:1] if width == 1 else self.fill(parts, width)
 
 
 @memo(PROGRAMS)

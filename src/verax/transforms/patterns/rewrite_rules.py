@@ -179,7 +179,7 @@ class Rewrite:
 
 
 def rewrite(
-    pattern: Callable[..., Any],
+    pattern: Callable[..., object],
     *,
     where: Callable[..., bool] | None = None,
     types: Sequence[Sequence[str]] = (),
@@ -187,9 +187,9 @@ def rewrite(
     domain: tuple[float, float] = (-np.inf, np.inf),
     claim: Claim | None = None,
     name: str | None = None,
-    also: Sequence[Callable[..., Any]] = (),
+    also: Sequence[Callable[..., object]] = (),
     whole: bool = False,
-    weak: Sequence[Sequence[Any]] = (),
+    weak: Sequence[Sequence[object]] = (),
     gain: float = 0.0,
 ) -> Callable[[Callable[..., Any]], Rewrite]:
     """Makes a rule of the function below it, which replaces `pattern`.
@@ -207,7 +207,7 @@ def rewrite(
     'bits'
     """
 
-    def decorated(replacement: Callable[..., Any]) -> Rewrite:
+    def decorated(replacement: Callable[..., object]) -> Rewrite:
         return Rewrite(
             name or str(getattr(replacement, "__name__", "rewrite")),
             pattern,
@@ -259,7 +259,7 @@ def traced(
 
 def pattern_of(
     rule: Rewrite,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     avals: Sequence[ShapedArray],
     params: Args,
 ) -> Pattern:
@@ -362,7 +362,7 @@ def same(value: object, sample: object) -> bool:
 def retraced(
     context: Context,
     rule: Rewrite,
-    function: Callable[..., Any],
+    function: Callable[..., object],
     avals: tuple[ShapedArray, ...],
     params: tuple[tuple[str, object], ...],
 ) -> Pattern | None:

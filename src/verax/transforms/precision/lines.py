@@ -15,6 +15,7 @@ from attrs import define, field, frozen
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.records import ReprMixin
+from verax.ir.reports.lines import AtLine
 from verax.transforms.precision.measures import roundoff
 from verax.transforms.precision.remedies import Forms, Remedy
 from verax.transforms.precision.sites import Body, Kind, Line, Site
@@ -79,7 +80,7 @@ class PrecisionEquation(ReprMixin):
 
 
 @frozen(eq=False, repr=False)
-class PrecisionLine(ReprMixin):
+class PrecisionLine(AtLine):
     """A line and its digits: how many it has `lost`, of those that its type has.
 
     What a line loses is by how much the errors of its results are larger than those of
@@ -95,10 +96,6 @@ class PrecisionLine(ReprMixin):
 
     __module__ = "verax.debug"
 
-    file: str
-    line: int
-    function: str
-    code: str
     backward: bool
     dtype: str
     digits: float

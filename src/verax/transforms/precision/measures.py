@@ -49,7 +49,7 @@ EXACT: Final = RelativeError(0.0, 0.0)
 
 
 @pure(64)
-def roundoff(dtype: Any) -> float:
+def roundoff(dtype: object) -> float:
     """The largest relative error of rounding to a dtype.
 
     >>> roundoff(np.dtype("float32")) == 2.0**-24
@@ -179,7 +179,7 @@ NOTHING: Final = Accidents()
 
 
 @pure(64)
-def smallest(dtype: Any) -> float:
+def smallest(dtype: object) -> float:
     """The smallest number of a dtype that has all of its digits."""
     return float(finfo(dtype).smallest_normal)
 

@@ -171,7 +171,7 @@ def summed_products(p: DotParams, x: NDArray, y: NDArray) -> NDArray:
     return out
 
 
-def objects(x: Any) -> Wide:
+def objects(x: object) -> Wide:
     """An array of objects, also of one object alone."""
     if isinstance(x, np.ndarray):
         return x

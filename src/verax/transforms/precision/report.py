@@ -12,6 +12,7 @@ from attrs import frozen
 
 from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
+from verax.ir.text.html import Cell, report, table
 from verax.transforms.precision.lines import PrecisionLine
 from verax.transforms.precision.measures import RelativeError
 
@@ -119,8 +120,6 @@ class PrecisionReport(ReprMixin):
 
     def _repr_html_(self) -> str:
         """The table, for notebooks; lines that lose digits are red."""
-        from verax.ir.text.html import Cell, report, table
-
         weighed = self.loss is not None
         rows = []
         for x in self.lines:

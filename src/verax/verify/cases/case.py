@@ -123,7 +123,7 @@ def root_of(module: ModuleType) -> str | None:
     return str(Path(file).resolve().parents[steps])
 
 
-def import_lines(values: Mapping[str, Any]) -> Sequence[str]:
+def import_lines(values: Mapping[str, object]) -> Sequence[str]:
     """Lines of Python that bind each name to its value, or say what to define.
 
     >>> import_lines({"f": import_lines})

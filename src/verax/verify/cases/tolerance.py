@@ -367,7 +367,7 @@ def wide_literal(atom: Literal) -> Literal:
     return array_literal(value, aval) if aval.shape else scalar_literal(value, aval)
 
 
-def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def wide_dtype(dtype: np.dtype[np.generic]) -> np.dtype[Any]:
     if is_float(dtype):
         return float64
     return complex128 if is_complex(dtype) else dtype

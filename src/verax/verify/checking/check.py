@@ -270,10 +270,10 @@ def pick(
 
 
 def check_function(
-    fun: Callable[..., Any],
-    *args: Any,
-    kwargs: Mapping[str, Any] = NO_KWARGS,
-    domains: Any = None,
+    fun: Callable[..., object],
+    *args: object,
+    kwargs: Mapping[str, object] = NO_KWARGS,
+    domains: object = None,
     rules: Rules = None,
     cases: int = FUNCTION_CASES,
     laws: Iterable[Law | str] | None = None,

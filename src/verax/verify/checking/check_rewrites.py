@@ -84,7 +84,7 @@ class RewriteRule(Protocol):
 
 
 def program_of(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     avals: Sequence[ShapedArray],
     scalar: float | None = None,
 ) -> Jaxpr:
@@ -283,7 +283,7 @@ def sides(
 
 
 def program_if(
-    function: Callable[..., Any], avals: Sequence[ShapedArray], scalar: float | None
+    function: Callable[..., object], avals: Sequence[ShapedArray], scalar: float | None
 ) -> Jaxpr | None:
     """`program_of`, None if the function does not take these types."""
     try:
@@ -439,7 +439,7 @@ def operands_for(jaxpr: Jaxpr, case: Case) -> tuple[NDArray, ...]:
     return (*values, *extra)
 
 
-def on_jaxprs(transformation: Callable[..., Any]) -> Callable[[Jaxpr], Jaxpr]:
+def on_jaxprs(transformation: Callable[..., object]) -> Callable[[Jaxpr], Jaxpr]:
     """The transformation on jaxprs, also if it is one of closed jaxprs."""
 
     def change(jaxpr: Jaxpr) -> Jaxpr:

@@ -87,7 +87,7 @@ class Sharded(ReprMixin):
         """The names of the leaves of the arguments, for messages."""
         return describe_arguments(self.function.fun, self.function.tree)()
 
-    def unflatten(self, leaves: Iterable[Any]) -> tuple[Any, ...]:
+    def unflatten(self, leaves: Iterable[object]) -> tuple[Any, ...]:
         """The arguments of a call."""
         args: tuple[Any, ...] = self.function.tree.unflatten(list(leaves))[0]
         return args
@@ -178,7 +178,7 @@ class Sharded(ReprMixin):
         ]
 
 
-def own_name(fun: Callable[..., Any], other: str) -> str:
+def own_name(fun: Callable[..., object], other: str) -> str:
     name = function_name(fun)
     return name if name.isidentifier() else other
 
@@ -415,11 +415,11 @@ def sharded_laws(sharded: Sharded) -> tuple[Law, ...]:
 
 
 def sharded_of(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     args: Sequence[object],
     mesh: Mesh,
     in_specs: object,
-    local: Callable[..., Any] | None,
+    local: Callable[..., object] | None,
     out_specs: object,
     domains: object,
     check_vma: bool,
@@ -460,13 +460,13 @@ def searched(
 
 
 def check_sharded(
-    fun: Callable[..., Any],
-    *args: Any,
+    fun: Callable[..., object],
+    *args: object,
     mesh: Mesh,
-    in_specs: Any,
-    local: Callable[..., Any] | None = None,
-    out_specs: Any = None,
-    domains: Any = None,
+    in_specs: object,
+    local: Callable[..., object] | None = None,
+    out_specs: object = None,
+    domains: object = None,
     check_vma: bool = True,
     cases: int = CASES,
     laws: Iterable[str] | None = None,

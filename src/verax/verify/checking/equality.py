@@ -311,7 +311,7 @@ def cases_of(difference: Any) -> Iterator[Any]:
             yield one
 
 
-def known_equal(branch: Any, when: Any) -> Any:
+def known_equal(branch: Any, when: object) -> Any:
     """A branch with what its condition says is equal put in."""
     s = sympy()
     parts = when.args if isinstance(when, s.And) else (when,)
@@ -321,7 +321,7 @@ def known_equal(branch: Any, when: Any) -> Any:
     return branch
 
 
-def touched(difference: Any, symbol: Any) -> bool:
+def touched(difference: Any, symbol: object) -> bool:
     """Whether a sign or a choice depends on a symbol."""
     s = sympy()
     atoms = difference.atoms(s.Abs, s.sign, s.Piecewise)
@@ -366,7 +366,7 @@ def abstracted(expression: Any) -> list[Any]:
     return [expression.xreplace(names), nowhere.xreplace(names)]
 
 
-def is_length(atom: Any) -> bool:
+def is_length(atom: object) -> bool:
     """Whether an expression is the largest of the absolute values of symbols."""
     s = sympy()
     return isinstance(atom, s.Max) and all(
@@ -374,7 +374,7 @@ def is_length(atom: Any) -> bool:
     )
 
 
-def rational(difference: Any) -> bool:
+def rational(difference: object) -> bool:
     """Whether it is zero as a rational function of what it is made of."""
     s = sympy()
     expanded = s.expand(difference, power_exp=True, log=True, force=False)
@@ -409,7 +409,7 @@ def by_logarithms(expression: Any) -> Any:
     )
 
 
-def vanishes(difference: Any) -> bool:
+def vanishes(difference: object) -> bool:
     """Whether it simplifies to zero."""
     try:
         return bool(sympy().simplify(difference) == 0)

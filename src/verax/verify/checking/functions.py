@@ -116,7 +116,7 @@ class Function(ReprMixin):
             as_typed_array(x, aval) for x, aval in zip(values, self.avals, strict=True)
         ]
 
-    def call(self, fun: Callable[..., Any], leaves: Sequence[Any]) -> list[Array]:
+    def call(self, fun: Callable[..., object], leaves: Sequence[object]) -> list[Array]:
         """The output leaves of `fun` on argument leaves."""
         args, kwargs = self.tree.unflatten(list(leaves))
         return list(pytrees.flatten(fun(*args, **kwargs))[0])
@@ -157,10 +157,10 @@ class Text:
 
 
 def function_of(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     args: Sequence[Any],
     kwargs: Any,
-    domains: Any = None,
+    domains: object = None,
 ) -> Function:
     """The subject of a function and example arguments.
 

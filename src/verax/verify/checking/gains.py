@@ -150,12 +150,12 @@ def is_small(x: NDArray) -> bool:
     return bool(((sizes > 0) & (sizes < finfo(x.dtype).smallest_normal)).any())
 
 
-def largest(dtype: Any) -> float:
+def largest(dtype: object) -> float:
     """The largest size of tangents that are looked at."""
     return float(finfo(dtype).max) / ROOM
 
 
-def allowed(rule: Rewrite, dtype: Any, size: float) -> float:
+def allowed(rule: Rewrite, dtype: object, size: float) -> float:
     """How far a tangent of some size may be from what is exact."""
     return SLOPES * max(rule.ulps, 1) * 2 * roundoff(dtype) * max(size, 1.0)
 
@@ -183,7 +183,7 @@ def cotangents(
 
 
 def weak_cases(
-    rule: Rewrite, pattern_of: Callable[[Sequence[ShapedArray], float | None], Any]
+    rule: Rewrite, pattern_of: Callable[[Sequence[ShapedArray], float | None], object]
 ) -> list[Case]:
     """Cases of the operands for which a rule says that its pattern loses digits.
 

@@ -28,6 +28,7 @@ from verax.backend.programs.program import Program, compiled, platform_of
 from verax.backend.xla.executable import CompileOptions
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
+from verax.ir.text.html import Cell, folded, report, table
 from verax.rules.values.state import STATE, changing, refresh_own
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.case import Case, Evidence, LawBroken, Skipped
@@ -200,8 +201,6 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook, with the evidence of broken laws folded."""
-        from verax.ir.text.html import Cell, folded, report, table
-
         rows = [
             (law, tried, Cell(verdict, HUES.get(verdict)), notes)
             for law, tried, verdict, notes in self.rows()

@@ -59,7 +59,7 @@ CLOSE: Final = 1e-8
 
 def prove_jvp(
     primitive: Primitive | str,
-    form: Callable[..., Any] | None = None,
+    form: Callable[..., object] | None = None,
     *,
     pieces: Sequence[Piece] = (),
     rules: Rules = None,
@@ -93,7 +93,7 @@ def prove_jvp(
 
 def prove_transpose(
     primitive: Primitive | str,
-    form: Callable[..., Any] | None = None,
+    form: Callable[..., object] | None = None,
     *,
     pieces: Sequence[Piece] = (),
     rules: Rules = None,
@@ -116,7 +116,7 @@ type Column = Callable[[Symbolic, Row[Any], ClosedForm, Sequence[Any]], Iterator
 def proved_column(
     primitive: Primitive | str,
     column: str,
-    form: Callable[..., Any] | None,
+    form: Callable[..., object] | None,
     pieces: Sequence[Piece],
     rules: Rules,
     pairs: Column,
@@ -150,7 +150,7 @@ def proved_column(
 
 
 def closed_form(
-    row: Row[Any], form: Callable[..., Any] | None, pieces: Sequence[Piece]
+    row: Row[Any], form: Callable[..., object] | None, pieces: Sequence[Piece]
 ) -> ClosedForm:
     """The closed form of a row: what was passed, or the library's own.
 
@@ -196,7 +196,7 @@ def parameters(piece: Piece) -> Sequence[Any]:
     return out
 
 
-def is_truth(x: Any) -> bool:
+def is_truth(x: object) -> bool:
     """Whether an operand is one of SymPy's truth values."""
     s = sympy()
     return x in (s.true, s.false)
@@ -209,12 +209,12 @@ def type_of(x: Any) -> ShapedArray:
     return ShapedArray((), complex128 if x.has(sympy().I) else float64)
 
 
-def call(row: Row[Any], operands: Sequence[Any]) -> Jaxpr:
+def call(row: Row[Any], operands: Sequence[object]) -> Jaxpr:
     """The program that calls a row without params on scalars."""
     return program_of(partial(row.call, NO_PARAMS), [type_of(x) for x in operands])
 
 
-def active_operands(closed: ClosedForm, operands: Sequence[Any]) -> Sequence[int]:
+def active_operands(closed: ClosedForm, operands: Sequence[object]) -> Sequence[int]:
     """The numbers of the operands that have a derivative."""
     if closed.active is not None:
         return closed.active
@@ -246,7 +246,10 @@ def slope(closed: ClosedForm, operands: Sequence[Any], place: int, t: Any) -> An
 
 
 def of_other_operands(
-    engine: StandardEngine, row: Row[Any], closed: ClosedForm, operands: Sequence[Any]
+    engine: StandardEngine,
+    row: Row[Any],
+    closed: ClosedForm,
+    operands: Sequence[object],
 ) -> Outcome:
     """What is known of operands in which the closed form is not differentiated."""
     jaxpr = call(row, operands)
@@ -263,7 +266,7 @@ def of_other_operands(
 
 
 def jvp_pairs(
-    table: Symbolic, row: Row[Any], closed: ClosedForm, operands: Sequence[Any]
+    table: Symbolic, row: Row[Any], closed: ClosedForm, operands: Sequence[object]
 ) -> Iterator[Pair]:
     """The derivative of the closed form in each operand, and what the row says."""
     jaxpr = call(row, operands)
@@ -279,7 +282,7 @@ def jvp_pairs(
 
 
 def transpose_pairs(
-    table: Symbolic, row: Row[Any], closed: ClosedForm, operands: Sequence[Any]
+    table: Symbolic, row: Row[Any], closed: ClosedForm, operands: Sequence[object]
 ) -> Iterator[Pair]:
     """Re(ct F v) and Re(F' ct v), for each operand that the row is linear in."""
     s, jaxpr = sympy(), call(row, operands)
@@ -314,7 +317,10 @@ def number(x: Any, aval: ShapedArray) -> complex:
 
 
 def other_values(
-    engine: StandardEngine, row: Row[Any], closed: ClosedForm, operands: Sequence[Any]
+    engine: StandardEngine,
+    row: Row[Any],
+    closed: ClosedForm,
+    operands: Sequence[object],
 ) -> Counterexample | None:
     """Operands for which the row's `evaluate` is not near its closed form, if any."""
     s = sympy()

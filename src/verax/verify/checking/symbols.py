@@ -148,7 +148,7 @@ def objects(x: object) -> NDArray:
     return out
 
 
-def array_of(symbols: Callable[[str], Any], name: str, aval: ShapedArray) -> NDArray:
+def array_of(symbols: Callable[[str], object], name: str, aval: ShapedArray) -> NDArray:
     """A symbol for each element: x, or x0, x1, ... in row-major order."""
     out = np.empty(aval.shape, object)
     for number, index in enumerate(np.ndindex(aval.shape)):

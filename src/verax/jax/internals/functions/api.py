@@ -14,7 +14,7 @@ from verax.flatten_util import ravel_pytree
 __all__ = ["partial"]
 
 
-def _dtype(x: Any) -> Any:
+def _dtype(x: object) -> Any:
     return verax.typeof(x).dtype
 
 
@@ -31,7 +31,7 @@ def _vjp(fun: Any, *primals: Any, has_aux: bool = False) -> Any:
     return verax.vjp(getattr(fun, "call_wrapped", fun), *primals, has_aux=has_aux)
 
 
-def _std_basis(pytree: Any) -> Any:
+def _std_basis(pytree: object) -> Any:
     """The rows of the identity on the elements of a pytree, in its structure."""
     flat, unravel = ravel_pytree(pytree)
     return verax.vmap(unravel)(vnp.eye(flat.size, dtype=flat.dtype))
@@ -48,11 +48,15 @@ def unraveled(pytree: Any, axis: int, arr: Any) -> Any:
     return treedef.unflatten([vnp.reshape(part, shape) for part, shape in pairs])
 
 
-def _jacfwd_unravel(input_pytree: Any, output_pytree_leaf: Any, arr: Any) -> Any:
+def _jacfwd_unravel(
+    input_pytree: object, output_pytree_leaf: object, arr: object
+) -> Any:
     return unraveled(input_pytree, -1, arr)
 
 
-def _jacrev_unravel(output_pytree: Any, input_pytree_leaf: Any, arr: Any) -> Any:
+def _jacrev_unravel(
+    output_pytree: object, input_pytree_leaf: object, arr: object
+) -> Any:
     return unraveled(output_pytree, 0, arr)
 
 
@@ -65,28 +69,28 @@ def checked(name: str, kind: Any, what: str, x: Any) -> None:
         )
 
 
-def _check_input_dtype_jacfwd(holomorphic: bool, x: Any) -> None:
+def _check_input_dtype_jacfwd(holomorphic: bool, x: object) -> None:
     kind = np.complexfloating if holomorphic else np.floating
     checked("jacfwd", kind, "real- or complex-valued inputs", x)
 
 
-def _check_output_dtype_jacfwd(holomorphic: bool, x: Any) -> None:
+def _check_output_dtype_jacfwd(holomorphic: bool, x: object) -> None:
     if holomorphic:
         checked("jacfwd", np.complexfloating, "outputs", x)
 
 
-def _check_input_dtype_jacrev(holomorphic: bool, allow_int: bool, x: Any) -> None:
+def _check_input_dtype_jacrev(holomorphic: bool, allow_int: bool, x: object) -> None:
     if not allow_int:
         kind = np.complexfloating if holomorphic else np.inexact
         checked("jacrev", kind, "inputs", x)
 
 
-def _check_output_dtype_jacrev(holomorphic: bool, x: Any) -> None:
+def _check_output_dtype_jacrev(holomorphic: bool, x: object) -> None:
     kind = np.complexfloating if holomorphic else np.floating
     checked("jacrev", kind, "outputs", x)
 
 
-def _check_callable(fun: Callable[..., Any]) -> None:
+def _check_callable(fun: Callable[..., object]) -> None:
     """Raise TypeError for what cannot be called."""
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")

@@ -45,7 +45,7 @@ def check_callable(fun: object) -> None:
 
 
 def resolve_kwargs(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> tuple[Any, ...]:
     """The arguments of a call by position.
 

@@ -29,11 +29,11 @@ def _const(example: Any, value: Any) -> Any:
     return np.asarray(value, kind)
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: object) -> Any:
     return vnp.zeros_like(x)
 
 
-def _ones(x: Any) -> Any:
+def _ones(x: object) -> Any:
     return vnp.ones_like(x)
 
 
@@ -41,7 +41,10 @@ _zero, _one = _zeros, _ones
 
 
 def _convert_element_type(
-    operand: Any, new_dtype: Any = None, weak_type: bool = False, sharding: Any = None
+    operand: object,
+    new_dtype: Any = None,
+    weak_type: bool = False,
+    sharding: object = None,
 ) -> Any:
     """The elements as numbers of a dtype; a weak one gives way to others."""
     x = vnp.asarray(operand)
@@ -50,14 +53,14 @@ def _convert_element_type(
     return out if sharding is None else reshard(out, sharding)
 
 
-def int_dtype_for_dim(d: Any, *, signed: bool) -> np.dtype[Any]:
+def int_dtype_for_dim(d: object, *, signed: bool) -> np.dtype[Any]:
     """The integers that count the elements of a dimension: of 64 bits beyond 32."""
     sign = "" if signed else "u"
     narrow, wide = np.dtype(f"{sign}int32"), np.dtype(f"{sign}int64")
     return narrow if isinstance(d, int) and d <= np.iinfo(narrow).max else wide
 
 
-def int_dtype_for_shape(shape: Sequence[Any], *, signed: bool) -> np.dtype[Any]:
+def int_dtype_for_shape(shape: Sequence[object], *, signed: bool) -> np.dtype[Any]:
     """The integers that count the elements of every dimension."""
     kinds = [int_dtype_for_dim(d, signed=signed) for d in shape]
     return max(kinds, key=lambda kind: kind.itemsize, default=np.dtype("int32"))

@@ -66,7 +66,7 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
     return list(promote_args_numeric("promote_dtypes_numeric", *args))
 
 
-def promote_shapes(fun_name: str, *args: Any) -> list[Any]:
+def promote_shapes(fun_name: str, *args: object) -> list[Any]:
     """The arguments with dimensions of size 1 before their own, up to one rank."""
     arrays = [vnp.asarray(x) for x in args]
     rank = len(broadcast_shapes_of(fun_name, [x.shape for x in arrays]))
@@ -83,7 +83,7 @@ def _parse_gufunc_signature(signature: str) -> tuple[list[Core], list[Core]]:
 
 
 def _parse_input_dimensions(
-    args: Sequence[Any], input_core_dims: Sequence[Core], error_context: str = ""
+    args: Sequence[object], input_core_dims: Sequence[Core], error_context: str = ""
 ) -> tuple[tuple[int, ...], dict[str, int]]:
     """The leading shape of the operands together, and the sizes by name."""
     sizes: dict[str, int] = {}
@@ -93,14 +93,14 @@ def _parse_input_dimensions(
 
 
 def _check_output_dims(
-    func: Callable[..., Any],
+    func: Callable[..., object],
     dim_sizes: dict[str, int],
     expected_output_core_dims: Sequence[Core],
     error_context: str = "",
 ) -> Callable[..., Any]:
     """The function, whose results are compared with the dimensions it promised."""
 
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: object, **kwargs: object) -> Any:
         names = ((), tuple(expected_output_core_dims))
         return checked(func(*args, **kwargs), names, dict(dim_sizes))
 

@@ -37,7 +37,7 @@ class Entry:
     def __init__(self, kind: type) -> None:
         self.kind = kind
 
-    def to_iter(self, node: Any) -> tuple[tuple[Any, ...], Any]:
+    def to_iter(self, node: object) -> tuple[tuple[Any, ...], Any]:
         """The children of a node, and what else makes it."""
         children, aside = flatten_one_level(node)
         return tuple(children), aside

@@ -13,37 +13,41 @@ wraps = functools.wraps
 concatenate = itertools.chain.from_iterable
 
 
-def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
+def safe_zip(*args: Iterable[object]) -> list[tuple[Any, ...]]:
     """`zip` of sequences of one length."""
     return list(zip(*args, strict=True))
 
 
-def foreach(f: Callable[..., Any], *args: Iterable[Any]) -> None:
+def foreach(f: Callable[..., object], *args: Iterable[object]) -> None:
     """Call `f` on the items of sequences of one length."""
     for items in zip(*args, strict=True):
         f(*items)
 
 
-def unzip2(pairs: Iterable[tuple[Any, Any]]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def unzip2(
+    pairs: Iterable[tuple[object, object]],
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The first items and the second items."""
     rows = list(pairs)
     return tuple([a for a, _ in rows]), tuple([b for _, b in rows])
 
 
-def unzip3(triples: Iterable[tuple[Any, Any, Any]]) -> tuple[tuple[Any, ...], ...]:
+def unzip3(
+    triples: Iterable[tuple[object, object, object]],
+) -> tuple[tuple[Any, ...], ...]:
     """The first items, the second items and the third items."""
     rows = list(triples)
     return tuple([tuple([row[i] for row in rows]) for i in range(3)])
 
 
-def split_list(args: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+def split_list(args: Sequence[object], sizes: Sequence[int]) -> list[list[Any]]:
     """Lists of these lengths, one after the other, and the rest."""
     ends = [0, *itertools.accumulate(sizes)]
     starts = list(itertools.pairwise([*ends, len(args)]))
     return [list(args[start:end]) for start, end in starts]
 
 
-def split_list_checked(args: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+def split_list_checked(args: Sequence[object], sizes: Sequence[int]) -> list[list[Any]]:
     """`split_list` without a rest.
 
     Raises:
@@ -55,7 +59,7 @@ def split_list_checked(args: Sequence[Any], sizes: Sequence[int]) -> list[list[A
 
 
 def partition_list(
-    which: Sequence[bool], args: Sequence[Any]
+    which: Sequence[bool], args: Sequence[object]
 ) -> tuple[list[Any], list[Any]]:
     """The items that are not marked, and those that are."""
     pairs = safe_zip(which, args)
@@ -63,7 +67,7 @@ def partition_list(
 
 
 def merge_lists(
-    which: Sequence[bool], unmarked: Sequence[Any], marked: Sequence[Any]
+    which: Sequence[bool], unmarked: Sequence[object], marked: Sequence[object]
 ) -> list[Any]:
     """One list of the two that `partition_list` gives."""
     first, second = iter(unmarked), iter(marked)
@@ -71,7 +75,7 @@ def merge_lists(
 
 
 def subs_list(
-    places: Sequence[int | None], source: Sequence[Any], base: Sequence[Any]
+    places: Sequence[int | None], source: Sequence[object], base: Sequence[object]
 ) -> list[Any]:
     """The items of a source where there is a place, those of the base elsewhere."""
     left = iter(base)
@@ -79,7 +83,7 @@ def subs_list(
 
 
 def subvals(
-    items: Iterable[Any], changes: Iterable[tuple[int, Any]]
+    items: Iterable[object], changes: Iterable[tuple[int, object]]
 ) -> tuple[Any, ...]:
     """The items with some replaced."""
     out = list(items)
@@ -88,28 +92,28 @@ def subvals(
     return tuple(out)
 
 
-def flatten(lists: Iterable[Iterable[Any]]) -> list[Any]:
+def flatten(lists: Iterable[Iterable[object]]) -> list[Any]:
     """The items of all lists."""
     return list(itertools.chain.from_iterable(lists))
 
 
-def unflatten(items: Iterable[Any], sizes: Iterable[int]) -> list[list[Any]]:
+def unflatten(items: Iterable[object], sizes: Iterable[int]) -> list[list[Any]]:
     """Lists of these lengths."""
     left = iter(items)
     return [list(itertools.islice(left, size)) for size in sizes]
 
 
-def curry(f: Callable[..., Any]) -> Callable[..., Any]:
+def curry(f: Callable[..., object]) -> Callable[..., Any]:
     """`f` that takes its first arguments first."""
     return functools.wraps(f)(functools.partial(functools.partial, f))
 
 
-def memoize(call: Callable[..., Any]) -> Callable[..., Any]:
+def memoize(call: Callable[..., object]) -> Callable[..., Any]:
     """A memo of a function of hashable arguments, as long as it lives."""
     results: dict[Any, Any] = {}
 
     @functools.wraps(call)
-    def remembered(*args: Any, **kwargs: Any) -> Any:
+    def remembered(*args: object, **kwargs: object) -> Any:
         key = (args, tuple(kwargs.items()))
         if key not in results:
             results[key] = call(*args, **kwargs)
@@ -118,17 +122,17 @@ def memoize(call: Callable[..., Any]) -> Callable[..., Any]:
     return remembered
 
 
-def cache(*options: Any, **named: Any) -> Any:
+def cache(*options: object, **named: object) -> Any:
     """A memo of a function, or a decorator that makes one; settings are not needed."""
     return memoize(options[0]) if options and callable(options[0]) else memoize
 
 
-def weakref_lru_cache(call: Callable[..., Any], maxsize: int | None = 2048) -> Any:
+def weakref_lru_cache(call: Callable[..., object], maxsize: int | None = 2048) -> Any:
     """A memo of a function."""
     return memoize(call)
 
 
-def canonicalize_axis(axis: Any, num_dims: int) -> int:
+def canonicalize_axis(axis: object, num_dims: int) -> int:
     """The number of a dimension, counted from the first.
 
     Raises:
@@ -138,7 +142,7 @@ def canonicalize_axis(axis: Any, num_dims: int) -> int:
 
 
 def canonicalize_axis_tuple(
-    axis: Any, ndim: int, allow_duplicate: bool = False
+    axis: object, ndim: int, allow_duplicate: bool = False
 ) -> tuple[int, ...]:
     """The numbers of several dimensions; all of them for None."""
     if axis is None:
@@ -155,17 +159,17 @@ def moveaxis(x: Any, src: Any, dst: Any) -> Any:
     return x.__array_namespace__().moveaxis(x, src, dst)
 
 
-def tuple_insert(t: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+def tuple_insert(t: tuple[object, ...], place: int, value: object) -> tuple[Any, ...]:
     """The tuple with one item more."""
     return (*t[:place], value, *t[place:])
 
 
-def tuple_delete(t: tuple[Any, ...], place: int) -> tuple[Any, ...]:
+def tuple_delete(t: tuple[object, ...], place: int) -> tuple[Any, ...]:
     """The tuple without one item."""
     return (*t[:place], *t[place + 1 :])
 
 
-def tuple_update(t: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+def tuple_update(t: tuple[object, ...], place: int, value: object) -> tuple[Any, ...]:
     """The tuple with one item replaced."""
     return (*t[:place], value, *t[place + 1 :])
 
@@ -175,12 +179,12 @@ def ceil_of_ratio(x: int, y: int) -> int:
     return -(-x // y)
 
 
-def prod(xs: Iterable[Any]) -> Any:
+def prod(xs: Iterable[object]) -> Any:
     """The product of numbers."""
     return math.prod(xs)
 
 
-def fun_name(f: Any, default: str = "<unnamed function>") -> str:
+def fun_name(f: object, default: str = "<unnamed function>") -> str:
     """The name of a function, through `functools.partial`."""
     while isinstance(f, functools.partial):
         f = f.func
@@ -198,14 +202,14 @@ def wrap_name(transform: str, name: str) -> str:
 def set_module(module: str) -> Callable[[Any], Any]:
     """A decorator that sets the `__module__` of a function or class."""
 
-    def wrapper(thing: Any) -> Any:
+    def wrapper(thing: object) -> Any:
         thing.__module__ = module
         return thing
 
     return wrapper
 
 
-def stable_unique(items: Iterable[Any]) -> Iterable[Any]:
+def stable_unique(items: Iterable[object]) -> Iterable[Any]:
     """The items without repetitions, in the order of their first."""
     return dict.fromkeys(items).keys()
 

@@ -57,7 +57,7 @@ def to_complex_dtype(dtype: Any) -> DType:
     return np.dtype("complex128" if wide else "complex64")
 
 
-def is_weakly_typed(x: Any) -> bool:
+def is_weakly_typed(x: object) -> bool:
     """Whether the dtype of a value gives way where it meets another."""
     return bool(aval_of(x).weak_type)
 
@@ -67,7 +67,7 @@ def dtype(x: Any) -> DType:
     return lattice_result_type(x)[0]
 
 
-def lattice_result_type(*args: Any) -> tuple[DType, bool]:
+def lattice_result_type(*args: object) -> tuple[DType, bool]:
     """The dtype that an operation has, and whether it is weak."""
     out: Any = result_type(*args, return_weak_type_flag=True)
     return out[0], out[1]
@@ -127,13 +127,15 @@ default_types = MappingProxyType(
 )
 
 
-def safe_to_cast(input_dtype_or_value: Any, output_dtype_or_value: Any) -> bool:
+def safe_to_cast(input_dtype_or_value: object, output_dtype_or_value: object) -> bool:
     """Whether promotion takes the one to the other."""
     both = result_type(input_dtype_or_value, output_dtype_or_value)
     return both == result_type(output_dtype_or_value)
 
 
-def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> DType:
+def check_and_canonicalize_user_dtype(
+    dtype: object, fun_name: str | None = None
+) -> DType:
     """The dtype of an array for which this one was named.
 
     Raises:

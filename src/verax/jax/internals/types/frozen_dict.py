@@ -10,7 +10,7 @@ class FrozenDict(Mapping[Any, Any]):
     def __init__(self, items: Any = ()) -> None:
         self.items_by_key = dict(items)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self.items_by_key[key]
 
     def __iter__(self) -> Iterator[Any]:

@@ -24,6 +24,6 @@ def aval_method[F: Callable[..., Any]](f: F) -> F:
     return f
 
 
-def aval_property(fget: Callable[..., Any]) -> property:
+def aval_property(fget: Callable[..., object]) -> property:
     """A property that values of a type have."""
     return property(fget)

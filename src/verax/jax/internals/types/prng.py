@@ -1,13 +1,11 @@
 """`jax._src.random.prng`: arrays of keys, told from others by their dtype."""
 
-from typing import Any
-
 from verax.dtypes import issubdtype, prng_key
 from verax.jax.stand_ins import stand_in
 from verax.rules.values.array import Array
 
 
-def is_key(x: Any) -> bool:
+def is_key(x: object) -> bool:
     """Whether a value is an array of keys."""
     return isinstance(x, Array) and issubdtype(x.dtype, prng_key)
 

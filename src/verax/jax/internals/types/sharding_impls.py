@@ -37,7 +37,7 @@ def get_concrete_mesh() -> Any:
 
 
 def canonicalize_sharding(
-    sharding: Any, api_name: str = "", check_mesh_consistency: bool = True
+    sharding: object, api_name: str = "", check_mesh_consistency: bool = True
 ) -> NamedSharding | None:
     """A sharding for a spec, over the mesh in force; None for no sharding.
 
