@@ -111,10 +111,10 @@ ALLOWED: dict[str, str] = {
     "primitives src/verax/transforms/tables.py INSIDE": (
         "a public table of rules, to which users add their own"
     ),
-    "primitives src/verax/lax/scanning.py MONOIDS": (
+    "primitives src/verax/lax/reducing.py MONOIDS": (
         "from the function that lax.reduce is given to the row that does it"
     ),
-    "primitives src/verax/lax/scanning.py WINDOWS": (
+    "primitives src/verax/lax/reducing.py WINDOWS": (
         "from the function that lax.reduce_window is given to the row that does it"
     ),
     "primitives src/verax/numpy/arguments/elementwise_call.py LOGICAL": (

@@ -19,7 +19,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, float32, is_complex
 from verax.ir.records import ReprMixin
 from verax.numpy.arguments.arguments import as_array, promote
-from verax.numpy.creation.creation import zeros
+from verax.numpy.creation.filling import zeros
 from verax.numpy.elementwise.float_parts import real
 from verax.numpy.shaping.joining import concatenate
 from verax.ops.elementwise.convert import convert

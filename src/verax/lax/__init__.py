@@ -28,7 +28,8 @@ __getattr__, __dir__ = facade(
             "pmin ppermute pshuffle psum psum_scatter pswapaxes pvary "
             "ragged_all_to_all"
         ),
-        ".scanning": "reduce reduce_window reduce_window_shape_tuple scan",
+        ".reducing": "reduce reduce_window reduce_window_shape_tuple",
+        ".scanning": "scan",
         ".sharded": (
             "broadcast broadcast_in_dim broadcasted_iota empty full full_like iota "
             "reshape"

@@ -31,10 +31,11 @@ from verax.lax.parallel import (
     psum as psum, psum_scatter as psum_scatter, pswapaxes as pswapaxes, pvary as pvary,
     ragged_all_to_all as ragged_all_to_all,
 )
-from verax.lax.scanning import (
+from verax.lax.reducing import (
     reduce as reduce, reduce_window as reduce_window,
-    reduce_window_shape_tuple as reduce_window_shape_tuple, scan as scan,
+    reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
+from verax.lax.scanning import scan as scan
 from verax.lax.sharded import (
     broadcast as broadcast, broadcast_in_dim as broadcast_in_dim,
     broadcasted_iota as broadcasted_iota, empty as empty, full as full,

@@ -18,7 +18,7 @@ from verax.ir.dtypes import DType, DTypeLike, as_dtype, bfloat16, int32
 from verax.lax.scanning import scan
 from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays, stretched
 from verax.numpy.linalg.products import matmul
-from verax.numpy.ranges import eye, tril, triu
+from verax.numpy.matrices import eye, tril, triu
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.contraction.dot import dot_general
 from verax.ops.conv.functions import fractional_pads

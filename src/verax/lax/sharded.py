@@ -12,7 +12,8 @@ from verax.api.sharding_args import as_place
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.ir.dtypes import DTypeLike
 from verax.ir.meshes import says_nothing
-from verax.numpy.creation.creation import as_split, made
+from verax.numpy.creation.creation import made
+from verax.numpy.creation.filling import as_split
 from verax.ops.structure import create, shape as shapes
 from verax.ops.structure.reshard import sharded
 from verax.rules.values.array import Array

@@ -33,7 +33,7 @@ from verax.numpy.arguments.arguments import (
     default_float,
     number_of,
 )
-from verax.numpy.creation.creation import full
+from verax.numpy.creation.filling import full
 from verax.numpy.elementwise.arithmetic import multiply
 from verax.numpy.shaping.shapes import moveaxis
 from verax.ops.elementwise.arith import complex as complex_of, mul, neg, sub

@@ -18,9 +18,9 @@ __getattr__, __dir__ = facade(
         ),
         ".applying.vectorize_apply": "apply_along_axis apply_over_axes vectorize",
         ".creation.constants": "bool e euler_gamma inf nan newaxis pi",
-        ".creation.creation": (
-            "array asarray astype copy empty empty_like full full_like ones ones_like "
-            "zeros zeros_like"
+        ".creation.creation": "array asarray astype copy",
+        ".creation.filling": (
+            "empty empty_like full full_like ones ones_like zeros zeros_like"
         ),
         ".creation.dtypes": (
             "__array_api_version__ __array_namespace_info__ bfloat16 bool_ can_cast "
@@ -70,44 +70,50 @@ __getattr__, __dir__ = facade(
         ".linalg.products": (
             "cross kron outer dot inner matmul matvec tensordot vdot vecdot vecmat"
         ),
-        ".ranges": (
-            "diag diag_indices diagflat eye fromfunction identity indices meshgrid "
-            "mgrid ogrid tri tril triu vander arange geomspace linspace logspace"
-        ),
+        ".grids": "diag_indices fromfunction indices meshgrid mgrid ogrid",
+        ".matrices": "diag diagflat eye identity tri tril triu vander",
+        ".ranges": "arange geomspace linspace logspace",
         ".reducing.reductions": (
-            "argmax argmin cumprod cumsum cumulative_prod cumulative_sum all amax "
-            "amin any count_nonzero max min prod ptp sum"
+            "all amax amin any count_nonzero max min prod ptp sum"
         ),
-        ".reducing.statistics": (
-            "allclose array_equal array_equiv isclose average mean nanargmax "
-            "nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd "
-            "nansum nanvar std var"
+        ".reducing.running": (
+            "argmax argmin cumprod cumsum cumulative_prod cumulative_sum"
         ),
+        ".reducing.closeness": "allclose array_equal array_equiv isclose",
+        ".reducing.nan_reductions": (
+            "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
+            "nanstd nansum nanvar"
+        ),
+        ".reducing.statistics": "average mean std var",
         ".reducing.quantiles": (
             "median nanmedian nanpercentile nanquantile percentile quantile"
         ),
-        ".searching.sets": (
-            "gcd intersect1d isin lcm setdiff1d setxor1d union1d unique unique_all "
-            "unique_counts unique_inverse unique_values"
+        ".searching.divisors": "gcd lcm",
+        ".searching.sets": "intersect1d isin setdiff1d setxor1d union1d",
+        ".searching.unique": (
+            "unique unique_all unique_counts unique_inverse unique_values"
         ),
         ".searching.histograms": (
             "bincount histogram histogram2d histogram_bin_edges histogramdd"
         ),
         ".searching.insert_delete": "delete insert trim_zeros",
         ".searching.where_nonzero": (
-            "argwhere choose compress extract flatnonzero nonzero piecewise place "
-            "ravel_multi_index select unravel_index where"
+            "argwhere compress extract flatnonzero nonzero place ravel_multi_index "
+            "unravel_index where"
         ),
+        ".searching.choosing": "choose piecewise select",
         ".searching.sorting": (
             "argpartition argsort digitize lexsort minmax partition searchsorted sort "
             "sort_complex top_k"
         ),
         ".shaping.bits": "byteswap packbits unpackbits view",
         ".shaping.joining": (
-            "append array_split block column_stack concat concatenate dsplit dstack "
-            "hsplit hstack repeat split stack tile unstack vsplit vstack diagonal "
-            "flip fliplr flipud roll rot90 trace"
+            "append block column_stack concat concatenate dstack hstack stack vstack"
         ),
+        ".shaping.diagonals": "diagonal trace",
+        ".shaping.repeating": "repeat tile",
+        ".shaping.reversals": "flip fliplr flipud roll rot90",
+        ".shaping.splitting": "array_split dsplit hsplit split unstack vsplit",
         ".shaping.shapes": (
             "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes "
             "broadcast_to expand_dims matrix_transpose moveaxis ndim permute_dims "
@@ -117,9 +123,9 @@ __getattr__, __dir__ = facade(
             "convolve correlate diff ediff1d gradient interp trapezoid unwrap"
         ),
         ".signal.polynomials": (
-            "bartlett blackman hamming hanning kaiser poly polyadd polyder polydiv "
-            "polyfit polyint polymul polysub polyval roots"
+            "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
         ),
+        ".signal.windows": "bartlett blackman hamming hanning kaiser",
     },
     modules="fft linalg",
 )

@@ -19,9 +19,11 @@ from verax.numpy.creation.constants import (
     newaxis as newaxis, pi as pi,
 )
 from verax.numpy.creation.creation import (
-    array as array, asarray as asarray, astype as astype, copy as copy, empty as empty,
-    empty_like as empty_like, full as full, full_like as full_like, ones as ones,
-    ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
+    array as array, asarray as asarray, astype as astype, copy as copy,
+)
+from verax.numpy.creation.filling import (
+    empty as empty, empty_like as empty_like, full as full, full_like as full_like,
+    ones as ones, ones_like as ones_like, zeros as zeros, zeros_like as zeros_like,
 )
 from verax.numpy.creation.dtypes import (
     __array_api_version__ as __array_api_version__,
@@ -109,34 +111,49 @@ from verax.numpy.linalg.products import (
     matmul as matmul, matvec as matvec, tensordot as tensordot, vdot as vdot,
     vecdot as vecdot, vecmat as vecmat,
 )
+from verax.numpy.grids import (
+    diag_indices as diag_indices, fromfunction as fromfunction, indices as indices,
+    meshgrid as meshgrid, mgrid as mgrid, ogrid as ogrid,
+)
+from verax.numpy.matrices import (
+    diag as diag, diagflat as diagflat, eye as eye, identity as identity, tri as tri,
+    tril as tril, triu as triu, vander as vander,
+)
 from verax.numpy.ranges import (
-    diag as diag, diag_indices as diag_indices, diagflat as diagflat, eye as eye,
-    fromfunction as fromfunction, identity as identity, indices as indices,
-    meshgrid as meshgrid, mgrid as mgrid, ogrid as ogrid, tri as tri, tril as tril,
-    triu as triu, vander as vander, arange as arange, geomspace as geomspace,
-    linspace as linspace, logspace as logspace,
+    arange as arange, geomspace as geomspace, linspace as linspace,
+    logspace as logspace,
 )
 from verax.numpy.reducing.reductions import (
+    all as all, amax as amax, amin as amin, any as any, count_nonzero as count_nonzero,
+    max as max, min as min, prod as prod, ptp as ptp, sum as sum,
+)
+from verax.numpy.reducing.running import (
     argmax as argmax, argmin as argmin, cumprod as cumprod, cumsum as cumsum,
-    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, all as all,
-    amax as amax, amin as amin, any as any, count_nonzero as count_nonzero, max as max,
-    min as min, prod as prod, ptp as ptp, sum as sum,
+    cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum,
+)
+from verax.numpy.reducing.closeness import (
+    allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
+    isclose as isclose,
+)
+from verax.numpy.reducing.nan_reductions import (
+    nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod,
+    nancumsum as nancumsum, nanmax as nanmax, nanmean as nanmean, nanmin as nanmin,
+    nanprod as nanprod, nanstd as nanstd, nansum as nansum, nanvar as nanvar,
 )
 from verax.numpy.reducing.statistics import (
-    allclose as allclose, array_equal as array_equal, array_equiv as array_equiv,
-    isclose as isclose, average as average, mean as mean, nanargmax as nanargmax,
-    nanargmin as nanargmin, nancumprod as nancumprod, nancumsum as nancumsum,
-    nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
-    nanstd as nanstd, nansum as nansum, nanvar as nanvar, std as std, var as var,
+    average as average, mean as mean, std as std, var as var,
 )
 from verax.numpy.reducing.quantiles import (
     median as median, nanmedian as nanmedian, nanpercentile as nanpercentile,
     nanquantile as nanquantile, percentile as percentile, quantile as quantile,
 )
+from verax.numpy.searching.divisors import gcd as gcd, lcm as lcm
 from verax.numpy.searching.sets import (
-    gcd as gcd, intersect1d as intersect1d, isin as isin, lcm as lcm,
-    setdiff1d as setdiff1d, setxor1d as setxor1d, union1d as union1d, unique as unique,
-    unique_all as unique_all, unique_counts as unique_counts,
+    intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d,
+    setxor1d as setxor1d, union1d as union1d,
+)
+from verax.numpy.searching.unique import (
+    unique as unique, unique_all as unique_all, unique_counts as unique_counts,
     unique_inverse as unique_inverse, unique_values as unique_values,
 )
 from verax.numpy.searching.histograms import (
@@ -147,10 +164,13 @@ from verax.numpy.searching.insert_delete import (
     delete as delete, insert as insert, trim_zeros as trim_zeros,
 )
 from verax.numpy.searching.where_nonzero import (
-    argwhere as argwhere, choose as choose, compress as compress, extract as extract,
-    flatnonzero as flatnonzero, nonzero as nonzero, piecewise as piecewise,
-    place as place, ravel_multi_index as ravel_multi_index, select as select,
-    unravel_index as unravel_index, where as where,
+    argwhere as argwhere, compress as compress, extract as extract,
+    flatnonzero as flatnonzero, nonzero as nonzero, place as place,
+    ravel_multi_index as ravel_multi_index, unravel_index as unravel_index,
+    where as where,
+)
+from verax.numpy.searching.choosing import (
+    choose as choose, piecewise as piecewise, select as select,
 )
 from verax.numpy.searching.sorting import (
     argpartition as argpartition, argsort as argsort, digitize as digitize,
@@ -162,12 +182,18 @@ from verax.numpy.shaping.bits import (
     byteswap as byteswap, packbits as packbits, unpackbits as unpackbits, view as view,
 )
 from verax.numpy.shaping.joining import (
-    append as append, array_split as array_split, block as block,
-    column_stack as column_stack, concat as concat, concatenate as concatenate,
-    dsplit as dsplit, dstack as dstack, hsplit as hsplit, hstack as hstack,
-    repeat as repeat, split as split, stack as stack, tile as tile, unstack as unstack,
-    vsplit as vsplit, vstack as vstack, diagonal as diagonal, flip as flip,
-    fliplr as fliplr, flipud as flipud, roll as roll, rot90 as rot90, trace as trace,
+    append as append, block as block, column_stack as column_stack, concat as concat,
+    concatenate as concatenate, dstack as dstack, hstack as hstack, stack as stack,
+    vstack as vstack,
+)
+from verax.numpy.shaping.diagonals import diagonal as diagonal, trace as trace
+from verax.numpy.shaping.repeating import repeat as repeat, tile as tile
+from verax.numpy.shaping.reversals import (
+    flip as flip, fliplr as fliplr, flipud as flipud, roll as roll, rot90 as rot90,
+)
+from verax.numpy.shaping.splitting import (
+    array_split as array_split, dsplit as dsplit, hsplit as hsplit, split as split,
+    unstack as unstack, vsplit as vsplit,
 )
 from verax.numpy.shaping.shapes import (
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
@@ -183,10 +209,13 @@ from verax.numpy.signal.differences import (
     gradient as gradient, interp as interp, trapezoid as trapezoid, unwrap as unwrap,
 )
 from verax.numpy.signal.polynomials import (
+    poly as poly, polyadd as polyadd, polyder as polyder, polydiv as polydiv,
+    polyfit as polyfit, polyint as polyint, polymul as polymul, polysub as polysub,
+    polyval as polyval, roots as roots,
+)
+from verax.numpy.signal.windows import (
     bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning,
-    kaiser as kaiser, poly as poly, polyadd as polyadd, polyder as polyder,
-    polydiv as polydiv, polyfit as polyfit, polyint as polyint, polymul as polymul,
-    polysub as polysub, polyval as polyval, roots as roots,
+    kaiser as kaiser,
 )
 __all__ = [
     "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose",

@@ -25,7 +25,7 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.numpy.creation.creation import Placement, asarray, made
 from verax.numpy.elementwise.float_parts import conjugate
-from verax.numpy.shaping.joining import roll
+from verax.numpy.shaping.reversals import roll
 from verax.numpy.shaping.shapes import moveaxis
 from verax.ops.elementwise.arith import div, mul
 from verax.ops.elementwise.convert import convert

@@ -20,8 +20,11 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     operand_aval,
 )
-from verax.numpy.creation.creation import asarray, ones
-from verax.numpy.ranges import arange, axis_of, diag_indices, tril, triu
+from verax.numpy.creation.creation import asarray
+from verax.numpy.creation.filling import ones
+from verax.numpy.grids import axis_of, diag_indices
+from verax.numpy.matrices import tril, triu
+from verax.numpy.ranges import arange
 from verax.numpy.searching.where_nonzero import nonzero
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import reshape, swapaxes, transpose

@@ -17,7 +17,6 @@ from verax.ops.control.scan_params import ScanParams
 from verax.ops.elementwise import arith, convert
 from verax.ops.reductions import reduce
 from verax.ops.structure import create
-from verax.ops.structure.reshard import retyped
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
 from verax.rules.values.array import Array
 
@@ -49,6 +48,8 @@ class CoreOperations:
     def reshard(
         self, x: Array, explicit: Explicit | None, mesh: MeshType | None = None
     ) -> Array:
+        from verax.ops.structure.reshard import retyped
+
         return retyped(x, explicit, mesh)
 
     def sum_over(self, x: Array, axes: Axes, sizes: Shape) -> Array:

@@ -31,7 +31,7 @@ from verax.numpy.elementwise.arithmetic import abs as absolute, power, true_divi
 from verax.numpy.linalg.decompositions import cholesky, eigh, qr, svd
 from verax.numpy.linalg.einsum import einsum
 from verax.numpy.searching.sorting import searchsorted
-from verax.numpy.shaping.joining import diagonal
+from verax.numpy.shaping.diagonals import diagonal
 from verax.numpy.shaping.shapes import matrix_transpose
 from verax.ops.elementwise.arith import add, mul, sign, sub
 from verax.ops.elementwise.convert import convert

@@ -17,6 +17,7 @@ from verax.numpy.linalg.determinants import det, slogdet
 from verax.numpy.linalg.host_solving import det_at_once, inv_at_once, solve_at_once
 from verax.numpy.linalg.solving import inv, solve
 from verax.numpy.ranges import spaced
+from verax.numpy.reducing.closeness import allclose, isclose
 from verax.numpy.reducing.quantiles import (
     found_in,
     median,
@@ -24,7 +25,6 @@ from verax.numpy.reducing.quantiles import (
     nanmedian,
     quantile_at_once,
 )
-from verax.numpy.reducing.statistics import allclose, isclose
 from verax.numpy.searching.sorting import bisect, bisect_at_once, searchsorted
 from verax.numpy.signal.polynomials import polyval, polyval_at_once
 from verax.rules.values.state import State

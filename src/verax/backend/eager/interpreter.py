@@ -20,7 +20,6 @@ import numpy as np
 from attrs import frozen
 
 from verax.backend.arrays.concrete import ConcreteArray, from_buffer, from_host, put
-from verax.backend.eager.single_op import alone, launched, run_alone
 from verax.backend.programs.placement import common_place, meshes_in, result_place
 from verax.backend.runtime.client import Device
 from verax.ir.avals import ShapedArray, is_reference
@@ -184,6 +183,7 @@ def without_numpy(
     if row.hosted:
         return on_host(engine, row, params, args, outs)
     args = [constant(x) if isinstance(x, Literal) else x for x in args]
+    from verax.backend.eager.single_op import alone, run_alone
 
     if says_where(params, outs):
         return tuple(run_alone(engine, row, params, avals, args))
@@ -316,6 +316,7 @@ def launch(
     if body is not None or row.hosted or says_where(params, outs):
         return None
     seen = [x if isinstance(x, ShapedArray) else x[:2] for x in known]
+    from verax.backend.eager.single_op import launched
 
     return launched(engine, row, params, tuple(avals), tuple(seen))
 
@@ -416,6 +417,7 @@ def bind_placed(
         results = on_host(engine, row, params, args, outs)
     elif place is None or not local or evaluate is None or is_split(outs):
         args = [constant(x) if isinstance(x, Literal) else x for x in args]
+        from verax.backend.eager.single_op import run_alone
 
         return tuple(run_alone(engine, row, params, tuple(avals), args))
     else:

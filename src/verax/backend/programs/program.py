@@ -67,6 +67,7 @@ from verax.ir.memos import Weighed
 from verax.ir.meshes import Layout
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Slot, numbered
+from verax.rules.guards import paused
 from verax.rules.rows.row import Engine
 from verax.rules.values.state import LIBRARY, STATE, State, changing, own_options
 from verax.transforms.engine.engine import literal_value
@@ -494,7 +495,8 @@ def shared(
 
 def announced(recipe: Recipe, name: str) -> Lowered:
     """The module of a recipe, which is compiled next."""
-    lowered = lowered_of(recipe, name)
+    with paused():  # it makes many objects, and loads passes when it first runs
+        lowered = lowered_of(recipe, name)
     announce(lowered)
     return lowered
 

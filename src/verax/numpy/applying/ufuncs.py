@@ -26,7 +26,7 @@ from verax.numpy.arguments.arguments import (
     stretched,
 )
 from verax.numpy.elementwise import arithmetic, comparison, transcendental
-from verax.numpy.reducing import reductions
+from verax.numpy.reducing import reductions, running
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import expand_dims, moveaxis, ravel, reshape
 from verax.ops.elementwise.convert import convert
@@ -421,11 +421,9 @@ def frompyfunc(
     return made(vectorize(func), nin, nout, identity, Ways())
 
 
-add = binary(arithmetic.add, 0, reductions.sum, reductions.cumsum, "add")
+add = binary(arithmetic.add, 0, reductions.sum, running.cumsum, "add")
 subtract = binary(arithmetic.subtract, update="subtract")
-multiply = binary(
-    arithmetic.multiply, 1, reductions.prod, reductions.cumprod, "multiply"
-)
+multiply = binary(arithmetic.multiply, 1, reductions.prod, running.cumprod, "multiply")
 negative = made(arithmetic.negative, 1, 1, None, Ways())
 maximum = binary(arithmetic.maximum, None, reductions.max, None, "max")
 minimum = binary(arithmetic.minimum, None, reductions.min, None, "min")

@@ -29,7 +29,8 @@ from verax.numpy.arguments.arguments import (
     stretched_together,
 )
 from verax.numpy.arguments.elementwise_call import Exactly, WhereFinite, binary_inexact
-from verax.numpy.creation.creation import as_values, asarray, filled, typed_fill
+from verax.numpy.creation.creation import as_values, asarray
+from verax.numpy.creation.filling import filled, typed_fill
 from verax.numpy.elementwise.arithmetic import refuse_complex
 from verax.numpy.elementwise.transcendental import atan2, rad2deg
 from verax.ops.elementwise import arith as parts

@@ -28,7 +28,7 @@ from verax.numpy.arguments.arguments import (
     shown,
 )
 from verax.numpy.linalg.products import Contraction, Precision, contract
-from verax.numpy.shaping.joining import main_diagonal
+from verax.numpy.shaping.diagonals import main_diagonal
 from verax.numpy.shaping.shapes import squeeze, transpose
 from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise.convert import convert

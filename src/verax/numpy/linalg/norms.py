@@ -32,7 +32,8 @@ from verax.numpy.reducing.reductions import (
     sum as total,
 )
 from verax.numpy.reducing.statistics import average
-from verax.numpy.shaping.joining import concatenate, diagonal
+from verax.numpy.shaping.diagonals import diagonal
+from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import (
     atleast_2d,
     expand_dims,

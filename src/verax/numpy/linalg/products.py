@@ -31,7 +31,7 @@ from verax.numpy.arguments.arguments import (
     with_weak_type,
 )
 from verax.numpy.elementwise.arithmetic import multiply, subtract
-from verax.numpy.shaping import joining
+from verax.numpy.shaping import diagonals
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import (
     expand_dims,
@@ -784,7 +784,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
            [4, 7]], dtype=int32), Array([[1],
            [5]], dtype=int32))
     """
-    return joining.diagonal(x, offset, -2, -1)
+    return diagonals.diagonal(x, offset, -2, -1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
@@ -810,4 +810,4 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     >>> vnp.linalg.trace(vnp.eye(300, dtype=vnp.int8))
     Array(300, dtype=int32)
     """
-    return joining.trace(x, offset, -2, -1, dtype)
+    return diagonals.trace(x, offset, -2, -1, dtype)

@@ -28,7 +28,7 @@ from verax.numpy.linalg.host_solving import (
     solve_at_once,
 )
 from verax.numpy.linalg.products import matmul
-from verax.numpy.ranges import eye
+from verax.numpy.matrices import eye
 from verax.numpy.reducing.reductions import sum as total
 from verax.numpy.shaping.shapes import (
     broadcast_to,

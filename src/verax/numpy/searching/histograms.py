@@ -18,7 +18,8 @@ from verax.numpy.arguments.arguments import (
     default_integer,
     promote_inexact,
 )
-from verax.numpy.creation.creation import asarray, filled
+from verax.numpy.creation.creation import asarray
+from verax.numpy.creation.filling import filled
 from verax.numpy.elementwise.arithmetic import subtract, true_divide
 from verax.numpy.indexing.getitem_and_at import at
 from verax.numpy.ranges import known, linspace

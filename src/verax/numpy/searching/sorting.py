@@ -32,10 +32,11 @@ from verax.numpy.arguments.arguments import (
     promote_dtypes,
     shown,
 )
-from verax.numpy.creation.creation import filled
+from verax.numpy.creation.filling import filled
 from verax.numpy.elementwise.comparison import bitwise_not
 from verax.numpy.indexing.take import take_along_axis
-from verax.numpy.reducing.reductions import Where, flat_or_along, max, min
+from verax.numpy.reducing.reductions import Where, max, min
+from verax.numpy.reducing.running import flat_or_along
 from verax.ops.elementwise.arith import add, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, le, lt, ne

@@ -42,10 +42,12 @@ from verax.numpy.elementwise.comparison import (
 )
 from verax.numpy.elementwise.division import floor_divide, remainder
 from verax.numpy.linalg.products import Precision
-from verax.numpy.reducing.reductions import cumsum, sum
+from verax.numpy.reducing.reductions import sum
+from verax.numpy.reducing.running import cumsum
 from verax.numpy.searching.sorting import argsort, searchsorted
 from verax.numpy.searching.where_nonzero import where
-from verax.numpy.shaping.joining import concatenate, flip
+from verax.numpy.shaping.joining import concatenate
+from verax.numpy.shaping.reversals import flip
 from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
 from verax.ops.conv.functions import conv_general_dilated
 from verax.ops.elementwise.arith import conj

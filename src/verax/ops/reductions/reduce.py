@@ -29,7 +29,6 @@ from verax.ops.elementwise.arith import add, div, mul
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.ops.structure import reshard
 from verax.ops.structure.create import zeros
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
@@ -94,6 +93,8 @@ from verax.rules.values.state import asked_dtype
 
 def call_sharded(function: Callable[..., Array], given: Mapping[str, object]) -> Array:
     """`reshard.call_sharded`, whose file few programs need."""
+    from verax.ops.structure import reshard
+
     return reshard.call_sharded(function, given)
 
 

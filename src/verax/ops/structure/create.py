@@ -26,7 +26,6 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import Params, scalar_literal
 from verax.ir.memos import memoised
 from verax.ops.elementwise.convert import convert
-from verax.ops.structure.reshard import retyped
 from verax.ops.structure.shape import broadcast
 from verax.rules.rows.emitter import i64
 from verax.rules.rows.row import Row, Rows, Sample, Traits, Work, no_flops
@@ -195,6 +194,7 @@ def filled(value: int, aval: ShapedArray) -> Array:
     out = broadcast(filling(value, aval.dtype, aval.weak_type), aval.shape)
     if aval.explicit is None:
         return out
+    from verax.ops.structure.reshard import retyped
 
     return retyped(out, aval.explicit)
 

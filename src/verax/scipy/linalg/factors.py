@@ -14,7 +14,7 @@ from verax.numpy.arguments.arguments import ArrayLike
 from verax.numpy.linalg import decompositions
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.products import matmul
-from verax.numpy.ranges import eye, tril, triu
+from verax.numpy.matrices import eye, tril, triu
 from verax.numpy.shaping.shapes import broadcast_to
 from verax.ops.elementwise.arith import add
 from verax.ops.indexing.dynamic_slice import (

@@ -20,7 +20,7 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.products import matmul
-from verax.numpy.ranges import eye
+from verax.numpy.matrices import eye
 from verax.numpy.shaping.shapes import broadcast_to
 from verax.ops.elementwise.arith import (
     abs as magnitude,

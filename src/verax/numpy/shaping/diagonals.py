@@ -1,0 +1,105 @@
+"""Floor 6: diagonals and traces.
+
+One idea: the diagonal of a square of side n is every (n + 1)th of its elements::
+
+    diagonal(x), trace(x, offset=1)
+"""
+
+from operator import index
+
+from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import DTypeLike
+from verax.numpy.arguments.arguments import (
+    ArrayLike,
+    as_array,
+    canonical_axes,
+    chosen_dtype,
+    no_out,
+)
+from verax.numpy.shaping.shapes import (
+    reshape,
+    transpose,
+)
+from verax.rules.values.array import Array
+from verax.rules.values.sizes import kept
+
+
+def main_diagonal(x: Array, axis1: int, axis2: int) -> Array:
+    """The elements whose indices along two dimensions are equal, as last dimension.
+
+    In a square of side n read row by row, they stand n + 1 apart.
+    """
+    x = transpose(x, (*kept(x.ndim, (axis1, axis2)), axis1, axis2))
+    n = min(x.shape[-2:])
+    square = x[..., :n, :n]
+    flat = reshape(square, (*x.shape[:-2], n * n))
+    return flat[..., :: n + 1] if n else flat
+
+
+@remembered
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The diagonal of a plane, as last dimension.
+
+    Args:
+        a: an array with at least two dimensions.
+        offset: how far right of the main diagonal, 0, it lies; negative below it.
+        axis1, axis2: the dimensions of the plane, of rows and columns; by default the
+            first two.
+
+    Returns:
+        An array in the dtype of `a` without the two dimensions, and with the diagonal
+        at the end; of size 0 if `offset` lies outside.
+
+    Raises:
+        ValueError: the axes are equal or do not exist.
+
+    >>> import verax.numpy as vnp
+    >>> vnp.diagonal(vnp.arange(12).reshape(3, 4), offset=1)
+    Array([ 1,  6, 11], dtype=int32)
+    >>> vnp.diagonal(vnp.arange(8).reshape(2, 2, 2))
+    Array([[0, 6],
+           [1, 7]], dtype=int32)
+    """
+    x = as_array("diagonal", a)
+    first, second = canonical_axes("diagonal", (axis1, axis2), x.ndim)
+    x = transpose(x, (*kept(x.ndim, (first, second)), first, second))
+    k = index(offset)
+    part = x[..., max(-k, 0) :, max(k, 0) :]
+    return main_diagonal(part, x.ndim - 2, x.ndim - 1)
+
+
+@remembered
+def trace(
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """The sum of a diagonal.
+
+    Args:
+        a: an array with at least two dimensions.
+        offset: how far right of the main diagonal, 0, it lies; negative below it.
+        axis1, axis2: the dimensions of the plane, of rows and columns; by default the
+            first two.
+        dtype: the dtype of the result; by default that of `a`, or the default integer
+            for booleans and smaller integers, unsigned if these are.
+        out: only None, since arrays are immutable.
+
+    Returns:
+        An array of the shape of `a` without the two dimensions.
+
+    Raises:
+        ValueError: the axes are equal or do not exist.
+        NotImplementedError: `out` is given.
+
+    >>> import verax.numpy as vnp
+    >>> x = vnp.arange(9).reshape(3, 3)
+    >>> vnp.trace(x), vnp.trace(x, offset=-1, dtype="float32")
+    (Array(12, dtype=int32), Array(10., dtype=float32))
+    """
+    no_out("trace", out)
+    expected = chosen_dtype("trace", dtype)
+    return diagonal(a, offset, axis1, axis2).sum(axis=-1, dtype=expected)
