@@ -260,7 +260,7 @@ def tolerance(trees: object, chosen: Tolerance) -> float:
     )
 
 
-def dtype_key(key: Any) -> DType | np.dtype[Any]:
+def dtype_key(key: Any) -> DType | np.dtype[np.generic]:
     """The dtype to which a tolerance belongs; NumPy may know more of them than arrays.
 
     Raises:
@@ -269,7 +269,7 @@ def dtype_key(key: Any) -> DType | np.dtype[Any]:
     try:
         return as_dtype(key)
     except TypeError:
-        out: np.dtype[Any] = np.dtype(key)
+        out: np.dtype[np.generic] = np.dtype(key)
         return out
 
 

@@ -8,21 +8,21 @@ transformation then uses::
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import cast
 
 from verax.api.tracing.apply import apply
 from verax.api.tracing.wrapping import wraps
 from verax.extend.functions import opened
 from verax.ir.jaxpr import Eqn, Jaxpr, Primitive
 from verax.ir.walk import map_eqns, map_jaxprs
-from verax.rules.rows.row import Row, RuleTable
+from verax.rules.rows.row import Row, RuleTable, SomeRow
 from verax.rules.values.memo import pure, recall
 
 PROGRAMS = 1 << 10
 
 
 def with_rules[**P, R](
-    fun: Callable[P, R], rules: RuleTable | Mapping[Primitive, Row[Any]]
+    fun: Callable[P, R], rules: RuleTable | Mapping[Primitive, SomeRow]
 ) -> Callable[P, R]:
     """`fun`, whose equations have the rows of a table instead of their own.
 
@@ -64,7 +64,7 @@ def with_rules[**P, R](
     return overridden
 
 
-def check_rows(rows: Mapping[Primitive, Row[Any]]) -> None:
+def check_rows(rows: Mapping[Primitive, SomeRow]) -> None:
     """Raise TypeError unless each row can stand where its primitive stands."""
     for primitive, row in rows.items():
         if not (isinstance(primitive, Primitive) and isinstance(row, Row)):

@@ -9,7 +9,6 @@ is loaded when it is first read::
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from verax.ops import fft, references
 from verax.ops.calls import (
@@ -54,7 +53,7 @@ from verax.ops.structure import (
 )
 from verax.ops.symbols import expression
 from verax.ops.windows import general_reduce, reduce_window, select_and_scatter
-from verax.rules.rows.row import Row, Rows, names
+from verax.rules.rows.row import Rows, SomeRow, names
 
 ROWS: Rows = (
     *arith.ROWS,
@@ -121,4 +120,4 @@ ROWS: Rows = (
     *while_.ROWS,
     *references.ROWS,
 )
-PRIMITIVES: Mapping[str, Row[Any]] = MappingProxyType(names(ROWS))
+PRIMITIVES: Mapping[str, SomeRow] = MappingProxyType(names(ROWS))

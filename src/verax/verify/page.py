@@ -8,12 +8,11 @@ so a test can hold the page to it; the counts are what one run has shown::
 
 from collections.abc import Iterable, Sequence, Set
 from random import Random
-from typing import Any
 
 from verax.ir.dtypes import DType, is_inexact, short_name
 from verax.ops.table import ROWS
 from verax.rules.programs.derived import derived_columns
-from verax.rules.rows.row import Row, Sample
+from verax.rules.rows.row import SomeRow, SomeSample
 from verax.verify.checking.check import check_law, laws_of
 from verax.verify.checking.closed_forms import FORMS, PROVED, TESTED
 from verax.verify.checking.functions import ENGINE
@@ -54,7 +53,7 @@ TESTED_BY = {
 """The law that tests a column first; no law is about `split` alone."""
 
 
-def cell(row: Row[Any], column: str, kinds: Set[DType]) -> str:
+def cell(row: SomeRow, column: str, kinds: Set[DType]) -> str:
     """The cell of the table for a column of a row whose operands are of these kinds."""
     if column == "lower" and row.lower_on:
         own = [standing(row, column, kinds)] if row.lower else []
@@ -64,7 +63,7 @@ def cell(row: Row[Any], column: str, kinds: Set[DType]) -> str:
     return "*derived*" if column in derived_columns(row) else "-"
 
 
-def standing(row: Row[Any], column: str, kinds: Set[DType]) -> str:
+def standing(row: SomeRow, column: str, kinds: Set[DType]) -> str:
     """How a column is known to be right: proved, tested, or yes, for it is there.
 
     What is called proved is what the table of closed forms says of itself, to which the
@@ -80,16 +79,16 @@ def standing(row: Row[Any], column: str, kinds: Set[DType]) -> str:
     return "yes" if silent or untried else TESTED
 
 
-def dtypes(row: Row[Any]) -> frozenset[DType]:
+def dtypes(row: SomeRow) -> frozenset[DType]:
     """The dtypes of the operands that the row's `draw` makes."""
     if row.draw is None:
         return frozenset()
     random = Random(0)
-    samples: list[Sample[Any]] = [row.draw(random) for _ in range(DRAWS)]
+    samples: list[SomeSample] = [row.draw(random) for _ in range(DRAWS)]
     return frozenset([aval.dtype for sample in samples for aval in sample.avals])
 
 
-def static_part(rows: Iterable[Row[Any]] = ROWS) -> str:
+def static_part(rows: Iterable[SomeRow] = ROWS) -> str:
     """The part of the page that the table alone decides."""
     lines = [HEAD, "## Columns\n", table_head(("primitive", *COLUMNS, "dtypes"))]
     for row in sorted(rows, key=lambda row: row.name):
@@ -114,7 +113,7 @@ def mark(finding: Finding) -> str:
     return f"**broken** ({said})" if finding.verdict == BROKEN else str(said)
 
 
-def verdicts(cases: int, rows: Iterable[Row[Any]] = ROWS) -> str:
+def verdicts(cases: int, rows: Iterable[SomeRow] = ROWS) -> str:
     """The part of the page that a run decides: cases that say something, by law."""
     laws: Sequence[Law] = laws_of(None, ENGINE)
     lines = [

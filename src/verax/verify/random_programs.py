@@ -8,7 +8,6 @@ branches too, and whatever the steps are, the program that they grow is well typ
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -19,7 +18,7 @@ from verax.ir.dtypes import float0, is_bool, is_inexact, is_integer, stored_dtyp
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, renumber
-from verax.rules.rows.row import Domain, NDArray, Row
+from verax.rules.rows.row import Domain, NDArray, SomeRow
 from verax.verify.cases.case import Case, double_precision
 from verax.verify.cases.growing import (
     INSIDE,
@@ -71,7 +70,7 @@ def build(pool: Pool, steps: Sequence[Step], wide: bool = False) -> Program:
     return Program(renumber(jaxpr, builder.inputs), tuple(values.domains))
 
 
-def composable(rows: Sequence[Row[Any]], *columns: str) -> tuple[Row[Any], ...]:
+def composable(rows: Sequence[SomeRow], *columns: str) -> tuple[SomeRow, ...]:
     """The rows of which programs can be made: they can be drawn, with these columns."""
     return tuple(
         row
@@ -102,7 +101,7 @@ def a_step(pool: Pool, depth: int) -> st.SearchStrategy[Step]:
 
 
 def programs(
-    rows: Sequence[Row[Any]],
+    rows: Sequence[SomeRow],
     *,
     depth: int = 1,
     wide: bool = False,

@@ -43,7 +43,7 @@ from verax.ir.dtypes import (
     uint64,
 )
 from verax.ops.table import ROWS
-from verax.rules.rows.row import REALS, Domain, NDArray, Row, Sample
+from verax.rules.rows.row import REALS, Domain, NDArray, Row, SomeRow, SomeSample
 from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE
 from verax.verify.cases.case import Case, double_precision, traced
@@ -106,7 +106,7 @@ def arrays(aval: ShapedArray, domain: Domain = REALS) -> Strategy[NDArray]:
 
 
 def filled(
-    values: Sequence[float], shape: Sequence[int], dtype: np.dtype[Any]
+    values: Sequence[float], shape: Sequence[int], dtype: np.dtype[np.generic]
 ) -> NDArray:
     """An array of a shape from some values, which are repeated out of step."""
     count = int(np.prod(shape)) * (2 if is_complex(dtype) else 1)
@@ -232,8 +232,8 @@ def generic(
 
 
 def samples(
-    row: Row[Any], inexact: bool = False, pool: Pool = STANDARD
-) -> Strategy[Sample[Any]]:
+    row: SomeRow, inexact: bool = False, pool: Pool = STANDARD
+) -> Strategy[SomeSample]:
     """Calls of a row, as its draw makes them, some with weak types.
 
     Half of them come from choices that Hypothesis can shrink, half from a seed: choices
@@ -247,12 +247,12 @@ def samples(
     if row.draw is None and row not in DRAWS:
         raise ValueError(f"the row {row.name} has no draw, so it cannot be sampled")
 
-    def one(random: Random) -> Sample[Any]:
+    def one(random: Random) -> SomeSample:
         inside = random_steps(random, pool, BODY, 1) if row in DRAWS else ()
         with double_precision(inexact):
             return drawn(row, random, pool, inside, wide=inexact)
 
-    def compute(random: Random) -> Sample[Any]:
+    def compute(random: Random) -> SomeSample:
         sample = one(random)
         for _ in range(ATTEMPTS if inexact else 0):
             if any(is_inexact(aval.dtype) for aval in sample.avals):
@@ -266,12 +266,12 @@ def samples(
 
 
 def cases(
-    row: Row[Any],
+    row: SomeRow,
     *,
     depth: int = 1,
     wide: bool = False,
     tied: bool = False,
-    given: Strategy[Sample[Any]] | None = None,
+    given: Strategy[SomeSample] | None = None,
 ) -> Strategy[Case]:
     """Calls of `row` with `depth` values per operand.
 
@@ -413,7 +413,7 @@ def avals(
 
 
 def indices(
-    size: int, shape: Sequence[int] = (3,), dtype: np.dtype[Any] = int32
+    size: int, shape: Sequence[int] = (3,), dtype: np.dtype[np.generic] = int32
 ) -> Strategy[NDArray]:
     """Indices into a dimension of length `size`: also negative ones, and outside it."""
     edge = [0, size - 1, size, -1, -size, -size - 1, size + 7]

@@ -28,7 +28,7 @@ from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Tracer, with_settled
 from verax.rules.rows.infer import infer
-from verax.rules.rows.row import Engine, Row, is_split, missing
+from verax.rules.rows.row import Engine, SomeRow, is_split, missing
 from verax.rules.values.array import Array
 from verax.rules.values.constants import array_aval, aval_of, scalar_of
 from verax.rules.values.conversions import NotAnArray
@@ -79,7 +79,7 @@ class Plan(NamedTuple):
 
     evaluate: Callable[..., Any] | None
     outs: tuple[ShapedArray, ...]
-    row: Row[Any]
+    row: SomeRow
     body: Jaxpr | None = None
 
 
@@ -173,7 +173,7 @@ class EagerInterpreter(ReprMixin):
 
 def without_numpy(
     engine: Engine,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     args: Sequence[object],
     avals: tuple[ShapedArray, ...],
@@ -281,7 +281,7 @@ class DeviceInterpreter(EagerInterpreter):
         return without_numpy(engine, row, params, args, avals, outs)
 
 
-type HostKind = tuple[tuple[int, ...], np.dtype[Any], bool]
+type HostKind = tuple[tuple[int, ...], np.dtype[np.generic], bool]
 
 
 def host_kind(x: object) -> HostKind | None:
@@ -375,7 +375,7 @@ def operand_type(x: object) -> ShapedArray:
 
 def on_host(
     engine: Engine,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     args: Sequence[object],
     outs: Sequence[ShapedArray],

@@ -8,7 +8,6 @@ needs it::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.calls import LEAF, caller
@@ -20,14 +19,14 @@ from verax.backend.xla.compile_options import CompileOptions
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.row import Engine, Row
+from verax.rules.rows.row import Engine, SomeRow
 from verax.rules.values.memo import asked, pure
 
 OPTIONS = CompileOptions()
 
 
 @pure(1 << 12)
-def single(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+def single(row: SomeRow, params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
     """The program of one equation."""
     builder = Builder("eager")
     args = [builder.input(aval) for aval in avals]
@@ -37,7 +36,7 @@ def single(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jax
 @pure(1 << 12)
 def alone(
     engine: Engine,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     avals: tuple[ShapedArray, ...],
     forked: bool,
@@ -50,7 +49,7 @@ def alone(
 
 def launched(
     engine: Engine,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     avals: tuple[ShapedArray, ...],
     kinds: tuple[object, ...],
@@ -68,7 +67,7 @@ def launched(
 
 def run_alone(
     engine: Engine,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     avals: tuple[ShapedArray, ...],
     args: Sequence[object],

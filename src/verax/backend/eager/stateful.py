@@ -27,7 +27,7 @@ from verax.rules.rows.references import (
     operand_aval,
     set_ref_p,
 )
-from verax.rules.rows.row import Engine, Row
+from verax.rules.rows.row import Engine, SomeRow
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure
 from verax.rules.values.state import user_source
@@ -90,7 +90,7 @@ def run_stateful(
 
 
 def pure_program(
-    row: Row[Any], params: Params, given: Sequence[object], places: tuple[int, ...]
+    row: SomeRow, params: Params, given: Sequence[object], places: tuple[int, ...]
 ) -> tuple[Discharged, str]:
     """The program of an equation whose operands are `given` at `places`; its name."""
     if isinstance(params, CallParams) and len(given) == len(places):
@@ -102,7 +102,7 @@ def pure_program(
 
 @pure(1 << 12)
 def on_places(
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     avals: tuple[ShapedArray, ...],
     places: tuple[int, ...],

@@ -12,7 +12,7 @@ constant is written once, before its first use, so the same calls give the same 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 from attrs import frozen
@@ -31,7 +31,7 @@ from verax.ir.jaxpr import Atom, Jaxpr, Params, Var
 from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import Operand, Region, i64s
 from verax.rules.rows.infer import Mask
-from verax.rules.rows.row import Engine, LowerRule, Row
+from verax.rules.rows.row import Engine, LowerRule, Row, SomeRow
 from verax.rules.values.memo import pure
 from verax.rules.values.state import widths_of
 from verax.transforms.engine.templates import TEMPLATES, Avals
@@ -438,7 +438,7 @@ def recorded(
 def equation_text(
     engine: Engine,
     platforms: Platforms,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     avals: Avals,
     outs: Avals,
@@ -459,7 +459,7 @@ def equation_text(
         )
 
 
-def is_empty(row: Row[Any], params: Params, outs: Avals) -> bool:
+def is_empty(row: SomeRow, params: Params, outs: Avals) -> bool:
     """Whether an equation computes no element and does nothing else.
 
     XLA aborts the process on some loops over empty arrays: they are not worth writing.

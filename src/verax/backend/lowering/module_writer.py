@@ -59,7 +59,14 @@ from verax.rules.rows.emitter import (
     constrained,
 )
 from verax.rules.rows.infer import Mask
-from verax.rules.rows.row import Engine, MissingRule, Row, as_typed, is_split, stripped
+from verax.rules.rows.row import (
+    Engine,
+    MissingRule,
+    SomeRow,
+    as_typed,
+    is_split,
+    stripped,
+)
 from verax.rules.rows.type_shardings import common_mesh
 from verax.rules.values.memo import recall
 from verax.transforms.engine.engine import literal_value
@@ -70,7 +77,7 @@ from verax.transforms.pipeline import Body, body_of
 # Lines of text from which an equation that occurs again becomes a function.
 LARGE = 4
 type EquationKey = tuple[
-    Row[Any], Params, tuple[ShapedArray, ...], tuple[ShapedArray, ...]
+    SomeRow, Params, tuple[ShapedArray, ...], tuple[ShapedArray, ...]
 ]
 type Kind = tuple[Hashable, ...]
 type Value = str | Operand | Literal
@@ -145,7 +152,7 @@ class Module:
         writer.choosing = True
         return [PLATFORM]
 
-    def row_of(self, eqn: Eqn) -> Row[Any]:
+    def row_of(self, eqn: Eqn) -> SomeRow:
         """The row of an equation.
 
         Raises:
@@ -575,7 +582,7 @@ class Writer(FunctionText):
         return self.operand(value, atom.aval)
 
 
-def lowered_types(row: Row[Any], avals: Avals, outs: Avals) -> tuple[Avals, Avals]:
+def lowered_types(row: SomeRow, avals: Avals, outs: Avals) -> tuple[Avals, Avals]:
     """The types of operands and results as a rule sees them: nothing splits them.
 
     Rules that say how values lie see all.
@@ -586,7 +593,7 @@ def lowered_types(row: Row[Any], avals: Avals, outs: Avals) -> tuple[Avals, Aval
 
 
 def split_as_typed(
-    writer: Writer, row: Row[Any], eqn: Eqn, results: Sequence[Operand]
+    writer: Writer, row: SomeRow, eqn: Eqn, results: Sequence[Operand]
 ) -> Sequence[Operand]:
     """Results of an equation, which lie as explicit mesh axes in its types say."""
     avals, outs = types(eqn.invars), types(eqn.outvars)
@@ -600,7 +607,7 @@ def split_as_typed(
 
 
 def summed_operands(
-    writer: Writer, row: Row[Any], eqn: Eqn, operands: Sequence[Operand]
+    writer: Writer, row: SomeRow, eqn: Eqn, operands: Sequence[Operand]
 ) -> Summed | None:
     """Flags of a linear row's operands that have terms, if some do.
 
@@ -659,7 +666,7 @@ def constant_array(writer: Writer, literal: Literal) -> Operand:
 
 def lowered(
     writer: Writer,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     operands: Sequence[Operand],
     outs: Sequence[ShapedArray],
@@ -685,7 +692,7 @@ def lowered(
 
 def choice(
     writer: Writer,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     operands: Sequence[Operand],
     outs: Sequence[ShapedArray],

@@ -76,7 +76,7 @@ class AvalLike(Protocol):
         """The length of each axis."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """The element type."""
 
     @property
@@ -89,7 +89,7 @@ class Aval(ReprMixin):
     """The smallest record that is `AvalLike`, for callers without one of their own."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
     weak_type: bool = False
 
 

@@ -26,6 +26,7 @@ from verax.extend import (
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr, Primitive
 from verax.ops.calls.call import inlined
+from verax.rules.rows.row import SomeRow
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError
@@ -201,7 +202,7 @@ type Slope = Callable[[Terms, int], Array | None]
 type Start = Callable[[Array], Array]
 
 
-def bilinear(row: Row[Any]) -> Any:
+def bilinear(row: SomeRow) -> Any:
     """The product of two series, for every product: the sum of x_j y_(k - j)."""
 
     def rule(walk: Propagation, params: Params, values: Values) -> list[Parts]:

@@ -59,7 +59,7 @@ from verax.ops.custom.jvp import custom_jvp_call_p
 from verax.ops.custom.vjp import custom_vjp_call_p
 from verax.ops.table import PRIMITIVES
 from verax.rules.programs.derived import composite
-from verax.rules.rows.row import Row, traits_of
+from verax.rules.rows.row import Row, SomeRow, traits_of
 from verax.rules.values.array import Array
 
 type Evaluate = Callable[..., list[Any]]
@@ -119,7 +119,7 @@ def unique(x: Any) -> Any:
     return x if x.unique_indices else x.sum_duplicates(nse=x.nse, remove_zeros=False)
 
 
-def on_data(primitive: Row[Any], linear: bool) -> Rule:
+def on_data(primitive: SomeRow, linear: bool) -> Rule:
     """The rule of an elementwise function of one operand that maps zero to zero."""
 
     def rule(evaluate: Evaluate, params: Params, x: Any) -> list[Any]:

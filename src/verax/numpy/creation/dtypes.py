@@ -47,7 +47,7 @@ class ScalarMeta(type):
     (True, True, False)
     """
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
 
     def __call__(cls, x: object) -> Array:
         """`x` as an array of this dtype."""
@@ -466,7 +466,9 @@ class ArrayNamespaceInfo(ReprMixin):
         """All devices, and None for no choice."""
         return (None, *client_devices())
 
-    def default_dtypes(self, *, device: object = None) -> dict[str, np.dtype[Any]]:
+    def default_dtypes(
+        self, *, device: object = None
+    ) -> dict[str, np.dtype[np.generic]]:
         """The dtypes that arrays get for which none was requested.
 
         >>> ArrayNamespaceInfo().default_dtypes()["integral"].name
@@ -482,7 +484,7 @@ class ArrayNamespaceInfo(ReprMixin):
 
     def dtypes(
         self, *, device: object = None, kind: str | tuple[str, ...] | None = None
-    ) -> dict[str, np.dtype[Any]]:
+    ) -> dict[str, np.dtype[np.generic]]:
         """The dtypes of the standard that exist now, by name: some, by their kind.
 
         Raises:
@@ -494,7 +496,7 @@ class ArrayNamespaceInfo(ReprMixin):
         if kind is None:
             kind = tuple(NAMESPACE_KINDS)
         if isinstance(kind, tuple):
-            out: dict[str, np.dtype[Any]] = {}
+            out: dict[str, np.dtype[np.generic]] = {}
             for each in kind:
                 out |= self.dtypes(kind=each)
             return out

@@ -200,7 +200,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return lt(given, constant_of(0, given.dtype))
 
 
-def bits_of(dtype: DType) -> np.dtype[Any]:
+def bits_of(dtype: DType) -> np.dtype[np.generic]:
     """The signed integer as wide as a float."""
     return np.dtype(f"int{bit_width(dtype)}")
 

@@ -27,11 +27,11 @@ from verax.ops.structure.shape import (
     squeeze_p,
 )
 from verax.ops.structure.slicing import SliceParams, slice_p
-from verax.rules.rows.row import Row
+from verax.rules.rows.row import SomeRow
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import slice_count, slice_places, surely_less
 
-type Step = tuple[Row[Any], Params]
+type Step = tuple[SomeRow, Params]
 type View = tuple[Any, ...]
 
 

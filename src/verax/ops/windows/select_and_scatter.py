@@ -10,7 +10,6 @@ adds to the winners and `select_and_gather_add` reads there, so they are adjoint
 from collections.abc import Sequence
 from math import prod
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -49,6 +48,7 @@ from verax.rules.rows.row import (
     Row,
     Rows,
     Sample,
+    SomeRow,
     Tangent,
     Traits,
     Zero,
@@ -230,7 +230,7 @@ def is_largest(name: str, select_prim: object) -> bool:
 def select_and_scatter_add(
     source: object,
     operand: object,
-    select_prim: Row[Any],
+    select_prim: SomeRow,
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
@@ -263,7 +263,7 @@ def select_and_scatter_add(
 def select_and_gather_add(
     tangents: object,
     operand: object,
-    select_prim: Row[Any],
+    select_prim: SomeRow,
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],
     padding: Sequence[tuple[int, int]],

@@ -297,7 +297,7 @@ def fold(
 @pure(1 << 12)
 def folding(
     ufunc: np.ufunc, dtype: np.dtype[np.generic], shape: Shape, axes: Shape
-) -> tuple[Shape | None, np.dtype[Any], Any, bool]:
+) -> tuple[Shape | None, np.dtype[np.generic], Any, bool]:
     """The fold of arrays: over what, in which dtype, and what is added at the end.
 
     And whether they are sums of so many floats that they are added in short chains.

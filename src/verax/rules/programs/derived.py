@@ -46,6 +46,7 @@ from verax.rules.rows.row import (
     NDArray,
     Row,
     RuleTable,
+    SomeRow,
     Tangent,
     Zero,
 )
@@ -134,7 +135,7 @@ IN_TURN = "one batch element after another, by a scan"
 BY_HOST = "its evaluation in NumPy, called from the compiled program"
 
 
-def derived_columns(row: Row[Any]) -> Mapping[str, str]:
+def derived_columns(row: SomeRow) -> Mapping[str, str]:
     """The columns that `row` does not have and that follow from others, and how.
 
     >>> from verax.ops.elementwise.trig import sin_p
@@ -158,7 +159,7 @@ def derived_columns(row: Row[Any]) -> Mapping[str, str]:
 
 
 @pure(PROGRAMS)
-def completed(row: Row[Any]) -> Row[Any]:
+def completed(row: SomeRow) -> SomeRow:
     """`row` with the columns that follow from those it has, if there are any."""
     columns = derived_columns(row)
     if not columns:
@@ -170,7 +171,7 @@ def completed(row: Row[Any]) -> Row[Any]:
     return evolve(row, **changes)
 
 
-def by_itself(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
+def by_itself(row: SomeRow) -> Mapping[str, Callable[..., Any]]:
     """A loop over the batch, and a call of the host: what needs no other column."""
 
     def batch(
@@ -205,7 +206,7 @@ class NoEngine:
 class OnHost(ReprMixin):
     """The evaluation of a row with fixed params, as compiled programs call it."""
 
-    row: Row[Any]
+    row: SomeRow
     params: Params
     results: tuple[ShapedArray, ...]
 
@@ -226,7 +227,7 @@ class OnHost(ReprMixin):
 
 def one_by_one(
     engine: Engine,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     size: int,
     operands: Sequence[Array],
@@ -251,7 +252,7 @@ def one_by_one(
     return outs, (0,) * len(outs)
 
 
-def by_composition(row: Row[Any]) -> Mapping[str, Callable[..., Any]]:
+def by_composition(row: SomeRow) -> Mapping[str, Callable[..., Any]]:
     """Every column of a row that means a program of other rows."""
 
     def evaluate(engine: Engine, p: Params, xs: Sequence[NDArray]) -> list[NDArray]:
@@ -311,7 +312,7 @@ def element(aval: ShapedArray, axis: Axis) -> ShapedArray:
 
 
 @pure(PROGRAMS)
-def program_of(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
+def program_of(row: SomeRow, params: Params, avals: tuple[ShapedArray, ...]) -> Jaxpr:
     """The program that `row.composition` writes for operands of these types.
 
     Raises:
@@ -330,7 +331,7 @@ def program_of(row: Row[Any], params: Params, avals: tuple[ShapedArray, ...]) ->
 
 
 def composed_program(
-    row: Row[Any], params: Params, avals: Sequence[ShapedArray]
+    row: SomeRow, params: Params, avals: Sequence[ShapedArray]
 ) -> Jaxpr:
     """`program_of`, without a look at the type rule.
 

@@ -15,7 +15,7 @@ from verax.rules.rows.row import (
     Engine,
     Known,
     Linear,
-    Row,
+    SomeRow,
     Tangent,
     Zero,
     as_typed,
@@ -37,9 +37,7 @@ from verax.rules.values.memo import asked, pure
 
 
 @pure(1 << 16)
-def infer(
-    row: Row[Any], params: Params, *avals: ShapedArray
-) -> tuple[ShapedArray, ...]:
+def infer(row: SomeRow, params: Params, *avals: ShapedArray) -> tuple[ShapedArray, ...]:
     """The result types of `row` on operands of types `avals`.
 
     Raises:
@@ -62,7 +60,7 @@ class Uneven(Exception):
 
 
 def infer_split(
-    row: Row[Any], params: Params, avals: Sequence[ShapedArray]
+    row: SomeRow, params: Params, avals: Sequence[ShapedArray]
 ) -> tuple[ShapedArray, ...]:
     """`infer` for operands of which explicit mesh axes split some.
 
@@ -109,7 +107,7 @@ def takes_references(params: Params) -> bool:
 
 
 def inferred(
-    row: Row[Any], params: Params, *avals: ShapedArray
+    row: SomeRow, params: Params, *avals: ShapedArray
 ) -> tuple[ShapedArray, ...]:
     """`infer` for any params: what holds arrays or closures is not kept."""
     return asked(infer, params, row, params, *avals)

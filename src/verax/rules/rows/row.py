@@ -443,6 +443,10 @@ class Sample[P](ReprMixin):
     domains: tuple["Domain", ...] = ()
 
 
+type SomeSample = Sample[Any]
+"""Operands of a primitive, whatever its params are."""
+
+
 @frozen(repr=False)
 class Domain(ReprMixin):
     """From where tests draw operands: an interval, points of special interest.
@@ -617,6 +621,10 @@ class ForeignDerivative(MissingRule, ValueError):
     __module__ = "verax.errors"
 
 
+type SomeRow = Row[Any]
+"""A primitive, whatever its params are."""
+
+
 @frozen(eq=False, repr=False)
 class RuleTable(ReprMixin):
     """An immutable choice of rows: `table[p]` is the row that replaces `p`, or `p`.
@@ -628,10 +636,10 @@ class RuleTable(ReprMixin):
 
     transient: ClassVar[bool] = False
 
-    replaced: PMap[Primitive, Row[Any]] = field(factory=pmap)
-    complete: Callable[[Row[Any]], Row[Any]] | None = None
+    replaced: PMap[Primitive, SomeRow] = field(factory=pmap)
+    complete: Callable[[SomeRow], SomeRow] | None = None
 
-    def __getitem__(self, primitive: Primitive) -> Row[Any]:
+    def __getitem__(self, primitive: Primitive) -> SomeRow:
         row = self.replaced.get(primitive, primitive) if self.replaced else primitive
         if isinstance(row, Row):
             return row if row.whole or self.complete is None else self.complete(row)
@@ -640,7 +648,7 @@ class RuleTable(ReprMixin):
             f"family of verax.rules, or join a table that holds one: rules | rows"
         )
 
-    def __or__(self, rows: "RuleTable | Mapping[Primitive, Row[Any]]") -> "RuleTable":
+    def __or__(self, rows: "RuleTable | Mapping[Primitive, SomeRow]") -> "RuleTable":
         """This table, with the rows of the other in front."""
         other = rows.replaced if isinstance(rows, RuleTable) else rows
         return RuleTable(self.replaced.update(other), self.complete)
@@ -655,13 +663,13 @@ def missing(primitive: Primitive, column: str, advice: str) -> MissingRule:
     return MissingRule(f"the primitive {primitive.name} has no {column} rule; {advice}")
 
 
-type Rows = tuple[Row[Any], ...]
+type Rows = tuple[SomeRow, ...]
 """The primitives of a file, whatever their params are."""
 
 
-def names(rows: Iterable[Row[Any]]) -> dict[str, Row[Any]]:
+def names(rows: Iterable[SomeRow]) -> dict[str, SomeRow]:
     """Rows by name, as the parser wants them; two rows of one name are an error."""
-    table: dict[str, Row[Any]] = {}
+    table: dict[str, SomeRow] = {}
     for row in rows:
         if row.name in table:
             raise ValueError(f"two rows have the same name, {row.name}")

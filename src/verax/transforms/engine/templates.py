@@ -34,7 +34,7 @@ from verax.rules.rows.row import (
     Engine,
     Linear,
     MissingRule,
-    Row,
+    SomeRow,
     Tangent,
     Zero,
     as_typed,
@@ -250,7 +250,7 @@ type Rule = Callable[[Sequence[Any], Sequence[Any]], Any]
 def freely(
     engine: Engine,
     builder: Builder,
-    row: Row[Any],
+    row: SomeRow,
     rule: Rule,
     xs: Sequence[object],
     ys: Sequence[object],
@@ -294,7 +294,7 @@ def split_as(
 
 def split_as_stack(
     engine: Engine,
-    row: Row[Any],
+    row: SomeRow,
     params: Params,
     avals: Avals,
     axes: Sequence[Axis],

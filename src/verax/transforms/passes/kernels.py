@@ -9,7 +9,6 @@ Where the kernel does not hold for all elements, a choice is made when the progr
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import float32, int32
@@ -21,7 +20,7 @@ from verax.ops.reductions.reduce import reduce_and
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.rows.builder import program
 from verax.rules.rows.kernels import APART, SUMMED, Kernel
-from verax.rules.rows.row import Row, traits_of
+from verax.rules.rows.row import Row, SomeRow, traits_of
 from verax.rules.values.array import Array
 from verax.rules.values.memo import asked, pure, recall
 from verax.transforms.engine.engine import literal_value
@@ -123,7 +122,7 @@ def is_simple(a: Atom, kernel: Kernel) -> bool:
 
 @pure(1 << 10)
 def kernel_program(
-    row: Row[Any], params: Params, avals: tuple[ShapedArray, ...], out: ShapedArray
+    row: SomeRow, params: Params, avals: tuple[ShapedArray, ...], out: ShapedArray
 ) -> Jaxpr:
     """What a kernel is for operands of these types, with kernels for what it calls."""
     kernel = row.kernel

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any
 
 import numpy as np
 from attrs import field, frozen, has
@@ -28,7 +27,7 @@ from verax.ir.text.printer import print_jaxpr
 from verax.ir.walk import used_consts, walk
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.row import NDArray, Row, RuleTable, Sample, names
+from verax.rules.rows.row import NDArray, Row, RuleTable, Sample, SomeRow, names
 from verax.rules.values.state import widths_of
 from verax.transforms.engine.engine import literal_value
 from verax.verify.cases.tolerance import Difference
@@ -370,7 +369,7 @@ def read_case(
     seed: int = 0,
     smooth: Sequence[bool] = (),
     single: bool = False,
-    rows: Iterable[Row[Any]] = (),
+    rows: Iterable[SomeRow] = (),
     consts: Sequence[object] = (),
 ) -> Case:
     """The case of a printed program; what printed counterexamples call.

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import evolve
@@ -29,7 +29,7 @@ from verax.ir.dtypes import (
     is_integer,
 )
 from verax.rules.rows.infer import inferred
-from verax.rules.rows.row import Domain, NDArray, Row, Sample
+from verax.rules.rows.row import Domain, NDArray, Sample, SomeRow, SomeSample
 from verax.verify.cases.case import Case, double_precision, traced
 from verax.verify.cases.growing import domains_of
 from verax.verify.cases.nested import DRAWS
@@ -95,7 +95,7 @@ SIGNS: Final = (1.0, -1.0)
 
 
 def edge_cases(
-    row: Row[Any], wide: bool = False, given: Sequence[Sample[Any]] = ()
+    row: SomeRow, wide: bool = False, given: Sequence[SomeSample] = ()
 ) -> Iterator[Case]:
     """Calls of a row at the edges of its domain; the same ones each time.
 
@@ -113,32 +113,32 @@ def edge_cases(
         yield from magnitudes(row, max(samples, key=size_of))
 
 
-def calls(row: Row[Any]) -> list[Sample[Any]]:
+def calls(row: SomeRow) -> list[SomeSample]:
     """A few calls as the row's own draw makes them."""
     assert row.draw is not None
     with double_precision():
         return [row.draw(Random(seed)) for seed in range(DRAWN)]
 
 
-def size_of(sample: Sample[Any]) -> int:
+def size_of(sample: SomeSample) -> int:
     return sum(aval.size for aval in sample.avals if aval.size <= MOST)
 
 
-def different(samples: Sequence[Sample[Any]]) -> list[Sample[Any]]:
+def different(samples: Sequence[SomeSample]) -> list[SomeSample]:
     """Calls that differ in more than types, a few."""
-    out: list[Sample[Any]] = []
+    out: list[SomeSample] = []
     for sample in samples:
         if len(out) < KINDS and all(sample.params != s.params for s in out):
             out.append(sample)
     return out
 
 
-def realistic(row: Row[Any], sample: Sample[Any]) -> Sample[Any] | None:
+def realistic(row: SomeRow, sample: SomeSample) -> SomeSample | None:
     """The call in single precision, or None if it has nothing real to compute with."""
     return in_dtype(row, sample, float32)
 
 
-def in_dtype(row: Row[Any], sample: Sample[Any], dtype: DType) -> Sample[Any] | None:
+def in_dtype(row: SomeRow, sample: SomeSample, dtype: DType) -> SomeSample | None:
     """The call with floats of one dtype, or None if the row does not take that."""
     avals = sample.avals
     if not any(is_float(a.dtype) for a in avals):
@@ -153,7 +153,7 @@ def is_plain(dtype: DType) -> bool:
     return is_float(dtype) or is_integer(dtype) or is_bool(dtype)
 
 
-def taken(row: Row[Any], sample: Sample[Any]) -> Sample[Any] | None:
+def taken(row: SomeRow, sample: SomeSample) -> SomeSample | None:
     """The call, if the row has a type rule for it."""
     try:
         inferred(row, sample.params, *sample.avals)
@@ -163,8 +163,8 @@ def taken(row: Row[Any], sample: Sample[Any]) -> Sample[Any] | None:
 
 
 def shaped(
-    row: Row[Any], sample: Sample[Any], shape: tuple[int, ...]
-) -> Sample[Any] | None:
+    row: SomeRow, sample: SomeSample, shape: tuple[int, ...]
+) -> SomeSample | None:
     """The call with all operands of one shape, if its results have that, too."""
     avals = tuple([aval.with_shape(shape) for aval in sample.avals])
     result = taken(row, evolve(sample, avals=avals))
@@ -174,7 +174,7 @@ def shaped(
     return result if all(out.shape == shape for out in outs) else None
 
 
-def by_elements(row: Row[Any], sample: Sample[Any]) -> Sample[Any] | None:
+def by_elements(row: SomeRow, sample: SomeSample) -> SomeSample | None:
     """The call on scalars, if the row computes each element by itself.
 
     What takes scalars and vectors alike has no axis along which elements meet.
@@ -185,7 +185,7 @@ def by_elements(row: Row[Any], sample: Sample[Any]) -> Sample[Any] | None:
 
 
 def stretched(
-    row: Row[Any], sample: Sample[Any], dtype: DType, wide: bool
+    row: SomeRow, sample: SomeSample, dtype: DType, wide: bool
 ) -> Iterator[Case]:
     """One call on all combinations of the operands' edge points, or on some."""
     typed = in_dtype(row, sample, dtype)
@@ -231,8 +231,8 @@ def combined(points: Sequence[Sequence[float]], most: int) -> list[list[float]]:
 
 
 def case_of(
-    row: Row[Any],
-    sample: Sample[Any],
+    row: SomeRow,
+    sample: SomeSample,
     domains: Sequence[Domain],
     values: Sequence[NDArray],
 ) -> Case:
@@ -246,7 +246,7 @@ def case_of(
     return Case(traced(row, sample), tuple(stacks), 0, smooth, row)
 
 
-def magnitudes(row: Row[Any], sample: Sample[Any]) -> Iterator[Case]:
+def magnitudes(row: SomeRow, sample: SomeSample) -> Iterator[Case]:
     """Calls of a row whose elements meet, each with operands of one size.
 
     A sum of tiny and of huge numbers is that of the huge ones.

@@ -37,7 +37,7 @@ from verax.ir.jaxpr import (
 from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Builder, Tracer, renumber
 from verax.rules.rows.infer import inferred
-from verax.rules.rows.row import REALS, Domain, Row, Sample
+from verax.rules.rows.row import REALS, Domain, Row, SomeRow, SomeSample
 from verax.rules.values.array import Array
 from verax.verify.cases.nested import DRAWS, Grown
 from verax.verify.cases.tolerance import widened
@@ -75,15 +75,15 @@ class Step(ReprMixin):
 class Pool(ReprMixin):
     """The rows that programs are made of: those without bodies, then the others."""
 
-    leaves: tuple[Row[Any], ...]
-    nested: tuple[Row[Any], ...] = ()
+    leaves: tuple[SomeRow, ...]
+    nested: tuple[SomeRow, ...] = ()
 
-    def row(self, place: int) -> Row[Any]:
+    def row(self, place: int) -> SomeRow:
         rows = (*self.leaves, *self.nested)
         return rows[place % len(rows)]
 
 
-def pool_of(rows: Sequence[Row[Any]]) -> Pool:
+def pool_of(rows: Sequence[SomeRow]) -> Pool:
     """The rows in a pool, those with bodies in the order of their draws."""
     return Pool(
         tuple([row for row in rows if row not in DRAWS]),
@@ -151,7 +151,7 @@ class Values(ReprMixin):
         return self.input(aval, domain)
 
     def apply(
-        self, row: Row[Any], params: Any, operands: Sequence[Tracer | Literal]
+        self, row: SomeRow, params: Any, operands: Sequence[Tracer | Literal]
     ) -> None:
         """Write an equation; its results are values at hand."""
         for operand in operands:
@@ -245,13 +245,13 @@ class GrownNest(ReprMixin):
 
 
 def drawn(
-    row: Row[Any],
+    row: SomeRow,
     random: Random,
     pool: Pool,
     inside: tuple[Step, ...],
     around: tuple[ShapedArray, ...] = (),
     wide: bool = False,
-) -> Sample[Any]:
+) -> SomeSample:
     """A call of a row as its own draw makes it, or with bodies grown from steps."""
     if row in DRAWS:
         return DRAWS[row](random, GrownNest(pool, inside, wide, around))
@@ -268,7 +268,7 @@ def grow(values: Values, pool: Pool, steps: Sequence[Step]) -> None:
 def add_step(values: Values, pool: Pool, step: Step) -> None:
     """Write one equation: of several calls, the one that takes most values at hand."""
     row, random = pool.row(step.row), Random(step.seed)
-    best: tuple[bool, int, Sample[Any]] | None = None
+    best: tuple[bool, int, SomeSample] | None = None
     rare = random.random() < RARE
     for _ in range(NESTED_TRIES if row in DRAWS else TRIES):
         sample = suitable(values, pool, step, random)
@@ -289,14 +289,14 @@ def add_step(values: Values, pool: Pool, step: Step) -> None:
     values.apply(row, sample.params, operands)
 
 
-def common(sample: Sample[Any]) -> bool:
+def common(sample: SomeSample) -> bool:
     """Whether all operands have the dtypes that most programs are made of."""
     return all(aval.dtype in COMMON for aval in sample.avals)
 
 
 def suitable(
     values: Values, pool: Pool, step: Step, random: Random
-) -> Sample[Any] | None:
+) -> SomeSample | None:
     """A call of the row that suits the program, or None."""
     row = pool.row(step.row)
     around = tuple([x.aval for x in values.known])
@@ -316,14 +316,14 @@ def narrow(aval: ShapedArray) -> bool:
     return is_inexact(aval.dtype) and aval.dtype not in (float64, complex128)
 
 
-def domains_of(row: Row[Any], sample: Sample[Any]) -> tuple[Domain, ...]:
+def domains_of(row: SomeRow, sample: SomeSample) -> tuple[Domain, ...]:
     """One domain per operand: those of the sample, or of the row, the last repeated."""
     given = sample.domains or row.domains or (REALS,)
     missing = len(sample.avals) - len(given)
     return (*given, *(given[-1],) * missing)[: len(sample.avals)]
 
 
-def weakened(row: Row[Any], sample: Sample[Any], random: Random) -> Sample[Any]:
+def weakened(row: SomeRow, sample: SomeSample, random: Random) -> SomeSample:
     """The call with weak types for some operands, if its row takes that."""
     avals = tuple(
         [

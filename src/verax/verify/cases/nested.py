@@ -53,7 +53,15 @@ from verax.rules.programs.batched import batch_to
 from verax.rules.programs.derived import standard
 from verax.rules.rows.builder import Builder, Tracer, program, write_here
 from verax.rules.rows.infer import Mask
-from verax.rules.rows.row import REALS, Domain, MissingRule, Row, Sample
+from verax.rules.rows.row import (
+    REALS,
+    Domain,
+    MissingRule,
+    Row,
+    Sample,
+    SomeRow,
+    SomeSample,
+)
 from verax.rules.values.array import Array
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.tolerance import wide_aval
@@ -110,7 +118,7 @@ class Grown(ReprMixin):
     domains: tuple[Domain, ...]
 
 
-type Draw = Callable[[Random, Nest], Sample[Any]]
+type Draw = Callable[[Random, Nest], SomeSample]
 
 
 def a_type(random: Random, nest: Nest) -> ShapedArray:
@@ -421,7 +429,7 @@ def draw_custom_vmap(random: Random, nest: Nest) -> Sample[CustomVmapParams]:
     return Sample(params, grown.avals, grown.domains)
 
 
-DRAWS: Mapping[Row[Any], Draw] = MappingProxyType(
+DRAWS: Mapping[SomeRow, Draw] = MappingProxyType(
     {
         jit_p: draw_call,
         cond_p: draw_cond,

@@ -51,7 +51,7 @@ from verax.ir.walk import interpret
 from verax.ops.calls.call import inline
 from verax.rules.rows.builder import Builder
 from verax.rules.rows.infer import inferred
-from verax.rules.rows.row import Engine, NDArray, Row, Sample
+from verax.rules.rows.row import Engine, NDArray, SomeRow, SomeSample
 from verax.transforms.engine.engine import evaluate_eqn, literal_value
 
 ULPS = 16.0
@@ -273,7 +273,7 @@ def flushed(x: NDArray) -> NDArray:
 #     widened(sin_p, Sample(NO_PARAMS, (f32[3],)))     # Sample(NO_PARAMS, (f64[3],))
 
 
-def widened(row: Row[Any], sample: Sample[Any]) -> Sample[Any]:
+def widened(row: SomeRow, sample: SomeSample) -> SomeSample:
     """The call in double precision, or as it is if its row does not take that."""
     avals = tuple([wide_aval(aval) for aval in sample.avals])
     for change in (wide_params, unchanged):
@@ -367,7 +367,7 @@ def wide_literal(atom: Literal) -> Literal:
     return array_literal(value, aval) if aval.shape else scalar_literal(value, aval)
 
 
-def wide_dtype(dtype: np.dtype[np.generic]) -> np.dtype[Any]:
+def wide_dtype(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
     if is_float(dtype):
         return float64
     return complex128 if is_complex(dtype) else dtype

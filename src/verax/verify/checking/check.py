@@ -17,7 +17,7 @@ from verax.ir.jaxpr import Primitive
 from verax.ops.core import CORE
 from verax.ops.table import PRIMITIVES
 from verax.rules.programs.derived import derived_columns, standard
-from verax.rules.rows.row import Row, RuleTable, Sample
+from verax.rules.rows.row import Row, RuleTable, SomeRow, SomeSample
 from verax.rules.values.conversions import shown
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.case import Case
@@ -42,7 +42,7 @@ from verax.verify.laws import EVERY, LAWS, Law, compiled
 from verax.verify.laws.compose import LINKS, chain
 from verax.verify.strategies import cases as cases_of
 
-type Rules = RuleTable | Mapping[Primitive, Row[Any]] | StandardEngine | None
+type Rules = RuleTable | Mapping[Primitive, SomeRow] | StandardEngine | None
 type Laws = Iterable[Law | str] | None
 CASES = 50
 DERIVED = ("use", "error")
@@ -70,7 +70,7 @@ def engine_of(rules: Rules, derived: str = "use") -> StandardEngine:
     return engine
 
 
-def check_rows(rules: RuleTable | Mapping[Primitive, Row[Any]]) -> None:
+def check_rows(rules: RuleTable | Mapping[Primitive, SomeRow]) -> None:
     """Raise TypeError unless the table maps primitives to rows."""
     rows = rules.replaced if isinstance(rules, RuleTable) else rules
     for primitive, row in rows.items():
@@ -100,7 +100,7 @@ def laws_of(laws: Laws, engine: StandardEngine) -> tuple[Law, ...]:
     return tuple(out)
 
 
-def row_of(primitive: Primitive | str) -> Row[Any]:
+def row_of(primitive: Primitive | str) -> SomeRow:
     """The row of a primitive, or of the library's primitive of that name.
 
     Raises:
@@ -130,7 +130,7 @@ def check_primitive(
     rules: Rules = None,
     cases: int = CASES,
     laws: Laws = None,
-    samples: Sequence[Sample[Any]] = (),
+    samples: Sequence[SomeSample] = (),
     derived: str = "use",
     seed: int | None = None,
 ) -> Report:
@@ -185,7 +185,7 @@ def check_primitive(
 
 
 def check_row(
-    row: Row[Any],
+    row: SomeRow,
     engine: StandardEngine,
     *,
     cases: int = 30,
@@ -197,11 +197,11 @@ def check_row(
 
 def check_law(
     law: Law,
-    row: Row[Any],
+    row: SomeRow,
     engine: StandardEngine,
     cases: int,
     *,
-    samples: Sequence[Sample[Any]] = (),
+    samples: Sequence[SomeSample] = (),
     seed: int | None = None,
 ) -> Finding:
     """The finding of one law on a row."""
@@ -218,9 +218,9 @@ def check_law(
 
 def check_edges(
     law: Law,
-    row: Row[Any],
+    row: SomeRow,
     engine: StandardEngine,
-    samples: Sequence[Sample[Any]] = (),
+    samples: Sequence[SomeSample] = (),
 ) -> Finding:
     """The finding of one law at the edges of a row's domain, if it asks for them."""
     cases = edge_cases(row, law.wide, samples) if law.edges else ()

@@ -34,7 +34,7 @@ from verax.ir.walk import close
 from verax.ops.table import ROWS
 from verax.rules.families.elementwise import SHAPES
 from verax.rules.rows.builder import Builder
-from verax.rules.rows.row import Domain, NDArray, Row, RuleTable
+from verax.rules.rows.row import Domain, NDArray, RuleTable, SomeRow
 from verax.rules.values.conversions import shown
 from verax.rules.values.state import interpreting
 from verax.transforms.engine.engine import StandardEngine
@@ -325,11 +325,11 @@ def pattern_cases(jaxprs: Sequence[Jaxpr], domain: Domain) -> Strategy[Case]:
 
 
 def check_transformation(
-    transformation: Programs | RuleTable | Mapping[Primitive, Row[Any]],
+    transformation: Programs | RuleTable | Mapping[Primitive, SomeRow],
     *,
     name: str | None = None,
     reference: Reference | None = None,
-    rows: Sequence[Row[Any]] = ROWS,
+    rows: Sequence[SomeRow] = ROWS,
     rules: Rules = None,
     cases: int = CASES,
     equations: int = EQUATIONS,
@@ -457,7 +457,7 @@ def on_jaxprs(transformation: Callable[..., object]) -> Callable[[Jaxpr], Jaxpr]
 
 
 def check_table(
-    table: RuleTable | Mapping[Primitive, Row[Any]],
+    table: RuleTable | Mapping[Primitive, SomeRow],
     name: str,
     cases: int,
     seed: int | None,

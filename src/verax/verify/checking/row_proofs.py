@@ -24,7 +24,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import NO_PARAMS, Jaxpr, NoParams, Primitive
 from verax.ops.special.erf_gamma import NoDerivative
-from verax.rules.rows.row import MissingRule, Row
+from verax.rules.rows.row import MissingRule, SomeRow
 from verax.rules.values.conversions import NotLinear
 from verax.transforms.engine.engine import StandardEngine, as_typed
 from verax.verify.cases.case import double_precision
@@ -110,7 +110,7 @@ def prove_transpose(
     return proved_column(primitive, "transpose", form, pieces, rules, transpose_pairs)
 
 
-type Column = Callable[[Symbolic, Row[Any], ClosedForm, Sequence[Any]], Iterator[Pair]]
+type Column = Callable[[Symbolic, SomeRow, ClosedForm, Sequence[Any]], Iterator[Pair]]
 
 
 def proved_column(
@@ -150,7 +150,7 @@ def proved_column(
 
 
 def closed_form(
-    row: Row[Any], form: Callable[..., object] | None, pieces: Sequence[Piece]
+    row: SomeRow, form: Callable[..., object] | None, pieces: Sequence[Piece]
 ) -> ClosedForm:
     """The closed form of a row: what was passed, or the library's own.
 
@@ -209,7 +209,7 @@ def type_of(x: Any) -> ShapedArray:
     return ShapedArray((), complex128 if x.has(sympy().I) else float64)
 
 
-def call(row: Row[Any], operands: Sequence[object]) -> Jaxpr:
+def call(row: SomeRow, operands: Sequence[object]) -> Jaxpr:
     """The program that calls a row without params on scalars."""
     return program_of(partial(row.call, NO_PARAMS), [type_of(x) for x in operands])
 
@@ -247,7 +247,7 @@ def slope(closed: ClosedForm, operands: Sequence[Any], place: int, t: Any) -> An
 
 def of_other_operands(
     engine: StandardEngine,
-    row: Row[Any],
+    row: SomeRow,
     closed: ClosedForm,
     operands: Sequence[object],
 ) -> Outcome:
@@ -266,7 +266,7 @@ def of_other_operands(
 
 
 def jvp_pairs(
-    table: Symbolic, row: Row[Any], closed: ClosedForm, operands: Sequence[object]
+    table: Symbolic, row: SomeRow, closed: ClosedForm, operands: Sequence[object]
 ) -> Iterator[Pair]:
     """The derivative of the closed form in each operand, and what the row says."""
     jaxpr = call(row, operands)
@@ -282,7 +282,7 @@ def jvp_pairs(
 
 
 def transpose_pairs(
-    table: Symbolic, row: Row[Any], closed: ClosedForm, operands: Sequence[object]
+    table: Symbolic, row: SomeRow, closed: ClosedForm, operands: Sequence[object]
 ) -> Iterator[Pair]:
     """Re(ct F v) and Re(F' ct v), for each operand that the row is linear in."""
     s, jaxpr = sympy(), call(row, operands)
@@ -318,7 +318,7 @@ def number(x: Any, aval: ShapedArray) -> complex:
 
 def other_values(
     engine: StandardEngine,
-    row: Row[Any],
+    row: SomeRow,
     closed: ClosedForm,
     operands: Sequence[object],
 ) -> Counterexample | None:

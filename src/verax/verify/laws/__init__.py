@@ -8,13 +8,12 @@ is new is held to all of them by being there::
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
 
 from attrs import evolve, frozen
 
 from verax.ir.records import ReprMixin
 from verax.ops.special.erf_gamma import NoDerivative
-from verax.rules.rows.row import Row
+from verax.rules.rows.row import SomeRow
 from verax.rules.values.state import STATE
 from verax.transforms.engine.engine import StandardEngine
 from verax.verify.cases.case import (
@@ -81,7 +80,7 @@ class Law(ReprMixin):
             failed.evidence = evolve(failed.evidence, rules=engine.rules)
             raise failed from error
 
-    def applies(self, row: Row[Any], sampled: bool = False) -> str | None:
+    def applies(self, row: SomeRow, sampled: bool = False) -> str | None:
         """Why the law says nothing about a row, or None if it does."""
         if row.draw is None and row not in DRAWS and not sampled:
             return "the row has no draw, so no calls of it can be made"

@@ -53,14 +53,16 @@ def _convert_element_type(
     return out if sharding is None else reshard(out, sharding)
 
 
-def int_dtype_for_dim(d: object, *, signed: bool) -> np.dtype[Any]:
+def int_dtype_for_dim(d: object, *, signed: bool) -> np.dtype[np.generic]:
     """The integers that count the elements of a dimension: of 64 bits beyond 32."""
     sign = "" if signed else "u"
     narrow, wide = np.dtype(f"{sign}int32"), np.dtype(f"{sign}int64")
     return narrow if isinstance(d, int) and d <= np.iinfo(narrow).max else wide
 
 
-def int_dtype_for_shape(shape: Sequence[object], *, signed: bool) -> np.dtype[Any]:
+def int_dtype_for_shape(
+    shape: Sequence[object], *, signed: bool
+) -> np.dtype[np.generic]:
     """The integers that count the elements of every dimension."""
     kinds = [int_dtype_for_dim(d, signed=signed) for d in shape]
     return max(kinds, key=lambda kind: kind.itemsize, default=np.dtype("int32"))

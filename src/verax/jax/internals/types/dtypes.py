@@ -35,7 +35,7 @@ from verax.numpy import (
 )
 from verax.rules.values.constants import aval_of
 
-DType = np.dtype[Any]
+DType = np.dtype[np.generic]
 int_, uint, float_, complex_ = np.int64, np.uint64, np.float64, np.complex128
 python_scalar_types_to_dtypes: Mapping[type, DType] = MappingProxyType(
     {kind: np.dtype(kind) for kind in (bool, int, float, complex)}

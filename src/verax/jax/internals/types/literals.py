@@ -8,7 +8,7 @@ import numpy as np
 class Typed:
     """Anything that knows the dtype of a scalar."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype[np.generic]
 
     def __reduce__(self) -> tuple[Any, ...]:
         plain: Any = type(self).__mro__[1]
@@ -18,7 +18,7 @@ class Typed:
 class TypedInt(int, Typed):
     """An integer with a dtype."""
 
-    def __new__(cls, value: int, dtype: np.dtype[Any]) -> Self:
+    def __new__(cls, value: int, dtype: np.dtype[np.generic]) -> Self:
         self = super().__new__(cls, value)
         self.dtype = dtype
         return self
@@ -27,7 +27,7 @@ class TypedInt(int, Typed):
 class TypedFloat(float, Typed):
     """A float with a dtype."""
 
-    def __new__(cls, value: float, dtype: np.dtype[Any]) -> Self:
+    def __new__(cls, value: float, dtype: np.dtype[np.generic]) -> Self:
         self = super().__new__(cls, value)
         self.dtype = dtype
         return self
@@ -36,7 +36,7 @@ class TypedFloat(float, Typed):
 class TypedComplex(complex, Typed):
     """A complex number with a dtype."""
 
-    def __new__(cls, value: complex, dtype: np.dtype[Any]) -> Self:
+    def __new__(cls, value: complex, dtype: np.dtype[np.generic]) -> Self:
         self = super().__new__(cls, value)
         self.dtype = dtype
         return self
