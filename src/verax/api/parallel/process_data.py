@@ -22,16 +22,16 @@ from verax.rules.values.array import Array
 def make_array_from_process_local_data(
     sharding: object, local_data: object, global_shape: object = None
 ) -> Any:
-    """Arrays over all processes, of which each process passes its own part.
+    """Arrays over all processes, each of which passes its own part.
 
-    `sharding` and `global_shape` are prefix trees of `local_data`. Along a dimension in
-    which `global_shape` is the size of the local data, that is the whole dimension;
-    else the local data holds the parts of this process, one after another. Without
-    `global_shape` every dimension is of the second kind.
+    `sharding` and `global_shape` are prefix trees of `local_data`. Where the local data
+    is as long along a dimension as `global_shape` says, it holds the whole dimension;
+    elsewhere it holds the parts of this process, one after another. Without
+    `global_shape` it holds the parts of this process along every dimension.
 
     Raises:
-        TypeError: a place is none.
-        ValueError: a shape does not fit.
+        TypeError: a leaf has no sharding.
+        ValueError: the local data does not have the shape that its sharding asks for.
 
     >>> import numpy as np, verax
     >>> place = verax.sharding.SingleDeviceSharding(verax.devices()[0])
@@ -90,7 +90,7 @@ def from_local(
 
 
 def parts_of_process(sharding: Sharding, ndim: int) -> list[list[int]]:
-    """The parts along each dimension on the devices of this process, in order."""
+    """For each dimension, the numbers of the parts on this process's devices."""
     devices = zip(sharding.ordered, sharding.tiling(ndim).places, strict=True)
     mine = [place for device, place in devices if is_local(device)]
     return [sorted({place[i] for place in mine}) for i in range(ndim)]

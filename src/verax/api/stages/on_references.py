@@ -87,9 +87,9 @@ def lowered_on_values(stage: Traced, platforms: Sequence[str] | None) -> Lowered
 
 
 def start_on_values(stage: Traced) -> Compilation:
-    """Have the program compiled that a call of such a function runs."""
+    """Begin to compile the program that a call of such a function runs."""
     flat, whole = on_values(stage)
-    # As `run_stateful` compiles it.
+    # With the options with which `run_stateful` compiles it.
     flat = evolve(flat, options=OPTIONS, keep_unused=True)
     return start_compiling(flat, partial(CompiledOnValues, whole=whole))
 

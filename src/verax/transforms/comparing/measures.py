@@ -33,8 +33,8 @@ class Difference(ReprMixin):
     values part.
 
     >>> import verax, verax.numpy as vnp
-    >>> found = verax.debug.compare(vnp.sin, vnp.cos)(0.0)
-    >>> found.first.difference.absolute, found.first.difference.relative
+    >>> report = verax.debug.compare(vnp.sin, vnp.cos)(0.0)
+    >>> report.first.difference.absolute, report.first.difference.relative
     (1.0, 1.0)
     """
 

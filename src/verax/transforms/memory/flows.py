@@ -25,14 +25,16 @@ WITHOUT_LIMIT: Final = 2**31 - 1
 def source_side(
     count: int, rows: NDArray, columns: NDArray, weights: NDArray
 ) -> NDArray:
-    """Which nodes node 0 reaches in what a greatest flow to node 1 leaves.
+    """A mask of the nodes on the side of node 0 in a minimum cut from node 1.
 
-    Of the minimum cuts it is the one nearest to node 0. Weights may be infinite.
+    They are those that node 0 reaches through the capacity that a greatest flow leaves,
+    so of all minimum cuts it is the one nearest to node 0. There are `count` nodes; the
+    edges go from `rows` to `columns`, and their weights may be infinite.
     """
     finite = float(weights[np.isfinite(weights)].sum())
     scale = LIMIT / finite if finite > 0 else 1.0
-    few = np.where(np.isfinite(weights), weights * scale, WITHOUT_LIMIT)
-    whole = np.ceil(few).astype(np.int64)
+    scaled = np.where(np.isfinite(weights), weights * scale, WITHOUT_LIMIT)
+    whole = np.ceil(scaled).astype(np.int64)
     cut = by_paths if len(rows) <= SMALL else by_scipy
     return cut(count, rows, columns, whole)
 
@@ -66,17 +68,17 @@ def by_paths(
         left[column].setdefault(row, 0)
     while True:
         before = {0: 0}
-        line = [0]
-        for node in line:
+        queue = [0]
+        for node in queue:
             for other, room in left[node].items():
                 if room > 0 and other not in before:
                     before[other] = node
-                    line.append(other)
+                    queue.append(other)
             if 1 in before:
                 break
         else:
             near = np.zeros(count, bool)
-            near[line] = True
+            near[queue] = True
             return near
         path = [1]
         while path[-1]:

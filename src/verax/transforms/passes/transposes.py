@@ -55,9 +55,9 @@ def rewritten(jaxpr: Jaxpr) -> Jaxpr:
 def late(
     eqns: Sequence[Eqn], outvars: Sequence[Atom], size: int
 ) -> tuple[Sequence[Eqn], int]:
-    """The equations of a program with later transposes, and how many variables.
+    """The equations of a program with later transposes, and its number of variables.
 
-    There were `size`, which keep their numbers.
+    There were `size` variables before; they keep their numbers.
     """
     eqns = with_subjaxprs(eqns, with_late_transposes)
     if not any([eqn.primitive is transpose_p for eqn in eqns]):
@@ -91,7 +91,8 @@ def late(
 class Waiting(NamedTuple):
     """A transpose of `source` that is not written yet.
 
-    It has passed equations `with_numbers`: XLA would write it before them again.
+    `with_numbers` says whether an equation that it has passed combines the array with
+    numbers: without a barrier, XLA would put it before that one again.
     """
 
     source: Atom
@@ -100,16 +101,16 @@ class Waiting(NamedTuple):
 
 
 def before_it(eqn: Eqn, one: Waiting, size: int) -> Eqn:
-    """The equation on what the transpose reads."""
+    """The equation, on what the transpose reads in place of its result."""
     new = Var(size, eqn.outvars[0].aval.with_shape(one.source.aval.shape))
     ins = tuple([one.source if a.aval.ndim else a for a in eqn.invars])
     return equation(eqn.primitive, eqn.params, ins, (new,), eqn.source)
 
 
 def write(one: Waiting, eqn: Eqn, size: int, out: list[Eqn]) -> int:
-    """Add the transpose, whose result is that of `eqn`; how many variables there are.
+    """Add the transpose, whose result is that of `eqn`; return the number of variables.
 
-    A barrier keeps it out of the loop before it.
+    A barrier keeps it out of the loop of the equations that it has passed.
     """
     source = one.source
     if one.with_numbers:
@@ -124,12 +125,15 @@ def write(one: Waiting, eqn: Eqn, size: int, out: list[Eqn]) -> int:
 
 
 def moves(eqn: Eqn, readers: Readers) -> bool:
-    """Whether it is a transpose that comes later."""
+    """Whether an equation is a transpose that can come after what reads it."""
     return eqn.primitive is transpose_p and lets_pass(eqn.outvars[0], readers)
 
 
 def lets_pass(v: Var, readers: Readers) -> bool:
-    """Whether only one equation reads a variable, and would as well before it moves."""
+    """Whether one equation alone reads a variable, and is a function of its elements.
+
+    Then it can read what the transpose reads, and the transpose comes after it.
+    """
     (eqn, *others) = readers.get(v.index, (None,))
     if eqn is None or others or v.aval.symbolic or v.aval.size < LARGE:
         return False
