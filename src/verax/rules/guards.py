@@ -26,11 +26,23 @@ from functools import partial, wraps
 from operator import attrgetter
 from typing import Any, Final
 
-from verax.ir.locks import Slot
-
 # Takes what `__exit__` is told and looks into a table, which calls what makes values.
 # The text is empty: no exception counts as handled.
 EXIT: Final = "{0[closed]!s:.0}".format
+
+
+class Slot(property):
+    """A function in a slot, for `with` statements and for `ExitStack`.
+
+    A statement finds the function without running any Python. A stack takes this from
+    the class and calls it, which an interrupt may come between. `ir/locks.py` has the
+    same: from there it would bring all of `ir` before the collector is paused.
+    """
+
+    def __call__(self, block: object, *args: object) -> object:
+        assert self.fget is not None
+        out: object = self.fget(block)(*args)
+        return out
 
 
 class Block:
