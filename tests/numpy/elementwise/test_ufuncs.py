@@ -268,6 +268,14 @@ def test_gradients(function: Any, point: Any, slope: Any) -> None:
     np.testing.assert_allclose(float(verax.grad(function)(point)), slope, 1e-5, 1e-6)
 
 
+def test_hypot_has_a_gradient_where_a_side_is_subnormal() -> None:
+    x, y = np.float16([6e-8, 1e-7, 0, 300]), np.float16([0, -6e-8, 6e-8, 400])
+    for compile in (lambda f: f, verax.jit):
+        slopes = compile(verax.grad(lambda *xs: jnp.hypot(*xs).sum(), (0, 1)))(x, y)
+        np.testing.assert_allclose(slopes[0], [1, 1, 0, 0.6], 1e-2)
+        np.testing.assert_allclose(slopes[1], [0, -0.5, 1, 0.8], 1e-2)
+
+
 def test_numbers_of_python_alone() -> None:
     assert float(jnp.heaviside(0.0, 0.5)) == 0.5
     assert float(jnp.heaviside(2, 3)) == 1

@@ -146,7 +146,8 @@ def recipe(
     jaxpr, captured = builder.finish(leaves)
     if captured:
         return None
-    engine, jaxpr = interpreter.engine, inline(jaxpr)
+    engine = interpreter.engine
+    jaxpr = inline(jaxpr, spelled(engine))
 
     def program() -> Compute:
         name = getattr(function, "__name__", "function")
@@ -177,6 +178,16 @@ class Later(ReprMixin):
 
     def __call__(self, args: Sequence[object]) -> Any:
         return self.compute(args)
+
+
+def spelled(engine: Engine) -> Callable[[Eqn], Jaxpr | None]:
+    """What equations stand for where nothing is differentiated, calls and others."""
+
+    def body_of(eqn: Eqn) -> Jaxpr | None:
+        row = engine.rules[eqn.primitive]
+        return None if row.spelled is None else row.spelled(eqn.params)
+
+    return body_of
 
 
 def is_plain(x: object) -> bool:

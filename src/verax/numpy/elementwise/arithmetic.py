@@ -8,9 +8,11 @@ the few that its mathematics asks for::
 """
 
 import operator
+from typing import Any
 
 import numpy as np
 
+from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import bool_, is_complex, is_inexact, is_integer, is_unsigned
 from verax.ir.jaxpr import NO_PARAMS
@@ -53,7 +55,7 @@ from verax.ops.elementwise.arith import (
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or, shift_right_logical
 from verax.ops.elementwise.compare import eq, ne
 from verax.ops.elementwise.exp_log import cbrt_p, pow_p, sqrt_p, square_p
-from verax.ops.elementwise.select import select, stop_gradient
+from verax.ops.elementwise.select import select
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -618,16 +620,30 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     refuse_complex("hypot", x1, x2, error=ValueError)
     pair = promote_args_inexact("hypot", x1, x2)
-    sizes = [abs_p.call(NO_PARAMS, stop_gradient(x)) for x in pair]
-    longer = arith.max(*sizes)
-    infinite = bitwise_or(*[eq(x, np.inf) for x in sizes])
-    zero = eq(longer, 0)
-    # The scale cancels, so that it is a constant for differentiation.
-    scale = select(bitwise_or(zero, infinite), 1.0, longer)
-    total = arith.add(*[square(arith.div(x, scale)) for x in pair])
-    root = sqrt_p.call(NO_PARAMS, select(zero, 1.0, total))
-    length = select(zero, 0.0, arith.mul(scale, root))
-    return select(infinite, np.inf, length)
+    out: Array = length_of(*pair)
+    return out
+
+
+@custom_jvp
+def length_of(x: Array, y: Array) -> Array:
+    """`hypot` of floats of one shape: the longer side times a root from 1 to √2."""
+    sizes = [abs_p.call(NO_PARAMS, side) for side in (x, y)]
+    longer, shorter = arith.max(*sizes), arith.min(*sizes)
+    infinite = bitwise_or(*[eq(size, np.inf) for size in sizes])
+    # No infinity is divided by another, and no zero by zero.
+    scale = select(bitwise_or(eq(longer, 0), infinite), 1.0, longer)
+    root = sqrt_p.call(NO_PARAMS, arith.add(square(arith.div(shorter, scale)), 1.0))
+    return select(infinite, np.inf, arith.mul(longer, root))
+
+
+@length_of.defjvp
+def length_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """The sides by the length, none of which exceeds 1; 0 where both sides are."""
+    length = length_of(*primals)
+    divisor = select(eq(length, 0), 1.0, length)
+    slopes = [arith.div(x, divisor) for x in primals]
+    parts = [arith.mul(t, slope) for t, slope in zip(tangents, slopes, strict=True)]
+    return length, arith.add(*parts)
 
 
 @remembered
