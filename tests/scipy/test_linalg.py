@@ -75,6 +75,23 @@ def test_exponential_of_what_is_too_large() -> None:
     assert np.isnan(np.asarray(linalg.expm(np.full((2, 2), 1e9, np.float32)))).all()
 
 
+def test_exponentials_of_a_stack_do_not_depend_on_its_others() -> None:
+    rng = np.random.default_rng(0)
+    one = rng.standard_normal((5, 5))
+    scales = np.float32([0, 1e-6, 0.3, 2, 9, 40])
+    stack = np.stack([*(one * scale for scale in scales), np.full((5, 5), np.nan)])
+    for dtype, tolerance in (("float32", 2e-5), ("float64", 1e-12)):
+        with verax.enable_x64(True):
+            actual = np.asarray(linalg.expm(stack.astype(dtype)))
+            mapped = np.asarray(verax.jit(verax.vmap(linalg.expm))(stack.astype(dtype)))
+        for i, scale in enumerate(scales):
+            due = scipy.linalg.expm(stack[i].astype(dtype).astype(float))
+            bound = tolerance * max(float(scale), 1) * np.abs(due).max()
+            np.testing.assert_allclose(actual[i], due, 0, bound)
+            np.testing.assert_allclose(mapped[i], due, 0, bound)
+        assert np.isnan(actual[-1]).all()
+
+
 def test_gradient_of_exponential() -> None:
     """The derivative of tr exp(A) is exp(A) transposed."""
     a = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)

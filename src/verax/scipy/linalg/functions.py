@@ -15,13 +15,14 @@ import numpy as np
 from verax import lax, numpy as vnp
 from verax.api.autodiff.jvp_vjp import jvp
 from verax.api.custom.jvp import custom_jvp
-from verax.ir.dtypes import is_complex
+from verax.ir.dtypes import float64, is_complex
 from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.products import matmul
 from verax.numpy.matrices import eye
 from verax.numpy.shaping.shapes import broadcast_to
+from verax.ops.control.any_lane import any_lane
 from verax.ops.elementwise.arith import (
     abs as magnitude,
     add,
@@ -37,7 +38,7 @@ from verax.ops.elementwise.rounding import ceil
 from verax.ops.elementwise.select import select
 from verax.ops.linalg import lu
 from verax.ops.linalg.triangular import adjoint, like, triangular_solve
-from verax.ops.reductions.reduce import reduce_max, reduce_sum
+from verax.ops.reductions.reduce import reduce_max, reduce_or, reduce_sum
 from verax.ops.structure.create import full_like
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
@@ -316,10 +317,12 @@ def error_of(t: Array, array: Array, gaps: Array) -> Array:
 # expm(a), expm_frechet(a, direction)
 
 
-# Padé's approximation of order 13 is exact to 2^-53 up to this norm (N. Higham, The
-# scaling and squaring method for the matrix exponential revisited, 2005, table 2.3).
-RADIUS = 5.371920351148152
-PADE = (
+# The coefficients of Padé's approximation of order 7, and up to which norm it is exact
+# to 2^-24; those of order 13, exact to 2^-53 (N. Higham, The scaling and squaring
+# method for the matrix exponential revisited, 2005, tables 2.1 and 2.3).
+SINGLE = (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)
+SINGLE_RADIUS = 3.925724783138660
+DOUBLE = (
     64764752532480000.0,
     32382376266240000.0,
     7771770303897600.0,
@@ -335,6 +338,7 @@ PADE = (
     182.0,
     1.0,
 )
+DOUBLE_RADIUS = 5.371920351148152
 
 
 def expm(
@@ -371,13 +375,24 @@ def expm(
     if not a.size:
         return a
     norm = reduce_max(reduce_sum(magnitude(a), (size,)), (size,))
+    wide = norm.dtype == float64
+    radius = DOUBLE_RADIUS if wide else SINGLE_RADIUS
     # The logarithm of a norm below one is not needed, that of zero does not exist.
-    count = ceil(log2(larger(div(norm, RADIUS), full_like(norm, 1))))
+    count = ceil(log2(larger(div(norm, radius), full_like(norm, 1))))
     small = div(a, spread(like(exp2(count), a), a))
-    array = approximant(small)
-    steps = spread(count, a)
-    for i in range(max_squarings):
-        array = select(gt(steps, float(i)), matmul(array, array), array)
+    array = approximant(small, DOUBLE if wide else SINGLE)
+
+    def squared(x: Array, i: Array) -> Array:
+        if count.ndim:
+            return select(spread(gt(count, i), x), matmul(x, x), x)
+        return lax.cond(gt(count, i), lambda x: matmul(x, x), lambda x: x, x)
+
+    def step(x: Array, i: Array) -> tuple[Array, None]:
+        # What none of the matrices needs, not even of those under vmap, is left out.
+        needed = reduce_or(gt(count, i), tuple(range(count.ndim)))
+        return lax.cond(any_lane(needed), squared, lambda x, i: x, x, i), None
+
+    array, _ = lax.scan(step, array, np.arange(max_squarings, dtype=count.dtype))
     # No NaN exists unless a result is one: debug_nans looks at every value.
     known = like(convert(le(count, float(max_squarings)), norm.dtype), a)
     return mul(array, spread(div(known, known), a))
@@ -388,17 +403,19 @@ def spread(x: Array, a: Array) -> Array:
     return broadcast_in_dim(x, a.shape, tuple(range(x.ndim)))
 
 
-def approximant(a: Array) -> Array:
-    """Padé's approximation (V - U)⁻¹ (V + U) of exp(a), of order 13."""
+def approximant(a: Array, pade: tuple[float, ...]) -> Array:
+    """Padé's approximation (V - U)⁻¹ (V + U) of exp(a), of order 7 or 13."""
     unit = broadcast_to(eye(a.shape[-1], dtype=a.dtype), a.shape)
     a2 = matmul(a, a)
     a4 = matmul(a2, a2)
     a6 = matmul(a4, a2)
     powers = (unit, a2, a4, a6)
     # The coefficients are far apart: relative to the first they fit float32.
-    c = [value / PADE[0] for value in PADE]
-    odd = add(matmul(a6, combined(c[9::2], powers[1:])), combined(c[1:9:2], powers))
-    even = add(matmul(a6, combined(c[8::2], powers[1:])), combined(c[0:8:2], powers))
+    c = [value / pade[0] for value in pade]
+    odd, even = combined(c[1:9:2], powers), combined(c[0:8:2], powers)
+    if len(c) > 8:
+        odd = add(matmul(a6, combined(c[9::2], powers[1:])), odd)
+        even = add(matmul(a6, combined(c[8::2], powers[1:])), even)
     u = matmul(a, odd)
     return lu.solve(sub(even, u), add(even, u))
 
