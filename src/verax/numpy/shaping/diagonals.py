@@ -1,14 +1,18 @@
 """Floor 6: diagonals and traces.
 
-One idea: the diagonal of a square of side n is every (n + 1)th of its elements::
+One idea: the diagonal of a plane is what is found at the indices (i, i) of it::
 
     diagonal(x), trace(x, offset=1)
 """
 
+from functools import partial
 from operator import index
 
-from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import DTypeLike
+import numpy as np
+
+from verax.backend.eager.composites import OneGo, in_numpy, remembered
+from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import DTypeLike, ExtendedDType
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -16,10 +20,10 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     no_out,
 )
-from verax.numpy.shaping.shapes import (
-    reshape,
-    transpose,
-)
+from verax.numpy.shaping.shapes import reshape
+from verax.ops.indexing.gather import gather
+from verax.ops.indexing.geometry import GatherDimensionNumbers
+from verax.ops.structure.create import broadcasted_iota
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import kept
 
@@ -27,16 +31,34 @@ from verax.rules.values.sizes import kept
 def main_diagonal(x: Array, axis1: int, axis2: int) -> Array:
     """The elements whose indices along two dimensions are equal, as last dimension.
 
-    In a square of side n read row by row, they stand n + 1 apart.
+    Its adjoint writes as many elements; that of a slice with strides would look at all.
     """
-    x = transpose(x, (*kept(x.ndim, (axis1, axis2)), axis1, axis2))
-    n = min(x.shape[-2:])
-    square = x[..., :n, :n]
-    flat = reshape(square, (*x.shape[:-2], n * n))
-    return flat[..., :: n + 1] if n else flat
+    n = min(x.shape[axis1], x.shape[axis2])
+    if not n:
+        return reshape(x, (*(x.shape[i] for i in kept(x.ndim, (axis1, axis2))), 0))
+    dims = tuple(sorted((axis1, axis2)))
+    numbers = GatherDimensionNumbers(tuple(range(x.ndim - 2)), dims, dims)
+    sizes = [1 if i in dims else size for i, size in enumerate(x.shape)]
+    return gather(
+        x,
+        broadcasted_iota(np.int32, (n, 2), 0),
+        numbers,
+        sizes,
+        unique_indices=True,
+        indices_are_sorted=True,
+    )
 
 
-@remembered
+def diagonal_at_once(
+    a: object, offset: int = 0, axis1: int = 0, axis2: int = 1
+) -> OneGo | None:
+    """NumPy has a view for it."""
+    if type(a) is not ShapedArray or isinstance(a.dtype, ExtendedDType):
+        return None
+    return partial(np.diagonal, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@in_numpy(diagonal_at_once)
 def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonal of a plane, as last dimension.
 

@@ -385,14 +385,15 @@ def expm(
     def squared(x: Array, i: Array) -> Array:
         if count.ndim:
             return select(spread(gt(count, i), x), matmul(x, x), x)
-        return lax.cond(gt(count, i), lambda x: matmul(x, x), lambda x: x, x)
+        out: Array = lax.cond(gt(count, i), lambda x: matmul(x, x), lambda x: x, x)
+        return out
 
     def step(x: Array, i: Array) -> tuple[Array, None]:
         # What none of the matrices needs, not even of those under vmap, is left out.
         needed = reduce_or(gt(count, i), tuple(range(count.ndim)))
         return lax.cond(any_lane(needed), squared, lambda x, i: x, x, i), None
 
-    array, _ = lax.scan(step, array, np.arange(max_squarings, dtype=count.dtype))
+    array, _ = lax.scan(step, array, vnp.arange(max_squarings, dtype=count.dtype))
     # No NaN exists unless a result is one: debug_nans looks at every value.
     known = like(convert(le(count, float(max_squarings)), norm.dtype), a)
     return mul(array, spread(div(known, known), a))
