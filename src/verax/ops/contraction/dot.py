@@ -46,6 +46,7 @@ from verax.ir.meshes import (
     terms_of,
 )
 from verax.ir.records import ReprMixin
+from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.contraction.precision import (
     Algorithm,
     DotAlgorithm,
@@ -66,6 +67,7 @@ from verax.rules.families.reducer import total
 from verax.rules.rows.builder import program
 from verax.rules.rows.eager_costs import contraction
 from verax.rules.rows.emitter import Emitter, Operand, converted, ints
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     Avals,
     Axis,
@@ -583,6 +585,34 @@ def dot_flops(p: DotParams, ins: Avals, outs: Avals) -> float:
     return 2 * outs[0].size * prod([ins[0].shape[i] for i in contracted])
 
 
+THIN = 64
+"""Columns of a thin operand at most; the other one has four times as many."""
+
+
+def is_thin(p: DotParams, avals: Sequence[ShapedArray]) -> bool:
+    """Whether both operands are contracted along their first dimensions, and the left
+    one is thin, as in the gradient of a layer with few outputs.
+    """
+    (left, right), (batch, _) = p.dimension_numbers
+    if batch or p.precision is not None or p.preferred_element_type is not None:
+        return False
+    first = tuple(range(len(left)))
+    if not first or left != first or right != first:
+        return False
+    x, y = avals
+    thin, wide = prod(x.shape[len(first) :]), prod(y.shape[len(first) :])
+    return 2 <= thin <= THIN and 4 * thin <= wide
+
+
+def kept_in_order(p: DotParams, x: Array, y: Array) -> Array:
+    """The product, whose operands the compiler may not exchange for a transpose.
+
+    The dtype marks it as done.
+    """
+    out = dot_general_p.call(evolve(p, preferred_element_type=x.dtype), x, y)
+    return optimization_barrier_p.bind(BARRIER, out)[0]
+
+
 dot_general_p = bilinear(
     "dot_general",
     DotParams,
@@ -596,6 +626,7 @@ dot_general_p = bilinear(
     costly=contraction,
     sharding=dot_splits,
     terms=dot_terms,
+    kernel=Kernel(dict.fromkeys((float32, float64), kept_in_order), suits=is_thin),
     traits=Traits(Work.BLOCK, dot_flops, accumulate=sums_in),
 )
 

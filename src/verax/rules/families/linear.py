@@ -15,6 +15,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.infer import dense, nonzeros
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     NO_TRAITS,
     REALS,
@@ -195,6 +196,7 @@ def bilinear[P: Params](
     costly: Costly | None = None,
     sharding: ShardingRule[P] | None = None,
     terms: TermRule[P] | None = None,
+    kernel: Kernel | None = None,
 ) -> Row[P]:
     """A row of two operands, linear in each.
 
@@ -220,6 +222,7 @@ def bilinear[P: Params](
         costly=costly,
         sharding=sharding,
         terms=terms,
+        kernel=kernel,
     )
     return row
 
