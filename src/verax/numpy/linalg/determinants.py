@@ -18,6 +18,8 @@ from verax.ir.dtypes import is_complex
 from verax.numpy.arguments.arguments import ArrayLike, with_weak_type
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.host_solving import det_at_once, slogdet_at_once
+from verax.numpy.ranges import eye
+from verax.numpy.shaping.shapes import broadcast_to
 from verax.ops.elementwise.arith import (
     abs as magnitude,
     add,
@@ -36,7 +38,12 @@ from verax.ops.elementwise.exp_log import log
 from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.linalg import lu
 from verax.ops.linalg.qr import geqrf, qr
-from verax.ops.linalg.triangular import diagonal, like, triangular_solve
+from verax.ops.linalg.triangular import (
+    diagonal,
+    like,
+    transposed,
+    triangular_solve,
+)
 from verax.ops.reductions.cumulative import cumsum
 from verax.ops.reductions.reduce import reduce_max, reduce_prod, reduce_sum
 from verax.ops.structure.create import broadcasted_iota, full_like
@@ -226,7 +233,9 @@ def slogdet_tangent(primals: Any, tangents: Any) -> tuple[Any, Any]:
     pivot, last = diagonal(packed), (x.ndim - 2,)
     signs = signed(reduce_prod(sign(pivot), last), pivots)
     outs = signs, reduce_sum(log(magnitude(pivot)), last)
-    trace = reduce_sum(diagonal(lu.lu_solve(packed, order, t)), last)
+    unit = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
+    inverse = lu.lu_solve(packed, order, unit)
+    trace = reduce_sum(mul(transposed(inverse), t), (*last, x.ndim - 1))
     if not is_complex(x.dtype):
         return outs, (full_like(signs, 0), trace)
     turn = imag(trace)

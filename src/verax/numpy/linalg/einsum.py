@@ -28,10 +28,10 @@ from verax.numpy.arguments.arguments import (
     shown,
 )
 from verax.numpy.linalg.products import Contraction, Precision, contract
-from verax.numpy.shaping.diagonals import main_diagonal
 from verax.numpy.shaping.shapes import squeeze, transpose
 from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise.convert import convert
+from verax.ops.indexing.gather import diagonal_of
 from verax.ops.reductions.reduce import reduce_or, reduce_sum
 from verax.ops.structure.reshard import call_sharded
 from verax.rules.values.array import Array
@@ -276,7 +276,7 @@ def canonical(subscripts: str, shapes: tuple[Shape, ...]) -> tuple[list[str], st
 def reduced(x: Array, part: Reduction) -> Array:
     """An operand after its diagonals and sums."""
     for i, j in part.diagonals:
-        x = main_diagonal(x, i, j)
+        x = diagonal_of(x, i, j)
     if part.squeezed:
         x = squeeze(x, part.squeezed)
     if part.summed:

@@ -20,33 +20,10 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     no_out,
 )
-from verax.numpy.shaping.shapes import reshape
-from verax.ops.indexing.gather import gather
-from verax.ops.indexing.geometry import GatherDimensionNumbers
-from verax.ops.structure.create import broadcasted_iota
+from verax.numpy.shaping.shapes import transpose
+from verax.ops.indexing.gather import diagonal_of
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import kept
-
-
-def main_diagonal(x: Array, axis1: int, axis2: int) -> Array:
-    """The elements whose indices along two dimensions are equal, as last dimension.
-
-    Its adjoint writes as many elements; that of a slice with strides would look at all.
-    """
-    n = min(x.shape[axis1], x.shape[axis2])
-    if not n:
-        return reshape(x, (*(x.shape[i] for i in kept(x.ndim, (axis1, axis2))), 0))
-    dims = tuple(sorted((axis1, axis2)))
-    numbers = GatherDimensionNumbers(tuple(range(x.ndim - 2)), dims, dims)
-    sizes = [1 if i in dims else size for i, size in enumerate(x.shape)]
-    return gather(
-        x,
-        broadcasted_iota(np.int32, (n, 2), 0),
-        numbers,
-        sizes,
-        unique_indices=True,
-        indices_are_sorted=True,
-    )
 
 
 def diagonal_at_once(
@@ -87,7 +64,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     x = transpose(x, (*kept(x.ndim, (first, second)), first, second))
     k = index(offset)
     part = x[..., max(-k, 0) :, max(k, 0) :]
-    return main_diagonal(part, x.ndim - 2, x.ndim - 1)
+    return diagonal_of(part, x.ndim - 2, x.ndim - 1)
 
 
 @remembered

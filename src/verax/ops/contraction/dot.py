@@ -46,7 +46,7 @@ from verax.ir.meshes import (
     terms_of,
 )
 from verax.ir.records import ReprMixin
-from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
+from verax.ops.contraction.orders import Numbers, apart, is_small, is_thin, turned
 from verax.ops.contraction.precision import (
     Algorithm,
     DotAlgorithm,
@@ -127,8 +127,6 @@ def product(x: NDArray, y: NDArray) -> NDArray:
 
 
 type Pair = tuple[Shape, Shape]
-type Numbers = tuple[Pair, Pair]
-"""Contracted and batch dimensions, each of the left and of the right."""
 MIXED: Sequence[tuple[DType, DType]] = (
     (float32, bfloat16),
     (float16, float32),
@@ -585,32 +583,21 @@ def dot_flops(p: DotParams, ins: Avals, outs: Avals) -> float:
     return 2 * outs[0].size * prod([ins[0].shape[i] for i in contracted])
 
 
-THIN = 64
-"""Columns of a thin operand at most; the other one has four times as many."""
-
-
-def is_thin(p: DotParams, avals: Sequence[ShapedArray]) -> bool:
-    """Whether both operands are contracted along their first dimensions, and the left
-    one is thin, as in the gradient of a layer with few outputs.
-    """
-    (left, right), (batch, _) = p.dimension_numbers
-    if batch or p.precision is not None or p.preferred_element_type is not None:
+def has_kernel(p: DotParams, avals: Sequence[ShapedArray]) -> bool:
+    """Whether the order of dimensions is one for which the compiler is slow."""
+    if p.precision is not None or p.preferred_element_type is not None:
         return False
-    first = tuple(range(len(left)))
-    if not first or left != first or right != first:
-        return False
-    x, y = avals
-    thin, wide = prod(x.shape[len(first) :]), prod(y.shape[len(first) :])
-    return 2 <= thin <= THIN and 4 * thin <= wide
+    x, y = [aval.shape for aval in avals]
+    return is_thin(p.dimension_numbers, x, y) or is_small(p.dimension_numbers, x, y)
 
 
-def kept_in_order(p: DotParams, x: Array, y: Array) -> Array:
-    """The product, whose operands the compiler may not exchange for a transpose.
-
-    The dtype marks it as done.
-    """
-    out = dot_general_p.call(evolve(p, preferred_element_type=x.dtype), x, y)
-    return optimization_barrier_p.bind(BARRIER, out)[0]
+def in_fast_order(p: DotParams, x: Array, y: Array) -> Array:
+    """The product for a CPU; see `verax.ops.contraction.orders`."""
+    numbers = p.dimension_numbers
+    if not is_thin(numbers, x.shape, y.shape):
+        numbers, x, y = turned(numbers, x, y)
+    # The dtype marks it as done.
+    return apart(dot_general_p.call(DotParams(numbers, None, x.dtype), x, y))
 
 
 dot_general_p = bilinear(
@@ -626,7 +613,7 @@ dot_general_p = bilinear(
     costly=contraction,
     sharding=dot_splits,
     terms=dot_terms,
-    kernel=Kernel(dict.fromkeys((float32, float64), kept_in_order), suits=is_thin),
+    kernel=Kernel(dict.fromkeys((float32, float64), in_fast_order), suits=has_kernel),
     traits=Traits(Work.BLOCK, dot_flops, accumulate=sums_in),
 )
 

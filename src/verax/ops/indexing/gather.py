@@ -42,8 +42,8 @@ from verax.ops.indexing.scatter_impl import (
     scatter_terms,
     writing,
 )
-from verax.ops.structure.create import zeros
-from verax.ops.structure.shape import expand_dims, move_axis
+from verax.ops.structure.create import broadcasted_iota, zeros
+from verax.ops.structure.shape import expand_dims, move_axis, reshape
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.infer import dense
 from verax.rules.rows.row import (
@@ -288,7 +288,7 @@ ROWS: Rows = (gather_p, scatter_add_p)
 
 
 # -----------------------------------------------------------------------------
-# Picking elements along one dimension by an array of places.
+# Picking elements along one dimension by an array of places, or on a diagonal.
 #
 # Every other dimension is a batch dimension of one gather, so nothing is spread
 # out and the adjoint is one scatter-add::
@@ -311,3 +311,21 @@ def take_rows(x: Array, places: object) -> Array:
     """The rows of a matrix at a vector of `places`, which are in bounds."""
     dims = GatherDimensionNumbers((1,), (0,), (0,))
     return gather(x, expand_dims(places, (1,)), dims, (1, x.shape[1]))
+
+
+def diagonal_of(x: Array, axis1: int, axis2: int) -> Array:
+    """The elements whose indices along two dimensions are equal, as last dimension.
+
+    Its adjoint writes as many elements; that of a slice with strides would look at all.
+    """
+    n, dims = min(x.shape[axis1], x.shape[axis2]), tuple(sorted((axis1, axis2)))
+    if not n:
+        return reshape(x, (*(x.shape[i] for i in kept(x.ndim, dims)), 0))
+    return gather(
+        x,
+        broadcasted_iota(np.int32, (n, 2), 0),
+        GatherDimensionNumbers(tuple(range(x.ndim - 2)), dims, dims),
+        [1 if i in dims else size for i, size in enumerate(x.shape)],
+        unique_indices=True,
+        indices_are_sorted=True,
+    )

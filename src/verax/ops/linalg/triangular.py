@@ -25,7 +25,7 @@ from verax.ops.elementwise.arith import add, conj, div, mul, neg, real, sub
 from verax.ops.elementwise.compare import eq, ge, gt, le, lt
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.ops.reductions.reduce import reduce_sum
+from verax.ops.indexing.gather import diagonal_of
 from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.ops.structure.shape import broadcast_in_dim, move_axis, reshape, transpose
 from verax.ops.structure.slicing import slice_in_dim
@@ -164,7 +164,7 @@ def on_diagonal(x: Array) -> Array:
 
 def diagonal(x: Array) -> Array:
     """The diagonals of square matrices, as vectors."""
-    return reduce_sum(on_diagonal(x), (x.ndim - 2,))
+    return diagonal_of(x, x.ndim - 2, x.ndim - 1)
 
 
 def from_lower(x: Array) -> Array:
