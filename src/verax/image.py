@@ -220,8 +220,13 @@ def resampled(
         weights = weights_of(
             x.shape[axis], shape[axis], factor, move, method, antialias
         ).astype(x.dtype)
-        product = vnp.tensordot(x, weights, axes=((axis,), (0,)), precision=precision)
-        x = vnp.moveaxis(product, -1, axis)
+        last = axis == x.ndim - 1
+        # With the weights first, what follows the dimension is moved in one piece.
+        operands, contracted = (x, weights), ((axis,), (0,))
+        if not last:
+            operands, contracted = operands[::-1], contracted[::-1]
+        product = vnp.tensordot(*operands, axes=contracted, precision=precision)
+        x = vnp.moveaxis(product, -1 if last else 0, axis)
     return x
 
 
