@@ -94,8 +94,13 @@ def test_gamma_at_the_poles() -> None:
     assert value(erf_gamma.digamma, F(0)) == -INF
     assert np.isnan(value(erf_gamma.digamma, F(-1)))
     assert value(erf_gamma.erf_inv, F(1)) == INF
-    with pytest.raises(ValueError, match="derivative of zeta with respect to x"):
-        slopes(erf_gamma.zeta, F(2), F(1))
+
+
+def test_zeta_has_a_derivative_in_its_exponent() -> None:
+    # ζ'(2) is π²/6 (γ + log 2π - 12 log A), A Glaisher's constant.
+    assert slopes(erf_gamma.zeta, F(2), F(1))[0] == pytest.approx(-0.93754825, rel=1e-6)
+    assert slopes(erf_gamma.zeta, F(1), F(2))[0] == -INF
+    assert np.isnan(slopes(erf_gamma.zeta, F(0.5), F(2))[0])
 
 
 def test_small_and_large_arguments_keep_their_digits() -> None:

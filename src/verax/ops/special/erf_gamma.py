@@ -29,6 +29,7 @@ from verax.ops.elementwise.select import clamp, select
 from verax.ops.elementwise.trig import sin
 from verax.ops.special import kernels
 from verax.ops.special.bessel import in_float32
+from verax.ops.special.zeta import zeta_slope
 from verax.ops.structure.create import full_like
 from verax.rules.families.elementwise import chlo, composed, elementwise
 from verax.rules.programs.derived import lowered
@@ -252,7 +253,7 @@ zeta_p = elementwise(
     in_wide(special.zeta),
     operands=2,
     jvp=(
-        underived("zeta", "x"),
+        lambda x, q, y, t: mul(t, zeta_slope(x, q)),
         lambda x, q, y, t: mul(t, mul(neg(x), zeta(add(x, 1.0), q))),
     ),
     lower=chlo("zeta"),
@@ -400,7 +401,7 @@ def zeta(x: object, q: object) -> Array:
     """Hurwitz's zeta function, the sum of (k + q)^-x over k = 0, 1, 2, …
 
     Infinite at x = 1 and NaN below, where the sum does not converge. With q = 1 it is
-    Riemann's. There is no derivative in x. Source: DLMF, section 25.11.
+    Riemann's. Source: DLMF, section 25.11.
 
     Args:
         x, q: floats of the same dtype: arrays of the same shape, where a size of 1 goes
