@@ -269,7 +269,8 @@ def test_gradients(function: Any, point: Any, slope: Any) -> None:
 
 
 def test_hypot_has_a_gradient_where_a_side_is_subnormal() -> None:
-    x, y = np.float16([6e-8, 1e-7, 0, 300]), np.float16([0, -6e-8, 6e-8, 400])
+    x = np.array([6e-8, 1e-7, 0, 300], np.float16)
+    y = np.array([0, -6e-8, 6e-8, 400], np.float16)
     for compile in (lambda f: f, verax.jit):
         slopes = compile(verax.grad(lambda *xs: jnp.hypot(*xs).sum(), (0, 1)))(x, y)
         np.testing.assert_allclose(slopes[0], [1, 1, 0, 0.6], 1e-2)
