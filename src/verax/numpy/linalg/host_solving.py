@@ -33,12 +33,11 @@ def det_at_once(a: ShapedArray) -> OneGo | None:
     if not is_matrix(a) or a.shape[0] in (2, 3):
         return None
     dtype, places = numpy_dtype(a.dtype), range(a.shape[0])
-    factor, zero, product = factoring(dtype), dtype.type(0), np.multiply.reduce
+    factor, product = factoring(dtype), np.multiply.reduce
 
     def compute(x: NDArray) -> Any:
         packed, pivots, _ = factor(x)
-        # A pivot of -0.0 counts as 0.0, as in the sum that reads the diagonal.
-        size = product(packed.diagonal() + zero)
+        size = product(packed.diagonal())
         return -size if sum(map(ne, pivots.tolist(), places)) & 1 else size
 
     return compute
