@@ -18,7 +18,7 @@ from verax.ir.dtypes import is_complex
 from verax.numpy.arguments.arguments import ArrayLike, with_weak_type
 from verax.numpy.linalg.decompositions import as_matrices, check_square
 from verax.numpy.linalg.host_solving import det_at_once, slogdet_at_once
-from verax.numpy.ranges import eye
+from verax.numpy.matrices import eye
 from verax.numpy.shaping.shapes import broadcast_to
 from verax.ops.elementwise.arith import (
     abs as magnitude,
