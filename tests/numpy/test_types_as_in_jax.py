@@ -57,6 +57,8 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "polyadd of weak": (lambda: jnp.polyadd(WEAK, WEAK[:2]), "~i32[3]"),
     "convolve of ints": (lambda: jnp.convolve(NARROW, NARROW), "f32[3]"),
     "correlate of bools": (lambda: jnp.correlate(NARROW > 0, NARROW > 0), "f32[1]"),
+    "weak to integers": (lambda: 0.9 ** jnp.arange(3), "f32[3]"),
+    "weak to weak integers": (lambda: 0.9**WEAK, "~f32[3]"),
     "unravel_index of int8": (lambda: jnp.unravel_index(NARROW, (3, 4))[0], "i8[2]"),
     "unravel_index of int": (lambda: jnp.unravel_index(5, (3, 4))[0], "~i32[]"),
     "unravel_index beyond int8": (
@@ -84,6 +86,15 @@ def test_type(name: str) -> None:
     call, expected = TYPES[name]
     assert str(call().aval) == expected
     assert str(verax.typeof(verax.jit(call)())) == expected
+
+
+def test_a_power_in_the_state_of_an_optimizer_is_not_weak() -> None:
+    def corrected(m: Any, t: Any) -> Any:
+        return m / (1 - 0.9**t)
+
+    m = jnp.ones(2, "bfloat16")
+    assert str(verax.typeof(verax.jit(corrected)(m, jnp.int32(3)))) == "f32[2]"
+    assert str(verax.typeof(corrected(m, jnp.int32(3)))) == "bf16[2]"  # known exponent
 
 
 @pytest.mark.parametrize("name", WIDE_TYPES)

@@ -113,6 +113,23 @@ def test_operands_of_nested_vmaps_have_a_lane_for_each(run: Any, method: str) ->
 
 
 @pytest.mark.parametrize("run", [eager, verax.jit])
+def test_operands_without_a_batch_pass_as_they_are(run: Any) -> None:
+    shapes = []
+
+    def host(x: Any, y: Any) -> Any:
+        shapes.append((x.shape, y.shape))
+        return np.asarray(x) * y
+
+    def f(x: Any, y: Any) -> Any:
+        method = "legacy_vectorized"
+        return verax.pure_callback(host, like(x), x, y, vmap_method=method)
+
+    actual = run(verax.vmap(f, (1, None)))(vnp.arange(6.0).reshape(2, 3), 2.0)
+    assert actual.tolist() == [[0, 6], [2, 8], [4, 10]]
+    assert shapes == [((3, 2), ())]
+
+
+@pytest.mark.parametrize("run", [eager, verax.jit])
 def test_nested_vmap_goes_through_lanes_in_order(run: Any) -> None:
     seen: list[tuple[int, int]] = []
 

@@ -283,7 +283,8 @@ def pure_callback(
     Under `vmap`, `vmap_method` decides: "sequential" and "sequential_unrolled" call it
     for each element in turn; "expand_dims" calls it once, with the batch as the leading
     dimension, which has length 1 for arguments that are the same for all elements;
-    "broadcast_all" repeats those. With None, `vmap` is an error. Inside `shard_map`
+    "broadcast_all" repeats those, and "legacy_vectorized" passes them as they are. With
+    None, `vmap` is an error. Inside `shard_map`
     each device calls it with its part, from a thread of its own. It has no derivative;
     give the function around it one with `custom_jvp` or `custom_vjp`.
 

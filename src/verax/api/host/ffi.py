@@ -21,9 +21,9 @@ from verax.backend.lowering.mlir_text import dense, element_type, scalar_text
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import KeyDType, as_dtype
 from verax.ir.records import ReprMixin
+from verax.ops.calls.callbacks import METHODS
 from verax.ops.custom.partitioned import (
     TYPED,
-    VMAP_METHODS,
     ForeignParams,
     MinorToMajor,
     ffi_call_p,
@@ -102,10 +102,10 @@ def ffi_call(
 
 def check_options(vmap_method: str | None, version: int, legacy: str | None) -> None:
     """Raise ValueError for options that mean nothing, or not together."""
-    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+    if vmap_method is not None and vmap_method not in METHODS:
         raise ValueError(
             "vmap_method must be one of the allowed methods "
-            f"{', '.join(map(repr, VMAP_METHODS))} or None, but got: {vmap_method!r}"
+            f"{', '.join(map(repr, METHODS))} or None, but got: {vmap_method!r}"
         )
     if version >= TYPED and legacy is not None:
         raise ValueError(

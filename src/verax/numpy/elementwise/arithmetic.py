@@ -504,22 +504,30 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([nan, 1. , 0.5], dtype=float32)
     """
     if isinstance(x2, Array) and not x2.aval.shape and is_integer(x2.aval.dtype):
-        check_exponent(x1, x2)
+        return power_by_scalar(x1, x2)
     return power_of(x1, x2)
 
 
-def check_exponent(x1: ArrayLike, x2: Array) -> None:
-    """Raise a TypeError for integers to an exponent that is known to be negative.
+def power_by_scalar(x1: ArrayLike, x2: Array) -> Array:
+    """`power` by an integer, whose value matters if it is known.
 
-    Types alone do not tell, by which what `power_of` does is remembered.
+    Types alone do not tell it, by which what `power_of` does is remembered.
+
+    Raises:
+        TypeError: x1 holds integers, and the exponent is negative.
     """
     (base,) = avals_of("power", (x1,))
-    exponent = None if is_inexact(base.dtype) else concrete_integer(x2)
-    if exponent is not None and exponent < 0:
+    exponent = concrete_integer(x2)
+    if exponent is None:
+        return power_of(x1, x2)
+    if is_inexact(base.dtype):  # as weak as by a Python integer
+        return with_weak_type(power_of(x1, x2), base.weak_type)
+    if exponent < 0:
         raise TypeError(
             f"power: integers cannot be raised to the negative power {exponent}; "
             "convert them to floats first"
         )
+    return power_of(x1, x2)
 
 
 @remembered
@@ -532,15 +540,14 @@ def power_of(x1: ArrayLike, x2: ArrayLike) -> Array:
         (base,) = promote_numeric("power", x1)
         return integer_pow(base, exponent)
     base_aval, exponent_aval = avals_of("power", (x1, x2))
+    weak = base_aval.weak_type and exponent_aval.weak_type
     if is_inexact(base_aval.dtype) and is_integer(exponent_aval.dtype):
         pair = [as_array("power", x1), as_array("power", x2, 1)]
         x, y = broadcast_together("power", pair)
-        array = pow_p.call(NO_PARAMS, x, y)
-        return with_weak_type(array, base_aval.weak_type)
+        return with_weak_type(pow_p.call(NO_PARAMS, x, y), weak)
     x, y = promote_args("power", *promote_numeric("power", x1, x2))
     if is_inexact(aval_of(x).dtype):
         return pow_p.call(NO_PARAMS, x, y)
-    weak = base_aval.weak_type and exponent_aval.weak_type
     return with_weak_type(integer_power(x, y), weak)
 
 

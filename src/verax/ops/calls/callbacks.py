@@ -46,7 +46,9 @@ from verax.rules.rows.type_shardings import whole_results
 from verax.rules.values.array import Array
 
 LANE_BY_LANE = ("sequential", "sequential_unrolled")
-WHOLE_BATCH = ("expand_dims", "broadcast_all")
+VECTORIZED = "legacy_vectorized"
+"""The whole batch in front of the operands that have one; others are as they were."""
+WHOLE_BATCH = ("expand_dims", "broadcast_all", VECTORIZED)
 METHODS = (*LANE_BY_LANE, *WHOLE_BATCH)
 
 
@@ -169,6 +171,8 @@ def mesh_axis(engine: Engine, mesh: MeshAxes | None) -> str | None:
 
 def whole(method: str | None, x: Array, axis: Axis, size: int) -> Array:
     """An operand with the batch, or a dimension of length 1 for it, in front."""
+    if axis is None and method == VECTORIZED:
+        return x
     if axis is None and method == "expand_dims":
         return broadcast_in_dim(x, (1, *x.shape), tuple(range(1, x.ndim + 1)))
     return at_front(x, axis, size)

@@ -15,10 +15,9 @@ from verax.ir.avals import ShapedArray
 from verax.ir.effects import NO_EFFECTS, Effect
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.calls.call import NamedCall, jit_p, rule_call
-from verax.ops.calls.callbacks import LANE_BY_LANE, METHODS, whole
+from verax.ops.calls.callbacks import LANE_BY_LANE, METHODS, VECTORIZED, whole
 from verax.ops.control.scan import one_by_one
 from verax.ops.custom.base import custom_row, lower_body
-from verax.ops.structure.shape import move_axis
 from verax.rules.rows.emitter import (
     Emitter,
     Operand,
@@ -156,9 +155,6 @@ ROWS: Rows = (custom_partitioning_p,)
 # `vmap_method` says what a batch is to it.
 
 
-VECTORIZED = "legacy_vectorized"
-"""The whole batch in front of the operands that have one; others are as they were."""
-VMAP_METHODS = (*METHODS, VECTORIZED)
 FFI = Effect("FFI")
 TYPED = 4
 """The version of XLA's calls in which attributes are typed."""
@@ -226,20 +222,17 @@ def batch_foreign(
     """One call for each element, or one of the whole batch."""
     if p.vmap_method in LANE_BY_LANE:
         return one_by_one(lambda *xs: ffi_call_p.bind(p, *xs), size, args, axes)
-    if p.vmap_method not in VMAP_METHODS:
+    if p.vmap_method not in METHODS:
         raise MissingRule(
             "vmap is only supported for the ffi_call primitive when vmap_method is one "
-            f"of {', '.join(map(repr, VMAP_METHODS))}. Got vmap_method="
+            f"of {', '.join(map(repr, METHODS))}. Got vmap_method="
             f"{p.vmap_method!r} for the target {p.target}"
         )
     given, layouts = [], []
     for x, axis, layout in zip(args, axes, p.input_layouts, strict=True):
-        if p.vmap_method == VECTORIZED:
-            given.append(x if axis is None else move_axis(x, axis, 0))
-            layouts.append(layout if axis is None else in_front(layout))
-        else:
-            given.append(whole(p.vmap_method, x, axis, size))
-            layouts.append(in_front(layout))
+        given.append(whole(p.vmap_method, x, axis, size))
+        alone = axis is None and p.vmap_method == VECTORIZED
+        layouts.append(layout if alone else in_front(layout))
     alike = all([x.shape[:1] == (size,) for x in given])
     params = evolve(
         p,
