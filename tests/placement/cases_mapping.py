@@ -167,6 +167,15 @@ def test_pmap() -> None:
         verax.pmap(lambda x: x)(np.ones(9))
 
 
+def test_results_of_pmap_without_an_axis_are_those_of_the_first_device() -> None:
+    f = verax.pmap(lambda x, y: (x, {"y": y}), in_axes=(0, None), out_axes=(None, 0))
+    first, rest = f(VALUES, VALUES[0])
+    assert np.array_equal(first, VALUES[0])
+    assert first.sharding.is_fully_replicated
+    assert np.array_equal(rest["y"], np.stack([VALUES[0]] * 8))
+    assert verax.pmap(lambda x: x.sum(), out_axes=None)(VALUES) == VALUES[0].sum()
+
+
 def test_stages_and_explanations_of_pmap() -> None:
     """They are those of `jit`, take types for arrays, and use no memory up."""
     scaled = verax.pmap(lambda x, y: x * y, in_axes=(0, None), donate_argnums=0)

@@ -491,7 +491,10 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         return MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self.fun!r}>"
+        try:
+            return f"<PjitFunction of {self.fun!r}>"
+        except Exception:  # the function's own
+            return "<PjitFunction>"
 
 
 def staged(entry: Entry, sig: Signature, settings: Settings) -> Any:

@@ -39,6 +39,7 @@ from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import shown
+from verax.rules.values.sizes import as_size, size_as
 
 
 class FftType(IntEnum):
@@ -168,7 +169,7 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     """A shape as an array of integers.
 
     Args:
-        shape: the sizes of the dimensions.
+        shape: the sizes of the dimensions, which may be symbolic.
 
     Returns:
         A vector of the default integer dtype, int32 without x64.
@@ -178,7 +179,10 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     [2, 3]
     """
     dtype = default_integer()
-    return as_array("shape_as_value", np.asarray(tuple(shape), numpy_dtype(dtype)))
+    sizes = [size_as(as_size(n), dtype) for n in shape]
+    if any([isinstance(n, Array) for n in sizes]):
+        return concatenate([reshape(n, (1,)) for n in sizes], 0)
+    return as_array("shape_as_value", np.asarray(sizes, numpy_dtype(dtype)))
 
 
 def stage(x: object, /) -> Array:

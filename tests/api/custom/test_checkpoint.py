@@ -140,6 +140,26 @@ def test_barrier_only_where_cse_could_merge() -> None:
     assert "optimization_barrier" not in text(policy=policies.everything_saveable)
 
 
+def test_barrier_where_one_argument_asks_for_it() -> None:
+    def text(prevent_cse: Any) -> str:
+        layer = verax.checkpoint(
+            lambda tree, *, by=2.0: chain(tree["x"]) * tree["w"] * by,
+            prevent_cse=prevent_cse,
+        )
+        loss = verax.grad(lambda x, w: layer({"x": x, "w": w}))
+        lowered: str = verax.jit(loss).lower(1.0, 2.0).as_text()
+        return lowered
+
+    assert "optimization_barrier" in text(({"w": False, "x": True},))
+    assert "optimization_barrier" in text((True,))
+    assert "optimization_barrier" not in text([False])
+    assert "optimization_barrier" not in text(({"w": False, "x": False},))
+    with pytest.raises(ValueError, match="prevent_cse must be a prefix"):
+        text((True, False))
+    with pytest.raises(TypeError, match="prevent_cse must be a bool"):
+        text("yes")
+
+
 def test_sixty_four_layers_take_less_memory() -> None:
     layers, width = 64, 32
     ws = np.full((layers, width, width), 0.01, np.float32)

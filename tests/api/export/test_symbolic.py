@@ -221,3 +221,12 @@ def test_a_reshape_that_not_all_sizes_allow_is_inconclusive() -> None:
     odd = verax.ShapeDtypeStruct((2 * n + 1,), np.float32)
     with pytest.raises(TypeError, match="is not a multiple of 2"):
         verax.eval_shape(lambda x: x.reshape(2, -1), odd)
+
+
+def test_a_shape_as_a_value() -> None:
+    f = verax.jit(lambda x: verax.lax.shape_as_value(x.shape))
+    sizes = verax.export.symbolic_shape("a, 3")
+    exported = verax.export.export(f)(verax.ShapeDtypeStruct(sizes, np.float32))
+    result = exported.call(np.ones((2, 3), np.float32))
+    assert result.tolist() == [2, 3]
+    assert result.dtype == np.int32

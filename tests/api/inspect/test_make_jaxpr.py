@@ -204,3 +204,9 @@ def test_a_constant_without_dimensions_is_inline_inside_of_params() -> None:
     for run in (lambda x: x, verax.jit):
         (out,) = run(lambda x: eqn.primitive.bind(params, x))(np.int32(0))
         assert int(out) == 6
+
+
+def test_its_name_says_of_what_it_is() -> None:
+    programs: Any = verax.make_jaxpr(func1)
+    assert programs.__name__ == "make_jaxpr(func1)"
+    assert programs.__qualname__ == "make_jaxpr(func1)"

@@ -415,3 +415,26 @@ def test_deeply_nested_containers_go_in_and_out() -> None:
         (result,) = result
         depth += 1
     assert (depth, result) == (500, 2.0)
+
+
+def test_repr_of_a_function_whose_own_fails() -> None:
+    class Odd:
+        def __call__(self, x: Any) -> Any:
+            return x
+
+        def __repr__(self) -> str:
+            raise ValueError("no repr")
+
+    assert repr(verax.jit(Odd())) == "<PjitFunction>"
+
+
+def test_pjit_takes_options_by_position() -> None:
+    from verax.experimental.pjit import pjit
+
+    place = verax.sharding.SingleDeviceSharding(verax.devices()[0])
+    f = pjit(lambda x, n: x * n, place, place, 1)
+    assert f(3.0, 2) == 6
+    with pytest.raises(TypeError, match="in_shardings by position and by name"):
+        pjit(lambda x: x, None, in_shardings=None)
+    with pytest.raises(TypeError, match="at most 11 options"):
+        pjit(lambda x: x, *[None] * 12)

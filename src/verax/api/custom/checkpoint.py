@@ -15,6 +15,7 @@ from verax.api.arguments.call_keys import resolve_statics
 from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
+from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
 from verax.backend.pytrees import result_tree
 from verax.ir.jaxpr import Primitive
@@ -36,7 +37,7 @@ from verax.rules.values.reference import Ref
 def checkpoint[**P, R](
     fun: Callable[P, R],
     *,
-    prevent_cse: bool = True,
+    prevent_cse: bool | Sequence[Any] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
@@ -45,11 +46,14 @@ def checkpoint[**P, R](
 
     `policy(primitive, *types, **params)` says which results are kept nevertheless; see
     `verax.checkpoint_policies`. `prevent_cse=False` lets the compiler merge the second
-    computation with the first: use it inside `scan`, where it cannot merge them.
+    computation with the first: use it inside `scan`, where it cannot merge them. A
+    prefix tree of the arguments says it for each; one True keeps the computations
+    apart.
 
     Raises:
         TypeError: `fun` is not a function, or an argument is not an array and not
             static.
+        ValueError: `prevent_cse` is not a prefix of the arguments.
 
     >>> import verax
     >>> f = verax.checkpoint(lambda x: verax.numpy.sin(verax.numpy.sin(x)))
@@ -61,6 +65,11 @@ def checkpoint[**P, R](
         raise TypeError(
             f"checkpoint takes a policy of verax.checkpoint_policies, or a function "
             f"(primitive, *types, **params) -> bool, not {shown(policy)}"
+        )
+    if not isinstance(prevent_cse, bool | list | tuple):
+        raise TypeError(
+            "checkpoint: prevent_cse must be a bool, or a tuple with a bool, or a tree "
+            f"of them, for each argument, not {shown(prevent_cse)}"
         )
     numbers, names = static_argnums or None, static_argnames or None
     statics = resolve_statics(fun, numbers, names, None, None)
@@ -83,12 +92,26 @@ def checkpoint[**P, R](
             describe=describe,
             values=leaves,
         ).opened
+        apart = kept_apart(prevent_cse, call_args.dynamic)
         name = function_name(fun)
-        params = CheckpointParams(name, False, prevent_cse, policy, opened.jaxpr)
+        params = CheckpointParams(name, False, apart, policy, opened.jaxpr)
         outs = checkpoint_p.bind(params, *opened.captured, *leaves)
         return result_tree(opened.out_tree, outs)
 
     return rematerialised
+
+
+def kept_apart(prevent_cse: bool | Sequence[Any], arguments: Any) -> bool:
+    """Whether the compiler must not merge the computations: for one argument at least.
+
+    Raises:
+        ValueError: the tree is not a prefix of the arguments.
+    """
+    if isinstance(prevent_cse, bool):
+        return prevent_cse
+    args, kwargs = arguments
+    given = (tuple(args), kwargs) if kwargs else tuple(args)
+    return any(prefix_leaves("prevent_cse", tuple(prevent_cse), given, None))
 
 
 def stable(leaf: object) -> Any:

@@ -99,6 +99,9 @@ def make_jaxpr[**P](
             closed = closed_over(traced)
         return (closed, out_info(traced)) if return_shape else closed
 
+    for name in ("__name__", "__qualname__"):
+        if hasattr(fun, name):
+            setattr(jaxpr_of, name, f"make_jaxpr({getattr(fun, name)})")
     return jaxpr_of
 
 

@@ -27,6 +27,7 @@ from verax.api.tracing.wrapping import (
     look_like,
     wraps,
 )
+from verax.api.trees.pytrees import tree_map
 from verax.api.vmap import axes_from_front, flat_axes, mapped_size, vmap
 from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
@@ -126,7 +127,8 @@ def pmap(
 
     `in_axes` and `out_axes` are those of `vmap`, keyword arguments run over dimension
     0, and donated arguments are those by position; the results are spread over the
-    devices along their mapped dimension. `devices` are those to use, in order.
+    devices along their mapped dimension, or are what the first device has where
+    `out_axes` is None. `devices` are those to use, in order.
 
     Raises:
         ValueError: there are fewer devices than elements, or sizes disagree.
@@ -252,10 +254,13 @@ def parallel(
             return fun(*settings.filled(args, parts), **named)
 
         axes, out_axes = settings.moving_axes(len(args)), settings.out_axes
-        over = vmap(element, axes, out_axes, name, size, spmd_axis_name=name)
+        stacked = tree_map(front_if_none, out_axes, is_leaf=lambda x: x is None)
+        over = vmap(element, axes, stacked, name, size, spmd_axis_name=name)
         out = over(*settings.moving(args), **kwargs)
         leaves, tree = pytrees.flatten(out)
         where = flat_axes("out_axes", out_axes, out)
+        pairs = list(zip(where, leaves, strict=True))
+        leaves = [x[0] if axis is None else x for axis, x in pairs]
         places = [
             place_at(mesh, axis, x.ndim) for axis, x in zip(where, leaves, strict=True)
         ]
@@ -265,6 +270,11 @@ def parallel(
     # Without names: being static or donated by position does not hold by keyword.
     vars(body)["__signature__"] = inspect.signature(lambda *args, **kwargs: None)
     return jit(body, static_argnums=settings.static, donate_argnums=settings.donated)
+
+
+def front_if_none(axis: Axis) -> Axis:
+    """The dimension along which results are stacked, before the first is taken."""
+    return 0 if axis is None else axis
 
 
 def place_at(mesh: Mesh, axis: Axis, ndim: int) -> NamedSharding:

@@ -47,6 +47,7 @@ from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_integers
+from verax.scipy.special import plane
 
 # -----------------------------------------------------------------------------
 # The arguments of special functions: floats of the same dtype and shape.
@@ -379,21 +380,20 @@ def gamma(x: ArrayLike) -> Array:
     """Γ(x), which is (x - 1)! for positive integers; DLMF 5.2.1.
 
     Args:
-        x: an array or scalar of real numbers; integers become floats.
+        x: an array or scalar, real or complex; integers become floats.
 
     Returns:
         The shape and dtype of `x`; floats for integers. Infinite at 0, NaN at negative
-        integers; float32 overflows beyond 35.
-
-    Raises:
-        TypeError: `x` is complex.
+        integers; float32 overflows beyond 35. Complex numbers are NaN at both.
 
     >>> import verax.numpy as vnp
     >>> from verax.scipy import special
     >>> special.gamma(vnp.array([-0.5, 0.0, -1.0, 5.0])).round(4)
     Array([-3.5449,     inf,     nan, 24.    ], dtype=float32)
     """
-    (z,) = reals("gamma", x)
+    (z,) = inexact("gamma", x)
+    if is_complex(z.dtype):
+        return plane.gamma(z)
     return mul(gammasgn(z), exp(lgamma(z)))
 
 
@@ -523,15 +523,14 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x log y, 0 where x is 0 and y is not NaN.
 
     Args:
-        x: an array or scalar of real numbers; integers become floats.
+        x: an array or scalar; integers become floats.
         y: an array or scalar that broadcasts with `x`.
 
     Returns:
-        The shape to which the arguments broadcast, in the float dtype to which they
-        promote.
+        The shape to which the arguments broadcast, in the float or complex dtype to
+        which they promote.
 
     Raises:
-        TypeError: an argument is complex.
         ValueError: the shapes do not broadcast together.
 
     >>> import verax.numpy as vnp
@@ -539,6 +538,9 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     >>> special.xlogy(vnp.array([0.0, 0.0, 1.0]), vnp.array([0.0, vnp.nan, 0.0]))
     Array([  0.,  nan, -inf], dtype=float32)
     """
+    arrays = inexact("xlogy", x, y)
+    if is_complex(arrays[0].dtype):
+        return plane.xlogy(*arrays)
     return row("xlogy", erf_gamma.xlogy, x, y)
 
 
@@ -547,15 +549,14 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(1 + y), 0 where x is 0 and y is not NaN; accurate for small y.
 
     Args:
-        x: an array or scalar of real numbers; integers become floats.
+        x: an array or scalar; integers become floats.
         y: an array or scalar that broadcasts with `x`.
 
     Returns:
-        The shape to which the arguments broadcast, in the float dtype to which they
-        promote.
+        The shape to which the arguments broadcast, in the float or complex dtype to
+        which they promote.
 
     Raises:
-        TypeError: an argument is complex.
         ValueError: the shapes do not broadcast together.
 
     >>> import verax.numpy as vnp
@@ -563,6 +564,9 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     >>> special.xlog1py(vnp.array([0.0, 2.0]), vnp.array([-1.0, 1e-10]))
     Array([0.e+00, 2.e-10], dtype=float32)
     """
+    arrays = inexact("xlog1py", x, y)
+    if is_complex(arrays[0].dtype):
+        return plane.xlog1py(*arrays)
     return row("xlog1py", erf_gamma.xlog1py, x, y)
 
 
