@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -66,6 +67,18 @@ def test_none_is_the_default_float_and_the_weak_flag_is_returned() -> None:
         vnp.isdtype(vnp.float32, np.floating)
     with pytest.raises(ValueError, match="unknown kind"):
         vnp.isdtype(vnp.float32, "small")
+
+
+def test_isscalar_asks_what_stands_for_an_array() -> None:
+    class Wrapped:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+        def __jax_array__(self) -> Any:
+            return self.x
+
+    assert vnp.isscalar(Wrapped(vnp.array(1)))
+    assert not vnp.isscalar(Wrapped(vnp.ones(1)))
 
 
 def test_isscalar_takes_strings() -> None:

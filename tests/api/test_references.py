@@ -322,6 +322,64 @@ def test_one_reference_is_passed_once() -> None:
         verax.jit(lambda a: verax.jit(lambda b: a[...] + b[...])(a))(x)
 
 
+def add_one(part: Any) -> Any:
+    part[...] += 1.0
+    return part[...].sum()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda part: verax.jit(add_one)(part),
+        lambda part: verax.checkpoint(add_one)(part),
+        lambda part: verax.jit(verax.checkpoint(add_one))(part),
+        lambda part: verax.lax.cond(True, add_one, lambda part: 0.0, part),
+        lambda part: verax.jit(lambda: verax.jit(add_one)(part))(),
+        lambda part: verax.jit(lambda tree: add_one(tree["part"]))({"part": part}),
+        lambda part: verax.vmap(add_one, None, 0, axis_size=1)(part)[0],
+        lambda part: verax.vjp(lambda x, part: x * add_one(part), 1.0, part)[0],
+    ],
+)
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (slice(1, 3), [0, 1, 1, 0]),
+        (2, [0, 0, 1, 0]),
+        (vnp.array([0, 3]), [1, 0, 0, 1]),
+        ((..., np.int32(1)), [0, 1, 0, 0]),
+        (None, [1, 1, 1, 1]),
+    ],
+)
+def test_a_part_of_a_reference_is_an_argument(
+    run: Any, index: Any, expected: list[int]
+) -> None:
+    ref = verax.new_ref(vnp.zeros(4))
+    assert run(ref.at[index]) == sum(expected)
+    assert ref[...].tolist() == expected
+    assert run(ref.at[1:].at[1:3].at[0]) == expected[2] + 1
+
+
+def test_rows_and_places_that_a_program_computes_are_arguments() -> None:
+    ref = verax.new_ref(vnp.zeros((3, 2)))
+    _, sums = verax.lax.scan(lambda _, row: (_, verax.jit(add_one)(row)), 0, ref.at[:2])
+    assert sums.tolist() == [2, 2]
+    at = verax.jit(lambda ref, i: verax.jit(add_one)(ref.at[i]))
+    assert [at(ref, 0), at(ref, 2)] == [4, 2]
+    assert ref[...].tolist() == [[2, 2], [1, 1], [1, 1]]
+
+
+def test_a_part_of_a_reference_is_not_cut() -> None:
+    part = verax.new_ref(vnp.zeros((3, 2))).at[1:]
+    for cut in (verax.vmap(add_one), verax.vmap(add_one, ({"a": 1},))):
+        with pytest.raises((TypeError, ValueError), match=r"not allowed|prefix"):
+            cut(part)
+    with pytest.raises(ValueError, match="only one reference"):
+        verax.jit(lambda a, b: a[...] + b[...])(part, part.parent)
+    leaves, tree = verax.tree.flatten(part)
+    assert leaves == [part.parent]
+    assert verax.tree.leaves(tree.unflatten([3])) == [3]
+
+
 def test_references_are_not_returned() -> None:
     x = verax.new_ref(1.0)
     with pytest.raises(ValueError, match=r"returned a mutable.*\n\n.*argument r\."):

@@ -282,3 +282,15 @@ def test_a_lowering_that_builds_a_module() -> None:
         ts[0] * by + ad.instantiate_zeros(ts[1]),
     )
     assert verax.grad(lambda x: f(x, y).sum())(x).tolist() == [2, 2, 2]
+
+
+def test_a_type_rule_returns_one_type_or_several() -> None:
+    one_p, several_p = Primitive("one"), Primitive("several")
+    several_p.multiple_results = True
+    one_p.def_abstract_eval(lambda x: [x])
+    several_p.def_abstract_eval(lambda x: x)
+    for p in (one_p, several_p):
+        p.def_impl(lambda x: x)
+        message = rf"{p.name}.abstract_eval\(\) method should return a tuple or list"
+        with pytest.raises(ValueError, match=message):
+            verax.jit(p.bind)(1.0)

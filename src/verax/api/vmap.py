@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from verax.api.tracing.apply import ENGINE, rewritten
+from verax.api.tracing.reference_checks import check_parts
 from verax.api.tracing.references import OnValues, on_values
 from verax.api.tracing.trace import Traced, leaf_avals, trace
 from verax.api.tracing.wrapping import (
@@ -84,6 +85,7 @@ def vmap[**P, R](
         given, held, leaves = axes_of(starts, args, kwargs, leaves)
         avals = leaf_avals(leaves, describe)
         axes = axes_from_front(avals, given, describe)
+        check_parts("vmap", (args, kwargs), leaves, [axis is None for axis in axes])
         size = mapped_size(fun, avals, axes, axis_size, describe)
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, held, describe)

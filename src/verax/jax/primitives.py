@@ -325,6 +325,15 @@ class Primitive(metaclass=AllPrimitives):
             )
         with p.configured():
             out, _ = self.abstract_eval(*avals, **p.dictionary())
+        several = isinstance(out, list | tuple)
+        if several != self.multiple_results and (
+            several or isinstance(out, ShapedArray)
+        ):
+            raise ValueError(
+                f"{self.name}.abstract_eval() method should return a tuple or list of "
+                f"types if {self.name}.multiple_results, and one type otherwise, not "
+                f"{out!r}"
+            )
         return self.listed(out)
 
     def composition(self) -> Callable[..., Any] | None:

@@ -12,6 +12,7 @@ from typing import Any, Final, SupportsIndex, overload
 
 import numpy as np
 
+from verax.api.tracing.reference_checks import is_part
 from verax.api.tracing.trace import leaf_avals
 from verax.api.tracing.wrapping import function_name, stands_for
 from verax.backend import pytrees
@@ -292,6 +293,8 @@ def rows_of(
 ) -> tuple[Step, list[Any], PyTreeDef, int]:
     """The step, the arrays over whose rows it goes, their structure, and how often."""
     rows, tree = pytrees.flatten(xs)
+    if any([isinstance(x, Ref) for x in rows]):
+        rows, tree = pytrees.flatten(xs, is_part)
     count = scan_length(rows, tree, length)
     if any([isinstance(x, Ref) for x in rows]):
         f, rows, tree = over_references(f, rows, tree, count)

@@ -20,6 +20,7 @@ from verax.api.jit import Copyable, PjitFunction, jit
 from verax.api.parallel.device_put import device_put
 from verax.api.sharding_args import constrained
 from verax.api.stages.stages import Lowered, Traced
+from verax.api.tracing.reference_checks import check_parts
 from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
 from verax.api.tracing.wrapping import (
     describe_arguments,
@@ -217,6 +218,7 @@ class PmapFunction(Copyable):
         avals = struct_avals(leaves, describe)
         asked = flat_axes("in_axes", (axes, 0), (rest, kwargs))
         where = axes_from_front(avals, asked, describe)
+        check_parts("pmap", (rest, kwargs), leaves, [axis is None for axis in where])
         run, mesh = self.program(
             mapped_size(fun, avals, where, settings.axis_size, describe)
         )

@@ -26,6 +26,7 @@ from verax.api.parallel.specs import (
 )
 from verax.api.sharding_args import place_entries
 from verax.api.tracing.apply import ENGINE, apply, as_array, is_tracing
+from verax.api.tracing.reference_checks import check_parts
 from verax.api.tracing.references import on_values
 from verax.api.tracing.trace import leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name, wraps
@@ -410,6 +411,8 @@ class Mapped(ReprMixin):
         describe = describe_arguments(self.f, tree)
         avals = leaf_avals(leaves, describe)
         layouts = self.in_layouts(args, avals)
+        whole = [spread.sharding.is_fully_replicated for spread in layouts]
+        check_parts("shard_map", args, leaves, whole)
         for i, (spread, aval) in enumerate(zip(layouts, avals, strict=True)):
             what = partial(leaf_name, describe, i)
             check_part(self.f, spread.sharding, aval.shape, what)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from verax.api.tracing.wrapping import Describe, name_and_line
+from verax.backend import pytrees
 from verax.ir.avals import HasType, ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.leaks import depends_on
 from verax.rules.rows.references import BoundRef, ConcreteRef, TracedRef
-from verax.rules.values.reference import Ref
+from verax.rules.values.reference import Ref, RefView
 from verax.transforms.references import references
 
 
@@ -22,6 +23,34 @@ def has_references(jaxpr: Jaxpr) -> bool:
     if any(references(jaxpr)):
         return True
     return any([isinstance(c.literal.value, Ref) for c in jaxpr.used_consts])
+
+
+pytrees.register_node(RefView, RefView.split, RefView.join)
+
+
+def is_part(x: object) -> bool:
+    """Whether this is a part of a reference, which is a tree."""
+    return isinstance(x, RefView)
+
+
+def check_parts(
+    what: str, args: object, leaves: Sequence[object], whole: Sequence[bool]
+) -> None:
+    """Raise TypeError if a part of a reference among the arguments is to be cut.
+
+    `whole` says of each leaf whether the function gets all of it.
+    """
+    if not any([isinstance(x, Ref) for x in leaves]):
+        return
+    rest = iter(whole)
+    for entry in pytrees.flatten(args, is_part)[0]:
+        inside = pytrees.flatten(entry)[0] if is_part(entry) else [entry]
+        if not all([next(rest) for _ in inside]) and is_part(entry):
+            raise TypeError(
+                f"TransformedRefs are not allowed here: {what} would cut the reference "
+                f"of which it got a part, {entry!r}; pass the whole, or close over the "
+                "part"
+            )
 
 
 def held(leaves: Sequence[object]) -> list[Any]:

@@ -29,7 +29,7 @@ from verax.ir.dtypes import (
     numpy_dtype,
 )
 from verax.ir.records import ReprMixin
-from verax.numpy.arguments.arguments import avals_of, common_type
+from verax.numpy.arguments.arguments import array_behind, avals_of, common_type
 from verax.numpy.creation.creation import asarray
 from verax.rules.values.array import API_VERSIONS, Array
 from verax.rules.values.state import STATE, asked_dtype
@@ -404,6 +404,7 @@ def isscalar(element: object) -> bool:
     >>> vnp.isscalar(2.5), vnp.isscalar(vnp.array(2.5)), vnp.isscalar(vnp.array([2.5]))
     (True, True, False)
     """
+    element = array_behind(element)
     if isinstance(element, Array | np.ndarray):
         return not element.shape
     return np.isscalar(element)

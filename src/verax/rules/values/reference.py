@@ -6,9 +6,12 @@ arithmetic on what was read, by the functions behind the operators of arrays::
     ref[0] += 1.0        # ref.write(namespace.at(ref.read())[0].set(...))
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from types import EllipsisType, NoneType
 from typing import Any, Never, cast
+
+import numpy as np
 
 from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.promotion import TypePromotionError, result_type
@@ -165,7 +168,8 @@ class RefIndexer:
 class RefView(Ref):
     """A part of a reference: it reads and writes there.
 
-    The indices are those of the moment when it was made; each use goes to the whole.
+    The indices are those of the moment when it was made; each use goes to the whole. As
+    an argument it is a tree: what it is a part of, and indices that are arrays.
     """
 
     __slots__ = ("__weakref__", "idx", "parent")
@@ -183,3 +187,32 @@ class RefView(Ref):
 
     def __repr__(self) -> str:
         return f"a part of {self.parent!r}"
+
+    def split(self) -> tuple[tuple[Any, ...], "Frame"]:
+        """What it is part of and its indices that are values, and the other indices."""
+        alone = not isinstance(self.idx, tuple)
+        entries = (self.idx,) if alone else self.idx
+        fixed = tuple([(type(i), i) if isinstance(i, FIXED) else None for i in entries])
+        values = [i for i in entries if not isinstance(i, FIXED)]
+        return (self.parent, *values), (alone, fixed)
+
+    @classmethod
+    def join(cls, frame: "Frame", children: Iterable[Any]) -> "RefView":
+        """The part that `split` took apart; with anything in place of the children."""
+        alone, fixed = frame
+        parent, *values = children
+        rest = iter(values)
+        entries = tuple([next(rest) if i is None else i[1] for i in fixed])
+        idx = entries[0] if alone else entries
+        if isinstance(parent, Ref):
+            return cls(parent, idx)
+        view = cls.__new__(cls)
+        view.parent, view.idx = parent, idx
+        return view
+
+
+FIXED = (int, np.integer, slice, EllipsisType, NoneType)
+"""Indices that a program knows; others are values that it takes."""
+
+type Frame = tuple[bool, tuple[tuple[type, Any] | None, ...]]
+"""Whether the index is no tuple, and its fixed entries, with their types."""
