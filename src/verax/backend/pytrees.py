@@ -31,6 +31,7 @@ from verax.ir.dtypes import float0
 from verax.ir.memos import holds
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import Linear, Zero
+from verax.rules.values.reference import RefView
 
 type Children = tuple[Iterable[Any], Any]
 type KeyChildren = tuple[Iterable[tuple[Any, Any]], Any]
@@ -102,6 +103,13 @@ def typed_key(x: Zero | Linear) -> KeyChildren:
     return (), x.aval
 
 
+def part_keys(part: RefView) -> KeyChildren:
+    """What a part of a reference is of, and its indices, by key."""
+    (parent, *values), frame = part.split()
+    indices = [(SequenceKey(i), x) for i, x in enumerate(values)]
+    return ((GetAttrKey("parent"), parent), *indices), frame
+
+
 BUILTIN_NODES: Final = (
     NodeType(
         OrderedDict,
@@ -136,6 +144,7 @@ BUILTIN_NODES: Final = (
     # What rules return beside arrays has types, and no values: nodes without leaves.
     NodeType(Zero, lambda x: ((), x.aval), lambda aval, _: Zero(aval), typed_key),
     NodeType(Linear, lambda x: ((), x.aval), lambda aval, _: Linear(aval), typed_key),
+    NodeType(RefView, RefView.split, RefView.join, part_keys),
 )
 
 

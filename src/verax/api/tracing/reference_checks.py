@@ -25,9 +25,6 @@ def has_references(jaxpr: Jaxpr) -> bool:
     return any([isinstance(c.literal.value, Ref) for c in jaxpr.used_consts])
 
 
-pytrees.register_node(RefView, RefView.split, RefView.join)
-
-
 def is_part(x: object) -> bool:
     """Whether this is a part of a reference, which is a tree."""
     return isinstance(x, RefView)
