@@ -50,22 +50,41 @@ TEXT: Final = (
     "The text or the equations of a program are compared; verax writes them otherwise."
 )
 REASONS: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        "It differs on purpose (docs/differences.md).",
+        r"keys must have 1, 2 or 4 words|masked array of NumPy|AbstractMesh\(\(\)",
+        r"testPromoteDtypesStandard|testDtypeFromLiteralValue|testPickleX64",
+        r"testRavelMultiIndexDtype|excess_precision_hell|CotangentDtype",
+        r"gather_with_asymmetric_dtype|capabilities_info|zero_tangent_output",
+    ),
+    (
+        "Prints come in another order, or once where JAX prints twice.",
+        r"in_batched_while_cond|remat_of_debug_print|debug_print_with_nested_vmap",
+        r"test_debug_print_batching",
+    ),
+    (
+        "The test starts a process without verax, or is called without its case.",
+        r"no_backend_warning_on_cpu|testLuOnZeroMatrix",
+    ),
     ("Tracebacks are shortened in another way.", r"^errors_test"),
     ("An array that is made of nothing is no transfer.", r"^transfer_guard_test"),
-    ("Arrays are stored in row-major order.", r"^layout_test"),
+    ("Arrays are stored in row-major order.", r"^layout_test|test_sds_update"),
     ("verax has no such generator.", r"^random_impl_test"),
     (TEXT, r"^ffi_test.*(non-existent|custom_call)"),
     (
-        "verax lacks it: logs of backward passes, structured residuals, parts of "
-        "references as arguments, ...",
+        "verax lacks it: logs of backward passes, structured residuals, ...",
         r"with_logs|structured_residuals|defvjp_with|SparsifyEnv|philox|threefry4x32",
         r"a part of Traced|can be frozen or freed only",
+        r"backward_pass_logging",
     ),
     (
         "The message is verax's own.",
         r"does not match|Regex didn't match|unexpectedly found in|not found in \"",
         r"Expected warning not found|Exception message|AssertionError: \"",
         r"pytree structure error",
+        r"do not broadcast together|no abstract evaluation rule|takes real numbers",
+        r"padding must be|at mapped index|argument_aliases_scan",
+        r"same number of dimensions|test_make_jaxpr_name",
     ),
     (
         INTERNAL,
@@ -74,18 +93,22 @@ REASONS: Final[tuple[tuple[str, ...], ...]] = (
         r"<class 'tests.jax|got an unexpected keyword|there is no option",
         r"KeyError: '(call_jaxpr|sharding|function_name)'|assertRaises(Regex)?\(\) arg",
         r"does not support item assignment|not enough values|too many values",
+        r"DCETest|test_resolve_(argnums|kwargs)|iota_tile_error",
     ),
     ("The option has one value in verax.", r"cannot be changed|has no effect"),
     (
         TEXT,
         r"not found in|pvector|has length of \d+, expected|Lists differ|Found\b",
         r"not in |assert '|unexpectedly|lambda ;|\+ let ",
+        r"referred_element_type: |test_preferred_element_type|- checkpoint|BCOOTest",
+        r"no logs of level|\{'fix'\} has length",
     ),
     (
         "Traces, compilations or entries of caches are counted, of which verax has "
         "fewer or other ones.",
         r"AssertionError: \(?-?\d+( - \d+\))? (!=|==) |assert \(?-?\d+",
         r"not less than|not greater",
+        r"Expected exactly \d+ XLA compilations",
     ),
     ("verax allows what JAX refuses.", r"(\w*(Error|Exception|Warning)) not raised"),
     (
@@ -101,14 +124,18 @@ REASONS: Final[tuple[tuple[str, ...], ...]] = (
     (
         "verax refuses what JAX allows.",
         r"NotAnArray|ShapeError|TypeError: (argument|output|vmap|the vmap rule|array)",
+        r"out_axes is None for|is narrower than|unknown platform|to \[\('float0'",
+        r"was lowered for|on 2 different devices|float0\[5\]|composition of hi_call",
     ),
     (
         "Another sharding is chosen, or one is refused.",
         r"Sharding|spec=|P\(|committed|device_put|reshard|mesh|symbolic sizes and runs",
+        r"CpuDevice\(id=0\) != ",
     ),
     (
         "An object is looked at, and is another one.",
         r"bool.* is |False is not true|is not an instance|assert False|!= True|is not ",
+        r"debug_print_with_logging|copy_to_host_async|the parts have the dtype",
     ),
     (
         "A value or shape differs: the order of operations, the last digits, or what "

@@ -60,7 +60,8 @@ def conv_dimension_numbers(
         I, and those of the spatial dimensions.
 
     Raises:
-        TypeError: the ranks differ, or it is none of these.
+        ShapeError: the ranks differ.
+        TypeError: it is none of these.
         ValueError: a string lacks a letter, has one twice, or has other letters.
 
     >>> conv_dimension_numbers((1, 5, 2), (3, 2, 4), ("NHC", "HIO", "NHC")).lhs_spec
@@ -68,7 +69,7 @@ def conv_dimension_numbers(
     """
     rank = len(lhs_shape)
     if rank != len(rhs_shape):
-        raise TypeError(
+        raise ShapeError(
             "a convolution takes operands with the same number of dimensions, not of "
             f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
         )

@@ -130,7 +130,7 @@ def check_parameters(p: ConvParams, x: ShapedArray, k: ShapedArray) -> None:
     every = list(range(x.ndim))
     dims = p.dimension_numbers
     if x.ndim != k.ndim or x.ndim < 2 or any(sorted(spec) != every for spec in dims):
-        raise TypeError(
+        raise ShapeError(
             "conv_general_dilated takes operands with the same number of dimensions, "
             f"at least two, each listed in the dimension numbers, not {x} and {k} "
             f"with {dims}"
