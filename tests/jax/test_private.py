@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.jax.programs import output
 
 PROGRAM = Path(__file__).parent / "private_program.py"
@@ -13,6 +15,21 @@ code = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())(0.0))"
 print(pickle.loads(data)(0.0), flush=True)
 subprocess.run([sys.executable, "-c", code], input=data, check=True)
 """
+JOBS = """
+import jax, jax.numpy as jnp, sys
+from joblib import Parallel, delayed
+scale = jnp.arange(3.0)
+@jax.jit
+def f(x): return jnp.cos(x) * scale
+@jax.custom_jvp
+def g(x): return x * 3
+g.defjvp(lambda xs, ts: (g(xs[0]), 5 * ts[0]))
+def slope(x): return float(jax.grad(lambda x: g(x) * scale[1])(x))
+if __name__ == "__main__":
+    run = Parallel(n_jobs=2, backend="loky")
+    print([x.tolist() for x in run(delayed(f)(jnp.zeros(3)) for _ in range(2))])
+    print(run(delayed(slope)(float(x)) for x in range(2)))
+"""
 
 
 def test_a_program_that_looks_below() -> None:
@@ -21,3 +38,12 @@ def test_a_program_that_looks_below() -> None:
 
 def test_functions_that_mention_modules_are_pickled_by_value() -> None:
     assert output("-c", PICKLED) == "0.0\n0.0\n"
+
+
+def test_jitted_functions_of_a_script_run_in_processes_of_joblib(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("joblib", reason="it comes with scikit-learn")
+    script = tmp_path / "jobs.py"
+    script.write_text(JOBS)
+    assert output(script) == "[[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]\n[5.0, 5.0]\n"

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from types import MethodType
+from types import FrameType, MethodType
 from typing import Any, Literal, Self, SupportsIndex, overload
 
 from attrs import evolve, frozen
@@ -133,7 +133,18 @@ class Copyable:
         return made
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        if self.__module__ == "__main__" and by_value(sys._getframe(1)):
+            return super().__reduce_ex__(protocol)
         return found_as(self) or super().__reduce_ex__(protocol)
+
+
+def by_value(frame: FrameType) -> bool:
+    """Whether what pickles takes functions of the main program by value.
+
+    As joblib, dask and submitit do, since their processes run another main program.
+    """
+    name = str(frame.f_globals.get("__name__", ""))
+    return "cloudpickle" in name or name.startswith("dill.")
 
 
 def found_as(x: object) -> str | None:
