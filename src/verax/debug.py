@@ -60,6 +60,8 @@ from verax.explorer.meshes.report import (
     PlannedCollective,
     PlannedLine,
 )
+from verax.explorer.search.proposal import CandidatePlan, Proposal
+from verax.explorer.search.propose import propose
 from verax.transforms.comparing.measures import Difference
 from verax.transforms.comparing.report import Comparison
 from verax.transforms.comparing.scenes import Divergence, Executed
@@ -71,6 +73,9 @@ from verax.transforms.precision.remedies import Remedy
 from verax.transforms.precision.report import PrecisionReport
 
 __all__ = [
+    "CandidatePlan",
+    "Proposal",
+    "propose",
     "Collective",
     "Collectives",
     "Comparison",

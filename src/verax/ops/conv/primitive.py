@@ -502,6 +502,20 @@ def conv_splits(
     return connected(avals, labels[:2], labels[2:])
 
 
+def conv_together(
+    p: ConvParams, ins: Avals, outs: Avals
+) -> Sequence[Sequence[Hashable | None]]:
+    """Batch, features of the result, and those that are summed over."""
+    dims = p.dimension_numbers
+    labels: list[list[Hashable | None]] = [[None] * a.ndim for a in (*ins, *outs)]
+    if p.batch_group_count == 1:
+        labels[0][dims.lhs_spec[0]] = labels[2][dims.out_spec[0]] = "batch"
+    if p.feature_group_count == p.batch_group_count == 1:
+        labels[1][dims.rhs_spec[0]] = labels[2][dims.out_spec[1]] = "feature"
+        labels[0][dims.lhs_spec[1]] = labels[1][dims.rhs_spec[1]] = "summed"
+    return labels
+
+
 def conv_flops(p: ConvParams, ins: Avals, outs: Avals) -> float:
     """Two operations for each multiplication, those with padding included."""
     kernel = ins[1]
@@ -547,7 +561,9 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     domains=(FINITE, FINITE),
     costly=large,
     sharding=conv_splits,
-    traits=Traits(Work.WHOLE, conv_flops, accumulate=sums_in),
+    traits=Traits(
+        Work.WHOLE, conv_flops, accumulate=sums_in, together=conv_together
+    ),
 )
 
 

@@ -7,7 +7,7 @@ what lies out of bounds has no part in either::
     scatter_add(x, indices, updates, dims)    adjoint: gather(ct, indices)
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from operator import index
 from typing import Any
 
@@ -33,6 +33,7 @@ from verax.ops.indexing.geometry import (
     GatherScatterMode,
     index_labels,
     placed_labels,
+    split_rows,
     window_labels,
 )
 from verax.ops.indexing.scatter_impl import (
@@ -47,6 +48,7 @@ from verax.ops.structure.shape import expand_dims, move_axis, reshape
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.infer import dense
 from verax.rules.rows.row import (
+    Avals,
     Axis,
     Engine,
     Known,
@@ -132,6 +134,15 @@ def gather_splits(
         ) from None
 
 
+def gather_together(
+    p: GatherParams, ins: Avals, outs: Avals
+) -> Sequence[Sequence[Hashable | None]]:
+    """Rows of indices go with those of the result."""
+    (x, indices), (out,) = ins, outs
+    dims = p.dimension_numbers
+    return split_rows(dims, x.shape, p.slice_sizes, indices.ndim, out.ndim)
+
+
 def gather_terms(p: GatherParams, avals: Sequence[ShapedArray]) -> Terms:
     """Terms can be read each, unless numbers stand for what is out of bounds."""
     fills = p.mode == "fill" and not is_inexact(avals[0].dtype)
@@ -153,7 +164,12 @@ gather_p: Row[GatherParams] = Row(
     costly=huge,
     sharding=gather_splits,
     terms=gather_terms,
-    traits=Traits(flops=no_flops, reads_part=True, narrow=Narrow.MOVES),
+    traits=Traits(
+        flops=no_flops,
+        reads_part=True,
+        narrow=Narrow.MOVES,
+        together=gather_together,
+    ),
 )
 
 

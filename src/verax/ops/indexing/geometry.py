@@ -151,6 +151,19 @@ def placed_labels(
     return labels
 
 
+def split_rows(
+    dims: GatherDimensionNumbers, shape: Shape, sizes: Shape, rank: int, read: int
+) -> tuple[list[Hashable], list[Hashable], list[Hashable]]:
+    """What a partitioner splits together: dimensions of operand, indices and parts.
+
+    Each index reads or writes its own part, so rows of indices may be anywhere.
+    """
+    windows = window_labels(dims, shape, sizes)
+    known = index_labels(dims, rank)
+    rows = [("row", i) if x is None else x for i, x in enumerate(known)]
+    return windows, [*rows, None], placed_labels(dims, windows, rows, read)
+
+
 @pure(1 << 12)
 def gathering(dims: ScatterDimensionNumbers) -> GatherDimensionNumbers:
     """The dimension numbers of the gather that reads what the scatter writes."""

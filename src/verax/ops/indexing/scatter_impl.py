@@ -6,7 +6,7 @@ so one factory makes them from that::
     scatter_max_p = scatter_family("scatter-max", np.maximum, "maximum", jvp=...)
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from random import Random
 
 import numpy as np
@@ -33,6 +33,7 @@ from verax.ops.indexing.geometry import (
     clipped,
     index_labels,
     placed_labels,
+    split_rows,
     scattering,
     taken_axis,
     window_labels,
@@ -46,6 +47,7 @@ from verax.rules.rows.emitter import Emitter, Operand, constants, converted, fla
 from verax.rules.rows.row import (
     NO_TRAITS,
     REALS,
+    Avals,
     Axis,
     JvpRule,
     Row,
@@ -388,6 +390,7 @@ def scatter_family(
             work=Work.STORED,
             flops=traits.flops or each_update,
             writes_part=2,
+            together=scatter_together,
         ),
     )
     return row
@@ -423,6 +426,17 @@ def scatter_splits(
             "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output "
             "PartitionSpec for the scatter update"
         ) from None
+
+
+def scatter_together(
+    p: ScatterParams, ins: Avals, outs: Avals
+) -> Sequence[Sequence[Hashable | None]]:
+    """Rows of indices go with those of the updates."""
+    x, indices, updates = ins
+    sizes = slice_sizes(p, x.shape, updates.shape)
+    dims = p.dimension_numbers.gather()
+    own = split_rows(dims, x.shape, sizes, indices.ndim, updates.ndim)
+    return [*own, own[0]]
 
 
 def draw_scatter(

@@ -10,7 +10,7 @@ for primitives that hold jaxprs. Values are tracers of a small jaxpr under
 construction, so a rule reads as mathematics and runs once per kind of equation.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from random import Random
 from types import MappingProxyType
@@ -116,6 +116,11 @@ type Turned = Callable[[Any, Sequence[np.ndarray], Sequence[np.ndarray]], Any]
 results are; see `Traits.turned`."""
 
 
+type Together = Callable[[Any, Avals, Avals], Sequence[Sequence[Hashable | None]]]
+"""From params and types to labels of the dimensions of operands and results, in order:
+of what has one label each device may have a part. See `Traits.together`."""
+
+
 LIGHT: Final = (Work.CHEAP, Work.ROOT, Work.LIGHT, Work.SLOW)
 STORED: Final = (Work.STORED, Work.BLOCK, Work.WHOLE)
 
@@ -155,6 +160,9 @@ class Traits(ReprMixin):
         accumulate: it sums products of its two operands, which may be rounded.
         turned: the mathematics leaves a sign or a phase open, or the basis of a space
             of which nothing depends: turns other right results as given ones are.
+        together: labels of the dimensions that XLA's partitioner splits together, where
+            it splits more than explicit axes may; None where the column `sharding` says
+            all. A label that no result has is summed over.
         moves: `narrow` is MOVES, or is not said and it neither computes nor marks.
         light: `work` is LIGHT or less, or SLOW.
         stored: `work` is STORED or more.
@@ -185,6 +193,7 @@ class Traits(ReprMixin):
     narrow: Narrow | None = None
     accumulate: Accumulate | None = None
     turned: Turned | None = None
+    together: Together | None = None
     # Passes ask for these of each equation, so they are computed once.
     light: bool = field(init=False, eq=False)
     stored: bool = field(init=False, eq=False)

@@ -1,0 +1,65 @@
+"""Plans in words: what each axis splits, by the arguments that have it (floor 6).
+
+One idea: a kind of dimension is called by an argument that has it, so a reader finds it
+in his own program::
+
+    text_of(model, layouts, names)      # 'data: tokens[0]; model: layers['up'][2]'
+"""
+
+from collections.abc import Sequence
+
+from verax.explorer.search.constraints import value_spec
+from verax.explorer.search.descent import kinds_of
+from verax.explorer.search.families import NUMBER
+from verax.explorer.search.model import WHOLE, Layout, Model
+
+
+def text_of(model: Model, layouts: Sequence[Layout], names: Sequence[str]) -> str:
+    """What each axis splits of intermediate values, and what is stored in parts."""
+    program = model.program
+    given = {program.of[v][0] for v in program.inputs}
+    kinds = kinds_of(model)
+    texts = []
+    for axis, name in enumerate(model.mesh.names):
+        weights = [0.0] * len(kinds)
+        stored, all_stored = 0.0, 0.0
+        for family in program.families:
+            d = layouts[family.number][axis]
+            if family.number in given:
+                all_stored += family.bytes
+                stored += family.bytes if d != WHOLE else 0.0
+            for i, kind in enumerate(kinds):
+                if d != WHOLE and kind.get(family.number) == d:
+                    weights[i] += family.bytes
+        best = max(range(len(kinds)), key=lambda i: weights[i], default=-1)
+        part = called(model, kinds[best], names) if best >= 0 and weights[best] else ""
+        more = " and what is stored" if 2 * stored > all_stored > 0 else ""
+        texts.append(f"{name}: {part or 'nothing'}{more}")
+    return "; ".join(texts)
+
+
+def called(model: Model, kind: dict[int, int], names: Sequence[str]) -> str:
+    """A dimension of an argument, of this kind."""
+    program = model.program
+    for v, name in sorted(
+        zip(program.inputs, names, strict=True), key=lambda pair: -pair[0]
+    ):
+        family, dims = program.of[v]
+        if kind.get(family) in dims:
+            return f"{name}[{dims.index(kind[family])}]"
+    largest = max(kind, key=lambda f: program.families[f].bytes, default=None)
+    if largest is None:
+        return ""
+    size = program.families[largest].sizes[kind[largest]]
+    return f"a dimension of {size}"
+
+
+def arguments_of(
+    model: Model, layouts: Sequence[Layout], names: Sequence[str]
+) -> dict[str, str]:
+    """The specs of arguments by name; those of layers that are alike in one line."""
+    out: dict[str, str] = {}
+    for v, name in zip(model.program.inputs, names, strict=True):
+        spec = str(value_spec(model, layouts, v))
+        out.setdefault(NUMBER.sub("#", name), spec)
+    return out

@@ -1,0 +1,406 @@
+"""Shardings for a function that has none: `verax.debug.propose` (floor 6).
+
+One idea: a model of costs ranks thousands of plans in seconds, and XLA's partitioner
+judges the best few, as `verax.debug.plan` does::
+
+    proposal = verax.debug.propose(step, devices=512)(*args)
+    print(proposal)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from attrs import evolve, field, frozen
+
+from verax.api.jit import PjitFunction, jit
+from verax.api.stages.stages import Traced
+from verax.api.tracing.structs import ShapeDtypeStruct
+from verax.api.tracing.wrapping import function_name, wraps
+from verax.api.trees.pytrees import tree_map
+from verax.backend.arrays.concrete import ConcreteArray
+from verax.backend.placement.abstract_mesh import AbstractMesh
+from verax.backend.placement.mesh import Mesh, PartitionSpec
+from verax.backend.placement.sharding import NamedSharding
+from verax.backend.xla.virtual import MOST_DEVICES
+from verax.explorer.costing import counted, device_of
+from verax.explorer.exploration import of_arrays
+from verax.explorer.meshes.devices import FABRICS, Device, Link, Links, links_of
+from verax.explorer.meshes.plan import Asked, Machine, planned_on
+from verax.explorer.search.constraints import value_spec, wishes_of
+from verax.explorer.search.descent import Found, Search
+from verax.explorer.search.families import Program, read_program
+from verax.explorer.search.model import MeshModel, Model
+from verax.explorer.search.naming import arguments_of, text_of
+from verax.explorer.search.proposal import CandidatePlan, Proposal, planned_function
+from verax.ir.jaxpr import Jaxpr
+from verax.ir.meshes import AxisType
+from verax.ir.records import ReprMixin
+from verax.ir.walk import close, hoist
+from verax.ops.calls.call import inline
+from verax.rules.values.conversions import check_callable, shown
+
+JUDGED: Final = 4
+"""So many plans are compiled."""
+ROOM: Final = (0.85, 0.5, 0.25)
+"""Shares of the memory that the model may fill, tried one after the other: it knows of
+no temporaries that a compiler adds."""
+MESHES: Final = 3
+"""Of so many shapes of a mesh all plans are searched."""
+ALIKE: Final = 0.004
+"""Plans whose times differ by less than this share are taken for one."""
+
+
+@frozen(eq=False, repr=False)
+class Question(ReprMixin):
+    """A function to be planned: its program, and what a plan is judged by."""
+
+    function: PjitFunction[Any, Any]
+    name: str
+    args: tuple[Any, ...]
+    stage: Traced
+    jaxpr: Jaxpr
+    program: Program
+    names: tuple[str, ...]
+    machine: Machine
+    memory: float
+
+    def specs(self, model: Model, found: Found) -> tuple[Any, Any]:
+        """The specs of arguments and results, as trees."""
+        ins = [value_spec(model, found.layouts, v) for v in self.program.inputs]
+        outs = [
+            PartitionSpec() if v is None else value_spec(model, found.layouts, v)
+            for v in self.program.outputs
+        ]
+        given, _ = self.stage.interface.in_tree.unflatten(ins)
+        return given, self.stage.traced.out_tree.unflatten(outs)
+
+    def model(self, mesh: AbstractMesh) -> Model:
+        """The model of costs on a mesh."""
+        sizes = dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
+        device = self.machine.device
+        links = links_of(device, sizes, self.machine.links)
+        known = MeshModel(
+            tuple(sizes), tuple(sizes.values()), links, device, self.machine.overlap
+        )
+        return Model(self.program, known, self.aliased())
+
+    def aliased(self) -> list[int]:
+        """The results that take the memory of donated arguments."""
+        program, out = self.program, []
+        free = [v for v, d in zip(program.inputs, self.stage.donated, strict=True) if d]
+        kinds = [(program.of[v], program.values[v].aval.shape) for v in free]
+        for v in program.outputs:
+            if v is None:
+                continue
+            kind = program.of[v], program.values[v].aval.shape
+            if kind in kinds:
+                kinds.remove(kind)
+                out.append(v)
+        return out
+
+    def judged(self, one: "Ranked") -> "Ranked":
+        """The plan with XLA's judgement."""
+        model, mesh = one.model, one.mesh
+        ins, outs = self.specs(model, one.found)
+        wishes = wishes_of(model, one.found.layouts)
+
+        def over(spec: PartitionSpec) -> NamedSharding:
+            return NamedSharding(mesh, spec)
+
+        places = evolve(
+            self.function.settings.shardings,
+            ins=tree_map(over, ins, is_leaf=is_spec),
+            outs=tree_map(over, outs, is_leaf=is_spec),
+        )
+        settings = evolve(self.function.settings, shardings=places)
+        fun = planned_function(self.function.fun, self.jaxpr, wishes)
+        asked = Asked(PjitFunction(fun, settings), self.name, self.args, {}, True)
+        plan = planned_on(asked, mesh, self.machine, MOST_DEVICES)
+        entry = evolve(one.entry, plan=plan)
+        if plan.memory.peak > self.memory:
+            text = f"{counted(plan.memory.peak)}B do not fit"
+            entry = evolve(entry, refused=text)
+        return evolve(one, entry=entry)
+
+
+def is_spec(x: object) -> bool:
+    """Whether this is a spec, and no tree of them."""
+    return isinstance(x, PartitionSpec)
+
+
+@frozen(eq=False, repr=False)
+class Ranked(ReprMixin):
+    """A plan of the search, on its mesh."""
+
+    mesh: AbstractMesh
+    model: Model = field(repr=False)
+    found: Found
+    entry: CandidatePlan
+
+    @property
+    def time(self) -> float:
+        """The seconds, as XLA has it where it was asked."""
+        plan = self.entry.plan
+        return self.found.time if plan is None else plan.time
+
+    @property
+    def memory(self) -> float:
+        """The bytes of a device, as XLA has it where it was asked."""
+        plan = self.entry.plan
+        return self.found.memory if plan is None else float(plan.memory.peak)
+
+
+# -----------------------------------------------------------------------------
+# Meshes.
+
+
+def meshes_of(devices: int, device: Device) -> list[AbstractMesh]:
+    """The shapes of a mesh that are tried: one axis, and all with a second one.
+
+    The second axis is the one inside a board, as far as there is one.
+    """
+    fabric = FABRICS.get(device.name)
+    most = 4 * fabric.together if fabric is not None else devices
+    out = [auto_mesh((devices,), ("data",))]
+    size = 2
+    while size <= min(most, devices // 2):
+        if devices % size == 0:
+            out.append(auto_mesh((devices // size, size), ("data", "model")))
+        size *= 2
+    return out
+
+
+def auto_mesh(sizes: Sequence[int], names: Sequence[str]) -> AbstractMesh:
+    """A mesh along whose axes the compiler decides."""
+    return AbstractMesh(tuple(sizes), tuple(names), (AxisType.Auto,) * len(sizes))
+
+
+def searched(question: Question, meshes: Sequence[AbstractMesh]) -> list[Ranked]:
+    """All plans that the search has found for these meshes, the best first."""
+    for share in ROOM:
+        limit = share * question.memory
+        pairs = [(m, Search(question.model(m), limit)) for m in meshes]
+        if len(pairs) > MESHES:
+            pairs.sort(key=lambda pair: pair[1].promise())
+            pairs = pairs[:MESHES]
+        out = [
+            ranked(question, mesh, search.model, one)
+            for mesh, search in pairs
+            for one in search.run()
+        ]
+        out.sort(key=lambda one: (one.found.memory > limit, one.found.time))
+        out = judged(question, out)
+        if any([not one.entry.refused for one in out]):
+            return out
+    return out
+
+
+def judged(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
+    """The plans, the best of them judged by XLA, the chosen one first."""
+    few: list[Ranked] = []
+    rest: list[Ranked] = []
+    for one in plans:
+        near = [
+            abs(one.found.time - other.found.time) <= ALIKE * other.found.time
+            and one.mesh == other.mesh
+            for other in few
+        ]
+        (rest if len(few) == JUDGED or any(near) else few).append(one)
+    known = [question.judged(one) for one in few]
+    known.sort(key=lambda one: (bool(one.entry.refused), one.time, one.memory))
+    slower = [
+        one
+        if one.entry.refused
+        else evolve(one, entry=evolve(one.entry, refused="slower"))
+        for one in known[1:]
+    ]
+    left = [evolve(one, entry=evolve(one.entry, refused="not compiled")) for one in rest]
+    return [*known[:1], *slower, *left]
+
+
+def ranked(
+    question: Question, mesh: AbstractMesh, model: Model, found: Found
+) -> Ranked:
+    """A plan with what a table says of it."""
+    sizes = dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
+    text = text_of(model, found.layouts, question.names)
+    entry = CandidatePlan(MappingProxyType(sizes), text, found.time, found.memory)
+    return Ranked(mesh, model, found, entry)
+
+
+# -----------------------------------------------------------------------------
+# The function.
+
+
+def asked_meshes(
+    mesh: object, devices: int | None, device: Device
+) -> list[AbstractMesh]:
+    """The meshes to search.
+
+    Raises:
+        TypeError: there is neither a mesh nor a number of devices, or both.
+        ValueError: there is no device.
+    """
+    if (mesh is None) == (devices is None):
+        raise TypeError("propose takes either a mesh or a number of devices")
+    if mesh is None:
+        assert devices is not None
+        if devices < 1:
+            raise ValueError(f"propose: devices must be positive, not {devices}")
+        return meshes_of(devices, device)
+    if not isinstance(mesh, Mesh | AbstractMesh):
+        raise TypeError(f"propose takes a verax AbstractMesh as mesh, not {shown(mesh)}")
+    return [auto_mesh(mesh.axis_sizes, mesh.axis_names)]
+
+
+def bare(x: Any) -> Any:
+    """An argument without a place: what it is there for is to be proposed."""
+    if isinstance(x, ConcreteArray | ShapeDtypeStruct):
+        struct = ShapeDtypeStruct.like(x)
+        return ShapeDtypeStruct(struct.shape, struct.dtype, struct.weak_type)
+    return x
+
+
+def question_of(
+    function: PjitFunction[Any, Any],
+    name: str,
+    args: tuple[Any, ...],
+    machine: Machine,
+    memory: float,
+) -> Question:
+    """The question for these arguments.
+
+    Raises:
+        ValueError: sizes are symbols, or a leaf of an argument is static.
+    """
+    plain = evolve(function.settings.shardings, ins=None, outs=None)
+    settings = evolve(function.settings, shardings=plain)
+    args = tree_map(bare, args)
+    stage = of_arrays(PjitFunction(function.fun, settings).trace(*args))
+    if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):
+        raise ValueError(f"propose: the sizes of {name} must be numbers, not symbols")
+    if settings.statics.any:
+        raise ValueError(
+            f"propose: {name} has static arguments; bind them with functools.partial"
+        )
+    jaxpr = inline(close(hoist(stage.traced.jaxpr)))
+    names = tuple([text for text, _ in stage.interface.arguments()])
+    program = read_program(jaxpr, names)
+    return Question(
+        PjitFunction(function.fun, settings),
+        name,
+        args,
+        stage,
+        jaxpr,
+        program,
+        names,
+        machine,
+        memory,
+    )
+
+
+def answer(question: Question, plans: Sequence[Ranked]) -> Proposal:
+    """The proposal of the first of the plans.
+
+    Raises:
+        ValueError: it does not fit.
+    """
+    best = plans[0]
+    if best.entry.refused:
+        least = min(
+            [one for one in plans if one.entry.plan is not None],
+            key=lambda one: one.memory,
+        )
+        raise ValueError(
+            f"propose: no plan of {question.name} fits into "
+            f"{counted(question.memory)}B on a device: the least that was found is "
+            f"{counted(least.memory)}B, on {dict(least.entry.axes)} with "
+            f"{least.entry.text}. Take more devices, store less for the way back "
+            "(verax.checkpoint), or donate arguments"
+        )
+    ins, outs = question.specs(best.model, best.found)
+    assert best.entry.plan is not None
+    return Proposal(
+        question.name,
+        best.mesh,
+        ins,
+        outs,
+        best.entry.plan,
+        tuple([one.entry for one in plans]),
+        MappingProxyType(wishes_of(best.model, best.found.layouts)),
+        question.jaxpr,
+        MappingProxyType(arguments_of(best.model, best.found.layouts, question.names)),
+    )
+
+
+def propose(
+    fun: Callable[..., Any],
+    *,
+    mesh: Mesh | AbstractMesh | None = None,
+    devices: int | None = None,
+    memory: float | None = None,
+    device: str | Device = "h100",
+    links: Links = None,
+    overlap: bool = True,
+    **options: Any,
+) -> Callable[..., Proposal]:
+    """A function that proposes shardings for the arguments and values of `fun`.
+
+    Splits of the batch, heads, features, the sequence, experts or the vocabulary,
+    parameters that are stored in parts and gathered for use, and mixtures of these are
+    not recipes here but layouts of families of values, among which a search finds those
+    that cost least. XLA's partitioner judges the best few.
+
+    Args:
+        fun: the function, a step of a training with its optimiser for example, without
+            shardings of its own; it may be jitted.
+        mesh: the mesh, which need not be there; its axes are taken as `Auto`.
+        devices: the number of devices instead of a mesh: shapes with axes "data" and
+            "model" are tried.
+        memory: bytes that a device has; by default those of `device`.
+        device: as for `plan`.
+        links: as for `plan`.
+        overlap: whether devices talk while they compute.
+        options: those of `jit`, such as `donate_argnums`.
+
+    Returns:
+        A function of the arguments of `fun`, by position, which may be
+        `ShapeDtypeStruct`s, that returns a `Proposal`.
+
+    Raises:
+        TypeError: `fun` is not a function, there is not one of `mesh` and `devices`, or
+            `fun` is jitted and there are options of `jit`.
+        ValueError: no plan fits into the memory; the message says how much it takes.
+
+    >>> import verax, verax.numpy as vnp
+    >>> from verax.sharding import AbstractMesh
+    >>> def loss(w, x):
+    ...     return vnp.mean(vnp.tanh(x @ w) ** 2)
+    >>> w = verax.ShapeDtypeStruct((4096, 4096), vnp.bfloat16)
+    >>> x = verax.ShapeDtypeStruct((1 << 20, 4096), vnp.bfloat16)
+    >>> mesh = AbstractMesh((64,), ("data",))
+    >>> proposal = verax.debug.propose(verax.grad(loss), mesh=mesh)(w, x)
+    >>> proposal.in_shardings[1]
+    P('data')
+    >>> proposal.plan.fits
+    True
+    """
+    check_callable("propose", fun)
+    if isinstance(fun, PjitFunction) and options:
+        raise TypeError(
+            f"propose: {', '.join(options)} are options of jit, and the function is "
+            "jitted already: pass them there"
+        )
+    known = device_of(device, "propose")
+    meshes = asked_meshes(mesh, devices, known)
+    function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
+    machine = Machine(known, links, overlap)
+    room = known.memory if memory is None else float(memory)
+
+    @wraps(fun)
+    def proposing(*args: Any) -> Proposal:
+        question = question_of(function, function_name(fun), args, machine, room)
+        return answer(question, searched(question, meshes))
+
+    return proposing
