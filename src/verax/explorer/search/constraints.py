@@ -7,6 +7,7 @@ for one, how they lie, so the compiler's partitioner has nothing left to guess::
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from itertools import count
 from typing import Any, Final
 
@@ -29,16 +30,19 @@ from verax.rules.rows.row import traits_of
 
 @frozen(repr=False)
 class Wishes(ReprMixin):
-    """How operands and results of an equation lie, by their numbers."""
+    """How operands and results of an equation lie, by their numbers.
+
+    Results lie so one after the other: as they are made, and as others read them.
+    """
 
     ins: Mapping[int, PartitionSpec] = field(factory=dict)
-    outs: Mapping[int, PartitionSpec] = field(factory=dict)
+    outs: Mapping[int, tuple[PartitionSpec, ...]] = field(factory=dict)
 
 
 NOTHING: Final = Wishes()
 
 type Plan = Mapping[Path, Wishes]
-"""What is wished of equations, by their paths."""
+"""What is wished of equations, by their paths; of inputs, by those of programs."""
 
 
 def spec_of(places: Places, ndim: int, names: Sequence[str]) -> PartitionSpec:
@@ -69,25 +73,30 @@ def wishes_of(model: Model, layouts: Sequence[Layout]) -> dict[Path, Wishes]:
     out: dict[Path, Wishes] = {}
     for number, item in enumerate(model.program.items):
         term = model.term_of.get(number)
-        if term is None or not traits_of(item.eqn.primitive).stored:
+        traits = traits_of(item.eqn.primitive)
+        if term is None or not (traits.stored or traits.reads_part):
             continue
         way = model.terms[term].way(layouts, model.mesh)
         ins = operand_wishes(model, layouts, item, way.places)
-        outs = {
-            i: value_spec(model, layouts, v)
-            for i, v in enumerate(item.outs)
-            if model.program.values[v].aval.shape
-        }
+        outs = result_wishes(model, layouts, item, way.places)
         out[item.path] = Wishes(ins, outs)
+    values = model.program.values
+    for path, results in model.program.loops.items():
+        known = [(i, v) for i, v in enumerate(results) if values[v].aval.shape]
+        specs = {i: (value_spec(model, layouts, v),) for i, v in known}
+        out[path] = Wishes({}, specs)
+    for path, given in model.program.entries.items():
+        known = [(i, v) for i, v in enumerate(given) if values[v].aval.shape]
+        out[path] = Wishes({i: value_spec(model, layouts, v) for i, v in known})
     return out
 
 
 def operand_wishes(
     model: Model, layouts: Sequence[Layout], item: Item, places: Sequence[Places]
 ) -> dict[int, PartitionSpec]:
-    """How operands lie that are not where their families are."""
+    """How operands lie while an equation is computed."""
     out: dict[int, PartitionSpec] = {}
-    if traits_of(item.eqn.primitive).writes_part is not None:
+    if not traits_of(item.eqn.primitive).stored:
         return out
     rest = iter(places)
     for i, v in enumerate(item.ins):
@@ -95,9 +104,23 @@ def operand_wishes(
             continue
         due = next(rest)
         ndim = model.program.values[v].aval.ndim
-        spec = spec_of(due, ndim, model.mesh.names)
-        if spec != value_spec(model, layouts, v):
-            out[i] = spec
+        out[i] = spec_of(due, ndim, model.mesh.names)
+    return out
+
+
+def result_wishes(
+    model: Model, layouts: Sequence[Layout], item: Item, places: Sequence[Places]
+) -> dict[int, tuple[PartitionSpec, ...]]:
+    """How results lie where they are made, and then in their families."""
+    arrays = [
+        (i, v) for i, v in enumerate(item.outs) if model.program.values[v].aval.shape
+    ]
+    out: dict[int, tuple[PartitionSpec, ...]] = {}
+    own = places[len(places) - len(arrays) :]
+    for (i, v), made in zip(arrays, own, strict=True):
+        ndim = model.program.values[v].aval.ndim
+        first, last = spec_of(made, ndim, model.mesh.names), value_spec(model, layouts, v)
+        out[i] = (last,) if first == last else (first, last)
     return out
 
 
@@ -106,6 +129,7 @@ def constrained(jaxpr: Jaxpr, plan: Plan, mesh: Mesh, path: Path = ()) -> Jaxpr:
     if not any([known[: len(path)] == path for known in plan]):
         return jaxpr
     numbers, made = count(), dict[tuple[Atom, PartitionSpec], Atom]()
+    entry = plan.get(path, NOTHING).ins
 
     def write(
         builder: Builder, eqn: Eqn, operands: tuple[Atom, ...]
@@ -120,10 +144,16 @@ def constrained(jaxpr: Jaxpr, plan: Plan, mesh: Mesh, path: Path = ()) -> Jaxpr:
                 made[atom, spec] = constraint(builder, eqn, atom, spec, mesh)
             return made[atom, spec]
 
-        ins = [lie(a, wishes.ins.get(i)) for i, a in enumerate(operands)]
+        starts = [
+            lie(a, entry.get(old.index)) if isinstance(old, Var) else a
+            for a, old in zip(operands, eqn.invars, strict=True)
+        ]
+        ins = [lie(a, wishes.ins.get(i)) for i, a in enumerate(starts)]
         params = map_subjaxprs(eqn.params, inner(plan, mesh, here), aside=False)
         outs = builder.copy(eqn.replace(params=params), ins)
-        return [lie(a, wishes.outs.get(i)) for i, a in enumerate(outs)]
+        return [
+            reduce(lie, wishes.outs.get(i, ()), atom) for i, atom in enumerate(outs)
+        ]
 
     return rebuilt(jaxpr, write, "a plan")
 

@@ -99,7 +99,9 @@ class Program(ReprMixin):
     inputs: tuple[int, ...]
     outputs: tuple[int | None, ...]
     entries: Mapping[Path, tuple[int, ...]]
-    """The inputs of programs inside, by the path of their equation and their number."""
+    """The inputs of the programs of loops, by the path of their equation and number."""
+    loops: Mapping[Path, tuple[int, ...]]
+    """The results of loops, by their paths."""
 
 
 class Reader:
@@ -112,6 +114,7 @@ class Reader:
         self.dims: Groups[Node] = Groups()
         self.weak: list[tuple[int, int, list[tuple[Node, Node]]]] = []
         self.entries: dict[Path, tuple[int, ...]] = {}
+        self.loops: dict[Path, tuple[int, ...]] = {}
         self.given: set[int] = set()
 
     def value(self, aval: ShapedArray, role: Hashable) -> int:
@@ -266,7 +269,9 @@ class Reader:
                 continue  # the predicate of a loop
             here = (*path, which)
             ins = [self.value(v.aval, ("in", i)) for i, v in enumerate(inner.invars)]
-            self.entries[here] = tuple(ins)
+            if loop:
+                self.entries[here] = tuple(ins)
+                self.loops[path] = tuple(outs)
             for own, other in zip(reversed(ins), reversed(operands), strict=False):
                 if other is not None:
                     self.enter(own, other)
@@ -374,6 +379,7 @@ def read_program(jaxpr: Jaxpr, names: Sequence[str]) -> Program:
         tuple(ins),
         tuple(outs),
         reader.entries,
+        reader.loops,
     )
 
 

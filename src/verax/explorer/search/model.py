@@ -353,11 +353,11 @@ class Model:
 
 def terms_of(program: Program, mesh: MeshModel) -> tuple[list[Term], dict[int, int]]:
     """Items that cost the same as terms, and the term of each item."""
-    uses: dict[int, int] = {}
+    uses: dict[Hashable, int] = {}
     for item in program.items:
         if not elementwise(program, item):
-            for v in {v for v in item.ins if v is not None}:
-                uses[v] = uses.get(v, 0) + 1
+            for key in {use_of(item, i) for i, v in enumerate(item.ins) if v is not None}:
+                uses[key] = uses.get(key, 0) + 1
     terms: dict[Hashable, Term] = {}
     order: dict[Hashable, int] = {}
     numbers: dict[int, int] = {}
@@ -381,6 +381,13 @@ def terms_of(program: Program, mesh: MeshModel) -> tuple[list[Term], dict[int, i
     known = {key: i for i, key in enumerate(terms)}
     back = {i: key for key, i in order.items()}
     return list(terms.values()), {i: known[back[n]] for i, n in numbers.items()}
+
+
+def use_of(item: Item, number: int) -> Hashable:
+    """What an operand is used for: those who ask for the same move it once."""
+    eqn = item.eqn
+    kind = eqn.primitive, eqn.params, tuple([a.aval for a in eqn.invars])
+    return item.ins[number], number, kind
 
 
 def shown_part(part: Part) -> Hashable:
@@ -420,7 +427,7 @@ def elementwise(program: Program, item: Item) -> bool:
 
 
 def parts_of(
-    program: Program, item: Item, uses: Mapping[int, int]
+    program: Program, item: Item, uses: Mapping[Hashable, int]
 ) -> tuple[list[Part], list[Part]]:
     """The operands and results of an item that are arrays."""
     out: list[list[Part]] = []
@@ -430,12 +437,14 @@ def parts_of(
     plain = elementwise(program, item)
     for group in (triples[: len(item.ins)], triples[len(item.ins) :]):
         own = []
-        for v, names, moved in group:
+        for i, (v, names, moved) in enumerate(group):
             if v is None or not program.values[v].aval.shape:
                 continue
             aval = program.values[v].aval
             family, dims = program.of[v]
-            share = 1.0 if plain else 1.0 / max(uses.get(v, 1), 1)
+            share = 1.0
+            if not plain and i < len(item.ins) and v == item.ins[i]:
+                share = 1.0 / uses[use_of(item, i)]
             own.append(
                 Part(
                     family,
