@@ -246,7 +246,13 @@ def routed(data: Any, experts: Any, groups: Any, inner: Any = None) -> Specs:
 MIXTURE: Final = (
     Hand("data parallel", COLUMNS, {}, {}, {"x": COLUMNS}),
     Hand("FSDP", COLUMNS, experts_over(None, BOTH), {}, {"x": COLUMNS}),
-    Hand("ZeRO-1", COLUMNS, {}, experts_over(None, BOTH), {"x": COLUMNS}),
+    Hand(
+        "experts over both",
+        COLUMNS,
+        experts_over(BOTH),
+        {},
+        routed(COLUMNS, BOTH, None),
+    ),
     Hand(
         "experts over model",
         COLUMNS,

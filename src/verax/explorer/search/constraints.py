@@ -28,15 +28,19 @@ from verax.rules.rows.builder import Builder, rebuilt
 from verax.rules.rows.row import traits_of
 
 
+type Specs = tuple[PartitionSpec, ...]
+"""Where a value lies, one after the other."""
+
+
 @frozen(repr=False)
 class Wishes(ReprMixin):
     """How operands and results of an equation lie, by their numbers.
 
-    Results lie so one after the other: as they are made, and as others read them.
+    A value lies at several places one after the other if it is moved in steps.
     """
 
-    ins: Mapping[int, PartitionSpec] = field(factory=dict)
-    outs: Mapping[int, tuple[PartitionSpec, ...]] = field(factory=dict)
+    ins: Mapping[int, Specs] = field(factory=dict)
+    outs: Mapping[int, Specs] = field(factory=dict)
 
 
 NOTHING: Final = Wishes()
@@ -60,12 +64,28 @@ def spec_of(places: Places, ndim: int, names: Sequence[str]) -> PartitionSpec:
     return PartitionSpec(*entries)
 
 
+def spec_in(model: Model, family: int, places: Places, ndim: int) -> PartitionSpec:
+    """The spec of a value of a family whose dimensions the axes split so.
+
+    If two axes split one dimension of what is stored, the faster one comes first: its
+    devices sum their parts first, and the others sum parts of these.
+    """
+    mesh = model.mesh
+    axes = mesh.fastest if family in model.program.state else mesh.axes
+    names = [mesh.names[axis] for axis in axes]
+    return spec_of(tuple([places[axis] for axis in axes]), ndim, names)
+
+
+def value_places(model: Model, layouts: Sequence[Layout], value: int) -> Places:
+    """The dimensions of a value that the axes split, as the layout of its family says."""
+    family, dims = model.program.of[value]
+    return tuple([dims.index(d) if d in dims else WHOLE for d in layouts[family]])
+
+
 def value_spec(model: Model, layouts: Sequence[Layout], value: int) -> PartitionSpec:
     """The spec of a value as the layout of its family says."""
     family, dims = model.program.of[value]
-    layout = layouts[family]
-    places = tuple([dims.index(d) if d in dims else WHOLE for d in layout])
-    return spec_of(places, len(dims), model.mesh.names)
+    return spec_in(model, family, value_places(model, layouts, value), len(dims))
 
 
 def wishes_of(model: Model, layouts: Sequence[Layout]) -> dict[Path, Wishes]:
@@ -74,6 +94,12 @@ def wishes_of(model: Model, layouts: Sequence[Layout]) -> dict[Path, Wishes]:
     for number, item in enumerate(model.program.items):
         term = model.term_of.get(number)
         traits = traits_of(item.eqn.primitive)
+        if item.renews:
+            (v,) = item.outs
+            start = value_places(model, layouts, item.ins[0] or 0)
+            steps = route(model, start, value_places(model, layouts, v))
+            out[item.path] = Wishes({}, {0: specs_in(model, v, [start, *steps])})
+            continue
         if term is None or not (traits.stored or traits.reads_part):
             continue
         way = model.terms[term].way(layouts, model.mesh)
@@ -87,15 +113,15 @@ def wishes_of(model: Model, layouts: Sequence[Layout]) -> dict[Path, Wishes]:
         out[path] = Wishes({}, specs)
     for path, given in model.program.entries.items():
         known = [(i, v) for i, v in enumerate(given) if values[v].aval.shape]
-        out[path] = Wishes({i: value_spec(model, layouts, v) for i, v in known})
+        out[path] = Wishes({i: (value_spec(model, layouts, v),) for i, v in known})
     return out
 
 
 def operand_wishes(
     model: Model, layouts: Sequence[Layout], item: Item, places: Sequence[Places]
-) -> dict[int, PartitionSpec]:
+) -> dict[int, Specs]:
     """How operands lie while an equation is computed."""
-    out: dict[int, PartitionSpec] = {}
+    out: dict[int, Specs] = {}
     if not traits_of(item.eqn.primitive).stored:
         return out
     rest = iter(places)
@@ -103,25 +129,59 @@ def operand_wishes(
         if v is None or not model.program.values[v].aval.shape:
             continue
         due = next(rest)
-        ndim = model.program.values[v].aval.ndim
-        out[i] = spec_of(due, ndim, model.mesh.names)
+        steps = route(model, value_places(model, layouts, v), due)
+        out[i] = specs_in(model, v, steps or [due])
     return out
 
 
 def result_wishes(
     model: Model, layouts: Sequence[Layout], item: Item, places: Sequence[Places]
-) -> dict[int, tuple[PartitionSpec, ...]]:
-    """How results lie where they are made, and then in their families."""
+) -> dict[int, Specs]:
+    """How results lie where they are made, and then in their families.
+
+    Terms of a sum are first summed along the fastest axis, each device a part, so that
+    along the others less has to be sent.
+    """
     arrays = [
         (i, v) for i, v in enumerate(item.outs) if model.program.values[v].aval.shape
     ]
-    out: dict[int, tuple[PartitionSpec, ...]] = {}
+    out: dict[int, Specs] = {}
     own = places[len(places) - len(arrays) :]
     for (i, v), made in zip(arrays, own, strict=True):
-        ndim = model.program.values[v].aval.ndim
-        first, last = spec_of(made, ndim, model.mesh.names), value_spec(model, layouts, v)
-        out[i] = (last,) if first == last else (first, last)
+        due = value_places(model, layouts, v)
+        steps = [made] if set(made) - {WHOLE} - set(due) else []
+        few = [axis for axis in model.mesh.fastest if made[axis] == WHOLE != due[axis]]
+        for axis in few[:1]:
+            first = list(made)
+            first[axis] = due[axis]
+            steps = [tuple(first)]
+        steps += route(model, steps[-1] if steps else made, due)
+        out[i] = specs_in(model, v, steps or [due])
     return out
+
+
+def route(model: Model, own: Places, due: Places) -> list[Places]:
+    """The places on the way to others: gathered along the slowest axis first.
+
+    So what is sent along the slow axis is small.
+    """
+    gathered = [a for a in reversed(model.mesh.fastest) if own[a] != WHOLE == due[a]]
+    steps, here = [], list(due)
+    for axis in gathered:
+        here[axis] = own[axis]
+    for axis in gathered:
+        if len(set(here) - {WHOLE}) == len([d for d in here if d != WHOLE]):
+            steps.append(tuple(here))
+        here[axis] = WHOLE
+    steps = [places for places in steps if places != own]
+    return steps if own == due else [*steps, due]
+
+
+def specs_in(model: Model, value: int, places: Sequence[Places]) -> Specs:
+    """The specs of a value at these places, each once."""
+    family, dims = model.program.of[value]
+    specs = [spec_in(model, family, one, len(dims)) for one in places]
+    return tuple(dict.fromkeys(specs))
 
 
 def constrained(jaxpr: Jaxpr, plan: Plan, mesh: Mesh, path: Path = ()) -> Jaxpr:
@@ -137,23 +197,22 @@ def constrained(jaxpr: Jaxpr, plan: Plan, mesh: Mesh, path: Path = ()) -> Jaxpr:
         here = (*path, next(numbers))
         wishes = plan.get(here, NOTHING)
 
-        def lie(atom: Atom, spec: PartitionSpec | None) -> Atom:
-            if spec is None or not isinstance(atom, Var):
-                return atom
+        def lie(atom: Atom, specs: Specs) -> Atom:
+            return reduce(at, specs, atom) if isinstance(atom, Var) else atom
+
+        def at(atom: Atom, spec: PartitionSpec) -> Atom:
             if (atom, spec) not in made:
                 made[atom, spec] = constraint(builder, eqn, atom, spec, mesh)
             return made[atom, spec]
 
         starts = [
-            lie(a, entry.get(old.index)) if isinstance(old, Var) else a
+            lie(a, entry.get(old.index, ())) if isinstance(old, Var) else a
             for a, old in zip(operands, eqn.invars, strict=True)
         ]
-        ins = [lie(a, wishes.ins.get(i)) for i, a in enumerate(starts)]
+        ins = [lie(a, wishes.ins.get(i, ())) for i, a in enumerate(starts)]
         params = map_subjaxprs(eqn.params, inner(plan, mesh, here), aside=False)
         outs = builder.copy(eqn.replace(params=params), ins)
-        return [
-            reduce(lie, wishes.outs.get(i, ()), atom) for i, atom in enumerate(outs)
-        ]
+        return [lie(a, wishes.outs.get(i, ())) for i, a in enumerate(outs)]
 
     return rebuilt(jaxpr, write, "a plan")
 

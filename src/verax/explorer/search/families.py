@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import gcd
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from verax.explorer.costing import stored
 from verax.explorer.search.labels import Groups, Label, Labels, labels_of
@@ -59,6 +59,8 @@ class Item(ReprMixin):
     moves: tuple[bool, ...]
     times: float
     region: Path
+    renews: bool = False
+    """Whether it is no equation of its own, but moves the result of one."""
 
 
 @frozen(eq=False, repr=False)
@@ -102,6 +104,21 @@ class Program(ReprMixin):
     """The inputs of the programs of loops, by the path of their equation and number."""
     loops: Mapping[Path, tuple[int, ...]]
     """The results of loops, by their paths."""
+    state: frozenset[int]
+    """Families of arguments that come back as results, such as parameters."""
+
+
+@frozen(repr=False)
+class Link(ReprMixin):
+    """Two values that lie alike, an operand and a result, by their dimensions.
+
+    `several` says whether the result has other operands.
+    """
+
+    x: int
+    y: int
+    pairs: Sequence[tuple[Node, Node]]
+    several: bool = False
 
 
 class Reader:
@@ -112,10 +129,12 @@ class Reader:
         self.items: list[Item] = []
         self.joined: Groups[int] = Groups()
         self.dims: Groups[Node] = Groups()
-        self.weak: list[tuple[int, int, list[tuple[Node, Node]]]] = []
+        self.links: list[Link] = []
+        self.weak: list[Link] = []
         self.entries: dict[Path, tuple[int, ...]] = {}
         self.loops: dict[Path, tuple[int, ...]] = {}
         self.given: set[int] = set()
+        self.state: set[int] = set()
 
     def value(self, aval: ShapedArray, role: Hashable) -> int:
         """A new value."""
@@ -206,9 +225,10 @@ class Reader:
                 ]
                 if set(places) == set(results) and self.even(pairs):
                     if self.covers(x, places) and self.covers(y, results):
-                        self.join(x, y, pairs)
+                        arrays = len({v for v, own in ends if own}) - len(outs)
+                        self.links.append(Link(x, y, pairs, arrays > 1))
                 elif single and self.is_satellite(x, places, y, results):
-                    self.weak.append((x, y, pairs))
+                    self.weak.append(Link(x, y, pairs))
 
     def is_satellite(
         self, x: int, places: Mapping[int, int], y: int, results: Mapping[int, int]
@@ -299,18 +319,99 @@ class Reader:
         dims = [d for d, n in enumerate(small) if n != 1]
         if dims:
             pairs = [((inner, d), (outer, d + offset)) for d in dims]
-            self.join(inner, outer, pairs)
+            self.links.append(Link(outer, inner, pairs))
+
+    def join_all(self) -> None:
+        """Join what is linked, but for parameters and what becomes of them.
+
+        So these may lie otherwise than the state of an optimiser, which lies as the
+        gradients and the new parameters do.
+        """
+        used = self.parameters()
+        for link in self.links:
+            if not (link.several and link.x in used and link.y not in used):
+                self.join(link.x, link.y, link.pairs)
+        self.join_satellites()
+
+    def parameters(self) -> set[int]:
+        """Arguments that products or indexing read, with what is only made of them."""
+        after: dict[int, list[int]] = {}
+        for link in self.links:
+            if not link.several:
+                after.setdefault(link.x, []).append(link.y)
+        read: set[int] = set()
+        for item in self.items:
+            traits = traits_of(item.eqn.primitive)
+            if traits.stored or traits.reads_part:
+                read |= {v for v in item.ins if v is not None}
+        out: set[int] = set()
+        for start in self.given:
+            reached, line = {start}, [start]
+            for one in line:
+                new = [v for v in after.get(one, ()) if v not in reached]
+                reached.update(new)
+                line += new
+            if reached & read:
+                out |= reached
+        return out
+
+    def renewed(self, outs: Sequence[int | None], ins: Sequence[int]) -> list[int | None]:
+        """The outputs, of which new parameters are moved to where the old ones lie."""
+        whole: Groups[int] = Groups()
+        for link in self.links:
+            whole.join(link.x, link.y)
+        free = list(ins)
+        made: dict[int, int] = {one.outs[0]: i for i, one in enumerate(self.items)}
+        result: list[int | None] = []
+        for v in outs:
+            mates = [
+                i
+                for i in free
+                if v is not None
+                and v in made
+                and whole.top(i) == whole.top(v)
+                and self.values[i].aval == self.values[v].aval
+            ]
+            if not mates or v is None:
+                result.append(v)
+                continue
+            free.remove(mates[0])
+            self.state |= {v, mates[0]}
+            result.append(self.moved(v, mates[0], self.items[made[v]]))
+        return result
+
+    def moved(self, value: int, mate: int, item: Item) -> int:
+        """A value at the place of another one of its type, to which it is moved."""
+        if self.joined.top(value) == self.joined.top(mate):
+            return value
+        aval = self.values[value].aval
+        out = self.value(aval, ("new", self.values[mate].role))
+        names = tuple(range(aval.ndim))
+        self.items.append(
+            evolve(
+                item,
+                labels=Labels((names,), (names,)),
+                ins=(value,),
+                outs=(out,),
+                flops=0.0,
+                moves=(False, False),
+                renews=True,
+            )
+        )
+        self.join(mate, out, [((mate, d), (out, d)) for d in names if aval.shape[d] != 1])
+        return out
 
     def join_satellites(self) -> None:
         """Join what is reduced or stretched to the values that it comes from.
 
         Arguments of the program keep layouts of their own.
         """
-        for x, y, pairs in self.weak:
+        for link in self.weak:
+            x, y = link.x, link.y
             tops = {self.joined.top(v) for v in self.given}
             small = x if self.values[x].aval.size <= self.values[y].aval.size else y
-            if self.joined.top(small) not in tops and self.even(pairs):
-                self.join(x, y, pairs)
+            if self.joined.top(small) not in tops and self.even(link.pairs):
+                self.join(x, y, link.pairs)
 
 
 def outs_of(eqn: Eqn) -> list[object]:
@@ -368,7 +469,8 @@ def read_program(jaxpr: Jaxpr, names: Sequence[str]) -> Program:
     ]
     reader.given = set(ins)
     outs, moments = reader.program(jaxpr, ins, (), 1.0, ())
-    reader.join_satellites()
+    reader.join_all()
+    outs = reader.renewed(outs, ins)
     families, of = families_of(reader)
     return Program(
         tuple(reader.values),
@@ -380,6 +482,7 @@ def read_program(jaxpr: Jaxpr, names: Sequence[str]) -> Program:
         tuple(outs),
         reader.entries,
         reader.loops,
+        frozenset([of[v][0] for v in reader.state]),
     )
 
 

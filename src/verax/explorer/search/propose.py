@@ -47,8 +47,9 @@ ROOM: Final = (0.85, 0.5, 0.25)
 no temporaries that a compiler adds."""
 MESHES: Final = 3
 """Of so many shapes of a mesh all plans are searched."""
-ALIKE: Final = 0.004
-"""Plans whose times differ by less than this share are taken for one."""
+ALIKE: Final = (0.004, 0.03)
+"""Plans whose times differ by less than this share are taken for one; the second for
+those that one can say in the same words."""
 
 
 @frozen(eq=False, repr=False)
@@ -201,11 +202,7 @@ def judged(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
     few: list[Ranked] = []
     rest: list[Ranked] = []
     for one in plans:
-        near = [
-            abs(one.found.time - other.found.time) <= ALIKE * other.found.time
-            and one.mesh == other.mesh
-            for other in few
-        ]
+        near = [is_alike(one, other) for other in few]
         (rest if len(few) == JUDGED or any(near) else few).append(one)
     known = [question.judged(one) for one in few]
     known.sort(key=lambda one: (bool(one.entry.refused), one.time, one.memory))
@@ -217,6 +214,13 @@ def judged(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
     ]
     left = [evolve(one, entry=evolve(one.entry, refused="not compiled")) for one in rest]
     return [*known[:1], *slower, *left]
+
+
+def is_alike(one: Ranked, other: Ranked) -> bool:
+    """Whether two plans are so near to each other that one of them will do."""
+    apart = abs(one.found.time - other.found.time) / other.found.time
+    most = ALIKE[one.entry.text == other.entry.text]
+    return one.mesh == other.mesh and apart <= most
 
 
 def ranked(
