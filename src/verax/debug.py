@@ -74,8 +74,7 @@ from verax.transforms.precision.report import PrecisionReport
 
 __all__ = [
     "CandidatePlan",
-    "Proposal",
-    "propose",
+    "CandidatePlan",
     "Collective",
     "Collectives",
     "Comparison",
@@ -114,6 +113,8 @@ __all__ = [
     "PrecisionEquation",
     "PrecisionLine",
     "PrecisionReport",
+    "Proposal",
+    "Proposal",
     "RelativeError",
     "Remedy",
     "RunAgain",
@@ -136,6 +137,8 @@ __all__ = [
     "plan",
     "precision",
     "print",
+    "propose",
+    "propose",
     "visualize_array_sharding",
     "visualize_sharding",
     "watch",

@@ -7,7 +7,6 @@ for one, how they lie, so the compiler's partitioner has nothing left to guess::
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from itertools import count
 from typing import Any, Final
 
@@ -26,7 +25,6 @@ from verax.ops.parallel.sharding_constraint import (
 )
 from verax.rules.rows.builder import Builder, rebuilt
 from verax.rules.rows.row import traits_of
-
 
 type Specs = tuple[PartitionSpec, ...]
 """Where a value lies, one after the other."""
@@ -77,7 +75,7 @@ def spec_in(model: Model, family: int, places: Places, ndim: int) -> PartitionSp
 
 
 def value_places(model: Model, layouts: Sequence[Layout], value: int) -> Places:
-    """The dimensions of a value that the axes split, as the layout of its family says."""
+    """The dimensions of a value that axes split, as its family's layout says."""
     family, dims = model.program.of[value]
     return tuple([dims.index(d) if d in dims else WHOLE for d in layouts[family]])
 
@@ -191,14 +189,14 @@ def constrained(jaxpr: Jaxpr, plan: Plan, mesh: Mesh, path: Path = ()) -> Jaxpr:
     numbers, made = count(), dict[tuple[Atom, PartitionSpec], Atom]()
     entry = plan.get(path, NOTHING).ins
 
-    def write(
-        builder: Builder, eqn: Eqn, operands: tuple[Atom, ...]
-    ) -> Sequence[Atom]:
+    def write(builder: Builder, eqn: Eqn, operands: tuple[Atom, ...]) -> Sequence[Atom]:
         here = (*path, next(numbers))
         wishes = plan.get(here, NOTHING)
 
         def lie(atom: Atom, specs: Specs) -> Atom:
-            return reduce(at, specs, atom) if isinstance(atom, Var) else atom
+            for spec in specs if isinstance(atom, Var) else ():
+                atom = at(atom, spec)
+            return atom
 
         def at(atom: Atom, spec: PartitionSpec) -> Atom:
             if (atom, spec) not in made:

@@ -56,9 +56,7 @@ class State(ReprMixin):
         """The state with these layouts."""
         ways = [term.way(layouts, model.mesh) for term in model.terms]
         work, talk = model.sums(layouts)
-        out = cls(
-            model, limit, list(layouts), ways, work, talk, model.shares(layouts)
-        )
+        out = cls(model, limit, list(layouts), ways, work, talk, model.shares(layouts))
         out.score = out.scored(work, talk, out.shares)
         return out
 
@@ -166,7 +164,9 @@ class Search:
         """The devices along each axis."""
         return self.model.mesh.sizes
 
-    def start(self, kinds: Sequence[dict[int, int]], choice: Sequence[int]) -> list[Layout]:
+    def start(
+        self, kinds: Sequence[dict[int, int]], choice: Sequence[int]
+    ) -> list[Layout]:
         """The layouts in which each axis splits one kind of dimension."""
         out = []
         for family in self.model.program.families:

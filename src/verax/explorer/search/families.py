@@ -355,7 +355,9 @@ class Reader:
                 out |= reached
         return out
 
-    def renewed(self, outs: Sequence[int | None], ins: Sequence[int]) -> list[int | None]:
+    def renewed(
+        self, outs: Sequence[int | None], ins: Sequence[int]
+    ) -> list[int | None]:
         """The outputs, of which new parameters are moved to where the old ones lie."""
         whole: Groups[int] = Groups()
         for link in self.links:
@@ -398,7 +400,9 @@ class Reader:
                 renews=True,
             )
         )
-        self.join(mate, out, [((mate, d), (out, d)) for d in names if aval.shape[d] != 1])
+        self.join(
+            mate, out, [((mate, d), (out, d)) for d in names if aval.shape[d] != 1]
+        )
         return out
 
     def join_satellites(self) -> None:

@@ -10,7 +10,7 @@ result, or may not differ, has one label::
 A dimension without a label (None) has to be whole on each device.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -188,7 +188,7 @@ def splits_by(
     params: Params,
     ins: tuple[ShapedArray, ...],
     outs: tuple[ShapedArray, ...],
-    axes: dict[Place, tuple[str, ...]],
+    axes: Mapping[Place, tuple[str, ...]],
 ) -> Sequence[Splits] | None:
     """The splits of results if these dimensions of operands are; None if refused."""
     rule = getattr(primitive, "sharding", None)
@@ -202,7 +202,8 @@ def splits_by(
     ]
     if rule is as_typed:
         same = len(ins) == len(outs) == 1 and ins[0].shape == outs[0].shape
-        return [[axes.get((0, d), ()) for d in range(ins[0].ndim)]] if same else None
+        own = tuple([axes.get((0, d), ()) for d in range(ins[0].ndim)])
+        return [own] if same else None
     try:
         out: Sequence[Splits] = rule(params, probed, outs)
     except (TypeError, ValueError, AssertionError):

@@ -182,8 +182,16 @@ class Term(ReprMixin):
         outs = [part.places(layouts[part.family]) for part in self.outs]
         choices = [
             self.choices(
-                [p.labels[q[axis]] for p, q in zip(self.ins, ins, strict=True) if q[axis] >= 0],
-                [p.labels[q[axis]] for p, q in zip(self.outs, outs, strict=True) if q[axis] >= 0],
+                [
+                    p.labels[q[axis]]
+                    for p, q in zip(self.ins, ins, strict=True)
+                    if q[axis] >= 0
+                ],
+                [
+                    p.labels[q[axis]]
+                    for p, q in zip(self.outs, outs, strict=True)
+                    if q[axis] >= 0
+                ],
             )
             for axis in mesh.axes
         ]
@@ -370,7 +378,9 @@ def terms_of(program: Program, mesh: MeshModel) -> tuple[list[Term], dict[int, i
     uses: dict[Hashable, int] = {}
     for item in program.items:
         if not elementwise(program, item):
-            for key in {use_of(item, i) for i, v in enumerate(item.ins) if v is not None}:
+            for key in {
+                use_of(item, i) for i, v in enumerate(item.ins) if v is not None
+            }:
                 uses[key] = uses.get(key, 0) + 1
     terms: dict[Hashable, Term] = {}
     order: dict[Hashable, int] = {}

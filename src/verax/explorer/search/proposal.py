@@ -7,7 +7,7 @@ what is between them, beside the plans that it was chosen from::
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import field, frozen
 
@@ -120,7 +120,7 @@ class Proposal(ReprMixin):
         return "\n".join(out)
 
 
-HEADS = ("mesh", "plan", "expected", "planned", "memory", "refused")
+HEADS: Final = ("mesh", "plan", "expected", "planned", "memory", "refused")
 
 
 def cells(one: CandidatePlan) -> tuple[str, ...]:
@@ -160,8 +160,3 @@ def planned_function[**P, R](
         return constrained(jaxpr, plan, mesh)
 
     return wraps(inner)(with_passes(inner, proposed))
-
-
-def spec_text(spec: PartitionSpec) -> str:
-    """A spec in a table."""
-    return str(spec)

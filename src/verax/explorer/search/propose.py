@@ -7,7 +7,7 @@ judges the best few, as `verax.debug.plan` does::
     print(proposal)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from verax.backend.placement.sharding import NamedSharding
 from verax.backend.xla.virtual import MOST_DEVICES
 from verax.explorer.costing import counted, device_of
 from verax.explorer.exploration import of_arrays
-from verax.explorer.meshes.devices import FABRICS, Device, Link, Links, links_of
+from verax.explorer.meshes.devices import FABRICS, Device, Links, links_of
 from verax.explorer.meshes.plan import Asked, Machine, planned_on
 from verax.explorer.search.constraints import value_spec, wishes_of
 from verax.explorer.search.descent import Found, Search
@@ -89,7 +89,9 @@ class Question(ReprMixin):
     def aliased(self) -> list[int]:
         """The results that take the memory of donated arguments."""
         program, out = self.program, []
-        free = [v for v, d in zip(program.inputs, self.stage.donated, strict=True) if d]
+        free = [
+            v for v, d in zip(program.inputs, self.stage.donated, strict=False) if d
+        ]
         kinds = [(program.of[v], program.values[v].aval.shape) for v in free]
         for v in program.outputs:
             if v is None:
@@ -179,6 +181,7 @@ def auto_mesh(sizes: Sequence[int], names: Sequence[str]) -> AbstractMesh:
 
 def searched(question: Question, meshes: Sequence[AbstractMesh]) -> list[Ranked]:
     """All plans that the search has found for these meshes, the best first."""
+    out: list[Ranked] = []
     for share in ROOM:
         limit = share * question.memory
         pairs = [(m, Search(question.model(m), limit)) for m in meshes]
@@ -212,7 +215,9 @@ def judged(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
         else evolve(one, entry=evolve(one.entry, refused="slower"))
         for one in known[1:]
     ]
-    left = [evolve(one, entry=evolve(one.entry, refused="not compiled")) for one in rest]
+    left = [
+        evolve(one, entry=evolve(one.entry, refused="not compiled")) for one in rest
+    ]
     return [*known[:1], *slower, *left]
 
 
@@ -254,7 +259,9 @@ def asked_meshes(
             raise ValueError(f"propose: devices must be positive, not {devices}")
         return meshes_of(devices, device)
     if not isinstance(mesh, Mesh | AbstractMesh):
-        raise TypeError(f"propose takes a verax AbstractMesh as mesh, not {shown(mesh)}")
+        raise TypeError(
+            f"propose takes a verax AbstractMesh as mesh, not {shown(mesh)}"
+        )
     return [auto_mesh(mesh.axis_sizes, mesh.axis_names)]
 
 

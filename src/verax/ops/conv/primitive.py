@@ -561,9 +561,7 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     domains=(FINITE, FINITE),
     costly=large,
     sharding=conv_splits,
-    traits=Traits(
-        Work.WHOLE, conv_flops, accumulate=sums_in, together=conv_together
-    ),
+    traits=Traits(Work.WHOLE, conv_flops, accumulate=sums_in, together=conv_together),
 )
 
 
