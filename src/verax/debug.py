@@ -74,7 +74,6 @@ from verax.transforms.precision.report import PrecisionReport
 
 __all__ = [
     "CandidatePlan",
-    "CandidatePlan",
     "Collective",
     "Collectives",
     "Comparison",
@@ -114,7 +113,6 @@ __all__ = [
     "PrecisionLine",
     "PrecisionReport",
     "Proposal",
-    "Proposal",
     "RelativeError",
     "Remedy",
     "RunAgain",
@@ -137,7 +135,6 @@ __all__ = [
     "plan",
     "precision",
     "print",
-    "propose",
     "propose",
     "visualize_array_sharding",
     "visualize_sharding",

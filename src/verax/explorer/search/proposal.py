@@ -14,7 +14,7 @@ from attrs import field, frozen
 from verax.api.jit import PjitFunction
 from verax.api.tracing.wrapping import wraps
 from verax.backend.placement.abstract_mesh import AbstractMesh
-from verax.backend.placement.mesh import PartitionSpec, current_mesh
+from verax.backend.placement.mesh import current_mesh
 from verax.explorer.costing import counted
 from verax.explorer.meshes.report import MeshPlan, lasting
 from verax.explorer.search.constraints import Plan, constrained

@@ -41,7 +41,7 @@ from verax.ops.calls.call import inline
 from verax.rules.values.conversions import check_callable, shown
 
 JUDGED: Final = 4
-"""So many plans are compiled."""
+"""So many plans are compiled unless the caller says how many."""
 ROOM: Final = (0.85, 0.5, 0.25)
 """Shares of the memory that the model may fill, tried one after the other: it knows of
 no temporaries that a compiler adds."""
@@ -65,6 +65,7 @@ class Question(ReprMixin):
     names: tuple[str, ...]
     machine: Machine
     memory: float
+    most: int
 
     def specs(self, model: Model, found: Found) -> tuple[Any, Any]:
         """The specs of arguments and results, as trees."""
@@ -194,19 +195,19 @@ def searched(question: Question, meshes: Sequence[AbstractMesh]) -> list[Ranked]
             for one in search.run()
         ]
         out.sort(key=lambda one: (one.found.memory > limit, one.found.time))
-        out = judged(question, out)
+        out = with_judgement(question, out)
         if any([not one.entry.refused for one in out]):
             return out
     return out
 
 
-def judged(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
+def with_judgement(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
     """The plans, the best of them judged by XLA, the chosen one first."""
     few: list[Ranked] = []
     rest: list[Ranked] = []
     for one in plans:
         near = [is_alike(one, other) for other in few]
-        (rest if len(few) == JUDGED or any(near) else few).append(one)
+        (rest if len(few) == question.most or any(near) else few).append(one)
     known = [question.judged(one) for one in few]
     known.sort(key=lambda one: (bool(one.entry.refused), one.time, one.memory))
     slower = [
@@ -279,6 +280,7 @@ def question_of(
     args: tuple[Any, ...],
     machine: Machine,
     memory: float,
+    most: int,
 ) -> Question:
     """The question for these arguments.
 
@@ -287,14 +289,14 @@ def question_of(
     """
     plain = evolve(function.settings.shardings, ins=None, outs=None)
     settings = evolve(function.settings, shardings=plain)
-    args = tree_map(bare, args)
-    stage = of_arrays(PjitFunction(function.fun, settings).trace(*args))
-    if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):
-        raise ValueError(f"propose: the sizes of {name} must be numbers, not symbols")
     if settings.statics.any:
         raise ValueError(
             f"propose: {name} has static arguments; bind them with functools.partial"
         )
+    args = tree_map(bare, args)
+    stage = of_arrays(PjitFunction(function.fun, settings).trace(*args))
+    if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):
+        raise ValueError(f"propose: the sizes of {name} must be numbers, not symbols")
     jaxpr = inline(close(hoist(stage.traced.jaxpr)))
     names = tuple([text for text, _ in stage.interface.arguments()])
     program = read_program(jaxpr, names)
@@ -308,6 +310,7 @@ def question_of(
         names,
         machine,
         memory,
+        most,
     )
 
 
@@ -354,6 +357,7 @@ def propose(
     device: str | Device = "h100",
     links: Links = None,
     overlap: bool = True,
+    judged: int = JUDGED,
     **options: Any,
 ) -> Callable[..., Proposal]:
     """A function that proposes shardings for the arguments and values of `fun`.
@@ -373,6 +377,7 @@ def propose(
         device: as for `plan`.
         links: as for `plan`.
         overlap: whether devices talk while they compute.
+        judged: so many plans are compiled, which takes most of the time.
         options: those of `jit`, such as `donate_argnums`.
 
     Returns:
@@ -382,7 +387,8 @@ def propose(
     Raises:
         TypeError: `fun` is not a function, there is not one of `mesh` and `devices`, or
             `fun` is jitted and there are options of `jit`.
-        ValueError: no plan fits into the memory; the message says how much it takes.
+        ValueError: no plan fits into the memory; the message says how much it takes; or
+            `judged` is not positive.
 
     >>> import verax, verax.numpy as vnp
     >>> from verax.sharding import AbstractMesh
@@ -403,6 +409,8 @@ def propose(
             f"propose: {', '.join(options)} are options of jit, and the function is "
             "jitted already: pass them there"
         )
+    if judged < 1:
+        raise ValueError(f"propose: judged must be positive, not {judged}")
     known = device_of(device, "propose")
     meshes = asked_meshes(mesh, devices, known)
     function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
@@ -411,7 +419,9 @@ def propose(
 
     @wraps(fun)
     def proposing(*args: Any) -> Proposal:
-        question = question_of(function, function_name(fun), args, machine, room)
+        question = question_of(
+            function, function_name(fun), args, machine, room, judged
+        )
         return answer(question, searched(question, meshes))
 
     return proposing
