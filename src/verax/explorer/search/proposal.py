@@ -74,7 +74,7 @@ class Proposal(ReprMixin):
     >>> x = verax.ShapeDtypeStruct((1 << 16, 256), vnp.float32)
     >>> out = verax.debug.propose(lambda w, x: vnp.tanh(x @ w), devices=8)(w, x)
     >>> out.in_shardings, out.mesh.size
-    ((P(), P('data')), 8)
+    ((P(), P('data',)), 8)
     """
 
     __module__ = "verax.debug"

@@ -22,6 +22,7 @@ from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import NamedSharding
+from verax.backend.runtime.errors import CompileError
 from verax.backend.xla.virtual import MOST_DEVICES
 from verax.explorer.costing import counted, device_of
 from verax.explorer.exploration import of_arrays
@@ -42,6 +43,7 @@ from verax.rules.values.conversions import check_callable, shown
 
 JUDGED: Final = 4
 """So many plans are compiled unless the caller says how many."""
+FAILED: Final = "XLA cannot compile it"
 ROOM: Final = (0.85, 0.5, 0.25)
 """Shares of the memory that the model may fill, tried one after the other: it knows of
 no temporaries that a compiler adds."""
@@ -120,7 +122,10 @@ class Question(ReprMixin):
         settings = evolve(self.function.settings, shardings=places)
         fun = planned_function(self.function.fun, self.jaxpr, wishes)
         asked = Asked(PjitFunction(fun, settings), self.name, self.args, {}, True)
-        plan = planned_on(asked, mesh, self.machine, MOST_DEVICES)
+        try:
+            plan = planned_on(asked, mesh, self.machine, MOST_DEVICES)
+        except CompileError:  # there are programs that the partitioner makes wrong
+            return evolve(one, entry=evolve(one.entry, refused=FAILED))
         entry = evolve(one.entry, plan=plan)
         if plan.memory.peak > self.memory:
             text = f"{counted(plan.memory.peak)}B do not fit"
@@ -203,12 +208,15 @@ def searched(question: Question, meshes: Sequence[AbstractMesh]) -> list[Ranked]
 
 def with_judgement(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
     """The plans, the best of them judged by XLA, the chosen one first."""
-    few: list[Ranked] = []
+    known: list[Ranked] = []
     rest: list[Ranked] = []
     for one in plans:
-        near = [is_alike(one, other) for other in few]
-        (rest if len(few) == question.most or any(near) else few).append(one)
-    known = [question.judged(one) for one in few]
+        done = [other for other in known if other.entry.plan is not None]
+        enough = len(done) == question.most or len(known) == 2 * question.most
+        if enough or any([is_alike(one, other) for other in done]):
+            rest.append(one)
+        else:
+            known.append(question.judged(one))
     known.sort(key=lambda one: (bool(one.entry.refused), one.time, one.memory))
     slower = [
         one
@@ -322,10 +330,8 @@ def answer(question: Question, plans: Sequence[Ranked]) -> Proposal:
     """
     best = plans[0]
     if best.entry.refused:
-        least = min(
-            [one for one in plans if one.entry.plan is not None],
-            key=lambda one: one.memory,
-        )
+        known = [one for one in plans if one.entry.plan is not None]
+        least = min(known or plans, key=lambda one: one.memory)
         raise ValueError(
             f"propose: no plan of {question.name} fits into "
             f"{counted(question.memory)}B on a device: the least that was found is "
@@ -399,7 +405,7 @@ def propose(
     >>> mesh = AbstractMesh((64,), ("data",))
     >>> proposal = verax.debug.propose(verax.grad(loss), mesh=mesh)(w, x)
     >>> proposal.in_shardings[1]
-    P('data')
+    P('data',)
     >>> proposal.plan.fits
     True
     """
