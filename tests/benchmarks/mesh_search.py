@@ -371,7 +371,7 @@ CASES: Final[Mapping[str, Mapping[tuple[int, int], Callable[[], Program]]]] = {
     "mixture": {
         (16, 4): lambda: mixture(8, 1024, 64, 256),
         (8, 8): lambda: mixture(8, 2048, 64, 64),
-        (64, 8): lambda: mixture(16, 2048, 64, 512),
+        (64, 8): lambda: mixture(8, 1024, 512, 512),
     },
     "unet": {
         (16, 4): lambda: unet(128, 1024),
