@@ -31,6 +31,7 @@ LONG = {
     "cases_explicit_rows",
     "cases_held",
     "cases_pipelines",
+    "cases_proposals",
     "cases_varying",
 }
 SHORT = [path for path in CASES if path.stem not in LONG]
