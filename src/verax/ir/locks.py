@@ -22,19 +22,6 @@ type Lock = AbstractContextManager[bool, None]
 """A lock for `with` statements; the thread that holds it may take it again."""
 
 
-class Slot(property):
-    """A function in a slot, for `with` statements and for `ExitStack`.
-
-    A statement finds the function without running any Python. A stack takes this from
-    the class and calls it, which an interrupt may come between.
-    """
-
-    def __call__(self, block: object, *args: object) -> object:
-        assert self.fget is not None
-        out: object = self.fget(block)(*args)
-        return out
-
-
 class WholeLock:
     """A lock that is taken in one step with the beginning of the block.
 
@@ -44,7 +31,8 @@ class WholeLock:
     """
 
     __slots__ = ("release", "take")
-    __exit__ = Slot(attrgetter("release"))
+    # The statement finds it without running any Python.
+    __exit__ = property(attrgetter("release"))
 
     def __init__(self) -> None:
         lock = RLock()

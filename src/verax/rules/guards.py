@@ -35,8 +35,7 @@ class Slot(property):
     """A function in a slot, for `with` statements and for `ExitStack`.
 
     A statement finds the function without running any Python. A stack takes this from
-    the class and calls it, which an interrupt may come between. `ir/locks.py` has the
-    same: from there it would bring all of `ir` before the collector is paused.
+    the class and calls it, which an interrupt may come between.
     """
 
     def __call__(self, block: object, *args: object) -> object:
