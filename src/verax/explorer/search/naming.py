@@ -7,6 +7,7 @@ in his own program::
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from verax.explorer.search.constraints import value_spec
 from verax.explorer.search.descent import kinds_of
@@ -58,8 +59,26 @@ def arguments_of(
     model: Model, layouts: Sequence[Layout], names: Sequence[str]
 ) -> dict[str, str]:
     """The specs of arguments by name; those of layers that are alike in one line."""
-    out: dict[str, str] = {}
+    groups: dict[str, dict[str, list[str]]] = {}
     for v, name in zip(model.program.inputs, names, strict=True):
         spec = str(value_spec(model, layouts, v))
-        out.setdefault(NUMBER.sub("#", name), spec)
-    return out
+        groups.setdefault(NUMBER.sub("#", name), {}).setdefault(spec, []).append(name)
+    return {
+        group if len(specs) == 1 else listed(members): spec
+        for group, specs in groups.items()
+        for spec, members in specs.items()
+    }
+
+
+def listed(names: Sequence[str]) -> str:
+    """A few names, and how many there are besides.
+
+    >>> listed(["w[0]", "w[2]"]), listed(["w[0]", "w[2]", "w[4]", "w[6]"])
+    ('w[0], w[2]', 'w[0], w[2] and 2 more')
+    """
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
+
+
+FEW: Final = 2
+"""So many names stand in a line."""

@@ -68,6 +68,7 @@ class Proposal(ReprMixin):
         constraints: the specs of intermediate values, by the paths of equations.
         plan: what XLA makes of it, a `MeshPlan`.
         candidates: all plans that were considered, the chosen one first.
+        limit: bytes of each device that a plan may take.
 
     >>> import verax, verax.numpy as vnp
     >>> w = verax.ShapeDtypeStruct((256, 256), vnp.float32)
@@ -85,6 +86,7 @@ class Proposal(ReprMixin):
     out_shardings: Any
     plan: MeshPlan
     candidates: tuple[CandidatePlan, ...]
+    limit: float
     constraints: Plan = field(repr=False)
     program: Jaxpr = field(repr=False)
     groups: Mapping[str, str] = field(repr=False)
@@ -112,8 +114,7 @@ class Proposal(ReprMixin):
         rows = [("argument", "shardings"), *self.groups.items()]
         out = [
             self.title,
-            f"memory of each device: {counted(memory)}B of "
-            f"{counted(self.plan.device.memory)}B",
+            f"memory of each device: {counted(memory)}B of {counted(self.limit)}B",
             *columns(rows, left=2),
             *columns([HEADS, *map(cells, self.candidates)], left=2),
         ]

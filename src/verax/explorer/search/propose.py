@@ -14,6 +14,7 @@ from typing import Any, Final
 from attrs import evolve, field, frozen
 
 from verax.api.jit import PjitFunction, jit
+from verax.api.memory.budgets import Size, check_budget, limit_of
 from verax.api.stages.stages import Traced
 from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.api.tracing.wrapping import function_name, wraps
@@ -348,10 +349,26 @@ def answer(question: Question, plans: Sequence[Ranked]) -> Proposal:
         outs,
         best.entry.plan,
         tuple([one.entry for one in plans]),
+        question.memory,
         MappingProxyType(wishes_of(best.model, best.found.layouts)),
         question.jaxpr,
         MappingProxyType(arguments_of(best.model, best.found.layouts, question.names)),
     )
+
+
+def room_of(memory: Size | None, device: Device) -> float:
+    """The bytes of a device that a plan may take.
+
+    >>> h100 = device_of("h100", "propose")
+    >>> room_of("40GB", h100), room_of(0.5, h100) == h100.memory / 2, room_of(6e9, h100)
+    (40000000000.0, True, 6000000000.0)
+    """
+    if memory is None:
+        return device.memory
+    if isinstance(memory, float) and memory > 1:
+        return memory
+    check_budget(memory)
+    return float(limit_of(memory, int(device.memory)))
 
 
 def propose(
@@ -359,7 +376,7 @@ def propose(
     *,
     mesh: Mesh | AbstractMesh | None = None,
     devices: int | None = None,
-    memory: float | None = None,
+    memory: Size | None = None,
     device: str | Device = "h100",
     links: Links = None,
     overlap: bool = True,
@@ -379,7 +396,8 @@ def propose(
         mesh: the mesh, which need not be there; its axes are taken as `Auto`.
         devices: the number of devices instead of a mesh: shapes with axes "data" and
             "model" are tried.
-        memory: bytes that a device has; by default those of `device`.
+        memory: what a plan may take of each device: bytes, text such as "40GB", or a
+            share (0 to 1) of what `device` has; by default all of it.
         device: as for `plan`.
         links: as for `plan`.
         overlap: whether devices talk while they compute.
@@ -391,10 +409,11 @@ def propose(
         `ShapeDtypeStruct`s, that returns a `Proposal`.
 
     Raises:
-        TypeError: `fun` is not a function, there is not one of `mesh` and `devices`, or
-            `fun` is jitted and there are options of `jit`.
-        ValueError: no plan fits into the memory; the message says how much it takes; or
-            `judged` is not positive.
+        TypeError: `fun` is not a function, there is not one of `mesh` and `devices`,
+            `memory` is no number and no text, or `fun` is jitted and there are options
+            of `jit`.
+        ValueError: no plan fits into the memory, and the message says how much it
+            takes; `memory` says no number of bytes; or `judged` is not positive.
 
     >>> import verax, verax.numpy as vnp
     >>> from verax.sharding import AbstractMesh
@@ -421,7 +440,7 @@ def propose(
     meshes = asked_meshes(mesh, devices, known)
     function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
     machine = Machine(known, links, overlap)
-    room = known.memory if memory is None else float(memory)
+    room = room_of(memory, known)
 
     @wraps(fun)
     def proposing(*args: Any) -> Proposal:
