@@ -365,8 +365,8 @@ def unet(width: int, batch: int, size: int = 64, levels: int = 3) -> Program:
 CASES: Final[Mapping[str, Mapping[tuple[int, int], Callable[[], Program]]]] = {
     "gpt": {
         (16, 4): lambda: gpt(24, 2048, 256),
-        (8, 8): lambda: gpt(24, 2048, 32),
-        (64, 8): lambda: gpt(48, 4096, 256),
+        (8, 8): lambda: gpt(24, 2048, 128),
+        (64, 8): lambda: gpt(48, 4096, 1024),
     },
     "mixture": {
         (16, 4): lambda: mixture(8, 1024, 64, 256),
