@@ -108,6 +108,12 @@ class State(ReprMixin):
             self.change(family, way)
         return way is not None
 
+    def found(self) -> Found:
+        """The layouts, and what the model expects of them."""
+        layouts = tuple(self.layouts)
+        seconds = self.model.total(self.work, self.talk)
+        return Found(layouts, seconds, self.model.memory(layouts))
+
     def copy(self) -> "State":
         """The same, to be changed on its own."""
         return evolve(self, layouts=self.layouts.copy(), ways=self.ways.copy())
@@ -198,14 +204,45 @@ class Search:
             more = self.together(best[0].copy())
             result.setdefault(tuple(more.layouts), more)
         best = sorted(result.values(), key=lambda one: one.score)
-        return [
-            Found(
-                tuple(one.layouts),
-                self.model.total(one.work, one.talk),
-                self.model.memory(one.layouts),
-            )
-            for one in best
-        ]
+        return [one.found() for one in best]
+
+
+def plainer(model: Model, limit: float, layouts: Layouts) -> list[Found]:
+    """The plans that store arguments in fewer parts: along one axis less each.
+
+    What is split because the values in between are, such as the batch, stays so.
+    """
+    search, kinds = Search(model, limit), kinds_of(model)
+    given = {model.program.of[v][0] for v in model.program.inputs}
+    out: list[Found] = []
+    for axis in range(len(model.mesh.sizes)):
+        main = main_kind(model, layouts, axis, kinds) or {}
+        stored = [f for f in given if layouts[f][axis] not in (WHOLE, main.get(f))]
+        changed = [*layouts]
+        for f in stored:
+            changed[f] = (*layouts[f][:axis], WHOLE, *layouts[f][axis + 1 :])
+        if not stored:
+            continue
+        state = State.of(model, limit, changed)
+        for f in search.order:
+            if f not in given:
+                state.improve(f, search.options[f])
+        out.append(state.found())
+    return out
+
+
+def main_kind(
+    model: Model, layouts: Layouts, axis: int, kinds: Sequence[dict[int, int]]
+) -> dict[int, int] | None:
+    """The kind of dimension that an axis splits in most values, if there is one."""
+    weights = [0.0] * len(kinds)
+    for family in model.program.families:
+        d = layouts[family.number][axis]
+        for i, kind in enumerate(kinds):
+            if d != WHOLE and kind.get(family.number) == d:
+                weights[i] += family.bytes
+    best = max(range(len(kinds)), key=weights.__getitem__, default=-1)
+    return kinds[best] if best >= 0 and weights[best] else None
 
 
 def kinds_of(model: Model) -> list[dict[int, int]]:

@@ -10,31 +10,23 @@ from collections.abc import Sequence
 from typing import Final
 
 from verax.explorer.search.constraints import value_spec
-from verax.explorer.search.descent import kinds_of
+from verax.explorer.search.descent import kinds_of, main_kind
 from verax.explorer.search.families import NUMBER
-from verax.explorer.search.model import WHOLE, Layout, Model
+from verax.explorer.search.model import WHOLE, Layout, Layouts, Model
 
 
-def text_of(model: Model, layouts: Sequence[Layout], names: Sequence[str]) -> str:
+def text_of(model: Model, layouts: Layouts, names: Sequence[str]) -> str:
     """What each axis splits of intermediate values, and what is stored in parts."""
     program = model.program
     given = {program.of[v][0] for v in program.inputs}
     kinds = kinds_of(model)
     texts = []
     for axis, name in enumerate(model.mesh.names):
-        weights = [0.0] * len(kinds)
-        stored, all_stored = 0.0, 0.0
-        for family in program.families:
-            d = layouts[family.number][axis]
-            if family.number in given:
-                all_stored += family.bytes
-                stored += family.bytes if d != WHOLE else 0.0
-            for i, kind in enumerate(kinds):
-                if d != WHOLE and kind.get(family.number) == d:
-                    weights[i] += family.bytes
-        best = max(range(len(kinds)), key=lambda i: weights[i], default=-1)
-        part = called(model, kinds[best], names) if best >= 0 and weights[best] else ""
-        more = " and what is stored" if 2 * stored > all_stored > 0 else ""
+        sizes = {f: program.families[f].bytes for f in given}
+        stored = sum([n for f, n in sizes.items() if layouts[f][axis] != WHOLE])
+        main = main_kind(model, layouts, axis, kinds)
+        part = "" if main is None else called(model, main, names)
+        more = " and what is stored" if 2 * stored > sum(sizes.values()) else ""
         texts.append(f"{name}: {part or 'nothing'}{more}")
     return "; ".join(texts)
 

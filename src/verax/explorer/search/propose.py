@@ -30,7 +30,7 @@ from verax.explorer.exploration import of_arrays
 from verax.explorer.meshes.devices import FABRICS, Device, Links, links_of
 from verax.explorer.meshes.plan import Asked, Machine, planned_on
 from verax.explorer.search.constraints import value_spec, wishes_of
-from verax.explorer.search.descent import Found, Search
+from verax.explorer.search.descent import Found, Search, plainer
 from verax.explorer.search.families import Program, read_program
 from verax.explorer.search.model import MeshModel, Model
 from verax.explorer.search.naming import arguments_of, text_of
@@ -203,8 +203,38 @@ def searched(question: Question, meshes: Sequence[AbstractMesh]) -> list[Ranked]
         out.sort(key=lambda one: (one.found.memory > limit, one.found.time))
         out = with_judgement(question, out)
         if any([not one.entry.refused for one in out]):
-            return out
+            return with_plainer(question, out, limit)
     return out
+
+
+def with_plainer(
+    question: Question, plans: Sequence[Ranked], limit: float
+) -> list[Ranked]:
+    """The plans, and those that store arguments in fewer parts than the chosen one.
+
+    XLA moves what is in many parts slower than the model expects, so it is asked.
+    """
+    best, *others = plans
+    founds = plainer(best.model, limit, best.found.layouts) if question.most > 1 else ()
+    more = [
+        question.judged(ranked(question, best.mesh, best.model, found))
+        for found in founds
+    ]
+    return [*chosen_first([best, *more]), *others]
+
+
+def chosen_first(judged: Sequence[Ranked]) -> list[Ranked]:
+    """Plans that XLA has judged, the chosen one first; the others say why not."""
+    known = sorted(
+        judged, key=lambda one: (bool(one.entry.refused), one.time, one.memory)
+    )
+    slower = [
+        one
+        if one.entry.refused
+        else evolve(one, entry=evolve(one.entry, refused="slower"))
+        for one in known[1:]
+    ]
+    return [*known[:1], *slower]
 
 
 def with_judgement(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
@@ -218,17 +248,10 @@ def with_judgement(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
             rest.append(one)
         else:
             known.append(question.judged(one))
-    known.sort(key=lambda one: (bool(one.entry.refused), one.time, one.memory))
-    slower = [
-        one
-        if one.entry.refused
-        else evolve(one, entry=evolve(one.entry, refused="slower"))
-        for one in known[1:]
-    ]
     left = [
         evolve(one, entry=evolve(one.entry, refused="not compiled")) for one in rest
     ]
-    return [*known[:1], *slower, *left]
+    return [*chosen_first(known), *left]
 
 
 def is_alike(one: Ranked, other: Ranked) -> bool:
@@ -401,7 +424,9 @@ def propose(
         device: as for `plan`.
         links: as for `plan`.
         overlap: whether devices talk while they compute.
-        judged: so many plans are compiled, which takes most of the time.
+        judged: so many plans are compiled, which takes most of the time. If it is not
+            1, variants of the best are, too: one for each axis, along which they store
+            no argument in parts.
         options: those of `jit`, such as `donate_argnums`.
 
     Returns:
