@@ -282,7 +282,6 @@ COLLECTIVES = (
 ELSEWHERE = {
     "check": "a program cannot raise: test_checkify has its error",
     "custom_vjp_linear": "it refuses to be lowered: there is no forward mode",
-    "any_lane": "it is the identity but where batches share a loop",
     "dim_as_value": "it is in programs with symbols alone: see test_symbolic_sizes",
     **dict.fromkeys(COLLECTIVES, "they are in programs over several devices alone"),
     **dict.fromkeys(
