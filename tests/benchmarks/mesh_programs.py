@@ -153,20 +153,25 @@ def gpt_loss(w: Any, tokens: Any) -> Any:
     return vnp.mean(nn.logsumexp(scores, axis=-1) - known)
 
 
-def adam_step(params: Any, moments: Any, tokens: Any) -> Any:
+def adam(loss: Callable[..., Any]) -> Callable[..., Any]:
     """A step of Adam; the moments are float32."""
-    slopes = verax.grad(gpt_loss)(params, tokens)
 
-    def one(w: Any, m: Any, v: Any, d: Any) -> Any:
-        d = d.astype(vnp.float32)
-        m, v = 0.9 * m + 0.1 * d, 0.99 * v + 0.01 * d * d
-        return (w - 1e-3 * m * lax.rsqrt(v + 1e-8)).astype(w.dtype), m, v
+    def adam_step(params: Any, moments: Any, data: Any) -> Any:
+        slopes = verax.grad(loss)(params, data)
 
-    first, second = moments
-    out = verax.tree.map(one, params, first, second, slopes)
-    return verax.tree.transpose(
-        verax.tree.structure(params), verax.tree.structure((0, 0, 0)), out
-    )
+        def one(w: Any, m: Any, v: Any, d: Any) -> Any:
+            d = d.astype(vnp.float32)
+            m, v = 0.9 * m + 0.1 * d, 0.99 * v + 0.01 * d * d
+            return (w - 1e-3 * m * lax.rsqrt(v + 1e-8)).astype(w.dtype), m, v
+
+        first, second = moments
+        out = verax.tree.map(one, params, first, second, slopes)
+        params, *moments = verax.tree.transpose(
+            verax.tree.structure(params), verax.tree.structure((0, 0, 0)), out
+        )
+        return params, tuple(moments)
+
+    return adam_step
 
 
 def gpt_training(
@@ -182,7 +187,7 @@ def gpt_training(
     params = gpt_weights(depth, width, heads, words, over, dtype)
     wide = gpt_weights(depth, width, heads, words, over, vnp.float32)
     tokens = typed((batch, length), "data", dtype=vnp.int32)
-    step = verax.jit(adam_step, donate_argnums=(0, 1))
+    step = verax.jit(adam(gpt_loss), donate_argnums=(0, 1))
     return step, (params, (wide, wide), tokens)
 
 

@@ -16,7 +16,7 @@ from attrs import frozen
 
 import verax
 import verax.numpy as vnp
-from tests.benchmarks.mesh_programs import mesh_of, normed
+from tests.benchmarks.mesh_programs import adam, mesh_of, normed
 from verax import lax, nn
 from verax.debug import MeshPlan, plan, propose
 from verax.sharding import PartitionSpec as P
@@ -63,26 +63,8 @@ class Program:
     hands: tuple[Hand, ...]
 
     def step(self, keep: Keep) -> Callable[..., Any]:
-        """A step of Adam, whose moments are float32."""
-        loss = self.loss(keep)
-
-        def adam(weights: Any, moments: Any, data: Any) -> Any:
-            slopes = verax.grad(loss)(weights, data)
-
-            def one(w: Any, m: Any, v: Any, d: Any) -> Any:
-                d = d.astype(vnp.float32)
-                m, v = 0.9 * m + 0.1 * d, 0.99 * v + 0.01 * d * d
-                return (w - 1e-3 * m * lax.rsqrt(v + 1e-8)).astype(w.dtype), m, v
-
-            first, second = moments
-            out = verax.tree.map(one, weights, first, second, slopes)
-            one_tree = verax.tree.structure(weights)
-            w, m, v = verax.tree.transpose(
-                one_tree, verax.tree.structure((0, 0, 0)), out
-            )
-            return w, (m, v)
-
-        return adam
+        """A step of Adam."""
+        return adam(self.loss(keep))
 
     def types(self) -> tuple[Any, ...]:
         """The types of the arguments."""

@@ -110,7 +110,7 @@ def test_a_transformer_in_bfloat16() -> None:
     sizes = {"depth": 2, "width": 64, "words": 128, "batch": 16, "length": 16}
     fun, arguments = PROGRAMS["gpt, Adam, fsdp, bfloat16"](**sizes)
     report = plan(fun, mesh=mesh_of(4, 4), most=16)(*arguments)
-    assert set(report.memory.groups) == {"params", "moments", "tokens"}
+    assert set(report.memory.groups) == {"params", "moments", "data"}
     assert report.memory.groups["moments"] == 4 * report.memory.groups["params"]
     # The results are a table of 21 pointers, too.
     assert report.memory.aliased == report.memory.outputs - 21 * 8
