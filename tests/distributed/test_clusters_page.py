@@ -17,7 +17,7 @@ def blocks(language: str) -> list[str]:
 
 
 def manifest() -> Any:
-    yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra docs")
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra dev")
     (text,) = blocks("yaml")
     return yaml.safe_load(text)
 

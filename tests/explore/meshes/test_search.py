@@ -170,6 +170,21 @@ def test_bad_requests() -> None:
         propose(verax.jit(product, static_argnums=1), devices=2)(args[0], 2)
 
 
+@pytest.mark.parametrize(
+    ("memory", "kind", "text"),
+    [
+        ("lots", ValueError, "says no number of bytes"),
+        (-3, ValueError, "leaves no memory"),
+        (float("nan"), ValueError, "no share between 0 and 1"),
+        (True, TypeError, "memory is True: pass the bytes of a device"),
+        (verax.memory.Offload("1GB"), TypeError, "pass the bytes of a device"),
+    ],
+)
+def test_memory_that_is_none(memory: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        propose(product, devices=2, memory=memory)
+
+
 def test_a_proposal_is_for_its_program() -> None:
     out = propose(product, devices=1, judged=1)(*types(8, 8))
     run = verax.jit(out.apply(product))

@@ -388,6 +388,11 @@ def room_of(memory: Size | None, device: Device) -> float:
     """
     if memory is None:
         return device.memory
+    if isinstance(memory, bool) or not isinstance(memory, str | int | float):
+        raise TypeError(
+            f"propose: memory is {shown(memory)}: pass the bytes of a device, text "
+            "such as '40GB', or a share of what it has, such as 0.5"
+        )
     if isinstance(memory, float) and memory > 1:
         return memory
     check_budget(memory)
