@@ -130,6 +130,10 @@ ELSEWHERE = {
     "all_gather": "test_collectives",
     "reduce_scatter": "test_collectives",
     "all_to_all": "test_collectives",
+    # They are collectives of a stack of parts: tests/placement/cases_parts.py.
+    "gather_parts": "cases_parts",
+    "permute_parts": "cases_parts",
+    "scatter_parts": "cases_parts",
     "ppermute": "test_collectives",
     "axis_index": "test_collectives",
     # A stack of terms is one of many: tests/placement/cases_held.py.

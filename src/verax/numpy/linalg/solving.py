@@ -41,7 +41,7 @@ from verax.ops.elementwise.arith import add, div, mul, neg, sub
 from verax.ops.elementwise.compare import gt, ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.ops.linalg import lu
+from verax.ops.linalg import lu, triangular
 from verax.ops.linalg.triangular import (
     adjoint,
     along_columns,
@@ -141,7 +141,7 @@ def inverse(x: Array) -> Array:
 def inverse_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
     """-A⁻¹ dA A⁻¹: products cost less than solving with the factors again."""
     x = inverse(*primals)
-    return x, neg(matmul(matmul(x, tangents[0]), x))
+    return x, neg(triangular.matmul(triangular.matmul(x, tangents[0]), x))
 
 
 @remembered

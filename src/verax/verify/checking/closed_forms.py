@@ -193,7 +193,7 @@ SPECIAL: Final[Mapping[str, ClosedForm]] = MappingProxyType(
             lambda s, m, x: s.polygamma(m, x), (lambda m, p: (m, p),), (1,)
         ),
         "zeta": ClosedForm(
-            lambda s, x, q: s.zeta(x, q), (lambda p, q: (1 + p, q),), (1,)
+            lambda s, x, q: s.zeta(x, q), (lambda p, q: (1 + p, q),), (1,), jvp=TESTED
         ),
         "bessel_i0e": ClosedForm(
             lambda s, x: s.exp(-s.Abs(x)) * s.besseli(0, x), NOT_ZERO
@@ -220,6 +220,7 @@ FORMS: Final[Mapping[str, ClosedForm]] = MappingProxyType(
 )
 """The closed forms by the names of rows; those that are missing have none here.
 
-Of `igamma` and `igammac` only the derivative in x is proved: SymPy has no closed form
-of the one in a, and so their column is called tested. That of the incomplete beta
-function is none over the reals: it uses a finite series where parameters are large."""
+Of `igamma`, `igammac` and `zeta` only the derivative in the last operand is proved:
+SymPy has no closed form of the other, and so their column is called tested. That of
+the incomplete beta function is none over the reals: it uses a finite series where
+parameters are large."""

@@ -346,6 +346,40 @@ def proof_of_case(difference: Any) -> Method:
 
 
 def abstracted(expression: Any) -> list[Any]:
+    """What stands for an expression without its maxima, minima and roundings.
+
+    Where both the larger and the smaller of two values occur, it is one expression
+    for each order of the two.
+    """
+    return [out for ordered in orders(expression) for out in with_symbols(ordered)]
+
+
+def orders(expression: Any) -> list[Any]:
+    """An expression by which of two values is the larger, where it asks for both.
+
+    Of |x| and |y| the larger is positive, or both are zero.
+    """
+    s = sympy()
+    for larger in sorted(expression.atoms(s.Max), key=str):
+        smaller = s.Min(*larger.args)
+        if len(larger.args) != 2 or not expression.has(smaller):
+            continue
+        ways = (larger.args, larger.args[::-1])
+        out = [expression.xreplace({larger: a, smaller: b}) for a, b in ways]
+        if not is_length(larger):
+            return out
+        x, y = (part.args[0] for part in larger.args)
+        sides = [sign * s.Dummy("side", positive=True) for sign in (1, -1)]
+        by_sign = [
+            one.subs(long, side)
+            for one, long in zip(out, (x, y), strict=True)
+            for side in sides
+        ]
+        return [*by_sign, expression.subs({x: 0, y: 0})]
+    return [expression]
+
+
+def with_symbols(expression: Any) -> list[Any]:
     """With a symbol for each maximum, minimum and rounding, whatever its value is.
 
     Its sign is kept, where it is known to have one. The largest of |x|, |y|, ...
