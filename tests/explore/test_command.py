@@ -332,7 +332,7 @@ TWO = ["--args", "weights, weights"]
         ("undefined", ["--args", "np.ones(3)", "--grad"], "undefined returns f32[3]"),
         ("loss", [*TWO, "--vmap", "0;"], "write dimensions as in_axes"),
         ("loss", [*TWO, "--vmap", "0,0,0"], "3 entries, and the call 2 positional"),
-        ("loss", [*TWO, "--vmap", "None"], "has no mapped argument"),
+        ("loss", [*TWO, "--vmap", "None"], "at least one non-None value"),
         ("loss", [*TWO, "--vmap", "0,2"], "along axis 2"),
         ("loss", [*TWO, "--vmap", "'w',0"], "contains 'w' of type str"),
         ("jitted", ["--args", "weights, weights, 2", "--vmap", "0,0,0"], "is static"),

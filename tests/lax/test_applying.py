@@ -89,7 +89,7 @@ def test_folds_say_what_of_their_arguments_is_wrong() -> None:
 
     cases: list[tuple[Any, Any, str]] = [
         ({"y": 0.0}, add, "same tree structure as init_values"),
-        (x, add, r"non-scalar initial value: .* \[\(5,\)\]"),
+        (x, add, r"init_values to be scalars but .* \[\(5,\)\]"),
         ({"x": 0.0}, lambda a, b: a["x"], "same tree structure as the operands"),
     ]
     for init, fold, message in cases:

@@ -110,7 +110,7 @@ def test_stacks_of_no_signals() -> None:
 def test_several_axes_or_lengths_where_one_is_expected() -> None:
     x = np.ones((2, 3), np.float32)
     for f in (fft.fft, fft.ifft, fft.rfft, fft.irfft, fft.hfft, fft.ihfft):
-        with pytest.raises(ValueError, match=f"^{f.__name__} runs along one axis"):
+        with pytest.raises(ValueError, match=f"{f.__name__} does not support multiple"):
             f(x, axis=(0, 1))  # type: ignore[arg-type]  # the error's subject
     for frequencies in (fft.fftfreq, fft.rfftfreq):
         with pytest.raises(ValueError, match="integer"):

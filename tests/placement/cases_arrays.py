@@ -249,7 +249,7 @@ def test_a_mesh_in_another_order_holds_the_same_values() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: sharded("z"), ValueError, "names the axis 'z'.*'x', 'y'"),
+        (lambda: sharded("z"), ValueError, "Resource axis: z .*'x', 'y'"),
         (lambda: sharded("x", "x"), ValueError, "axis 'x'.*twice"),
         (lambda: NamedSharding(MESH, wrong(("x",))), TypeError, "PartitionSpec"),
         (lambda: P(3), TypeError, "not 3"),

@@ -439,7 +439,7 @@ def test_results_lie_as_specs_say_also_along_axes_of_size_one() -> None:
         (({"hi": P("x")},), ({"hi": [vnp.float32(3)]},), "an in_specs entry of `P"),
         ((P("x"),), (vnp.ones(3),), "not evenly divisible"),
         (([P("x")],), ([TABLE, TABLE],), r"shard_map in_specs\[0\]"),
-        ((P("w"),), (TABLE,), "in_specs refers to 'w'|names the axis 'w'"),
+        ((P("w"),), (TABLE,), "in_specs refers to 'w'|Resource axis: w"),
     ],
 )
 def test_specs_that_do_not_fit(specs: Any, args: Any, words: str) -> None:

@@ -50,7 +50,7 @@ def test_a_key_is_needed(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_several_keys_are_refused(name: str) -> None:
     keys = random.split(random.key(0))
-    with pytest.raises(ValueError, match=f"^{name} takes one key"):
+    with pytest.raises(ValueError, match=f"^{name} accepts a single key"):
         getattr(random, name)(keys, *SAMPLERS[name])
 
 

@@ -163,8 +163,8 @@ class Shardings(ReprMixin):
             return ()
         if kwargs:
             raise ValueError(
-                "jit with in_shardings takes no keyword arguments, since in_shardings "
-                f"has entries only for positional ones; got {sorted(kwargs)}"
+                "pjit does not support kwargs when in_shardings is specified. It has "
+                f"entries only for positional arguments; got {sorted(kwargs)}"
             )
         ins = tuple(self.ins) if isinstance(self.ins, list) else self.ins
         return place_leaves("in_shardings", ins, args)
@@ -206,13 +206,13 @@ def resolve_shardings(
             f"jit takes one of verax.devices() as device, not {shown(device)}"
         )
     if device is not None and backend is not None:
-        raise ValueError("jit takes a device or a backend, not both")
+        raise ValueError("can't specify both a device and a backend for jit")
     if (device is not None or backend is not None) and (
         ins is not None or outs is not None
     ):
         raise ValueError(
-            "jit takes device and backend, or in_shardings and out_shardings: a "
-            "sharding already names its devices"
+            "If backend or device is specified on jit, then in_shardings should not be "
+            "specified. Neither should out_shardings: a sharding names its devices"
         )
     if backend is not None:
         device = local_devices(backend)[0]

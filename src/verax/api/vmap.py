@@ -8,7 +8,7 @@ where the user wants them::
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final
 
 from verax.api.tracing.apply import ENGINE, rewritten
 from verax.api.tracing.reference_checks import check_parts
@@ -78,7 +78,7 @@ def vmap[**P, R](
 
     @wraps(fun)
     def vmapped(*args: object, **kwargs: object) -> Any:
-        check_count(fun, in_axes, len(args))
+        check_count(fun, in_axes, len(args), sorted(kwargs))
         leaves, tree = pytrees.flatten((args, kwargs))
         describe = describe_arguments(fun, tree)
         starts = by_specs(in_axes, args, axis_size) if specs else in_axes
@@ -202,17 +202,28 @@ def axes_of(
     return given, held, typed
 
 
-def check_count(fun: object, in_axes: object, count: int) -> None:
+ENTRIES: Final = (
+    "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+    "positional arguments passed to the function"
+)
+
+
+def check_count(
+    fun: object, in_axes: object, count: int, names: Sequence[str] = ()
+) -> None:
     """Raise ValueError unless there is an entry for each positional argument."""
     if isinstance(in_axes, tuple) and len(in_axes) != count:
+        note = ""
+        if names:
+            note = (
+                f" Note that the function was called with keyword arguments {names}, "
+                "which the entries of a tuple in_axes never correspond to: keyword "
+                "arguments are always mapped along their leading axis (axis 0)"
+            )
         raise ValueError(
-            f"vmap in_axes has an entry for {counted(len(in_axes))}, but "
-            f"{function_name(fun)} was called with {counted(count)}"
+            f"{ENTRIES}, but got len(in_axes)={len(in_axes)}, len(args)={count}."
+            f"{note or f' That was a call of {function_name(fun)}'}"
         )
-
-
-def counted(count: int) -> str:
-    return f"{count} positional argument{'' if count == 1 else 's'}"
 
 
 def engine_for(name: str | None, spmd: tuple[str, ...]) -> StandardEngine:
@@ -330,9 +341,8 @@ def check_entries(in_axes: object) -> None:
     """Raise TypeError unless there is one axis for all or a tuple of entries."""
     if not isinstance(in_axes, int | tuple | None):
         raise TypeError(
-            "vmap in_axes must be an int, None, or a tuple with an entry for each "
-            f"positional argument, not {described(in_axes)}; "
-            "for one argument that is a container write in_axes=(axes,)"
+            f"{ENTRIES}, but got {shown(in_axes)}. For one argument that is a "
+            "container write in_axes=(axes,)"
         )
 
 
@@ -402,8 +412,8 @@ def mapped_size(
         return members.pop()
     if not members:
         raise ValueError(
-            f"vmap of {function_name(fun)} has no mapped argument: give at least one "
-            "an in_axes that is not None, or pass axis_size"
+            "vmap must have at least one non-None value in in_axes, or axis_size: "
+            f"the call of {function_name(fun)} has no mapped argument"
         )
     raise ValueError(size_story(fun, sizes, axis_size, avals, describe()))
 
@@ -418,16 +428,31 @@ def size_story(
     """The sizes and the arguments that have them, the most common size first."""
     who = function_name(fun)
     result: dict[int, list[str]] = {}
-    if axis_size is not None:
-        result[axis_size] = ["axis_size"]
     for i, size, axis in sizes:
         name = names[i].removesuffix(f" of {who}")
-        result.setdefault(size, []).append(f"axis {axis} of {name}, {avals[i]}")
-    lines = ["vmap got inconsistent sizes for array axes to be mapped:"]
+        kind = avals[i].str_short()
+        result.setdefault(size, []).append(f"axis {axis} of {name} of type {kind}")
+    lines = []
+    if axis_size is not None:
+        lines.append(f"  * the `axis_size` argument was {axis_size};")
+    most = max(map(len, result.values()))
     for size in sorted(result, key=lambda size: -len(result[size])):
-        lines += [f"  * {size} elements:", *[f"      {x}" for x in result[size]]]
-    lines.append(f"The axes of {who} that in_axes names must have the same size")
-    return "\n".join(lines)
+        places = result[size]
+        if len(places) == 1:
+            lines.append(f"  * one axis had size {size}: {places[0]};")
+        else:
+            many = "most" if len(places) == most else "some"
+            lines.append(
+                f"  * {many} axes ({len(places)} of them) had size {size}, e.g. "
+                f"{places[0]};"
+            )
+    return "\n".join(
+        [
+            "vmap got inconsistent sizes for array axes to be mapped:",
+            *lines,
+            f"The axes of {who} that in_axes names must have the same size",
+        ]
+    )
 
 
 def trace_element(

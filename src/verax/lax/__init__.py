@@ -12,9 +12,7 @@ from verax.ir.facade import facade
 __getattr__, __dir__ = facade(
     __name__,
     {
-        ".applying": (
-            "composite dce_sink eq FftType ne scatter_apply shape_as_value stage"
-        ),
+        ".applying": ("dce_sink eq FftType ne scatter_apply shape_as_value stage"),
         ".branching": "cond platform_dependent switch",
         ".shaping": (
             "conv_general_permutations conv_general_shape_tuple conv_shape_tuple "
@@ -22,6 +20,7 @@ __getattr__, __dir__ = facade(
             "index_take polynomial stack tile unstack DotDimensionNumbers "
             "scaled_dot"
         ),
+        ".composites": "composite",
         ".looping": "associative_scan fori_loop map while_loop",
         ".parallel": (
             "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean "

@@ -3,9 +3,8 @@
 # isort: skip_file
 from verax.lax import linalg as linalg
 from verax.lax.applying import (
-    composite as composite, dce_sink as dce_sink, eq as eq, FftType as FftType,
-    ne as ne, scatter_apply as scatter_apply, shape_as_value as shape_as_value,
-    stage as stage,
+    dce_sink as dce_sink, eq as eq, FftType as FftType, ne as ne,
+    scatter_apply as scatter_apply, shape_as_value as shape_as_value, stage as stage,
 )
 from verax.lax.branching import (
     cond as cond, platform_dependent as platform_dependent, switch as switch,
@@ -20,6 +19,7 @@ from verax.lax.shaping import (
     tile as tile, unstack as unstack, DotDimensionNumbers as DotDimensionNumbers,
     scaled_dot as scaled_dot,
 )
+from verax.lax.composites import composite as composite
 from verax.lax.looping import (
     associative_scan as associative_scan, fori_loop as fori_loop, map as map,
     while_loop as while_loop,

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from verax.api.host.debugging import debug_callback
-from verax.api.jit import jit
 from verax.backend import pytrees
 from verax.ir.dtypes import numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS
@@ -38,7 +37,6 @@ from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape
 from verax.rules.values.array import Array
-from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import as_size, size_as
 
 
@@ -232,48 +230,3 @@ def dce_sink(val: object, *, prevent_mlir_dce: bool = False) -> None:
 
 def received(x: np.ndarray) -> None:
     """The host takes a value, and does nothing with it."""
-
-
-def composite(
-    decomposition: Callable[..., object], name: str, version: int = 0
-) -> Callable[..., Any]:
-    """`decomposition` as an operation of its own: a call of a function of that name.
-
-    Keyword arguments are attributes: static, and part of what the call is. The compiler
-    sees a call, not `stablehlo.composite`, so no backend replaces it.
-
-    Args:
-        decomposition: the function that the operation computes.
-        name: the name of the call, not empty.
-        version: an integer, kept for programs that give one; it changes nothing.
-
-    Returns:
-        A function that takes trees of arrays by position, and attributes by name.
-
-    Raises:
-        TypeError: the name is not a string.
-        ValueError: the name is empty, or the version is not an integer.
-
-    >>> import numpy as np
-    >>> from verax import lax
-    >>> tangent = lax.composite(lambda x: np.sin(0.0) + x, "my.tangent")
-    >>> float(tangent(1.0))
-    1.0
-    """
-    if not isinstance(name, str):
-        raise TypeError(f"composite: name must be a string, not {shown(name)}")
-    if not name or not isinstance(version, int):
-        raise ValueError(
-            f"composite takes a name and a version, not {shown(name)} and {version!r}"
-        )
-
-    def called(*args: object, **attributes: object) -> Any:
-        def body(*operands: object) -> Any:
-            return decomposition(*operands, **attributes)
-
-        body.__name__ = body.__qualname__ = name
-        return jit(body)(*args)
-
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = decomposition.__doc__
-    return called

@@ -247,7 +247,7 @@ def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> N
     """Raise TypeError unless a predicate gives one boolean scalar."""
     if len(avals) != 1 or avals[0].shape or avals[0].dtype != bool_:
         raise TypeError(
-            f"while_loop: {name_and_line(fun)} must return one boolean scalar, not "
+            f"cond_fun must return a boolean scalar, but {name_and_line(fun)} returned "
             f"{avals[0] if tree.num_nodes == 1 and avals else tree}"
         )
 

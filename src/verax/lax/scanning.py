@@ -375,7 +375,8 @@ def check_pair(f: object, tree: PyTreeDef) -> None:
         return
     result = "an array" if kind is None else kind.__name__
     raise TypeError(
-        f"scan: {function_name(f)} must return a pair (carry, y), not {result}"
+        f"scan body output must be a pair, got {result}. {function_name(f)} must "
+        "return (carry, y)"
     )
 
 

@@ -220,7 +220,8 @@ def along(name: str, axis: int) -> tuple[int]:
     """
     if isinstance(axis, Sequence):
         raise ValueError(
-            f"{name} runs along one axis, not {axis}; use the n-d transform"
+            f"verax.numpy.fft.{name} does not support multiple axes. Please use "
+            f"verax.numpy.fft.{name}n. Got axis = {axis}."
         )
     return (axis,)
 
@@ -698,14 +699,18 @@ def two(name: str, axes: Sequence[int]) -> Sequence[int]:
     if not isinstance(axes, Sized):
         raise TypeError(f"{name} runs over a pair of axes, not {shown(axes)}")
     if len(axes) != 2:
-        raise ValueError(f"{name} runs over two axes, not {len(axes)}: {tuple(axes)}")
+        raise ValueError(
+            f"verax.numpy.fft.{name} only supports 2 axes. Got axes = {list(axes)}."
+        )
     return axes
 
 
 def counted(name: str, n: int) -> int:
     """The length of the signals whose frequencies are asked for."""
     if isinstance(n, Sequence) or np.ndim(n):
-        raise ValueError(f"{name}: n must be an integer, not {n}")
+        raise ValueError(
+            f"The n argument of verax.numpy.fft.{name} only takes an int. Got n = {n}."
+        )
     return operator.index(n)
 
 

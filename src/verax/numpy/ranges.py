@@ -122,7 +122,10 @@ def arange(
         raise TypeError("arange takes a number to stop at, not None")
     avals = avals_of("arange", given)
     if any(is_complex(aval.dtype) for aval in avals):
-        raise ValueError("arange takes real numbers; complex ones have no order")
+        raise ValueError(
+            "Passing complex start/stop/step to jnp.arange is no longer supported: "
+            "complex numbers have no order"
+        )
     out = chosen_dtype("arange", dtype) or common_type(avals)[0]
     first = known("arange", "start", 0 if stop is None else start)
     last = known("arange", "stop", start if stop is None else stop)

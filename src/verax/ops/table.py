@@ -17,6 +17,7 @@ from verax.ops.calls import (
     callbacks,
     check,
     checkpoint,
+    composite,
     inspect_sharding,
     metadata,
 )
@@ -108,6 +109,7 @@ ROWS: Rows = (
     *collectives.ROWS,
     *parts.ROWS,
     *checkpoint.ROWS,
+    *composite.ROWS,
     *metadata.ROWS,
     *checkpointed_loops.ROWS,
     *any_lane.ROWS,

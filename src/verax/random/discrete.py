@@ -341,8 +341,8 @@ def distinct(
     count = prod(front)
     if count > x.shape[axis]:
         raise ValueError(
-            f"categorical: cannot draw {count} samples without replacement from "
-            f"{x.shape[axis]} categories"
+            f"categorical: Number of samples without replacement ({count}) cannot "
+            f"exceed number of categories ({x.shape[axis]})"
         )
     scores = add(x, draw_gumbel(key, x.shape, x.dtype, mode))
     _, places = top_k(move_axis(scores, axis, x.ndim - 1), count)

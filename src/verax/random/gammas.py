@@ -58,7 +58,8 @@ def check_method(name: str, method: str) -> None:
     """Raise a ValueError unless there is such a method."""
     if method not in METHODS:
         raise ValueError(
-            f"{name}: method must be one of {', '.join(METHODS)}, not {method!r}"
+            f"method argument to `{name}` must be one of {', '.join(METHODS)}, not "
+            f"{method!r}"
         )
 
 

@@ -172,7 +172,8 @@ def one_key(name: str, key: object) -> Array:
     out = typed_keys(name, key)
     if out.aval.shape:
         raise ValueError(
-            f"{name} takes one key, but was given keys of shape {out.shape}; map "
+            f"{name} accepts a single key, but was given a key array of shape "
+            f"{out.shape}; map "
             "over them with verax.vmap"
         )
     return out

@@ -156,7 +156,9 @@ def inexact_dtype(name: str, dtype: DTypeLike | None) -> DType:
     """
     out = chosen_dtype(name, dtype) or default_float()
     if not is_inexact(out):
-        raise ValueError(f"{name}: dtype must be a float or complex type, not {out}")
+        raise ValueError(
+            f"dtype argument to `{name}` must be a float or complex dtype, got {out}"
+        )
     return out
 
 

@@ -154,7 +154,7 @@ def test_barrier_where_one_argument_asks_for_it() -> None:
     assert "optimization_barrier" in text((True,))
     assert "optimization_barrier" not in text([False])
     assert "optimization_barrier" not in text(({"w": False, "x": False},))
-    with pytest.raises(ValueError, match="prevent_cse must be a prefix"):
+    with pytest.raises(ValueError, match="prevent_cse specification must be a tree"):
         text((True, False))
     with pytest.raises(TypeError, match="prevent_cse must be a bool"):
         text("yes")

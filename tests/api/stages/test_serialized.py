@@ -138,7 +138,7 @@ def test_donation_and_errors_of_calls_are_the_same() -> None:
         with pytest.raises(RuntimeError, match="donated to <lambda>"):
             actual(x, 1.0)
         with pytest.raises(
-            TypeError, match=r"Argument x of <lambda> .* called with f32\[3\]"
+            TypeError, match=r"Argument 'x' .* called with float32\[3\]"
         ):
             actual(TABLE, 1.0)
         with pytest.raises(TypeError, match="by position, but was called with 1"):

@@ -78,9 +78,7 @@ def test_a_traced_function_is_a_function() -> None:
     assert np.array_equal(captured[0], table)
     assert converted([table + 1], 1.0).tolist() == [1, 2, 3]
     assert traced.effects == frozenset()
-    with pytest.raises(
-        TypeError, match=r"Argument x of <lambda> .* called with f32\[2\]"
-    ):
+    with pytest.raises(TypeError, match=r"Argument 'x' .* called with float32\[2\]"):
         traced(X[:2])
 
 
@@ -210,19 +208,19 @@ def test_static_arguments_are_left_out() -> None:
         ),
         (
             lambda c: c({"w": X[:2]}, shift=X.astype(int)),
-            r"Argument params\['w'\] of scaled compiled with f32\[3\] and called with "
-            r"f32\[2\]\nKeyword argument shift of scaled compiled with f32\[3\] and "
-            r"called with i32\[3\]",
+            r"Argument 'params\['w'\]' compiled with float32\[3\] and called with "
+            r"float32\[2\]\nArgument 'shift' compiled with float32\[3\] and "
+            r"called with int32\[3\]",
         ),
         (
             lambda c: c({"w": "a"}, shift=X),
             r"argument params\['w'\] of scaled: 'a' of type",
         ),
         (lambda c: c({"w": X.astype("O")}, shift=X), "not a dtype of arrays"),
-        (lambda c: verax.jit(c)({"w": X}, shift=X), "is a tracer"),
+        (lambda c: verax.jit(c)({"w": X}, shift=X), "Detected argument params"),
         (
             lambda c: verax.grad(lambda x: c({"w": x}, shift=X)["out"].sum())(X),
-            "is a tracer",
+            "Detected argument params",
         ),
     ],
 )
@@ -237,12 +235,12 @@ def test_what_a_compiled_function_was_asked_before_does_not_matter() -> None:
     compiled = verax.jit(lambda x, y: (x, y)).lower(X, 1).compile()
     for _ in range(2):
         assert [len(x.shape) for x in compiled(X, 1)] == [1, 0]
-        with pytest.raises(TypeError, match="Argument y"):
+        with pytest.raises(TypeError, match="Argument 'y'"):
             compiled(X, 1.0)
-        with pytest.raises(TypeError, match="Argument x"):
+        with pytest.raises(TypeError, match="Argument 'x'"):
             compiled(X.astype(np.int32), 1)
         assert compiled(X.astype(np.float64), 2)[1] == 2
-        with verax.enable_x64(), pytest.raises(TypeError, match="f64"):
+        with verax.enable_x64(), pytest.raises(TypeError, match="float64"):
             compiled(X.astype(np.float64), 2)
 
 
@@ -356,7 +354,8 @@ def test_compiler_options() -> None:
     with pytest.raises(CompileError, match=r"No such compile option: 'no_such_option'"):
         lowered.compile({"no_such_option": 1, **given})
     with pytest.raises(
-        CompileError, match=r"'xla_llvm_disable_expensive_passes'.* type bool, not '3'"
+        CompileError,
+        match=r"xla_llvm_disable_expensive_passes .* '3' is not a valid bool",
     ):
         lowered.compile({"xla_llvm_disable_expensive_passes": 3})
     wrong: Any
@@ -372,7 +371,7 @@ def test_options_are_part_of_the_executable() -> None:
     good = verax.jit(lambda x: x * 6.5, compiler_options={option: True})
     assert float(good(2.0)) == 13
     equal = verax.jit(lambda x: x * 6.5, compiler_options={option: 1})
-    with pytest.raises(CompileError, match="not '1'"):
+    with pytest.raises(CompileError, match="'1' is not a valid bool value"):
         equal(2.0)
     before = verax.metrics()["compiles"]
     verax.jit(lambda x: x * 6.5, compiler_options={option: False})(2.0)
@@ -473,11 +472,11 @@ def test_messages_of_programs_name_the_parameters() -> None:
         return n * x * by
 
     program = verax.jit(scale, static_argnums=0).lower(2, 1.0, by=1.0).compile()
-    with pytest.raises(TypeError, match=r"Argument x of scale compiled with ~f32\[\]"):
+    with pytest.raises(TypeError, match=r"Argument 'x' compiled with float32\[\]"):
         program(np.ones(2, np.float32), by=1.0)
     with pytest.raises(TypeError, match=r"does not match .* argument x is a list"):
         program([1.0], by=1.0)
-    with pytest.raises(TypeError, match="keyword argument by of scale is a tracer"):
+    with pytest.raises(TypeError, match="Detected keyword argument by of scale"):
         verax.jit(lambda y: program(1.0, by=y))(1.0)
 
 

@@ -29,7 +29,7 @@ def jaxpr_of(f: Any, *args: Any) -> Jaxpr:
 
 
 def text_of(f: Any, *args: Any) -> str:
-    return str(verax.jit(f).lower(*args).as_text())
+    return verax.jit(f).lower(*args).module.text
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def text_of(row: Row[NoParams], *platforms: str, around: Any = None) -> str:
     traced = verax.jit(around(f) if around else f).trace(X)
     lowered = traced.lower(lowering_platforms=platforms)
     lowered.compiler_ir()
-    return lowered.as_text()
+    return lowered.module.text
 
 
 def test_rules_by_platform() -> None:

@@ -72,7 +72,7 @@ TOLD: Sequence[tuple[Callable[..., object], Sequence[Any], Sequence[str]]] = [
         [ITEM],
         [f"cgees mode=78 sort=78 0>0 {C} {C} 4xcomplex<f32> i32 i32"],
     ),
-    (linalg.hessenberg, [STACK], [f"sgehrd low=1 high=4 0>0 {M} 2x3x3xf32 {I}"]),
+    (linalg.hessenberg, [STACK], [f"sgehrd high=4 low=1 0>0 {M} 2x3x3xf32 {I}"]),
     (
         linalg.tridiagonal,
         [STACK],
@@ -99,7 +99,7 @@ TOLD: Sequence[tuple[Callable[..., object], Sequence[Any], Sequence[str]]] = [
     (
         linalg.triangular_solve,
         [STACK, STACK],
-        [f"strsm side=82 uplo=85 trans_x=78 diag=78 1> {M}"],
+        [f"strsm diag=78 side=82 trans_x=78 uplo=85 1> {M}"],
     ),
 ]
 

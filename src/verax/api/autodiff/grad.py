@@ -248,9 +248,11 @@ def choose(
         if not -len(args) <= number < len(args):
             kind = ValueError if number < 0 else refusal
             raise kind(
-                f"argnums names argument {number}, but {function_name(fun)} was called "
-                f"with {len(args)} positional arguments; an argument passed by keyword "
-                "has no number"
+                f"differentiating with respect to argnums={number} requires at least "
+                f"{number + 1 if number >= 0 else -number} positional arguments to be "
+                f"passed by the caller, but got only {len(args)} positional arguments. "
+                f"That is a call of {function_name(fun)}; an argument passed by "
+                "keyword has no number"
             )
     return tuple(args[number] for number in numbers)
 

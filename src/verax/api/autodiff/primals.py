@@ -275,12 +275,17 @@ def check_pair(fun: object, out: object) -> tuple[Any, Any]:
 
 
 def check_sequence(name: str, primals: object, tangents: object) -> None:
-    for label, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple | list):
-            raise TypeError(
-                f"{name} takes a tuple or list of {label}, one per argument, not "
-                f"{type(given).__name__}"
-            )
+    """Raise TypeError unless both are tuples or lists, with one for each argument."""
+    if not (isinstance(primals, tuple | list) and isinstance(tangents, tuple | list)):
+        raise TypeError(
+            f"primal and tangent arguments to verax.{name} must be tuples or lists; "
+            f"found {type(primals).__name__} and {type(tangents).__name__}."
+        )
+    if len(primals) != len(tangents):
+        raise TypeError(
+            f"primal and tangent arguments to verax.{name} must have the same tree "
+            f"structure; they are {len(primals)} and {len(tangents)}"
+        )
 
 
 def check_tangents(
@@ -290,7 +295,8 @@ def check_tangents(
     leaves, tree = pytrees.flatten((tangents, {}))
     if tree != at.in_tree:
         raise TypeError(
-            f"the tangents have the structure {tree}, but the primals have {at.in_tree}"
+            "primal and tangent arguments to verax.jvp must have the same tree "
+            f"structure; the tangents have {tree}, but the primals have {at.in_tree}"
         )
     return [
         check_tangent(describe, i, aval, t)

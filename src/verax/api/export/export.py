@@ -302,8 +302,9 @@ class Exported(Unchanging, ReprMixin):
         """The arguments must be those for which the function was exported."""
         if tree != self.in_tree:
             raise ValueError(
-                f"{self.fun_name} was exported for arguments with the structure "
-                f"{self.in_tree}, not {tree}"
+                "The invocation args and kwargs must have the same pytree structure as "
+                f"those for which {self.fun_name} was exported: {self.in_tree}, not "
+                f"{tree}"
             )
         names = describe_arguments(self.fun_name, tree)
         for i, (leaf, due) in enumerate(zip(leaves, self.in_avals, strict=True)):
@@ -467,8 +468,8 @@ def exportable(fun: object) -> PjitFunction[..., Any]:
     library, home = __name__.partition(".")[0], getattr(fun, "__module__", None) or ""
     if not callable(fun) or home.partition(".")[0] != library:
         raise ValueError(
-            "export takes a function made by verax.jit or a function of the library, "
-            f"not {shown(fun, SHOWN)}: write export(verax.jit(f))"
+            "Function to be exported must be the result of `jit`, or a function of the "
+            f"library, not {shown(fun, SHOWN)}: write export(verax.jit(f))"
         )
     parameters = inspect.signature(fun).parameters.values()
     return jit(fun, static_argnames=[p.name for p in parameters if is_setting(p)])
@@ -585,7 +586,8 @@ def check_targets(
         if target.startswith(ROUTINES):
             continue
         raise ValueError(
-            f"{name} calls {target}, which may change from one jaxlib to the next; "
+            "Cannot serialize code with custom calls whose targets have no "
+            f"compatibility guarantees: {name} calls {target}; "
             f"allow it with DisabledSafetyCheck.custom_call({target!r})"
         )
 

@@ -27,6 +27,7 @@ from verax.ir.dtypes import canonical
 from verax.ir.records import ReprMixin, Unchanging, hiding
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.constants import aval_of
+from verax.rules.values.conversions import shown
 from verax.rules.values.state import STATE
 
 KEYWORDS: Final = "the keyword arguments"
@@ -86,8 +87,9 @@ class Interface(ReprMixin):
         for i, (leaf, due) in enumerate(zip(leaves, self.in_avals, strict=True)):
             if isinstance(leaf, Tracer) and not traceable:
                 raise TypeError(
-                    f"{self.names()[i]} is a tracer: a compiled program is fixed and "
-                    "cannot be transformed or traced; call the jitted function instead"
+                    "Cannot apply JAX transformations to a function lowered and "
+                    f"compiled for a particular signature. Detected {self.names()[i]}, "
+                    f"which is {shown(leaf)}. Call the jitted function instead"
                 )
             try:
                 given = aval_of(leaf)
@@ -97,10 +99,11 @@ class Interface(ReprMixin):
             if given.strong().with_explicit(None) is not due.strong().with_explicit(
                 None
             ):
-                name = self.names()[i]
+                name = self.names()[i].removesuffix(f" of {self.name}")
+                name = name.removeprefix("keyword ").removeprefix("argument ")
                 wrong.append(
-                    f"{name[0].upper()}{name[1:]} compiled with {due} and called with "
-                    f"{given}"
+                    f"Argument '{name}' compiled with "
+                    f"{due.str_short()} and called with {given.str_short()}"
                 )
         if wrong:
             advice = "Lower and compile the function for these types, or call the "
@@ -109,8 +112,9 @@ class Interface(ReprMixin):
                 advice = "The program uses 64-bit types: call it with enable_x64 on"
             lines = "\n".join(wrong)
             raise TypeError(
-                f"Argument types differ from those for which {self.name} was compiled. "
-                f"The mismatches are:\n{lines}\n{advice}"
+                "Argument types differ from the types for which this computation was "
+                f"compiled. The mismatches are:\n{lines}\n{advice}. It was compiled "
+                f"from {self.name}"
             )
 
     def mismatch(self, tree: PyTreeDef) -> str:

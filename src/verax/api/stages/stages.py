@@ -24,7 +24,7 @@ from verax.backend.calls import Call, caller
 from verax.backend.eager.guarded import guarded_call, is_guarded
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.mlir_text import Lowered as LoweredModule
-from verax.backend.lowering.stablehlo_io import parsed
+from verax.backend.lowering.stablehlo_io import parsed, pretty
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.programs.placement import Placement, committed_place, relocated
 from verax.backend.programs.program import Program, pending, platform_of, spread_of
@@ -227,7 +227,9 @@ class Lowered(Stage):
         text = self.module.text
         if debug_info:
             text = self.stage.module(self.module.platforms, located=True).text
-        return hlo_text(text, metadata=debug_info) if hlo else text
+        if hlo:
+            return hlo_text(text, metadata=debug_info)
+        return pretty(text, located=debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The module as an object of jaxlib: MLIR's `Module`, or `XlaComputation`.

@@ -20,7 +20,7 @@ says more than the two whole structures would.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, overload
 
@@ -44,8 +44,11 @@ from verax.rules.values.array import Array
 # Where two pytrees differ, in words.
 
 
+type IsLeaf = Callable[[Any], bool] | None
+
+
 def structure_mismatch(
-    expected: object, actual: object, name: str, is_leaf: Callable[[Any], bool] | None
+    expected: object, actual: object, name: str, is_leaf: IsLeaf
 ) -> ValueError:
     """The error for a tree that does not begin with the structure of another.
 
@@ -65,26 +68,35 @@ def structure_mismatch(
 
 
 def first_difference(
-    expected: object, actual: object, place: str, is_leaf: Callable[[Any], bool] | None
+    expected: object, actual: object, place: str, is_leaf: IsLeaf
 ) -> tuple[str, str] | None:
     """The first place where `actual` does not continue `expected`, and how."""
+    return next(differences(expected, actual, place, is_leaf), None)
+
+
+def differences(
+    expected: object, actual: object, place: str, is_leaf: IsLeaf
+) -> Iterator[tuple[str, str]]:
+    """Every place where `actual` does not continue `expected`, and how."""
     if is_leaf is not None and is_leaf(expected):
-        return None
+        return
     target = pytrees.flatten_one_level_with_keys(expected)
     if target is None:
-        return None
+        return
     if type(expected) is not type(actual):
-        return place, f"expected {type(expected).__name__}, got {type(actual).__name__}"
+        names = type(expected).__name__, type(actual).__name__
+        yield place, "expected {}, got {}".format(*names)
+        return
     got = pytrees.flatten_one_level_with_keys(actual)
     if got is None:
-        return place, "expected a container, got a leaf"
+        yield place, "expected a container, got a leaf"
+        return
     left, right = list(target[0]), list(got[0])
     if (difference := level_difference(left, right, target[1], got[1])) is not None:
-        return place, f"{difference}"
+        yield place, difference
+        return
     for (key, child), (_, other) in zip(left, right, strict=True):
-        if out := first_difference(child, other, f"{place}{key}", is_leaf):
-            return out
-    return None
+        yield from differences(child, other, f"{place}{key}", is_leaf)
 
 
 def level_difference(
@@ -115,7 +127,6 @@ def key_difference(keys: list[Any], others: list[Any]) -> str | None:
     return None if keys == others else "the keys are the same but in another order"
 
 
-type IsLeaf = Callable[[Any], bool] | None
 type KeyEntry = Hashable
 
 
@@ -347,16 +358,18 @@ def prefix_leaves(
     try:
         parts = outline.flatten_up_to(tree)
     except (ValueError, TypeError) as error:
+        rule = f"{what} specification must be a tree prefix of the corresponding value;"
         if type(prefix) is type(tree) is tuple and len(prefix) != len(tree):
             raise ValueError(
-                f"{what} must be a prefix of the structure that it applies to, but its "
-                f"length is {len(prefix)}, not {len(tree)}: give an entry for each "
-                "value, or one for all"
+                f"{rule} but its length is {len(prefix)}, not {len(tree)}: give an "
+                "entry for each value, or one for all"
             ) from None
-        result = first_difference(prefix, tree, what, is_leaf)
-        reason = f"at {result[0]}: {result[1]}" if result else f"{error}"
+        places = list(differences(prefix, tree, what, is_leaf))
+        lines = [f"  * at {place}: {reason}" for place, reason in places]
+        told = "\n".join(lines) or f"  {error}"
         raise ValueError(
-            f"{what} must be a prefix of the structure that it applies to, but {reason}"
+            f"{rule} one entry may stand for a whole container.\n"
+            f"Mismatch details ({len(places)} found):\n{told}"
         ) from None
     return repeated(entries, [pytrees.flatten(part)[1] for part in parts])
 

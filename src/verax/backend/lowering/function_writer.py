@@ -88,6 +88,7 @@ class FunctionText:
     def op(
         self,
         name: str,
+        /,
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),

@@ -46,6 +46,9 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import (
     HOSTING,
     TOKEN,
+    ArrayAttribute,
+    Attribute,
+    Composite,
     HostCall,
     Operand,
     Partitioner,
@@ -184,7 +187,8 @@ def symbol(name: str, taken: dict[str, int]) -> str:
     >>> [symbol(name, taken) for name in ("f_1", "f", "f", "main")]
     ['f_1', 'f', 'f_2', 'main_']
     """
-    stem = "".join(c if c.isalnum() else "_" for c in name) or "f"
+    stem = "".join(c if c.isalnum() or c == "." else "_" for c in name) or "f"
+    stem = stem if stem[0] != "." else f"_{stem}"
     stem = "main_" if stem == "main" else stem
     count = taken.get(stem, 0)
     out = f"{stem}_{count}" if count else stem
@@ -219,6 +223,42 @@ def escaped(text: str) -> str:
     """A string in quotes in MLIR."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return plain.replace("\n", "\\0A")
+
+
+def attribute_text(value: Attribute) -> str:
+    """What a compiler is told of an operation, as MLIR has it.
+
+    >>> attribute_text((2, True, 0.5, "sum", np.dtype("float32")))
+    '[2 : i64, true, 0.5 : f64, "sum", f32]'
+    >>> attribute_text(np.float32(1)), attribute_text(ArrayAttribute.of(np.arange(2)))
+    ('1.0 : f32', 'dense<[0, 1]> : tensor<2xi64>')
+    """
+    if isinstance(value, str):
+        return f'"{escaped(value)}"'
+    if isinstance(value, np.dtype | ExtendedDType):
+        return element_type(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(attribute_text, value))}]"
+    if isinstance(value, bool | np.bool):
+        return "true" if value else "false"
+    if isinstance(value, ArrayAttribute):
+        return dense(value.array, ShapedArray(value.shape, value.dtype))
+    dtype = np.asarray(value).dtype
+    return f"{scalar_text(value, dtype)} : {element_type(dtype)}"
+
+
+def composite_attributes(composite: Composite, symbol: str) -> Mapping[str, str]:
+    """The attributes of an operation whose meaning the function `symbol` says."""
+    told = [f"{key} = {attribute_text(x)}" for key, x in composite.attributes]
+    attributes = {
+        "name": attribute_text(composite.name),
+        "decomposition": f"@{symbol}",
+    }
+    if told:
+        attributes["composite_attributes"] = f"{{{', '.join(told)}}}"
+    if composite.version:
+        attributes["version"] = f"{composite.version} : i32"
+    return attributes
 
 
 def frontend(attributes: Iterable[tuple[str, str]]) -> str:
@@ -369,6 +409,7 @@ class Ordering(Protocol):
     def op(
         self,
         name: str,
+        /,
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Regions = (),

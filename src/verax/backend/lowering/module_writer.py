@@ -35,6 +35,7 @@ from verax.backend.lowering.mlir_text import (
     PartitionCall,
     array_constants,
     call_attributes,
+    composite_attributes,
     inner_constants,
     mlir_type,
     ordered_regions,
@@ -51,6 +52,7 @@ from verax.ir.meshes import Explicit, Layout, terms_of
 from verax.ops.structure.reshard import DEVICE, moved
 from verax.rules.rows.emitter import (
     TOKEN,
+    Composite,
     HostCall,
     Operand,
     Partitioner,
@@ -418,14 +420,18 @@ class Writer(FunctionText):
         return self.op("stablehlo.custom_call", operands, results, (), **attributes)
 
     def call(
-        self, jaxpr: Jaxpr, operands: Sequence[Operand], name: str
+        self,
+        jaxpr: Jaxpr,
+        operands: Sequence[Operand],
+        name: str,
+        composite: Composite | None = None,
     ) -> tuple[Operand, ...]:
         """See `Emitter.call`."""
         symbol = self.module.private(jaxpr, name)
         consts = [constant_array(self, c) for c in array_constants(jaxpr)]
         ins, outs = [*consts, *operands], jaxpr.out_avals
         if not is_ordered(jaxpr.effects):
-            return called(self, symbol, ins, outs)
+            return called(self, symbol, ins, outs, composite)
         self.token, *out = called(self, symbol, [self.token, *ins], (TOKEN, *outs))
         return tuple(out)
 
@@ -746,7 +752,11 @@ def called(
     symbol: str,
     operands: Sequence[Operand],
     outs: Sequence[ShapedArray],
+    composite: Composite | None = None,
 ) -> tuple[Operand, ...]:
     """A call of a function of the module, which may ask for the platform."""
     operands = [*writer.module.passed(writer, symbol), *operands]
+    if composite is not None:
+        attributes = composite_attributes(composite, symbol)
+        return writer.op("stablehlo.composite", operands, outs, (), **attributes)
     return writer.op("func.call", operands, outs, callee=f"@{symbol}")

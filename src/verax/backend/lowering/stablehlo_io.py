@@ -48,6 +48,16 @@ def parsed(text: str) -> Any:
     return loaded("jaxlib.mlir.ir", "Module").parse(text, new_context())
 
 
+# The place in the text itself, of what no line of a program made.
+PARSED: Final = re.compile(r'loc\("-":\d+:\d+\)')
+
+
+def pretty(text: str, *, located: bool = False) -> str:
+    """A module as MLIR prints it for readers, with lines of programs if `located`."""
+    out: str = parsed(text).operation.get_asm(enable_debug_info=located)
+    return PARSED.sub("loc(unknown)", out)
+
+
 STABLEHLO: Final = "jaxlib.mlir._mlir_libs._stablehlo"
 version_for: Final = LazyFunction(
     STABLEHLO, "get_version_from_compatibility_requirement"

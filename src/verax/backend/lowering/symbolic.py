@@ -180,6 +180,7 @@ class SymbolicWriter(Writer):
     def op(
         self,
         name: str,
+        /,
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),

@@ -285,8 +285,8 @@ class NamedSharding(Sharding):
         for name in [name for split in self.splits for name in split or ()]:
             if name not in self.mesh.axis_names:
                 raise ValueError(
-                    f"{self.spec} names the axis {name!r}, which {self.mesh} does not "
-                    f"have; its axes are {', '.join(map(repr, self.mesh.axis_names))}"
+                    f"Resource axis: {name} of {self.spec} is not found in mesh: "
+                    f"{self.mesh.axis_names}."
                 )
             if name in used:
                 raise ValueError(
@@ -471,8 +471,9 @@ def check_rank(place: Sharding, shape: Shape, what: Words = "an array") -> None:
     """Raise ValueError unless an array of this shape has enough dimensions."""
     if isinstance(place, NamedSharding) and len(place.splits) > len(shape):
         raise ValueError(
-            f"{place.spec} has {len(place.splits)} entries, but {said(what)} of "
-            f"shape {shape} has {len(shape)} dimensions"
+            f"{place.spec} is only valid for values of rank at least "
+            f"{len(place.splits)}, but was applied to a value of rank {len(shape)}: "
+            f"{said(what)} of shape {shape}"
         )
 
 

@@ -10,7 +10,7 @@ the key under which the program is kept::
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from attrs import frozen
@@ -40,6 +40,7 @@ from verax.ir.walk import Slot, walk
 from verax.ops.calls.callbacks import CallbackParams
 from verax.ops.parallel.sharding_constraint import ShardingParams
 from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure, recall
 from verax.rules.values.state import STATE
 
@@ -102,6 +103,7 @@ class Claim(ReprMixin):
     sharding: Sharding
     named: str | int
     describe: Describe | None = None
+    aval: ShapedArray | None = None
 
     @property
     def name(self) -> str:
@@ -110,6 +112,24 @@ class Claim(ReprMixin):
             return self.named
         return self.describe()[self.named] if self.describe else f"operand {self.named}"
 
+    @property
+    def text(self) -> str:
+        """What is claimed, in words."""
+        devices = self.sharding.ordered
+        kind = f" with shape {self.aval.str_short()} and" if self.aval else " with"
+        ids = [device.id for device in devices]
+        return (
+            f"{self.name}{kind} device ids {ids} on platform {platform_text(devices)}"
+        )
+
+
+def platform_text(devices: Sequence[Device]) -> str:
+    """The platforms of devices, as messages name them."""
+    return ", ".join(sorted({device.platform.upper() for device in devices}))
+
+
+INSIDE: Final = "a sharding_constraint inside jit"
+"""What a mesh in a program is called, in messages."""
 
 type Facts = tuple[tuple[MeshAxes, ...], tuple[Literal, ...], tuple[MeshType, ...]]
 
@@ -189,18 +209,17 @@ def placement_of(
         return Placement((device,), ins, outs, committed=True)
     text = describe or (lambda: [f"operand {i}" for i in range(len(args))])
     claims = [
-        Claim(place, i, text)
-        for i, x in enumerate(args)
+        Claim(place, i, text, aval)
+        for i, (x, aval) in enumerate(zip(args, jaxpr.in_avals, strict=True))
         if (place := ins[i] or committed_place(x)) is not None
     ]
     for literal in consts:
         place = place_of(literal.value)
         assert place is not None
-        claims.append(Claim(place, f"a captured array {literal.aval}"))
+        claims.append(Claim(place, "a captured array", aval=literal.aval))
     claims += [Claim(place, "an output") for place in outs if place is not None]
     claims += [
-        Claim(NamedSharding(mesh_of(axes), PartitionSpec()), "a sharding constraint")
-        for axes in meshes
+        Claim(NamedSharding(mesh_of(axes), PartitionSpec()), INSIDE) for axes in meshes
     ]
     named = [c.sharding for c in claims if isinstance(c.sharding, NamedSharding)]
     explicit = explicit_mesh(typed, named)
@@ -325,10 +344,10 @@ def check_agreement(claims: Sequence[Claim]) -> None:
         first = claims[0]
         if claim.sharding.ordered != first.sharding.ordered:
             raise ValueError(
-                f"arguments are committed to different devices: {first.name} to "
-                f"{devices_text(first.sharding.ordered)}, but {claim.name} to "
-                f"{devices_text(claim.sharding.ordered)}. Move one of them with "
-                "verax.device_put, or leave it uncommitted"
+                "Received incompatible devices for jitted computation. Got "
+                f"{first.text} and {claim.text}. They are committed to different "
+                "devices: move one of them with verax.device_put, or leave it "
+                "uncommitted"
             )
 
 
@@ -344,8 +363,9 @@ def check_inputs(
         own = committed_place(x)
         if own is not None and not own.is_equivalent_to(place, aval.ndim):
             raise ValueError(
-                f"in_shardings says {place} for {text()[i]}, which is committed to "
-                f"{own}: move it with verax.device_put, or leave out its in_shardings"
+                "Sharding passed to jit does not match the sharding on the respective "
+                f"arg. Got {place} for {text()[i]}, which is committed to {own}: move "
+                "it with verax.device_put, or leave out its in_shardings"
             )
     for place, aval in zip(outs, jaxpr.out_avals, strict=True):
         if place is not None:
@@ -366,7 +386,7 @@ def common_place(args: Sequence[object], name: str) -> tuple[Sharding | None, bo
         ValueError: operands are committed to different devices.
     """
     claims = [
-        Claim(place, f"operand {i} of {name}")
+        Claim(place, f"argument {i} of {name}", aval=aval_of(x))
         for i, x in enumerate(args)
         if (place := committed_place(x)) is not None
     ]

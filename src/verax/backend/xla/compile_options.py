@@ -36,8 +36,7 @@ OPTION_FAULTS: Final = (
     ),
     (
         re.compile(r"While setting option (\S+), '(.*)' is not a valid (\w+) value"),
-        "The XLA option {0!r} in compiler_options takes a value of type {2}, not "
-        "{1!r}.",
+        "While setting option {0} in compiler_options, {1!r} is not a valid {2} value.",
     ),
 )
 

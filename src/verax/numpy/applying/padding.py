@@ -142,7 +142,8 @@ def check_options(mode: str, options: Mapping[str, object]) -> None:
     """Raise ValueError unless there is such a mode, and it takes the options."""
     if mode not in OPTIONS:
         raise NotImplementedError(
-            f"pad: unknown mode {mode!r}; use one of {', '.join(OPTIONS)}"
+            f"Unimplemented padding mode '{mode}' for np.pad. Use one of "
+            f"{', '.join(OPTIONS)}"
         )
     for name in options:
         if name not in OPTIONS[mode]:

@@ -159,8 +159,8 @@ def core_sizes(
         for name, size in zip(core, x.shape[split:], strict=True):
             if sizes.setdefault(name, size) != size:
                 raise ValueError(
-                    f"vectorize: dimension {name!r} has size {size} in argument {i}, "
-                    f"but size {sizes[name]} elsewhere"
+                    f"inconsistent size for core dimension {name!r}: it is {size} in "
+                    f"argument {i}, but {sizes[name]} elsewhere"
                 )
         leading.append(x.shape[:split])
     return leading
@@ -208,14 +208,13 @@ def vectorize(
         ins = ((),) * len(positions) if names is None else names[0]
         if len(ins) != len(positions):
             raise TypeError(
-                f"vectorize: the signature {signature!r} takes {len(ins)} arguments, "
-                f"not {len(positions)}"
+                "wrong number of positional arguments: expected "
+                f"{len(ins)}, as in {signature!r}, got {len(positions)}"
             )
         missing = {i for i in positions if args[i] is None}
         if any(core and i in missing for i, core in zip(positions, ins, strict=True)):
             raise ValueError(
-                f"vectorize: arguments {sorted(missing)} are None, but the signature "
-                f"{signature!r} has dimensions there; pass arrays"
+                f"Cannot pass None at locations {missing} with signature={signature!r}"
             )
         mapped = [i for i in positions if i not in missing]
         ins = tuple([c for i, c in zip(positions, ins, strict=True) if i in mapped])
@@ -244,8 +243,8 @@ def check_excluded(excluded: Collection[int | str]) -> None:
     for one in excluded:
         if not isinstance(one, int | str):
             raise TypeError(
-                "vectorize: excluded has positions and names of arguments, not "
-                f"{one!r} of type {type(one).__name__}"
+                "verax.numpy.vectorize can only exclude positions and names of "
+                f"arguments, not {one!r} of type {type(one).__name__}"
             )
         if isinstance(one, int) and one < 0:
             raise ValueError(f"vectorize: excluded has the negative position {one}")
@@ -266,15 +265,14 @@ def checked(
     out = [result_array(x) for x in (results if several else (results,))]
     if len(out) != len(names[1]):
         raise TypeError(
-            f"vectorize: the function returned {len(out)} results, but the "
-            f"signature has {len(names[1])}"
+            f"wrong number of output arguments: expected {len(names[1])}, got "
+            f"{len(out)}"
         )
     known = dict(sizes)
     for x, core in zip(out, names[1], strict=True):
         if core_sizes([x], (core,), known) != [()]:
             raise ValueError(
-                f"vectorize: the function returned a result of shape {x.shape}, but "
-                f"the signature has {core}"
+                f"output shape {x.shape} does not match core dimensions {core}"
             )
     return tuple(out) if several else out[0]
 

@@ -350,12 +350,12 @@ def dot(
 
 def check_sizes(name: str, x: Array, y: Array, left: Shape, right: Shape) -> None:
     """Raise TypeError unless contracted dimensions have equal sizes."""
-    sizes = [x.shape[i] for i in left], [y.shape[i] for i in right]
+    sizes = tuple([x.shape[i] for i in left]), tuple([y.shape[i] for i in right])
     if sizes[0] != sizes[1]:
         raise TypeError(
-            f"{name}: shapes {x.shape} and {y.shape} do not match: dimensions {left} "
-            f"of the first and {right} of the second have sizes {sizes[0]} and "
-            f"{sizes[1]}"
+            f"{name}: dot_general requires contracting dimensions to have the same "
+            f"shape, got {sizes[0]} and {sizes[1]}. They are dimensions {left} of "
+            f"{x.shape} and {right} of {y.shape}"
         )
 
 

@@ -536,8 +536,8 @@ def top_k(
         raise TypeError(f"top_k takes ordered numbers, not {x.aval}")
     if not 0 <= k <= x.shape[place]:
         raise ValueError(
-            "k argument to top_k must be nonnegative and at most "
-            f"{x.shape[place]}, the size of the axis, not {k}"
+            "k argument to top_k must be no larger than size along axis, and not "
+            f"negative; got k={k} for an axis of size {x.shape[place]}"
         )
     if mode == "largest":
         return sorts.top_k(x, k, axis=place)

@@ -177,9 +177,10 @@ def known_mask(name: str, mask: Array) -> np.ndarray:
         return mask.concrete(name)
     except AbstractValueError as error:
         raise ConcretizationTypeError(
-            f"{name}: the number of nonzero elements depends on values, which a "
-            f"traced {mask.aval} does not have; pass size=n, the largest number to "
-            "return (the rest is fill_value), or use where(mask, x, y)"
+            f"The size argument of jnp.{name} must be specified where it is traced: "
+            f"the number of nonzero elements depends on values, which a traced "
+            f"{mask.aval} does not have. Pass size=n, the largest number to return "
+            "(the rest is fill_value), or use where(mask, x, y)"
         ) from error
 
 

@@ -70,7 +70,8 @@ def conv_dimension_numbers(
     rank = len(lhs_shape)
     if rank != len(rhs_shape):
         raise ShapeError(
-            "a convolution takes operands with the same number of dimensions, not of "
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, "
+            "but they have "
             f"shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
         )
     if isinstance(dimension_numbers, ConvDimensionNumbers):

@@ -226,8 +226,8 @@ def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[Shaped
         )
     if not 0 <= p.k <= x.shape[-1]:
         raise ValueError(
-            f"k argument to top_k must be nonnegative and at most {x.shape[-1]}, the "
-            f"size of the last dimension of {x}, not {p.k}"
+            "k argument to top_k must be no larger than size along axis, and not "
+            f"negative; got k={p.k} for the last dimension of {x}"
         )
     if surely_less(iinfo(int32).max, x.shape[-1]):
         raise ValueError(
@@ -438,8 +438,8 @@ def top_k(
         return list(top_k_p.bind(TopKParams(count), operand))
     if not 0 <= count <= aval.shape[place]:
         raise ValueError(
-            f"k argument to top_k must be nonnegative and at most {aval.shape[place]}, "
-            f"the size of {aval} along axis {axis}, not {count}"
+            "k argument to top_k must be no larger than size along axis, and not "
+            f"negative; got k={count} with {aval} and axis={axis}"
         )
     x = operand if isinstance(operand, Array) else convert(operand, aval.dtype)
     values, places = top_k_p.bind(TopKParams(count), move_axis(x, place, last))

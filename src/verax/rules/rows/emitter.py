@@ -10,13 +10,13 @@ the sequence of calls into a module::
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, Self, runtime_checkable
 
 import numpy as np
 from attrs import field, frozen
 
 from verax.ir.avals import Shape, ShapedArray, SymbolicSize
-from verax.ir.dtypes import DType, bool_, float0, numpy_dtype
+from verax.ir.dtypes import DType, NumpyDType, bool_, float0, numpy_dtype
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import BaseMesh, Layout, MeshAxes, MeshType, TypeSharding
 from verax.ir.records import ReprMixin
@@ -47,6 +47,47 @@ class Operand(ReprMixin):
 
 
 type Region = Callable[[Sequence[Operand]], Sequence[Operand]]
+
+
+@frozen(repr=False)
+class ArrayAttribute(ReprMixin):
+    """An array that a compiler is told: it is part of what an operation is."""
+
+    dtype: NumpyDType
+    shape: Shape
+    data: bytes
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> Self:
+        """The array as it is now."""
+        return cls(array.dtype, array.shape, array.tobytes())
+
+    @property
+    def array(self) -> np.ndarray:
+        """The array, which cannot be written to."""
+        return np.frombuffer(self.data, self.dtype).reshape(self.shape)
+
+
+type Attribute = (
+    bool
+    | int
+    | float
+    | str
+    | DType
+    | np.generic
+    | ArrayAttribute
+    | tuple["Attribute", ...]
+)
+"""What a compiler may be told of an operation: a number, a text, a type, an array."""
+
+
+@frozen(eq=False, repr=False)
+class Composite(ReprMixin):
+    """What a call of a function stands for, to a compiler that knows the name."""
+
+    name: str
+    version: int
+    attributes: tuple[tuple[str, Attribute], ...]
 
 
 class HostCall(Protocol):
@@ -135,6 +176,7 @@ class Emitter(Protocol):
     def op(
         self,
         name: str,
+        /,
         operands: Sequence[Operand],
         results: Sequence[ShapedArray],
         regions: Sequence[tuple[Sequence[ShapedArray], Region]] = (),
@@ -209,9 +251,17 @@ class Emitter(Protocol):
         ...
 
     def call(
-        self, jaxpr: Jaxpr, operands: Sequence[Operand], name: str
+        self,
+        jaxpr: Jaxpr,
+        operands: Sequence[Operand],
+        name: str,
+        composite: Composite | None = None,
     ) -> tuple[Operand, ...]:
-        """A call of a private function for `jaxpr`, lowered once per module."""
+        """A call of a private function for `jaxpr`, lowered once per module.
+
+        With `composite` the function is what an operation is by definition, unless it
+        has effects in order: an operation has none.
+        """
         ...
 
     def embed(

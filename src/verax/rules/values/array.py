@@ -231,7 +231,8 @@ class Array(Operators, Convertible, Located):
     def __contains__(self, other: Any) -> bool:
         if self.ndim != 1:
             raise ValueError(
-                f"x in array: the array must have one dimension, not {self.aval}"
+                "Array.__contains__: search array must be one-dimensional, not "
+                f"{self.aval}"
             )
         array = self.operate("equal", self, other)
         if array is NotImplemented:

@@ -203,7 +203,8 @@ class Convertible(Typed):
         """
         if self.aval.size != 1:
             raise TypeError(
-                f"{expected} takes an array of one element, not {self.aval}"
+                "Only scalar arrays can be converted to Python scalars; got "
+                f"{self.aval} in {expected}"
             )
         if self.aval.dtype.kind == "c" and not expected.startswith("complex"):
             raise TypeError(f"{expected} takes a real x, not {self.aval}; use x.real")
