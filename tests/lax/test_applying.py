@@ -25,14 +25,6 @@ def test_scatter_apply_counts_duplicates() -> None:
     np.testing.assert_array_equal(verax.jit(apply)(z), expected)
 
 
-def test_composite_is_a_call_by_name() -> None:
-    scaled = lax.composite(lambda x, factor: x * factor, "my.scaled")
-    assert float(scaled(2.0, factor=3.0)) == 6.0
-    text = str(verax.make_jaxpr(lambda x: scaled(x, factor=3.0))(2.0))
-    assert "my.scaled" in text
-    assert float(verax.grad(lambda x: scaled(x, factor=3.0))(2.0)) == 3.0
-
-
 def test_scatter_apply_takes_batching_dimensions() -> None:
     x = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
     numbers = lax.ScatterDimensionNumbers(

@@ -115,7 +115,7 @@ def test_few_equations() -> None:
         (lambda: ANY.fold_in(random.key(0), np.arange(2)), "verax.vmap"),
         (lambda: ANY.fold_in(random.key(0), 2**33), "out of bounds"),
         (lambda: ANY.wrap_key_data(np.zeros(3, np.uint32)), "two words"),
-        (lambda: ANY.uniform(random.key(0), (2,), np.int32), "real float type"),
+        (lambda: ANY.uniform(random.key(0), (2,), np.int32), "must be a float dtype"),
         (lambda: ANY.normal(random.key(0), (-1,)), "shape"),
         (lambda: ANY.bits(random.key(0), (2,), np.int32), "unsigned"),
         (lambda: ANY.bernoulli(random.key(0), 1), "float"),

@@ -17,7 +17,7 @@ from verax.api.tracing.wrapping import describe_arguments, wraps
 from verax.backend import pytrees
 from verax.backend.pytrees import result_tree
 from verax.ir.dtypes import ExtendedDType, as_dtype
-from verax.ops.calls.composite import CompositeParams, composite_p
+from verax.ops.custom.composite import CompositeParams, composite_p
 from verax.rules.rows.builder import Tracer
 from verax.rules.rows.emitter import ArrayAttribute, Attribute
 from verax.rules.rows.leaks import UnexpectedTracerError

@@ -17,14 +17,13 @@ from verax.ops.calls import (
     callbacks,
     check,
     checkpoint,
-    composite,
     inspect_sharding,
     metadata,
 )
 from verax.ops.contraction import dot
 from verax.ops.control import any_lane, checkpointed_loops, cond, scan, while_
 from verax.ops.conv import primitive
-from verax.ops.custom import jvp, partitioned, solve, vjp, vmap
+from verax.ops.custom import composite, jvp, partitioned, solve, vjp, vmap
 from verax.ops.elementwise import (
     arith,
     bits,

@@ -144,7 +144,7 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> DType:
     if out is None:
         return default_float()
     if not is_float(out):
-        raise ValueError(f"{name}: dtype must be a real float type, not {out}")
+        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {out}")
     return out
 
 

@@ -165,15 +165,15 @@ def test_attributes_of_each_type() -> None:
 
     text = str(verax.jit(f).lower(1.0).as_text())
     for actual in (
-        '"number" = 1 : i64',
-        '"real" = 2.5 : f64',
-        '"small" = 0x3727C5AC : f32',
-        '"byte" = 3 : ui8',
-        '"flag" = true',
-        '"word" = "a \\22b\\22\\0A"',
-        '"vector" = dense<[1, 2]> : tensor<2xi32>',
-        '"matrix" = dense<[[0.5, 1.5]]> : tensor<1x2xf64>',
-        '"nested" = {"x" = 1 : i16, "y" = [1 : i64, 2.0 : f32]}',
+        "number = 1 : i64",
+        "real = 2.500000e+00 : f64",
+        "small = 9.99999974E-6 : f32",
+        "byte = 3 : ui8",
+        "flag = true",
+        'word = "a \\22b\\22\\0A"',
+        "vector = dense<[1, 2]> : tensor<2xi32>",
+        "matrix = dense<[[5.000000e-01, 1.500000e+00]]> : tensor<1x2xf64>",
+        "nested = {x = 1 : i16, y = [1, 2.000000e+00 : f32]}",
     ):
         assert actual in text
 

@@ -232,7 +232,7 @@ def test_stages_ahead_of_time() -> None:
     compiled = lowered.compile()
     assert compiled(vnp.zeros(3))["y"].tolist() == [0, 0, 0]
     assert compiled.cost_analysis()
-    with pytest.raises(TypeError, match=r"f32\[3\]"):
+    with pytest.raises(TypeError, match=r"float32\[3\]"):
         compiled(vnp.zeros(4))
 
 

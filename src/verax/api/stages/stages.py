@@ -248,7 +248,7 @@ class Lowered(Stage):
         """Shows it in a notebook."""
         from verax.ir.text.html import asked
 
-        text = self.module.text
+        text = self.as_text()
         facts = [
             ("platforms", ", ".join(self.module.platforms)),
             ("equations", f"{count_eqns(self.stage.traced.jaxpr):,}"),

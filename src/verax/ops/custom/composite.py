@@ -19,9 +19,10 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float32, float64
 from verax.ir.jaxpr import Jaxpr
 from verax.ops.calls.call import NamedCall, inlined
-from verax.ops.custom.base import typing_of_call
+from verax.ops.custom.base import called, typing_of_call
 from verax.ops.elementwise.arith import mul
 from verax.rules.families.elementwise import SHAPES
+from verax.rules.rows.bodies import thread_call
 from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import (
     ArrayAttribute,
@@ -80,6 +81,7 @@ composite_p: Row[CompositeParams] = Row(
     composition=lambda p, *xs: inlined(p.jaxpr, xs),
     lower=lower_composite,
     draw=draw_composite,
+    thread=lambda through, p, values: thread_call(through, values, called(p)),
     spelled=lambda p: p.jaxpr,
     multiple_results=True,
     sharding=as_typed,
