@@ -244,7 +244,7 @@ def test_operands_are_broadcast_and_may_be_weak() -> None:
 
 def test_every_row_with_a_kernel_is_tested_here() -> None:
     rows = [row for row in ROWS if isinstance(row, Row) and row.kernel is not None]
-    special = {"erf", "erf_inv", "lgamma", "logaddexp"}
+    special = {"erf", "erf_inv", "lgamma", "logaddexp", "abs"}
     products = {"conv_general_dilated", "dot_general"}
     named = {*CASES, *PAIRS, *special, *products}
     assert {row.name for row in rows} == named

@@ -41,3 +41,13 @@ def test_special_parts(dtype: Any) -> None:
     with verax.enable_x64(True):
         actual = np.asarray(verax.jit(vnp.abs)(z))
     np.testing.assert_allclose(actual, np.abs(z), 2 * float(np.finfo(dtype).eps), 0)
+
+
+def test_lengths_are_left_to_xla_where_that_is_asked() -> None:
+    z = np.array([3 + 4j], np.complex64)
+    for options, ours in (({}, True), ({"cpu_lowerings": "xla"}, False)):
+        f = verax.jit(vnp.abs, **options)  # type: ignore[call-overload]
+        assert ("stablehlo.sqrt" in f.lower(z).as_text()) == ours
+        np.testing.assert_allclose(f(z), [5.0], 1e-6)
+    real = np.array([-3.0], np.float32)
+    assert "stablehlo.abs" in verax.jit(vnp.abs).lower(real).as_text()

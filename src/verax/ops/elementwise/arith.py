@@ -28,13 +28,14 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import NO_PARAMS, Params
 from verax.ops import base
+from verax.ops.elementwise import lengths
 from verax.ops.elementwise.compare import eq, gt
 from verax.ops.elementwise.convert import convert, convert_element_type
-from verax.ops.elementwise.lengths import lower_abs_on_cpu
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import chlo, elementwise, parametric, stablehlo
 from verax.rules.rows.eager_costs import HUGE, huge, of
 from verax.rules.rows.emitter import Emitter, Operand, compared
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     Domain,
     Narrow,
@@ -373,7 +374,12 @@ abs_p = elementwise(
     np.abs,
     jvp=abs_jvp,
     lower=stablehlo("abs"),
-    lower_on={"cpu": lower_abs_on_cpu},
+    kernel=Kernel(
+        dict.fromkeys((float32, float64), lengths.lower_length),
+        suits=lengths.suits,
+        least=1,
+        lowers=True,
+    ),
     accepts=SIGNED | FLOAT | COMPLEX,
     result=real_dtype,
     domains=Domain(special=(0.0,), kinks=(0.0,)),

@@ -26,12 +26,15 @@ SCALES: Final[dict[DType, tuple[int, int, int]]] = {
 }
 
 
-def lower_abs_on_cpu(
+def suits(p: Params, avals: Sequence[ShapedArray]) -> bool:
+    """Whether a magnitude is the length of a complex number."""
+    return is_complex(avals[0].dtype)
+
+
+def lower_length(
     e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    """The length of complex numbers; the compiler's own way for others."""
-    if not is_complex(xs[0].aval.dtype):
-        return e.op("stablehlo.abs", xs, outs)
+    """The length of complex numbers."""
     (out,) = outs
     low, high, exponent = SCALES[out.dtype]
 

@@ -49,6 +49,8 @@ class Kernel(ReprMixin):
         simple: values of a constant last operand for which XLA knows a shorter way.
         reduced: whether XLA's library for sums and extremes in single precision has the
             function, so that it stays where its result goes into one of them alone.
+        lowers: whether the functions are rules for the compiler, as `lower` of a row
+            is, for a row of which the rows that they would be written in are made.
 
     >>> from verax.lax import sin_p
     >>> sin_p.kernel.least, *map(str, sin_p.kernel.functions)
@@ -63,6 +65,7 @@ class Kernel(ReprMixin):
     least: int = LEAST
     simple: frozenset[float] = frozenset()
     reduced: bool = False
+    lowers: bool = False
 
     @classmethod
     def of(cls, function: Maths, *dtypes: DType) -> Self:

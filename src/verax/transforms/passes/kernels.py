@@ -10,8 +10,10 @@ Where the kernel does not hold for all elements, a choice is made when the progr
 
 from collections.abc import Sequence
 
+from attrs import evolve
+
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import float32, int32
+from verax.ir.dtypes import float32, int32, real_dtype
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var, equation
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
@@ -99,7 +101,7 @@ def kernel_of(eqn: Eqn, readers: Readers, everywhere: bool) -> Jaxpr | None:
     kernel: Kernel = row.kernel
     if out.dtype not in kernel.functions or out.symbolic:
         return None
-    if any([a.aval.dtype != out.dtype for a in eqn.invars]):
+    if any([real_dtype(a.aval.dtype) != out.dtype for a in eqn.invars]):
         return None
     if kernel.simple and is_simple(eqn.invars[-1], kernel):
         return None
@@ -128,6 +130,9 @@ def kernel_program(
     kernel = row.kernel
     assert kernel is not None
     function = kernel.functions[out.dtype]
+    if kernel.lowers:
+        other = evolve(row, lower_on={"cpu": function}, kernel=None)
+        return program(avals, lambda *xs: other.bind(params, *xs), "a kernel")
     valid = kernel.valid.get(out.dtype)
 
     def result(*xs: Array) -> Sequence[object]:
