@@ -74,6 +74,43 @@ def inverse_erf(w: mp.mpf) -> mp.mpf:
     return y / x
 
 
+def exp2_less_one(x: mp.mpf) -> mp.mpf:
+    """(2^x - 1) / x."""
+    return mp.expm1(x * mp.log(2)) / x if x else mp.log(2)
+
+
+ZERO = mp.findroot(mp.digamma, 1.4616321449683623)
+
+
+def digamma_near(t: mp.mpf) -> mp.mpf:
+    """ψ(x) / (x - `ZERO`) of t = x - 3/2."""
+    x = t + mp.mpf(3) / 2
+    far = abs(x - ZERO) > mp.mpf(10) ** -15
+    return mp.digamma(x) / (x - ZERO) if far else mp.psi(1, ZERO)
+
+
+def digamma_far(t: mp.mpf) -> mp.mpf:
+    """x (log x - ψ(x)) of t = (x - 2) / (x + 2), 1/2 at the end."""
+    if 1 - t < mp.mpf(10) ** -8:
+        return mp.mpf(1) / 2
+    x = 2 * (1 + t) / (1 - t)
+    return x * (mp.log(x) - mp.digamma(x))
+
+
+def share_far(t: mp.mpf) -> mp.mpf:
+    """The share of that, over x, in ψ(x)."""
+    if 1 - t < mp.mpf(10) ** -8:
+        return mp.mpf(10) ** -9
+    x = 2 * (1 + t) / (1 - t)
+    return 1 / (x * mp.digamma(x))
+
+
+def cotangent(z: mp.mpf) -> mp.mpf:
+    """π √z cot(π √z)."""
+    r = mp.pi * mp.sqrt(z)
+    return r * mp.cot(r)
+
+
 FITS = {
     ("angles", "SINE", 32): Fit(*cubic(mp.sin), QUARTER, 3),
     ("angles", "SINE", 64): Fit(*cubic(mp.sin), QUARTER, 6),
@@ -123,6 +160,25 @@ FITS = {
         lambda z: logarithm(z) / mp.log(2), None, RATIO, 6, 1e-8
     ),
     ("powers", "EXP2", 64): Fit(lambda x: mp.mpf(2) ** x, None, 0.5, 7, -0.5),
+    ("powers", "LOG_LATER", 64): Fit(
+        lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1 - z / 3) / z**2,
+        lambda z: z**2,
+        RATIO,
+        7,
+        1e-6,
+    ),
+    ("powers", "EXP2_LESS_ONE", 32): Fit(
+        exp2_less_one, lambda x: abs(x) + mp.mpf("1e-3"), 0.5001, 6, -0.5
+    ),
+    ("powers", "EXP2_LESS_ONE", 64): Fit(
+        exp2_less_one, lambda x: abs(x) + mp.mpf("1e-3"), 0.5001, 11, -0.5
+    ),
+    ("special", "DIGAMMA_NEAR", 32): Fit(digamma_near, None, 0.5, 10, -0.5),
+    ("special", "DIGAMMA_NEAR", 64): Fit(digamma_near, None, 0.5, 21, -0.5),
+    ("special", "DIGAMMA_FAR", 32): Fit(digamma_far, share_far, 1 - 1e-9, 7, 0.0),
+    ("special", "DIGAMMA_FAR", 64): Fit(digamma_far, share_far, 1 - 1e-9, 18, 0.0),
+    ("special", "COTANGENT", 32): Fit(cotangent, lambda z: mp.mpf(1), 0.25, 7, 1e-12),
+    ("special", "COTANGENT", 64): Fit(cotangent, lambda z: mp.mpf(1), 0.25, 14, 1e-12),
 }
 
 
@@ -148,6 +204,9 @@ PIECES = {
     ("angles", "TURNS"): (lambda one: one / (2 * mp.pi), 29, 5),
     ("angles", "QUARTER"): (lambda one: mp.pi / 2, 33, 3),
     ("logarithms", "LN2_PARTS"): (lambda one: mp.log(2), 42, 1),
+    ("powers", "THIRD_PARTS"): (lambda one: one / 3, 26, 1),
+    ("powers", "SCALE_PARTS"): (lambda one: 2 / mp.log(2), 26, 1),
+    ("special", "ZERO"): (lambda one: ZERO, 24, 2),
 }
 
 

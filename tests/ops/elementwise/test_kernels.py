@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import polygamma, psi
 
 import verax
 import verax.numpy as vnp
@@ -66,11 +67,12 @@ CASES: dict[str, tuple[Any, Any, float | None, float | None, Any]] = {
     "log": (vnp.log, np.log, None, 1.5, (uniform(0.5, 2), scaled(-700, 700))),
     "log2": (vnp.log2, np.log2, None, 2.3, (uniform(0.5, 2), scaled(-700, 700))),
     "log1p": (vnp.log1p, np.log1p, None, 3.1, (uniform(-0.5, 2), scaled(-40, 0))),
+    "exp2": (vnp.exp2, np.exp2, 1.0, 1.0, (uniform(-3, 3), uniform(-125, 127))),
     "cbrt": (vnp.cbrt, cube_root, 1.9, 4.2, (uniform(-9, 9), any_bits)),
 }
 PAIRS: dict[str, tuple[Any, Any, float | None, float | None, Any]] = {
     "atan2": (vnp.arctan2, np.arctan2, 2.4, 1.6, (uniform(-3, 3), any_bits)),
-    "pow": (vnp.power, np.power, 1.5, None, (uniform(0, 5), any_bits)),
+    "pow": (vnp.power, np.power, 1.5, 1.5, (uniform(0, 5), any_bits)),
     "rem": (lax.rem, np.fmod, 0.0, 0.0, (uniform(-9, 9), scaled(-8, 8))),
 }
 WIDER: dict[Any, Any] = {np.float32: np.float64, np.float64: np.longdouble}
@@ -139,6 +141,41 @@ def test_special_functions_are_those_of_xla(name: str) -> None:
         np.testing.assert_allclose(actual, due, rtol=64 * eps, atol=16 * eps)
         known = ~np.isnan(due)
         np.testing.assert_array_equal(np.signbit(actual)[known], np.signbit(due)[known])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_digamma_is_that_of_scipy(dtype: Any) -> None:
+    info = np.finfo(dtype)
+    ends = [0.0, -0.0, math.inf, -math.inf, math.nan, -1.0, -7.0, 1e30, -1e30, 2.0]
+    x = np.random.default_rng(1).uniform(-20, 20, 4096)
+    x[: len(ends)] = ends
+    x = x.astype(dtype)
+    due = np.where(x == 0, -np.inf, psi(x.astype(np.float64)))
+    with verax.enable_x64():
+        actual = np.asarray(verax.jit(lax.digamma)(x))
+        slope = np.asarray(verax.jit(verax.vmap(verax.grad(lax.digamma)))(x))
+    # SciPy rounds pi x, whose cotangent is large near whole numbers.
+    eps = float(info.eps)
+    inside = np.where(np.isfinite(x), x, 0.0)
+    near = np.abs(inside - np.rint(inside)) > 1e-3
+    np.testing.assert_allclose(actual[near], due[near], 1000 * eps, 1000 * eps)
+    np.testing.assert_array_equal(actual[:9], due[:9].astype(dtype))
+    positive = (x > 0.1) & (x < 1e3)
+    np.testing.assert_allclose(
+        slope[positive], polygamma(1, x[positive].astype(float)), 1e-4
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_at_the_ends_of_the_range(dtype: Any) -> None:
+    low, high = (-126, 128) if dtype == np.float32 else (-1022, 1024)
+    y = np.array([low - 0.5, low, low + 0.3, high - 0.3, high, high + 9, 1e30], dtype)
+    y = np.resize(y, 64)
+    with verax.enable_x64(), np.errstate(all="ignore"):
+        due = np.exp2(y.astype(np.longdouble)).astype(dtype)
+        due[y < low] = 0  # flushed
+        for f in (lax.exp2, lambda y: lax.pow(lax.full_like(y, 2), y)):
+            np.testing.assert_allclose(verax.jit(f)(y), due, 2 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +281,7 @@ def test_operands_are_broadcast_and_may_be_weak() -> None:
 
 def test_every_row_with_a_kernel_is_tested_here() -> None:
     rows = [row for row in ROWS if isinstance(row, Row) and row.kernel is not None]
-    special = {"erf", "erf_inv", "lgamma", "logaddexp", "abs"}
+    special = {"erf", "erf_inv", "lgamma", "digamma", "logaddexp", "abs"}
     products = {"conv_general_dilated", "dot_general"}
     named = {*CASES, *PAIRS, *special, *products}
     assert {row.name for row in rows} == named

@@ -230,6 +230,7 @@ digamma_p = elementwise(
     in_wide(base.digamma),
     jvp=lambda x, y, t: mul(t, polygamma(1.0, x)),
     lower=chlo("digamma"),
+    kernel=Kernel.of(kernels.digamma, float32, float64),
     accepts=FLOAT,
     domains=GAMMA,
     costly=large,

@@ -9,6 +9,8 @@ as an integer they are in the order of the magnitudes::
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from verax.ir.dtypes import DType, float32, float64, int32, int64
 from verax.ops.elementwise.arith import add, mul, sub
 from verax.ops.elementwise.bits import (
@@ -18,7 +20,7 @@ from verax.ops.elementwise.bits import (
     shift_left,
     shift_right_logical,
 )
-from verax.ops.elementwise.compare import ne
+from verax.ops.elementwise.compare import ge, ne
 from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
 from verax.ops.elementwise.rounding import RoundingMethod, round
 from verax.ops.elementwise.select import select
@@ -36,6 +38,9 @@ BIAS: Final[PerDtype[int]] = {float32: 127, float64: 1023}
 # 3/2 times the power of 2 whose last place is 1: a small integer added to it stands in
 # the lowest bits.
 WHOLE: Final[PerDtype[float]] = {float32: 1.5 * 2.0**23, float64: 1.5 * 2.0**52}
+
+UPPER: Final = -(1 << 27)
+"""The bits of a double but the last 27 of its fraction."""
 
 
 def horner(x: Array, coefficients: Coefficients) -> Array:
@@ -125,6 +130,22 @@ def power_of_two(k: Array) -> Array:
     dtype = k.dtype
     bits = integer_of(add(k, float(BIAS[dtype])))
     return float_of(shift_left(bits, WIDTH[dtype]), dtype)
+
+
+def upper_half(x: Array) -> Array:
+    """A double rounded to its upper 26 bits: products of two of these are exact."""
+    return float_of(bitwise_and(bits_of(x), UPPER), float64)
+
+
+def times_power_of_two(x: Array, k: Array) -> Array:
+    """x 2^k for x near 1 and a whole k, infinite beyond the largest float.
+
+    The result is normal, k at most one more than the exponent of any float.
+    """
+    width = WIDTH[x.dtype]
+    bits = add(bits_of(x), shift_left(integer_of(k), width))
+    ends = ge(bits, (2 * BIAS[x.dtype] + 1) << width)
+    return select(ends, np.inf, float_of(bits, x.dtype))
 
 
 def where_normal(x: Array, y: Array, otherwise: Array) -> Array:

@@ -17,8 +17,7 @@ from verax.ops.elementwise.compare import eq, ge, le, lt
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.kernels.parts import (
     PerDtype,
-    bits_of,
-    float_of,
+    upper_half,
     with_sign_of,
 )
 from verax.ops.elementwise.rounding import floor
@@ -27,8 +26,6 @@ from verax.rules.values.array import Array
 
 MULTIPLE: Final[PerDtype[float]] = {float32: 2.0**28, float64: 2.0**25}
 """Multiples below have exact products with y, or with either half of it."""
-UPPER: Final = -(1 << 27)
-"""The bits of a float but the last 27 of its fraction."""
 
 
 def is_near(x: Array, y: Array) -> Array:
@@ -51,7 +48,7 @@ def rem(x: Array, y: Array) -> Array:
 def positive_rest(x: Array, y: Array) -> Array:
     """The remainder of two numbers without a sign, in double precision."""
     multiple = floor(div(x, y))
-    high = float_of(bitwise_and(bits_of(y), UPPER), float64)
+    high = upper_half(y)
     low = sub(y, high)
     rest = sub(sub(x, mul(multiple, high)), mul(multiple, low))
     rest = select(lt(rest, 0.0), add(rest, y), rest)
