@@ -279,9 +279,34 @@ def test_operands_are_broadcast_and_may_be_weak() -> None:
     np.testing.assert_allclose(weak(1.0), np.sin(1.0), 1e-6)
 
 
+IN_PIECES: dict[str, Callable[..., Any]] = {
+    "igamma": lax.igamma,
+    "igammac": lax.igammac,
+    "igamma_grad_a": lax.igamma_grad_a,
+    "random_gamma_grad": lax.random_gamma_grad,
+    "regularized_incomplete_beta": lambda a, x: lax.betainc(a, a, x / 10),
+}
+
+
+@pytest.mark.parametrize("name", IN_PIECES)
+def test_loops_until_all_have_converged_are_run_on_pieces(name: str) -> None:
+    f = IN_PIECES[name]
+    rng = np.random.default_rng(5)
+    for shape, dtype in (((3, 1001), np.float32), ((2048,), np.float16)):
+        a, x = (rng.uniform(0.3, 8, shape).astype(dtype) for _ in range(2))
+        actual, due = (
+            np.asarray(verax.jit(f, cpu_lowerings=way)(a, x)) for way in ("auto", "xla")
+        )
+        assert (actual.shape, actual.dtype) == (shape, dtype)
+        np.testing.assert_allclose(actual, due, 4 * np.finfo(dtype).eps)
+    for size in (1024, 1023):
+        half = np.full(size, 0.5, np.float32)
+        assert ("<512xf32>" in operations(f, half, half)) == (size == 1024)
+
+
 def test_every_row_with_a_kernel_is_tested_here() -> None:
     rows = [row for row in ROWS if isinstance(row, Row) and row.kernel is not None]
     special = {"erf", "erf_inv", "lgamma", "digamma", "logaddexp", "abs"}
     products = {"conv_general_dilated", "dot_general"}
-    named = {*CASES, *PAIRS, *special, *products}
+    named = {*CASES, *PAIRS, *special, *products, *IN_PIECES}
     assert {row.name for row in rows} == named

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from verax.ir.dtypes import float32
+from verax.ir.dtypes import bfloat16, float16, float32, float64
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops.base import in_wide, wide
 from verax.ops.elementwise.arith import (
@@ -38,11 +38,13 @@ from verax.ops.structure.create import full_like
 from verax.rules.families.elementwise import elementwise
 from verax.rules.programs.derived import lowered
 from verax.rules.rows.emitter import Emitter, Operand
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import Domain, NDArray, Rows
 from verax.rules.values.array import Array
 from verax.rules.values.constants import FLOAT
 from verax.rules.values.operands import alike
 
+IN_PIECES: Final = Kernel.in_pieces(float16, bfloat16, float32, float64)
 LOG_SQRT_2_PI: Final = 0.5 * math.log(2 * math.pi)
 
 
@@ -198,6 +200,7 @@ regularized_incomplete_beta_p = elementwise(
     operands=3,
     jvp=(underived("betainc", "a"), underived("betainc", "b"), beta_density),
     lower=in_float32(lower_beta),
+    kernel=IN_PIECES,
     accepts=FLOAT,
     domains=(
         Domain(0.3, 8, special=(1.0, 2.0), smooth=False),
@@ -308,6 +311,45 @@ def fraction_step(
     return n, a, b, up, d, h, dup, dd, dh, bitwise_and(going, more)
 
 
+# The same without derivatives, for the values alone.
+
+
+def sum_start(a: Array, x: Array) -> tuple[Array, ...]:
+    """Number, a, x; term and sum; whether to go on."""
+    zero, a, x, term, total, *_, going = series_start(a, x)
+    return zero, a, x, term, total, going
+
+
+def sum_step(
+    n: Array, a: Array, x: Array, term: Array, total: Array, going: Array
+) -> tuple[Array, ...]:
+    """One more term of the sum."""
+    n = add(n, 1.0)
+    more = div(mul(term, x), add(a, n))
+    total = add(total, more)
+    return n, a, x, more, total, large(more, total)
+
+
+def levels_start(a: Array, x: Array) -> tuple[Array, ...]:
+    """Number, a, b; c, d and the value; whether to go on."""
+    zero, a, b, c, d, h, *_, going = fraction_start(a, x)
+    return zero, a, b, c, d, h, going
+
+
+def levels_step(
+    n: Array, a: Array, b: Array, c: Array, d: Array, h: Array, going: Array
+) -> tuple[Array, ...]:
+    """One more level of the fraction."""
+    n, b = add(n, 1.0), add(b, 2.0)
+    top = mul(n, sub(a, n))
+    d = div(1.0, not_zero(add(mul(top, d), b)))
+    c = not_zero(add(b, div(top, c)))
+    ratio = mul(d, c)
+    h = select(going, mul(h, ratio), h)
+    more = large(sub(ratio, 1.0), ratio, MARGIN)
+    return n, a, b, c, d, h, bitwise_and(going, more)
+
+
 def by_series(a: Array, x: Array) -> Array:
     """Flags of arguments for the series: elsewhere the fraction converges faster."""
     return bitwise_or(lt(x, 1.0), lt(x, a))
@@ -373,6 +415,19 @@ def lower_gamma(
     return lowered(e, state, lambda *vs: (finish(*vs),))
 
 
+def lower_value(
+    finish: Callable[..., Array], e: Emitter, xs: Sequence[Operand]
+) -> Sequence[Operand]:
+    """`lower_gamma` for what needs no derivatives."""
+    a, x = xs
+    left = lowered(e, (a, x), for_series)
+    right = lowered(e, (a, x), for_fraction)
+    series = loop(e, sum_start, sum_step, left)
+    fraction = loop(e, levels_start, levels_step, right)
+    state = (*left, series[4], *right, fraction[5], a, x)
+    return lowered(e, state, lambda *vs: (finish(*vs),))
+
+
 def series_value(a: Array, x: Array, total: Array) -> Array:
     return mul(total, leading(a, x))
 
@@ -382,9 +437,8 @@ def fraction_value(a: Array, x: Array, h: Array) -> Array:
 
 
 def finish_igamma(
-    a1: Array, x1: Array, s: Array, ds: Array, a2: Array, x2: Array, h: Array,
-    dh: Array, a: Array, x: Array,
-) -> Array:  # fmt: skip
+    a1: Array, x1: Array, s: Array, a2: Array, x2: Array, h: Array, a: Array, x: Array
+) -> Array:
     below = series_value(a1, x1, s)
     above = sub(1.0, fraction_value(a2, x2, h))
     array = select(by_series(a, x), below, above)
@@ -392,9 +446,8 @@ def finish_igamma(
 
 
 def finish_igammac(
-    a1: Array, x1: Array, s: Array, ds: Array, a2: Array, x2: Array, h: Array,
-    dh: Array, a: Array, x: Array,
-) -> Array:  # fmt: skip
+    a1: Array, x1: Array, s: Array, a2: Array, x2: Array, h: Array, a: Array, x: Array
+) -> Array:
     below = sub(1.0, series_value(a1, x1, s))
     above = fraction_value(a2, x2, h)
     array = select(by_series(a, x), below, above)
@@ -524,6 +577,7 @@ igamma_grad_a_p = elementwise(
     operands=2,
     jvp=(underived("igamma_grad_a", "a"), slope_by_argument),
     lower=in_float32(partial(lower_gamma, parameter_slope)),
+    kernel=IN_PIECES,
     accepts=FLOAT,
     domains=(FIXED, ARGUMENT),
 )
@@ -533,6 +587,7 @@ random_gamma_grad_p = elementwise(
     operands=2,
     jvp=[underived("random_gamma_grad", name) for name in "ax"],
     lower=in_float32(partial(lower_gamma, quantile_slope)),
+    kernel=IN_PIECES,
     accepts=FLOAT,
     domains=(FIXED, FIXED),
 )
@@ -544,7 +599,8 @@ igamma_p = elementwise(
         lambda a, x, y, t: mul(t, igamma_grad_a(a, x)),
         lambda a, x, y, t: mul(t, density(a, x)),
     ),
-    lower=in_float32(partial(lower_gamma, finish_igamma)),
+    lower=in_float32(partial(lower_value, finish_igamma)),
+    kernel=IN_PIECES,
     accepts=FLOAT,
     domains=(PARAMETER, ARGUMENT),
 )
@@ -556,7 +612,8 @@ igammac_p = elementwise(
         lambda a, x, y, t: neg(mul(t, igamma_grad_a(a, x))),
         lambda a, x, y, t: neg(mul(t, density(a, x))),
     ),
-    lower=in_float32(partial(lower_gamma, finish_igammac)),
+    lower=in_float32(partial(lower_value, finish_igammac)),
+    kernel=IN_PIECES,
     accepts=FLOAT,
     domains=(PARAMETER, ARGUMENT),
 )

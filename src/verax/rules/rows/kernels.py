@@ -28,6 +28,15 @@ APART: Final = 1 << 11
 """Elements from which a look at all of them, before anything is done, costs little."""
 
 
+PIECE: Final = 512
+"""Elements whose state, of some ten numbers each, is at home in the first cache."""
+
+
+def unchanged(*xs: Any) -> Any:
+    """The function of a kernel that computes in pieces."""
+    return xs[0]
+
+
 def frozen_map(functions: Mapping[DType, Maths]) -> Mapping[DType, Maths]:
     return MappingProxyType(dict(functions))
 
@@ -51,6 +60,8 @@ class Kernel(ReprMixin):
             function, so that it stays where its result goes into one of them alone.
         lowers: whether the functions are rules for the compiler, as `lower` of a row
             is, for a row of which the rows that they would be written in are made.
+        piece: where it is not 0, so many elements are computed at a time, by the row
+            itself, and the functions are not asked.
 
     >>> from verax.lax import sin_p
     >>> sin_p.kernel.least, *map(str, sin_p.kernel.functions)
@@ -66,8 +77,18 @@ class Kernel(ReprMixin):
     simple: frozenset[float] = frozenset()
     reduced: bool = False
     lowers: bool = False
+    piece: int = 0
 
     @classmethod
     def of(cls, function: Maths, *dtypes: DType) -> Self:
         """One function for these dtypes, which holds everywhere."""
         return cls(dict.fromkeys(dtypes, function))
+
+    @classmethod
+    def in_pieces(cls, *dtypes: DType) -> Self:
+        """Pieces that stay in a cache, for a row that loops until all have converged.
+
+        Each piece ends its loop by itself, and the state of the loop stays in a cache.
+        """
+        functions = dict.fromkeys(dtypes, unchanged)
+        return cls(functions, least=2 * PIECE, piece=PIECE)

@@ -17,9 +17,12 @@ from verax.ir.dtypes import float32, int32, real_dtype
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var, equation
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
+from verax.ops.control.scan import scan_p
+from verax.ops.control.scan_params import ScanParams
 from verax.ops.elementwise.convert import convert
 from verax.ops.reductions.reduce import reduce_and
-from verax.ops.structure.shape import broadcast_in_dim
+from verax.ops.structure.shape import broadcast_in_dim, reshape
+from verax.ops.structure.slicing import pad, slice as slice_
 from verax.rules.rows.builder import program
 from verax.rules.rows.kernels import APART, SUMMED, Kernel
 from verax.rules.rows.row import Row, SomeRow, traits_of
@@ -133,6 +136,8 @@ def kernel_program(
     if kernel.lowers:
         other = evolve(row, lower_on={"cpu": function}, kernel=None)
         return program(avals, lambda *xs: other.bind(params, *xs), "a kernel")
+    if kernel.piece:
+        return piecewise(row, params, avals, out, kernel.piece)
     valid = kernel.valid.get(out.dtype)
 
     def result(*xs: Array) -> Sequence[object]:
@@ -156,6 +161,33 @@ def kernel_program(
 
     made = program(avals, body, "a kernel")
     return made if valid is not None else with_kernels(made)
+
+
+def piecewise(
+    row: SomeRow,
+    params: Params,
+    avals: tuple[ShapedArray, ...],
+    out: ShapedArray,
+    size: int,
+) -> Jaxpr:
+    """A loop over pieces of the operands, the last of which ends with ones."""
+    count = -(-out.size // size)
+    missing = ((0, count * size - out.size, 0),)
+    types = [ShapedArray((size,), a.dtype) for a in avals]
+    one = program(types, lambda *xs: row.bind(params, *xs), "a kernel")
+    unmarked = (False,) * len(avals)
+    loop = ScanParams(one, count, unmarked, 0, 0, False, 1)
+
+    def body(*xs: Array) -> Sequence[object]:
+        rows = []
+        for x in xs:
+            flat = reshape(broadcast_to(convert(x, x.dtype), out.shape), (out.size,))
+            rows.append(reshape(pad(flat, 1, missing), (count, size)))
+        (made,) = scan_p.bind(loop, *rows)
+        made = slice_(reshape(made, (count * size,)), (0,), (out.size,))
+        return (convert(reshape(made, out.shape), out.dtype, out.weak_type),)
+
+    return program(avals, body, "a kernel")
 
 
 def broadcast_to(x: Array, shape: Shape) -> Array:
