@@ -89,5 +89,5 @@ def largest(
 def points(name: str, dtype: Any, scale: float = 1.0) -> int:
     """How many points are looked at: fewer where mpmath is asked."""
     slow = dtype == np.float64 and CASES[name].precise is not None
-    few = 2_000 if len(CASES[name].ranges) > 1 else 20_000
-    return max(256, int((few if slow else 1_000_000) * scale))
+    few = 1_000 if len(CASES[name].ranges) > 1 else 10_000
+    return max(256, int((few if slow else 500_000) * scale))
