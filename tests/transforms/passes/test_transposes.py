@@ -80,3 +80,20 @@ def test_programs_inside_and_gradients() -> None:
     actual = verax.jit(verax.grad(loss))(X)
     want = verax.grad(loss)(X)
     np.testing.assert_allclose(actual, want, rtol=1e-5, atol=1e-5)
+
+
+def test_a_transpose_that_is_undone_has_no_barrier() -> None:
+    x = np.ones((100, 200), np.float32)
+
+    def undone(x: Any) -> Any:
+        y = vnp.transpose(x) + 1
+        return vnp.transpose(y * y + vnp.sin(y))
+
+    def kept(x: Any) -> Any:
+        y = vnp.transpose(x) + 1
+        return vnp.transpose(y * y), y
+
+    for f, barriers in ((undone, 0), (kept, 1)):
+        text = verax.jit(f).lower(x).as_text()
+        assert text.count("optimization_barrier") == barriers, f
+    np.testing.assert_allclose(verax.jit(undone)(x), 4 + np.sin(2 * x), 1e-6)

@@ -13,7 +13,12 @@ from typing import Final, NamedTuple
 
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var, equation
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
-from verax.ops.structure.shape import transpose_p
+from verax.ops.structure.shape import (
+    TransposeParams,
+    inverse,
+    transpose_p,
+    transpose_params,
+)
 from verax.rules.rows.row import traits_of
 from verax.rules.values.memo import pure, recall
 from verax.transforms.engine.partial_eval import variables
@@ -84,7 +89,8 @@ def late(
         if lets_pass(eqn.outvars[0], readers):
             waiting[eqn.outvars[0].index] = one
         else:
-            size = write(one, eqn, size, out)
+            kept = one.with_numbers and not is_undone(eqn.outvars[0], one, readers)
+            size = write(one._replace(with_numbers=kept), eqn, size, out)
     return out, size
 
 
@@ -122,6 +128,30 @@ def write(one: Waiting, eqn: Eqn, size: int, out: list[Eqn]) -> int:
     made = equation(transpose_p, one.params, (source,), eqn.outvars, eqn.source)
     out.append(made)
     return size
+
+
+def is_undone(v: Var, one: Waiting, readers: Readers) -> bool:
+    """Whether all that reads a transposed array leads to transposes back.
+
+    By way of functions of elements: XLA then leaves out both, and makes one loop.
+    """
+    assert isinstance(one.params, TransposeParams)
+    back = transpose_params(inverse(one.params.permutation))
+    open_, seen = [v], {v.index}
+    while open_:
+        for eqn in readers.get(open_.pop().index, (None,)):
+            if eqn is None:
+                return False
+            if eqn.primitive is transpose_p:
+                if eqn.params != back:
+                    return False
+            elif not traits_of(eqn.primitive).elementwise:
+                return False
+            else:
+                news = [out for out in eqn.outvars if out.index not in seen]
+                seen.update([out.index for out in news])
+                open_ += news
+    return True
 
 
 def moves(eqn: Eqn, readers: Readers) -> bool:
