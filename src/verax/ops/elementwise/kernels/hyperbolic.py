@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from verax.ir.dtypes import float32, float64
 from verax.ops.elementwise.arith import (
     abs as magnitude,
     add,
@@ -20,7 +21,7 @@ from verax.ops.elementwise.arith import (
 from verax.ops.elementwise.compare import gt, lt
 from verax.ops.elementwise.exp_log import exp, log1p, sqrt
 from verax.ops.elementwise.kernels.logarithms import LN2
-from verax.ops.elementwise.kernels.parts import odd, with_sign_of
+from verax.ops.elementwise.kernels.parts import PerDtype, odd, with_sign_of
 from verax.ops.elementwise.select import select
 from verax.rules.values.array import Array
 
@@ -36,7 +37,7 @@ SINH: Final = (
 )
 FAR: Final = 1e17
 """From here on a number and 1 more are the same."""
-LAST: Final = 700.0
+LAST: Final[PerDtype[float]] = {float32: 87.0, float64: 700.0}
 """Exponents below have finite exponentials."""
 
 
@@ -46,7 +47,7 @@ def sinh(x: Array) -> Array:
     At the ends it is exp(x/2)² / 2.
     """
     size = magnitude(x)
-    far = gt(size, LAST)
+    far = gt(size, LAST[x.dtype])
     e = exp(select(far, mul(size, 0.5), size))
     large = select(far, mul(mul(e, 0.5), e), mul(sub(e, div(1.0, e)), 0.5))
     inner = smaller(size, 1.0)
@@ -57,7 +58,7 @@ def sinh(x: Array) -> Array:
 def cosh(x: Array) -> Array:
     """(e + 1 / e) / 2 with e = exp(x), and exp(x/2)² / 2 at the ends."""
     size = magnitude(x)
-    far = gt(size, LAST)
+    far = gt(size, LAST[x.dtype])
     e = exp(select(far, mul(size, 0.5), size))
     near = mul(add(e, div(1.0, e)), 0.5)
     return select(far, mul(mul(e, 0.5), e), near)
