@@ -5,15 +5,18 @@ A row per function, in closed form::
     sin_p: y = sin x,  dy = t cos x
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
-from verax.ir.dtypes import DType, float32, float64
+from verax.ir.avals import finfo
+from verax.ir.dtypes import DType, float32, float64, is_complex
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ops import base
 from verax.ops.base import Accuracy, rounded
 from verax.ops.elementwise.arith import (
+    abs as magnitude,
     add,
     complex as make_complex,
     div,
@@ -23,7 +26,7 @@ from verax.ops.elementwise.arith import (
     real,
     sub,
 )
-from verax.ops.elementwise.compare import eq
+from verax.ops.elementwise.compare import eq, gt
 from verax.ops.elementwise.exp_log import one_minus_square, rsqrt, square
 from verax.ops.elementwise.kernels import angles, arcs, hyperbolic
 from verax.ops.elementwise.select import select
@@ -147,11 +150,24 @@ tanh_p = elementwise(
     costly=large,
     traits=Traits(Work.SLOW, keeps_zero=True, summed=True),
 )
+
+
 # 1 / cosh(asinh x) is 1 / sqrt(1 + x^2) without the square, which would overflow.
+def asinh_jvp(x: Array, y: Array, t: Array) -> Array:
+    """t / √(x² + 1), and t / |x| where the square would be infinite."""
+    if is_complex(x.dtype):
+        return div(t, cosh(y))
+    size = magnitude(x)
+    far = gt(size, 0.5 * math.sqrt(float(finfo(x.dtype).max)))
+    near = select(far, 1.0, size)
+    slope = rsqrt(add(square(near), 1.0))
+    return mul(t, select(far, div(1.0, select(far, size, 1.0)), slope))
+
+
 asinh_p = elementwise(
     "asinh",
     np.arcsinh,
-    jvp=lambda x, y, t: div(t, cosh(y)),
+    jvp=asinh_jvp,
     lower=chlo("asinh"),
     kernel=Kernel.of(hyperbolic.asinh, float64),
     domains=Domain(-100, 100, special=(0.0,)),
