@@ -397,7 +397,7 @@ def test_the_text_does_not_depend_on_what_ran_before() -> None:
 
     assert text() == text()
     actual = text()
-    assert 'call_target_name = "verax_custom_partitioning"' in actual
+    assert "custom_call @verax_custom_partitioning" in actual
 
 
 def test_a_rule_as_an_object() -> None:

@@ -40,12 +40,14 @@ def test_different_devices_are_an_error_that_names_both() -> None:
     def add(x: Any, y: Any) -> Any:
         return x + y["w"]
 
-    expected = r"argument x of add to cpu:1, but argument y\['w'\] of add to cpu:2"
+    expected = r"x of add .* device ids \[1\] .* y\['w'\] of add .* device ids \[2\]"
     with pytest.raises(ValueError, match=expected):
         verax.jit(add)(x, y)
-    with pytest.raises(ValueError, match=r"cpu:1.*cpu:2"):
+    with pytest.raises(ValueError, match=r"ids \[1\].*ids \[2\]"):
         add(x, y)
-    with pytest.raises(ValueError, match=r"captured array.*cpu:1|cpu:2.*captured"):
+    with pytest.raises(
+        ValueError, match=r"ids \[1\].*captured array|captured array.*ids"
+    ):
         verax.jit(lambda y: x + y["w"])(y)
 
 
@@ -75,7 +77,7 @@ def test_jit_with_a_device_moves_everything() -> None:
         assert double(x).devices() == {DEVICES[2]}
         assert np.array_equal(double(x), 2 * np.asarray(x, np.float32))
     assert verax.jit(lambda x: x, backend="cpu")(1.0).devices() == {DEVICES[0]}
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="can't specify both"):
         verax.jit(lambda x: x, device=DEVICES[0], backend="cpu")
 
 
@@ -144,7 +146,7 @@ def test_in_and_out_shardings() -> None:
         f(np.ones((6, 4)), w)
     with pytest.raises(ValueError, match="prefix"):
         verax.jit(lambda x: x, in_shardings=(rows, rows))(VALUES)
-    with pytest.raises(ValueError, match="no keyword arguments"):
+    with pytest.raises(ValueError, match="does not support kwargs"):
         verax.jit(lambda x: x, in_shardings=rows)(x=VALUES)
 
 
@@ -167,7 +169,7 @@ def test_specs_within_a_mesh() -> None:
         assert verax.device_put(VALUES, P("x")).sharding == sharded("x")
         g = verax.jit(lambda x: with_sharding_constraint(x * 2, P("x", "y")))
         assert g(VALUES).sharding == sharded("x", "y")
-    with pytest.raises(ValueError, match="needs a mesh"):
+    with pytest.raises(RuntimeError, match="requires a non-empty mesh"):
         g(VALUES)
 
 
@@ -412,7 +414,9 @@ def test_two_meshes_of_the_same_devices_in_one_program() -> None:
     assert np.array_equal(verax.jit(lambda x, y: x + y)(x, y), VALUES + VALUES)
     small = verax.make_mesh((2,), ("x",), (AxisType.Auto,), devices=DEVICES[:2])
     z = verax.device_put(VALUES, NamedSharding(small, P("x")))
-    with pytest.raises(ValueError, match=r"different devices.*cpu:7.*cpu:0, cpu:1"):
+    with pytest.raises(
+        ValueError, match=r"ids \[0, 1, .*, 7\].* ids \[0, 1\] .*different"
+    ):
         verax.jit(lambda x, z: x + z)(x, z)
 
 

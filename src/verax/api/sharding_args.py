@@ -7,6 +7,7 @@ there is nothing left to interpret::
 """
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import frozen
@@ -41,6 +42,31 @@ def is_place(x: object) -> bool:
     return x is None or isinstance(x, PLACES)
 
 
+IN_CONTEXT: Final = MappingProxyType(
+    {
+        "in_shardings": "jit",
+        "out_shardings": "jit",
+        "with_sharding_constraint": "with_sharding_constraint",
+    }
+)
+"""What asks for the mesh in force, and whose argument it is."""
+
+
+def without_mesh(what: str, spec: PartitionSpec) -> Exception:
+    """The error for a spec where no mesh is in force."""
+    advice = (
+        "Using PartitionSpec when you are not under a mesh context is not allowed: "
+        f"write NamedSharding(mesh, {spec}), or call it within "
+        "`with verax.set_mesh(mesh):`"
+    )
+    if what in IN_CONTEXT:
+        return RuntimeError(
+            f"{IN_CONTEXT[what]} requires a non-empty mesh in context if you are "
+            f"passing `PartitionSpec`s, as {spec}. {advice}"
+        )
+    return ValueError(f"{what} got {spec}, which needs a mesh. {advice}")
+
+
 def as_place(
     what: str, x: object, error: type[Exception] = TypeError
 ) -> Sharding | None:
@@ -48,7 +74,8 @@ def as_place(
 
     Raises:
         TypeError: it is not a place.
-        ValueError: a spec without a mesh around it, or with an axis that `shard_map`
+        RuntimeError: a spec for `jit` or a constraint, without a mesh around it.
+        ValueError: another spec without one, or one with an axis that `shard_map`
             maps; a layout that is not in rows.
     """
     if isinstance(x, MemorySpace):
@@ -74,11 +101,7 @@ def as_place(
         )
     mesh = current_mesh()
     if mesh is None:
-        raise ValueError(
-            f"{what} got {x}, which needs a mesh. Using PartitionSpec when you are not "
-            f"under a mesh context is not allowed: write NamedSharding(mesh, {x}), or "
-            "call it within `with verax.set_mesh(mesh):`"
-        )
+        raise without_mesh(what, x)
     place = NamedSharding(mesh, x)
     manual = set(mesh.manual_axes) - place.replicated_axes
     if manual:
