@@ -137,16 +137,21 @@ def convolution(
     specs: Specs,
     out_chan: int,
     filter_shape: Sequence[int],
+    window: tuple[Sequence[int] | None, Padding],
     initializers: tuple[Initializer | None, Initializer],
-    shape_of: Callable[[Shapes, list[int]], Shapes],
-    convolve: Callable[[Array, Array], Array],
+    shape_of: Callable[..., Shapes],
+    convolve: Callable[..., Array],
 ) -> Layer:
     """A layer of a kernel and a bias for each channel.
 
     Args:
-        shape_of: the shape of the result from those of the input and the kernel.
-        convolve: the result of inputs and a kernel.
+        window: the strides, None for those of one, and the padding.
+        shape_of: the shape of the result from those of the input and the kernel, then
+            strides, padding and dimension numbers, as `lax.conv_general_shape_tuple`.
+        convolve: the result of inputs and a kernel, as `lax.conv_general_dilated`.
     """
+    strides, padding = window
+    steps = tuple(strides or (1,) * len(filter_shape))
     inputs_spec, kernel_spec, out_spec = specs
     W_init, b_init = initializers
     if W_init is None:
@@ -160,11 +165,11 @@ def convolution(
         kernel = [channels[c] if c in channels else next(sizes) for c in kernel_spec]
         weights, bias = random.split(rng)
         params = draw(weights, kernel), b_init(bias, bias_shape)
-        return shape_of(input_shape, kernel), params
+        return shape_of(input_shape, kernel, steps, padding, specs), params
 
     def apply(params: Params, inputs: Any, **kwargs: object) -> Array:
         W, b = params
-        sums: Array = convolve(inputs, W) + b
+        sums: Array = convolve(inputs, W, steps, padding, dimension_numbers=specs) + b
         return sums
 
     return init, apply
@@ -180,18 +185,14 @@ def GeneralConv(
     b_init: Initializer = normal(1e-6),  # noqa: B008  (an immutable function)
 ) -> Layer:
     """A convolution; three strings name the dimensions of input, kernel and result."""
-    steps = tuple(strides or (1,) * len(filter_shape))
     return convolution(
         dimension_numbers,
         out_chan,
         filter_shape,
+        (strides, padding),
         (W_init, b_init),
-        lambda shape, kernel: lax.conv_general_shape_tuple(
-            shape, kernel, steps, padding, dimension_numbers
-        ),
-        lambda inputs, W: lax.conv_general_dilated(
-            inputs, W, steps, padding, dimension_numbers=dimension_numbers
-        ),
+        lax.conv_general_shape_tuple,
+        lax.conv_general_dilated,
     )
 
 
@@ -205,18 +206,14 @@ def GeneralConvTranspose(
     b_init: Initializer = normal(1e-6),  # noqa: B008  (an immutable function)
 ) -> Layer:
     """A transposed convolution, which enlarges by its strides; see `GeneralConv`."""
-    steps = tuple(strides or (1,) * len(filter_shape))
     return convolution(
         dimension_numbers,
         out_chan,
         filter_shape,
+        (strides, padding),
         (W_init, b_init),
-        lambda shape, kernel: lax.conv_transpose_shape_tuple(
-            shape, kernel, steps, padding, dimension_numbers
-        ),
-        lambda inputs, W: lax.conv_transpose(
-            inputs, W, steps, padding, dimension_numbers=dimension_numbers
-        ),
+        lax.conv_transpose_shape_tuple,
+        lax.conv_transpose,
     )
 
 

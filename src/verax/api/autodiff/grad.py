@@ -100,10 +100,9 @@ def value_and_grad[**P](
     >>> float(value), float(gradient)
     (9.0, 6.0)
     """
-    check_callable("value_and_grad", fun)
-    check_reduce_axes("value_and_grad", reduce_axes)
-    numbers, single = positions("argnums", argnums), is_single(argnums)
-    how = (numbers, has_aux, holomorphic, allow_int)
+    check_function("value_and_grad", fun, reduce_axes)
+    how = (positions("argnums", argnums), has_aux, holomorphic, allow_int)
+    single = is_single(argnums)
 
     @wraps(fun)
     def value_and_grad_of(*args: object, **kwargs: object) -> tuple[Any, Any]:
@@ -126,14 +125,13 @@ def pulled_back(
     allow_int: bool,
 ) -> tuple[Any, Any, tuple[Any, ...]]:
     """The value of `fun`, its aux, and the gradients by the arguments at `numbers`."""
-    chosen = choose(fun, args, numbers, TypeError)
-    places = tuple([number % len(args) for number in numbers])
-    rest: Any = OfChosen(fun, args, kwargs, places)
+    one, chosen = choose(fun, args, kwargs, numbers, TypeError)
+    rest: Callable[..., object] = one
     finish: Callable[[Any], Any] | None = None
     if HI.types and any(map(is_hi, pytrees.flatten(chosen, is_hi)[0])):
         chosen, filled, finish = slots(chosen)
         rest = of_slots(rest, filled)
-    check_inputs("grad", fun, places, chosen, holomorphic, allow_int)
+    check_inputs("grad", fun, one.numbers, chosen, holomorphic, allow_int)
     at, outs, linear = linearized(rest, chosen, "vjp", has_aux)
     value, aux = at.unpack(outs)
     check_output(fun, value, holomorphic)
@@ -206,10 +204,9 @@ def grad[**P](
     >>> float(verax.grad(lambda x: x ** 3)(2.0))
     12.0
     """
-    check_callable("grad", fun)
-    check_reduce_axes("grad", reduce_axes)
-    numbers, single = positions("argnums", argnums), is_single(argnums)
-    how = (numbers, has_aux, holomorphic, allow_int)
+    check_function("grad", fun, reduce_axes)
+    how = (positions("argnums", argnums), has_aux, holomorphic, allow_int)
+    single = is_single(argnums)
 
     @wraps(fun)
     def grad_of(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -220,18 +217,27 @@ def grad[**P](
     return grad_of if memory is None else jit(grad_of, memory=memory)
 
 
+def check_function(name: str, fun: object, reduce_axes: Sequence[object]) -> None:
+    """Raise for what is not a function, and for axes to reduce."""
+    check_callable(name, fun)
+    check_reduce_axes(name, reduce_axes)
+
+
 def is_single(argnums: Argnums) -> bool:
     """Whether `argnums` names a single argument, whose gradient is not in a tuple."""
     return type(argnums) is int or isinstance(argnums, SupportsIndex)
 
 
 def choose(
-    fun: object,
-    args: tuple[Any, ...],
+    fun: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: dict[str, Any],
     numbers: tuple[int, ...],
     refusal: type[Exception] = ValueError,
-) -> tuple[Any, ...]:
-    """The arguments at the given positions, negative ones from the end.
+) -> tuple[OfChosen, tuple[object, ...]]:
+    """`fun` as a function of the arguments at the given positions, and these.
+
+    Negative positions count from the end; `numbers` of the function has none of them.
 
     Raises:
         ValueError: there is no such position, or none or the same one twice is named.
@@ -254,7 +260,9 @@ def choose(
                 f"That is a call of {function_name(fun)}; an argument passed by "
                 "keyword has no number"
             )
-    return tuple(args[number] for number in numbers)
+    places = tuple([number % len(args) for number in numbers])
+    chosen = tuple([args[number] for number in places])
+    return OfChosen(fun, args, kwargs, places), chosen
 
 
 def check_inputs(
@@ -406,9 +414,8 @@ def fwd_and_bwd(
     numbers = positions("argnums", argnums)
 
     def fwd(*args: object) -> Any:
-        chosen = choose(fun, args, numbers)
-        places = tuple(number % len(args) for number in numbers)
-        return vjp(OfChosen(fun, args, {}, places), *chosen, has_aux=has_aux)
+        rest, chosen = choose(fun, args, {}, numbers)
+        return vjp(rest, *chosen, has_aux=has_aux)
 
     def bwd(residuals: Pullback, cotangent: object) -> tuple[Any, ...]:
         return residuals(cotangent)

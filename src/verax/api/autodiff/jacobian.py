@@ -12,7 +12,6 @@ from typing import Any
 from verax.api.arguments.call_keys import numbers as positions
 from verax.api.autodiff.grad import Argnums, check_inputs, choose, is_single
 from verax.api.autodiff.jvp_vjp import linearize, pulled_from
-from verax.api.autodiff.primals import OfChosen
 from verax.api.tracing.wrapping import function_name, wraps
 from verax.backend import pytrees
 from verax.ir.dtypes import is_complex, is_float
@@ -44,10 +43,8 @@ def jacfwd[**P](
 
     @wraps(fun)
     def jacobian(*args: object, **kwargs: object) -> Any:
-        chosen = choose(fun, args, numbers)
-        places = [number % len(args) for number in numbers]
-        check_inputs("jacfwd", fun, places, chosen, holomorphic, False)
-        rest = OfChosen(fun, args, kwargs, tuple(places))
+        rest, chosen = choose(fun, args, kwargs, numbers)
+        check_inputs("jacfwd", fun, rest.numbers, chosen, holomorphic, False)
         outcome = linearize(rest, *chosen, has_aux=has_aux)
         leaves, tree = pytrees.flatten(chosen)
         push = outcome[1]
@@ -81,10 +78,8 @@ def jacrev[**P](
 
     @wraps(fun)
     def jacobian(*args: object, **kwargs: object) -> Any:
-        chosen = choose(fun, args, numbers)
-        places = [number % len(args) for number in numbers]
-        check_inputs("jacrev", fun, places, chosen, holomorphic, allow_int)
-        rest = OfChosen(fun, args, kwargs, tuple(places))
+        rest, chosen = choose(fun, args, kwargs, numbers)
+        check_inputs("jacrev", fun, rest.numbers, chosen, holomorphic, allow_int)
         value, pull, aux = pulled_from(rest, chosen, has_aux)
         out_leaves, out_tree = pytrees.flatten(value)
         check_jacobian_output(fun, out_leaves, holomorphic)

@@ -499,8 +499,8 @@ def audit_gradient[**P](
     def audit(*args: P.args, **kwargs: P.kwargs) -> GradientAudit:
         outside = "audit_gradient(jit(loss))"
         check_has_values("audit_gradient", function_name(loss), outside)
-        chosen = choose(loss, args, numbers, TypeError)
-        places = tuple([number % len(args) for number in numbers])
+        rest, chosen = choose(loss, args, kwargs, numbers, TypeError)
+        places = rest.numbers
         both = value_and_grad(loss, places, has_aux=has_aux)
         slopes = OfChosen(both, args, kwargs, places)
         (out, gradient), seen = watch(slopes)(*chosen)
@@ -510,7 +510,7 @@ def audit_gradient[**P](
             summed_up(path, g)
             for path, g in zip(names(loss, chosen, places), gradients, strict=True)
         ]
-        jaxpr = traced(OfChosen(loss, args, kwargs, places), chosen)
+        jaxpr = traced(rest, chosen)
         nan, infinite = origins(slopes, chosen, parameters, jaxpr, value)
         findings = list(of_value(value, nan, infinite))
         paths = gradient_paths(ENGINE, jaxpr, 0)

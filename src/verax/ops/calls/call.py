@@ -189,10 +189,12 @@ def call_row[P: NamedCall](
     draw: Callable[[Random], Sample[P]] | None = None,
     compiled: bool = False,
     derived: Callable[[P], P] = lambda p: p,
+    runs: Callable[[P], Jaxpr] = lambda p: p.jaxpr,
 ) -> Row[P]:
     """The row of a call whose rewrite is the same call of the rewritten jaxpr.
 
-    `derived` makes the params of a transposed call.
+    `derived` makes the params of a transposed call, `runs` the program that is
+    evaluated for the jaxpr.
     """
 
     def rebinding(p: P) -> Rebind:
@@ -209,7 +211,7 @@ def call_row[P: NamedCall](
         name,
         kind,
         typing=typing,
-        evaluate=lambda engine, p, xs: engine.evaluate(p.jaxpr, xs),
+        evaluate=lambda engine, p, xs: engine.evaluate(runs(p), xs),
         jvp=lambda engine, p, xs, ts: push(engine, p.jaxpr, rebinding(p), xs, ts),
         transpose=lambda engine, p, cts, xs: pull(
             engine, p.jaxpr, rebinding(derived(p)), cts, xs

@@ -46,8 +46,11 @@ from verax.rules.rows.infer import (
     nonzeros,
 )
 from verax.rules.rows.row import (
+    NO_TRAITS,
     Axis,
+    BatchRule,
     Engine,
+    JvpRule,
     Known,
     MissingRule,
     Row,
@@ -55,6 +58,7 @@ from verax.rules.rows.row import (
     Sample,
     Tangent,
     Traits,
+    TransposeRule,
     Work,
     Zero,
     as_typed,
@@ -295,31 +299,42 @@ def batch_root(
     return custom_root_p.bind(params, *moved), out_axes(engine, p, size, given)
 
 
-linear_solve_p: Row[CustomLinearSolveParams] = Row(
+def solve_row[P: CustomLinearSolveParams | CustomRootParams](
+    name: str,
+    kind: type[P],
+    *,
+    jvp: JvpRule[P],
+    batch: BatchRule[P],
+    transpose: TransposeRule[P] | None = None,
+    traits: Traits = NO_TRAITS,
+) -> Row[P]:
+    """The row of a solver: its values are those of the program `solve`."""
+    return Row(
+        name,
+        kind,
+        typing=solve_typing,
+        evaluate=lambda engine, p, xs: engine.evaluate(p.solve, xs),
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch,
+        lower=lambda e, p, xs, outs: e.inline(p.solve, xs),
+        compiled=True,
+        multiple_results=True,
+        sharding=as_typed,
+        traits=traits,
+    )
+
+
+linear_solve_p = solve_row(
     "custom_linear_solve",
     CustomLinearSolveParams,
-    typing=solve_typing,
-    evaluate=lambda engine, p, xs: engine.evaluate(p.solve, xs),
     jvp=jvp_solve,
     transpose=transpose_solve,
     batch=batch_solve,
-    lower=lambda e, p, xs, outs: e.inline(p.solve, xs),
-    compiled=True,
-    multiple_results=True,
-    sharding=as_typed,
     traits=Traits(Work.BLOCK),
 )
-custom_root_p: Row[CustomRootParams] = Row(
-    "custom_root",
-    CustomRootParams,
-    typing=solve_typing,
-    evaluate=lambda engine, p, xs: engine.evaluate(p.solve, xs),
-    jvp=jvp_root,
-    batch=batch_root,
-    lower=lambda e, p, xs, outs: e.inline(p.solve, xs),
-    compiled=True,
-    multiple_results=True,
-    sharding=as_typed,
+custom_root_p = solve_row(
+    "custom_root", CustomRootParams, jvp=jvp_root, batch=batch_root
 )
 
 

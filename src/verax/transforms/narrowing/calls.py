@@ -14,13 +14,12 @@ from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ops.calls.call import NamedCall
+from verax.ops.calls.call import NamedCall, call_row
 from verax.ops.custom.base import typing_of_call
-from verax.rules.programs.derived import Rebind, pull, push, spread_batch
-from verax.rules.rows.bodies import thread_call
+from verax.rules.programs.derived import Rebind
 from verax.rules.rows.emitter import Emitter, Operand
-from verax.rules.rows.infer import Mask, knowns, merged, unknowns
-from verax.rules.rows.row import Engine, Known, Row, Split, as_typed
+from verax.rules.rows.infer import knowns, merged, unknowns
+from verax.rules.rows.row import Engine, Known, Row, Split
 from verax.rules.values.array import Array
 from verax.transforms.narrowing.plan import Narrowing
 from verax.transforms.narrowing.writer import narrowed
@@ -65,13 +64,6 @@ def split_narrow(engine: Engine, p: NarrowParams, args: Sequence[Known]) -> Spli
     return Split(tuple(known), tuple(outs[count:]), finish)
 
 
-def dce_narrow(
-    engine: Engine, p: NarrowParams, used: Mask
-) -> tuple[NarrowParams, Mask, Mask]:
-    jaxpr, needed = engine.dce(p.jaxpr, used)
-    return evolve(p, jaxpr=jaxpr), needed, used
-
-
 def lower_narrow(
     e: Emitter, p: NarrowParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
@@ -79,21 +71,12 @@ def lower_narrow(
     return e.inline(p.runs, xs)
 
 
-narrow_p: Row[NarrowParams] = Row(
+narrow_p: Row[NarrowParams] = call_row(
     "narrow",
     NarrowParams,
     typing=typing_of_call,
-    evaluate=lambda engine, p, xs: engine.evaluate(p.runs, xs),
-    jvp=lambda engine, p, xs, ts: push(engine, p.jaxpr, rebinding(p), xs, ts),
-    transpose=lambda engine, p, cts, xs: pull(engine, p.jaxpr, rebinding(p), cts, xs),
-    batch=lambda engine, p, size, xs, axes: spread_batch(
-        engine, p.jaxpr, rebinding(p), size, xs, axes
-    ),
     lower=lower_narrow,
     split=split_narrow,
-    dce=dce_narrow,
-    thread=lambda through, p, values: thread_call(through, values, rebinding(p)),
     spelled=lambda p: p.runs,
-    multiple_results=True,
-    sharding=as_typed,
+    runs=lambda p: p.runs,
 )

@@ -386,24 +386,22 @@ def with_dead_code(jaxpr: Jaxpr) -> Jaxpr:
     return program(jaxpr.in_avals, twice, "a law")
 
 
+def same_values(
+    law: str, engine: StandardEngine, case: Case, program: Jaxpr, after: Jaxpr
+) -> None:
+    """Raise if `after`, made of `program` by what the law names, has other values."""
+    got = engine.evaluate(after, case.values)
+    want = engine.evaluate(program, case.values)
+    what = f"{law} changes values"
+    agree(law, engine, case, what, got, want, None, 0.0, after=after)
+
+
 def outline_keeps_values(engine: StandardEngine, case: Case) -> None:
     """Writing runs of equations once keeps values, and the second of two programs."""
     program = with_dead_code(case.jaxpr)
     shorter = outline(program, Limits(1, 1))
     well_formed("outline", case, "the program with calls", shorter)
-    got = engine.evaluate(shorter, case.values)
-    want = engine.evaluate(program, case.values)
-    agree(
-        "outline",
-        engine,
-        case,
-        "outline changes values",
-        got,
-        want,
-        None,
-        0.0,
-        after=shorter,
-    )
+    same_values("outline", engine, case, program, shorter)
 
 
 def cse_keeps_values(engine: StandardEngine, case: Case) -> None:
@@ -413,19 +411,7 @@ def cse_keeps_values(engine: StandardEngine, case: Case) -> None:
     well_formed("cse", case, "the program without equal equations", joined)
     if len(joined.eqns) > len(case.jaxpr.eqns) and not program.effects:
         raise broken("cse", case, "equal equations remain", got=print_jaxpr(joined))
-    got = engine.evaluate(joined, case.values)
-    want = engine.evaluate(program, case.values)
-    agree(
-        "cse",
-        engine,
-        case,
-        "cse changes values",
-        got,
-        want,
-        None,
-        0.0,
-        after=joined,
-    )
+    same_values("cse", engine, case, program, joined)
 
 
 def inline_undoes_call(engine: StandardEngine, case: Case) -> None:
