@@ -22,11 +22,12 @@ __getattr__, __dir__ = facade(
         ),
         ".composites": "composite",
         ".looping": "associative_scan fori_loop map while_loop",
-        ".parallel": (
-            "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean "
-            "pmin ppermute pshuffle psum psum_scatter pswapaxes pvary "
+        ".exchanges": (
+            "all_gather all_to_all ppermute pshuffle psum_scatter pswapaxes "
             "ragged_all_to_all"
         ),
+        ".named_axes": "axis_index axis_size",
+        ".parallel": "pbroadcast pcast pmax pmean pmin psum pvary",
         ".reducing": "reduce reduce_window reduce_window_shape_tuple",
         ".scanning": "scan",
         ".sharded": (

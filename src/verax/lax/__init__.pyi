@@ -24,12 +24,15 @@ from verax.lax.looping import (
     associative_scan as associative_scan, fori_loop as fori_loop, map as map,
     while_loop as while_loop,
 )
-from verax.lax.parallel import (
-    all_gather as all_gather, all_to_all as all_to_all, axis_index as axis_index,
-    axis_size as axis_size, pbroadcast as pbroadcast, pcast as pcast, pmax as pmax,
-    pmean as pmean, pmin as pmin, ppermute as ppermute, pshuffle as pshuffle,
-    psum as psum, psum_scatter as psum_scatter, pswapaxes as pswapaxes, pvary as pvary,
+from verax.lax.exchanges import (
+    all_gather as all_gather, all_to_all as all_to_all, ppermute as ppermute,
+    pshuffle as pshuffle, psum_scatter as psum_scatter, pswapaxes as pswapaxes,
     ragged_all_to_all as ragged_all_to_all,
+)
+from verax.lax.named_axes import axis_index as axis_index, axis_size as axis_size
+from verax.lax.parallel import (
+    pbroadcast as pbroadcast, pcast as pcast, pmax as pmax, pmean as pmean,
+    pmin as pmin, psum as psum, pvary as pvary,
 )
 from verax.lax.reducing import (
     reduce as reduce, reduce_window as reduce_window,

@@ -67,9 +67,8 @@ __getattr__, __dir__ = facade(
         ".indexing.take": "fill_diagonal put put_along_axis take take_along_axis",
         ".linalg.norms": "corrcoef cov",
         ".linalg.einsum": "einsum einsum_path",
-        ".linalg.products": (
-            "cross kron outer dot inner matmul matvec tensordot vdot vecdot vecmat"
-        ),
+        ".linalg.outer_products": "cross kron outer",
+        ".linalg.products": ("dot inner matmul matvec tensordot vdot vecdot vecmat"),
         ".grids": "diag_indices fromfunction indices meshgrid mgrid ogrid",
         ".matrices": "diag diagflat eye identity tri tril triu vander",
         ".ranges": "arange geomspace linspace logspace",

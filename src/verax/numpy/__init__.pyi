@@ -106,10 +106,12 @@ from verax.numpy.indexing.take import (
 )
 from verax.numpy.linalg.norms import corrcoef as corrcoef, cov as cov
 from verax.numpy.linalg.einsum import einsum as einsum, einsum_path as einsum_path
+from verax.numpy.linalg.outer_products import (
+    cross as cross, kron as kron, outer as outer,
+)
 from verax.numpy.linalg.products import (
-    cross as cross, kron as kron, outer as outer, dot as dot, inner as inner,
-    matmul as matmul, matvec as matvec, tensordot as tensordot, vdot as vdot,
-    vecdot as vecdot, vecmat as vecmat,
+    dot as dot, inner as inner, matmul as matmul, matvec as matvec,
+    tensordot as tensordot, vdot as vdot, vecdot as vecdot, vecmat as vecmat,
 )
 from verax.numpy.grids import (
     diag_indices as diag_indices, fromfunction as fromfunction, indices as indices,

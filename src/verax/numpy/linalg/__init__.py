@@ -12,7 +12,8 @@ __getattr__, __dir__ = facade(
     __name__,
     {
         ".decompositions": "cholesky eig eigh eigvals eigvalsh qr svd svdvals",
-        ".products": "diagonal multi_dot trace matmul tensordot vecdot",
+        ".diagonals": "diagonal trace",
+        ".products": "multi_dot matmul tensordot vecdot",
         ".norms": "cond matrix_norm norm vector_norm",
         ".determinants": "det slogdet",
         ".solving": (

@@ -5,9 +5,9 @@ from verax.numpy.linalg.decompositions import (
     cholesky as cholesky, eig as eig, eigh as eigh, eigvals as eigvals,
     eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals,
 )
+from verax.numpy.linalg.diagonals import diagonal as diagonal, trace as trace
 from verax.numpy.linalg.products import (
-    diagonal as diagonal, multi_dot as multi_dot, trace as trace, matmul as matmul,
-    tensordot as tensordot, vecdot as vecdot,
+    multi_dot as multi_dot, matmul as matmul, tensordot as tensordot, vecdot as vecdot,
 )
 from verax.numpy.linalg.norms import (
     cond as cond, matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm,

@@ -4,7 +4,7 @@ One idea: every product is one `dot_general` whose dimension numbers are found o
 pair of shapes, and transposed only where its result has the dimensions in another
 order than NumPy's::
 
-    matmul(x, y), dot(x, y), tensordot(x, y, axes=1), inner(x, y), outer(x, y)
+    matmul(x, y), dot(x, y), tensordot(x, y, axes=1), multi_dot([a, b, c])
 """
 
 from collections.abc import Sequence
@@ -26,18 +26,12 @@ from verax.numpy.arguments.arguments import (
     canonical_axis,
     chosen_dtype,
     common_type,
-    no_out,
-    stretched_together,
-    with_weak_type,
 )
-from verax.numpy.elementwise.arithmetic import multiply, subtract
-from verax.numpy.shaping import diagonals
-from verax.numpy.shaping.joining import concatenate
+from verax.numpy.elementwise.arithmetic import multiply
 from verax.numpy.shaping.shapes import (
     expand_dims,
     moveaxis,
     ravel,
-    reshape,
     squeeze,
     transpose,
 )
@@ -566,132 +560,6 @@ def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, S
     return left, right
 
 
-# -----------------------------------------------------------------------------
-# Products made of others, and the diagonals of matrices.
-#
-# What is a product of every element with every other is a broadcast, and a
-# chain of matrices is multiplied in the order that costs least::
-#
-#     outer(x, y), cross(x, y), kron(a, b), multi_dot([a, b, c])
-
-
-@remembered
-def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of `a` with one of `b`, as a matrix.
-
-    Args:
-        a: an array or scalar, whose elements are taken row by row.
-        b: an array or scalar, whose elements are taken row by row.
-        out: only None, since arrays are immutable.
-
-    Returns:
-        an array of shape (`a.size`, `b.size`) in the common dtype of both.
-
-    Raises:
-        NotImplementedError: `out` is given.
-
-    >>> import verax.numpy as vnp
-    >>> vnp.outer(vnp.array([1, 2]), vnp.array([[1, 2], [3, 4]]))
-    Array([[1, 2, 3, 4],
-           [2, 4, 6, 8]], dtype=int32)
-    """
-    no_out("outer", out)
-    x, y = ravel(as_array("outer", a)), ravel(as_array("outer", b, 1))
-    return multiply(expand_dims(x, 1), expand_dims(y, 0))
-
-
-@remembered
-def cross(
-    a: ArrayLike,
-    b: ArrayLike,
-    axisa: int = -1,
-    axisb: int = -1,
-    axisc: int = -1,
-    axis: int | None = None,
-) -> Array:
-    """The vector product of vectors of 2 or 3 components along an axis.
-
-    Vectors of 2 components have 0 as third one.
-
-    Args:
-        a: an array with 2 or 3 elements along `axisa`.
-        b: an array with 2 or 3 elements along `axisb`; the other dimensions broadcast.
-        axisa: the dimension of the vectors in `a`, by default the last.
-        axisb: the dimension of the vectors in `b`, by default the last.
-        axisc: the dimension of the vectors in the result, by default the last.
-        axis: the dimension of the vectors in all three, instead of the other arguments.
-
-    Returns:
-        an array in the common dtype of both, with 3 elements along `axisc`; for two
-        arrays of vectors of 2 components their third components alone, without that
-        dimension.
-
-    Raises:
-        ValueError: there are other numbers of components.
-
-    >>> import verax.numpy as vnp
-    >>> vnp.cross(vnp.array([1, 0, 0]), vnp.array([[0, 1, 0], [0, 0, 1]]))
-    Array([[ 0,  0,  1],
-           [ 0, -1,  0]], dtype=int32)
-    >>> vnp.cross(vnp.array([1, 2]), vnp.array([3, 4]))
-    Array(-2, dtype=int32)
-    """
-    if axis is not None:
-        axisa = axisb = axisc = axis
-    x = moveaxis(as_array("cross", a), axisa, -1)
-    y = moveaxis(as_array("cross", b, 1), axisb, -1)
-    if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):
-        raise ValueError(
-            f"cross takes vectors of 2 or 3 components, not {x.shape[-1]} and "
-            f"{y.shape[-1]}"
-        )
-    if x.shape[-1] == 2 and y.shape[-1] == 2:
-        x, y = stretched_together("cross", (x, y))
-        array = subtract(x[..., 0] * y[..., 1], x[..., 1] * y[..., 0])
-        return with_weak_type(array, False)
-    x, y = stretched_together("cross", (three_components(x), three_components(y)))
-    first = rotated(x, 1) * rotated(y, 2)
-    second = rotated(x, 2) * rotated(y, 1)
-    return moveaxis(with_weak_type(subtract(first, second), False), -1, axisc)
-
-
-def rotated(x: Array, start: int) -> Array:
-    """Three components, beginning with number `start`."""
-    return concatenate((x[..., start:], x[..., :start]), -1)
-
-
-def three_components(x: Array) -> Array:
-    """Vectors of two components with a third, zero."""
-    if x.shape[-1] == 3:
-        return x
-    return concatenate((x, x[..., :1] * 0), -1)
-
-
-@remembered
-def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The blocks `a[i, j] * b`, put together.
-
-    Args:
-        a: an array or scalar.
-        b: an array or scalar; with fewer dimensions than the other, either gets ones in
-            front.
-
-    Returns:
-        an array in the common dtype of both, whose sizes are the products of theirs.
-
-    >>> import verax.numpy as vnp
-    >>> vnp.kron(vnp.array([1, 10]), vnp.array([1, 2]))
-    Array([ 1,  2, 10, 20], dtype=int32)
-    """
-    x, y = as_array("kron", a), as_array("kron", b, 1)
-    rank = max(x.ndim, y.ndim)
-    left = (1,) * (rank - x.ndim) + x.shape
-    right = (1,) * (rank - y.ndim) + y.shape
-    x = reshape(x, [n for size in left for n in (size, 1)])
-    y = reshape(y, [n for size in right for n in (1, size)])
-    return reshape(x * y, [m * n for m, n in zip(left, right, strict=True)])
-
-
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: Precision = None) -> Array:
     """The product of two or more matrices, in the cheapest order.
 
@@ -749,65 +617,3 @@ def best_order(sizes: Shape) -> dict[tuple[int, int], int]:
             )
             costs[i, j], cuts[i, j] = best
     return cuts
-
-
-# -----------------------------------------------------------------------------
-# The diagonals of matrices in the last two dimensions.
-#
-# `linalg` has stacks of matrices, so its diagonals are those of the last two
-# dimensions, where `numpy.diagonal` and `numpy.trace` take the first two by default::
-#
-#     linalg.diagonal(x, offset=1)    # of shape (..., n)
-#     linalg.trace(x)                 # of shape (...)
-
-
-def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The diagonals of the matrices in the last two dimensions, `offset` to the right.
-
-    `verax.numpy.diagonal` takes the first two dimensions.
-
-    Args:
-        x: an array of shape (..., m, n).
-        offset: the diagonal: 0 for the main one, positive above it, negative below.
-
-    Returns:
-        an array of the shape (...) with the diagonals as last dimension, in the dtype
-        of `x`.
-
-    Raises:
-        ValueError: there are fewer than two dimensions.
-
-    >>> import verax.numpy as vnp
-    >>> x = vnp.arange(8).reshape(2, 2, 2)
-    >>> vnp.linalg.diagonal(x), vnp.linalg.diagonal(x, offset=1)
-    (Array([[0, 3],
-           [4, 7]], dtype=int32), Array([[1],
-           [5]], dtype=int32))
-    """
-    return diagonals.diagonal(x, offset, -2, -1)
-
-
-def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """The sums of the diagonals of the matrices in the last two dimensions.
-
-    `verax.numpy.trace` takes the first two dimensions.
-
-    Args:
-        x: an array of shape (..., m, n).
-        offset: the diagonal: 0 for the main one, positive above it, negative below.
-        dtype: the dtype of the result; by default that of `x`, booleans and narrow
-            integers as those of the default width.
-
-    Returns:
-        an array of shape (...).
-
-    Raises:
-        ValueError: there are fewer than two dimensions.
-
-    >>> import verax.numpy as vnp
-    >>> vnp.linalg.trace(vnp.arange(8).reshape(2, 2, 2))
-    Array([ 3, 11], dtype=int32)
-    >>> vnp.linalg.trace(vnp.eye(300, dtype=vnp.int8))
-    Array(300, dtype=int32)
-    """
-    return diagonals.trace(x, offset, -2, -1, dtype)

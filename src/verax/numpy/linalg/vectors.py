@@ -7,7 +7,7 @@ component and `jnp.outer` flattens::
 """
 
 from verax.numpy.arguments.arguments import ArrayLike, as_array, canonical_axis
-from verax.numpy.linalg import products
+from verax.numpy.linalg import outer_products
 from verax.rules.values.array import Array
 
 
@@ -37,7 +37,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
             f"linalg.cross takes vectors of 3 components along axis {axis}, not of "
             f"{sizes[0]} and {sizes[1]}; verax.numpy.cross takes those of 2, too"
         )
-    return products.cross(x, y, axis=axis)
+    return outer_products.cross(x, y, axis=axis)
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -63,4 +63,4 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
             f"linalg.outer takes two vectors, not shapes {x.shape} and {y.shape}; "
             "verax.numpy.outer ravels its arguments"
         )
-    return products.outer(x, y)
+    return outer_products.outer(x, y)

@@ -49,7 +49,8 @@ from verax.numpy.elementwise.arithmetic import (
 from verax.numpy.elementwise.comparison import equal, less
 from verax.numpy.elementwise.division import remainder
 from verax.numpy.linalg.decompositions import eigvals
-from verax.numpy.linalg.products import matmul, outer
+from verax.numpy.linalg.outer_products import outer
+from verax.numpy.linalg.products import matmul
 from verax.numpy.linalg.solving import inv, lstsq
 from verax.numpy.matrices import diag, vander
 from verax.numpy.reducing.reductions import sum

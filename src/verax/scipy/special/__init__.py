@@ -8,41 +8,41 @@ Array(0.5, dtype=float32, weak_type=True)
 """
 
 from verax.nn.reductions import logsumexp as logsumexp
-from verax.scipy.special.functions import (
+from verax.scipy.special.entropies import (
+    boxcox as boxcox,
+    boxcox1p as boxcox1p,
+    entr as entr,
+    kl_div as kl_div,
+    rel_entr as rel_entr,
+    xlog1py as xlog1py,
+    xlogy as xlogy,
+)
+from verax.scipy.special.errors_and_bessel import (
+    erf as erf,
+    erfc as erfc,
+    erfinv as erfinv,
+    i0 as i0,
+    i0e as i0e,
+    i1 as i1,
+    i1e as i1e,
+)
+from verax.scipy.special.gamma_family import (
     bernoulli as bernoulli,
     beta as beta,
     betainc as betainc,
     betaln as betaln,
-    boxcox as boxcox,
-    boxcox1p as boxcox1p,
     comb as comb,
     digamma as digamma,
-    entr as entr,
-    erf as erf,
-    erfc as erfc,
-    erfinv as erfinv,
-    expit as expit,
     factorial as factorial,
     gamma as gamma,
     gammainc as gammainc,
     gammaincc as gammaincc,
     gammaln as gammaln,
     gammasgn as gammasgn,
-    i0 as i0,
-    i0e as i0e,
-    i1 as i1,
-    i1e as i1e,
-    kl_div as kl_div,
-    log_softmax as log_softmax,
     loggamma as loggamma,
-    logit as logit,
     multigammaln as multigammaln,
     poch as poch,
     polygamma as polygamma,
-    rel_entr as rel_entr,
-    softmax as softmax,
-    xlog1py as xlog1py,
-    xlogy as xlogy,
     zeta as zeta,
 )
 from verax.scipy.special.harmonics import (
@@ -60,6 +60,12 @@ from verax.scipy.special.integrals import (
     spence as spence,
 )
 from verax.scipy.special.legendre import lpmn as lpmn, lpmn_values as lpmn_values
+from verax.scipy.special.logistic import (
+    expit as expit,
+    log_softmax as log_softmax,
+    logit as logit,
+    softmax as softmax,
+)
 from verax.scipy.special.normal import (
     dawsn as dawsn,
     erfcinv as erfcinv,

@@ -18,7 +18,7 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.ops.special.erf_gamma import erfc
 from verax.rules.values.array import Array
-from verax.scipy.special.functions import in_wide, reals
+from verax.scipy.special.arguments import in_wide, reals
 from verax.scipy.tables import row
 
 # Gauss's nodes and weights on [0, 1], enough for exp(-h²x²/2) up to h of 40.

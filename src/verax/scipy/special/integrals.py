@@ -20,7 +20,8 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.ops.special.erf_gamma import digamma, lgamma
 from verax.rules.values.array import Array
-from verax.scipy.special.functions import gammasgn, in_wide
+from verax.scipy.special.arguments import in_wide
+from verax.scipy.special.gamma_family import gammasgn
 
 GAMMA: Final = float(np.euler_gamma)
 # Up to here `expi` and `sici` are their series.

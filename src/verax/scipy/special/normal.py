@@ -33,7 +33,7 @@ from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt, square
 from verax.ops.elementwise.select import select
 from verax.ops.special.erf_gamma import erfc
 from verax.rules.values.array import Array
-from verax.scipy.special.functions import in_wide, inexact, polynomial, reals
+from verax.scipy.special.arguments import in_wide, inexact, polynomial, reals
 from verax.scipy.tables import row
 
 LOG_SQRT_2_PI: Final = 0.5 * math.log(2 * math.pi)

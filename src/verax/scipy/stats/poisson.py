@@ -15,7 +15,7 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.rules.values.array import Array
 from verax.scipy.special import gammaincc, gammaln, xlogy
-from verax.scipy.special.functions import reals
+from verax.scipy.special.arguments import reals
 from verax.scipy.stats.standard import exponential, mass
 from verax.scipy.tables import row
 

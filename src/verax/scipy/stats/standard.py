@@ -22,7 +22,7 @@ import numpy as np
 from verax import numpy as vnp
 from verax.numpy import where
 from verax.rules.values.array import Array
-from verax.scipy.special.functions import reals
+from verax.scipy.special.arguments import reals
 
 type Function = Callable[..., Array]
 # From the formula, the variable, the parameters of shape, location and scale.
