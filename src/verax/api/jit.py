@@ -355,9 +355,9 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
         # All memories of a CPU are one.
         host = None if platform_of(None) == "cpu" else host_of(budget)
-        found = within(entry.traced.jaxpr, budget, entry.name, measure, host)
-        traced = evolve(entry.traced, jaxpr=found.plan.jaxpr)
-        return evolve(entry, traced=traced, lean=found.lean)
+        fit = within(entry.traced.jaxpr, budget, entry.name, measure, host)
+        traced = evolve(entry.traced, jaxpr=fit.plan.jaxpr)
+        return evolve(entry, traced=traced, lean=fit.lean)
 
     def miss(self, sig: Signature, key: Key) -> Logged | None:
         """The record of a call about to be traced; None unless that is logged."""

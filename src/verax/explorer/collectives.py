@@ -337,11 +337,11 @@ def talking(groups: Groups, along: Along, grid: Grid, pairs: bool) -> int:
 
 def merged(entries: Iterable[Collective]) -> tuple[Collective, ...]:
     """Entries that are alike as one, that runs as often as all; most bytes first."""
-    found: dict[Collective, float] = {}
+    totals: dict[Collective, float] = {}
     for entry in entries:
         key = evolve(entry, times=0.0)
-        found[key] = found.get(key, 0.0) + entry.times
-    out = [evolve(key, times=times) for key, times in found.items()]
+        totals[key] = totals.get(key, 0.0) + entry.times
+    out = [evolve(key, times=times) for key, times in totals.items()]
     return tuple(sorted(out, key=lambda entry: (-entry.sent, entry.line)))
 
 

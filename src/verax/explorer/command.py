@@ -29,7 +29,7 @@ from verax.api.inspect.watching import Watched, watch
 from verax.api.jit import PjitFunction
 from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.api.tracing.wrapping import wraps
-from verax.explorer.composed import Mistake, Wanted, check_values, composed
+from verax.explorer.composed import Flags, Mistake, check_values, composed
 from verax.explorer.costing import costs
 from verax.explorer.exploration import Exploration, explore, of_program
 from verax.explorer.meshes.devices import KNOWN
@@ -91,10 +91,10 @@ def report_of(options: argparse.Namespace, read: Read) -> Report:
     args, kwargs = called_with(options.args, names)
     check_call(options.target, subject, args, kwargs)
     prints = options.watch and options.output is None
-    wanted = Wanted(options.static, options.grad, options.vmap, inline=prints)
+    flags = Flags(options.static, options.grad, options.vmap, inline=prints)
     if is_saved := isinstance(subject, ClosedJaxpr):
-        subject, args = of_saved(subject, wanted, args)
-    function = composed(subject, wanted, args, kwargs)
+        subject, args = of_saved(subject, flags, args)
+    function = composed(subject, flags, args, kwargs)
     for option in ("profile", "watch", "precision"):
         if getattr(options, option):
             check_values(f"--{option}", function, args, kwargs)
@@ -113,7 +113,7 @@ def report_of(options: argparse.Namespace, read: Read) -> Report:
 
 
 def of_saved(
-    program: ClosedJaxpr, wanted: Wanted, args: tuple[object, ...]
+    program: ClosedJaxpr, flags: Flags, args: tuple[object, ...]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The function of a saved program, and its arguments: of its types without any.
 
@@ -121,11 +121,11 @@ def of_saved(
         Mistake: an option does not fit a program.
     """
     run, given = of_program(program)
-    if wanted.static is not None:
+    if flags.static is not None:
         raise Mistake("--static: a saved program has no static arguments")
-    if wanted.vmap is not None and not args:
+    if flags.vmap is not None and not args:
         raise Mistake("--vmap: say with --args which arrays a saved program maps over")
-    if wanted.grad is None or len(program.out_avals) != 1:
+    if flags.grad is None or len(program.out_avals) != 1:
         return run, args or given
 
     @wraps(run)

@@ -3,7 +3,7 @@
 One idea: options are held against the call before anything of the user's is traced, by
 the same transformations of a function that does nothing; what they refuse is a line::
 
-    wanted = Wanted(static="mode", grad="w", vmap="None,0,None")
+    wanted = Flags(static="mode", grad="w", vmap="None,0,None")
     composed(loss, wanted, (w, xs, "mean"), {})    # jit(vmap(grad(loss), ...), ...)
 """
 
@@ -43,7 +43,7 @@ class Mistake(Exception):
 
 
 @frozen(repr=False)
-class Wanted(ReprMixin):
+class Flags(ReprMixin):
     """The options `--static`, `--grad` and `--vmap` as they were written.
 
     With `inline` a function behind jit is written out in its transformation.
@@ -77,7 +77,7 @@ class Plan(ReprMixin):
 
 
 def composed(
-    fun: Fun, wanted: Wanted, args: Args, kwargs: Kwargs
+    fun: Fun, flags: Flags, args: Args, kwargs: Kwargs
 ) -> PjitFunction[..., Any]:
     """The function behind jit, with its static arguments and transformations.
 
@@ -85,15 +85,15 @@ def composed(
         Mistake: an option does not fit the function, or the call.
     """
     base, own = unbound(fun)
-    statics = with_more(base, own, wanted.static)
-    plan = planned(base, wanted, statics, args, kwargs)
+    statics = with_more(base, own, flags.static)
+    plan = planned(base, flags, statics, args, kwargs)
     check_plan(base, plan, args, kwargs)
     if isinstance(base, PjitFunction):
         if statics is not own:
             base = PjitFunction(base.fun, evolve(base.settings, statics=statics))
-        if not wanted.transforms:
+        if not flags.transforms:
             return base
-        if wanted.inline:
+        if flags.inline:
             base = base.fun
     return jitted(plan.of(base), statics)
 
@@ -214,7 +214,7 @@ def check_word(fun: Fun, option: str, word: int | str) -> None:
 
 
 def planned(
-    fun: Fun, wanted: Wanted, statics: Statics, args: Args, kwargs: Kwargs
+    fun: Fun, flags: Flags, statics: Statics, args: Args, kwargs: Kwargs
 ) -> Plan:
     """The options, read for a call.
 
@@ -223,13 +223,13 @@ def planned(
     """
     static = statics.places(len(args))
     argnums, axes = None, None
-    if wanted.grad is not None:
-        words = words_of("--grad", wanted.grad)
+    if flags.grad is not None:
+        words = words_of("--grad", flags.grad)
         places = [number_of(fun, word, statics, static, args, kwargs) for word in words]
         argnums = places[0] if len(places) == 1 else tuple(places)
-    if wanted.vmap is not None:
-        axes = axes_of(wanted.vmap, len(args), static)
-    return Plan(statics, argnums, wanted.vmap is not None, axes)
+    if flags.vmap is not None:
+        axes = axes_of(flags.vmap, len(args), static)
+    return Plan(statics, argnums, flags.vmap is not None, axes)
 
 
 def number_of(

@@ -294,15 +294,15 @@ def fuses(eqn: Eqn) -> bool:
 
 def stored(jaxpr: Jaxpr) -> set[Var]:
     """The values in memory: all that are not computed where they are read."""
-    found = {*jaxpr.constvars, *jaxpr.invars}
+    values = {*jaxpr.constvars, *jaxpr.invars}
     inlined: set[Var] = set()
     for eqn in jaxpr.eqns:
         reads_memory = not (fuses(eqn) or traits_of(eqn.primitive).summed)
         if reads_memory:
-            found.update([a for a in eqn.invars if isinstance(a, Var)])
-        (inlined if fuses(eqn) else found).update(eqn.outvars)
-    found.update([a for a in jaxpr.outvars if isinstance(a, Var)])
-    return found
+            values.update([a for a in eqn.invars if isinstance(a, Var)])
+        (inlined if fuses(eqn) else values).update(eqn.outvars)
+    values.update([a for a in jaxpr.outvars if isinstance(a, Var)])
+    return values
 
 
 class Counter:
@@ -456,8 +456,8 @@ def costs(
         count = 1 if stage.placement is None else len(stage.placement.devices)
         if any([aval.symbolic for aval in stage.traced.jaxpr.in_avals]):
             formulas = loaded("verax.explorer.formulas", "formulas_of")
-            found: Costs = formulas(function_name(fun), stage.traced.jaxpr, target)
-            return found
+            result: Costs = formulas(function_name(fun), stage.traced.jaxpr, target)
+            return result
         lines = lines_in(stage.traced.jaxpr, target)
         shares = tuple([evolve(line, time=line.time / count) for line in lines])
         return CostReport(function_name(fun), target, shares, count)

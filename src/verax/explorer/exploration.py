@@ -277,8 +277,8 @@ def explore(
     @wraps(fun)
     def explored(*args: object, **kwargs: object) -> Exploration:
         args = args or given
-        wanted = Wanted(compile, profile, watch, precision)
-        out = explored_call(function, wanted, args, kwargs)
+        extras = Extras(compile, profile, watch, precision)
+        out = explored_call(function, extras, args, kwargs)
         if path is not None:
             out.save(path)
         if open:
@@ -302,7 +302,7 @@ def of_program(
 
 
 @frozen(repr=False)
-class Wanted(ReprMixin):
+class Extras(ReprMixin):
     """What an exploration does besides tracing and lowering."""
 
     compile: bool
@@ -320,7 +320,7 @@ class Wanted(ReprMixin):
 
 def explored_call(
     function: PjitFunction[..., Any],
-    wanted: Wanted,
+    extras: Extras,
     args: tuple[object, ...],
     kwargs: dict[str, Any],
 ) -> Exploration:
@@ -328,23 +328,23 @@ def explored_call(
     recording = Recording()
     with recording.watching():
         stage: Traced = function.trace(*args, **kwargs)
-        if wanted.runs:
-            check_present(stage, wanted.runs)
+        if extras.runs:
+            check_present(stage, extras.runs)
         pipeline = Pipeline(recording, of_arrays(stage))
-        explored = pipeline.explored(wanted.compile)
+        explored = pipeline.explored(extras.compile)
     name, note, seen, talk = function_name(function.fun), None, None, None
     whole, level, lost = pipeline.whole, pipeline.whole.level, None
     leaves = (
-        values_of(function, stage, args, kwargs, wanted.runs) if wanted.runs else []
+        values_of(function, stage, args, kwargs, extras.runs) if extras.runs else []
     )
     rows = explored.stages[level].rows
-    if wanted.watch:
+    if extras.watch:
         seen = watched_note(name, whole.marked, leaves, level, rows)
-    if wanted.precision:
+    if extras.precision:
         measured: Callable[..., DigitsNote]
         measured = loaded("verax.explorer.digits", "digits_note")
         lost = measured(whole.marked, leaves, level, rows)
-    if wanted.profile:
+    if extras.profile:
         assert explored.program is not None
         note = profiled(
             explored.stages, explored.program, explored.instructions, leaves

@@ -204,12 +204,12 @@ class Formula(SymbolicSize):
         return hash(self.terms)
 
     def __float__(self) -> float:
-        found = self.constant
-        if found is None:
+        value = self.constant
+        if value is None:
             raise TypeError(
                 f"{self} is a formula: {call_of(self.variables())} gives its value"
             )
-        return float(found)
+        return float(value)
 
     @override
     def __repr__(self) -> str:
@@ -266,11 +266,11 @@ def check_names(
     Raises:
         TypeError: there is one.
     """
-    wanted = set(known)
-    if wanted - set(sizes) or (exactly and set(sizes) - wanted):
+    names = set(known)
+    if names - set(sizes) or (exactly and set(sizes) - names):
         given = ", ".join(sorted(sizes)) or "nothing"
         raise TypeError(
-            f"at takes a size for each variable: {call_of(wanted)}, not {given}"
+            f"at takes a size for each variable: {call_of(names)}, not {given}"
         )
 
 
@@ -520,12 +520,12 @@ class FormulaCounter:
         for counter, jaxpr in zip(counters, programs, strict=True):
             counter.count(jaxpr, sure(1), ())
         names = set().union(*[counter.variables() for counter in counters])
-        found = 0, True
+        answer = 0, True
         for i, sizes in enumerate(probes(sorted(names))):
             times = [counter.time(sizes) for counter in counters]
             best = times.index(max(times))
-            found = best, found[1] and (not i or times[found[0]] == times[best])
-        return programs[found[0]], found[1]
+            answer = best, answer[1] and (not i or times[answer[0]] == times[best])
+        return programs[answer[0]], answer[1]
 
     def variables(self) -> set[str]:
         """The names of all sizes."""
@@ -570,15 +570,15 @@ def of_sizes(jaxpr: Jaxpr) -> set[Var]:
 
     What follows from sizes alone is one, unless a rule for derivatives computes it.
     """
-    found: set[Var] = set()
+    values: set[Var] = set()
     for eqn in jaxpr.eqns:
         operands = {a for a in eqn.invars if isinstance(a, Var)}
         size = eqn.primitive is dim_as_value_p
-        known = found.issuperset(operands) if operands else size
+        known = values.issuperset(operands) if operands else size
         written = eqn.source.backward and work_of(eqn) != 0
         if known and not written and not any([v.aval.shape for v in eqn.outvars]):
-            found.update(eqn.outvars)
-    return found
+            values.update(eqn.outvars)
+    return values
 
 
 def work_of(eqn: Eqn) -> Formula | None:

@@ -66,6 +66,6 @@ def short(described: str) -> str:
     >>> short("argument params['w'] of loss"), short("argument 2 of <lambda>")
     ("params['w']", 'argument 2')
     """
-    found = DESCRIBED.fullmatch(described)
-    name = described if found is None else found[1]
+    match = DESCRIBED.fullmatch(described)
+    name = described if match is None else match[1]
     return f"argument {name}" if name[:1].isdigit() else name

@@ -289,12 +289,12 @@ def link_talks(
 
     XLA names none where it joins several, or adds one.
     """
-    found: dict[int, list[int]] = defaultdict(list)
+    sources: dict[int, list[int]] = defaultdict(list)
     for talk in Talks(text).all():
         number, origin = names.get(talk.name), talk.origin
         if number is not None and origin is not None and origin < len(before):
-            found[number].append(origin)
-    for number, origins in found.items():
+            sources[number].append(origin)
+    for number, origins in sources.items():
         row = rows[number]
         if not row.origins:
             row.origins, row.change = sorted(set(origins)), SAME

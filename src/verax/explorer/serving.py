@@ -132,15 +132,15 @@ def files_of(target: str, error: BaseException | None) -> list[str]:
     script = os.path.abspath(place)
     is_file = place.endswith(".py") or os.path.isfile(script)
     root = os.path.join(os.path.dirname(script) if is_file else os.getcwd(), "")
-    found = {script: None} if is_file else {}
+    names = {script: None} if is_file else {}
     for module in list(sys.modules.values()):
-        found[getattr(module, "__file__", None) or ""] = None
+        names[getattr(module, "__file__", None) or ""] = None
     while error is not None:
         for frame, _ in walk_tb(error.__traceback__):
-            found[frame.f_code.co_filename] = None
-        found[getattr(error, "filename", None) or ""] = None
+            names[frame.f_code.co_filename] = None
+        names[getattr(error, "filename", None) or ""] = None
         error = error.__cause__ or error.__context__
-    paths = [os.path.abspath(path) for path in found if isinstance(path, str) and path]
+    paths = [os.path.abspath(path) for path in names if isinstance(path, str) and path]
     return [p for p in paths if p == script or (p.startswith(root) and is_own(p))]
 
 
@@ -156,8 +156,8 @@ def noting_files(target: str, path: str | None) -> Iterator[None]:
     error: BaseException | None = None
     try:
         yield
-    except BaseException as found:
-        error = found
+    except BaseException as raised:
+        error = raised
         raise
     finally:
         if path is not None:
@@ -171,10 +171,10 @@ type Stamp = tuple[int, int] | None
 def stamp(path: str) -> Stamp:
     """What changes with a file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 # -----------------------------------------------------------------------------
@@ -261,10 +261,10 @@ class Service:
                 process.kill()
                 process.wait()
         if files.is_file():
-            found = json.loads(files.read_text("utf-8"))
+            more = json.loads(files.read_text("utf-8"))
             # After an error the files of the page before count too: one may be right.
             kept = self.files if process.returncode else self.files[:1]
-            self.files = tuple(dict.fromkeys([*kept, *found]))
+            self.files = tuple(dict.fromkeys([*kept, *more]))
         if process.returncode == 0 and page.is_file():
             return page.read_text("utf-8")
         text = output.read_text("utf-8", errors="replace").strip()

@@ -63,17 +63,17 @@ def places(rows: Sequence[Row], sites: Sequence[Sourced]) -> dict[int, Sequence[
 
     Equal programs share their marks, so the rows of a mark share its sites, in order.
     """
-    found: dict[Mark, list[int]] = {}
+    by_mark: dict[Mark, list[int]] = {}
     for number, site in enumerate(sites):
         if (mark := mark_of(site.source)) is not None:
-            found.setdefault(mark, []).append(number)
+            by_mark.setdefault(mark, []).append(number)
     marked: dict[Mark, list[int]] = {}
     for number, row in enumerate(rows):
-        if row.mark in found:
+        if row.mark in by_mark:
             marked.setdefault(row.mark, []).append(number)
     out: dict[int, Sequence[int]] = {}
     for mark, numbers in marked.items():
-        own = found[mark]
+        own = by_mark[mark]
         each, rest = divmod(len(own), len(numbers))
         for i, number in enumerate(numbers):
             part = own[i * each : (i + 1) * each]

@@ -69,8 +69,8 @@ def gradient_paths(
     engine: Engine, jaxpr: Jaxpr, output: int
 ) -> tuple[GradientPath, ...]:
     """The path from each input of `jaxpr` to one of its outputs."""
-    wanted = tuple([i == output for i in range(len(jaxpr.outvars))])
-    slim, used = engine.dce(jaxpr, wanted)
+    mask = tuple([i == output for i in range(len(jaxpr.outvars))])
+    slim, used = engine.dce(jaxpr, mask)
     passing = Passing(engine)
     # Inputs and outputs that only effects need are still there.
     numbers = list(compress(range(len(used)), used))
@@ -222,8 +222,8 @@ def select_after(jaxpr: Jaxpr, line: tuple[str, int]) -> Source | None:
     for eqn in jaxpr.eqns:
         if eqn.params is not NO_PARAMS:
             for inner in eqn.params.subjaxprs(aside=False):
-                if (found := select_after(inner, line)) is not None:
-                    return found
+                if (place := select_after(inner, line)) is not None:
+                    return place
     computed: set[Atom] = set()
     for eqn in jaxpr.eqns:
         after = not computed.isdisjoint(eqn.invars)

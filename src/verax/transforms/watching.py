@@ -209,7 +209,7 @@ def histogram(x: Array, own: np.ndarray) -> tuple[object, Array]:
     starts = np.arange(0, width, EXPONENTS, dtype=np.int32)
     if count > 1:
         places = add(places, broadcast_in_dim(starts, bits.shape, (0,)))
-    found = scatter_add(
+    bins = scatter_add(
         full((width,), 0, dtype),
         reshape(places, (places.aval.size, 1)),
         full((places.aval.size,), 1, dtype),
@@ -218,7 +218,7 @@ def histogram(x: Array, own: np.ndarray) -> tuple[object, Array]:
         unique_indices=False,
         mode="promise_in_bounds",
     )
-    counts = reshape(found, (count, EXPONENTS))
+    counts = reshape(bins, (count, EXPONENTS))
     if stride > 1:
         return np.full_like(own, some.shape[1]), counts
     filled = np.zeros((count, EXPONENTS), own.dtype)
@@ -423,14 +423,14 @@ def blank(one: Watching, dtype: np.dtype) -> list[Array]:
 
 def blocks_of(measure: Sequence[object]) -> list[Block]:
     """The blocks of a measure that was written down array by array."""
-    found: list[Block] = []
+    blocks: list[Block] = []
     for i in range(0, len(measure), 3):
         ends, moments, sums = measure[i : i + 3]
         assert isinstance(ends, Array)
         assert isinstance(moments, Array)
         assert isinstance(sums, Array)
-        found.append((ends, moments, sums))
-    return found
+        blocks.append((ends, moments, sums))
+    return blocks
 
 
 def stacked(blocks: Sequence[Block]) -> Block:
@@ -631,12 +631,14 @@ class Writer:
             return None
         around = None if is_loop(eqn) else line_of(eqn.source)
         here = [(number, i) in self.uses.residual for i in range(len(eqn.outvars))]
-        found = []
+        watches = []
         for inner_jaxpr in jaxprs:
             count = len(inner_jaxpr.outvars)
             mask = tuple(here) if len(here) == count else (False,) * count
-            found.append(inner_watch(inner_jaxpr, self.every, self.dtype, around, mask))
-        inner = tuple([one if one.sites else None for one in found])
+            watches.append(
+                inner_watch(inner_jaxpr, self.every, self.dtype, around, mask)
+            )
+        inner = tuple([one if one.sites else None for one in watches])
         if not any(inner):
             return None
         length: int | None = getattr(p, "length", None)

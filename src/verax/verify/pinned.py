@@ -153,12 +153,12 @@ def talk_figures(report: Collectives | None) -> dict[str, int]:
 
 def talk_lines(report: Collectives | None, names: Iterable[str]) -> list[str]:
     """The lines of the user's behind those figures that are named."""
-    wanted = set(names)
+    keys = set(names)
     return [
         f"{talk_label(entry)}: {entry.times:g} times {entry.bytes:,} bytes for "
         f"{place_in(entry.file, entry.line, entry.function)}: {entry.code}"
         for entry in (() if report is None else report.entries)
-        if {f"{talk_label(entry)} {what}" for what in ("calls", "bytes")} & wanted
+        if {f"{talk_label(entry)} {what}" for what in ("calls", "bytes")} & keys
     ]
 
 
@@ -302,9 +302,9 @@ def program_lines(closed: ClosedJaxpr) -> tuple[Line, ...]:
     out: list[Line] = []
     ends: list[tuple[int, Line]] = []
     for text in reversed(list(lines(layout, 0, WIDTH))):
-        found = NUMBERED.fullmatch(text)
-        assert found is not None
-        written, number = found.groups()
+        match = NUMBERED.fullmatch(text)
+        assert match is not None
+        written, number = match.groups()
         indent = len(written) - len(written.lstrip())
         if number is not None:
             eqn = printer.eqns[int(number)]
@@ -429,11 +429,11 @@ def read_pinned(text: str) -> Pinned:
         NotPinned: it is damaged, or holds something else.
     """
     head, *rest = [line.rstrip() for line in text.splitlines()] or [""]
-    found = HEAD.fullmatch(head)
-    if found is None:
+    match = HEAD.fullmatch(head)
+    if match is None:
         raise NotPinned(f"its first line is {shown(head)}, not 'verax program ...'")
-    if int(found[1]) != FORMAT:
-        raise NotPinned(f"it has format {found[1]}, and this verax reads {FORMAT}")
+    if int(match[1]) != FORMAT:
+        raise NotPinned(f"it has format {match[1]}, and this verax reads {FORMAT}")
     figures: dict[str, int] = {}
     while rest and not rest[0].startswith("{"):
         line = rest.pop(0)
@@ -447,7 +447,7 @@ def read_pinned(text: str) -> Pinned:
         raise NotPinned(f"it lacks {', '.join(missing) or 'a program'}")
     while not rest[-1]:
         rest.pop()
-    return Pinned(found[2], found[3], figures, tuple(map(Line, rest)))
+    return Pinned(match[2], match[3], figures, tuple(map(Line, rest)))
 
 
 # -----------------------------------------------------------------------------

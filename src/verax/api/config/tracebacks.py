@@ -107,8 +107,8 @@ NAMED: Final = re.compile(r"\bverax\.(?=([a-zA-Z]\w*))")
 def spoken(error: BaseException) -> None:
     """Have an error of ours name the library as the program does."""
 
-    def named(found: re.Match[str]) -> str:
-        return f"{SPOKEN.name}." if SPOKEN.shows(found[1]) else found[0]
+    def named(match: re.Match[str]) -> str:
+        return f"{SPOKEN.name}." if SPOKEN.shows(match[1]) else match[0]
 
     error.args = tuple(
         [NAMED.sub(named, x) if isinstance(x, str) else x for x in error.args]

@@ -146,9 +146,9 @@ class GradientAudit(ReprMixin):
     def title(self) -> str:
         """How many findings there are, in a line."""
         count, leaves = len(self.findings), len(self.parameters)
-        found = {0: "nothing found", 1: "1 finding"}.get(count, f"{count} findings")
+        summary = {0: "nothing found", 1: "1 finding"}.get(count, f"{count} findings")
         word = "parameter" if leaves == 1 else "parameters"
-        return f"gradient of {self.name}: {found}, {leaves} {word}"
+        return f"gradient of {self.name}: {summary}, {leaves} {word}"
 
     @cached_property
     def rows(self) -> tuple[tuple[str, str, str, str], ...]:
@@ -319,24 +319,24 @@ def origins(
     return nan, infinite
 
 
-def origin_of(found: Finding | None, jaxpr: Jaxpr, value: float) -> Origin:
+def origin_of(finding: Finding | None, jaxpr: Jaxpr, value: float) -> Origin:
     """What a finding says of a gradient; `jaxpr` is the program of the loss."""
-    if found is None:
+    if finding is None:
         return Origin()
-    if found.eqn is None:
-        return Origin(f", as in {', '.join(found.bad_inputs)}")
-    here = at(found.source)
-    where = "in the backward pass" if found.backward else "on the way to the loss"
-    message = f"; the first is made by {found.primitive} {where}"
-    hidden = np.isfinite(value) and (not found.backward or meets_zero(found))
-    hidden &= found.kind == "NaN" and here[1] > 0
+    if finding.eqn is None:
+        return Origin(f", as in {', '.join(finding.bad_inputs)}")
+    here = at(finding.source)
+    where = "in the backward pass" if finding.backward else "on the way to the loss"
+    message = f"; the first is made by {finding.primitive} {where}"
+    hidden = np.isfinite(value) and (not finding.backward or meets_zero(finding))
+    hidden &= finding.kind == "NaN" and here[1] > 0
     chosen = select_after(jaxpr, here) if hidden else None
     if chosen is None:
         return Origin(message, here)
     line = "" if at(chosen) == here else f" in line {chosen.line}"
     why = (
         "the derivative there is not finite, and zero times it is NaN"
-        if found.backward
+        if finding.backward
         else "the value there is NaN, and so is zero times its derivative"
     )
     return Origin(
@@ -346,13 +346,13 @@ def origin_of(found: Finding | None, jaxpr: Jaxpr, value: float) -> Origin:
     )
 
 
-def meets_zero(found: Finding) -> bool:
+def meets_zero(finding: Finding) -> bool:
     """Whether an operand is zero where the NaN is, or nobody knows."""
-    index = found.index
-    if found.operands is None or index is None:
+    index = finding.index
+    if finding.operands is None or index is None:
         return True
-    shape = () if found.results is None else found.results[0].shape
-    same = [x for x in found.operands if x.shape == shape]
+    shape = () if finding.results is None else finding.results[0].shape
+    same = [x for x in finding.operands if x.shape == shape]
     return not same or any([x[index] == 0 for x in same])
 
 

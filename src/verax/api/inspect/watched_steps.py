@@ -87,11 +87,11 @@ class LineHistory(ReprMixin):
     @property
     def notes(self) -> str:
         """The first step with NaN, and the first with infinities."""
-        found = []
+        notes = []
         for what, counts in (("NaN", self.nans), ("infinite", self.infinite)):
             steps = self.steps[counts > 0]
-            found += [f"{what} from step {steps[0]}"] if len(steps) else []
-        return ", ".join(found)
+            notes += [f"{what} from step {steps[0]}"] if len(steps) else []
+        return ", ".join(notes)
 
 
 @frozen(repr=False)
@@ -207,13 +207,13 @@ def chosen(
     """
     if lines is None:
         return entries
-    wanted = [lines] if isinstance(lines, int | str) else list(lines)
-    for one in wanted:
+    keys = [lines] if isinstance(lines, int | str) else list(lines)
+    for one in keys:
         if not any(one in (e.line, e.name) for e in entries):
             raise ValueError(
                 f"plot: nothing was measured at {one}; there are {names_in(entries)}"
             )
-    return tuple([e for e in entries if e.line in wanted or e.name in wanted])
+    return tuple([e for e in entries if e.line in keys or e.name in keys])
 
 
 def counted(number: int, noun: str) -> str:

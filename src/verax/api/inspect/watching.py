@@ -119,18 +119,18 @@ class WatchedValue(AtLine):
     @property
     def notes(self) -> str:
         """What is worth a look: NaN, infinities, zeros, the limits of float16."""
-        found = []
+        notes = []
         if self.nans:
-            found.append(f"{self.nans} NaN")
+            notes.append(f"{self.nans} NaN")
         if self.infinite:
-            found.append(f"{self.infinite} infinite")
+            notes.append(f"{self.infinite} infinite")
         if self.zeros == 1:
-            found.append("all zero")
+            notes.append("all zero")
         if self.above_float16:
-            found.append(f"{share(self.above_float16)} above float16")
+            notes.append(f"{share(self.above_float16)} above float16")
         if self.below_float16 > 0.01:
-            found.append(f"{share(self.below_float16)} below float16")
-        return ", ".join(found)
+            notes.append(f"{share(self.below_float16)} below float16")
+        return ", ".join(notes)
 
 
 def share(fraction: float) -> str:
@@ -204,11 +204,11 @@ class Watched:
 
         What is computed again on the way back is the same, and is there once.
         """
-        found: dict[object, int] = {}
+        firsts: dict[object, int] = {}
         for i, value in enumerate(self.measured):
             known = i if value.kind == "cotangent" else identity(value)
-            found.setdefault(known, i)
-        return tuple(found.values())
+            firsts.setdefault(known, i)
+        return tuple(firsts.values())
 
     def blocks(self) -> Iterator[Arrays]:
         """The measures in NumPy, those of batch elements as one."""

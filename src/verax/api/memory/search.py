@@ -52,10 +52,10 @@ class Measured(ReprMixin):
         return self.beside + self.temporaries
 
     @classmethod
-    def of(cls, found: MemoryAnalysis) -> "Measured":
+    def of(cls, memory: MemoryAnalysis) -> "Measured":
         """What a compiler says."""
-        beside = found.arguments + found.outputs - found.aliased
-        return cls(beside, found.temporaries)
+        beside = memory.arguments + memory.outputs - memory.aliased
+        return cls(beside, memory.temporaries)
 
 
 type Measure = Callable[[Jaxpr, bool], Measured]
@@ -63,7 +63,7 @@ type Measure = Callable[[Jaxpr, bool], Measured]
 
 
 @frozen(eq=False, repr=False)
-class Found(ReprMixin):
+class Fit(ReprMixin):
     """What a search led to.
 
     Attributes:
@@ -98,7 +98,7 @@ def host_of(budget: Budget) -> Host | None:
 
 def search(
     jaxpr: Jaxpr, budget: Budget, measure: Measure, host: Host | None = None
-) -> Found:
+) -> Fit:
     """The plan of little work whose compiled program is within the budget.
 
     If there is none, the one whose program needs the least. Values may wait in `host`.
@@ -106,7 +106,7 @@ def search(
     before = evolve(unlimited(jaxpr), jaxpr=jaxpr)
     unplanned = measure(jaxpr, False)
     limit = limit_of(budget, unplanned.total)
-    start = Found(limit, before, unplanned, before, unplanned)
+    start = Fit(limit, before, unplanned, before, unplanned)
     if start.fits:
         return start
     measured = measure(jaxpr, True)
@@ -116,15 +116,15 @@ def search(
             return start
     room = max(limit - unplanned.beside, 0)
     target = int(room * before.peak / max(start.measured.temporaries, 1))
-    tried: list[Found] = []
+    tried: list[Fit] = []
     for _ in range(TRIES):
         plan = planned(jaxpr, target, host)
-        found = evolve(start, plan=plan, measured=measure(plan.jaxpr, start.lean))
-        tried.append(found)
-        share = found.measured.temporaries / max(room, 1)
-        if found.fits and (share > CLOSE or sum([one.fits for one in tried]) > 1):
+        candidate = evolve(start, plan=plan, measured=measure(plan.jaxpr, start.lean))
+        tried.append(candidate)
+        share = candidate.measured.temporaries / max(room, 1)
+        if candidate.fits and (share > CLOSE or sum([one.fits for one in tried]) > 1):
             break
-        if not found.fits and plan.peak > 1.02 * target and len(tried) > 1:
+        if not candidate.fits and plan.peak > 1.02 * target and len(tried) > 1:
             break  # no plan takes less
         target = int(plan.peak / share * 0.98) if share else before.peak
     fits = [one for one in tried if one.fits]
@@ -135,7 +135,7 @@ def search(
 
 def within(
     jaxpr: Jaxpr, budget: Budget, name: str, measure: Measure, host: Host | None = None
-) -> Found:
+) -> Fit:
     """The program of least work within a budget, as `search` has it.
 
     Raises:
@@ -147,13 +147,13 @@ def within(
             f"memory= of {name}: the sizes of its arguments are symbolic, so that the "
             "memory of its program is not known; give the budget where they are numbers"
         )
-    found = search(jaxpr, budget, measure, host)
-    if not found.fits:
+    fit = search(jaxpr, budget, measure, host)
+    if not fit.fits:
         raise MemoryBudgetExceeded(
-            f"{name} does not run in {written(found.limit)}: the least found is "
-            f"{written(found.measured.total)}, of which arguments and results are "
-            f"{written(found.measured.beside)}; without a budget it takes "
-            f"{written(found.unplanned.total)}. Pass memory="
-            f"{found.measured.total} or more, or make the batch smaller"
+            f"{name} does not run in {written(fit.limit)}: the least found is "
+            f"{written(fit.measured.total)}, of which arguments and results are "
+            f"{written(fit.measured.beside)}; without a budget it takes "
+            f"{written(fit.unplanned.total)}. Pass memory="
+            f"{fit.measured.total} or more, or make the batch smaller"
         )
-    return found
+    return fit

@@ -262,7 +262,7 @@ def missing(folder: Path) -> str:
         return f"there is no checkpoint at {folder}: no such folder"
     if not folder.is_dir():
         return f"there is no checkpoint at {folder}: it is a file, not a folder"
-    begun = [found.name for found in folder.glob(f"{VALUES}*")]
+    begun = [path.name for path in folder.glob(f"{VALUES}*")]
     if begun:
         return (
             f"there is no complete checkpoint in {folder}: the save that wrote "

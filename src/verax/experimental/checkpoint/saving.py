@@ -276,7 +276,7 @@ def write(
 def begin(folder: Path) -> str:
     """Make a folder for the values, and return its number."""
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = [found.name.removeprefix(VALUES) for found in folder.glob(f"{VALUES}*")]
+    numbers = [path.name.removeprefix(VALUES) for path in folder.glob(f"{VALUES}*")]
     last = max([int(text) for text in numbers if text.isdigit()], default=0)
     (folder / f"{VALUES}{last + 1}").mkdir()
     return str(last + 1)

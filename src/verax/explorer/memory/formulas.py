@@ -81,8 +81,8 @@ class LineMemoryFormula(ReprMixin):
             TypeError: a variable has no size.
         """
         check_names(self.bytes.variables(), sizes, exactly=False)
-        found: float = self.bytes.evaluated(sizes)
-        return found
+        value: float = self.bytes.evaluated(sizes)
+        return value
 
     @property
     def cells(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from pyrsistent import pvector
 
 from verax.api.jit import PjitFunction, jit
 from verax.api.memory.budgets import Budget, check_budget
-from verax.api.memory.search import Found, Measure, Measured, host_of, search
+from verax.api.memory.search import Fit, Measure, Measured, host_of, search
 from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.wrapping import function_name, wraps
@@ -96,8 +96,8 @@ class Taken(ReprMixin):
             options = options.lean(platform_for(stage.placement))
         if is_absent(stage.placement):
             options = options.configured()
-            found = compile_for_mesh(self.module(jaxpr), options, stage.placement)
-            return use_of(found.memory)
+            executable = compile_for_mesh(self.module(jaxpr), options, stage.placement)
+            return use_of(executable.memory)
         program = compiled(
             ENGINE,
             jaxpr,
@@ -191,19 +191,19 @@ class Taken(ReprMixin):
         measured: Measure = compiled
         if host is not None and platform_for(self.stage.placement) == "cpu":
             measured = as_if_moved(compiled)
-        found = search(self.jaxpr, budget, measured, host)
+        fit = search(self.jaxpr, budget, measured, host)
         smallest = planned(self.jaxpr, 0, host)
-        totals = (found.unplanned.total, found.measured.total)
-        least = min(*totals, measured(smallest.jaxpr, found.lean).total)
+        totals = (fit.unplanned.total, fit.measured.total)
+        least = min(*totals, measured(smallest.jaxpr, fit.lean).total)
         _, before = uses[id(self.jaxpr), False]
-        _, after = uses[id(found.plan.jaxpr), found.lean]
-        plan = self.plan(found, self.report(self.jaxpr, before), least)
-        return self.report(found.plan.jaxpr, after, plan)
+        _, after = uses[id(fit.plan.jaxpr), fit.lean]
+        plan = self.plan(fit, self.report(self.jaxpr, before), least)
+        return self.report(fit.plan.jaxpr, after, plan)
 
-    def plan(self, found: Found, before: MemoryReport, least: int) -> MemoryPlan:
+    def plan(self, fit: Fit, before: MemoryReport, least: int) -> MemoryPlan:
         """What a plan keeps, and what it computes again."""
         places = Places()
-        first, second = flat_program(self.jaxpr), flat_program(found.plan.jaxpr)
+        first, second = flat_program(self.jaxpr), flat_program(fit.plan.jaxpr)
         old, new = kept_at_turn(first), kept_at_turn(second)
         freed = sums(places, old)
         for place, size in sums(places, new).items():
@@ -216,14 +216,14 @@ class Taken(ReprMixin):
             if flops > 0
         ]
         return MemoryPlan(
-            found.limit,
+            fit.limit,
             before,
-            found.measured.total,
+            fit.measured.total,
             sum([one.flops for one in again]) / max(sum(once.values()), 1.0),
             places.lines(new),
             tuple(again),
             least,
-            found.lean,
+            fit.lean,
             places.lines(second.values_away()),
         )
 
@@ -245,29 +245,31 @@ def as_if_moved(measure: Measure) -> Measure:
     return measured
 
 
-def use_of(found: MemoryAnalysis) -> MemoryUse:
+def use_of(analysis: MemoryAnalysis) -> MemoryUse:
     """What a compiler says, as a report has it."""
-    return MemoryUse(found.arguments, found.outputs, found.aliased, found.temporaries)
+    return MemoryUse(
+        analysis.arguments, analysis.outputs, analysis.aliased, analysis.temporaries
+    )
 
 
 def sums(places: Places, values: Iterable[Held]) -> dict[SourceLine, int]:
     """The bytes of values by line."""
-    found: dict[SourceLine, int] = {}
+    totals: dict[SourceLine, int] = {}
     for one in values:
         place = places.of(one.source)
-        found[place] = found.get(place, 0) + one.bytes
-    return found
+        totals[place] = totals.get(place, 0) + one.bytes
+    return totals
 
 
 def operations(places: Places, jaxpr: Jaxpr) -> dict[SourceLine, float]:
     """The operations of a program by line."""
     counter = Counter(ANY_DEVICE)
     counter.count(jaxpr, 1.0, True)
-    found: dict[SourceLine, float] = {}
+    totals: dict[SourceLine, float] = {}
     for entry in counter.sums.values():
         place = places.of(entry.source)
-        found[place] = found.get(place, 0.0) + entry.flops
-    return found
+        totals[place] = totals.get(place, 0.0) + entry.flops
+    return totals
 
 
 # -----------------------------------------------------------------------------
@@ -341,8 +343,8 @@ def memory(
                 given, named = again((args, kwargs), sizes)
                 return measuring(*given, **named)
 
-            found: MemoryReport = formulas(taken.name, taken.jaxpr, at)
-            return found
+            report: MemoryReport = formulas(taken.name, taken.jaxpr, at)
+            return report
         return taken.report(taken.jaxpr) if limit is None else taken.within(limit)
 
     return measuring

@@ -95,7 +95,7 @@ class Reader:
         self.grid, self.count = grid, count
         self.writer = RowWriter(self.talks.table, (), ())
         self.loops: dict[Region, int] = {}
-        self.found: dict[tuple[Region, Place], Work] = {}
+        self.by_place: dict[tuple[Region, Place], Work] = {}
         self.sent: list[Sent] = []
         self.places: dict[int | None, Place] = {}
         if self.talks.entry:
@@ -104,7 +104,7 @@ class Reader:
     @property
     def works(self) -> list[Work]:
         """What is computed, by region and line."""
-        return list(self.found.values())
+        return list(self.by_place.values())
 
     def read(self, name: str, turns: Turns) -> None:
         """Read a computation that runs so often."""
@@ -214,12 +214,12 @@ class Reader:
         if place is None:
             place = self.places[origin] = self.widths.place(origin)
         size, key = self.widths.size(origin), (turns.region, place)
-        entry = self.found.get(key, Work(*key, {}, 0.0))
+        entry = self.by_place.get(key, Work(*key, {}, 0.0))
         counts = dict(entry.flops)
         if flops:
             counts[size] = counts.get(size, 0.0) + turns.times * flops
         moved = entry.bytes + turns.times * moved
-        self.found[key] = Work(*key, counts, moved, entry.estimated and turns.known)
+        self.by_place[key] = Work(*key, counts, moved, entry.estimated and turns.known)
 
 
 def is_idle(one: Instruction, fused: Sequence[Instruction]) -> bool:

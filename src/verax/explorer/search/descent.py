@@ -30,7 +30,7 @@ SWEEPS: Final = 12
 
 
 @frozen(repr=False)
-class Found(ReprMixin):
+class Outcome(ReprMixin):
     """Layouts, and the seconds and bytes that the model expects of them."""
 
     layouts: Layouts
@@ -108,11 +108,11 @@ class State(ReprMixin):
             self.change(family, way)
         return way is not None
 
-    def found(self) -> Found:
+    def outcome(self) -> Outcome:
         """The layouts, and what the model expects of them."""
         layouts = tuple(self.layouts)
         seconds = self.model.total(self.work, self.talk)
-        return Found(layouts, seconds, self.model.memory(layouts))
+        return Outcome(layouts, seconds, self.model.memory(layouts))
 
     def copy(self) -> "State":
         """The same, to be changed on its own."""
@@ -191,7 +191,7 @@ class Search:
         states = [State.of(self.model, self.limit, x) for x in self.starts()]
         return min([one.score for one in states])
 
-    def run(self) -> list[Found]:
+    def run(self) -> list[Outcome]:
         """The best plans, each another one, the best first."""
         states = [State.of(self.model, self.limit, x) for x in self.starts()]
         states.sort(key=lambda one: one.score)
@@ -204,17 +204,17 @@ class Search:
             more = self.together(best[0].copy())
             result.setdefault(tuple(more.layouts), more)
         best = sorted(result.values(), key=lambda one: one.score)
-        return [one.found() for one in best]
+        return [one.outcome() for one in best]
 
 
-def plainer(model: Model, limit: float, layouts: Layouts) -> list[Found]:
+def plainer(model: Model, limit: float, layouts: Layouts) -> list[Outcome]:
     """The plans that store arguments in fewer parts: along one axis less each.
 
     What is split because the values in between are, such as the batch, stays so.
     """
     search, kinds = Search(model, limit), kinds_of(model)
     given = {model.program.of[v][0] for v in model.program.inputs}
-    out: list[Found] = []
+    out: list[Outcome] = []
     for axis in range(len(model.mesh.sizes)):
         main = main_kind(model, layouts, axis, kinds) or {}
         stored = [f for f in given if layouts[f][axis] not in (WHOLE, main.get(f))]
@@ -227,7 +227,7 @@ def plainer(model: Model, limit: float, layouts: Layouts) -> list[Found]:
         for f in search.order:
             if f not in given:
                 state.improve(f, search.options[f])
-        out.append(state.found())
+        out.append(state.outcome())
     return out
 
 

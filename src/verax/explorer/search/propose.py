@@ -30,7 +30,7 @@ from verax.explorer.exploration import of_arrays
 from verax.explorer.meshes.devices import FABRICS, Device, Links, links_of
 from verax.explorer.meshes.plan import Asked, Machine, planned_on
 from verax.explorer.search.constraints import value_spec, wishes_of
-from verax.explorer.search.descent import Found, Search, plainer
+from verax.explorer.search.descent import Outcome, Search, plainer
 from verax.explorer.search.families import Program, read_program
 from verax.explorer.search.model import MeshModel, Model
 from verax.explorer.search.naming import arguments_of, text_of
@@ -70,11 +70,11 @@ class Question(ReprMixin):
     memory: float
     most: int
 
-    def specs(self, model: Model, found: Found) -> tuple[Any, Any]:
+    def specs(self, model: Model, outcome: Outcome) -> tuple[Any, Any]:
         """The specs of arguments and results, as trees."""
-        ins = [value_spec(model, found.layouts, v) for v in self.program.inputs]
+        ins = [value_spec(model, outcome.layouts, v) for v in self.program.inputs]
         outs = [
-            PartitionSpec() if v is None else value_spec(model, found.layouts, v)
+            PartitionSpec() if v is None else value_spec(model, outcome.layouts, v)
             for v in self.program.outputs
         ]
         given, _ = self.stage.interface.in_tree.unflatten(ins)
@@ -109,8 +109,8 @@ class Question(ReprMixin):
     def judged(self, one: "Ranked") -> "Ranked":
         """The plan with XLA's judgement."""
         model, mesh = one.model, one.mesh
-        ins, outs = self.specs(model, one.found)
-        wishes = wishes_of(model, one.found.layouts)
+        ins, outs = self.specs(model, one.outcome)
+        wishes = wishes_of(model, one.outcome.layouts)
 
         def over(spec: PartitionSpec) -> NamedSharding:
             return NamedSharding(mesh, spec)
@@ -145,20 +145,20 @@ class Ranked(ReprMixin):
 
     mesh: AbstractMesh
     model: Model = field(repr=False)
-    found: Found
+    outcome: Outcome
     entry: CandidatePlan
 
     @property
     def time(self) -> float:
         """The seconds, as XLA has it where it was asked."""
         plan = self.entry.plan
-        return self.found.time if plan is None else plan.time
+        return self.outcome.time if plan is None else plan.time
 
     @property
     def memory(self) -> float:
         """The bytes of a device, as XLA has it where it was asked."""
         plan = self.entry.plan
-        return self.found.memory if plan is None else float(plan.memory.peak)
+        return self.outcome.memory if plan is None else float(plan.memory.peak)
 
 
 # -----------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def searched(question: Question, meshes: Sequence[AbstractMesh]) -> list[Ranked]
             for mesh, search in pairs
             for one in search.run()
         ]
-        out.sort(key=lambda one: (one.found.memory > limit, one.found.time))
+        out.sort(key=lambda one: (one.outcome.memory > limit, one.outcome.time))
         out = with_judgement(question, out)
         if any([not one.entry.refused for one in out]):
             return with_plainer(question, out, limit)
@@ -215,10 +215,12 @@ def with_plainer(
     XLA moves what is in many parts slower than the model expects, so it is asked.
     """
     best, *others = plans
-    founds = plainer(best.model, limit, best.found.layouts) if question.most > 1 else ()
+    outcomes = (
+        plainer(best.model, limit, best.outcome.layouts) if question.most > 1 else ()
+    )
     more = [
-        question.judged(ranked(question, best.mesh, best.model, found))
-        for found in founds
+        question.judged(ranked(question, best.mesh, best.model, outcome))
+        for outcome in outcomes
     ]
     return [*chosen_first([best, *more]), *others]
 
@@ -256,19 +258,19 @@ def with_judgement(question: Question, plans: Sequence[Ranked]) -> list[Ranked]:
 
 def is_alike(one: Ranked, other: Ranked) -> bool:
     """Whether two plans are so near to each other that one of them will do."""
-    apart = abs(one.found.time - other.found.time) / other.found.time
+    apart = abs(one.outcome.time - other.outcome.time) / other.outcome.time
     most = ALIKE[one.entry.text == other.entry.text]
     return one.mesh == other.mesh and apart <= most
 
 
 def ranked(
-    question: Question, mesh: AbstractMesh, model: Model, found: Found
+    question: Question, mesh: AbstractMesh, model: Model, outcome: Outcome
 ) -> Ranked:
     """A plan with what a table says of it."""
     sizes = dict(zip(mesh.axis_names, mesh.axis_sizes, strict=True))
-    text = text_of(model, found.layouts, question.names)
-    entry = CandidatePlan(MappingProxyType(sizes), text, found.time, found.memory)
-    return Ranked(mesh, model, found, entry)
+    text = text_of(model, outcome.layouts, question.names)
+    entry = CandidatePlan(MappingProxyType(sizes), text, outcome.time, outcome.memory)
+    return Ranked(mesh, model, outcome, entry)
 
 
 # -----------------------------------------------------------------------------
@@ -363,7 +365,7 @@ def answer(question: Question, plans: Sequence[Ranked]) -> Proposal:
             f"{least.entry.text}. Take more devices, store less for the way back "
             "(verax.checkpoint), or donate arguments"
         )
-    ins, outs = question.specs(best.model, best.found)
+    ins, outs = question.specs(best.model, best.outcome)
     assert best.entry.plan is not None
     return Proposal(
         question.name,
@@ -373,9 +375,11 @@ def answer(question: Question, plans: Sequence[Ranked]) -> Proposal:
         best.entry.plan,
         tuple([one.entry for one in plans]),
         question.memory,
-        MappingProxyType(wishes_of(best.model, best.found.layouts)),
+        MappingProxyType(wishes_of(best.model, best.outcome.layouts)),
         question.jaxpr,
-        MappingProxyType(arguments_of(best.model, best.found.layouts, question.names)),
+        MappingProxyType(
+            arguments_of(best.model, best.outcome.layouts, question.names)
+        ),
     )
 
 

@@ -455,8 +455,8 @@ def nan_to_num(
     shapes = [given.shape, *(value.shape for value in values)]
     array: Array = stretched(given, broadcast_shapes_of("nan_to_num", shapes))
     for special, value in zip((None, np.inf, -np.inf), values, strict=True):
-        found = ne(array, array) if special is None else eq(array, special)
-        array = select(found, spread_out(value, array.shape), array)
+        mask = ne(array, array) if special is None else eq(array, special)
+        array = select(mask, spread_out(value, array.shape), array)
     return array
 
 

@@ -98,8 +98,8 @@ def flops_of(eqn: Eqn, ins: Avals, outs: Avals) -> float | None:
     if count is unknown_flops:
         return None
     if count is not None:
-        found = count(eqn.params, ins, outs) if outs and ins else 0.0
-        return None if found is None else float(found)
+        flops = count(eqn.params, ins, outs) if outs and ins else 0.0
+        return None if flops is None else float(flops)
     shapes = {aval.shape for aval in (*ins, *outs) if aval.shape}
     if outs and ins and len(shapes) <= 1 and len({out.shape for out in outs}) == 1:
         return float(outs[0].size)

@@ -64,7 +64,7 @@ def sites_of(
         p = eqn.params
         if p is not NO_PARAMS:
             if isinstance(p, CheckParams):
-                if wanted(p.sites, errors):
+                if has_errors(p.sites, errors):
                     yield from [site.at(source) for site in p.sites]
                 continue
             bodies = bodies_of(eqn)
@@ -75,7 +75,7 @@ def sites_of(
         yield from [check.site(eqn).at(source) for check in checks_of(eqn, errors)]
 
 
-def wanted(sites: Sequence[Site], errors: Errors) -> bool:
+def has_errors(sites: Sequence[Site], errors: Errors) -> bool:
     """Whether some of the checks are in the categories."""
     return any(site.category in errors for site in sites)
 
@@ -224,7 +224,7 @@ class Writer:
 
     def take(self, p: CheckParams, ins: Sequence[Atom]) -> None:
         """Take over the error that an equation would raise, as far as it is wanted."""
-        if not wanted(p.sites, self.errors):
+        if not has_errors(p.sites, self.errors):
             return
         code, *values = self.builder.tracers(ins)
         array: object = code

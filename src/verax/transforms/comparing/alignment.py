@@ -259,11 +259,11 @@ class Search(ReprMixin):
 
     def fill(self, xs: Keys, ys: Keys) -> None:
         """Add what has equal keys, in the order of both programs."""
-        found = list(self.anchors)
+        anchors = list(self.anchors)
         for ours, theirs in self.gaps():
             pairs = common([xs[i] for i in ours], [ys[j] for j in theirs])
-            found += [(ours[i], theirs[j]) for i, j in pairs]
-        self.anchors = sorted(found)
+            anchors += [(ours[i], theirs[j]) for i, j in pairs]
+        self.anchors = sorted(anchors)
 
     def pair_moved(self, xs: Keys, ys: Keys) -> None:
         """Add what has equal keys in another order."""
@@ -278,11 +278,11 @@ class Search(ReprMixin):
 
     def pair_replaced(self) -> None:
         """Add what is left at the end of both gaps, as long as results are alike."""
-        found = list(self.anchors)
+        anchors = list(self.anchors)
         for ours, theirs in self.gaps():
             pairs = zip(reversed(ours), reversed(theirs), strict=False)
-            found += takewhile(lambda pair: self.alike(*pair), pairs)
-        self.anchors = sorted(found)
+            anchors += takewhile(lambda pair: self.alike(*pair), pairs)
+        self.anchors = sorted(anchors)
 
     def alike(self, i: int, j: int) -> bool:
         """Whether the results of two equations can be compared."""

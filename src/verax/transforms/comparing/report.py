@@ -120,7 +120,11 @@ def compare_sides(
         name: measure(words_of(x, a), words_of(y, b), tolerance)
         for name, x, y, a, b in zip(names, ours, theirs, *atoms, strict=True)
     }
-    parted = [(found, name) for name, found in outputs.items() if found and found.parts]
+    parted = [
+        (difference, name)
+        for name, difference in outputs.items()
+        if difference and difference.parts
+    ]
     if first is None and parted:  # as a whole, though no equation does
         first = Divergence(None, None, parted[0][0], output=parted[0][1])
     rows = sorted(walk.lines.values(), key=lambda row: -row.difference.excess)
@@ -161,13 +165,13 @@ def headline(comparison: Comparison) -> list[str]:
                 f"  {name.ljust(10)} {aval}{text}{'' if same else f' in {who}'}"
             )
             name, aval = "", " " * len(aval)
-    found = first.difference
-    lines.append(f"  {'difference':10} {found}{at_index(found)}")
+    difference = first.difference
+    lines.append(f"  {'difference':10} {difference}{at_index(difference)}")
     elements = [
         f"{number(x)} in {who}"
-        for x, who in zip((found.left, found.right), names, strict=True)
+        for x, who in zip((difference.left, difference.right), names, strict=True)
     ]
-    return [*lines, f"{'':13}{', '.join(elements)}{count_text(found)}"]
+    return [*lines, f"{'':13}{', '.join(elements)}{count_text(difference)}"]
 
 
 def number(value: Element) -> str:
@@ -175,16 +179,16 @@ def number(value: Element) -> str:
     return f"{value:.9g}" if isinstance(value, float | complex) else str(value)
 
 
-def at_index(found: Difference) -> str:
+def at_index(difference: Difference) -> str:
     """The place of the worst element, in an array."""
-    return f" at [{', '.join(map(str, found.index))}]" if found.index else ""
+    return f" at [{', '.join(map(str, difference.index))}]" if difference.index else ""
 
 
-def count_text(found: Difference) -> str:
+def count_text(difference: Difference) -> str:
     """How many elements are beyond the tolerance."""
-    if found.size == 1:
+    if difference.size == 1:
         return ""
-    return f"; {found.count:,} of {found.size:,} are beyond the tolerance"
+    return f"; {difference.count:,} of {difference.size:,} are beyond the tolerance"
 
 
 def facts_of(names: tuple[str, str], first: Divergence) -> list[tuple[str, str]]:
@@ -277,14 +281,14 @@ def table_lines(comparison: Comparison) -> list[str]:
 
 def row_texts(row: LineDifference) -> tuple[str, str, str, str, str]:
     """A line of the table: the difference, the operation, the user's lines."""
-    found = row.difference
+    difference = row.difference
     places = [place_of(row.left) or "unknown", place_of(row.right) or "unknown"]
     where = " and ".join(dict.fromkeys(places))
     inside = ", ".join([describe(level) for level in row.levels])
     return (
-        f"{brief(found.absolute)}{'*' * found.parts}",
-        brief(found.relative),
-        "" if found.ulps is None else brief(found.ulps),
+        f"{brief(difference.absolute)}{'*' * difference.parts}",
+        brief(difference.relative),
+        "" if difference.ulps is None else brief(difference.ulps),
         " and ".join(dict.fromkeys(row.primitives)),
         f"{where}, in {inside}" if inside else where,
     )

@@ -101,7 +101,7 @@ class InDtype(Runner):
 
     def converted(self, value: NDArray) -> NDArray:
         with np.errstate(all="ignore"):
-            return value.astype(self.wanted(value.dtype), copy=False)
+            return value.astype(self.dtype_for(value.dtype), copy=False)
 
     def evaluated(self, eqn: Eqn, operands: list[NDArray]) -> list[NDArray]:
         if id(eqn) not in self.known:
@@ -117,7 +117,7 @@ class InDtype(Runner):
             ]
         return list(map(self.converted, evaluate_eqn(self.engine, eqn, narrow)))
 
-    def wanted(self, dtype: NumpyDType) -> NumpyDType:
+    def dtype_for(self, dtype: NumpyDType) -> NumpyDType:
         """What becomes of a dtype."""
         if not is_inexact(dtype):
             return dtype
@@ -128,9 +128,9 @@ class InDtype(Runner):
     def type_of(self, aval: ShapedArray) -> ShapedArray:
         """What becomes of a type."""
         dtype = aval.dtype
-        if not isinstance(dtype, np.dtype) or self.wanted(dtype) == dtype:
+        if not isinstance(dtype, np.dtype) or self.dtype_for(dtype) == dtype:
             return aval
-        return aval.update(dtype=self.wanted(dtype))
+        return aval.update(dtype=self.dtype_for(dtype))
 
     def retyped(self, eqn: Eqn) -> Eqn | None:
         """The equation on operands of the dtype; None if it is not the same there."""
@@ -153,11 +153,11 @@ class InDtype(Runner):
         row = self.engine.rules[eqn.primitive]
         try:
             with widths_of((self.dtype,)):
-                found = inferred(row, params, *[a.aval for a in invars])
+                avals = inferred(row, params, *[a.aval for a in invars])
         except (TypeError, ValueError):
             raise Refused from None
         due = [(v.aval.shape, v.aval.dtype) for v in outvars]
-        if [(aval.shape, aval.dtype) for aval in found] != due:
+        if [(aval.shape, aval.dtype) for aval in avals] != due:
             raise Refused
         return eqn.replace(params=params, invars=invars, outvars=outvars)
 
@@ -175,8 +175,8 @@ class InDtype(Runner):
         """Params with the dtype for others, in the jaxprs within too."""
         changes: dict[str, object] = {}
         for name, old in params.items():
-            if isinstance(old, np.dtype) and self.wanted(old) != old:
-                changes[name] = self.wanted(old)
+            if isinstance(old, np.dtype) and self.dtype_for(old) != old:
+                changes[name] = self.dtype_for(old)
         changed: Params = evolve(params, **changes) if changes else params
         return map_subjaxprs(changed, self.retyped_jaxpr)
 

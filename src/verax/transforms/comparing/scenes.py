@@ -157,8 +157,8 @@ class Scene(ReprMixin):
 
     def values(self, side: int, atoms: Sequence[Atom]) -> tuple[np.ndarray, ...]:
         """Values of one side, as they are compared."""
-        found = self.frames[side].read(atoms)
-        return tuple([words_of(x, a) for x, a in zip(found, atoms, strict=True)])
+        arrays = self.frames[side].read(atoms)
+        return tuple([words_of(x, a) for x, a in zip(arrays, atoms, strict=True)])
 
     def measure(self, atoms: tuple[Atom, Atom]) -> Difference | None:
         """How far two comparable values are apart; None if they are equal."""
@@ -169,8 +169,8 @@ class Scene(ReprMixin):
         """Whether two values are equal within the tolerance."""
         if not comparable(atoms[LEFT].aval, atoms[RIGHT].aval):
             return False
-        found = self.measure(atoms)
-        return found is None or not found.parts
+        difference = self.measure(atoms)
+        return difference is None or not difference.parts
 
     def executed(self, side: int, number: int) -> Executed:
         """An equation of one side that has run."""
@@ -314,15 +314,15 @@ def at_output(
     for side, atom in enumerate(atoms):
         number = search.maker(side, atom)
         made.append(None if number is None else scene.executed(side, number))
-    found = scene.measure(atoms)
-    assert found is not None, "the values do not agree"
+    difference = scene.measure(atoms)
+    assert difference is not None, "the values do not agree"
     left, right = made
     own = [None if side is None else side.eqn for side in made]
     ours, theirs = [
         tuple([eqn for eqn in eqns if eqn is not made_here])
         for eqns, made_here in zip(alone_in(scene, search), own, strict=True)
     ]
-    return Divergence(left, right, found, ours, theirs, name)
+    return Divergence(left, right, difference, ours, theirs, name)
 
 
 def alone_in(scene: Scene, search: WayBack) -> tuple[tuple[Eqn, ...], tuple[Eqn, ...]]:

@@ -149,8 +149,8 @@ class Walk(ReprMixin):
         steps = [next(run) for run in runs]
         results: list[list[NDArray] | None] = [None, None]
         while results == [None, None] and are_alike(*steps):
-            outs, found = self.step(scene, pair, steps)
-            first = first or found
+            outs, divergence = self.step(scene, pair, steps)
+            first = first or divergence
             for side in SIDES:
                 try:
                     steps[side] = runs[side].send(outs[side])
@@ -186,18 +186,18 @@ class Walk(ReprMixin):
     def compare(self, scene: Scene, pair: Pair, inside: Divergence | None) -> None:
         """Measure the results of a pair, and note the line that made them."""
         eqns = scene.eqns(pair)
-        found = None
+        difference = None
         for atoms in zip(eqns[LEFT].outvars, eqns[RIGHT].outvars, strict=True):
             self.compared += 1
-            found = worse(found, scene.measure(atoms))
-        parts = found is not None and found.parts
+            difference = worse(difference, scene.measure(atoms))
+        parts = difference is not None and difference.parts
         # What a loop returns, its body has made, unless one ran longer.
-        if found and not (is_open(eqns[LEFT]) and (inside or not parts)):
-            self.note(scene, eqns, found)
+        if difference and not (is_open(eqns[LEFT]) and (inside or not parts)):
+            self.note(scene, eqns, difference)
         if inside is not None or parts:
-            scene.parted[pair] = Parted(pair, found, inside)
+            scene.parted[pair] = Parted(pair, difference, inside)
 
-    def note(self, scene: Scene, eqns: Sequence[Eqn], found: Difference) -> None:
+    def note(self, scene: Scene, eqns: Sequence[Eqn], difference: Difference) -> None:
         """Keep the largest difference of a line."""
         left, right = [
             source_of(eqn, levels)
@@ -206,11 +206,11 @@ class Walk(ReprMixin):
         key = tuple([(s.file, s.line, s.function) for s in (left, right)])
         old = self.lines.get(key)
         pairs, parted = (old.pairs, old.parted) if old else (0, 0)
-        if old is None or found.excess > old.difference.excess:
+        if old is None or difference.excess > old.difference.excess:
             names = (eqns[LEFT].primitive.name, eqns[RIGHT].primitive.name)
             levels = scene.levels[LEFT]
-            old = LineDifference(left, right, names, found, levels, pairs, parted)
-        self.lines[key] = evolve(old, pairs=pairs + 1, parted=parted + found.parts)
+            old = LineDifference(left, right, names, difference, levels, pairs, parted)
+        self.lines[key] = evolve(old, pairs=pairs + 1, parted=parted + difference.parts)
 
 
 def is_in_step(eqns: Sequence[Eqn]) -> bool:

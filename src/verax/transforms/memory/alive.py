@@ -142,8 +142,8 @@ class Program:
         p = eqn.params
         if isinstance(p, NamedCall):
             body = self.bodies.of(p.jaxpr)
-            found = body.source_of(body.jaxpr.outvars[number], depth)
-            return found[0] or eqn.source, found[1]
+            answer = body.source_of(body.jaxpr.outvars[number], depth)
+            return answer[0] or eqn.source, answer[1]
         if not isinstance(p, ScanParams):
             return eqn.source, None
         body = self.bodies.of(p.jaxpr)

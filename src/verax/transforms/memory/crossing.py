@@ -150,11 +150,11 @@ class Graph:
             return more
         while high / low > 1.05:
             middle = (low * high) ** 0.5
-            found = self.kept(middle)
-            if total(found) <= limit:
-                high, fewer = middle, found
+            cut = self.kept(middle)
+            if total(cut) <= limit:
+                high, fewer = middle, cut
             else:
-                low, more = middle, found
+                low, more = middle, cut
         order = sorted([*more, *fewer], key=lambda v: v.index)
         first, last = 0, len(order)
         best = fewer

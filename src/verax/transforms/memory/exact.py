@@ -22,8 +22,8 @@ SECONDS: Final = 2.0
 
 def within(graph: Graph, limit: int) -> frozenset[Var]:
     """The values to keep in at most so many bytes: the best ones of small graphs."""
-    found = best_within(graph, limit) if graph.count <= FEW else None
-    return graph.within(limit) if found is None else found
+    best = best_within(graph, limit) if graph.count <= FEW else None
+    return graph.within(limit) if best is None else best
 
 
 def best_within(graph: Graph, limit: int) -> frozenset[Var] | None:
@@ -62,7 +62,7 @@ def best_within(graph: Graph, limit: int) -> frozenset[Var] | None:
     ordered = coo_array((w, (i, j)), shape=(len(rows), count)).tocsr()
     held = np.zeros((1, count))
     held[0, list(sizes)] = list(sizes.values())
-    found = milp(
+    solution = milp(
         work / max(work.max(initial=0.0), 1.0),
         integrality=np.ones(count),
         bounds=Bounds(low, high),
@@ -72,6 +72,6 @@ def best_within(graph: Graph, limit: int) -> frozenset[Var] | None:
         ],
         options={"time_limit": SECONDS, "mip_rel_gap": 1e-9},
     )
-    if found.status != 0:
+    if solution.status != 0:
         return None
-    return frozenset([v for n, v in enumerate(values) if found.x[kept + n] > 0.5])
+    return frozenset([v for n, v in enumerate(values) if solution.x[kept + n] > 0.5])

@@ -121,12 +121,12 @@ def pairs_of(jaxpr: Jaxpr) -> list[Pair]:
         loop = Loop.at(jaxpr, place)
         if loop is None:
             continue
-        found: dict[int, list[int]] = {}
+        groups: dict[int, list[int]] = {}
         for k, v in enumerate(loop.stacks):
             places = readers.get(v, set())
             if len(places) == 1 and v not in outs:
-                found.setdefault(min(places), []).append(k)
-        for later, numbers in found.items():
+                groups.setdefault(min(places), []).append(k)
+        for later, numbers in groups.items():
             second = Loop.at(jaxpr, later)
             if second is not None and reads_rows(loop, second, numbers):
                 result.append(Pair(loop, second, tuple(numbers)))
@@ -262,13 +262,13 @@ class PairWriter:
         known = {*self.stacked, *body.invars}
         waiting: set[Atom] = set(self.gone.values())
         rows = [a for a in self.gone.values() if isinstance(a, Var) and a in known]
-        found: dict[Var, None] = dict.fromkeys(rows)
+        values: dict[Var, None] = dict.fromkeys(rows)
         for eqn in reversed(body.eqns):
             if not waiting.isdisjoint(eqn.outvars):
                 operands = [a for a in eqn.invars if isinstance(a, Var)]
-                found.update(dict.fromkeys([a for a in operands if a in known]))
+                values.update(dict.fromkeys([a for a in operands if a in known]))
                 waiting.update([a for a in operands if a not in known])
-        return list(found)
+        return list(values)
 
     def body(
         self,
@@ -280,8 +280,8 @@ class PairWriter:
         """The body of the second loop, after what is computed again."""
         p = self.second.p
         same, carry, slices = p.parts(p.jaxpr.in_avals)
-        wanted = [self.gone[a] for a in xs if isinstance(a, Var) and a in self.gone]
-        again = part_of(self.first.body, [*consts, *rows], wanted)
+        outputs = [self.gone[a] for a in xs if isinstance(a, Var) and a in self.gone]
+        again = part_of(self.first.body, [*consts, *rows], outputs)
         avals = (
             *[v.aval for v in consts],
             *same,

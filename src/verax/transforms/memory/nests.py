@@ -32,8 +32,8 @@ def block_lengths(pair: Pair) -> list[int]:
     length = pair.first.p.length
     carried = total(pair.first.p.parts(pair.first.body.invars)[1])
     rows = total(pair.read)
-    found = [b for b in range(2, length) if length % b == 0]
-    return sorted(found, key=lambda b: (length // b * carried + b * rows, b))
+    lengths = [b for b in range(2, length) if length % b == 0]
+    return sorted(lengths, key=lambda b: (length // b * carried + b * rows, b))
 
 
 def can_nest(pair: Pair) -> bool:

@@ -108,10 +108,10 @@ def planned(jaxpr: Jaxpr, limit: int, host: Host | None = None) -> Plan:
     for _ in range(ROUNDS):
         if plan.peak <= limit:
             break
-        found = Choices(plan, host).best(int(SLACK * limit))
-        if found is None or found.peak >= 0.99 * plan.peak:
+        best = Choices(plan, host).best(int(SLACK * limit))
+        if best is None or best.peak >= 0.99 * plan.peak:
             break
-        plan = found
+        plan = best
     return plan
 
 
@@ -125,10 +125,10 @@ def with_loops(plan: Plan, limit: int) -> Plan:
     last = at(PRICES[-1])
     if last is plan:
         return plan
-    found = next((p for price in PRICES[:-1] if (p := at(price)).peak <= limit), last)
-    if found.peak <= limit:
-        return filled(plan, found, limit)
-    return min([found, *nested(plan, limit), *nested(last, limit)], key=better(limit))
+    first = next((p for price in PRICES[:-1] if (p := at(price)).peak <= limit), last)
+    if first.peak <= limit:
+        return filled(plan, first, limit)
+    return min([first, *nested(plan, limit), *nested(last, limit)], key=better(limit))
 
 
 def better(limit: int) -> Callable[[Plan], tuple[bool, float]]:
@@ -150,22 +150,22 @@ def nested(plan: Plan, limit: int) -> Iterator[Plan]:
         if not pairs:
             return
         pair = max(pairs, key=lambda one: total(one.taken))
-        found = []
+        plans = []
         for size in islice(block_lengths(pair), BLOCKS):
-            found.append(Plan.of(in_blocks(plan.jaxpr, pair, size)))
-            yield found[-1]
-            if found[-1].peak <= limit:
+            plans.append(Plan.of(in_blocks(plan.jaxpr, pair, size)))
+            yield plans[-1]
+            if plans[-1].peak <= limit:
                 return
-        if not found or found[0].peak >= plan.peak:
+        if not plans or plans[0].peak >= plan.peak:
             return
-        plan = found[0]
+        plan = plans[0]
 
 
-def filled(plan: Plan, found: Plan, limit: int) -> Plan:
+def filled(plan: Plan, best: Plan, limit: int) -> Plan:
     """A plan of one pair of loops that uses all of the budget, if it is better."""
     pairs = pairs_of(plan.jaxpr)
     if len(pairs) != 1:
-        return found
+        return best
     whole = total(pairs[0].read)
     low, high = 0.0, 1.0
     while high - low > 1 / 64:
@@ -177,9 +177,9 @@ def filled(plan: Plan, found: Plan, limit: int) -> Plan:
             high = share
             continue
         low = share
-        if middle.work < found.work:
-            found = middle
-    return found
+        if middle.work < best.work:
+            best = middle
+    return best
 
 
 def in_room(room: int, pair: Pair, graph: Graph) -> frozenset[Var]:
@@ -241,12 +241,12 @@ class Choices:
 
     def partitions(self) -> Iterator[frozenset[int]]:
         """Steps that must not run again, for each number of parts."""
-        found = set()
+        seen = set()
         parts = 1
         while parts <= min(MOST_PARTS, max(1, self.schedule.middle // 4)):
             borders = self.schedule.borders(parts)
-            if borders not in found:
-                found.add(borders)
+            if borders not in seen:
+                seen.add(borders)
                 yield frozenset(self.schedule.crossing_borders(borders))
             parts = parts * 2 if parts < 4 else parts * 3 // 2
 

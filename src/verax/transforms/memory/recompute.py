@@ -205,12 +205,12 @@ class Rewriter:
         hosted = {v: x for v, x in self.hosted.items() if v not in self.fresh}
         atoms = [self.made.get(v) or hosted.get(v) or self.late_atom(v) for v in names]
         source = self.jaxpr.eqns[self.here].source
-        found = dict(zip(names, self.barrier(atoms, source), strict=True))
-        for v in [v for v in found if v in hosted]:
-            found[v] = self.moved(found[v], DEVICE, source)
+        copies = dict(zip(names, self.barrier(atoms, source), strict=True))
+        for v in [v for v in copies if v in hosted]:
+            copies[v] = self.moved(copies[v], DEVICE, source)
         if pace is not None:
-            self.early[pace] = found.pop(pace)
-        return found
+            self.early[pace] = copies.pop(pace)
+        return copies
 
     def moved(self, atom: Atom, kind: str, source: Source) -> Atom:
         """A value in a memory of the device or the host, on a line."""

@@ -104,18 +104,18 @@ class Schedule:
         self, needed: Sequence[int], keeps: set[int], fresh: set[int]
     ) -> list[int]:
         """The steps to run before one that reads `needed`, early values, in order."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         waiting = list(needed)
         while waiting:
             v = waiting.pop()
             i = self.maker[v]
-            if v in keeps or v in fresh or i in found:
+            if v in keeps or v in fresh or i in numbers:
                 continue
-            found.add(i)
+            numbers.add(i)
             waiting += self.events[i][0]
-        for i in found:
+        for i in numbers:
             fresh.update(self.events[i][1])
-        return sorted(found)
+        return sorted(numbers)
 
     def back(self, event: Event, again: Sequence[int], waiting: set[int]) -> list[int]:
         """The values on the host that an event reads, or what runs again before it."""
@@ -180,15 +180,15 @@ class Schedule:
         width, made, _ = self.widths()
         ends = np.concatenate([[0.0], np.cumsum(made)])
         half = ends[-1] / parts / 2
-        found = set()
+        cuts = set()
         for k in range(1, parts):
             middle = ends[-1] * k / parts
             low = int(np.searchsorted(ends, middle - half))
             high = max(int(np.searchsorted(ends, middle + half)), low + 1)
             if low < len(made) and high - low > 0 and half > 0:
                 off = np.abs(ends[low:high] - middle) / half
-                found.add(low + int(np.argmin(width[low:high] * (1 + 0.1 * off))))
-        return tuple(sorted(found))
+                cuts.add(low + int(np.argmin(width[low:high] * (1 + 0.1 * off))))
+        return tuple(sorted(cuts))
 
     def crossing_borders(self, borders: Sequence[int]) -> set[int]:
         """The places of steps whose results are read in a later part."""

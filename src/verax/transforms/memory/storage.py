@@ -101,19 +101,19 @@ def stored_values(jaxpr: Jaxpr) -> set[Var]:
             if needs_memory:
                 in_memory.add(v)
     outs = {a for a in jaxpr.outvars if isinstance(a, Var)}
-    found = set(jaxpr.invars)
+    stored = set(jaxpr.invars)
     roots: dict[Var, frozenset[Var]] = {}
     for eqn in jaxpr.eqns:
         traits = traits_of(eqn.primitive)
-        made = from_memory(eqn, roots, found)
+        made = from_memory(eqn, roots, stored)
         for v in eqn.outvars:
             count = readers.get(v, 0)
             wide = count > 1 and len(made) > WIDEST and not traits.view
             if wide or is_stored(v, traits, count, in_memory, outs):
-                found.add(v)
+                stored.add(v)
             else:
                 roots[v] = made
-    return found
+    return stored
 
 
 def from_memory(

@@ -176,14 +176,14 @@ class Gathered(ReprMixin):
 
 def lines_of(root: Body) -> list[PrecisionLine]:
     """What was measured at each line, the most digits lost first."""
-    found: dict[tuple[Line, bool], Gathered] = {}
+    groups: dict[tuple[Line, bool], Gathered] = {}
     for jaxpr, site in sites_in(root):
         if (site.runs and not site.opened) or site.decisions:
             key = site.line, site.source.backward
-            found.setdefault(key, Gathered()).sites.append((jaxpr, site))
+            groups.setdefault(key, Gathered()).sites.append((jaxpr, site))
     forms: dict[int, Forms] = {}
     lines = []
-    for gathered in found.values():
+    for gathered in groups.values():
         if any(has_digits(site) for _, site in gathered.sites):
             lines.append(line_of(gathered.sites, forms))
     return sorted(lines, key=lambda line: -round(line.lost, 2))
@@ -250,9 +250,9 @@ def blamed(sites: Sequence[tuple[Jaxpr, Site]], last: Site) -> tuple[Jaxpr, Site
     """The equation of a line that has lost most; of a loop, all runs together."""
     if last.drift > LITTLE and last.drift >= max([s.lost for _, s in sites]):
         return max(sites, key=lambda pair: pair[1].drift)
-    found = max(sites, key=lambda pair: pair[1].lost)
-    if found[1].lost >= LITTLE:
-        return found
+    worst = max(sites, key=lambda pair: pair[1].lost)
+    if worst[1].lost >= LITTLE:
+        return worst
     wrong = [pair for pair in sites if pair[1].decisions]
     if wrong:
         return wrong[0]
@@ -298,15 +298,15 @@ def reason_of(cause: Site, sites: Sequence[Site], lost: float) -> str:
     if lost < LITTLE:
         return other
     before = [accident_of(s, 0.0) for s in sites if s is not cause]
-    found = [cause_of(cause, lost), *dict.fromkeys(before), other]
-    return ", ".join([text for text in found if text])
+    texts = [cause_of(cause, lost), *dict.fromkeys(before), other]
+    return ", ".join([text for text in texts if text])
 
 
 def cause_of(site: Site, lost: float) -> str:
     """Why an equation loses digits, in words."""
-    found = accident_of(site) or growth_of(site) or cancelled_by(site)
-    if found:
-        return found
+    text = accident_of(site) or growth_of(site) or cancelled_by(site)
+    if text:
+        return text
     name, kind = site.name, str(site.dtype)
     if rounds(site):
         terms = site.terms
@@ -371,9 +371,9 @@ def remedy_of(
     for program, site in pairs:
         if id(program) not in forms:
             forms[id(program)] = Forms(program)
-        found = forms[id(program)].remedy(site.eqn)
-        if found is not None:
-            return found
+        remedy = forms[id(program)].remedy(site.eqn)
+        if remedy is not None:
+            return remedy
     drifting = cause.drift >= LITTLE or (cause.turning and cause.runs > 1)
     if drifting and cause.kind is Kind.DIFFERENCE:
         around = cause.levels[-1].primitive.name if cause.levels else ""

@@ -121,9 +121,9 @@ class Forms(ReprMixin):
         """The first remedy for an equation, of those that are known."""
         for name, form in FORMS:
             if name == eqn.primitive.name:
-                found = form(self, eqn)
-                if found is not None:
-                    return found
+                remedy = form(self, eqn)
+                if remedy is not None:
+                    return remedy
         return None
 
 
@@ -227,9 +227,9 @@ def large_exponential(forms: Forms, eqn: Eqn) -> Remedy | None:
     """exp(x), as the last resort."""
     for user in forms.jaxpr.eqns:
         if any(forms.maker(a) is eqn for a in user.invars):
-            found = forms.remedy(user)
-            if found is not None:
-                return found
+            remedy = forms.remedy(user)
+            if remedy is not None:
+                return remedy
             if user.primitive is reduce_sum_p:
                 return Remedy("subtract the maximum of x before exp: logsumexp(x)")
     return None
@@ -284,11 +284,11 @@ def related(forms: Forms, x: Atom, y: Atom) -> bool:
     """Whether one is a multiple of the other, or both of one value."""
     sources = []
     for atom in (x, y):
-        found = {a.index for a in (atom,) if not isinstance(a, Literal)}
+        indices = {a.index for a in (atom,) if not isinstance(a, Literal)}
         for eqn in forms.behind(atom, 1):
             roots = map(forms.root, eqn.invars)
-            found |= {a.index for a in roots if not isinstance(a, Literal)}
-        sources.append(found)
+            indices |= {a.index for a in roots if not isinstance(a, Literal)}
+        sources.append(indices)
     return bool(sources[0] & sources[1])
 
 

@@ -96,8 +96,8 @@ class PrecisionReport(ReprMixin):
     def title(self) -> str:
         """What was found, in a line."""
         count = len(self.alarms)
-        found = {0: "keeps its digits", 1: "loses digits at 1 line"}
-        return f"{self.name} {found.get(count, f'loses digits at {count} lines')}"
+        texts = {0: "keeps its digits", 1: "loses digits at 1 line"}
+        return f"{self.name} {texts.get(count, f'loses digits at {count} lines')}"
 
     def __str__(self) -> str:
         shares = f"{self.error:.2g} relative" if self.error else "none"
@@ -138,9 +138,9 @@ def by_loss(report: PrecisionReport) -> list[str]:
     """The lines about what rounding does to the loss."""
     if report.loss is None:
         return []
-    found = [x for x in report.by_effect[:SAID] if x.effect]
+    worst = [x for x in report.by_effect[:SAID] if x.effect]
     lines = [f"what rounding does to the loss, {report.loss:.4g}, at most"]
-    for x in found:
+    for x in worst:
         share = f" ({x.effect / report.loss:.1g} of it)" if report.loss else ""
         lines.append(f"  {x.effect:.2g}{share} by line {x.line}: {x.code}")
     return lines
@@ -148,12 +148,12 @@ def by_loss(report: PrecisionReport) -> list[str]:
 
 def remarks(report: PrecisionReport) -> list[str]:
     """What the shadow could not do."""
-    found = []
+    texts = []
     if report.narrow:
-        found.append(f"no wider than in the program: {', '.join(report.narrow)}")
+        texts.append(f"no wider than in the program: {', '.join(report.narrow)}")
     if report.skipped:
-        found.append(f"without a derivative: {', '.join(report.skipped)}")
-    return found
+        texts.append(f"without a derivative: {', '.join(report.skipped)}")
+    return texts
 
 
 def place(x: PrecisionLine) -> str:
@@ -190,11 +190,11 @@ def cells(x: PrecisionLine, weighed: bool) -> tuple[str, ...]:
 
 def counts(x: PrecisionLine) -> str:
     """What happened to elements, in words."""
-    found = [
+    pairs = [
         (x.overflow, "overflow"),
         (x.underflow, "underflow"),
         (x.subnormal, "denormal"),
         (x.nans, "NaN"),
         (x.decisions, "decided otherwise"),
     ]
-    return ", ".join([f"{count:,} {name}" for count, name in found if count])
+    return ", ".join([f"{count:,} {name}" for count, name in pairs if count])

@@ -173,12 +173,12 @@ class Site(ReprMixin):
         """Whether it makes a decision of numbers that have errors."""
         return any(self.reads) and not all(self.measured)
 
-    def count(self, found: Accidents, scale: float) -> None:
+    def count(self, accidents: Accidents, scale: float) -> None:
         """Add what happened to elements; of a sample, as many as there may be."""
-        self.overflow += round(found.overflow * scale)
-        self.underflow += round(found.underflow * scale)
-        self.subnormal += round(found.subnormal * scale)
-        self.nans += round(found.nans * scale)
+        self.overflow += round(accidents.overflow * scale)
+        self.underflow += round(accidents.underflow * scale)
+        self.subnormal += round(accidents.subnormal * scale)
+        self.nans += round(accidents.nans * scale)
 
 
 @define(eq=False, repr=False)
@@ -192,10 +192,10 @@ class Body(ReprMixin):
 
     def every(self) -> list[Site]:
         """All sites, those of inner programs too."""
-        found = list(self.sites)
+        sites = list(self.sites)
         for inner in self.inner.values():
-            found += inner.every()
-        return found
+            sites += inner.every()
+        return sites
 
 
 def body_of(
@@ -295,13 +295,13 @@ def terms_of(eqn: Eqn) -> int:
 def leaving_equations(jaxpr: Jaxpr, lines: list[Line]) -> set[int]:
     """The equations with a result that another line reads, or that is returned."""
     makers = {v.index: i for i, eqn in enumerate(jaxpr.eqns) for v in eqn.outvars}
-    found = {makers.get(a.index) for a in jaxpr.outvars if isinstance(a, Var)}
+    numbers = {makers.get(a.index) for a in jaxpr.outvars if isinstance(a, Var)}
     for i, eqn in enumerate(jaxpr.eqns):
         for atom in eqn.invars:
             maker = None if isinstance(atom, Literal) else makers.get(atom.index)
             if maker is not None and lines[maker] != lines[i]:
-                found.add(maker)
-    return {i for i in found if i is not None}
+                numbers.add(maker)
+    return {i for i in numbers if i is not None}
 
 
 def cycle_of(jaxpr: Jaxpr, carry_in: range, carry_out: range) -> frozenset[int]:
@@ -312,15 +312,15 @@ def cycle_of(jaxpr: Jaxpr, carry_in: range, carry_out: range) -> frozenset[int]:
         if any(isinstance(a, Var) and a.index in reached for a in eqn.invars):
             forward.add(i)
             reached.update([v.index for v in eqn.outvars])
-    wanted = {a.index for k in carry_out if isinstance(a := jaxpr.outvars[k], Var)}
-    found = set()
+    carried = {a.index for k in carry_out if isinstance(a := jaxpr.outvars[k], Var)}
+    numbers = set()
     for i in reversed(range(len(jaxpr.eqns))):
         eqn = jaxpr.eqns[i]
-        if any(v.index in wanted for v in eqn.outvars):
-            wanted.update([a.index for a in eqn.invars if isinstance(a, Var)])
+        if any(v.index in carried for v in eqn.outvars):
+            carried.update([a.index for a in eqn.invars if isinstance(a, Var)])
             if i in forward:
-                found.add(i)
-    return frozenset(found)
+                numbers.add(i)
+    return frozenset(numbers)
 
 
 def loop_cycle(eqn: Eqn, which: int, jaxpr: Jaxpr) -> frozenset[int]:

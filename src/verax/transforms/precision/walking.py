@@ -307,16 +307,16 @@ class Walk(ReprMixin):
     ) -> list[Cell]:
         index, *rest = cells
         self.follow(site, index)
-        found: list[list[Cell]] = []
+        results: list[list[Cell]] = []
         for number, lane in enumerate(np.ndindex(*p.lanes)):
             branch = branch_of(p, index.actual[lane])
             inputs = [
                 self.pick(x, lane) if flag else x
                 for x, flag in zip(rest, p.mapped, strict=True)
             ]
-            found.append(run(p.branches.index(branch), number, branch, inputs))
+            results.append(run(p.branches.index(branch), number, branch, inputs))
         outs = []
-        for parts, aval in zip(zip(*found, strict=True), p.out_avals, strict=True):
+        for parts, aval in zip(zip(*results, strict=True), p.out_avals, strict=True):
             outs.append(self.stack(parts, (*p.lanes, *stored_shape(aval))))
         return outs
 
@@ -402,9 +402,9 @@ def blame(body: Body, turning: list[Site], most: float) -> None:
         s.drift, s.drift_runs = share, s.runs
         inner = body.inner.get((body.sites.index(s), 0)) if s.opened else None
         if inner is not None:
-            found = max([x.drift for x in inner.every()], default=0.0)
+            most_inside = max([x.drift for x in inner.every()], default=0.0)
             for x in inner.every():
-                if x.turning and not x.opened and x.drift >= BLAMED * found:
+                if x.turning and not x.opened and x.drift >= BLAMED * most_inside:
                     x.drift, x.drift_runs = max(share, x.drift), x.runs
 
 

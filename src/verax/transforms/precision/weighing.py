@@ -140,15 +140,15 @@ class Tape(ReprMixin, Recorder):
     def through(self, entry: Ran, cts: dict[int, NDArray]) -> None:
         """Pull cotangents back through an equation, and weigh its errors."""
         site = entry.site
-        found = [cts.pop(id(cell), None) for cell in entry.results]
-        if all([ct is None for ct in found]):
+        result_cts = [cts.pop(id(cell), None) for cell in entry.results]
+        if all([ct is None for ct in result_cts]):
             return
-        for ct, gap in zip(found, entry.gaps, strict=True):
+        for ct, gap in zip(result_cts, entry.gaps, strict=True):
             if ct is not None and gap is not None:
                 site.effect += float(np.abs(ct * gap).sum())
         if passes_change(site):
-            if found[0] is not None and site.reads[0]:
-                add_to(cts, entry.operands[0], found[0])
+            if result_cts[0] is not None and site.reads[0]:
+                add_to(cts, entry.operands[0], result_cts[0])
             return
         pullback = self.pullback(site.eqn)
         if pullback is None:
@@ -159,7 +159,7 @@ class Tape(ReprMixin, Recorder):
             given = [
                 np.zeros(x.actual.shape, cotangent_dtype(x)) if ct is None else ct
                 for ct, x, flag in zip(
-                    found, entry.results, pullback.given, strict=True
+                    result_cts, entry.results, pullback.given, strict=True
                 )
                 if flag
             ]
