@@ -28,6 +28,7 @@ from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
 from verax.ir.records import ReprMixin
 from verax.ops.parallel.sharding_constraint import sharding_constraint
+from verax.ops.structure.reshard import retyped, split_by
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import described, shown
 
@@ -259,8 +260,6 @@ def at_place(x: Array, place: Sharding | None) -> Array:
         return x
     if not place.explicit and x.aval.explicit is None:
         return sharding_constraint(x, place.layout)
-    from verax.ops.structure.reshard import retyped, split_by
-
     if place.explicit:
         return split_by(x, place)
     return sharding_constraint(retyped(x, None), place.layout)

@@ -23,6 +23,7 @@ from verax.ir.effects import SHOWN
 from verax.ir.jaxpr import UNKNOWN_SOURCE, Atom, Eqn, Jaxpr, Literal, Source, Var
 from verax.ir.library import Explorable
 from verax.ir.records import ReprMixin
+from verax.ir.text.html import report as html_report, table
 from verax.ir.walk import Path, count_eqns, interpret, itself, walk
 from verax.ops.calls.call import CallParams, NamedCall, inlined, jit_p
 from verax.ops.calls.callbacks import silenced
@@ -640,12 +641,10 @@ class Finding(Explorable):
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook: the equation, the user's line, and the values."""
-        from verax.ir.text.html import report, table
-
         parts = [table(f"{self.kind} in {self.function}", (), facts_of(self))]
         if rows := value_rows(self):
             parts.append(table("Values", ("value", "type", "elements"), rows))
-        return report(*parts)
+        return html_report(*parts)
 
 
 def facts_of(finding: Finding) -> list[tuple[str, str]]:

@@ -24,6 +24,7 @@ from verax.rules.rows.infer import Mask, inferred
 from verax.rules.rows.row import Axis, Engine, NDArray
 from verax.transforms.engine.engine import STANDARD, as_typed
 from verax.transforms.engine.partial_eval import dce as dce_rewrite
+from verax.transforms.passes import outline as passes
 from verax.transforms.passes.cse import (
     FOLD_LIMIT,
     cse as cse_rewrite,
@@ -159,9 +160,7 @@ def outline(program: AnyJaxpr, *, least: int = 24, saved: int = 96) -> ClosedJax
     """
     if least < 1 or saved < 1:
         raise ValueError(f"least and saved must be at least 1, not {least}, {saved}")
-    from verax.transforms.passes import outline
-
-    return hoist(outline.outline(opened(program), outline.Limits(least, saved)))
+    return hoist(passes.outline(opened(program), passes.Limits(least, saved)))
 
 
 def evaluate(

@@ -57,6 +57,7 @@ from verax.backend.runtime.client import (
 )
 from verax.backend.runtime.errors import CompileError
 from verax.backend.runtime.locks import COMPILING, Locks
+from verax.backend.runtime.log import log_stage
 from verax.backend.runtime.metrics import stage
 from verax.backend.xla.executable import CompileOptions, Executable, compile_text
 from verax.backend.xla.lapack import require_routines
@@ -529,8 +530,6 @@ def make(recipe: Recipe, lowered: Lowered) -> Program:
         assert placement is not None
         even = evolve(placement, outs=error.outs)
         return shared(evolve(recipe, placement=even), name)
-    from verax.backend.runtime.log import log_stage
-
     log_stage("Finished XLA compilation of jit(%s) in %.9f sec", name, program.seconds)
     return program
 
@@ -538,8 +537,6 @@ def make(recipe: Recipe, lowered: Lowered) -> Program:
 def announce(lowered: Lowered) -> None:
     """Log that a program is compiled now, and warn if its constants are large."""
     name, spent = lowered.name, lowered.seconds
-    from verax.backend.runtime.log import log_stage
-
     log_stage(
         "Finished jaxpr to MLIR module conversion jit(%s) in %.9f sec",
         name,

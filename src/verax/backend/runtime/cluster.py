@@ -23,6 +23,7 @@ from attrs import frozen
 from jaxlib import _jax, xla_client
 
 from verax.backend.runtime.errors import trimmed
+from verax.backend.runtime.log import log_warning
 from verax.ir.locks import new_lock
 from verax.ir.records import ReprMixin
 from verax.rules.programs.host import JaxRuntimeError
@@ -255,8 +256,6 @@ class Cluster:
             return
         seconds = connection.settings.heartbeat_timeout + GRACE_SECONDS
         if not self.failed.is_set():
-            from verax.backend.runtime.log import log_warning
-
             log_warning(
                 "%s. Waiting up to %d s to learn which process failed.",
                 trimmed(message),

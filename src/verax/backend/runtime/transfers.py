@@ -9,6 +9,7 @@ implicit, as that of a NumPy argument of a jitted function::
 
 from typing import Literal
 
+from verax.backend.runtime.log import log_warning
 from verax.rules.programs.host import JaxRuntimeError
 from verax.rules.values.state import STATE
 
@@ -26,8 +27,6 @@ def check_transfer(direction: Direction, what: str, *, explicit: bool = False) -
         return
     way = direction.replace("_", "-")
     if level.startswith("log"):
-        from verax.backend.runtime.log import log_warning
-
         log_warning("%s transfer: %s", way, what)
         return
     kind = "explicit" if explicit else "implicit"

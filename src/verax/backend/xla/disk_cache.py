@@ -28,6 +28,7 @@ from attrs import frozen
 from jaxlib import _jax
 
 from verax.backend.lowering.mlir_text import HostCalls
+from verax.backend.runtime.log import log_detail
 from verax.backend.runtime.metrics import RECORDER
 from verax.backend.xla.compile_options import CompileOptions
 from verax.ir.records import ReprMixin
@@ -122,8 +123,6 @@ class Folder(ReprMixin):
 @pure()
 def log_once(message: str) -> None:
     """Log a message; a memo, so that repetitions say nothing."""
-    from verax.backend.runtime.log import log_detail
-
     log_detail("%s", message)
 
 

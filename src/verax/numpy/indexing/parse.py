@@ -19,6 +19,7 @@ from verax.ir.avals import Shape, SymbolicSize
 from verax.ir.dtypes import INTEGER_SET, is_bool, is_integer
 from verax.ir.records import ReprMixin
 from verax.numpy.creation.creation import as_values, leaves
+from verax.ops.calls.check import report_outside
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
@@ -276,6 +277,4 @@ def note_beyond(primitive: str, x: Array, beyond: Shape) -> None:
     """Write a failed check for an int out of bounds, as an index with a value has."""
     index, axis, size = beyond
     counted = index + size if index < -size else index
-    from verax.ops.calls.check import report_outside
-
     report_outside(primitive, x.shape, counted, axis)

@@ -16,9 +16,8 @@ import numpy as np
 from verax.backend.eager.composites import OneGo
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import DType, float32, float64, numpy_dtype
-from verax.ops.linalg.lu import exchanging, factoring
 from verax.ops.linalg.triangular import solving
-from verax.rules.families.lapack import LETTERS
+from verax.rules.families.lapack import LETTERS, host_routine
 from verax.rules.families.reducer import fold
 from verax.rules.rows.row import NDArray
 
@@ -33,7 +32,7 @@ def det_at_once(a: ShapedArray) -> OneGo | None:
     if not is_matrix(a) or a.shape[0] in (2, 3):
         return None
     dtype, places = numpy_dtype(a.dtype), range(a.shape[0])
-    factor, product = factoring(dtype), np.multiply.reduce
+    factor, product = host_routine("getrf", dtype), np.multiply.reduce
 
     def compute(x: NDArray) -> Any:
         packed, pivots, _ = factor(x)
@@ -51,7 +50,7 @@ def slogdet_at_once(a: ShapedArray, *, method: str | None = None) -> OneGo | Non
     if not is_matrix(a) or method == "qr" or a.dtype not in (float32, float64):
         return None
     dtype, places = numpy_dtype(a.dtype), range(a.shape[0])
-    factor, signs = factoring(dtype), (dtype.type(1), dtype.type(-1))
+    factor, signs = host_routine("getrf", dtype), (dtype.type(1), dtype.type(-1))
     absolute, log, count = np.absolute, np.log, np.count_nonzero
 
     def compute(x: NDArray) -> Any:
@@ -95,7 +94,11 @@ def inv_at_once(a: ShapedArray) -> OneGo | None:
 def solution(a: ShapedArray) -> Callable[[NDArray, NDArray], NDArray]:
     """The solution of a system for several right-hand sides, in the order of C."""
     dtype = numpy_dtype(a.dtype)
-    factor, exchange, triangular = factoring(dtype), exchanging(dtype), solving(dtype)
+    factor, exchange, triangular = (
+        host_routine("getrf", dtype),
+        host_routine("laswp", dtype),
+        solving(dtype),
+    )
 
     def compute(x: NDArray, y: NDArray) -> NDArray:
         packed, pivots, _ = factor(x)

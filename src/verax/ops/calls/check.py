@@ -21,6 +21,8 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.records import ReprMixin
 from verax.ops.calls.call import dropping
 from verax.ops.elementwise.compare import ne
+from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
+from verax.ops.reductions.reduce import argmax
 from verax.ops.structure.shape import at_front, reshape
 from verax.rules.programs.host import (
     INDEX,
@@ -124,11 +126,7 @@ def first_failure(code: Array, values: Sequence[Array]) -> list[Array]:
     """
     count = code.ndim
     flat = [reshape(x, (code.aval.size, *x.shape[count:])) for x in (code, *values)]
-    from verax.ops.reductions.reduce import argmax
-
     place = argmax(ne(flat[0], PASSED), 0, int32)
-    from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
-
     pick = partial(dynamic_index_in_dim, keepdims=False, allow_negative_indices=False)
     return [pick(x, place) for x in flat]
 

@@ -24,6 +24,7 @@ from verax.ir.walk import read
 from verax.ops.calls.call import NamedCall, call_row, inline
 from verax.ops.calls.callbacks import silenced
 from verax.ops.elementwise.arith import mul
+from verax.ops.structure.reshard import in_memory
 from verax.rules.families.elementwise import SHAPES, annotation
 from verax.rules.rows.builder import Builder, program
 from verax.rules.rows.emitter import Emitter, Operand, apart
@@ -179,8 +180,6 @@ def recomputing(
 
 def moved(x: Array, memory: str) -> Array:
     """A saved value in another memory, which few programs ask for."""
-    from verax.ops.structure.reshard import in_memory
-
     return in_memory(x, memory)
 
 

@@ -53,6 +53,7 @@ from verax.ops.structure.create import broadcasted_iota, full_like
 from verax.rules.families.lapack import (
     SOLVING,
     by_dtype,
+    host_routine,
     hybrid,
     info_type,
     letter,
@@ -101,9 +102,7 @@ def evaluate_eigh(p: EighParams, a: NDArray) -> Sequence[NDArray]:
     check_algorithm(p)
     if not a.size:
         return a, np.zeros((0,), a.real.dtype)
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (eigh_of,) = get_lapack_funcs((by_dtype(a.dtype, "syevd", "heevd"),), (a,))
+    eigh_of = host_routine(by_dtype(a.dtype, "syevd", "heevd"), a.dtype)
     values, vectors, info = eigh_of(a, compute_v=1, lower=p.lower)
     if info:
         return nan_like(vectors), nan_like(values)
@@ -210,10 +209,7 @@ def evaluate_eig(p: EigParams, a: NDArray) -> Sequence[NDArray]:
         # LAPACK would write beyond its memory where numbers are infinite.
         none = nan_like(a.astype(kind))
         return none.diagonal(), *(none,) * sum(flags)
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (geev,) = get_lapack_funcs(("geev",), (a,))
-    result = geev(a, compute_vl=flags[0], compute_vr=flags[1])
+    result = host_routine("geev", a.dtype)(a, compute_vl=flags[0], compute_vr=flags[1])
     *values, left, right, info = result
     w = np.asarray(values[0]).astype(kind)
     if len(values) == 2:

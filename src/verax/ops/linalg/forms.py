@@ -24,6 +24,7 @@ from verax.rules.families.lapack import (
     SOLVING,
     VENDORS,
     by_dtype,
+    host_routine,
     info_type,
     letter,
     matrix_call,
@@ -56,9 +57,7 @@ def schur_results(p: SchurParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedA
 def evaluate_schur(p: SchurParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return (a, a)[: 1 + p.compute_schur_vectors]
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (gees,) = get_lapack_funcs(("gees",), (a,))
+    gees = host_routine("gees", a.dtype)
     out = gees(lambda *x: None, a, compute_v=p.compute_schur_vectors)
     outs = (out[0], out[-3])[: 1 + p.compute_schur_vectors]
     return [nan_like(x) for x in outs] if out[-1] else outs
@@ -111,10 +110,7 @@ def reflections(name: str, a: ShapedArray) -> int:
 
 
 def evaluate_hessenberg(p: NoParams, a: NDArray) -> Sequence[NDArray]:
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (gehrd,) = get_lapack_funcs(("gehrd",), (a,))
-    packed, taus, info = gehrd(a)
+    packed, taus, info = host_routine("gehrd", a.dtype)(a)
     return (nan_like(packed), nan_like(taus)) if info else (packed, taus)
 
 
@@ -167,10 +163,7 @@ def tridiagonal_results(
 
 def evaluate_tridiagonal(p: TridiagonalParams, a: NDArray) -> Sequence[NDArray]:
     name = by_dtype(a.dtype, "sytrd", "hetrd")
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (reduce_to,) = get_lapack_funcs((name,), (a,))
-    *outs, info = reduce_to(a, lower=p.lower)
+    *outs, info = host_routine(name, a.dtype)(a, lower=p.lower)
     return [nan_like(x) for x in outs] if info else outs
 
 
@@ -231,12 +224,9 @@ def evaluate_system(
         return (b,)
     if p.perturb_singular:
         return (perturbed_solution(*eliminated(dl, d, du, b)),)
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (gtsv,) = get_lapack_funcs(("gtsv",), (d, b))
     if len(d) == 1:
         return (b / d if d[0] else nan_like(b),)
-    *_, x, info = gtsv(dl[1:], d, du[:-1], b)
+    *_, x, info = host_routine("gtsv", d.dtype)(dl[1:], d, du[:-1], b)
     return (nan_like(x) if info else x,)
 
 

@@ -11,7 +11,6 @@ using triangular factorization, Mathematics of Computation 80 (2011).
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -43,6 +42,7 @@ from verax.ops.structure.slicing import pad
 from verax.rules.families.lapack import (
     SOLVING,
     cubic,
+    host_routine,
     info_type,
     matrix_row,
     or_nan,
@@ -55,7 +55,6 @@ from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.row import NDArray, Row, Rows, Traits, Zero, no_flops
 from verax.rules.values.array import Array
-from verax.rules.values.memo import pure
 from verax.rules.values.sizes import surely_less
 from verax.rules.values.state import user_source
 
@@ -160,30 +159,10 @@ def lu_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     return a, ShapedArray((smaller_size(m, n),), int32), ShapedArray((m,), int32)
 
 
-@pure()
-def factoring(dtype: np.dtype[np.generic]) -> Callable[[NDArray], Sequence[NDArray]]:
-    """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
-    out: Callable[[NDArray], Sequence[NDArray]]
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (out,) = get_lapack_funcs(("getrf",), dtype=dtype)
-    return out
-
-
-@pure()
-def exchanging(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
-    """LAPACK's copy of a matrix with its rows exchanged, for a dtype."""
-    out: Callable[..., Any]
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (out,) = get_lapack_funcs(("laswp",), dtype=dtype)
-    return out
-
-
 def evaluate_lu(p: NoParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return a, np.zeros((0,), np.int32), np.arange(a.shape[0], dtype=np.int32)
-    packed, pivots, _ = factoring(a.dtype)(a)
+    packed, pivots, _ = host_routine("getrf", a.dtype)(a)
     return packed, pivots, order_of(a.shape[0], pivots)
 
 

@@ -38,6 +38,7 @@ from verax.rules.families.lapack import (
     SOLVING,
     by_dtype,
     cubic,
+    host_routine,
     hybrid,
     matrix_row,
     routine,
@@ -58,10 +59,7 @@ def geqrf_results(p: NoParams, xs: Sequence[ShapedArray]) -> Sequence[ShapedArra
 def evaluate_geqrf(p: NoParams, a: NDArray) -> Sequence[NDArray]:
     if not a.size:
         return a, np.zeros((0,), a.dtype)
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (geqrf,) = get_lapack_funcs(("geqrf",), (a,))
-    packed, taus, _, _ = geqrf(a)
+    packed, taus, _, _ = host_routine("geqrf", a.dtype)(a)
     return packed, taus
 
 
@@ -110,9 +108,7 @@ def householder_results(
 def evaluate_householder(p: NoParams, a: NDArray, taus: NDArray) -> Sequence[NDArray]:
     if not a.size or not taus.size:
         return (np.eye(*a.shape, dtype=a.dtype),)
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (product,) = get_lapack_funcs((by_dtype(a.dtype, "orgqr", "ungqr"),), (a,))
+    product = host_routine(by_dtype(a.dtype, "orgqr", "ungqr"), a.dtype)
     return (product(a, taus)[0],)
 
 
@@ -152,10 +148,7 @@ def evaluate_qr(p: QrParams, a: NDArray) -> Sequence[NDArray]:
         return np.eye(m, k, dtype=a.dtype), np.zeros((k, n), a.dtype), *order
     places: tuple[NDArray, ...] = ()
     if p.pivoting:
-        from scipy.linalg.lapack import get_lapack_funcs
-
-        (geqp3,) = get_lapack_funcs(("geqp3",), (a,))
-        packed, result, taus, _, _ = geqp3(a)
+        packed, result, taus, _, _ = host_routine("geqp3", a.dtype)(a)
         places = (result - 1,)
     else:
         packed, taus = evaluate_geqrf(NO_PARAMS, a)

@@ -38,6 +38,7 @@ from verax.ops.linalg.triangular import (
     times_rows,
 )
 from verax.rules.families.lapack import (
+    host_routine,
     info_type,
     letter,
     matrix_row,
@@ -109,9 +110,7 @@ def evaluate_svd(p: SvdParams, a: NDArray) -> Sequence[NDArray]:
         left, right = (np.eye(*s, dtype=a.dtype) for s in factor_shapes(p, m, n))
         return (none, left, right) if p.compute_uv else (none,)
     check_driver(p)
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (driver,) = get_lapack_funcs((p.driver,), (a,))
+    driver = host_routine(p.driver, a.dtype)
     u, s, vh, info = driver(a, compute_uv=p.compute_uv, full_matrices=p.full_matrices)
     outs = (s, u, vh) if p.compute_uv else (s,)
     return [nan_like(x) for x in outs] if info else outs

@@ -34,6 +34,7 @@ from verax.rules.families.lapack import (
     SOLVING,
     batch_stack,
     cubic,
+    host_routine,
     info_type,
     letter,
     matrix_row,
@@ -226,16 +227,6 @@ def real_type(aval: ShapedArray) -> ShapedArray:
 
 
 @pure()
-def factoring(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
-    """LAPACK's factorisation for a dtype; to look it up costs as much as to call it."""
-    out: Callable[..., Any]
-    from scipy.linalg.lapack import get_lapack_funcs
-
-    (out,) = get_lapack_funcs(("potrf",), dtype=dtype)
-    return out
-
-
-@pure()
 def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """BLAS's solution of triangular equations for a dtype."""
     out: Callable[..., Any]
@@ -248,7 +239,7 @@ def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
 def evaluate_cholesky(p: NoParams, x: NDArray) -> Sequence[NDArray]:
     if not x.size:
         return (x,)
-    factor, info = factoring(x.dtype)(x, lower=1, clean=1)
+    factor, info = host_routine("potrf", x.dtype)(x, lower=1, clean=1)
     return (np.tril(nan_like(factor)) if info else factor,)
 
 

@@ -56,7 +56,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.type_shardings import leading
 from verax.rules.values.array import Array
-from verax.rules.values.memo import asked
+from verax.rules.values.memo import asked, pure
 from verax.rules.values.sizes import ShapeError
 
 LETTERS: Mapping[DType, str] = {
@@ -65,6 +65,21 @@ LETTERS: Mapping[DType, str] = {
     complex64: "c",
     complex128: "z",
 }
+
+
+@pure()
+def host_routine(name: str, dtype: np.dtype[np.generic]) -> Callable[..., Any]:
+    """LAPACK's routine of this name for a dtype, from SciPy, which takes long to load.
+
+    To look it up costs as much as to call it.
+    """
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (out,) = get_lapack_funcs((name,), dtype=dtype)
+    function: Callable[..., Any] = out
+    return function
+
+
 SOLVING = ("cpu", "gpu")
 """The platforms with routines for matrices: LAPACK, and the solvers of GPUs."""
 VENDORS: Mapping[str, str] = MappingProxyType({"cuda": "cu", "rocm": "hip"})
