@@ -7,8 +7,6 @@ The dtypes are those of NumPy and `ml_dtypes`, and those of random keys.
     (dtype('int32'), 4)
 """
 
-from typing import Any
-
 import ml_dtypes
 
 from verax.ir.avals import bit_width
@@ -62,7 +60,7 @@ def canonicalize_dtype(
 
 
 def result_type(
-    *args: Any, return_weak_type_flag: bool = False
+    *args: object, return_weak_type_flag: bool = False
 ) -> DType | tuple[DType, bool]:
     """The dtype that an operation on these arrays, scalars and dtypes has.
 

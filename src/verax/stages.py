@@ -44,10 +44,10 @@ class Wrapped(Protocol):
         """The result; traced, lowered and compiled as needed."""
         ...
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, *args: object, **kwargs: object) -> Traced:
         """The traced function for these arguments."""
         ...
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: object, **kwargs: object) -> Lowered:
         """The lowered function for these arguments."""
         ...

@@ -426,7 +426,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             )
         )
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, *args: object, **kwargs: object) -> Traced:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
         sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
         with self.locks.turn(sig.key):

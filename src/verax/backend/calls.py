@@ -200,7 +200,7 @@ class Pool:
         if after is None:
             return self.put_back
 
-        def done(args: Sequence[Any], ins: list[Buffer], outs: list[Buffer]) -> None:
+        def done(args: Sequence[object], ins: list[Buffer], outs: list[Buffer]) -> None:
             self.put_back(args, ins, outs)
             after(args, ins, outs)
 

@@ -90,7 +90,7 @@ class Partial(functools.partial[Any]):
     __module__ = "verax.tree_util"
 
     def __new__(
-        cls, func: Callable[..., Any], /, *args: object, **kwargs: object
+        cls, func: Callable[..., object], /, *args: object, **kwargs: object
     ) -> Any:
         """A partial of a partial stays nested: no function becomes a leaf."""
         if isinstance(func, functools.partial):

@@ -170,7 +170,7 @@ def pipeline_value_and_grad(
     ends = Ends(first, last)
 
     @jit
-    def step(params: Any, x: Any, *targets: Any) -> Any:
+    def step(params: object, x: object, *targets: object) -> Any:
         triple = ends.triple(params)
         check_floats(triple)
         stages = options.stages(block, triple[1])
@@ -224,7 +224,7 @@ class Options(ReprMixin):
             )
         return mesh
 
-    def stages(self, block: Block, params: Any) -> Stages:
+    def stages(self, block: Block, params: object) -> Stages:
         """The stages that these blocks are cut into.
 
         Raises:
@@ -292,7 +292,7 @@ class Ends(ReprMixin):
             )
         return params.get("first", ()), params["blocks"], params.get("last", ())
 
-    def like(self, params: Any, grads: tuple[Any, Any, Any]) -> Any:
+    def like(self, params: Any, grads: tuple[object, object, object]) -> Any:
         """The gradients as the parameters were passed."""
         if not self.names:
             return grads[1]
@@ -328,7 +328,7 @@ def all_forward_first(
 ) -> Any:
     """The loss and its gradient by the loop run backwards."""
 
-    def total(params: tuple[Any, Any, Any]) -> Any:
+    def total(params: tuple[object, object, object]) -> Any:
         first, blocks, last = params
         entered = lax.map(lambda x: program.first(first, x), rows)
         outs = mapped(options, program.stages)(blocks, entered)
@@ -369,7 +369,7 @@ def count_of(name: str, microbatches: SupportsIndex) -> int:
     return count
 
 
-def length(name: str, what: str, of: str, tree: Any) -> int:
+def length(name: str, what: str, of: str, tree: object) -> int:
     """The size of the first dimension, which all leaves share.
 
     Raises:

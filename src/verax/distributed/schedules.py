@@ -46,7 +46,7 @@ class Stages(ReprMixin):
         """What the stage before sends; the first gets zeros."""
         return lax.ppermute(tree, self.axis, [(i, i + 1) for i in range(self.size - 1)])
 
-    def back(self, tree: Any) -> Any:
+    def back(self, tree: object) -> Any:
         """What the stage after sends; the last gets zeros."""
         return lax.ppermute(tree, self.axis, [(i + 1, i) for i in range(self.size - 1)])
 
@@ -65,13 +65,13 @@ class Stages(ReprMixin):
         """A tree that is the same on all stages, as one of which each has its own."""
         return lax.pcast(tree, self.axis, to="varying")
 
-    def forward(self, blocks: Any, rows: Any) -> Any:
+    def forward(self, blocks: object, rows: object) -> Any:
         """What comes out of the last stage, on all of them."""
         stage = lax.axis_index(self.axis)
         rows = self.varying(rows)
         ticks = vnp.arange(self.microbatches + self.size - 1)
 
-        def tick(received: Any, t: Any) -> tuple[Any, Any]:
+        def tick(received: object, t: object) -> tuple[Any, Any]:
             x = chosen(stage == 0, self.microbatch(rows, t), received)
             own, x = gated(self.has(t - stage), (blocks, x))
             out = self.through(own, x)
@@ -173,7 +173,7 @@ class Tick(ReprMixin):
         there = self.forward(carry[0], t)
         return (there, self.backward(carry[1], there[1], t)), None
 
-    def forward(self, there: tuple[Any, Any], t: Any) -> tuple[Any, Any]:
+    def forward(self, there: tuple[object, object], t: Any) -> tuple[Any, Any]:
         """Keep what has come in, and send on what the stage makes of it."""
         received, kept = there
         slot = t % (self.schedule.delay + 1)
@@ -235,7 +235,7 @@ class Tick(ReprMixin):
 
 
 @custom_jvp
-def gated(here: Any, tree: Any) -> Any:
+def gated(here: object, tree: object) -> Any:
     """The tree; its tangents and cotangents, where `here` is true, and zeros elsewhere.
 
     A tick without a microbatch has cotangents of zero, and where a derivative is
@@ -274,12 +274,12 @@ def picked(ring: object, slot: object) -> Any:
     return lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)
 
 
-def floats(tree: Any) -> list[Any]:
+def floats(tree: object) -> list[Any]:
     """The leaves that have cotangents."""
     return [leaf for leaf in tree_flatten(tree)[0] if is_float(leaf.dtype)]
 
 
-def joined(moving: Sequence[Any], tree: Any) -> Any:
+def joined(moving: Sequence[object], tree: object) -> Any:
     """The tree with these as its leaves that have cotangents."""
     leaves, structure = tree_flatten(tree)
     rest = iter(moving)

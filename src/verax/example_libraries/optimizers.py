@@ -262,7 +262,7 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
     """SM3 (Anil, Gupta, Koren and Singer 2019): one accumulator for each slice."""
     rate = make_schedule(step_size)
 
-    def init(x: Any) -> Any:
+    def init(x: object) -> Any:
         array = vnp.asarray(x)
         sums = [vnp.zeros(size, array.dtype) for size in array.shape or (1,)]
         return array, vnp.zeros_like(x), sums

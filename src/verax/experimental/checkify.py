@@ -217,7 +217,7 @@ def checkify[**P, R](
 
 
 def run(
-    jaxpr: Jaxpr, operands: Sequence[Any], categories: frozenset[Category]
+    jaxpr: Jaxpr, operands: Sequence[object], categories: frozenset[Category]
 ) -> tuple[Error, Sequence[Array]]:
     """The error and the outputs of a program."""
     body = checked(jaxpr, categories)

@@ -314,7 +314,7 @@ def with_adjoint(f: Callable[..., Array], limits: Limits) -> Callable[..., Array
     """The solver of one equation, with its derivative in reverse mode."""
 
     @custom_vjp
-    def solve(y: Array, times: Array, parameters: Any) -> Array:
+    def solve(y: Array, times: Array, parameters: object) -> Array:
         return solution(lambda y, t: f(y, t, parameters), y, times, limits)
 
     def forward(y: Array, times: Array, parameters: object) -> Any:

@@ -70,7 +70,7 @@ class MetadataBlock:
     def __exit__(self, *error: Any) -> None:
         self.entered.pop().__exit__(*error)
 
-    def __call__(self, function: Callable[..., Any], /) -> "Told":
+    def __call__(self, function: Callable[..., object], /) -> "Told":
         """The function, which runs in such a block."""
         return Told(function, self.updates)
 

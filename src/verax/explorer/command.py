@@ -344,7 +344,7 @@ def subject_of(target: str, read: Read) -> tuple[Any, dict[str, Any]]:
         raise Mistake(f"{place} has no function {path}; it has {known}") from None
 
 
-def functions(names: Mapping[str, Any]) -> Iterator[str]:
+def functions(names: Mapping[str, object]) -> Iterator[str]:
     """The names of functions that a script or module may be explored by."""
     for name, value in names.items():
         if callable(value) and not name.startswith("_") and not isinstance(value, type):

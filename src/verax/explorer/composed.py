@@ -268,7 +268,7 @@ def scalar(fun: Fun) -> Fun:
     """The function, whose result must be one that has a gradient."""
 
     @wraps(fun)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: object, **kwargs: object) -> Any:
         out = fun(*args, **kwargs)
         try:
             check_output(fun, out, holomorphic=False)

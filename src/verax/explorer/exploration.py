@@ -294,7 +294,7 @@ def of_program(
     """A function that does what a program does, and arguments of its types."""
     jaxpr = opened(program)
 
-    def run(*args: Any) -> Any:
+    def run(*args: object) -> Any:
         return tuple(apply(jaxpr, args))
 
     run.__name__ = run.__qualname__ = "program"

@@ -77,7 +77,7 @@ def opened(
     return Opened(traced.jaxpr, operands, len(traced.captured), traced.out_tree)
 
 
-def run(jaxpr: Jaxpr, operands: Sequence[Any]) -> Sequence[Array]:
+def run(jaxpr: Jaxpr, operands: Sequence[object]) -> Sequence[Array]:
     """The outputs of a program: computed, or written into the current trace."""
     return apply(jaxpr, operands)
 

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-def mapped(fun: Callable[..., Any], *depths: int) -> Callable[..., Any]:
+def mapped(fun: Callable[..., object], *depths: int) -> Callable[..., Any]:
     """`fun` over the leading dimensions of its arguments, so many of each.
 
     The numbers are equal, or one of them is 0 and that argument is used again.

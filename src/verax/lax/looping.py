@@ -61,7 +61,7 @@ from verax.rules.values.state import STATE
 
 @overload
 def while_loop(
-    cond_fun: Callable[[Array], Any],
+    cond_fun: Callable[[Array], object],
     body_fun: Callable[[Array], Array],
     init_val: HostArray,
     *,
@@ -71,7 +71,7 @@ def while_loop(
 ) -> Array: ...
 @overload
 def while_loop[C](
-    cond_fun: Callable[[C], Any],
+    cond_fun: Callable[[C], object],
     body_fun: Callable[[C], C],
     init_val: C,
     *,
@@ -80,9 +80,9 @@ def while_loop[C](
     checkpoints: Checkpoints = "sqrt",
 ) -> C: ...
 def while_loop(
-    cond_fun: Callable[[Any], Any],
-    body_fun: Callable[[Any], Any],
-    init_val: Any,
+    cond_fun: Callable[[Any], object],
+    body_fun: Callable[[Any], object],
+    init_val: object,
     *,
     vmap_method: str = "masked",
     max_steps: int | None = None,
@@ -434,7 +434,9 @@ def map[Y](
 ) -> Y: ...
 @overload
 def map[X, Y](f: Callable[[X], Y], xs: X, *, batch_size: int | None = None) -> Y: ...
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(
+    f: Callable[[Any], object], xs: object, *, batch_size: int | None = None
+) -> Any:
     """`f` of each row of `xs`, one after the other, stacked.
 
     Args:

@@ -189,9 +189,9 @@ def scan[C, X, Y](
     checkpoints: Checkpoints | None = None,
 ) -> tuple[C, Y]: ...
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any = None,
+    f: Callable[[Any, Any], tuple[object, object]],
+    init: object,
+    xs: object = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,

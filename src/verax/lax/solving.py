@@ -66,7 +66,9 @@ class System(ReprMixin):
         tree = self.tree.unflatten(range(len(self.leaves)))
         return pytrees.flatten(((tree,) * count, {}))[1]
 
-    def traced(self, fun: Callable[..., Any], called: object, count: int = 1) -> Body:
+    def traced(
+        self, fun: Callable[..., object], called: object, count: int = 1
+    ) -> Body:
         """A function of `count` such trees to one."""
         body = trace_body(
             fun, self.arguments(count), self.avals * count, self.name, called

@@ -71,7 +71,7 @@ class DynamicScale(NamedTuple):
             finite=ok,
         )
 
-    def select(self, new: Any, old: Any) -> Any:
+    def select(self, new: object, old: object) -> Any:
         """`new` if the last gradients were finite, else `old`: trees of one structure.
 
         >>> import verax.numpy as vnp
@@ -210,7 +210,7 @@ def over(gradient: Any, scale: Any) -> Any:
     return gradient / vnp.asarray(scale, gradient.dtype)
 
 
-def all_finite(tree: Any) -> Array:
+def all_finite(tree: object) -> Array:
     """Whether all numbers in a tree are finite.
 
     >>> bool(all_finite([vnp.ones(2), vnp.inf]))

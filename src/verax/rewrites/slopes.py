@@ -67,12 +67,12 @@ def derived(rule: Rewrite) -> Iterator[Rewrite]:
             yield differentiated(rule, which, ["forward", *parts], pushed, tangents)
 
 
-def pulled(function: Callable[..., Any], moving: list[Any], given: list[Any]) -> Any:
+def pulled(function: Callable[..., object], moving: list[Any], given: list[Any]) -> Any:
     """The cotangents of the operands."""
     return tuple(vjp(function, *moving)[1](*given))
 
 
-def pushed(function: Callable[..., Any], moving: list[Any], given: list[Any]) -> Any:
+def pushed(function: Callable[..., object], moving: list[Any], given: list[Any]) -> Any:
     """The tangent of the result."""
     return jvp(function, tuple(moving), tuple(given))[1]
 
@@ -87,12 +87,12 @@ def differentiated(
     """The rule that has the derivatives of both sides, by some of its variables."""
     names = (*rule.variables, *given)
 
-    def slope(function: Callable[..., Any]) -> Callable[..., Any]:
+    def slope(function: Callable[..., object]) -> Callable[..., Any]:
         def derivative(*args: object, **params: object) -> Any:
             count = len(rule.variables)
             operands = list(args[:count])
 
-            def of(*moving: Any) -> Any:
+            def of(*moving: object) -> Any:
                 for i, x in zip(which, moving, strict=True):
                     operands[i] = x
                 return function(*operands, **params)

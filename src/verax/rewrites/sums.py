@@ -157,7 +157,7 @@ class Summing(ReprMixin):
         """The types of the values that are carried besides."""
         return [s.total.aval for s in self.sums if not is_short(s.total.aval)]
 
-    def outside(self, carry: Sequence[Any]) -> list[Any]:
+    def outside(self, carry: Sequence[object]) -> list[Any]:
         """The carries as they are between steps, from those of the old loop."""
         out = list(carry)
         for s in self.sums:
@@ -311,7 +311,7 @@ def sum_in_a_while(*xs: object, params: WhileParams) -> tuple[Any, ...]:
     tested = params.cond_jaxpr.in_avals[: len(for_test)]
     stepped = params.body_jaxpr.in_avals[: len(for_body)]
 
-    def more(*args: Any) -> Sequence[Any]:
+    def more(*args: object) -> Sequence[Any]:
         first = len(for_test)
         given = [*args[:first], *known.inside(args[first:])]
         return inlined(params.cond_jaxpr, given)

@@ -655,16 +655,16 @@ def write_file(path: Path, new: Pinned) -> None:
 
 def assert_same_program(
     path: str | os.PathLike[str],
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     /,
-    *args: Any,
+    *args: object,
     exact: bool = True,
     tolerance: float = 0.0,
     update: bool | None = None,
     static_argnums: Numbers = None,
     axis_env: Sequence[tuple[str, int]] | None = None,
     collectives: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> None:
     """Asserts that the program of a function is the one in a file.
 

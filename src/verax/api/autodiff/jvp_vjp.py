@@ -54,28 +54,28 @@ from verax.transforms.engine import derivatives
 @overload
 def jvp[R](
     fun: Callable[..., R],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Sequence[object],
+    tangents: Sequence[object],
     has_aux: Literal[False] = False,
 ) -> tuple[R, R]: ...
 @overload
 def jvp[R, A](
     fun: Callable[..., tuple[R, A]],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Sequence[object],
+    tangents: Sequence[object],
     has_aux: Literal[True],
 ) -> tuple[R, R, A]: ...
 @overload
 def jvp(
-    fun: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    fun: Callable[..., object],
+    primals: Sequence[object],
+    tangents: Sequence[object],
     has_aux: bool,
 ) -> Any: ...
 def jvp[R](
     fun: Callable[..., R],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Sequence[object],
+    tangents: Sequence[object],
     has_aux: bool = False,
 ) -> Any:
     """The value of `fun` and its directional derivative.
@@ -401,7 +401,7 @@ class Pullback:
         given, live = self.given(cts)
         return self.at.pack(*self.linear.pulled(given, live))
 
-    def rows(self, stacked: Sequence[Any], size: int) -> tuple[Any, ...]:
+    def rows(self, stacked: Sequence[object], size: int) -> tuple[Any, ...]:
         """Cotangents of the arguments for `size` cotangents, stacked in the first."""
         given, live = self.given(stacked)
         tangent, residuals = self.linear.parted()
@@ -429,7 +429,7 @@ class Pullback:
 
 
 def linearized(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     primals: Sequence[object],
     purpose: str,
     has_aux: bool,
@@ -501,7 +501,7 @@ def linearize(
     return (out, push, aux) if has_aux else (out, push)
 
 
-def within(fun: Callable[..., Any], memory: Size | None) -> Callable[..., Any]:
+def within(fun: Callable[..., object], memory: Size | None) -> Callable[..., Any]:
     """The function whose derivative holds no more than a budget."""
     return fun if memory is None else checkpoint(fun, policy=budget(memory))
 
@@ -522,40 +522,40 @@ def pulled_from(
 @overload
 def vjp[R](
     fun: Callable[..., R],
-    *primals: Any,
+    *primals: object,
     has_aux: Literal[False] = False,
     reduce_axes: Sequence[object] = (),
-    saveable_args: bool | tuple[Any, ...] = True,
-    in_nzs: bool | tuple[Any, ...] | None = None,
+    saveable_args: bool | tuple[object, ...] = True,
+    in_nzs: bool | tuple[object, ...] | None = None,
     memory: Size | None = None,
 ) -> tuple[R, Pullback]: ...
 @overload
 def vjp[R, A](
     fun: Callable[..., tuple[R, A]],
-    *primals: Any,
+    *primals: object,
     has_aux: Literal[True],
     reduce_axes: Sequence[object] = (),
-    saveable_args: bool | tuple[Any, ...] = True,
-    in_nzs: bool | tuple[Any, ...] | None = None,
+    saveable_args: bool | tuple[object, ...] = True,
+    in_nzs: bool | tuple[object, ...] | None = None,
     memory: Size | None = None,
 ) -> tuple[R, Pullback, A]: ...
 @overload
 def vjp(
-    fun: Callable[..., Any],
-    *primals: Any,
+    fun: Callable[..., object],
+    *primals: object,
     has_aux: bool,
     reduce_axes: Sequence[object] = (),
-    saveable_args: bool | tuple[Any, ...] = True,
-    in_nzs: bool | tuple[Any, ...] | None = None,
+    saveable_args: bool | tuple[object, ...] = True,
+    in_nzs: bool | tuple[object, ...] | None = None,
     memory: Size | None = None,
 ) -> Any: ...
 def vjp(
-    fun: Callable[..., Any],
-    *primals: Any,
+    fun: Callable[..., object],
+    *primals: object,
     has_aux: bool = False,
     reduce_axes: Sequence[object] = (),
-    saveable_args: bool | tuple[Any, ...] = True,
-    in_nzs: bool | tuple[Any, ...] | None = None,
+    saveable_args: bool | tuple[object, ...] = True,
+    in_nzs: bool | tuple[object, ...] | None = None,
     memory: Size | None = None,
 ) -> Any:
     """The value of `fun` at `primals` and the pullback of cotangents at that point.

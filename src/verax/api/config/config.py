@@ -191,7 +191,7 @@ class Setting(Block):
     __slots__ = ("again",)
     again: Callable[[], AbstractContextManager[None, None]]
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[..., object]) -> Callable[..., Any]:
         again = self.again
 
         @wraps(function)

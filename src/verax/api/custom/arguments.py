@@ -105,7 +105,7 @@ class SortedArguments(ReprMixin):
         )
 
 
-def signature_of(fun: Callable[..., Any]) -> inspect.Signature | None:
+def signature_of(fun: Callable[..., object]) -> inspect.Signature | None:
     """The signature of a function; None if it does not say what it takes."""
     try:
         return inspect.signature(fun)

@@ -214,7 +214,7 @@ class UserRules(CallRules):
         return [x.value for x in self.held]
 
     def outputs(
-        self, purpose: str, title: str, out: Any, what: str = "the output"
+        self, purpose: str, title: str, out: object, what: str = "the output"
     ) -> list[Array]:
         """The output that a rule has returned, in the function's own types."""
         leaves = self.like_output(title, what, out)

@@ -37,7 +37,7 @@ from verax.rules.values.reference import Ref
 def checkpoint[**P, R](
     fun: Callable[P, R],
     *,
-    prevent_cse: bool | Sequence[Any] = True,
+    prevent_cse: bool | Sequence[object] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),

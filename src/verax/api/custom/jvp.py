@@ -222,7 +222,9 @@ class custom_jvp(CustomRules):
         if self.nondiff_argnums:
             raise TypeError("defjvps does not support nondiff_argnums; use defjvp")
 
-        def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        def rule(
+            primals: Sequence[object], tangents: Sequence[object]
+        ) -> tuple[Any, Any]:
             if len(jvps) != len(primals):
                 raise TypeError(
                     f"defjvps of {function_name(self.fun)} got {len(jvps)} rules for "

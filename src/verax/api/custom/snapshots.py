@@ -336,7 +336,7 @@ class Reader:
     def names(
         self,
         holder: object,
-        there: Mapping[str, Any],
+        there: Mapping[str, object],
         but: frozenset[str] = frozenset(),
     ) -> None:
         """Add those names of a namespace that the code mentions."""

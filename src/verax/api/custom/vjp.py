@@ -224,7 +224,7 @@ class UserVjp(UserRules):
         except ValueError:
             return matching_leaves(self.backward_title, what, tree, like, part)
 
-    def cotangent(self, i: int, ct: Any) -> Array | None:
+    def cotangent(self, i: int, ct: object) -> Array | None:
         """A cotangent in the type that is due; None if it is zero.
 
         One of another width is rounded, as rules compute in wider floats.

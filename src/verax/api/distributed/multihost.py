@@ -59,7 +59,9 @@ def same(x: object) -> Any:
     return x
 
 
-def everywhere(x: object, mesh: Mesh, read: Callable[[Any], Any] = same) -> np.ndarray:
+def everywhere(
+    x: object, mesh: Mesh, read: Callable[[Any], object] = same
+) -> np.ndarray:
     """Reads an array over several processes in NumPy, in each of them."""
     whole = NamedSharding(mesh, PartitionSpec())
     return np.asarray(jit(read, out_shardings=whole)(x))

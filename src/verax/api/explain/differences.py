@@ -132,7 +132,7 @@ def aval_text(aval: ShapedArray) -> str:
     return f"weak {aval.strong()}" if aval.weak_type else str(aval)
 
 
-def signature_of(fun: Callable[..., Any], key: Key) -> Signature:
+def signature_of(fun: Callable[..., object], key: Key) -> Signature:
     """The signature that a key of `fun` stands for; see `PjitFunction.slow_call`."""
     tree, context, *rest, (positions, values, named) = key
     count = tree.num_leaves
@@ -366,7 +366,7 @@ def key_words(now: Sequence[object], before: Sequence[object]) -> tuple[str, str
     return (f"with {more}", "without") if more else (f"without {less}", "with")
 
 
-def step(node: tuple[type, Any], i: int) -> str:
+def step(node: tuple[type, object], i: int) -> str:
     """The way to child `i` of a node as Python writes it, as far as it is known."""
     cls = node[0]
     if keys := keys_of(node):

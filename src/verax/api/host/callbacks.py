@@ -183,7 +183,7 @@ def result_types(
     return tuple([result_type(leaf) for leaf in leaves]), tree
 
 
-def result_type(leaf: Any) -> ShapedArray:
+def result_type(leaf: object) -> ShapedArray:
     shape, given = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if shape is None or given is None:
         raise TypeError(

@@ -150,7 +150,7 @@ class ForeignFunction(ReprMixin):
         return tuple(outs) if issubclass(self.container, tuple) else outs
 
 
-def result_type(place: int, x: Any) -> ShapedArray:
+def result_type(place: int, x: object) -> ShapedArray:
     """The declared type of a result.
 
     Raises:

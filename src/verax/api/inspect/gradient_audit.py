@@ -9,7 +9,7 @@ values do not say, the traced program does::
 import linecache
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -529,7 +529,7 @@ def audit_gradient[**P](
 
 
 def names(
-    loss: Callable[..., Any], chosen: Sequence[object], places: Sequence[int]
+    loss: Callable[..., object], chosen: Sequence[object], places: Sequence[int]
 ) -> list[str]:
     """The name of each leaf of the chosen arguments: `params['w'][0]`."""
     parameters, out = ParameterNames(loss), []

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from pyrsistent import pvector
 
@@ -81,7 +80,7 @@ def check_purity[**P](
 
 
 def traced(
-    fun: Callable[..., Any], tree: PyTreeDef, leaves: Sequence[object]
+    fun: Callable[..., object], tree: PyTreeDef, leaves: Sequence[object]
 ) -> Traced:
     """The function traced on the types of the leaves, inner functions too."""
     describe = describe_arguments(fun, tree)
@@ -92,7 +91,7 @@ def traced(
     return out
 
 
-def compare(fun: Callable[..., Any], first: Traced, second: Traced) -> None:
+def compare(fun: Callable[..., object], first: Traced, second: Traced) -> None:
     """Raise ImpureFunction where the programs or the structures of outputs differ."""
     if first.out_tree != second.out_tree:
         changes = f"it returns {first.out_tree}, then {second.out_tree}"

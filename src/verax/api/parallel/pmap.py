@@ -106,7 +106,7 @@ class Settings(Unchanging, ReprMixin):
         ]
         return out + [False] * (leaves - len(out))
 
-    def filled(self, args: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+    def filled(self, args: Sequence[object], moving: Sequence[object]) -> list[Any]:
         """All arguments, the moving ones replaced."""
         left, held = iter(moving), self.held(len(args))
         return [x if i in held else next(left) for i, x in enumerate(args)]
@@ -170,7 +170,7 @@ class PmapFunction(Copyable):
         run, args, kwargs = self.on_devices(args, kwargs, self.settings.donated)
         return run(*args, **kwargs)
 
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, *args: object, **kwargs: object) -> Traced:
         """See `jit`: arguments may be `ShapeDtypeStruct`s, too."""
         run, args, kwargs = self.on_devices(args, kwargs)
         return run.trace(*args, **kwargs)

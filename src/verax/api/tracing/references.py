@@ -201,7 +201,7 @@ class OnValues(ReprMixin):
     written: tuple[int, ...] = ()
     refs: tuple[BoundRef, ...] = ()
 
-    def split(self, outs: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+    def split(self, outs: Sequence[object]) -> tuple[Sequence[Any], Sequence[Any]]:
         """The outputs of the function, and what the references hold at the end."""
         count = len(outs) - len(self.written)
         return outs[:count], outs[count:]

@@ -143,7 +143,7 @@ class ShapeDtypeStruct:
         return Format(layout, self.sharding)
 
     @classmethod
-    def like(cls, x: Any) -> "ShapeDtypeStruct":
+    def like(cls, x: object) -> "ShapeDtypeStruct":
         """The struct of an array, a scalar, a type or another struct.
 
         Raises:
@@ -162,7 +162,7 @@ class ShapeDtypeStruct:
             manual_axis_type=said_of(aval),
         )
 
-    def update(self, **changes: Any) -> "ShapeDtypeStruct":
+    def update(self, **changes: object) -> "ShapeDtypeStruct":
         """The same with other fields.
 
         Raises:

@@ -92,7 +92,7 @@ class Opened(ReprMixin):
 
 
 def trace(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     in_tree: PyTreeDef,
     avals: Sequence[ShapedArray],
     purpose: str,

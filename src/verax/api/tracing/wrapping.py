@@ -40,7 +40,7 @@ def described(fun: Callable[..., object]) -> Iterator[tuple[str, Any]]:
             yield name, result
 
 
-def wraps[F: Callable[..., Any]](fun: Callable[..., Any]) -> Callable[[F], F]:
+def wraps[F: Callable[..., Any]](fun: Callable[..., object]) -> Callable[[F], F]:
     """Give a function the name, documentation and attributes of `fun`.
 
     >>> class Model:

@@ -56,11 +56,11 @@ class HiType:
         """The types of the arrays."""
         return self.lacks("lo_ty", "lowering (e.g. under jit)")  # type: ignore[no-any-return]  # raises
 
-    def lower_val(self, hi_val: Any, /) -> list[Any]:
+    def lower_val(self, hi_val: object, /) -> list[Any]:
         """The arrays of a value."""
         return self.lacks("lower_val", "lowering values (e.g. under jit)")  # type: ignore[no-any-return]  # raises
 
-    def raise_val(self, *lo_vals: Any) -> Any:
+    def raise_val(self, *lo_vals: object) -> Any:
         """The value of arrays."""
         return self.lacks("raise_val", "raising lowered values (e.g. under jit)")
 
@@ -152,7 +152,7 @@ def lowered(x: object) -> tuple[tuple[Any, ...], HiType]:
     return (*ty.lower_val(x), *carriers), ty
 
 
-def raised(ty: HiType, children: Iterable[Any]) -> Any:
+def raised(ty: HiType, children: Iterable[object]) -> Any:
     """The value of arrays; within traces it holds its carriers.
 
     What is no array, as a place or an axis, leaves the type to be remembered.
@@ -187,7 +187,7 @@ def tangent_value(ty: Any, parts: Sequence[object]) -> Any:
 # Derivatives by such values: by their carriers.
 
 
-def slots(args: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
+def slots(args: object) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
     """What derivatives are taken by instead of values with types.
 
     With that come two functions: from slots to the arguments, and from cotangents of
@@ -198,7 +198,7 @@ def slots(args: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
     pairs = list(zip(leaves, types, strict=True))
     given = [x if ty is None else lowered(x)[0][len(lo_avals(ty)) :] for x, ty in pairs]
 
-    def filled(now: Any) -> Any:
+    def filled(now: object) -> Any:
         parts = tree.flatten_up_to(now)
         out = []
         for (x, ty), part in zip(pairs, parts, strict=True):
@@ -206,7 +206,7 @@ def slots(args: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
             out.append(part if ty is None else raised(ty, (*arrays, *part)))
         return tree.unflatten(out)
 
-    def pulled(cts: Any) -> Any:
+    def pulled(cts: object) -> Any:
         parts = tree.flatten_up_to(cts)
         out = [
             part if ty is None else tangent_value(ty, part)

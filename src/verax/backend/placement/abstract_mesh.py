@@ -151,7 +151,7 @@ class AbstractMesh(BaseMesh):
         self,
         axis_sizes: Sequence[int] | None = None,
         axis_names: str | Sequence[str] | None = None,
-        axis_types: Any = None,
+        axis_types: object = None,
         **kwargs: Any,
     ) -> "AbstractMesh":
         """The mesh with some parts changed."""

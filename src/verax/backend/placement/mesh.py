@@ -163,7 +163,7 @@ class PartitionSpec:
         """The spec with an entry for each of `ndim` dimensions."""
         return self.update([*self, *[None] * (ndim - len(self))])
 
-    def index(self, value: Any) -> int:
+    def index(self, value: object) -> int:
         """The first dimension with this entry.
 
         Raises:
@@ -171,12 +171,12 @@ class PartitionSpec:
         """
         return self.partitions.index(as_partition(value))
 
-    def count(self, value: Any) -> int:
+    def count(self, value: object) -> int:
         """The number of dimensions that have this entry."""
         return self.partitions.count(as_partition(value))
 
     def update(
-        self, partitions: Sequence[Any] | None = None, **sets: Any
+        self, partitions: Sequence[object] | None = None, **sets: object
     ) -> "PartitionSpec":
         """A spec with other entries; `sets` are its other arguments that change."""
         return PartitionSpec(
@@ -434,7 +434,7 @@ class Mesh(InNotebooks, ContextDecorator):
 
     def update(
         self,
-        devices: Any = None,
+        devices: object = None,
         axis_names: str | Sequence[str] | None = None,
         axis_types: Any = None,
     ) -> "Mesh":

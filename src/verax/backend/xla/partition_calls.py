@@ -56,8 +56,8 @@ class Asked(ReprMixin):
     def part(
         self,
         number: int,
-        ins: Sequence[tuple[Any, HloSharding]],
-        outs: Sequence[tuple[Any, HloSharding]],
+        ins: Sequence[tuple[object, HloSharding]],
+        outs: Sequence[tuple[object, HloSharding]],
     ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
         """The program for each device, and how it wants operands and results to lie."""
         call = self.calls[number]

@@ -125,7 +125,7 @@ class HiPrim:
         self.__dict__.update(self.params)
         self.check(*self.in_avals)
 
-    def check(self, *arg_tys: Any) -> None:
+    def check(self, *arg_tys: object) -> None:
         """Raise for types that the operation does not take; nothing, if not defined."""
 
     def expand(self, *args: Any) -> Any:
@@ -140,7 +140,7 @@ class HiPrim:
         """A cotangent for each argument, None for zero."""
         self.lacks("vjp_bwd_retval")
 
-    def vjp_bwd(self, res: Any, outgrad: Any, /, *arg_accums: Any) -> Any:
+    def vjp_bwd(self, res: object, outgrad: object, /, *arg_accums: object) -> Any:
         """`vjp_bwd_retval`, with accumulators to add to."""
         self.lacks("vjp_bwd")
 
@@ -148,19 +148,19 @@ class HiPrim:
         """The output and its tangent."""
         self.lacks("jvp")
 
-    def lin(self, nzs_in: Any, *primals: Any) -> tuple[Any, Any]:
+    def lin(self, nzs_in: object, *primals: object) -> tuple[Any, Any]:
         """The output and the residuals for `linearized`."""
         self.lacks("lin")
 
-    def linearized(self, residuals: Any, *tangents: Any) -> Any:
+    def linearized(self, residuals: object, *tangents: object) -> Any:
         """The tangent of the output, linear in the tangents of the arguments."""
         self.lacks("linearized")
 
-    def batch(self, axis_data: AxisData, args: Any, dims: Any) -> tuple[Any, Any]:
+    def batch(self, axis_data: AxisData, args: object, dims: object) -> tuple[Any, Any]:
         """The output for stacked arguments, and its new dimensions."""
         self.lacks("batch")
 
-    def batch_dim_rule(self, axis_data: AxisData, in_dims: Any) -> Any:
+    def batch_dim_rule(self, axis_data: AxisData, in_dims: object) -> Any:
         """The new dimensions of the output."""
         return 0
 
@@ -175,7 +175,7 @@ class HiPrim:
         method = getattr(type(self), name)
         return method is not getattr(HiPrim, name) and not hasattr(method, "is_derived")
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Apply the operation.
 
         Raises:
@@ -478,7 +478,7 @@ class Mapped(HiPrim):
             return False
         return self.inner.defines(name)
 
-    def over(self, f: Callable[..., Any], in_axes: Any, out_axes: Any) -> Any:
+    def over(self, f: Callable[..., object], in_axes: Any, out_axes: Any) -> Any:
         """`f` of each element."""
         return vmap(
             f,
@@ -548,10 +548,10 @@ class Mapped(HiPrim):
         outs, out_tangents = mapped(tuple(primals), [tangents[i] for i in places])
         return outs, out_tangents
 
-    def lin(self, nzs_in: Any, *primals: Any) -> tuple[Any, Any]:
+    def lin(self, nzs_in: object, *primals: object) -> tuple[Any, Any]:
         return self.expand(*primals), primals
 
-    def linearized(self, residuals: Any, *tangents: Any) -> Any:
+    def linearized(self, residuals: object, *tangents: object) -> Any:
         return self.jvp(residuals, tangents)[1]
 
 

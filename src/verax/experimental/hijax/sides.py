@@ -42,7 +42,7 @@ from verax.rules.values.constants import aval_of
 type Mask = tuple[bool, ...]
 
 
-def instantiate_zeros(x: Any) -> Any:
+def instantiate_zeros(x: object) -> Any:
     """An array of zeros for a `Zero`, and anything else as it is."""
     return vnp.zeros(x.aval.shape, x.aval.dtype) if isinstance(x, Zero) else x
 
@@ -172,7 +172,7 @@ class Side(ReprMixin):
     moves: Mask
     counts: tuple[tuple[int, int], ...]
 
-    def parts(self, leaves: Sequence[Any]) -> Iterator[tuple[Any, list[Any], int]]:
+    def parts(self, leaves: Sequence[object]) -> Iterator[tuple[Any, list[Any], int]]:
         """Each type with its leaves, and how many of them are no carriers."""
         start = 0
         for ty, (count, carriers) in zip(self.types, self.counts, strict=True):
@@ -189,7 +189,7 @@ class Side(ReprMixin):
             ]
         )
 
-    def moved(self, tangents: Sequence[Any]) -> Any:
+    def moved(self, tangents: Sequence[object]) -> Any:
         """The tangents, or cotangents, of leaves."""
         out = []
         for ty, own, count in self.parts(tangents):
@@ -205,7 +205,7 @@ class Side(ReprMixin):
         """Which values have tangents, of which leaves have."""
         return self.tree.unflatten([any(own) for _, own, _ in self.parts(nonzero)])
 
-    def given(self, name: str, values: Any) -> list[Any]:
+    def given(self, name: str, values: object) -> list[Any]:
         """The leaves of arguments.
 
         Raises:
@@ -224,7 +224,7 @@ class Side(ReprMixin):
             out += lowered(x)[0] if is_hi(x) else [x]
         return out
 
-    def values(self, name: str, what: str, out: Any) -> list[Any]:
+    def values(self, name: str, what: str, out: object) -> list[Any]:
         """The leaves of what a rule returned, in the types that are due."""
         leaves: list[Any] = []
         for x in matching(name, what, out, self.tree):
@@ -257,7 +257,7 @@ class Side(ReprMixin):
         return out
 
 
-def side(types: Any) -> Side:
+def side(types: object) -> Side:
     """The side of a pytree of types."""
     leaves, tree = pytrees.flatten(types)
     avals: list[ShapedArray] = []
@@ -292,7 +292,7 @@ def is_array(x: object) -> bool:
     return isinstance(x, Array | np.ndarray)
 
 
-def matching(name: str, what: str, out: Any, tree: Any) -> list[Any]:
+def matching(name: str, what: str, out: object, tree: object) -> list[Any]:
     """The leaves of what a rule returned.
 
     Raises:
@@ -304,7 +304,7 @@ def matching(name: str, what: str, out: Any, tree: Any) -> list[Any]:
     return leaves
 
 
-def typed(name: str, what: str, x: Any, due: ShapedArray) -> Any:
+def typed(name: str, what: str, x: object, due: ShapedArray) -> Any:
     """A value that a rule returned, in the type that is due."""
     if isinstance(x, Zero):
         return Zero(due)
@@ -316,7 +316,7 @@ def typed(name: str, what: str, x: Any, due: ShapedArray) -> Any:
     )
 
 
-def filled(name: str, ct: Any, due: ShapedArray) -> Any:
+def filled(name: str, ct: object, due: ShapedArray) -> Any:
     """A cotangent in the type that is due, of zeros for none."""
     if ct is None or isinstance(ct, Zero):
         return vnp.zeros(due.shape, due.dtype)

@@ -279,7 +279,7 @@ def integrated(parts: Parts, slope: Slope, start: Array) -> Parts:
 def by_slope(start: Start, slope: Slope) -> Any:
     """The rule of a function whose derivative is a polynomial of the function."""
 
-    def rule(walk: Propagation, params: Any, values: Values) -> list[Parts]:
+    def rule(walk: Propagation, params: object, values: Values) -> list[Parts]:
         (x,) = values
         return [integrated(x, slope, start(base(x)))]
 
@@ -313,7 +313,7 @@ def with_square(sign: float) -> Slope:
 def logarithm(shift: float, start: Start) -> Any:
     """y' (x + shift) = x', so that of k y_k all but k y_k (x_0 + shift) is known."""
 
-    def rule(walk: Propagation, params: Any, values: Values) -> list[Parts]:
+    def rule(walk: Propagation, params: object, values: Values) -> list[Parts]:
         (x,) = values
         below = base(x) + shift if shift else base(x)
         out: list[Array | None] = [start(base(x))]
@@ -342,7 +342,7 @@ def root(walk: Propagation, params: object, values: Values) -> list[Parts]:
 def wave(which: int, first: Start, second: Start, sign: float) -> Any:
     """u' = v x' and v' = sign u x': sine and cosine, or their hyperbolic kin."""
 
-    def rule(walk: Propagation, params: Any, values: Values) -> list[Parts]:
+    def rule(walk: Propagation, params: object, values: Values) -> list[Parts]:
         (x,) = values
         speeds = derivative(x)
         us: list[Array | None] = [first(base(x))]

@@ -49,7 +49,7 @@ class Split(NamedTuple):
     mats: list[JAXSparse]
 
 
-def split(args: tuple[Any, ...]) -> Split:
+def split(args: tuple[object, ...]) -> Split:
     """Arguments in which what is stored stands for sparse arrays."""
     mats: list[JAXSparse] = []
 
@@ -65,7 +65,7 @@ def split(args: tuple[Any, ...]) -> Split:
 def rebuilt(mats: Sequence[JAXSparse], tree: object) -> Any:
     """The tree with sparse arrays again."""
 
-    def whole(x: Any) -> Any:
+    def whole(x: object) -> Any:
         return spread(mats[x.number], x.data) if isinstance(x, Stored) else x
 
     return tree_map(whole, tree, is_leaf=is_stored)

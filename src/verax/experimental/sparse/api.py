@@ -27,7 +27,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
 
-def todense(arr: Any) -> Array:
+def todense(arr: object) -> Array:
     """A sparse array as a dense one; a dense array as it is.
 
     Under `sparsify`, the value that a function sees as dense becomes so.

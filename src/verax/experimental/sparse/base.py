@@ -78,7 +78,7 @@ class JAXSparse(ABC):
     @abstractmethod
     def tree_unflatten(cls, aux_data: Any, children: Sequence[Any]) -> Self: ...
 
-    def with_data(self, data: Any) -> Self:
+    def with_data(self, data: object) -> Self:
         """The array with other elements at the same places."""
         buffers, static = self.tree_flatten()
         return type(self).tree_unflatten(static, (data, *buffers[1:]))
@@ -106,7 +106,7 @@ class JAXSparse(ABC):
             f"{type(self).__name__}.{name}; convert to BCOO, which has all operations"
         )
 
-    def sum(self, *args: Any, **kwargs: Any) -> Any:
+    def sum(self, *args: object, **kwargs: object) -> Any:
         """Refused by formats that have no sums."""
         raise self.refused("sum")
 

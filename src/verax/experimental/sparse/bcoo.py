@@ -176,12 +176,12 @@ class BCOO(Batched, Operators):
         made: BCOO = self.namespace.reshape(self, *args, **kwargs)
         return made
 
-    def astype(self, dtype: Any) -> "BCOO":
+    def astype(self, dtype: object) -> "BCOO":
         """The array with elements of another type."""
         return self.with_data(self.data.astype(dtype))
 
     @override
-    def sum(self, *args: Any, **kwargs: Any) -> Any:
+    def sum(self, *args: object, **kwargs: object) -> Any:
         """The sum over some or all axes; dense if no dimension is left."""
         return self.namespace.total(self, *args, **kwargs)
 
@@ -216,12 +216,12 @@ def made(
 
 
 def bcoo_fromdense(
-    mat: Any,
+    mat: object,
     *,
     nse: int | None = None,
     n_batch: int = 0,
     n_dense: int = 0,
-    index_dtype: Any = np.int32,
+    index_dtype: object = np.int32,
 ) -> BCOO:
     """The elements of a dense array that are not zero, `nse` of them.
 

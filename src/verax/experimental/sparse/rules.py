@@ -132,7 +132,7 @@ def on_data(primitive: SomeRow, linear: bool) -> Rule:
 def through_bcoo(function: Callable[..., object], *names: str) -> Rule:
     """The rule that calls a function of `BCOO` arrays with some params by keyword."""
 
-    def rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
+    def rule(evaluate: Evaluate, params: object, x: Any) -> list[Any]:
         return [function(as_bcoo(x), **{name: getattr(params, name) for name in names})]
 
     return rule
@@ -376,7 +376,7 @@ def cond_rule(
     if isinstance(index, JAXSparse):
         raise NotImplementedError("sparse rule for cond with a sparse predicate")
 
-    def run(jaxpr: Any, *values: Any) -> list[Any]:
+    def run(jaxpr: object, *values: object) -> list[Any]:
         return plain_outputs(evaluate, jaxpr, values)
 
     branches = [partial(run, jaxpr) for jaxpr in params.branches]

@@ -145,10 +145,10 @@ class Spread(ReprMixin):
         return Spread(self.source, params).whole(RULES)
 
 
-def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
+def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[object]) -> list[Any]:
     """The outputs of a program on values that are arrays or sparse arrays."""
 
-    def whole(x: Any) -> Any:
+    def whole(x: object) -> Any:
         return x.whole(rules) if isinstance(x, Spread) else x
 
     def results(eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
@@ -204,12 +204,12 @@ def is_operand_or_sparse(x: object) -> bool:
     )
 
 
-def power(x: BCOO, exponent: Any) -> Any:
+def power(x: BCOO, exponent: object) -> Any:
     """The power of a sparse array; integers of Python are exponents of the program."""
     return sparsify(lambda base: base**exponent)(x)
 
 
-def item(x: JAXSparse, index: Any) -> Any:
+def item(x: JAXSparse, index: object) -> Any:
     """A part of a sparse array."""
     return sparsify(lambda mat: mat[index])(x)
 

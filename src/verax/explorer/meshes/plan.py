@@ -119,7 +119,7 @@ class Asked(ReprMixin):
         if mesh is None:
             return of_arrays(self.function.trace(*self.args, **self.kwargs))
 
-        def moved(x: Any) -> Any:
+        def moved(x: object) -> Any:
             return over(x, mesh)
 
         ins, outs = [
@@ -407,7 +407,7 @@ def plan(
         function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
 
     @wraps(fun)
-    def planning(*args: Any, **kwargs: Any) -> MeshPlan:
+    def planning(*args: object, **kwargs: object) -> MeshPlan:
         asked = Asked(function, function_name(fun), args, kwargs, mesh is not None)
         return planned_on(asked, mesh, machine, min(most, MOST_DEVICES))
 

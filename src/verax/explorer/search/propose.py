@@ -300,7 +300,7 @@ def asked_meshes(
     return [auto_mesh(mesh.axis_sizes, mesh.axis_names)]
 
 
-def bare(x: Any) -> Any:
+def bare(x: object) -> Any:
     """An argument without a place: what it is there for is to be proposed."""
     if isinstance(x, ConcreteArray | ShapeDtypeStruct):
         struct = ShapeDtypeStruct.like(x)
@@ -311,7 +311,7 @@ def bare(x: Any) -> Any:
 def question_of(
     function: PjitFunction[Any, Any],
     name: str,
-    args: tuple[Any, ...],
+    args: tuple[object, ...],
     machine: Machine,
     memory: float,
     most: int,
@@ -477,7 +477,7 @@ def propose(
     room = room_of(memory, known)
 
     @wraps(fun)
-    def proposing(*args: Any) -> Proposal:
+    def proposing(*args: object) -> Proposal:
         question = question_of(
             function, function_name(fun), args, machine, room, judged
         )

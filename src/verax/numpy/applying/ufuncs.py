@@ -249,7 +249,7 @@ class ufunc(partial[Any]):
     def at(
         self,
         a: ArrayLike,
-        indices: Any,
+        indices: object,
         b: ArrayLike | None = None,
         /,
         *,
@@ -360,7 +360,7 @@ class ufunc(partial[Any]):
 
 
 def made(
-    function: Callable[..., Any], nin: int, nout: int, identity: Any, ways: Ways
+    function: Callable[..., object], nin: int, nout: int, identity: object, ways: Ways
 ) -> ufunc:
     """A ufunc of an elementwise function, with its name and its documentation."""
     out = ufunc(function)

@@ -57,7 +57,7 @@ PLAIN = frozenset((bool, int, float, complex))
 
 
 def array(
-    object: Any,
+    object: object,
     dtype: DTypeLike | None = None,
     *,
     copy: bool = True,
@@ -110,7 +110,7 @@ def array(
 
 
 def asarray(
-    a: Any,
+    a: object,
     dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
@@ -345,7 +345,7 @@ def check_range(name: str, values: np.ndarray, dtype: DType | None) -> None:
         )
 
 
-def leaves(x: Any) -> list[Any]:
+def leaves(x: object) -> list[Any]:
     """The items of nested lists, in order."""
     if isinstance(x, list | tuple):
         return [leaf for item in x for leaf in leaves(item)]

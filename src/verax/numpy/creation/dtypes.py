@@ -240,7 +240,7 @@ def one_kind(dtype: DType, kind: Any) -> bool:
         raise raised(f"isdtype: unknown kind {kind!r}; use one of {known}") from error
 
 
-def result_type(*args: Any) -> DType:
+def result_type(*args: object) -> DType:
     """The dtype that an operation on arrays, scalars and dtypes has.
 
     Integers beside floats take the dtype of the floats, whatever their width, and

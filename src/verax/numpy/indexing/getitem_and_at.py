@@ -268,7 +268,7 @@ def check_static(x: Array, beyond: Shape) -> None:
         note_beyond("gather", x, beyond)
 
 
-def filled(aval: ShapedArray, fill_value: Any) -> Array:
+def filled(aval: ShapedArray, fill_value: object) -> Array:
     """The value of reading out of bounds in mode "fill"."""
     if fill_value is None:
         fill_value = default_fill(aval)
@@ -412,7 +412,7 @@ class Update(NoArithmetic, Place):
         parsed = parse(self.index, self.array.shape)
         return read(self.array, parsed, chosen, fill_value, promises)
 
-    def set(self, values: ArrayLike, **options: Any) -> Array:
+    def set(self, values: ArrayLike, **options: object) -> Array:
         """x with `x[index] = values`.
 
         >>> import verax.numpy as vnp
@@ -421,19 +421,19 @@ class Update(NoArithmetic, Place):
         """
         return self.update(values, "set", options)
 
-    def add(self, values: ArrayLike, **options: Any) -> Array:
+    def add(self, values: ArrayLike, **options: object) -> Array:
         """x with `x[index] += values`; duplicates add up."""
         return self.update(values, "add", options)
 
-    def subtract(self, values: ArrayLike, **options: Any) -> Array:
+    def subtract(self, values: ArrayLike, **options: object) -> Array:
         """x with `x[index] -= values`; duplicates add up."""
         return self.update(values, "subtract", options)
 
-    def multiply(self, values: ArrayLike, **options: Any) -> Array:
+    def multiply(self, values: ArrayLike, **options: object) -> Array:
         """x with `x[index] *= values`; duplicates multiply."""
         return self.update(values, "multiply", options)
 
-    def mul(self, values: ArrayLike, **options: Any) -> Array:
+    def mul(self, values: ArrayLike, **options: object) -> Array:
         """`multiply`."""
         return self.update(values, "multiply", options)
 
@@ -441,7 +441,7 @@ class Update(NoArithmetic, Place):
         """x with `x[index] /= values`; integers become floats."""
         return self.array / self.factors(values, options)
 
-    def power(self, values: ArrayLike, **options: Any) -> Array:
+    def power(self, values: ArrayLike, **options: object) -> Array:
         """x with `x[index] **= values`."""
         return self.array ** self.factors(values, options)
 
@@ -459,11 +459,11 @@ class Update(NoArithmetic, Place):
         ones = full(self.array.shape, 1, self.array.dtype)
         return self._replace(array=ones).update(values, "multiply", options)
 
-    def min(self, values: ArrayLike, **options: Any) -> Array:
+    def min(self, values: ArrayLike, **options: object) -> Array:
         """x with `x[index] = minimum(x[index], values)`."""
         return self.update(values, "min", options)
 
-    def max(self, values: ArrayLike, **options: Any) -> Array:
+    def max(self, values: ArrayLike, **options: object) -> Array:
         """x with `x[index] = maximum(x[index], values)`."""
         return self.update(values, "max", options)
 

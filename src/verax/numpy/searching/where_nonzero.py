@@ -73,7 +73,7 @@ def where(
     /,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: object = None,
 ) -> tuple[Array, ...]: ...
 @overload
 def where(
@@ -92,7 +92,7 @@ def where(
     /,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: object = None,
 ) -> Array | tuple[Array, ...]:
     """The elements of `x` where `condition` is true and of `y` elsewhere.
 
@@ -185,7 +185,7 @@ def known_mask(name: str, mask: Array) -> np.ndarray:
 
 
 def nonzero(
-    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
+    a: ArrayLike, *, size: int | None = None, fill_value: object = None
 ) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, one array per dimension.
 

@@ -400,7 +400,7 @@ def nesting(arrays: object) -> int:
     return 1 + depths.pop()
 
 
-def leaves(arrays: Any) -> list[Any]:
+def leaves(arrays: object) -> list[Any]:
     if not isinstance(arrays, list):
         return [arrays]
     return [leaf for part in arrays for leaf in leaves(part)]

@@ -60,7 +60,7 @@ def sections(
 
 
 @remembered
-def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+def split(ary: ArrayLike, indices_or_sections: object, axis: int = 0) -> list[Array]:
     """Parts of equal size along a dimension, or the parts between given indices.
 
     Args:

@@ -97,7 +97,7 @@ class Scope(Protocol):
     def normalized(self, terms: Terms) -> Terms: ...
     def bounds(self, dim: "SymbolicDim") -> Bounds: ...
     def inconclusive(self, question: str, less: "SymbolicDim") -> Exception: ...
-    def check_same(self, other: Any, dim: "SymbolicDim") -> None: ...
+    def check_same(self, other: object, dim: "SymbolicDim") -> None: ...
 
 
 class Keyed:
@@ -147,7 +147,7 @@ class Factor(Keyed):
             return {self.name}
         return set().union(*[variables(x) for x in self.operands])
 
-    def evaluate(self, env: Mapping[str, Any]) -> Any:
+    def evaluate(self, env: Mapping[str, object]) -> Any:
         """The value where the variables have those of `env`."""
         if not self.operands:
             return env[self.name]
@@ -475,7 +475,7 @@ def times(x: Size, y: Size) -> Size:
     return dimension(terms, scope_of(x, y))
 
 
-def power(x: SymbolicDim, exponent: Any) -> Any:
+def power(x: SymbolicDim, exponent: object) -> Any:
     """A dimension to a power; an exponent that is a dimension makes an array.
 
     Raises:
@@ -650,7 +650,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def evaluate(x: Size, env: Mapping[str, Any]) -> Any:
+def evaluate(x: Size, env: Mapping[str, object]) -> Any:
     """The value of a size where the variables have those of `env`."""
     if not isinstance(x, SymbolicDim):
         return x

@@ -61,7 +61,7 @@ def linear[P: Params](
     compiled: bool = False,
     traits: Traits = NO_TRAITS,
     sharding: ShardingRule[P] | None = None,
-    composition: Callable[..., Any] | None = None,
+    composition: Callable[..., object] | None = None,
 ) -> Row[P]:
     """A row of one result that is linear in its first `operands` operands together.
 

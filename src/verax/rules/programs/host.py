@@ -128,7 +128,7 @@ those with values of the same types share the results that hold them."""
 class Structure(Protocol):
     """The structure of a tree."""
 
-    def unflatten(self, leaves: Sequence[Any], /) -> Any: ...
+    def unflatten(self, leaves: Sequence[object], /) -> Any: ...
 
 
 @frozen(repr=False)
@@ -139,7 +139,7 @@ class Message(ReprMixin):
     arguments: Structure
     transient: bool = field(default=False, eq=False)
 
-    def filled(self, values: Sequence[Any]) -> str:
+    def filled(self, values: Sequence[object]) -> str:
         """The format with the arguments."""
         args, kwargs = self.arguments.unflatten(values)
         return self.text.format(*args, **kwargs)

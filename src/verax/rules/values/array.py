@@ -346,7 +346,7 @@ class Array(Operators, Convertible, Located):
         out: None = None,
         keepdims: bool = False,
         *,
-        where: Any = None,
+        where: object = None,
     ) -> "Array":
         return self.namespace.all(self, axis, out, keepdims, where=where)
 
@@ -356,18 +356,18 @@ class Array(Operators, Convertible, Located):
         out: None = None,
         keepdims: bool = False,
         *,
-        where: Any = None,
+        where: object = None,
     ) -> "Array":
         return self.namespace.any(self, axis, out, keepdims, where=where)
 
     def sum(
         self,
         axis: Axes = None,
-        dtype: Any = None,
+        dtype: object = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: object = None,
+        where: object = None,
         promote_integers: bool = True,
     ) -> "Array":
         return self.namespace.sum(
@@ -393,8 +393,8 @@ class Array(Operators, Convertible, Located):
         axis: Axes = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: object = None,
+        where: object = None,
     ) -> "Array":
         return self.namespace.max(self, axis, out, keepdims, initial, where)
 
@@ -403,19 +403,19 @@ class Array(Operators, Convertible, Located):
         axis: Axes = None,
         out: None = None,
         keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
+        initial: object = None,
+        where: object = None,
     ) -> "Array":
         return self.namespace.min(self, axis, out, keepdims, initial, where)
 
     def mean(
         self,
         axis: Axes = None,
-        dtype: Any = None,
+        dtype: object = None,
         out: None = None,
         keepdims: bool = False,
         *,
-        where: Any = None,
+        where: object = None,
     ) -> "Array":
         return self.namespace.mean(self, axis, dtype, out, keepdims, where=where)
 
@@ -546,7 +546,9 @@ class Array(Operators, Convertible, Located):
             )
         return self.namespace.argpartition(self, kth, axis)
 
-    def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> "Array":
+    def astype(
+        self, dtype: object, copy: bool = False, device: object = None
+    ) -> "Array":
         return self.namespace.astype(self, dtype, copy=copy, device=device)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
@@ -579,7 +581,7 @@ class Array(Operators, Convertible, Located):
     def copy(self) -> "Array":
         return self.namespace.copy(self)
 
-    def choose(self, choices: Any, out: None = None, mode: str = "raise") -> "Array":
+    def choose(self, choices: object, out: None = None, mode: str = "raise") -> "Array":
         return self.namespace.choose(self, choices, out, mode)
 
     def compress(
@@ -603,7 +605,7 @@ class Array(Operators, Convertible, Located):
         offset: int = 0,
         axis1: int = 0,
         axis2: int = 1,
-        dtype: Any = None,
+        dtype: object = None,
         out: None = None,
     ) -> "Array":
         return self.namespace.trace(self, offset, axis1, axis2, dtype, out)
@@ -646,13 +648,13 @@ class Array(Operators, Convertible, Located):
 
     def take(
         self,
-        indices: Any,
+        indices: object,
         axis: int | None = None,
         out: None = None,
         mode: str | None = None,
         unique_indices: bool = False,
         indices_are_sorted: bool = False,
-        fill_value: Any = None,
+        fill_value: object = None,
     ) -> "Array":
         return self.namespace.take(
             self,
@@ -666,12 +668,17 @@ class Array(Operators, Convertible, Located):
         )
 
     def searchsorted(
-        self, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+        self,
+        v: object,
+        side: str = "left",
+        sorter: object = None,
+        *,
+        method: str = "scan",
     ) -> "Array":
         return self.namespace.searchsorted(self, v, side, sorter, method=method)
 
     def nonzero(
-        self, *, size: int | None = None, fill_value: Any = None
+        self, *, size: int | None = None, fill_value: object = None
     ) -> "tuple[Array, ...]":
         out: Any = self.namespace.nonzero(self, size=size, fill_value=fill_value)
         return cast("tuple[Array, ...]", out)

@@ -49,12 +49,12 @@ class Ref(Typed):
         """The type of what it holds."""
         return cast(AbstractRef, self.aval).inner_aval
 
-    def get(self, idx: Any = ()) -> Array:
+    def get(self, idx: object = ()) -> Array:
         """Reads what it holds at an index, all of it by default."""
         out = self.read()
         return out if is_whole(idx) else Operators.namespace.getitem(out, idx)
 
-    def set(self, value: Any, idx: Any = ()) -> None:
+    def set(self, value: object, idx: object = ()) -> None:
         """Write `value` at an index, over all of it by default.
 
         Raises:
@@ -86,7 +86,7 @@ class Ref(Typed):
             at: Any = Operators.namespace.at(self.read())
             self.write(at[idx].add(x))
 
-    def filled(self, value: Any) -> Array:
+    def filled(self, value: object) -> Array:
         """A value in exactly the type of what it holds."""
         inner, namespace = self.inner_aval, Operators.namespace
         array = namespace.asarray(value)

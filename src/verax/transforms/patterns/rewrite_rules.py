@@ -242,7 +242,7 @@ class Pattern(ReprMixin):
 
 
 def traced(
-    function: Callable[..., Any], args: Sequence[ShapedArray | Literal], params: Args
+    function: Callable[..., object], args: Sequence[ShapedArray | Literal], params: Args
 ) -> tuple[Builder, Sequence[object]]:
     """Traces a function of values, and what it returns; literals have a value."""
     builder = Builder("a rewrite rule", source=UNKNOWN_SOURCE)

@@ -381,7 +381,7 @@ def own(sharded: Sharded, law: str, case: Case) -> Case:
     return evolve(case, snippet=lambda case: sharded.snippet(law, case))
 
 
-def numbers(leaves: Iterable[Any]) -> list[NDArray]:
+def numbers(leaves: Iterable[object]) -> list[NDArray]:
     return [np.asarray(as_leaf(x).stored()) for x in leaves]
 
 

@@ -345,7 +345,7 @@ def proof_of_case(difference: Any) -> Method:
     return ""
 
 
-def abstracted(expression: Any) -> list[Any]:
+def abstracted(expression: object) -> list[Any]:
     """What stands for an expression without its maxima, minima and roundings.
 
     Where both the larger and the smaller of two values occur, it is one expression

@@ -230,7 +230,7 @@ def free(like: ShapedArray, name: str) -> Any:
     return real + s.I * s.Symbol(f"{name}_i", real=True)
 
 
-def slope(closed: ClosedForm, operands: Sequence[Any], place: int, t: Any) -> Any:
+def slope(closed: ClosedForm, operands: Sequence[object], place: int, t: object) -> Any:
     """The derivative of a closed form along `t` in one operand.
 
     Roundings and signs are constant where they have a derivative.

@@ -127,7 +127,7 @@ def fraction(value: float, largest: int) -> Any:
     return sympy().Rational(near.numerator, near.denominator)
 
 
-def expression(x: Any) -> Any:
+def expression(x: object) -> Any:
     """An element of an array as SymPy has it."""
     s = sympy()
     if isinstance(x, np.generic):
