@@ -22,6 +22,7 @@ from verax.ir.dtypes import (
     complex_dtype,
     float32,
     float64,
+    numpy_dtype,
     real_dtype,
 )
 from verax.ir.jaxpr import Params
@@ -103,7 +104,7 @@ def evaluate_fft(p: FftParams, x: NDArray) -> NDArray:
     axes = tuple(range(-len(p.fft_lengths), 0))
     if not prod(p.fft_lengths):
         (out,) = fft_typing(p, [ShapedArray(x.shape, x.dtype)])
-        return np.zeros(out.shape, out.dtype)  # type: ignore[arg-type]  # no keys here
+        return np.zeros(out.shape, numpy_dtype(out.dtype))
     from scipy.fft import fftn, ifftn, irfftn, rfftn
 
     functions = {

@@ -13,7 +13,7 @@ show their arrays.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class HiType:
     `to_tangent_aval` the type of its tangents, a type of arrays or another `HiType`.
     """
 
-    def lacks(self, method: str, purpose: str) -> Any:
+    def lacks(self, method: str, purpose: str) -> NoReturn:
         raise NotImplementedError(
             f"{purpose} requires {type(self).__name__} to implement the `{method}` "
             "method"
@@ -54,11 +54,11 @@ class HiType:
 
     def lo_ty(self) -> list[Any]:
         """The types of the arrays."""
-        return self.lacks("lo_ty", "lowering (e.g. under jit)")  # type: ignore[no-any-return]  # raises
+        return self.lacks("lo_ty", "lowering (e.g. under jit)")
 
     def lower_val(self, hi_val: object, /) -> list[Any]:
         """The arrays of a value."""
-        return self.lacks("lower_val", "lowering values (e.g. under jit)")  # type: ignore[no-any-return]  # raises
+        return self.lacks("lower_val", "lowering values (e.g. under jit)")
 
     def raise_val(self, *lo_vals: object) -> Any:
         """The value of arrays."""
@@ -82,7 +82,7 @@ class HiType:
 
     def leading_axis_spec(self) -> MappingSpec:
         """How values are mapped by loops."""
-        return self.lacks("leading_axis_spec", "scan")  # type: ignore[no-any-return]  # raises
+        return self.lacks("leading_axis_spec", "scan")
 
     def str_short(
         self, short_dtypes: bool = False, mesh_axis_types: bool = False

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from verax.ir.avals import SymbolicSize, larger_size, smaller_size
-from verax.ir.dtypes import int32, is_integer
+from verax.ir.dtypes import int32, is_integer, numpy_dtype
 from verax.numpy.applying.vectorize_apply import apply_along_axis
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -243,7 +243,7 @@ def pad_value(value: object, x: Array) -> Any:
     """A padding value in the dtype of `x`: a constant if it is a Python scalar."""
     if isinstance(value, Array):
         return convert(value, x.dtype, x.weak_type)
-    return np.asarray(value).astype(x.dtype)  # type: ignore[arg-type]  # no keys in NumPy
+    return np.asarray(value).astype(numpy_dtype(x.dtype))
 
 
 def repeated(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:

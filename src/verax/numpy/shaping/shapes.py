@@ -15,6 +15,7 @@ import numpy as np
 
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape
+from verax.ir.dtypes import numpy_dtype
 from verax.ir.memos import memoised
 from verax.numpy.arguments.arguments import (
     ArrayLike,
@@ -303,7 +304,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     sizes = as_shape("resize", new_shape)
     flat, count = ravel(a), prod(sizes)
     if not flat.size or not count:
-        return broadcast_in_dim(np.zeros((), flat.dtype), sizes, ())  # type: ignore[arg-type]  # no keys in NumPy
+        return broadcast_in_dim(np.zeros((), numpy_dtype(flat.dtype)), sizes, ())
     times = -(-count // flat.size)
     if times > 1:
         flat = reshape(broadcast_to(flat, (times, flat.size)), (-1,))

@@ -27,6 +27,7 @@ from verax.ir.dtypes import (
     is_float,
     is_inexact,
     is_integer,
+    numpy_dtype,
 )
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.row import Domain, NDArray, Sample, SomeRow, SomeSample
@@ -77,7 +78,7 @@ def edge_points(dtype: DType, domain: Domain, wide: bool = False) -> list[float]
     result = [s * x for x in (*sizes, *ANCHORS, *around) for s in SIGNS]
     result += [0.0, -0.0, math.inf, -math.inf, *anchors]
     with np.errstate(all="ignore"):
-        there = [float(x) for x in np.array(result).astype(dtype)]  # type: ignore[arg-type]  # floats
+        there = [float(x) for x in np.array(result).astype(numpy_dtype(dtype))]
     inside = [
         x for x in there if domain.low <= x <= domain.high and not (0 < abs(x) < tiny)
     ]
@@ -239,7 +240,7 @@ def case_of(
     """The case of a call and the values of its operands."""
     with np.errstate(all="ignore"):
         stacks = [
-            x.reshape(1, *aval.shape).astype(aval.dtype)  # type: ignore[arg-type]  # floats, integers
+            x.reshape(1, *aval.shape).astype(numpy_dtype(aval.dtype))
             for x, aval in zip(values, sample.avals, strict=True)
         ]
     smooth = tuple([domain.smooth for domain in domains])

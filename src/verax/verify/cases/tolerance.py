@@ -363,7 +363,7 @@ def wide_literal(atom: Literal) -> Literal:
     aval = wide_aval(atom.aval)
     if aval is atom.aval:
         return atom
-    value = np.asarray(atom.value).astype(aval.dtype)  # type: ignore[arg-type]  # no keys
+    value = np.asarray(atom.value).astype(numpy_dtype(aval.dtype))
     return array_literal(value, aval) if aval.shape else scalar_literal(value, aval)
 
 

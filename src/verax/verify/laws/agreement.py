@@ -13,6 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import numpy_dtype
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.reports.check import IllTyped, check_jaxpr
@@ -112,7 +113,7 @@ def has_types(
 
 def zeros(aval: ShapedArray) -> NDArray:
     """The NumPy zeros of a type."""
-    return np.zeros(aval.shape, aval.dtype)  # type: ignore[arg-type]  # no keys here
+    return np.zeros(aval.shape, numpy_dtype(aval.dtype))
 
 
 # -----------------------------------------------------------------------------

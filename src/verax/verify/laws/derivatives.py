@@ -12,7 +12,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import complex128, float64, is_complex, is_inexact
+from verax.ir.dtypes import complex128, float64, is_complex, is_inexact, numpy_dtype
 from verax.ir.jaxpr import Eqn, Jaxpr, Params
 from verax.ir.records import ReprMixin
 from verax.ir.walk import interpret, walk
@@ -52,7 +52,7 @@ def directions(case: Case, avals: Sequence[ShapedArray], salt: int) -> list[NDAr
         x = random.uniform(-1, 1, aval.shape)
         if is_complex(aval.dtype):
             x = x + 1j * random.uniform(-1, 1, aval.shape)
-        out.append(np.asarray(x).astype(aval.dtype))  # type: ignore[arg-type]  # inexact
+        out.append(np.asarray(x).astype(numpy_dtype(aval.dtype)))
     return out
 
 
@@ -247,7 +247,7 @@ def jvp_is_between_slopes(engine: StandardEngine, case: Case) -> None:
     types = tangent_types(jaxpr.in_avals, active)
     speeds = (1.0, 1.0 if case.seed % 2 or len(types) > 2 else -0.5)
     tangents = [
-        np.full(aval.shape, speeds[i % 2], aval.dtype)  # type: ignore[arg-type]  # inexact
+        np.full(aval.shape, speeds[i % 2], numpy_dtype(aval.dtype))
         for i, aval in enumerate(types)
     ]
     result = engine.evaluate(program, (*values, *tangents))
