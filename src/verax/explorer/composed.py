@@ -31,9 +31,9 @@ from verax.backend import pytrees
 from verax.ir.records import ReprMixin
 from verax.rules.values.constants import aval_of
 
-type Fun = Callable[..., Any]
-type Args = tuple[Any, ...]
-type Kwargs = Mapping[str, Any]
+type Fun = Callable[..., object]
+type Args = tuple[object, ...]
+type Kwargs = Mapping[str, object]
 
 NONE: Final = Statics((), frozenset(), (), frozenset())
 

@@ -437,7 +437,7 @@ def complete(
 
 
 type Key = tuple[Any, ...]
-type AvalsOf = Callable[[Sequence[Any], Describe], Sequence[ShapedArray]]
+type AvalsOf = Callable[[Sequence[object], Describe], Sequence[ShapedArray]]
 
 
 def call_key(

@@ -44,7 +44,7 @@ from verax.rules.rows.leaks import UnexpectedTracerError, leaked
 from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.state import STATE, entered, interpreting
 
-type Factors = str | SdyShardingRule | Callable[..., Any]
+type Factors = str | SdyShardingRule | Callable[..., object]
 
 
 @frozen(cache_hash=True, repr=False)
@@ -262,7 +262,7 @@ class custom_partitioning(Home):
         self.partition: Callable[..., Any] | None = None
         self.infer_sharding_from_operands: Callable[..., Any] | None = None
         self.propagate_user_sharding: Callable[..., Any] | None = None
-        self.sharding_rule: SdyShardingRule | Callable[..., Any] | None = None
+        self.sharding_rule: SdyShardingRule | Callable[..., object] | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Gives rules to the function within: `custom_partitioning(f)`."""

@@ -128,7 +128,7 @@ GLOBAL_READS: Final = frozenset(
 )
 ATTRIBUTES: Final = frozenset(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"))
 
-type Check = tuple[Any, str, object]
+type Check = tuple[object, str, object]
 """A cell, a namespace or a class, the name in it, and what stood there."""
 
 

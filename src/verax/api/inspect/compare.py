@@ -36,7 +36,7 @@ from verax.transforms.comparing.walking import Side
 from verax.transforms.engine.engine import as_typed
 from verax.transforms.nans import repeatable
 
-type Compared = Callable[..., Any] | ClosedJaxpr
+type Compared = Callable[..., object] | ClosedJaxpr
 
 
 @overload

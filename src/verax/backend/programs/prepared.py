@@ -28,8 +28,8 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.builder import Tracer, settled
 from verax.rules.values.constants import scalar_of
 
-type Fetch = Callable[[Sequence[Any]], list[Buffer]]
-type After = Callable[[Sequence[Any], list[Buffer], list[Buffer]], None]
+type Fetch = Callable[[Sequence[object]], list[Buffer]]
+type After = Callable[[Sequence[object], list[Buffer], list[Buffer]], None]
 type Finish = Callable[[list[Buffer]], Any]
 
 

@@ -36,7 +36,7 @@ from verax.numpy.shaping.shapes import (
     transpose,
 )
 from verax.ops.contraction.dot import DotParams, dot_general_p
-from verax.ops.contraction.precision import precision_of
+from verax.ops.contraction.precision import DotPrecision, precision_of
 from verax.ops.elementwise.arith import conj
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.reshard import call_sharded
@@ -45,7 +45,7 @@ from verax.rules.values.memo import pure
 from verax.rules.values.sizes import ShapeError, is_index
 from verax.rules.values.state import STATE
 
-type Precision = Any
+type Precision = object
 
 
 class Contraction(NamedTuple):
@@ -57,7 +57,7 @@ class Contraction(NamedTuple):
 
 @pure(1 << 12)
 def dot_params(
-    numbers: Contraction, precision: Precision, preferred: DType | None
+    numbers: Contraction, precision: DotPrecision, preferred: DType | None
 ) -> DotParams:
     """The params of one product, with plain tuples, as they are read back from text."""
     return DotParams((numbers.contracted, numbers.batch), precision, preferred)

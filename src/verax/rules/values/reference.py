@@ -214,5 +214,5 @@ class RefView(Ref):
 FIXED = (int, np.integer, slice, EllipsisType, NoneType)
 """Indices that a program knows; others are values that it takes."""
 
-type Frame = tuple[bool, tuple[tuple[type, Any] | None, ...]]
+type Frame = tuple[bool, tuple[tuple[type, object] | None, ...]]
 """Whether the index is no tuple, and its fixed entries, with their types."""
