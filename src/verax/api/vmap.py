@@ -113,12 +113,12 @@ def check_all_axes(in_axes: object, out_axes: object) -> bool:
     return False
 
 
-def by_specs(in_axes: object, args: object, size: int | None) -> Any:
+def by_specs(in_axes: object, args: object, size: int | None) -> object:
     """Axes for the arrays of all arguments."""
     return axes_by_specs("in_axes", in_axes, args, size, True)
 
 
-def to_specs(out_axes: object, tree: PyTreeDef, size: int) -> Any:
+def to_specs(out_axes: object, tree: PyTreeDef, size: int) -> object:
     """Axes for the arrays of all outputs."""
     outs = tree.unflatten(range(tree.num_leaves))
     return axes_by_specs("out_axes", out_axes, outs, size, False)
@@ -186,7 +186,7 @@ def stateful(
 
 def axes_of(
     in_axes: object, args: tuple[object, ...], kwargs: dict[str, Any], leaves: list[Any]
-) -> tuple[list[Axis], dict[int, object], list[Any]]:
+) -> tuple[list[Axis], dict[int, object], list[object]]:
     """The axis of each leaf, which the function gets as they are, and the leaves.
 
     In these a boolean stands for what is not an array, since nobody asks for its type.

@@ -49,7 +49,7 @@ class NodeType(ReprMixin):
 
 def keyed(
     tree: dict[Any, Any], keys: Iterable[object]
-) -> tuple[tuple[DictKey, Any], ...]:
+) -> tuple[tuple[DictKey, object], ...]:
     """The items of a mapping, in the order of `keys`, with their path keys."""
     return tuple((DictKey(key), tree[key]) for key in keys)
 
@@ -277,7 +277,7 @@ def flatten(tree: object, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]
 
 def flatten_none_leaf(
     tree: object, is_leaf: IsLeaf = None
-) -> tuple[list[Any], PyTreeDef]:
+) -> tuple[list[object], PyTreeDef]:
     """As `flatten`, with None as a leaf; the structures of the two do not mix.
 
     >>> flatten_none_leaf([1, (2, None)])[0]

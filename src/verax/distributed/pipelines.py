@@ -299,11 +299,11 @@ class Ends(ReprMixin):
         named = dict(zip(("first", "blocks", "last"), grads, strict=True))
         return {name: named[name] for name in params}
 
-    def enter(self, params: object, x: object) -> Any:
+    def enter(self, params: object, x: object) -> object:
         """What goes into the first block."""
         return x if self.first is None else self.first(params, x)
 
-    def leave(self, params: object, h: object) -> Any:
+    def leave(self, params: object, h: object) -> object:
         """What the loss takes."""
         return h if self.last is None else self.last(params, h)
 

@@ -42,7 +42,7 @@ class Stages(ReprMixin):
         """What the blocks of this stage make of a microbatch."""
         return lax.scan(lambda h, own: (self.block(own, h), None), x, blocks)[0]
 
-    def onward(self, tree: object) -> Any:
+    def onward(self, tree: object) -> object:
         """What the stage before sends; the first gets zeros."""
         return lax.ppermute(tree, self.axis, [(i, i + 1) for i in range(self.size - 1)])
 
@@ -81,7 +81,7 @@ class Stages(ReprMixin):
         outs = tree_map(lambda out: out[self.size - 1 :], outs)
         return self.from_stage(self.size - 1, outs)
 
-    def from_stage(self, number: int, tree: Any) -> Any:
+    def from_stage(self, number: int, tree: Any) -> object:
         """What one stage has, on all of them."""
         here = lax.axis_index(self.axis) == number
 
@@ -247,7 +247,7 @@ def gated(here: object, tree: object) -> Any:
 @gated.defjvp
 def gated_jvp(
     primals: tuple[object, object], tangents: tuple[object, object]
-) -> tuple[Any, Any]:
+) -> tuple[object, object]:
     """Tangents pass where `here` is true."""
     here, tree = primals
     return tree, tree_map(

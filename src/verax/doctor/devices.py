@@ -86,7 +86,7 @@ def asked(program: str, seconds: float) -> dict[str, Any] | str:
         return f"no process starts: {error.strerror}"
     for line in done.stdout.decode(errors="replace").splitlines():
         if line.startswith(MARK):
-            out: dict[str, Any] = json.loads(line.removeprefix(MARK))
+            out: dict[str, object] = json.loads(line.removeprefix(MARK))
             return out
     words = done.stderr.decode(errors="replace").strip().splitlines()[-LINES:]
     said = masked("\n".join(words)) or "it said nothing"

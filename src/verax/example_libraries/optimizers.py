@@ -83,7 +83,7 @@ class Optimizer(NamedTuple):
     params_fn: Callable[[Any], Any]
 
 
-def states_of(state: OptimizerState) -> list[Any]:
+def states_of(state: OptimizerState) -> list[object]:
     """The state of each parameter."""
     pairs = zip(state.subtree_defs, state.packed_state, strict=True)
     return [tree_unflatten(tree, leaves) for tree, leaves in pairs]
@@ -131,7 +131,7 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
                     )
             return new
 
-        def tree_params(state: OptimizerState) -> Any:
+        def tree_params(state: OptimizerState) -> object:
             return tree_unflatten(state.tree_def, map(get_params, states_of(state)))
 
         return Optimizer(tree_init, tree_update, tree_params)
@@ -145,14 +145,14 @@ def first(state: Any) -> Any:
 
 
 @optimizer
-def sgd(step_size: object) -> Any:
+def sgd(step_size: object) -> object:
     """Gradient descent: steps of `step_size`, a number or a schedule."""
     rate = make_schedule(step_size)
     return lambda x: x, lambda i, g, x: x - rate(i) * g, lambda x: x
 
 
 @optimizer
-def momentum(step_size: object, mass: object) -> Any:
+def momentum(step_size: object, mass: object) -> object:
     """Gradient descent whose velocity decays by `mass`."""
     rate = make_schedule(step_size)
 
@@ -165,7 +165,7 @@ def momentum(step_size: object, mass: object) -> Any:
 
 
 @optimizer
-def nesterov(step_size: object, mass: object) -> Any:
+def nesterov(step_size: object, mass: object) -> object:
     """Gradient descent with Nesterov's momentum, which looks one step ahead."""
     rate = make_schedule(step_size)
 
@@ -178,7 +178,7 @@ def nesterov(step_size: object, mass: object) -> Any:
 
 
 @optimizer
-def adagrad(step_size: Any, momentum: Any = 0.9) -> Any:
+def adagrad(step_size: Any, momentum: Any = 0.9) -> object:
     """Adagrad (Duchi, Hazan and Singer 2011), with momentum."""
     rate = make_schedule(step_size)
 
@@ -191,13 +191,13 @@ def adagrad(step_size: Any, momentum: Any = 0.9) -> Any:
     return lambda x: (x, vnp.zeros_like(x), vnp.zeros_like(x)), update, first
 
 
-def inverse_root(x: Any) -> Any:
+def inverse_root(x: Any) -> object:
     """1 / sqrt(x), and 0 where x is 0."""
     return vnp.where(x > 0, 1.0 / vnp.sqrt(x), 0.0)
 
 
 @optimizer
-def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> Any:
+def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> object:
     """RMSProp: steps divided by the root of a running mean of squares."""
     rate = make_schedule(step_size)
 
@@ -212,7 +212,7 @@ def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> Any:
 @optimizer
 def rmsprop_momentum(
     step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum: Any = 0.9
-) -> Any:
+) -> object:
     """RMSProp with momentum."""
     rate = make_schedule(step_size)
 
@@ -227,7 +227,7 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
+def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> object:
     """Adam (Kingma and Ba 2015)."""
     rate = make_schedule(step_size)
 
@@ -243,7 +243,7 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any
 
 
 @optimizer
-def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
+def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> object:
     """AdaMax: Adam with the running maximum of gradients."""
     rate = make_schedule(step_size)
 
@@ -258,11 +258,11 @@ def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> A
 
 
 @optimizer
-def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
+def sm3(step_size: Any, momentum: Any = 0.9) -> object:
     """SM3 (Anil, Gupta, Koren and Singer 2019): one accumulator for each slice."""
     rate = make_schedule(step_size)
 
-    def init(x: object) -> Any:
+    def init(x: object) -> object:
         array = vnp.asarray(x)
         sums = [vnp.zeros(size, array.dtype) for size in array.shape or (1,)]
         return array, vnp.zeros_like(x), sums
@@ -374,7 +374,7 @@ class JoinPoint(ReprMixin):
         yield self.subtree
 
 
-def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+def unpack_optimizer_state(opt_state: OptimizerState) -> object:
     """The state as a tree with a `JoinPoint` for each parameter, to be saved."""
     return tree_unflatten(opt_state.tree_def, map(JoinPoint, states_of(opt_state)))
 

@@ -426,7 +426,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     return without_params(same_shape, apply)
 
 
-def keys_for(layers: Sequence[Layer], kwargs: dict[str, Any]) -> list[Any]:
+def keys_for(layers: Sequence[Layer], kwargs: dict[str, Any]) -> list[object]:
     """A key for each layer from the keyword argument `rng`, which it removes."""
     rng = kwargs.pop("rng", None)
     return [None] * len(layers) if rng is None else list(random.split(rng, len(layers)))

@@ -344,7 +344,7 @@ def adjoint(
     """
     live, rebuilt = floats_of(parameters)
 
-    def augmented(state: Any, s: Array, *live: Array) -> Any:
+    def augmented(state: Any, s: Array, *live: Array) -> object:
         y, y_bar, _, _ = state
         rate, pull = vjp(lambda y, t, *live: f(y, t, rebuilt(live)), y, -s, *live)
         y_ct, t_ct, *rest = pull(y_bar)
@@ -377,7 +377,7 @@ def adjoint(
     return y_bar, vnp.concatenate([start_bar[None], rest]), rebuilt(sums, None)
 
 
-def floats_of(parameters: object) -> tuple[list[Array], Callable[..., Any]]:
+def floats_of(parameters: object) -> tuple[list[Array], Callable[..., object]]:
     """The leaves with derivatives, and the way back, with other leaves as they were."""
     leaves = tree_leaves(parameters)
     live = [is_inexact(x.dtype) for x in leaves]

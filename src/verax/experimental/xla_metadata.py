@@ -99,7 +99,7 @@ class Told:
 def set_xla_metadata(x: None = None, **kwargs: object) -> MetadataBlock: ...
 @overload
 def set_xla_metadata[T](x: T, **kwargs: object) -> T: ...
-def set_xla_metadata(x: object = None, **kwargs: object) -> Any:
+def set_xla_metadata(x: object = None, **kwargs: object) -> object:
     """Attributes for the operations of a block, or for the one that made a value.
 
     Without `x` this is a block and a decorator. Blocks add to those around them; the
@@ -132,7 +132,7 @@ def must_fuse_call(identifier: str) -> Callable[..., Any]:
 
 def xla_metadata_call(
     f: Callable[..., object] | None = None, /, **meta: object
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """`f` as a call with attributes in compiled programs; without `f`, a decorator.
 
     Derivatives of the call have the attributes, too; see `xla_metadata_call2`.
@@ -212,7 +212,9 @@ def derived(ad_metadata: object) -> Attributes | None:
     return checked(ad_metadata)
 
 
-def with_metadata(fun: Callable[..., object], metadata: Metadata) -> Callable[..., Any]:
+def with_metadata(
+    fun: Callable[..., object], metadata: Metadata
+) -> Callable[..., object]:
     """`fun` as a call with metadata; eagerly it is `fun` itself."""
 
     @wraps(fun)

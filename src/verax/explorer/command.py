@@ -392,7 +392,7 @@ def called_with(
 
     def collect(
         *args: object, **kwargs: object
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
         return args, kwargs
 
     given_names = {
@@ -404,7 +404,9 @@ def called_with(
     }
     known = given_names | names | {"__call": collect}
     try:
-        given: tuple[tuple[Any, ...], dict[str, Any]] = eval(f"__call({text})", known)
+        given: tuple[tuple[object, ...], dict[str, object]] = eval(
+            f"__call({text})", known
+        )
     except (NameError, SyntaxError) as error:
         raise Mistake(f"--args {text!r}: {error.args[0]}") from error
     except Exception as error:

@@ -284,7 +284,7 @@ def scalar(fun: Fun) -> Fun:
     return checked
 
 
-def axes_of(text: str, count: int, static: Sequence[int]) -> Any:
+def axes_of(text: str, count: int, static: Sequence[int]) -> object:
     """The dimensions to map, as vmap takes them as in_axes.
 
     Raises:

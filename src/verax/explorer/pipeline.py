@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -393,7 +393,7 @@ def runner(program: Program, leaves: Sequence[object]) -> Callable[[], None]:
     """A function that runs a program once on these arguments, which it may use up."""
     used = program.lowered.donated
     # A donated argument comes from the host, so that each run has its own.
-    args: list[Any] = [
+    args: list[object] = [
         np.array(leaf) if i in used else leaf for i, leaf in enumerate(leaves)
     ]
 

@@ -37,7 +37,7 @@ def watched_note(
     every = len(rows) <= MOST
     made = watch(jaxpr, every)
 
-    def measuring(*operands: object) -> list[Any]:
+    def measuring(*operands: object) -> list[object]:
         return list(apply(made.jaxpr, operands))
 
     # The program runs once, so its machine code need not be good.

@@ -192,7 +192,9 @@ def propagate(
     program = opened(fun, args, purpose=table.name)
     leaves = program.operands[program.captured :]
     rest = [leaves_like(tuple(args), part, table.name) for part in more]
-    values: list[tuple[Any, ...]] = [(x,) for x in program.operands[: program.captured]]
+    values: list[tuple[object, ...]] = [
+        (x,) for x in program.operands[: program.captured]
+    ]
     for parts in zip(leaves, *rest, strict=True):
         values.append(parts if any(x is not None for x in parts[1:]) else parts[:1])
     types = [
@@ -205,7 +207,7 @@ def propagate(
     return tuple([program.rebuild([x[i] for x in full]) for i in range(width)])
 
 
-def leaves_like(args: tuple[object, ...], part: object, name: str) -> list[Any]:
+def leaves_like(args: tuple[object, ...], part: object, name: str) -> list[object]:
     """The leaves of a tree like the arguments, None where it has None.
 
     Raises:

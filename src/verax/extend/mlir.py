@@ -13,8 +13,6 @@ of jaxlib read it for five years::
 True
 """
 
-from typing import Any
-
 from verax.backend.lowering import stablehlo_io
 
 __all__ = [
@@ -41,7 +39,7 @@ def serialize_portable_artifact(
     return stablehlo_io.portable(mlir_module, target, use_mixed_serialization)
 
 
-def deserialize_portable_artifact(mlir_module: bytes, context: object = None) -> Any:
+def deserialize_portable_artifact(mlir_module: bytes, context: object = None) -> object:
     """The MLIR module of a portable artifact.
 
     Args:

@@ -56,10 +56,10 @@ def mapped(fun: Callable[..., object], *depths: int) -> Callable[..., Any]:
     return fun
 
 
-def seeding(seed: Callable[[Array], Array]) -> Callable[[Any], Any]:
+def seeding(seed: Callable[[Array], Array]) -> Callable[[Any], object]:
     """`seed` for integers of any shape; those of Python count with their low bits."""
 
-    def seed_all(seeds: Any) -> Any:
+    def seed_all(seeds: Any) -> object:
         if isinstance(seeds, int):
             width = np.int64 if STATE.enable_x64 else np.int32
             seeds = vnp.asarray(np.asarray(seeds).astype(width))
@@ -114,14 +114,14 @@ def define_prng_impl(
             f"has {prod(shape)}"
         )
 
-    def split_all(keys: Any, sizes: Shape) -> Any:
+    def split_all(keys: Any, sizes: Shape) -> object:
         return mapped(lambda key: split(key, sizes), keys.ndim - rank)(keys)
 
-    def bits_of_all(keys: Any, width: int, sizes: Shape) -> Any:
+    def bits_of_all(keys: Any, width: int, sizes: Shape) -> object:
         drawn = mapped(lambda key: random_bits(key, width, sizes), keys.ndim - rank)
         return drawn(keys)
 
-    def fold_in_all(keys: Any, data: Any) -> Any:
+    def fold_in_all(keys: Any, data: Any) -> object:
         return mapped(fold_in, keys.ndim - rank, vnp.ndim(data))(keys, data)
 
     return Generator(

@@ -442,7 +442,7 @@ def of_two_operands(
     false_operand: object,
     false_fun: Any,
     vmap_method: str,
-) -> Any:
+) -> object:
     """The older form of `cond`, in which each branch has its own operand."""
     for fun in (true_fun, false_fun):
         if not callable(fun):
@@ -450,10 +450,10 @@ def of_two_operands(
                 f"cond takes functions as true_fun and false_fun, not {shown(fun)}"
             )
 
-    def on_true(yes: Any, no: Any) -> Any:
+    def on_true(yes: Any, no: Any) -> object:
         return true_fun(yes)
 
-    def on_false(yes: Any, no: Any) -> Any:
+    def on_false(yes: Any, no: Any) -> object:
         return false_fun(no)
 
     return cond(
@@ -531,7 +531,7 @@ def switch(
     )
 
 
-def branch_index(index: object, aval: ShapedArray, last: int) -> Any:
+def branch_index(index: object, aval: ShapedArray, last: int) -> object:
     """The index as an int32 between 0 and `last`."""
     if aval.dtype.itemsize < 4 or aval.strong().dtype == int32:
         return clamp(0, convert(index, int32), last)

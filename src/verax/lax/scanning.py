@@ -290,7 +290,7 @@ type Step = Callable[[Any, Any], tuple[Any, Any]]
 
 def rows_of(
     f: Step, xs: object, length: int | None
-) -> tuple[Step, list[Any], PyTreeDef, int]:
+) -> tuple[Step, list[object], PyTreeDef, int]:
     """The step, the arrays over whose rows it goes, their structure, and how often."""
     rows, tree = pytrees.flatten(xs)
     if any([isinstance(x, Ref) for x in rows]):
@@ -303,7 +303,7 @@ def rows_of(
 
 def over_references(
     f: Step, rows: Sequence[Any], tree: PyTreeDef, count: int
-) -> tuple[Step, list[Any], PyTreeDef]:
+) -> tuple[Step, list[object], PyTreeDef]:
     """A step that gets rows of references as parts of the whole ones.
 
     So the loop needs not split and join what they hold.
@@ -432,7 +432,7 @@ def scan_in_python(
     tree: PyTreeDef,
     count: int,
     reverse: bool,
-) -> tuple[Any, Any]:
+) -> tuple[object, object]:
     """`scan` as a Python loop, for `disable_jit`."""
     if not count:
         raise ValueError("scan of length 0 is not supported under disable_jit")

@@ -237,19 +237,19 @@ def custom_linear_solve(
 
 def with_aux(
     given: System, outs: Sequence[Array], aux_tree: PyTreeDef, has_aux: bool
-) -> Any:
+) -> object:
     """The solution, or the pair of it and aux."""
     count = len(given.leaves)
     x = given.tree.unflatten(outs[:count])
     return (x, aux_tree.unflatten(outs[count:])) if has_aux else x
 
 
-def transpose_of(given: System, product: Body) -> Callable[[Any], Any]:
+def transpose_of(given: System, product: Body) -> Callable[[Any], object]:
     """The transpose of a traced linear function."""
     count = len(given.leaves)
     linear = (*[False] * len(product.consts), *[True] * count)
 
-    def vecmat(x: object) -> Any:
+    def vecmat(x: object) -> object:
         jaxpr, mask = ENGINE.transpose(product.jaxpr, linear, (True,) * count)
         leaves, tree = pytrees.flatten(x)
         given.check(tree, leaf_avals(leaves, lambda: ["the vector"] * count), vecmat)

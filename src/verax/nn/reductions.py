@@ -397,7 +397,7 @@ def get_scaled_dot_general_config(
         raise ValueError(
             "mxfp4 does not take global_scale: its scales cover all magnitudes"
         )
-    scale: Any = global_scale
+    scale: object = global_scale
     if mode == "nvfp4":
         scale = np.ones(1, np.float32) if global_scale is None else global_scale
     return BlockScaleConfig(mode, *FORMATS[mode], scale if mode == "nvfp4" else None)

@@ -198,7 +198,7 @@ def matrix(name: str, m: ArrayLike) -> Array:
     return x
 
 
-def scalar_zero(x: Array) -> Any:
+def scalar_zero(x: Array) -> object:
     """A zero of the type of `x`, weak where that is."""
     if x.weak_type:
         return typed_fill((), 0, x.dtype, True)

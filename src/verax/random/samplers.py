@@ -335,7 +335,7 @@ def scaled(array: Array, low: Any, high: Any) -> Array:
     """Uniform floats in [low, high) from those in [0, 1), bounds of their dtype."""
     if is_constant(low) and is_constant(high):
         with np.errstate(all="ignore"):
-            span: Any = np.asarray(high - low, high.dtype)
+            span: object = np.asarray(high - low, high.dtype)
     else:
         span = sub(high, low)
     if not (is_constant(span) and span == 1):

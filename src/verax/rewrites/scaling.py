@@ -174,7 +174,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
 
     def transformation(
         fun: Callable[..., Any], *args: Any, has_aux: bool = False, **kwargs: Any
-    ) -> Callable[..., Any]:
+    ) -> Callable[..., object]:
         if not callable(fun):
             raise TypeError(
                 "loss_scale takes value_and_grad itself, and what it gives takes the "

@@ -239,7 +239,7 @@ def stabilise[**P](
         if best.now.losing:
             search = evolve(search, rules=(*chosen, *slopes_of(chosen)))
             best = search.improved(first, best)
-        function: Callable[..., Any] = fun
+        function: Callable[..., object] = fun
         if best.uses:
             function = Applied(search.rules, PASSES, best.uses).function(fun)
         now = best.now.report

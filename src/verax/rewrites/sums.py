@@ -183,7 +183,7 @@ class Summing(ReprMixin):
         asked = (*body.outvars, *[s.term for s in self.sums])
         outs = inlined(Jaxpr(body.constvars, body.invars, body.eqns, asked), given)
         terms = outs[len(body.outvars) :]
-        results: list[Any] = list(outs[: len(body.outvars)])
+        results: list[object] = list(outs[: len(body.outvars)])
         rests = iter(between[self.carried :])
         lacking = []
         for s, term in zip(self.sums, terms, strict=True):
@@ -267,7 +267,7 @@ def sums_in_while(*xs: Operand, params: Params) -> bool:
     weak=((1e7, [0.3, 0.1, 0.4]),),
     gain=0.5,
 )
-def sum_in_a_loop(*xs: object, params: ScanParams) -> tuple[Any, ...]:
+def sum_in_a_loop(*xs: object, params: ScanParams) -> tuple[object, ...]:
     known = summing_scan(params)
     assert known is not None, "the guard has asked"
     consts, carry, rows = params.parts(xs)
@@ -302,7 +302,7 @@ def counted(t: Array, x: Array) -> tuple[int | Array, Array]:
     weak=((1e5, 0.01),),
     gain=1,
 )
-def sum_in_a_while(*xs: object, params: WhileParams) -> tuple[Any, ...]:
+def sum_in_a_while(*xs: object, params: WhileParams) -> tuple[object, ...]:
     known = summing_while(params)
     assert known is not None, "the guard has asked"
     for_test, for_body, carry = params.parts(xs)

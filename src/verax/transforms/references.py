@@ -502,7 +502,7 @@ def on_values(
     """
     captured, places = params.captured, inner.written
     written = Written(pure, params.name, captured, count, marks, places)
-    rule: Any
+    rule: object
     match params:
         case CustomJvpParams():
             rule = jvp.settled(DischargedJvp(params.rule, written), params.rule)

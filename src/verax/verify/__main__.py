@@ -15,7 +15,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from verax.ir.jaxpr import Primitive
 from verax.ops.table import PRIMITIVES
@@ -43,7 +42,7 @@ def subjects(name: str) -> list[Primitive]:
     if not attribute and module_name in PRIMITIVES:
         return [PRIMITIVES[module_name]]
     try:
-        out: Any = pkgutil.resolve_name(f"{module_name}:{attribute}")
+        out: object = pkgutil.resolve_name(f"{module_name}:{attribute}")
     except (ImportError, ValueError) as error:
         raise WrongCall(
             f"{name!r} is not a primitive of the library, and there is no module "

@@ -132,7 +132,7 @@ def cases_of(config: pytest.Config) -> int:
     return int(config.getoption(OPTION, default=None) or CASES)
 
 
-def laws_of_primitive(primitive: Any, *, cases: int | None = None) -> Any:
+def laws_of_primitive(primitive: Any, *, cases: int | None = None) -> object:
     """A test function: one test for each law of a primitive. It needs pytest alone.
 
     `cases` goes before the option of the command line.

@@ -193,7 +193,7 @@ class CallArguments(ReprMixin):
             tuple([(n, typed(v)) for n, v in self.named]),
         )
 
-    def labelled(self) -> list[tuple[str, Any]]:
+    def labelled(self) -> list[tuple[str, object]]:
         """The static values with what messages call them."""
         places = zip(self.positions, self.values, strict=True)
         return [

@@ -105,7 +105,7 @@ def value_and_grad[**P](
     single = is_single(argnums)
 
     @wraps(fun)
-    def value_and_grad_of(*args: object, **kwargs: object) -> tuple[Any, Any]:
+    def value_and_grad_of(*args: object, **kwargs: object) -> tuple[object, object]:
         value, aux, cotangents = pulled_back(fun, args, kwargs, *how)
         gradient = cotangents[0] if single else cotangents
         return ((value, aux) if has_aux else value), gradient
@@ -209,7 +209,7 @@ def grad[**P](
     single = is_single(argnums)
 
     @wraps(fun)
-    def grad_of(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def grad_of(*args: P.args, **kwargs: P.kwargs) -> object:
         _, aux, cotangents = pulled_back(fun, args, kwargs, *how)
         gradient = cotangents[0] if single else cotangents
         return (gradient, aux) if has_aux else gradient
@@ -413,11 +413,11 @@ def fwd_and_bwd(
     """
     numbers = positions("argnums", argnums)
 
-    def fwd(*args: object) -> Any:
+    def fwd(*args: object) -> object:
         rest, chosen = choose(fun, args, {}, numbers)
         return vjp(rest, *chosen, has_aux=has_aux)
 
-    def bwd(residuals: Pullback, cotangent: object) -> tuple[Any, ...]:
+    def bwd(residuals: Pullback, cotangent: object) -> tuple[object, ...]:
         return residuals(cotangent)
 
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)

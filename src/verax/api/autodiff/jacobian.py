@@ -42,7 +42,7 @@ def jacfwd[**P](
     numbers = positions("argnums", argnums)
 
     @wraps(fun)
-    def jacobian(*args: object, **kwargs: object) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> object:
         rest, chosen = choose(fun, args, kwargs, numbers)
         check_inputs("jacfwd", fun, rest.numbers, chosen, holomorphic, False)
         outcome = linearize(rest, *chosen, has_aux=has_aux)
@@ -77,7 +77,7 @@ def jacrev[**P](
     numbers = positions("argnums", argnums)
 
     @wraps(fun)
-    def jacobian(*args: object, **kwargs: object) -> Any:
+    def jacobian(*args: object, **kwargs: object) -> object:
         rest, chosen = choose(fun, args, kwargs, numbers)
         check_inputs("jacrev", fun, rest.numbers, chosen, holomorphic, allow_int)
         value, pull, aux = pulled_from(rest, chosen, has_aux)

@@ -113,7 +113,7 @@ def jvp[R](
 
 def pushed_forward(
     at: Primals, mask: tuple[bool, ...], tangents: Sequence[object]
-) -> tuple[Sequence[Any], tuple[bool, ...]]:
+) -> tuple[Sequence[object], tuple[bool, ...]]:
     """Outputs and their nonzero tangents, and which are, for the tangents in `mask`."""
     return rewritten(
         "jvp",
@@ -210,7 +210,7 @@ class Residuals:
         others_first = [None] * (len(values) - len(linear.places))
         sources = (*others_first, *linear.places)
         slots = Slots(sources, tuple(layouts))
-        by_leaf: dict[int, Any] = {}
+        by_leaf: dict[int, object] = {}
         others = []
         for i, value in zip(sources, values, strict=True):
             if i is None:
@@ -512,7 +512,7 @@ def pulled_from(
     has_aux: bool,
     placed: bool = False,
     moving: object = None,
-) -> tuple[Any, Pullback, Any]:
+) -> tuple[object, Pullback, object]:
     """The value of `fun`, the pullback, `placed` if it is for the user, and aux."""
     at, outs, linear = linearized(fun, primals, "vjp", has_aux, placed, moving)
     out, aux = at.unpack(outs)

@@ -265,7 +265,7 @@ def is_tracer(x: object) -> bool:
     return isinstance(x, Tracer)
 
 
-def check_pair(fun: object, out: object) -> tuple[Any, Any]:
+def check_pair(fun: object, out: object) -> tuple[object, object]:
     if not isinstance(out, tuple | list) or len(out) != 2:
         raise TypeError(
             f"with has_aux=True, {function_name(fun)} must return a two-element tuple "

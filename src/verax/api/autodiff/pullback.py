@@ -150,14 +150,16 @@ def layout_of(
     return flags, tuple([layout for _, layout in parts])
 
 
-def laid_out(layout: Layout, leaves: Iterator[object]) -> Any:
+def laid_out(layout: Layout, leaves: Iterator[object]) -> object:
     """The next leaves in a layout."""
     if isinstance(layout, tuple):
         return tuple([laid_out(part, leaves) for part in layout])
     return layout.unflatten([next(leaves) for _ in range(layout.num_leaves)])
 
 
-def argument_leaves(result: Sequence[object], trees: Sequence[PyTreeDef]) -> list[Any]:
+def argument_leaves(
+    result: Sequence[object], trees: Sequence[PyTreeDef]
+) -> list[object]:
     """The leaves that stand in `args_res` for those of the arguments.
 
     Raises:
@@ -233,7 +235,7 @@ class LinearPart(ReprMixin):
         residuals = saved if owner is None else owner.tracers(saved)
         return tangent_program(ENGINE, self.steps), tuple(residuals)
 
-    def parted(self) -> tuple[Jaxpr, tuple[Any, ...]]:
+    def parted(self) -> tuple[Jaxpr, tuple[object, ...]]:
         """`program`, with the arrays that it captured among the residuals, in front.
 
         So no array is left in it, and programs that differ in these alone are equal.
@@ -316,7 +318,7 @@ class LinearPart(ReprMixin):
 
     def pulled_into(
         self, builder: Builder, steps: Steps[Any], given: Mask, cts: Sequence[object]
-    ) -> tuple[Any, Mask]:
+    ) -> tuple[object, Mask]:
         """`pulled`, written into a trace."""
         pairs = zip(steps.results, given, strict=True)
         atoms = typed_atoms(cts, [aval for (_, aval), flag in pairs if flag])
@@ -358,7 +360,7 @@ def operands_of(jaxpr: Jaxpr, ins: Sequence[object]) -> dict[int, int]:
 
 def linear_part(
     jaxpr: Jaxpr, active: Mask, args: Sequence[object], first: int | None = None
-) -> tuple[Sequence[Any], LinearPart]:
+) -> tuple[Sequence[object], LinearPart]:
     """The outputs of `jaxpr` on `args`, and its derivative there in `active` inputs.
 
     The derivative knows which of its residuals are operands, counted from `first`.

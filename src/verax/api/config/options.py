@@ -149,7 +149,7 @@ def as_device(value: object) -> Device:
     )
 
 
-def as_level(value: object) -> Any:
+def as_level(value: object) -> object:
     """A level from its name or number; anything else as it is."""
     try:
         return CompilerEffortLevel(value)
@@ -518,7 +518,7 @@ def option(name: str) -> Option:
     return entry
 
 
-def flags_of(arguments: Iterable[str]) -> Iterator[tuple[Option, Any]]:
+def flags_of(arguments: Iterable[str]) -> Iterator[tuple[Option, object]]:
     """The options that arguments of a program set, as in `--jax_enable_x64=true`.
 
     Raises:

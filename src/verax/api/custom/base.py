@@ -153,7 +153,7 @@ class CallRules(ReprMixin):
         with entered(self.context):
             return shared(self.context, what, self, *key)
 
-    def like_output(self, purpose: str, what: str, result: object) -> list[Any]:
+    def like_output(self, purpose: str, what: str, result: object) -> list[object]:
         """The leaves of what must have the structure of the output."""
         like = f"the output of {self.name}"
         return matching_leaves(purpose, what, self.out_tree, like, result, "the output")
@@ -230,7 +230,7 @@ def shared[R](context: Context, what: Callable[..., R], *key: object) -> R:
     return what(*key)
 
 
-def pair_of(purpose: str, what: str, result: object) -> tuple[Any, Any]:
+def pair_of(purpose: str, what: str, result: object) -> tuple[object, object]:
     """The pair that a rule has returned.
 
     Raises:
@@ -277,7 +277,7 @@ def call_eagerly(
     args: Sequence[object],
     kwargs: dict[str, Any],
     check: Callable[[Sequence[Any], dict[str, Any]], object],
-) -> Any:
+) -> object:
     """`fun(*args, **kwargs)`, which also raises what `check` does under a trace.
 
     So a call with keywords that no rule can take fails before it is differentiated.
@@ -304,7 +304,7 @@ def on_its_own(traced: Traced) -> Jaxpr:
     return traced.jaxpr
 
 
-def inner_rule(outer: Any, name: str) -> Any:
+def inner_rule(outer: Any, name: str) -> object:
     """The method `name` of the function within, if it is one that gives rules.
 
     Raises:
@@ -401,7 +401,7 @@ class CustomRules(Home):
 
 def waiting_rule[U: UserRules, S](
     user: U, body: Opened, shifted: Callable[[U, tuple[ShapedArray, ...]], S]
-) -> tuple[U | S, tuple[Any, ...], Jaxpr]:
+) -> tuple[U | S, tuple[object, ...], Jaxpr]:
     """The rule of an equation, what the function captures, and the function.
 
     `shifted` makes a rule for a function that captures.

@@ -281,7 +281,7 @@ def jvp_rule(
 
 def traced_rule(
     user: UserJvp, body: Opened, nonzero: Mask, leaves: Sequence[object]
-) -> tuple[TracedJvp, tuple[Any, ...], Jaxpr]:
+) -> tuple[TracedJvp, tuple[object, ...], Jaxpr]:
     """The rule traced now; what it captures becomes operands."""
     builder = current_builder()
     values = None

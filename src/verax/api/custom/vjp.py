@@ -131,7 +131,7 @@ class UserVjp(UserRules):
         self, nonzero: Mask, leaves: Sequence[object]
     ) -> tuple[list[Any], list[Any], KeptLeaves]:
         """Call the forward rule: outputs, arrays among the residuals, and the rest."""
-        given: list[Any] = list(leaves)
+        given: list[object] = list(leaves)
         if self.symbolic:
             pairs = zip(leaves, nonzero, strict=True)
             given = [CustomVJPPrimal(x, flag) for x, flag in pairs]
@@ -176,7 +176,7 @@ class UserVjp(UserRules):
 
     def call_backward(
         self, nonzero: Mask, given: Mask, residuals: object, live: Sequence[object]
-    ) -> tuple[list[Any], Mask]:
+    ) -> tuple[list[object], Mask]:
         """Call the backward rule: cotangents, and of which arguments they are."""
         result = iter(live)
         cts = [
@@ -210,12 +210,14 @@ class UserVjp(UserRules):
                 f"cotangents, one for each differentiable argument, not a "
                 f"{type(pulled).__name__}{given}"
             )
-        leaves: list[Any] = []
+        leaves: list[object] = []
         for i, (part, tree) in enumerate(zip(pulled, parts, strict=True)):
             leaves += self.argument_cotangents(i, part, tree)
         return leaves
 
-    def argument_cotangents(self, i: int, part: object, tree: PyTreeDef) -> list[Any]:
+    def argument_cotangents(
+        self, i: int, part: object, tree: PyTreeDef
+    ) -> list[object]:
         """The leaves of the cotangent for argument `i`."""
         whole = tree.unflatten(range(tree.num_leaves))
         what, like = f"the cotangent of argument {i}", f"argument {i} of {self.name}"
@@ -385,7 +387,7 @@ class custom_vjp(CustomRules):
 
 def vjp_rule(
     user: UserVjp, body: Opened, leaves: Sequence[object], when: When
-) -> tuple[VjpRule, tuple[Any, ...], Jaxpr]:
+) -> tuple[VjpRule, tuple[object, ...], Jaxpr]:
     """The rules of an equation, what they and the function capture, and the function.
 
     Rules that capture tracers, may read what changes, or branch on values at hand, are
@@ -406,7 +408,7 @@ def vjp_rule(
 
 def traced_rule(
     user: UserVjp, body: Opened, nonzero: Mask, values: Sequence[object] | None
-) -> tuple[TracedVjp, tuple[Any, ...], Jaxpr]:
+) -> tuple[TracedVjp, tuple[object, ...], Jaxpr]:
     """Both rules traced now; what the backward one captures becomes a residual."""
     traced, rest = user.trace_forward(nonzero, values)
     first = traced.opened
@@ -522,10 +524,10 @@ def custom_gradient(
     return custom_gradient_of if fun is None else custom_gradient_of(fun)
 
 
-def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., Any]:
+def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., object]:
     """`custom_gradient` of a function."""
 
-    def primal(*args: object, **kwargs: object) -> Any:
+    def primal(*args: object, **kwargs: object) -> object:
         return fun(*args, **kwargs)[0]
 
     def forward(*args: object) -> tuple[Any, Any]:

@@ -36,7 +36,7 @@ AXIS: Final = "processes"
 
 def mesh_of_processes() -> Mesh:
     """The first device of each process, in order."""
-    first: dict[int, Any] = {}
+    first: dict[int, object] = {}
     for device in devices():
         first.setdefault(device.process_index, device)
     row = [first[index] for index in sorted(first)]
@@ -248,7 +248,7 @@ def global_array_to_host_local_array(
     return tree.unflatten(outs)
 
 
-def local_part(x: object, place: NamedSharding) -> Any:
+def local_part(x: object, place: NamedSharding) -> object:
     """The part of this process, divided over its devices as the whole is over all."""
     array = device_put(x, place)
     own = parts_of_process(place, array.ndim)

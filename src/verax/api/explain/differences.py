@@ -340,7 +340,7 @@ def of_structures(name: str, now: PyTreeDef, before: PyTreeDef) -> Difference:
     return Difference("structure", name, "", str(now), str(before))
 
 
-def keys_of(node: tuple[type, Any]) -> list[Any]:
+def keys_of(node: tuple[type, Any]) -> list[object]:
     """The keys of a mapping of Python's, in order; none of any other node."""
     cls, data = node
     if cls is defaultdict:

@@ -607,10 +607,10 @@ def exported_vjp(
     ins, outs = jaxpr.in_avals, jaxpr.out_avals
     moving = [i for i, aval in enumerate(ins) if is_inexact(aval.dtype)]
 
-    def pull_back(*args: object) -> tuple[Any, ...]:
+    def pull_back(*args: object) -> tuple[object, ...]:
         leaves, cts = list(args[: len(ins)]), args[len(ins) :]
 
-        def of_moving(*xs: object) -> tuple[Any, ...]:
+        def of_moving(*xs: object) -> tuple[object, ...]:
             for i, x in zip(moving, xs, strict=True):
                 leaves[i] = x
             out = zip(apply(jaxpr, leaves), outs, strict=True)
@@ -636,7 +636,7 @@ def exported_vjp(
 
 def constraints_of(avals: Sequence[ShapedArray]) -> tuple[str, ...]:
     """The assumptions about the variables in the sizes of some types."""
-    sizes: list[Any] = [size for aval in avals for size in aval.shape]
+    sizes: list[object] = [size for aval in avals for size in aval.shape]
     for size in sizes:
         if isinstance(size, SymbolicDim):
             return tuple([one.text for one in size.scope.constraints])
@@ -662,7 +662,7 @@ def write_exported(exported: Exported, vjp_order: int) -> bytes:
     return pack(list(map(described, chain)), [e.mlir_module_serialized for e in chain])
 
 
-def described(exported: Exported) -> dict[str, Any]:
+def described(exported: Exported) -> dict[str, object]:
     """The description of an exported function, beside its module."""
     return {
         "fun_name": exported.fun_name,

@@ -105,7 +105,7 @@ def on_first_devices(
     return tuple(placed)
 
 
-def write_layout(layout: Layout | None) -> Any:
+def write_layout(layout: Layout | None) -> object:
     """A layout as JSON."""
     if layout is None:
         return None

@@ -107,7 +107,7 @@ class UserFunction(ReprMixin):
         return self.name
 
     def __call__(self, *arrays: np.ndarray) -> Sequence[object]:
-        leaves: list[Any] = [
+        leaves: list[object] = [
             from_host(x, array_type(x, dtype))
             for x, dtype in zip(arrays, self.dtypes, strict=True)
         ]
@@ -139,7 +139,7 @@ def call_host(
     effect: Effect | None,
     vmap_method: str | None,
     partitioned: bool = False,
-) -> Sequence[Any]:
+) -> Sequence[object]:
     """The results of a callback: called now, or written into the current trace."""
     if not is_tracing() and all([committed_place(x) is None for x in leaves]):
         arrays = [host_values(x) for x in leaves]

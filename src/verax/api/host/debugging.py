@@ -157,7 +157,7 @@ class FormatCheck(string.Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
         return ""
 
-    def convert_field(self, value: object, conversion: object) -> Any:
+    def convert_field(self, value: object, conversion: object) -> object:
         return value
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
@@ -498,12 +498,12 @@ def debug_breakpoint(
     return passed_on(token, stopping, tracers)
 
 
-def passed_on(token: object, stopping: "Stopping", tracers: Sequence[Tracer]) -> Any:
+def passed_on(token: object, stopping: "Stopping", tracers: Sequence[Tracer]) -> object:
     """`token`, by way of a callback that stops first."""
     leaves, tree = pytrees.flatten(token)
     held = tree.unflatten(map(constant_in_derivatives, leaves))
 
-    def stop_and_pass(token: object, *operands: object) -> Any:
+    def stop_and_pass(token: object, *operands: object) -> object:
         stopping(*operands)
         return token
 
@@ -511,7 +511,7 @@ def passed_on(token: object, stopping: "Stopping", tracers: Sequence[Tracer]) ->
     return pure_callback(stop_and_pass, held, held, *operands, vmap_method="sequential")
 
 
-def constant_in_derivatives(x: object) -> Any:
+def constant_in_derivatives(x: object) -> object:
     """An array without its gradient: a callback has none."""
     return stop_gradient(x) if is_inexact(aval_of(x).dtype) else x
 

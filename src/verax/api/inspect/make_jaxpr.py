@@ -86,7 +86,7 @@ def make_jaxpr[**P](
     axes = [(str(name), int(size)) for name, size in axis_env or ()]
 
     @wraps(fun)
-    def jaxpr_of(*args: object, **kwargs: object) -> Any:
+    def jaxpr_of(*args: object, **kwargs: object) -> object:
         call_args = statics.bind(args, kwargs)
         leaves, tree = pytrees.flatten(call_args.dynamic)
         describe = describe_arguments(fun, tree, call_args.positions)
@@ -136,14 +136,14 @@ def eval_shape(fun: Callable[..., object], *args: object, **kwargs: object) -> A
     avals = struct_avals(leaves, describe)
 
     @wraps(fun)
-    def with_arrays(*args: object, **kwargs: object) -> Any:
+    def with_arrays(*args: object, **kwargs: object) -> object:
         outs, out_tree = pytrees.flatten(fun(*args, **kwargs))
         return out_tree.unflatten(map(stand_in, outs))
 
     return out_info(trace(with_arrays, tree, avals, "eval_shape", describe=describe))
 
 
-def stand_in(x: object) -> Any:
+def stand_in(x: object) -> object:
     """An array of zeros for a struct; anything else as it is."""
     return zero(struct_aval(x)) if isinstance(x, ShapeDtypeStruct) else x
 

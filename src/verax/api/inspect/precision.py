@@ -7,7 +7,7 @@ arithmetic::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from attrs import frozen
@@ -173,7 +173,7 @@ def check_shadow(shadow: object) -> None:
         )
 
 
-def results_of(jaxpr: Jaxpr, cells: Sequence[Cell]) -> list[Any]:
+def results_of(jaxpr: Jaxpr, cells: Sequence[Cell]) -> list[object]:
     """The outputs of the program, as arrays."""
     return [
         from_host(np.asarray(cell.actual), aval)

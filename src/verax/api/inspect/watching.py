@@ -423,7 +423,7 @@ def watch[**P, R](
     return watched
 
 
-def ran(name: str, made: Watching, operands: Sequence[object]) -> Sequence[Any]:
+def ran(name: str, made: Watching, operands: Sequence[object]) -> Sequence[object]:
     """The outputs of the program, compiled where there are values."""
     jaxpr, consts = made.opened
     return jit_p.bind(CallParams(name, jaxpr), *consts, *operands)

@@ -389,7 +389,7 @@ def device_get(x: object) -> Any:
         return tree.unflatten([fetched(leaf) for leaf in leaves])
 
 
-def fetched(leaf: object) -> Any:
+def fetched(leaf: object) -> object:
     """A leaf in NumPy; keys, of which NumPy has none, are waited for and stay."""
     if not isinstance(leaf, ConcreteArray):
         return leaf

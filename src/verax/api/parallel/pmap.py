@@ -206,7 +206,7 @@ class PmapFunction(Copyable):
         args: tuple[object, ...],
         kwargs: dict[str, Any],
         donated: tuple[int, ...] = (),
-    ) -> tuple[PjitFunction[..., Any], tuple[Any, ...], dict[str, Any]]:
+    ) -> tuple[PjitFunction[..., Any], tuple[object, ...], dict[str, object]]:
         """The function for `size` elements, and its arguments on their devices.
 
         Arguments at the positions `donated` give up their memory.

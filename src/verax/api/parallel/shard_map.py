@@ -200,7 +200,7 @@ def mapping(
     return mapped
 
 
-def out_places(mesh: object, specs: object, names: Collection[str]) -> Any:
+def out_places(mesh: object, specs: object, names: Collection[str]) -> object:
     """The places of the results of eager calls, by their specs, by axes of size 1 too.
 
     None where something else says it: types, or the compiler along other axes.
@@ -286,7 +286,7 @@ def smap(
     )
 
 
-def axis_specs(what: str, axes: object, name: str) -> Any:
+def axis_specs(what: str, axes: object, name: str) -> object:
     """A tree of dimensions as one of specs."""
     leaves, tree = pytrees.flatten(axes, lambda x: x is None)
     specs = []

@@ -433,7 +433,7 @@ def retyping(
     f: Callable[..., object] | None,
     axes: str | Sequence[str] | None,
     sharding: object,
-) -> Any:
+) -> object:
     """`auto_axes` and `explicit_axes`, which differ in what they give a sharding of."""
     keyword = "out_sharding" if kind is AxisType.Auto else "in_sharding"
     if f is None:
@@ -507,7 +507,7 @@ def within_auto(
     places: object,
     args: tuple[object, ...],
     kwargs: dict[str, Any],
-) -> Any:
+) -> object:
     """`f` on arguments along whose axes the compiler decides; the results split."""
     leaves, tree = pytrees.flatten((args, kwargs))
     args, kwargs = tree.unflatten([seen_from(leaf, inner) for leaf in leaves])
@@ -530,7 +530,7 @@ def within_explicit(
     places: object,
     args: tuple[object, ...],
     kwargs: dict[str, Any],
-) -> Any:
+) -> object:
     """`f` on arguments that are split as `places` says; the results without that."""
     leaves, tree = pytrees.flatten((args, kwargs))
     with typed_axes(inner):
@@ -546,7 +546,7 @@ def within_explicit(
     return out_tree.unflatten([seen_from(x, mesh) for x in outs])
 
 
-def seen_from(x: object, mesh: Mesh) -> Any:
+def seen_from(x: object, mesh: Mesh) -> object:
     """A value as code sees it in which the axes of `mesh` have their types."""
     if not isinstance(x, Array) or x.aval.explicit is None:
         return x

@@ -34,7 +34,7 @@ def written(interface: Interface, program: Program, *, trees: bool) -> bytes:
         TypeError: a structure holds a class or a key without a serialised form.
         ValueError: the program cannot leave the process.
     """
-    described: dict[str, Any] = {
+    described: dict[str, object] = {
         "name": interface.name,
         "parameters": list(interface.callee.parameters),
         "donated": interface.donated,

@@ -248,19 +248,19 @@ def struct_aval(x: object) -> ShapedArray:
 
 def typed_arguments(
     args: tuple[object, ...], kwargs: Mapping[str, object]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """The arguments of a call, in which types and places stand for arrays.
 
     So they can be kept without keeping an array alive.
     """
     leaves, tree = pytrees.flatten((args, dict(kwargs)))
-    out: tuple[tuple[Any, ...], dict[str, Any]] = tree.unflatten(
+    out: tuple[tuple[object, ...], dict[str, object]] = tree.unflatten(
         map(typed_argument, leaves)
     )
     return out
 
 
-def typed_argument(x: object) -> Any:
+def typed_argument(x: object) -> object:
     """The type of an array; anything else, such as a static argument, as it is."""
     if isinstance(x, ConcreteArray):
         return struct_of(x.aval, committed_place(x))

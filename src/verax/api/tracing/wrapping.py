@@ -32,7 +32,7 @@ TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
-def described(fun: Callable[..., object]) -> Iterator[tuple[str, Any]]:
+def described(fun: Callable[..., object]) -> Iterator[tuple[str, object]]:
     """The attributes by which a function is known, those of `fun` that fit."""
     for name in functools.WRAPPER_ASSIGNMENTS:
         result = getattr(fun, name, TYPES)  # TYPES itself: there is none
@@ -65,7 +65,7 @@ def wraps[F: Callable[..., Any]](fun: Callable[..., object]) -> Callable[[F], F]
 
 def attributes(fun: Callable[..., object]) -> dict[str, Any]:
     """The values stored on `fun` beside the attributes by which it is known."""
-    own: dict[str, Any] = getattr(fun, "__dict__", {})
+    own: dict[str, object] = getattr(fun, "__dict__", {})
     known = functools.WRAPPER_ASSIGNMENTS
     return {name: value for name, value in own.items() if name not in known}
 

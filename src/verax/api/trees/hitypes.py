@@ -177,7 +177,7 @@ def mark(x: object, ty: HiType | None, carriers: Sequence[object]) -> None:
         ) from error
 
 
-def tangent_value(ty: Any, parts: Sequence[object]) -> Any:
+def tangent_value(ty: Any, parts: Sequence[object]) -> object:
     """The tangent, or cotangent, of arrays."""
     target = ty.to_tangent_aval()
     return parts[0] if isinstance(target, ShapedArray) else target.raise_val(*parts)
@@ -241,7 +241,7 @@ def has_specs(axes: object) -> bool:
 
 def axes_by_specs(
     what: str, axes: object, tree: object, size: int | None, stacked: bool
-) -> Any:
+) -> object:
     """Axes for all arrays of a tree, of axes with specs for values with types.
 
     The values of the tree are `stacked`, or elements of what will be.
@@ -265,7 +265,7 @@ def axes_by_specs(
     return structure.unflatten(out)
 
 
-def specs_by_types(specs: object, tree: object) -> Any:
+def specs_by_types(specs: object, tree: object) -> object:
     """Specs of a `shard_map` for all arrays, of some with `HiPspec`s among them.
 
     Carriers are split as the first array of their value is, which has its shape.
@@ -286,7 +286,7 @@ def specs_by_types(specs: object, tree: object) -> Any:
     return structure.unflatten(out)
 
 
-def in_arrays(x: object, spec: MappingSpec, size: int | None, stacked: bool) -> Any:
+def in_arrays(x: object, spec: MappingSpec, size: int | None, stacked: bool) -> object:
     """The axes of the arrays of a value, in its place."""
     ty = hi_typeof(x)
     whole = ty if stacked else ty.inc_rank(size, spec)

@@ -210,7 +210,7 @@ def flatten_all_up_to(
     tree: object,
     rest: tuple[object, ...],
     is_leaf: IsLeaf,
-) -> list[list[Any]]:
+) -> list[list[object]]:
     """The parts of each tree of `rest` at the leaves of `tree`, or a clear error."""
     columns = []
     for position, other in enumerate(rest):
@@ -783,7 +783,7 @@ class KeptLeaves(ReprMixin):
 
 def split_leaves(
     tree: object, is_array: Callable[[object], bool]
-) -> tuple[list[Any], KeptLeaves]:
+) -> tuple[list[object], KeptLeaves]:
     """The leaves for which `is_array` holds, and the rest of the tree."""
     leaves, structure = pytrees.flatten(tree)
     others = [(i, leaf) for i, leaf in enumerate(leaves) if not is_array(leaf)]

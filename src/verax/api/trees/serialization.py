@@ -36,7 +36,7 @@ class NodeFormat(ReprMixin):
     name: str
     write: Callable[[Any], bytes] | None
     read: Callable[[bytes], Any] | None
-    from_children: Callable[[Any, Sequence[Any]], Any] | None = None
+    from_children: Callable[[Any, Sequence[Any]], object] | None = None
 
 
 class NodeFormats:

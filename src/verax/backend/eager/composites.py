@@ -227,7 +227,7 @@ def computing(engine: Engine, jaxpr: Jaxpr, build: Build) -> Compute | None:
     if None in evaluates:
         return None
     known = folded(engine, jaxpr)
-    env: list[Any] = [*known, *jaxpr.invars]
+    env: list[object] = [*known, *jaxpr.invars]
     places = {atom: i for i, atom in enumerate(env)}
     steps: list[Step] = []
     for eqn, evaluate in zip(jaxpr.eqns, evaluates, strict=True):

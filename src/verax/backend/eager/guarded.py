@@ -79,7 +79,7 @@ def is_guarded() -> bool:
 
 def guarded_call(
     name: str, run: Callable[[Sequence[Any]], object]
-) -> Callable[[Sequence[Any]], Any]:
+) -> Callable[[Sequence[Any]], object]:
     """A call of a program that asks first, with its arguments."""
 
     def call(leaves: Sequence[object]) -> Any:

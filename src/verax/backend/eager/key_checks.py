@@ -137,7 +137,7 @@ def key_checking(inner: Interpreter) -> Interpreter:
 
 def checked_keys(
     name: str, jaxpr: Jaxpr, run: Callable[[Sequence[Any]], object]
-) -> Callable[[Sequence[Any]], Any]:
+) -> Callable[[Sequence[Any]], object]:
     """A call of a program that checks the keys which it uses.
 
     One that it has captured is not remembered from call to call.

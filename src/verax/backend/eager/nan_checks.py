@@ -184,7 +184,7 @@ def checked_call(
     donated: Sequence[bool],
     kinds: Kinds,
     run: Callable[[Sequence[Any]], object],
-) -> Callable[[Sequence[Any]], Any]:
+) -> Callable[[Sequence[Any]], object]:
     """A call that looks at its outputs, and searches the program on a hit.
 
     Donated arguments are copied first: the program uses them up. Without `jaxpr` there
@@ -192,7 +192,7 @@ def checked_call(
     """
 
     def call(leaves: Sequence[object]) -> Any:
-        given: list[Any] = list(leaves)
+        given: list[object] = list(leaves)
         for i, donate in enumerate(donated):
             if donate:
                 given[i] = np.array(host_of(given[i]))

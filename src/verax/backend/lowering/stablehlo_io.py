@@ -114,7 +114,7 @@ def from_portable(data: bytes) -> str:
     return str(module_of(data))
 
 
-def module_of(data: bytes, context: object = None) -> Any:
+def module_of(data: bytes, context: object = None) -> object:
     """The module of a portable artifact, by default in a context of its own.
 
     Raises:

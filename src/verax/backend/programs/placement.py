@@ -512,7 +512,7 @@ class SavedPlaces(ReprMixin):
         spec = [UNCONSTRAINED if s == FREE else s for s in data["spec"]]
         return NamedSharding(mesh, PartitionSpec(*spec), memory_kind=memory)
 
-    def write_mesh(self, mesh: Mesh | None) -> Any:
+    def write_mesh(self, mesh: Mesh | None) -> object:
         """A mesh as JSON."""
         if mesh is None:
             return None
@@ -530,7 +530,7 @@ class SavedPlaces(ReprMixin):
         types = tuple([AxisType[name] for name in data["types"]])
         return Mesh(values.reshape(data["sizes"]), tuple(data["names"]), types)
 
-    def write_placement(self, placement: Placement | None) -> Any:
+    def write_placement(self, placement: Placement | None) -> object:
         """A placement as JSON; None for a program without one."""
         if placement is None:
             return None

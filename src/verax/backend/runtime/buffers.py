@@ -143,7 +143,7 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
     return buffer._arrays
 
 
-def place_of_part(device: _jax.Device, memory_kind: str | None = None) -> Any:
+def place_of_part(device: _jax.Device, memory_kind: str | None = None) -> object:
     """Where jaxlib says that a part lies: in its own class."""
     return _jax.SingleDeviceSharding(device, memory_kind=memory_kind)
 

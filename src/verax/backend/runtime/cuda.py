@@ -215,13 +215,13 @@ def visible_devices() -> Sequence[int] | None:
         ) from None
 
 
-def client_options() -> dict[str, Any]:
+def client_options() -> dict[str, object]:
     """The options of the client: memory and devices, from the environment.
 
     Raises:
         ValueError: a variable has a value that it cannot have.
     """
-    options: dict[str, Any] = dict(xla_client.generate_pjrt_gpu_plugin_options())
+    options: dict[str, object] = dict(xla_client.generate_pjrt_gpu_plugin_options())
     chosen = visible_devices()
     if (connection := CLUSTER.connection) is not None:
         settings = connection.settings

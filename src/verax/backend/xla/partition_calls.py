@@ -163,7 +163,7 @@ def register(platform: str) -> None:
     )
 
 
-def parts_of(shape: Any, hlo: HloSharding) -> list[tuple[Any, HloSharding]]:
+def parts_of(shape: Any, hlo: HloSharding) -> list[tuple[object, HloSharding]]:
     """The values of a result, which may be several."""
     if not shape.is_tuple():
         return [(shape, hlo)]

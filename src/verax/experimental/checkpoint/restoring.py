@@ -168,7 +168,7 @@ def restore(
     if like is None:
         structure = saved_structure(folder, manifest)
         records: Sequence[LeafRecord] = manifest.leaves
-        targets: list[Any] = [None] * len(records)
+        targets: list[object] = [None] * len(records)
     else:
         pairs, structure = tree_flatten_with_path(like)
         targets = [target for _, target in pairs]
@@ -278,7 +278,7 @@ def restored(
     return array_leaf(files, record, target_place(target) or place)
 
 
-def python_leaf(record: LeafRecord, target: object) -> Any:
+def python_leaf(record: LeafRecord, target: object) -> object:
     """A Python number or string.
 
     Raises:

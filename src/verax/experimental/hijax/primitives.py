@@ -283,7 +283,7 @@ class Rest(ReprMixin):
         return KeptLeaves(self.tree, self.others).rebuilt(arrays)
 
 
-def compose_call(p: HiParams, *xs: object) -> list[Any]:
+def compose_call(p: HiParams, *xs: object) -> list[object]:
     with p.configured():
         return expanded(p.prim, xs)
 
@@ -378,7 +378,7 @@ def linear_typing(p: LinearParams, avals: object) -> Sequence[ShapedArray]:
     return [aval.tangent() for aval, flag in pairs if flag]
 
 
-def push_linear(p: LinearParams, *operands: object) -> Sequence[Any]:
+def push_linear(p: LinearParams, *operands: object) -> Sequence[object]:
     """The tangents of the output, by the rule of forward mode."""
     prim, count = p.prim, sum(p.nonzero)
     xs, live = operands[p.residuals : -count], iter(operands[-count:])
@@ -423,7 +423,7 @@ def backward_typing(p: BackwardParams, avals: object) -> Sequence[ShapedArray]:
     return [aval.cotangent().strong() for aval, flag in pairs if flag]
 
 
-def run_backward(p: BackwardParams, operands: Sequence[object]) -> list[Any]:
+def run_backward(p: BackwardParams, operands: Sequence[object]) -> list[object]:
     """The backward rule of the class."""
     live = iter(operands[p.residuals :])
     cts = [
@@ -536,7 +536,7 @@ class Mapped(HiPrim):
         zeros = [Zero(aval.tangent()) for aval in self.inner.ins.avals]
 
         def run(xs: Any, live: list[Any]) -> tuple[list[Any], list[Any]]:
-            ts: list[Any] = list(zeros)
+            ts: list[object] = list(zeros)
             for i, t in zip(places, live, strict=True):
                 ts[i] = t
             outs, out_tangents = pushed(self.inner, xs, ts)

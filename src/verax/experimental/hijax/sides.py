@@ -216,7 +216,7 @@ class Side(ReprMixin):
             raise TypeError(
                 f"{name} takes arguments of structure {self.tree}, not {tree}"
             )
-        out: list[Any] = []
+        out: list[object] = []
         for x, ty in zip(leaves, self.types, strict=True):
             if isinstance(ty, HiType) != is_hi(x) or (is_hi(x) and hi_typeof(x) != ty):
                 given = hi_typeof(x) if is_hi(x) else aval_of(x)
@@ -226,7 +226,7 @@ class Side(ReprMixin):
 
     def values(self, name: str, what: str, out: object) -> list[Any]:
         """The leaves of what a rule returned, in the types that are due."""
-        leaves: list[Any] = []
+        leaves: list[object] = []
         for x in matching(name, what, out, self.tree):
             leaves += lowered(x)[0] if is_hi(x) else [x]
         if len(leaves) != len(self.avals):
@@ -242,7 +242,7 @@ class Side(ReprMixin):
 
     def pushed(self, tangents: Sequence[Any]) -> list[Any]:
         """The leaves of tangents, or cotangents; None where there are none."""
-        out: list[Any] = []
+        out: list[object] = []
         pairs = zip(self.types, self.counts, strict=True)
         for t, (ty, (count, carriers)) in zip(tangents, pairs, strict=True):
             if not isinstance(ty, HiType):

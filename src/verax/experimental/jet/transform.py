@@ -546,7 +546,7 @@ def fits(shape: tuple[int, ...], expected: tuple[int, ...]) -> bool:
     return len(shape) <= len(expected) and all([n in (1, m) for n, m in pairs])
 
 
-def terms_of(value: object, rest: Sequence[object], scales: Sequence[float]) -> Any:
+def terms_of(value: object, rest: Sequence[object], scales: Sequence[float]) -> object:
     """The tree of a result, with a list of terms for each array."""
     leaves, tree = tree_flatten(value)
     rows = [tree.flatten_up_to(part) for part in rest]

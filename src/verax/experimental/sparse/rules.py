@@ -138,7 +138,7 @@ def through_bcoo(function: Callable[..., object], *names: str) -> Rule:
     return rule
 
 
-def add_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[Any]:
+def add_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]:
     """Sums: of stored elements at the same places, or all those of both arrays."""
     x, y = as_bcoo(x), as_bcoo(y)
     if isinstance(x, BCOO) and isinstance(y, BCOO):
@@ -171,13 +171,13 @@ def joined(x: BCOO, y: BCOO) -> BCOO:
     return BCOO((out[0], out[1]), shape=x.shape)
 
 
-def sub_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[Any]:
+def sub_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]:
     """Differences, as sums of what is negated."""
     x, y = as_bcoo(x), as_bcoo(y)
     return list(add_rule(evaluate, params, x, -y))
 
 
-def mul_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[Any]:
+def mul_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]:
     """Products, which are stored where the sparse operand is."""
     if isinstance(x, JAXSparse) and isinstance(y, JAXSparse):
         x, y = as_bcoo(x), as_bcoo(y)
@@ -190,7 +190,7 @@ def mul_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[Any]:
     return [x.with_data(x.data * met_elements(x, y))]
 
 
-def div_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[Any]:
+def div_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]:
     """Quotients, which are stored where the numerator is."""
     if isinstance(y, JAXSparse):
         raise NotImplementedError(
@@ -200,7 +200,7 @@ def div_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[Any]:
     return [x.with_data(x.data / met_elements(x, y, fill=1))]
 
 
-def integer_pow_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
+def integer_pow_rule(evaluate: Evaluate, params: Any, x: Any) -> list[object]:
     """Powers that map zero to zero."""
     if params.y <= 0:
         raise NotImplementedError(
@@ -210,7 +210,7 @@ def integer_pow_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
     return list(on_data(PRIMITIVES["integer_pow"], linear=False)(evaluate, params, x))
 
 
-def dot_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[Any]:
+def dot_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[object]:
     """Products of matrices."""
     function: Any = bcoo_dot_general
     if isinstance(x, BCSR) and not isinstance(y, JAXSparse):
@@ -226,7 +226,7 @@ def dot_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[Any]:
     return [out]
 
 
-def reduce_sum_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
+def reduce_sum_rule(evaluate: Evaluate, params: Any, x: Any) -> list[object]:
     """Sums over axes; the sum over all of them is dense."""
     out = bcoo_reduce_sum(as_bcoo(x), axes=params.axes)
     return [out if out.shape else out.todense()]
@@ -244,7 +244,7 @@ def slice_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
 
 def dynamic_slice_rule(
     evaluate: Evaluate, params: Any, x: Any, *starts: Any
-) -> list[Any]:
+) -> list[object]:
     return [bcoo_dynamic_slice(as_bcoo(x), starts, params.slice_sizes)]
 
 
@@ -262,7 +262,7 @@ def gather_rule(evaluate: Evaluate, params: Any, x: Any, starts: Any) -> list[An
     return [out]
 
 
-def broadcast_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
+def broadcast_rule(evaluate: Evaluate, params: Any, x: Any) -> list[object]:
     function: Any = bcoo_broadcast_in_dim
     if isinstance(x, BCSR):
         function = bcsr_broadcast_in_dim
@@ -301,7 +301,7 @@ def conv_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[Any]:
     return [out]
 
 
-def inside_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
+def inside_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[object]:
     """An equation that means its program."""
     return evaluate(params.jaxpr, operands)
 
@@ -317,11 +317,11 @@ def plain(x: object) -> Any:
 
 def plain_outputs(
     evaluate: Evaluate, jaxpr: object, values: Sequence[object]
-) -> list[Any]:
+) -> list[object]:
     return [plain(x) for x in evaluate(jaxpr, values)]
 
 
-def while_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
+def while_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[object]:
     """A loop on sparse values, which store as much after each step as before."""
     cond_consts, body_consts, carry = params.parts(operands)
 
@@ -333,11 +333,11 @@ def while_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
     def step(carry: list[Any]) -> list[Any]:
         return plain_outputs(evaluate, params.body_jaxpr, [*body_consts, *carry])
 
-    result: list[Any] = lax.while_loop(again, step, [plain(x) for x in carry])
+    result: list[object] = lax.while_loop(again, step, [plain(x) for x in carry])
     return result
 
 
-def scan_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
+def scan_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[object]:
     """A loop on sparse values; rows of a sparse array are those of its buffers."""
     consts, carry, xs = params.parts(operands)
     mats = [as_rows(x) for x in xs]
@@ -357,7 +357,7 @@ def scan_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
     return [*end, *ys]
 
 
-def as_rows(x: object) -> Any:
+def as_rows(x: object) -> object:
     """An array whose rows are batch elements."""
     if not isinstance(x, JAXSparse):
         return x
@@ -367,7 +367,7 @@ def as_rows(x: object) -> Any:
 
 def cond_rule(
     evaluate: Evaluate, params: Any, index: object, *operands: object
-) -> list[Any]:
+) -> list[object]:
     """A choice between programs, whose results are stored alike.
 
     Raises:
@@ -386,7 +386,7 @@ def cond_rule(
             "sparsified true_fun output must have same type structure as sparsified "
             f"false_fun output, but these are {trees[-1]} and {trees[0]}"
         )
-    out: list[Any] = lax.switch(index, branches, *operands)
+    out: list[object] = lax.switch(index, branches, *operands)
     return out
 
 
@@ -394,7 +394,7 @@ todense_p = composite("todense", NoParams, lambda p, x: lax.copy_p.call(NO_PARAM
 """The dense array of a value: itself, unless `sparsify` makes it sparse."""
 
 
-def todense_rule(evaluate: Evaluate, params: Params, x: Any) -> list[Any]:
+def todense_rule(evaluate: Evaluate, params: Params, x: Any) -> list[object]:
     return [x.todense()]
 
 

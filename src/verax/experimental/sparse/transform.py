@@ -89,7 +89,7 @@ def sparsify(
     purpose = WITH_TRACERS if use_tracer else PURPOSE
 
     @wraps(f)
-    def sparsified(*args: object, **kwargs: object) -> Any:
+    def sparsified(*args: object, **kwargs: object) -> object:
         leaves, tree = tree_flatten((args, kwargs), is_leaf=is_sparse)
         describe = describe_arguments(f, tree)
         avals = [dense_aval(x) for x in leaves]
@@ -107,7 +107,7 @@ def dense_aval(x: object) -> ShapedArray:
     return aval_of(x)
 
 
-def as_value(x: object) -> Any:
+def as_value(x: object) -> object:
     """A sparse array as it is, anything else as an array."""
     return x if isinstance(x, JAXSparse) else as_array(x)
 
@@ -158,7 +158,7 @@ def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[object]) -> list[Any]:
         ins = ins or list(map(whole, operands))
         if not any(map(is_sparse, ins)):
             return bound_eqn(eqn, ins)
-        outs: Sequence[Any] = rules.rule(eqn.primitive)(
+        outs: Sequence[object] = rules.rule(eqn.primitive)(
             partial(evaluate, rules), eqn.params, *ins
         )
         return outs
@@ -190,7 +190,7 @@ OPERATIONS: Final = {
 }
 
 
-def operate(name: str, *operands: object) -> Any:
+def operate(name: str, *operands: object) -> object:
     """An operator of Python on operands of which one is sparse."""
     if not all([is_operand_or_sparse(x) for x in operands]):
         return NotImplemented

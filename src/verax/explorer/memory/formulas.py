@@ -203,11 +203,11 @@ def memory_formulas(name: str, jaxpr: Jaxpr, again: Again) -> MemoryFormulas:
     )
 
 
-def with_sizes(tree: object, sizes: Mapping[str, int]) -> Any:
+def with_sizes(tree: object, sizes: Mapping[str, int]) -> object:
     """Arguments with numbers in place of the symbols in their shapes."""
     leaves, structure = pytrees.flatten(tree)
 
-    def numbered(x: object) -> Any:
+    def numbered(x: object) -> object:
         if not isinstance(x, ShapeDtypeStruct):
             return x
         shape = [

@@ -8,7 +8,7 @@ for one, how they lie, so the compiler's partitioner has nothing left to guess::
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from attrs import field, frozen
 
@@ -53,7 +53,7 @@ def spec_of(places: Places, ndim: int, names: Sequence[str]) -> PartitionSpec:
     >>> spec_of((1, -1), 2, ("data", "model"))
     P(None, 'data')
     """
-    entries: list[Any] = []
+    entries: list[object] = []
     for d in range(ndim):
         own = tuple([n for n, e in zip(names, places, strict=True) if e == d])
         entries.append(own[0] if len(own) == 1 else own or None)

@@ -300,7 +300,7 @@ def asked_meshes(
     return [auto_mesh(mesh.axis_sizes, mesh.axis_names)]
 
 
-def bare(x: object) -> Any:
+def bare(x: object) -> object:
     """An argument without a place: what it is there for is to be proposed."""
     if isinstance(x, ConcreteArray | ShapeDtypeStruct):
         struct = ShapeDtypeStruct.like(x)

@@ -239,7 +239,7 @@ def pad_constant(x: Array, widths: Pairs, values: object) -> Array:
     return x
 
 
-def pad_value(value: object, x: Array) -> Any:
+def pad_value(value: object, x: Array) -> object:
     """A padding value in the dtype of `x`: a constant if it is a Python scalar."""
     if isinstance(value, Array):
         return convert(value, x.dtype, x.weak_type)

@@ -137,7 +137,7 @@ class ufunc(partial[Any]):
         """
         self.binary("reduce", out)
         x = as_array(f"{self.__name__}.reduce", a)
-        given: dict[str, Any] = {"axis": axis, "keepdims": keepdims, "where": where}
+        given: dict[str, object] = {"axis": axis, "keepdims": keepdims, "where": where}
         own = self.traits.ways.reduce
         if own is not None and (
             dtype is None or own in (reductions.sum, reductions.prod)

@@ -64,7 +64,7 @@ def apply_along_axis(
     x = as_array("apply_along_axis", arr, 2)
     place = canonical_axis("apply_along_axis", axis, x.ndim)
 
-    def of_line(line: Array) -> Any:
+    def of_line(line: Array) -> object:
         return func1d(line, *args, **kwargs)
 
     function: Callable[[Array], Any] = of_line
@@ -286,7 +286,7 @@ def result_array(x: Any) -> Any:
 
 def over_leading(
     call: Callable[..., object], arrays: Sequence[Array], leading: Sequence[Shape]
-) -> Any:
+) -> object:
     """`call` mapped over the leading dimensions, the last one innermost.
 
     What has size 1, or is missing, is not mapped but shared.

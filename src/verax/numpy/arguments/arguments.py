@@ -332,7 +332,7 @@ def promote_dtypes(*args: ArrayLike) -> list[Any]:
     return promote("promote_dtypes", *args)
 
 
-def promote_dtypes_inexact(*args: ArrayLike) -> list[Any]:
+def promote_dtypes_inexact(*args: ArrayLike) -> list[object]:
     """`promote_inexact` for a caller that has checked its arguments."""
     return promote_inexact("promote_dtypes_inexact", *args)
 

@@ -156,7 +156,9 @@ def unified(name: str, args: tuple[ArrayLike, ...]) -> tuple[DType, list[Any]]:
     return dtype, broadcast_together(name, typed)
 
 
-def unified_inexact(name: str, args: tuple[ArrayLike, ...]) -> tuple[DType, list[Any]]:
+def unified_inexact(
+    name: str, args: tuple[ArrayLike, ...]
+) -> tuple[DType, list[object]]:
     """`unified` among floats and complex numbers."""
     avals = avals_of(name, args)
     dtype, weak = inexact_type(avals)

@@ -225,7 +225,7 @@ def isdtype(dtype: DTypeLike, kind: object) -> bool:
     True
     """
     out = as_dtype(dtype)
-    kinds: Sequence[Any] = kind if isinstance(kind, tuple) else (kind,)
+    kinds: Sequence[object] = kind if isinstance(kind, tuple) else (kind,)
     return any(one_kind(out, one) for one in kinds)
 
 
@@ -446,7 +446,7 @@ WIDE: Final = frozenset(("int64", "uint64", "float64", "complex128"))
 class ArrayNamespaceInfo(ReprMixin):
     """The answers of `verax.numpy` to the inspection functions of the standard."""
 
-    def capabilities(self) -> dict[str, Any]:
+    def capabilities(self) -> dict[str, object]:
         """The standard's optional parts; shapes that depend on values need eager mode.
 
         >>> ArrayNamespaceInfo().capabilities()["boolean indexing"]

@@ -57,7 +57,7 @@ def off(rest: Array, y: object, divisor: object) -> Array:
     return bitwise_and(ne(lt(rest, 0), lt(y, 0)), ne(rest, 0))
 
 
-def nonzero_divisor(y: object, divisor: object, dtype: DType) -> Any:
+def nonzero_divisor(y: object, divisor: object, dtype: DType) -> object:
     """The divisor with 1 for the integer 0, by which nothing is left."""
     if is_inexact(dtype) or known_sign(divisor):
         return y
@@ -198,7 +198,9 @@ def negative(x: Any) -> Any:
     return neg(x) if isinstance(x, Array) else -x
 
 
-def upright(x: object, y: object, divisor: object) -> tuple[Any, Any, Array | bool]:
+def upright(
+    x: object, y: object, divisor: object
+) -> tuple[object, object, Array | bool]:
     """Floats of the same quotient whose divisor is not negative, and where it was.
 
     A positive divisor leaves two questions fewer: the sign of the rest alone says

@@ -309,7 +309,7 @@ def read_dynamic(
             fill_value=fill_value,
         )
     dtype = picks[0].dtype if len({p.dtype for p in picks}) == 1 else np.dtype(np.int32)
-    starts: list[Any] = [dtype.type(start) for start in plan.starts]
+    starts: list[object] = [dtype.type(start) for start in plan.starts]
     for axis, pick in zip(plan.picked, picks, strict=True):
         starts[axis] = pick if pick.dtype == dtype else pick.astype(dtype)
     return dynamic_slice_p.call(DynamicSliceParams(plan.sizes), x, *starts)

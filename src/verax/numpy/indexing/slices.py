@@ -185,7 +185,7 @@ def windowed(x: Array, index: object, wrap: bool) -> Window:
     """
     given = index if isinstance(index, tuple) else (index,)
     rest = tuple([i.as_slice() if type(i) is Slice else i for i in given])
-    starts: list[Any] = [np.int32(0)] * x.ndim
+    starts: list[object] = [np.int32(0)] * x.ndim
     sizes = list(x.shape)
     inside: Array | bool = True
     for place, item in enumerate(given):

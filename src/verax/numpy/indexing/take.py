@@ -147,7 +147,9 @@ def take(
     )
 
 
-def take_mode(mode: str | None, places: Array, n: int) -> tuple[GatherScatterMode, Any]:
+def take_mode(
+    mode: str | None, places: Array, n: int
+) -> tuple[GatherScatterMode, object]:
     """The mode of the gather, and the indices as that mode wants them."""
     if mode == "wrap":
         return PROMISE, remainder(places, n)
@@ -383,7 +385,7 @@ def put_along_axis(
     original = x.shape
     x, place = line_axis("put_along_axis", x, axis)
     check_rank("put_along_axis", x, places)
-    index: list[Any] = []
+    index: list[object] = []
     for i, size in enumerate(x.shape):
         line = np.arange(size).reshape([-1 if j == i else 1 for j in range(x.ndim)])
         index.append(places if i == place else line)

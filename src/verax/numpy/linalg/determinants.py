@@ -226,7 +226,7 @@ def factored_slogdet(x: Array) -> tuple[Array, Array]:
 
 
 @factored_slogdet.defjvp
-def slogdet_tangent(primals: Any, tangents: Any) -> tuple[Any, Any]:
+def slogdet_tangent(primals: Any, tangents: Any) -> tuple[object, object]:
     """The parts of tr(A⁻¹ dA): the sign turns with the imaginary one."""
     ((x,), (t,)) = primals, tangents
     packed, pivots, order = lu.lu(x)

@@ -452,7 +452,7 @@ def einsum_path(
     >>> path, int(report.opt_cost)
     ([(1, 2), (0, 1)], 30000)
     """
-    arrays: Sequence[Any] = operands
+    arrays: Sequence[object] = operands
     if not isinstance(subscripts, str):
         subscripts, arrays = named(subscripts, operands)
     shapes = [a.shape for a in avals_of("einsum_path", arrays)]

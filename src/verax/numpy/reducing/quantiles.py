@@ -104,7 +104,7 @@ def quantile_at_once(
     return made(between, last, order, shape if keepdims else without(x.shape, axes))
 
 
-def located(share: NDArray, last: Any) -> tuple[int, int, Any] | None:
+def located(share: NDArray, last: Any) -> tuple[int, int, object] | None:
     """The places of the two elements, and how far from the first to go.
 
     None if the share is not between 0 and 1.

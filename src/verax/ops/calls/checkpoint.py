@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from itertools import repeat
 from random import Random
-from typing import Any
 
 from attrs import evolve, fields, frozen
 
@@ -102,7 +101,7 @@ def checkpoint_typing(
     return p.jaxpr.out_avals
 
 
-def params_of(params: Params) -> dict[str, Any]:
+def params_of(params: Params) -> dict[str, object]:
     """The params of an equation as keyword arguments of a policy."""
     names = [a.name for a in fields(type(params))]
     return {name: getattr(params, name) for name in names}

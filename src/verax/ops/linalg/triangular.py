@@ -229,7 +229,7 @@ def real_type(aval: ShapedArray) -> ShapedArray:
 @pure()
 def solving(dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     """BLAS's solution of triangular equations for a dtype."""
-    out: Callable[..., Any]
+    out: Callable[..., object]
     from scipy.linalg.blas import get_blas_funcs
 
     (out,) = get_blas_funcs(("trsm",), dtype=dtype)

@@ -344,7 +344,7 @@ def call_sharded(
 
 def own_arguments(
     function: Callable[..., object], values: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[list[object], dict[str, object]]:
     """The values of the parameters of a function: by position, and by name.
 
     Read off its code, since a program may have hundreds of such calls, and

@@ -402,7 +402,7 @@ def binary(
     y: object,
     on_arrays: Callable[[Any, Any], object],
     on_sizes: Callable[[Size, Size], object],
-) -> Any:
+) -> object:
     """An operation on sizes, or else on the arrays that they are."""
     one, other = as_size(x), as_size(y)
     if one is None or other is None:

@@ -9,7 +9,6 @@ axes go and where a batch dimension stays are the same for all::
 import math
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -297,7 +296,7 @@ def fold(
 @pure(1 << 12)
 def folding(
     ufunc: np.ufunc, dtype: np.dtype[np.generic], shape: Shape, axes: Shape
-) -> tuple[Shape | None, np.dtype[np.generic], Any, bool]:
+) -> tuple[Shape | None, np.dtype[np.generic], object, bool]:
     """The fold of arrays: over what, in which dtype, and what is added at the end.
 
     And whether they are sums of so many floats that they are added in short chains.

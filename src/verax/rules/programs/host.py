@@ -257,7 +257,7 @@ class Site(ReprMixin):
     """One check of a program: what it is about, what it shows, and where it stands."""
 
     category: Category
-    about: Any
+    about: object
     kind: Kind = ()
     source: Source = field(default=UNKNOWN_SOURCE, eq=False)
 

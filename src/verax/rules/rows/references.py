@@ -119,7 +119,7 @@ def new_typing(p: NewRefParams, avals: Sequence[ShapedArray]) -> Sequence[Shaped
     return (AbstractRef(init),)
 
 
-def evaluate_get(engine: Engine, p: RefParams, xs: Sequence[Any]) -> Sequence[Any]:
+def evaluate_get(engine: Engine, p: RefParams, xs: Sequence[Any]) -> Sequence[object]:
     return (xs[0].value,)
 
 
@@ -135,11 +135,15 @@ def constants_only(*_: object) -> Never:
     )
 
 
-def evaluate_new(engine: Engine, p: NewRefParams, xs: Sequence[Any]) -> Sequence[Any]:
+def evaluate_new(
+    engine: Engine, p: NewRefParams, xs: Sequence[Any]
+) -> Sequence[object]:
     return (Cell(xs[0]),)
 
 
-def evaluate_set(engine: Engine, p: SetRefParams, xs: Sequence[Any]) -> Sequence[Any]:
+def evaluate_set(
+    engine: Engine, p: SetRefParams, xs: Sequence[Any]
+) -> Sequence[object]:
     cell, value = xs
     cell.value = value
     return ()

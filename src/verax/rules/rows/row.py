@@ -601,7 +601,7 @@ class Row[P: Params](Primitive):
         return STATE.interpreter.bind(self, params, args)[0]
 
 
-def without_constvars(value: object) -> Any:
+def without_constvars(value: object) -> object:
     """A param by keyword: constants of closed jaxprs are literals in equations."""
     if isinstance(value, ClosedJaxpr):
         return close(value)

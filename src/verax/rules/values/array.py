@@ -680,11 +680,11 @@ class Array(Operators, Convertible, Located):
     def nonzero(
         self, *, size: int | None = None, fill_value: object = None
     ) -> "tuple[Array, ...]":
-        out: Any = self.namespace.nonzero(self, size=size, fill_value=fill_value)
+        out: object = self.namespace.nonzero(self, size=size, fill_value=fill_value)
         return cast("tuple[Array, ...]", out)
 
 
-def says_what_is_meant(self: Array, name: str) -> Any:
+def says_what_is_meant(self: Array, name: str) -> object:
     """`__getattr__` of arrays: raises, with what is meant by another library's name."""
     try:
         return object.__getattribute__(self, name)  # says what is wrong

@@ -75,7 +75,7 @@ def as_size(x: Any) -> int:
     return cast(int, x) if isinstance(x, SymbolicSize) else operator.index(x)
 
 
-def size_as(n: int, dtype: DType) -> Any:
+def size_as(n: int, dtype: DType) -> object:
     """A size, which may be symbolic, as a scalar of a dtype.
 
     >>> from verax.ir.dtypes import int32

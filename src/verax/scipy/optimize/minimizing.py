@@ -389,7 +389,7 @@ def product(x: Array, y: Array) -> Array:
     return vnp.dot(x, y, precision=lax.Precision.HIGHEST)
 
 
-def full_memory(x: Array) -> tuple[Callable[..., Array], Callable[..., Any], Any]:
+def full_memory(x: Array) -> tuple[Callable[..., Array], Callable[..., object], object]:
     """Direction and update by a matrix, and the matrix to begin with."""
     unit = vnp.eye(x.size, dtype=x.dtype)
 
@@ -413,7 +413,7 @@ def full_memory(x: Array) -> tuple[Callable[..., Array], Callable[..., Any], Any
 
 def limited_memory(
     x: Array, size: int
-) -> tuple[Callable[..., Array], Callable[..., Any], Any]:
+) -> tuple[Callable[..., Array], Callable[..., object], object]:
     """Direction and update by the last `size` updates, oldest first; none at first."""
 
     def direction(memory: Any, gradient: Array) -> Array:
@@ -435,7 +435,7 @@ def limited_memory(
         out: Array = lax.scan(forth, q, (memory, alphas))[0]
         return -out
 
-    def updated(memory: Any, move: Array, turn: Array, steps: Array) -> Any:
+    def updated(memory: Any, move: Array, turn: Array, steps: Array) -> object:
         rho = 1 / product(turn, move)
         valid = vnp.isfinite(rho) & (rho > 0)
         new = (move, turn, rho)

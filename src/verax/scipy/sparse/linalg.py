@@ -79,7 +79,7 @@ def as_float(name: str, x: Any) -> Array:
     return inexact_array(name, x)
 
 
-def checked_start(name: str, b: object, x0: object) -> tuple[Any, Any]:
+def checked_start(name: str, b: object, x0: object) -> tuple[object, object]:
     """Right-hand side and start as trees of arrays of the same shapes.
 
     Raises:

@@ -539,7 +539,7 @@ def alternating(angle: Array, first: int) -> Array:
 
 
 @fresnel_integrals.defjvp
-def fresnel_tangents(primals: Any, tangents: Any) -> Any:
+def fresnel_tangents(primals: Any, tangents: Any) -> object:
     (x,), (t,) = primals, tangents
     angle = 0.5 * math.pi * vnp.mod(x * x, 4.0)
     return fresnel_integrals(x), (t * vnp.sin(angle), t * vnp.cos(angle))

@@ -274,7 +274,7 @@ def freely(
     return rule(*free), common_mesh(avals)
 
 
-def without_axes(engine: Engine, x: object) -> Any:
+def without_axes(engine: Engine, x: object) -> object:
     """An operand of a rule, of which its type says not how it is split."""
     if isinstance(x, Zero | Linear):
         return type(x)(x.aval.whole())

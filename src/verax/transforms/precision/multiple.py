@@ -222,7 +222,7 @@ def functions_of(context: Any) -> Mapping[str, Callable[..., Any]]:
         "digamma": context.digamma,
     }
     two = {"atan2": context.atan2, "pow": context.power}
-    out: dict[str, Callable[..., Any]] = {
+    out: dict[str, Callable[..., object]] = {
         name: np.frompyfunc(function, 1, 1) for name, function in own.items()
     }
     out |= {name: np.frompyfunc(function, 2, 1) for name, function in two.items()}

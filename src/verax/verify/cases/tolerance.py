@@ -324,7 +324,7 @@ def wide_record(record: Any) -> Any:
     return evolve(record, **changed) if changed else record
 
 
-def wide_value(value: Any) -> Any:
+def wide_value(value: Any) -> object:
     """The value of a field in double precision, the same object if nothing changes."""
     if isinstance(value, np.dtype):
         return wide_dtype(value)

@@ -89,7 +89,7 @@ class Sharded(ReprMixin):
 
     def unflatten(self, leaves: Iterable[object]) -> tuple[Any, ...]:
         """The arguments of a call."""
-        args: tuple[Any, ...] = self.function.tree.unflatten(list(leaves))[0]
+        args: tuple[object, ...] = self.function.tree.unflatten(list(leaves))[0]
         return args
 
     def placed(self, values: Values) -> list[Any]:
@@ -122,11 +122,11 @@ class Sharded(ReprMixin):
         return jit(lambda leaves, cts: self.pull(self.function.fun, leaves, cts))
 
     @cached_property
-    def pulled_outside(self) -> Callable[..., Any]:
+    def pulled_outside(self) -> Callable[..., object]:
         """The derivative of the mapped function."""
         return jit(lambda leaves, cts: self.pull(self.mapped, leaves, cts))
 
-    def pulled_inside(self, leaves: Leaves, cts: Leaves, ends: object) -> Any:
+    def pulled_inside(self, leaves: Leaves, cts: Leaves, ends: object) -> object:
         """The derivatives that each device takes, put together as the arguments are."""
         specs = [place.spec for place in self.places]
         active = [is_inexact(aval.dtype) for aval in self.function.avals]

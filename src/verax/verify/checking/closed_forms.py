@@ -67,7 +67,7 @@ class ClosedForm(ReprMixin):
     transpose: str = PROVED
 
 
-def cube_root(s: Any, x: Any) -> Any:
+def cube_root(s: Any, x: Any) -> object:
     """The real root, of negative numbers too."""
     return s.sign(x) * s.Abs(x) ** s.Rational(1, 3)
 

@@ -196,7 +196,7 @@ def conversion(eqn: Eqn, operands: Sequence[NDArray]) -> list[NDArray]:
     return [mapped(lambda s, x: s.Piecewise((1, x), (0, True)), operands)]
 
 
-def at_least(s: Any, x: Any, y: Any) -> Any:
+def at_least(s: Any, x: Any, y: Any) -> object:
     """x >= y, as a truth value where it is known."""
     difference = s.cancel(s.together(x - y))
     if difference.is_nonnegative:

@@ -150,12 +150,12 @@ def real(function: Callable[..., Any], *operands: Any) -> Digits:
     return Digits(out)
 
 
-def quotient_of(x: Any, y: Any) -> Any:
+def quotient_of(x: Any, y: Any) -> object:
     """x / y: infinite at y = 0, unless x is 0, too."""
     return x / y if y or CONTEXT.isnan(y) else x * CONTEXT.inf
 
 
-def floored_quotient(x: object, y: object) -> Any:
+def floored_quotient(x: object, y: object) -> object:
     return CONTEXT.floor(quotient_of(x, y))
 
 
@@ -164,7 +164,7 @@ def power_of(x: Any, y: Any) -> Any:
     return x**y if x or not y < 0 else CONTEXT.inf
 
 
-def cube_root(x: Any) -> Any:
+def cube_root(x: Any) -> object:
     """The real root, of negative numbers too."""
     return CONTEXT.sign(x) * CONTEXT.cbrt(abs(x))
 
