@@ -50,18 +50,33 @@ from verax.experimental.sparse.structure import (
 )
 from verax.ir.jaxpr import NO_PARAMS, NoParams, Params, Primitive
 from verax.ir.records import ReprMixin
-from verax.ops.calls.call import jit_p
-from verax.ops.calls.checkpoint import checkpoint_p
+from verax.ops.calls.call import CallParams, jit_p
+from verax.ops.calls.checkpoint import CheckpointParams, checkpoint_p
+from verax.ops.contraction.dot import DotParams
 from verax.ops.control.cond import cond_p
+from verax.ops.control.cond_params import CondParams
 from verax.ops.control.scan import scan_p
+from verax.ops.control.scan_params import ScanParams
 from verax.ops.control.while_ import while_p
-from verax.ops.custom.jvp import custom_jvp_call_p
-from verax.ops.custom.vjp import custom_vjp_call_p
+from verax.ops.control.while_params import WhileParams
+from verax.ops.conv.params import ConvParams
+from verax.ops.custom.jvp import CustomJvpParams, custom_jvp_call_p
+from verax.ops.custom.vjp import CustomVjpParams, custom_vjp_call_p
+from verax.ops.elementwise.arith import IntegerPowParams
+from verax.ops.indexing.dynamic_slice import DynamicSliceParams
+from verax.ops.indexing.gather_impl import GatherParams
+from verax.ops.structure.joining import ConcatenateParams
+from verax.ops.structure.shape import BroadcastInDimParams
+from verax.ops.structure.slicing import SliceParams
 from verax.ops.table import PRIMITIVES
+from verax.rules.families.reducer import ReduceParams
 from verax.rules.programs.derived import composite
 from verax.rules.rows.row import Row, SomeRow, traits_of
 from verax.rules.values.array import Array
 
+type Sparse = BCOO | BCSR
+type Operand = Sparse | Array
+type Inside = CallParams | CheckpointParams | CustomJvpParams | CustomVjpParams
 type Evaluate = Callable[..., list[Any]]
 type Rule = Callable[..., Sequence[Any]]
 
@@ -114,7 +129,7 @@ def as_bcoo(x: object) -> Any:
     return x.to_bcoo() if isinstance(x, BCSR) else x
 
 
-def unique(x: Any) -> Any:
+def unique(x: Sparse) -> Sparse:
     """The array with unique indices, and as many elements."""
     return x if x.unique_indices else x.sum_duplicates(nse=x.nse, remove_zeros=False)
 
@@ -122,7 +137,7 @@ def unique(x: Any) -> Any:
 def on_data(primitive: SomeRow, linear: bool) -> Rule:
     """The rule of an elementwise function of one operand that maps zero to zero."""
 
-    def rule(evaluate: Evaluate, params: Params, x: Any) -> list[Any]:
+    def rule(evaluate: Evaluate, params: Params, x: Sparse) -> list[object]:
         mat = x if linear else unique(x)
         return [mat.with_data(out) for out in primitive.bind(params, mat.data)]
 
@@ -132,7 +147,7 @@ def on_data(primitive: SomeRow, linear: bool) -> Rule:
 def through_bcoo(function: Callable[..., object], *names: str) -> Rule:
     """The rule that calls a function of `BCOO` arrays with some params by keyword."""
 
-    def rule(evaluate: Evaluate, params: object, x: Any) -> list[Any]:
+    def rule(evaluate: Evaluate, params: object, x: Sparse) -> list[object]:
         return [function(as_bcoo(x), **{name: getattr(params, name) for name in names})]
 
     return rule
@@ -200,7 +215,9 @@ def div_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]
     return [x.with_data(x.data / met_elements(x, y, fill=1))]
 
 
-def integer_pow_rule(evaluate: Evaluate, params: Any, x: Any) -> list[object]:
+def integer_pow_rule(
+    evaluate: Evaluate, params: IntegerPowParams, x: Sparse
+) -> list[object]:
     """Powers that map zero to zero."""
     if params.y <= 0:
         raise NotImplementedError(
@@ -210,7 +227,9 @@ def integer_pow_rule(evaluate: Evaluate, params: Any, x: Any) -> list[object]:
     return list(on_data(PRIMITIVES["integer_pow"], linear=False)(evaluate, params, x))
 
 
-def dot_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[object]:
+def dot_rule(
+    evaluate: Evaluate, params: DotParams, x: Operand, y: Operand
+) -> list[object]:
     """Products of matrices."""
     function: Any = bcoo_dot_general
     if isinstance(x, BCSR) and not isinstance(y, JAXSparse):
@@ -226,13 +245,15 @@ def dot_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[object]:
     return [out]
 
 
-def reduce_sum_rule(evaluate: Evaluate, params: Any, x: Any) -> list[object]:
+def reduce_sum_rule(
+    evaluate: Evaluate, params: ReduceParams, x: Sparse
+) -> list[object]:
     """Sums over axes; the sum over all of them is dense."""
     out = bcoo_reduce_sum(as_bcoo(x), axes=params.axes)
     return [out if out.shape else out.todense()]
 
 
-def slice_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
+def slice_rule(evaluate: Evaluate, params: SliceParams, x: Sparse) -> list[object]:
     out = bcoo_slice(
         as_bcoo(x),
         start_indices=params.start_indices,
@@ -243,12 +264,14 @@ def slice_rule(evaluate: Evaluate, params: Any, x: Any) -> list[Any]:
 
 
 def dynamic_slice_rule(
-    evaluate: Evaluate, params: Any, x: Any, *starts: Any
+    evaluate: Evaluate, params: DynamicSliceParams, x: Sparse, *starts: object
 ) -> list[object]:
     return [bcoo_dynamic_slice(as_bcoo(x), starts, params.slice_sizes)]
 
 
-def gather_rule(evaluate: Evaluate, params: Any, x: Any, starts: Any) -> list[Any]:
+def gather_rule(
+    evaluate: Evaluate, params: GatherParams, x: Sparse, starts: object
+) -> list[object]:
     if isinstance(starts, JAXSparse):
         raise NotImplementedError("sparse rule for gather with sparse indices")
     out = bcoo_gather(
@@ -262,7 +285,9 @@ def gather_rule(evaluate: Evaluate, params: Any, x: Any, starts: Any) -> list[An
     return [out]
 
 
-def broadcast_rule(evaluate: Evaluate, params: Any, x: Any) -> list[object]:
+def broadcast_rule(
+    evaluate: Evaluate, params: BroadcastInDimParams, x: Sparse
+) -> list[object]:
     function: Any = bcoo_broadcast_in_dim
     if isinstance(x, BCSR):
         function = bcsr_broadcast_in_dim
@@ -274,7 +299,9 @@ def broadcast_rule(evaluate: Evaluate, params: Any, x: Any) -> list[object]:
     return [out]
 
 
-def concatenate_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[Any]:
+def concatenate_rule(
+    evaluate: Evaluate, params: ConcatenateParams, *operands: Any
+) -> list[object]:
     if all([isinstance(x, BCSR) for x in operands]):
         return [bcsr_concatenate(operands, dimension=params.dimension)]
     if not all([isinstance(x, JAXSparse) for x in operands]):
@@ -285,7 +312,9 @@ def concatenate_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[An
     return [bcoo_concatenate(out, dimension=params.dimension)]
 
 
-def conv_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[Any]:
+def conv_rule(
+    evaluate: Evaluate, params: ConvParams, x: Operand, y: Operand
+) -> list[object]:
     out = bcoo_conv_general_dilated(
         as_bcoo(x),
         as_bcoo(y),
@@ -301,7 +330,7 @@ def conv_rule(evaluate: Evaluate, params: Any, x: Any, y: Any) -> list[Any]:
     return [out]
 
 
-def inside_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[object]:
+def inside_rule(evaluate: Evaluate, params: Inside, *operands: Operand) -> list[object]:
     """An equation that means its program."""
     return evaluate(params.jaxpr, operands)
 
@@ -321,7 +350,9 @@ def plain_outputs(
     return [plain(x) for x in evaluate(jaxpr, values)]
 
 
-def while_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[object]:
+def while_rule(
+    evaluate: Evaluate, params: WhileParams, *operands: Operand
+) -> list[object]:
     """A loop on sparse values, which store as much after each step as before."""
     cond_consts, body_consts, carry = params.parts(operands)
 
@@ -330,14 +361,16 @@ def while_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[object]:
         [out] = evaluate(params.cond_jaxpr, [*cond_consts, *carry])
         return out
 
-    def step(carry: list[Any]) -> list[Any]:
+    def step(carry: list[Any]) -> list[object]:
         return plain_outputs(evaluate, params.body_jaxpr, [*body_consts, *carry])
 
     result: list[object] = lax.while_loop(again, step, [plain(x) for x in carry])
     return result
 
 
-def scan_rule(evaluate: Evaluate, params: Any, *operands: Any) -> list[object]:
+def scan_rule(
+    evaluate: Evaluate, params: ScanParams, *operands: Operand
+) -> list[object]:
     """A loop on sparse values; rows of a sparse array are those of its buffers."""
     consts, carry, xs = params.parts(operands)
     mats = [as_rows(x) for x in xs]
@@ -366,7 +399,7 @@ def as_rows(x: object) -> object:
 
 
 def cond_rule(
-    evaluate: Evaluate, params: Any, index: object, *operands: object
+    evaluate: Evaluate, params: CondParams, index: object, *operands: object
 ) -> list[object]:
     """A choice between programs, whose results are stored alike.
 
@@ -376,7 +409,7 @@ def cond_rule(
     if isinstance(index, JAXSparse):
         raise NotImplementedError("sparse rule for cond with a sparse predicate")
 
-    def run(jaxpr: object, *values: object) -> list[Any]:
+    def run(jaxpr: object, *values: object) -> list[object]:
         return plain_outputs(evaluate, jaxpr, values)
 
     branches = [partial(run, jaxpr) for jaxpr in params.branches]
@@ -394,7 +427,7 @@ todense_p = composite("todense", NoParams, lambda p, x: lax.copy_p.call(NO_PARAM
 """The dense array of a value: itself, unless `sparsify` makes it sparse."""
 
 
-def todense_rule(evaluate: Evaluate, params: Params, x: Any) -> list[object]:
+def todense_rule(evaluate: Evaluate, params: Params, x: Sparse) -> list[object]:
     return [x.todense()]
 
 
