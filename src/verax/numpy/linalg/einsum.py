@@ -228,15 +228,23 @@ def path_of(
         expected = list(expected)
     if optimize is False:
         return [(0, 1), *((0, n - 1) for n in range(len(inputs) - 1, 1, -1))]
-    from opt_einsum import contract_path
-
-    path, _ = contract_path(subscripts, *shapes, shapes=True, optimize=expected)
+    path, _ = contraction_order(subscripts, shapes, expected)
     steps: list[Shape] = []
     count = len(inputs)
     for taken in path:
         steps += in_pairs(tuple(sorted(taken)), count)
         count -= len(taken) - 1
     return steps
+
+
+def contraction_order(
+    subscripts: str, shapes: Sequence[Shape], optimize: Optimize
+) -> tuple[list[tuple[int, ...]], Any]:
+    """The order that `opt_einsum` chooses, and its report on the cost."""
+    from opt_einsum import contract_path
+
+    path, report = contract_path(subscripts, *shapes, shapes=True, optimize=optimize)
+    return path, report
 
 
 def in_pairs(taken: Shape, count: int) -> list[Shape]:
@@ -462,7 +470,4 @@ def einsum_path(
     expected = (
         "optimal" if key is True else list(key) if isinstance(key, tuple) else key
     )
-    from opt_einsum import contract_path
-
-    path, report = contract_path(subscripts, *shapes, shapes=True, optimize=expected)
-    return path, report
+    return contraction_order(subscripts, shapes, expected)
