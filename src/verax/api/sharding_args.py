@@ -167,8 +167,8 @@ def place_leaves(
 class Shardings(ReprMixin):
     """The shardings given to `jit`; `fixed` says whether any were."""
 
-    ins: Any = None
-    outs: Any = None
+    ins: object = None
+    outs: object = None
     device: Device | None = None
 
     @property

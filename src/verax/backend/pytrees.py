@@ -61,7 +61,7 @@ class Opaque:
     It equals the callable, so that structures with the same one are equal.
     """
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
 
     def __eq__(self, other: object) -> bool:
         function = other.function if isinstance(other, Opaque) else other

@@ -156,8 +156,8 @@ class Tick(ReprMixin):
 
     schedule: OneForwardOneBackward
     params: tuple[Any, Any, Any]
-    rows: Any
-    targets: Sequence[Any]
+    rows: object
+    targets: Sequence[object]
 
     @property
     def stages(self) -> Stages:

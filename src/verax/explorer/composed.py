@@ -67,7 +67,7 @@ class Plan(ReprMixin):
     statics: Statics
     argnums: int | tuple[int, ...] | None
     mapped: bool
-    axes: Any
+    axes: object
 
     def of(self, fun: Fun) -> Fun:
         """The transformations of a function: grad first, then vmap."""

@@ -42,7 +42,7 @@ class Opened(ReprMixin):
     __module__ = "verax.extend"
 
     jaxpr: Jaxpr
-    operands: tuple[Any, ...]
+    operands: tuple[object, ...]
     captured: int
     out_tree: PyTreeDef
 

@@ -57,7 +57,7 @@ class System(ReprMixin):
 
     name: str
     what: str
-    leaves: list[Any]
+    leaves: list[object]
     tree: PyTreeDef
     avals: list[ShapedArray]
 

@@ -84,8 +84,8 @@ class Watched(ReprMixin):
     """A static object that compares by identity, as it was when it was traced."""
 
     label: str
-    value: Any
-    attributes: dict[str, Any]
+    value: object
+    attributes: dict[str, object]
 
     def changed(self) -> list[str]:
         """The attributes that were set, replaced or deleted since."""
@@ -180,8 +180,8 @@ class CallArguments(ReprMixin):
 
     dynamic: tuple[tuple[Any, ...], dict[str, Any]]
     positions: tuple[int, ...]
-    values: tuple[Any, ...]
-    named: tuple[tuple[str, Any], ...]
+    values: tuple[object, ...]
+    named: tuple[tuple[str, object], ...]
     statics: "Statics"
 
     @property
@@ -482,7 +482,7 @@ class Signature(NamedTuple):
     """
 
     call_args: CallArguments
-    leaves: Sequence[Any]
+    leaves: Sequence[object]
     tree: PyTreeDef
     describe: Describe
     avals: Sequence[ShapedArray]

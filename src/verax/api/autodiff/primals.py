@@ -47,7 +47,7 @@ class OfChosen(ReprMixin):
     """`fun` as a function of the arguments at `numbers` alone."""
 
     fun: Callable[..., Any]
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     kwargs: dict[str, Any]
     numbers: tuple[int, ...]
 

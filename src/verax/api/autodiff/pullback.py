@@ -213,7 +213,7 @@ class LinearPart(ReprMixin):
     """
 
     nonzero: Mask
-    given: tuple[Jaxpr, tuple[Any, ...]] | None
+    given: tuple[Jaxpr, tuple[object, ...]] | None
     steps: Steps[Any] | None = None
     builder: Builder | None = None
     operands: Mapping[int, int] = NO_OPERANDS

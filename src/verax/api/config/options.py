@@ -45,7 +45,7 @@ class Option(ReprMixin):
 
     name: str
     kind: type
-    default: Any
+    default: object
     does: str
     choices: Collection[str] = ()
     optional: bool = False

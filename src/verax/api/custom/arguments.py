@@ -90,7 +90,7 @@ class Positions(ReprMixin):
 class SortedArguments(ReprMixin):
     """The arguments of one call: `tree` is the tuple of the differentiable ones."""
 
-    leaves: list[Any]
+    leaves: list[object]
     tree: PyTreeDef
     positions: Positions
     held: tuple[Held, ...]

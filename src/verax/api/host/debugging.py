@@ -311,8 +311,8 @@ class Stop(ReprMixin):
 
     code: CodeType
     line: int
-    variables: dict[str, Any]
-    globals: dict[str, Any]
+    variables: dict[str, object]
+    globals: dict[str, object]
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression; local variables hide global ones."""

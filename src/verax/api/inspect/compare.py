@@ -7,7 +7,7 @@ One idea: trace both, align their programs, and run them side by side::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from attrs import evolve, frozen
@@ -190,7 +190,7 @@ class Called(ReprMixin):
 
     name: str
     jaxpr: Jaxpr
-    leaves: list[Any]
+    leaves: list[object]
     tree: PyTreeDef | None
 
 

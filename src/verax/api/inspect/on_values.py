@@ -8,7 +8,6 @@ with their values, and with names of the leaves for messages::
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from attrs import frozen
 
@@ -28,7 +27,7 @@ class OnValues(ReprMixin):
     """
 
     inner: Callable[..., object]
-    leaves: list[Any]
+    leaves: list[object]
     tree: pytrees.PyTreeDef
     purpose: str
     describe: Describe

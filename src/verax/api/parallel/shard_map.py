@@ -397,11 +397,11 @@ def layout_of(what: str, mesh: Mesh, axes: Sequence[str], spec: PartitionSpec) -
 class Mapped(ReprMixin):
     """A function of parts as one of wholes."""
 
-    f: Callable[..., Any]
+    f: Callable[..., object]
     outer: Mesh
     """The mesh with the types that its axes have outside."""
-    in_specs: Any
-    out_specs: Any
+    in_specs: object
+    out_specs: object
     check: bool
     axes: tuple[str, ...]
     """The axes of the mesh to map over."""

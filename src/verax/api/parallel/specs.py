@@ -62,9 +62,9 @@ def has_static(in_specs: object) -> bool:
 class Dealt(ReprMixin):
     """A function of those leaves of its arguments that have specs."""
 
-    f: Callable[..., Any]
-    in_specs: Any
-    args: tuple[Any, ...]
+    f: Callable[..., object]
+    in_specs: object
+    args: tuple[object, ...]
 
     @cached_property
     def entries(self) -> list[Any]:

@@ -40,7 +40,7 @@ class Whole:
     """
 
     interface: Interface
-    captured: tuple[Any, ...]
+    captured: tuple[object, ...]
     written: tuple[int, ...]
 
     def operands(self, leaves: Sequence[object], tree: PyTreeDef) -> list[Any]:

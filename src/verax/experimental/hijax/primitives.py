@@ -22,6 +22,7 @@ from verax.api.trees.hitypes import (
 )
 from verax.api.trees.pytrees import KeptLeaves, prefix_leaves
 from verax.api.vmap import vmap
+from verax.backend.pytrees import PyTreeDef
 from verax.experimental.hijax.sides import (
     Mask,
     backward,
@@ -275,7 +276,7 @@ class BackwardParams(RuleParams):
 class Rest(ReprMixin):
     """The structure of residuals, and the leaves that are no arrays."""
 
-    tree: Any
+    tree: PyTreeDef
     others: tuple[tuple[int, object], ...]
 
     def rebuilt(self, arrays: Sequence[object]) -> Any:

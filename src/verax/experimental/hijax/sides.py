@@ -28,6 +28,7 @@ from verax.api.trees.hitypes import (
 )
 from verax.api.trees.pytrees import KeptLeaves, prefix_leaves, split_leaves
 from verax.backend import pytrees
+from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.records import ReprMixin
@@ -167,7 +168,7 @@ class Side(ReprMixin):
     """
 
     types: tuple[Any, ...]
-    tree: Any
+    tree: PyTreeDef
     avals: tuple[ShapedArray, ...]
     moves: Mask
     counts: tuple[tuple[int, int], ...]

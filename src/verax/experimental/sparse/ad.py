@@ -45,7 +45,7 @@ def is_sparse(x: object) -> bool:
 class Split(NamedTuple):
     """Arguments without the indices of sparse arrays, and these arrays."""
 
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     mats: list[JAXSparse]
 
 

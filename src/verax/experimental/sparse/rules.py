@@ -286,7 +286,7 @@ def gather_rule(
 
 
 def broadcast_rule(
-    evaluate: Evaluate, params: BroadcastInDimParams, x: Sparse
+    evaluate: Evaluate, params: BroadcastInDimParams, x: JAXSparse
 ) -> list[object]:
     function: Any = bcoo_broadcast_in_dim
     if isinstance(x, BCSR):

@@ -97,8 +97,8 @@ class Asked(ReprMixin):
 
     function: PjitFunction[Any, Any]
     name: str
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any] = field(repr=False)
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object] = field(repr=False)
     inside: bool
 
     @property

@@ -61,7 +61,7 @@ class Question(ReprMixin):
 
     function: PjitFunction[Any, Any]
     name: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
     stage: Traced
     jaxpr: Jaxpr
     program: Program

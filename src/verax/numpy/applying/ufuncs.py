@@ -49,7 +49,7 @@ class Traits(ReprMixin):
 
     nin: int
     nout: int
-    identity: Any
+    identity: object
     ways: Ways
 
 

@@ -158,8 +158,8 @@ class Window(ReprMixin):
 
     whole: Array
     block: Array
-    rest: tuple[Any, ...]
-    starts: tuple[Any, ...]
+    rest: tuple[object, ...]
+    starts: tuple[object, ...]
     inside: Array | bool
 
     def chosen(self, x: Array, other: Array) -> Array:

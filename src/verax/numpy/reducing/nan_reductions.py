@@ -9,7 +9,7 @@ says so; a table has both for each reduction::
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Skip(NamedTuple):
     """The way in which a reduction leaves NaN out."""
 
     reduce: Callable[..., Array]
-    neutral: Callable[[DType], Any]
+    neutral: Callable[[DType], object]
     """The number that takes the place of NaN."""
     nothing: float | None = None
     """The result of NaN alone, where that is not the result of `neutral`."""

@@ -4,7 +4,7 @@ The NumPy frontend implements these protocols; `Array.at` is annotated with them
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Protocol, TypedDict, Unpack
 
 from verax.rules.values.conversions import HostArray
 
@@ -14,10 +14,10 @@ class UpdateOptions(TypedDict, total=False):
 
     indices_are_sorted: bool
     unique_indices: bool
-    mode: Any
-    fill_value: Any
+    mode: object
+    fill_value: object
     wrap_negative_indices: bool
-    out_sharding: Any
+    out_sharding: object
 
 
 class AtIndex[A](Protocol):

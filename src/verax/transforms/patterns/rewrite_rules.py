@@ -105,15 +105,15 @@ class Rewrite:
     __module__ = "verax.rewrites"
 
     name: str
-    pattern: Callable[..., Any]
-    replacement: Callable[..., Any]
+    pattern: Callable[..., object]
+    replacement: Callable[..., object]
     where: Callable[..., bool] | None = None
     types: tuple[tuple[str, ...], ...] = ()
     ulps: float = 0.0
     domain: tuple[float, float] = (-np.inf, np.inf)
-    also: tuple[Callable[..., Any], ...] = ()
+    also: tuple[Callable[..., object], ...] = ()
     whole: bool = False
-    weak: tuple[tuple[Any, ...], ...] = ()
+    weak: tuple[tuple[object, ...], ...] = ()
     gain: float = 0.0
     claim: Claim = field()
 
@@ -230,7 +230,7 @@ def rewrite(
 class Pattern(ReprMixin):
     """A traced pattern: its equations, and which of them makes which variable."""
 
-    function: Callable[..., Any]
+    function: Callable[..., object]
     jaxpr: Jaxpr
     eqns: tuple[Eqn, ...]
     made: Mapping[int, tuple[Eqn, int]]

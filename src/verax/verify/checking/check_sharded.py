@@ -69,8 +69,8 @@ class Sharded(ReprMixin):
 
     function: Function
     mesh: Mesh
-    specs: tuple[Any, Any]
-    local: Callable[..., Any] | None
+    specs: tuple[object, object]
+    local: Callable[..., object] | None
     check_vma: bool
 
     transient: ClassVar[bool] = True

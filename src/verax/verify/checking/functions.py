@@ -81,7 +81,7 @@ class Function(ReprMixin):
     interval that the user gave, or None.
     """
 
-    fun: Callable[..., Any]
+    fun: Callable[..., object]
     tree: PyTreeDef
     avals: tuple[ShapedArray, ...]
     examples: tuple[NDArray | None, ...]
