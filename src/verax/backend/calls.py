@@ -388,7 +388,7 @@ def finishing(out_tree: PyTreeDef, kinds: Sequence[ShapedArray | Placed]) -> Fin
     build = builder_of(out_tree)
     avals = [kind.aval if isinstance(kind, Placed) else kind for kind in kinds]
 
-    def finish(outs: list[Buffer]) -> Any:
+    def finish(outs: list[Buffer]) -> object:
         made: list[ConcreteArray] = []
         for buffer, aval, kind in zip(outs, avals, kinds, strict=True):
             x = ConcreteArray()  # as `arrays_of`

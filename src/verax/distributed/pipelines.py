@@ -94,7 +94,7 @@ def pipeline(
     options = Options("pipeline", mesh, axis, count_of("pipeline", microbatches))
 
     @jit
-    def model(params: object, x: object) -> Any:
+    def model(params: object, x: object) -> object:
         stages = options.stages(block, params)
         rows = options.cut("x", x)
         check_block(block, params, tree_map(first_of, rows))
@@ -275,7 +275,7 @@ class Ends(ReprMixin):
         given = {"first": self.first, "last": self.last}
         return ["blocks", *[name for name, f in given.items() if f is not None]]
 
-    def triple(self, params: object) -> tuple[Any, Any, Any]:
+    def triple(self, params: object) -> tuple[object, object, object]:
         """The parameters of the first, the blocks, and the last.
 
         Raises:
@@ -341,7 +341,7 @@ def all_forward_first(
     return value_and_grad(total)(params)
 
 
-def first_of(x: Any) -> Any:
+def first_of(x: Any) -> object:
     """The type of an entry along the first dimension."""
     return ShapeDtypeStruct(x.shape[1:], x.dtype)
 

@@ -81,7 +81,7 @@ class Stages(ReprMixin):
         outs = tree_map(lambda out: out[self.size - 1 :], outs)
         return self.from_stage(self.size - 1, outs)
 
-    def from_stage(self, number: int, tree: Any) -> object:
+    def from_stage(self, number: int, tree: object) -> object:
         """What one stage has, on all of them."""
         here = lax.axis_index(self.axis) == number
 
@@ -269,7 +269,7 @@ def chosen(condition: Any, x: Any, y: Any) -> Any:
     return tree_map(lambda a, b: vnp.where(condition, a, b), x, y)
 
 
-def picked(ring: object, slot: object) -> Any:
+def picked(ring: object, slot: object) -> object:
     """An entry along the first dimension, which each stage chooses for itself."""
     return lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)
 

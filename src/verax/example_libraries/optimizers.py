@@ -178,7 +178,7 @@ def nesterov(step_size: object, mass: object) -> object:
 
 
 @optimizer
-def adagrad(step_size: Any, momentum: Any = 0.9) -> object:
+def adagrad(step_size: object, momentum: Any = 0.9) -> object:
     """Adagrad (Duchi, Hazan and Singer 2011), with momentum."""
     rate = make_schedule(step_size)
 
@@ -197,7 +197,7 @@ def inverse_root(x: Any) -> object:
 
 
 @optimizer
-def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> object:
+def rmsprop(step_size: object, gamma: Any = 0.9, eps: Any = 1e-8) -> object:
     """RMSProp: steps divided by the root of a running mean of squares."""
     rate = make_schedule(step_size)
 
@@ -211,7 +211,7 @@ def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> object:
 
 @optimizer
 def rmsprop_momentum(
-    step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum: Any = 0.9
+    step_size: object, gamma: Any = 0.9, eps: Any = 1e-8, momentum: Any = 0.9
 ) -> object:
     """RMSProp with momentum."""
     rate = make_schedule(step_size)
@@ -227,7 +227,7 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> object:
+def adam(step_size: object, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> object:
     """Adam (Kingma and Ba 2015)."""
     rate = make_schedule(step_size)
 
@@ -243,7 +243,9 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> obj
 
 
 @optimizer
-def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> object:
+def adamax(
+    step_size: object, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8
+) -> object:
     """AdaMax: Adam with the running maximum of gradients."""
     rate = make_schedule(step_size)
 
@@ -258,7 +260,7 @@ def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> o
 
 
 @optimizer
-def sm3(step_size: Any, momentum: Any = 0.9) -> object:
+def sm3(step_size: object, momentum: Any = 0.9) -> object:
     """SM3 (Anil, Gupta, Koren and Singer 2019): one accumulator for each slice."""
     rate = make_schedule(step_size)
 
@@ -307,7 +309,7 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    step_size: Any, decay_steps: object, final_step_size: Any, power: object = 1.0
+    step_size: Any, decay_steps: object, final_step_size: object, power: object = 1.0
 ) -> Schedule:
     """Sizes that go to `final_step_size` in `decay_steps` steps and stay there."""
 

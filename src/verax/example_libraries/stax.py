@@ -167,7 +167,7 @@ def convolution(
         params = draw(weights, kernel), b_init(bias, bias_shape)
         return shape_of(input_shape, kernel, steps, padding, specs), params
 
-    def apply(params: Params, inputs: Any, **kwargs: object) -> Array:
+    def apply(params: Params, inputs: object, **kwargs: object) -> Array:
         W, b = params
         sums: Array = convolve(inputs, W, steps, padding, dimension_numbers=specs) + b
         return sums
@@ -443,7 +443,7 @@ def serial(*layers: Layer) -> Layer:
             params.append(param)
         return input_shape, params
 
-    def apply(params: Params, inputs: object, **kwargs: object) -> Any:
+    def apply(params: Params, inputs: object, **kwargs: object) -> object:
         keys = keys_for(layers, kwargs)
         for (_, layer_apply), param, rng in zip(layers, params, keys, strict=True):
             inputs = layer_apply(param, inputs, rng=rng, **kwargs)
@@ -468,7 +468,7 @@ def parallel(*layers: Layer) -> Layer:
         ]
         return tuple([shape for shape, _ in made]), tuple([param for _, param in made])
 
-    def apply(params: Params, inputs: Any, **kwargs: Any) -> list[Any]:
+    def apply(params: Params, inputs: Any, **kwargs: Any) -> list[object]:
         keys = keys_for(layers, kwargs)
         return [
             layer_apply(param, x, rng=rng, **kwargs)
@@ -483,10 +483,10 @@ def parallel(*layers: Layer) -> Layer:
 def shape_dependent(make_layer: Callable[[Shapes], Layer]) -> Layer:
     """A layer that is made once the shape of its inputs is known."""
 
-    def init(rng: Any, input_shape: Shapes) -> tuple[Shapes, Params]:
+    def init(rng: object, input_shape: Shapes) -> tuple[Shapes, Params]:
         return make_layer(input_shape)[0](rng, input_shape)
 
-    def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+    def apply(params: Params, inputs: Any, **kwargs: Any) -> object:
         return make_layer(inputs.shape)[1](params, inputs, **kwargs)
 
     return init, apply

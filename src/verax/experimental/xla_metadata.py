@@ -218,7 +218,7 @@ def with_metadata(
     """`fun` as a call with metadata; eagerly it is `fun` itself."""
 
     @wraps(fun)
-    def called(*args: object, **kwargs: object) -> Any:
+    def called(*args: object, **kwargs: object) -> object:
         if not is_tracing():
             return fun(*args, **kwargs)
         leaves, tree = pytrees.flatten((args, kwargs))

@@ -82,7 +82,7 @@ def watched_of(report: Watched) -> dict[str, Any]:
     return {"name": report.name, "values": [value_of(v) for v in report.values]}
 
 
-def value_of(value: WatchedValue) -> dict[str, Any]:
+def value_of(value: WatchedValue) -> dict[str, object]:
     """A watched value; its exponents are those that occur."""
     some = {str(e): x for e, x in enumerate(value.exponents) if x}
     return entries(value) | {

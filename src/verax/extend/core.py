@@ -115,7 +115,7 @@ def new_jaxpr_eqn(
     return eqn
 
 
-def concrete_or_error(force: Any, val: Any, context: str = "") -> object:
+def concrete_or_error(force: Any, val: object, context: str = "") -> object:
     """`force(val)`, or `val` if `force` is None, of what has a value.
 
     Args:

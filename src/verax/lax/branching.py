@@ -328,35 +328,35 @@ ABSENT: Final = Absent()
 
 @overload
 def cond[R](
-    pred: Any,
+    pred: object,
     true_fun: Callable[..., R],
     false_fun: Callable[..., R],
-    *operands: Any,
-    operand: Any = ...,
-    linear: Any = None,
+    *operands: object,
+    operand: object = ...,
+    linear: object = None,
     vmap_method: str = "masked",
 ) -> R: ...
 @overload
 def cond(
-    pred: Any,
-    true_fun: Any = ...,
-    false_fun: Any = ...,
-    *operands: Any,
-    operand: Any = ...,
-    linear: Any = None,
-    true_operand: Any = ...,
-    false_operand: Any = ...,
+    pred: object,
+    true_fun: object = ...,
+    false_fun: object = ...,
+    *operands: object,
+    operand: object = ...,
+    linear: object = None,
+    true_operand: object = ...,
+    false_operand: object = ...,
     vmap_method: str = "masked",
 ) -> Any: ...
 def cond(
-    pred: Any,
+    pred: object,
     true_fun: Any = ABSENT,
     false_fun: Any = ABSENT,
     *operands: Any,
-    operand: Any = ABSENT,
-    linear: Any = None,
-    true_operand: Any = ABSENT,
-    false_operand: Any = ABSENT,
+    operand: object = ABSENT,
+    linear: object = None,
+    true_operand: object = ABSENT,
+    false_operand: object = ABSENT,
     vmap_method: str = "masked",
 ) -> Any:
     """`true_fun(*operands)` where `pred` holds, else `false_fun(*operands)`.
@@ -450,10 +450,10 @@ def of_two_operands(
                 f"cond takes functions as true_fun and false_fun, not {shown(fun)}"
             )
 
-    def on_true(yes: Any, no: Any) -> object:
+    def on_true(yes: object, no: object) -> object:
         return true_fun(yes)
 
-    def on_false(yes: Any, no: Any) -> object:
+    def on_false(yes: object, no: object) -> object:
         return false_fun(no)
 
     return cond(
@@ -542,8 +542,8 @@ def branch_index(index: object, aval: ShapedArray, last: int) -> object:
 def choose(
     name: str,
     index: Any,
-    functions: Sequence[Callable[..., Any]],
-    operands: tuple[Any, ...],
+    functions: Sequence[Callable[..., object]],
+    operands: tuple[object, ...],
     names: Sequence[str],
     sequential: bool,
     platforms: Platforms | None = None,

@@ -148,12 +148,12 @@ def bounded(
     sequential: bool,
     max_steps: int,
     checkpoints: Checkpoints,
-) -> Any:
+) -> object:
     """`while_loop` of at most `max_steps` steps, which it counts."""
     steps = whole_steps(max_steps)
     blocks = blocks_of("while_loop", steps, checkpoints)
 
-    def go_on(carry: Any) -> Any:
+    def go_on(carry: Any) -> object:
         i, value = carry
         holds = cond_fun(value)
         leaves, tree = pytrees.flatten(holds)
@@ -263,7 +263,7 @@ def while_in_python(
 
 
 def counted_in_python(
-    start: Any, steps: int, body_fun: Callable[[Any, Any], Any], value: Any
+    start: Any, steps: int, body_fun: Callable[[Any, Any], object], value: Any
 ) -> Any:
     value = unchanging(value)
     for i in range(steps):
@@ -384,11 +384,11 @@ def fori_loop(
 
 def counting(
     body_fun: Callable[[Any, Any], Any],
-    start: tuple[Any, Any, Any],
+    start: tuple[object, object, object],
     vmap_method: str,
     max_steps: int | None,
     checkpoints: Checkpoints | None,
-) -> Any:
+) -> object:
     """`fori_loop` from (lower, upper, value) as a `while_loop`."""
     if checkpoints is not None and max_steps is None:
         raise ValueError(
@@ -396,7 +396,7 @@ def counting(
             "tracing"
         )
 
-    def go_on(carry: Any) -> Any:
+    def go_on(carry: Any) -> object:
         return lt(carry[0], carry[1])
 
     def advance(carry: Any) -> Any:

@@ -215,7 +215,7 @@ def plan_of(
 class Call:
     """A call of a function, traced on those of its arguments that are arrays."""
 
-    def __init__(self, fun: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    def __init__(self, fun: Callable[..., object], args: Any, kwargs: Any) -> None:
         leaves, tree = pytrees.flatten((args, kwargs))
         traced = [is_array(x) for x in leaves]
         self.rest: list[object] = []

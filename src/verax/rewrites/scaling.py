@@ -183,7 +183,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
             )
 
         @wraps(fun)
-        def scaled(*operands: Any, **named: Any) -> Any:
+        def scaled(*operands: Any, **named: Any) -> object:
             out = fun(*operands, **named)
             loss = out[0] if has_aux else out
             return loss * vnp.asarray(factor, aval_of(loss).dtype), out
@@ -203,7 +203,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
     return transformation
 
 
-def over(gradient: Any, scale: Any) -> Any:
+def over(gradient: Any, scale: object) -> Any:
     """A gradient without the scale, in its own type."""
     if not is_inexact(aval_of(gradient).dtype):
         return gradient

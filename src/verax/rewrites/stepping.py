@@ -104,7 +104,7 @@ def trace(
 ) -> RewriteTrace: ...
 @overload
 def trace(
-    program: Callable[..., Any],
+    program: Callable[..., object],
     rules: Rewrite | Iterable[Rewrite],
     *,
     passes: int = PASSES,

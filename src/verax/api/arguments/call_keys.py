@@ -201,12 +201,12 @@ class CallArguments(ReprMixin):
             *[(f"keyword argument {name!r}", value) for name, value in self.named],
         ]
 
-    def with_statics(self, fun: Callable[..., object]) -> Callable[..., Any]:
+    def with_statics(self, fun: Callable[..., object]) -> Callable[..., object]:
         """`fun` as a function of the traced arguments alone."""
         if not self.positions and not self.named:
             return fun
 
-        def dynamic(*args: object, **kwargs: object) -> Any:
+        def dynamic(*args: object, **kwargs: object) -> object:
             filled = list(args)
             for position, value in zip(self.positions, self.values, strict=True):
                 filled.insert(position, value)

@@ -214,7 +214,7 @@ def watching(entry: Entry, run: Call) -> Call:
     if not entry.watched:
         return run
 
-    def watched(leaves: Sequence[object]) -> Any:
+    def watched(leaves: Sequence[object]) -> object:
         warn_changed(entry.name, entry.watched)
         return run(leaves)
 

@@ -31,7 +31,7 @@ def traced_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArr
 
 def without_types(
     leaves: Sequence[Any], jaxpr: Jaxpr, name: str, describe: Describe
-) -> Sequence[Any]:
+) -> Sequence[object]:
     """The operands of a call; zeros for types, of which no value may be read.
 
     Raises:

@@ -139,7 +139,7 @@ def pulled_back(
     return value, aux, pulled if finish is None else finish(pulled)
 
 
-def of_slots(fun: Any, filled: Callable[[Any], Any]) -> Callable[..., Any]:
+def of_slots(fun: Any, filled: Callable[[Any], Any]) -> Callable[..., object]:
     """A function of slots, of a function of values with types."""
     return lambda *now: fun(*filled(now))
 

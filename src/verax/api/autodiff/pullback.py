@@ -495,7 +495,7 @@ def no_gradient_ref(at: Point, i: int) -> ValueError:
 class Accumulating:
     """A pullback whose results go where the entries of `with_refs` say."""
 
-    def __init__(self, pull: Pulls, entries: tuple[Any, ...]) -> None:
+    def __init__(self, pull: Pulls, entries: tuple[object, ...]) -> None:
         at = pull.at
         leaves, tree = pytrees.flatten(entries)
         due = at.in_tree.children()[0]

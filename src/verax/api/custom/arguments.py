@@ -78,7 +78,7 @@ class Positions(ReprMixin):
 
     held: tuple[int, ...]
 
-    def merge(self, held: Sequence[HasValue], others: Sequence[object]) -> list[Any]:
+    def merge(self, held: Sequence[HasValue], others: Sequence[object]) -> list[object]:
         """All arguments in order."""
         rest = iter(others)
         values = {i: x.value for i, x in zip(self.held, held, strict=True)}

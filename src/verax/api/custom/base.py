@@ -330,7 +330,7 @@ class CustomRules(Home):
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[..., object],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:

@@ -263,7 +263,7 @@ def sum_of_trees(out: object, parts: Sequence[object]) -> Any:
 
 def jvp_rule(
     user: UserJvp, body: Opened, leaves: Sequence[object], when: When
-) -> tuple[JvpRule, tuple[Any, ...], Jaxpr]:
+) -> tuple[JvpRule, tuple[object, ...], Jaxpr]:
     """The rule of an equation, what it and the function capture, and the function.
 
     A rule that captures tracers, may read what changes, or branches on values at hand,

@@ -252,7 +252,7 @@ class custom_partitioning(Home):
     parts = ("fun", "partition", "sharding_rule")
 
     def __init__(
-        self, fun: Callable[..., Any], static_argnums: int | Sequence[int] = ()
+        self, fun: Callable[..., object], static_argnums: int | Sequence[int] = ()
     ) -> None:
         look_like(self, fun)  # copies what the function within has
         super().__init__(fun)

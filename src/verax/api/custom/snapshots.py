@@ -67,7 +67,7 @@ class Home:
 
     parts: ClassVar[tuple[str, ...]] = ("fun",)
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[..., object]) -> None:
         self.fun = fun
         self.traced: dict[object, Any] = {}
         self.taken: tuple[Sequence[Any], Sequence[Any], tuple[Any, ...]] | None = None
@@ -398,7 +398,7 @@ def holds_any(value: object) -> bool:
     return tree_holds(value) if isinstance(value, PyTreeDef) else holds(value)
 
 
-def content(cell: CellType) -> Any:
+def content(cell: CellType) -> object:
     """The content of a cell, or `MISSING`."""
     try:
         return cell.cell_contents

@@ -540,7 +540,7 @@ def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., object]:
         program = PullbackProgram(traced.jaxpr, traced.out_tree)
         return out, {program: list(traced.captured)}
 
-    def backward(residuals: Any, ct: Any) -> Any:
+    def backward(residuals: Any, ct: object) -> Any:
         ((program, captured),) = residuals.items()
         outs = apply(program.jaxpr, [*captured, *pytrees.flatten(ct)[0]])
         pulled = program.out_tree.unflatten(outs)

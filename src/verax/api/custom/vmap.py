@@ -146,7 +146,7 @@ class custom_vmap(Home):
     __module__ = "verax.custom_batching"
     parts = ("fun", "rule")
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[..., object]) -> None:
         look_like(self, fun)  # copies what the function within has
         super().__init__(fun)
         self.rule: Callable[..., Any] | None = None

@@ -77,7 +77,7 @@ class Settings(Unchanging, ReprMixin):
         held = self.held(len(args))
         return tuple([x for i, x in enumerate(args) if i not in held])
 
-    def moving_axes(self, count: int) -> tuple[Any, ...]:
+    def moving_axes(self, count: int) -> tuple[object, ...]:
         """The entries of `in_axes` for them."""
         axes = self.in_axes
         if axes is None or isinstance(axes, int):
@@ -155,7 +155,7 @@ def pmap(
 class PmapFunction(Copyable):
     """A function under pmap: one jitted function for each number of elements."""
 
-    def __init__(self, fun: Callable[..., Any], settings: Settings) -> None:
+    def __init__(self, fun: Callable[..., object], settings: Settings) -> None:
         look_like(self, fun)
         self.fun = fun
         self.settings = settings

@@ -157,7 +157,7 @@ def dealing(
     in_specs: object,
     around: Mesh | None,
     options: dict[str, Any],
-) -> Any:
+) -> object:
     """`shard_map` of those leaves of the arguments that have specs."""
 
     @wraps(f)

@@ -94,7 +94,7 @@ class Dealt(ReprMixin):
         leaves, tree = pytrees.flatten(self.args)
 
         @wraps(self.f)
-        def of_arrays(*arrays: object) -> Any:
+        def of_arrays(*arrays: object) -> object:
             own = iter(arrays)
             pairs = zip(leaves, self.entries, strict=True)
             merged = [x if spec is None else next(own) for x, spec in pairs]

@@ -249,7 +249,7 @@ def builtin_tree(kind: type, keys: Any, children: list[PyTreeDef]) -> PyTreeDef:
     )
 
 
-def keys_in_order(kind: Any, keys: Sequence[Any]) -> bool:
+def keys_in_order(kind: Any, keys: Sequence[object]) -> bool:
     """Whether a dict of this class has just these keys, in this order."""
     try:
         one = kind.fromkeys(map(checked_key, keys), 0)

@@ -110,7 +110,7 @@ class AbstractMesh(BaseMesh):
         self,
         axis_sizes: Sequence[int],
         axis_names: str | Sequence[str],
-        axis_types: Any = None,
+        axis_types: object = None,
         *,
         abstract_device: AbstractDevice | None = None,
     ) -> None:

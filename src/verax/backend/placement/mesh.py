@@ -107,7 +107,7 @@ class PartitionSpec:
 
     def __init__(
         self,
-        *partitions: Any,
+        *partitions: object,
         unreduced: Set[str] = frozenset(),
         reduced: Set[str] = frozenset(),
         unreduced_kind: UnreducedKind | None = None,

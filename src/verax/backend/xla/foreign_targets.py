@@ -28,7 +28,7 @@ POINTERS: Final = (
 
 
 def register_ffi_target(
-    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
+    name: str, fn: object, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
     """Give XLA a function under a name, for the whole process.
 

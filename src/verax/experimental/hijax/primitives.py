@@ -137,7 +137,7 @@ class HiPrim:
         """The output and residuals; `nzs_in` says what is differentiated."""
         self.lacks("vjp_fwd")
 
-    def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
+    def vjp_bwd_retval(self, res: object, outgrad: object, /) -> Any:
         """A cotangent for each argument, None for zero."""
         self.lacks("vjp_bwd_retval")
 
@@ -145,7 +145,7 @@ class HiPrim:
         """`vjp_bwd_retval`, with accumulators to add to."""
         self.lacks("vjp_bwd")
 
-    def jvp(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    def jvp(self, primals: object, tangents: object) -> tuple[Any, Any]:
         """The output and its tangent."""
         self.lacks("jvp")
 
@@ -490,7 +490,7 @@ class Mapped(HiPrim):
         )
 
     def expand(self, *xs: Any) -> Any:
-        def run(*leaves: Any) -> list[Any]:
+        def run(*leaves: object) -> list[Any]:
             return expanded(self.inner, leaves)
 
         return self.over(run, self.in_dims, list(self.out_dims))(*xs)
@@ -498,7 +498,7 @@ class Mapped(HiPrim):
     def vjp_fwd(self, nzs_in: Any, /, *xs: Any) -> tuple[Any, Any]:
         rests: list[KeptLeaves] = []
 
-        def run(*leaves: Any) -> tuple[list[Any], list[Any]]:
+        def run(*leaves: object) -> tuple[list[Any], list[Any]]:
             outs, saved, rest = forward(self.inner, tuple(nzs_in), leaves)
             rests.append(rest)
             return outs, saved

@@ -73,7 +73,7 @@ class NullAccum(GradAccum):
 class ValAccum(GradAccum):
     """A sum of cotangents of type `aval`."""
 
-    def __init__(self, aval: Any, val: Any = None) -> None:
+    def __init__(self, aval: Any, val: object = None) -> None:
         self.aval, self.total = aval, val
 
     def accum(self, x: Any) -> None:
@@ -241,7 +241,7 @@ class Side(ReprMixin):
         pairs = zip(leaves, self.avals, strict=True)
         return [typed(name, what, x, aval) for x, aval in pairs]
 
-    def pushed(self, tangents: Sequence[Any]) -> list[Any]:
+    def pushed(self, tangents: Sequence[object]) -> list[Any]:
         """The leaves of tangents, or cotangents; None where there are none."""
         out: list[object] = []
         pairs = zip(self.types, self.counts, strict=True)

@@ -99,10 +99,10 @@ def aware(
     """A derivative for arguments some of which are sparse."""
 
     @wraps(fun)
-    def derived(*args: object, **kwargs: Any) -> Any:
+    def derived(*args: object, **kwargs: Any) -> object:
         parts = split(args)
 
-        def on_stored(*stored: object, **kwargs: object) -> Any:
+        def on_stored(*stored: object, **kwargs: object) -> object:
             return fun(*rebuilt(parts.mats, stored), **kwargs)
 
         out = derivative(on_stored, **options)(*parts.args, **kwargs)

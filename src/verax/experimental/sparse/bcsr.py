@@ -336,9 +336,9 @@ def bcsr_dot_general(
     rhs: Any,
     *,
     dimension_numbers: DimensionNumbers,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Array:
     """The product of a `BCSR` array and a dense one; see `bcoo_dot_general`."""
     if isinstance(lhs, BCSR) and lhs.ndim == 2 and rhs.ndim in (1, 2):

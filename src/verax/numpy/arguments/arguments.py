@@ -243,7 +243,7 @@ def as_type(x: Any, aval: ShapedArray, dtype: DType, weak: bool) -> Any:
     return constant_of(x, dtype)
 
 
-def weak_scalar(x: Scalar, aval: ShapedArray, dtype: DType) -> Any:
+def weak_scalar(x: Scalar, aval: ShapedArray, dtype: DType) -> object:
     """A Python scalar as a weak operand of `dtype`: a scalar of another class."""
     if aval.dtype == dtype and aval.weak_type:
         return x
@@ -265,7 +265,7 @@ def adapting(narrowed: Collection[DType]) -> Mapping[type, frozenset[DType]]:
 ADAPTING: Final = (adapting(NARROWED), adapting(()))
 
 
-def adapted(x: object, aval: ShapedArray) -> Any:
+def adapted(x: object, aval: ShapedArray) -> object:
     """A Python number as a constant beside an array of type `aval`.
 
     None where promotion has to be asked: for other operands, and where the array is

@@ -90,7 +90,7 @@ def binary(name: str, row: Row[NoParams], x: ArrayLike, y: ArrayLike) -> Array:
     return STATE.interpreter.bind(row, NO_PARAMS, operands)[0]
 
 
-def masking(name: str, x: ArrayLike, y: ArrayLike) -> list[Any] | None:
+def masking(name: str, x: ArrayLike, y: ArrayLike) -> list[object] | None:
     """The factor that selects, if one is a float and the other a boolean array.
 
     Zero times infinity is not a number, but what a mask leaves out is zero. XLA makes

@@ -460,7 +460,7 @@ def nan_to_num(
     return array
 
 
-def spread_out(value: Any, shape: Shape) -> Any:
+def spread_out(value: Any, shape: Shape) -> object:
     """A replacement in `shape`, unless it is one for all."""
     return stretched(value, shape) if value.shape else value
 

@@ -372,7 +372,7 @@ def einsum(
     if out_sharding is not None:
         return call_sharded(einsum, locals())
     no_out("einsum", out)
-    arrays: Sequence[Any] = operands
+    arrays: Sequence[object] = operands
     if not isinstance(subscripts, str):
         subscripts, arrays = named(subscripts, operands)
     avals = avals_of("einsum", arrays)

@@ -62,7 +62,7 @@ def isclose_at_once(
     subtract, absolute, multiply, plus = np.subtract, np.absolute, np.multiply, np.add
     shape, size, below = a.shape, a.size, np.less_equal
 
-    def near(x: np.ndarray, y: np.ndarray) -> Any:
+    def near(x: np.ndarray, y: np.ndarray) -> object:
         apart, bound = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
         subtract(x, y, apart)
         absolute(apart, apart)
@@ -77,7 +77,7 @@ def isclose_at_once(
     return near
 
 
-def allclose_at_once(a: Any, b: Any, *rest: Any, **options: Any) -> OneGo | None:
+def allclose_at_once(a: Any, b: object, *rest: Any, **options: Any) -> OneGo | None:
     """Whether that is so for all."""
     near = isclose_at_once(a, b, *rest, **options)
     if near is None:

@@ -47,7 +47,12 @@ def flat_or_along(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
 
 
 def place_of(
-    name: str, search: Any, a: ArrayLike, axis: int | None, out: object, keepdims: Any
+    name: str,
+    search: Any,
+    a: ArrayLike,
+    axis: int | None,
+    out: object,
+    keepdims: object,
 ) -> Array:
     """Computes `argmax` and `argmin`, also of what is not NaN.
 

@@ -107,7 +107,7 @@ class Keyed:
     transient: ClassVar[bool] = False
     key: tuple[Any, ...]
 
-    def __init__(self, key: tuple[Any, ...]) -> None:
+    def __init__(self, key: tuple[object, ...]) -> None:
         self.key = key
         self.code = hash(key)
 
@@ -390,7 +390,7 @@ def as_size(x: object) -> Size | None:
     return None
 
 
-def as_operand(x: object) -> Any:
+def as_operand(x: object) -> object:
     """The operand for `x` in operations on arrays."""
     if isinstance(x, SymbolicDim):
         return dim_as_value(x)
@@ -656,7 +656,7 @@ def evaluate(x: Size, env: Mapping[str, object]) -> Any:
         return x
     total: Any = 0
     for term, n in x.terms:
-        product: Any = n
+        product: object = n
         for factor, exponent in term.powers:
             product = product * factor.evaluate(env) ** exponent
         total = total + product

@@ -585,7 +585,7 @@ def step_of(equation: Equation, unknown: set[str]) -> Step | None:
 
 def solved(
     plan: Plan, shapes: Sequence[Shape], name_of: Callable[[int, int], str]
-) -> Mapping[str, Any]:
+) -> Mapping[str, object]:
     """The values of the variables for arguments of these shapes.
 
     `name_of(argument, axis)` names a size in messages.
@@ -593,7 +593,7 @@ def solved(
     Raises:
         ValueError: a size does not fit.
     """
-    env: dict[str, Any] = {}
+    env: dict[str, object] = {}
     for step in plan.steps:
         size = shapes[step.argument][step.axis]
         where = name_of(step.argument, step.axis)

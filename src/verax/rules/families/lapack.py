@@ -76,7 +76,7 @@ def host_routine(name: str, dtype: np.dtype[np.generic]) -> Callable[..., Any]:
     from scipy.linalg.lapack import get_lapack_funcs
 
     (out,) = get_lapack_funcs((name,), dtype=dtype)
-    function: Callable[..., Any] = out
+    function: Callable[..., object] = out
     return function
 
 

@@ -171,7 +171,7 @@ def completed(row: SomeRow) -> SomeRow:
     return evolve(row, **changes)
 
 
-def by_itself(row: SomeRow) -> Mapping[str, Callable[..., Any]]:
+def by_itself(row: SomeRow) -> Mapping[str, Callable[..., object]]:
     """A loop over the batch, and a call of the host: what needs no other column."""
 
     def batch(

@@ -114,7 +114,7 @@ def solved(
     x0: object,
     m: object,
     **how: object,
-) -> Any:
+) -> object:
     """The solution by an algorithm on vectors, with its derivatives."""
     right, start = checked_start(name, b, x0)
     operator = as_operator(name, "A", a)
@@ -125,7 +125,7 @@ def solved(
         how["maxiter"] = 10 * size
     start_vector, _ = ravel_pytree(start)
 
-    def solve(matvec: Operator, b: object) -> Any:
+    def solve(matvec: Operator, b: object) -> object:
         flat, unravel = ravel_pytree(b)
 
         def on_vectors(function: Operator) -> Vectors:
@@ -253,7 +253,7 @@ def bicgstab(
     atol: float = 0.0,
     maxiter: int | None = None,
     M: object = None,
-) -> tuple[Any, None]:
+) -> tuple[object, None]:
     """The x with A x = b for any regular A, by stabilised biconjugate gradients.
 
     Args:
@@ -351,7 +351,7 @@ def gmres(
     maxiter: int | None = None,
     M: object = None,
     solve_method: str = "batched",
-) -> tuple[Any, Array]:
+) -> tuple[object, Array]:
     """The x with A x = b for any regular A, by minimal residuals.
 
     Args:

@@ -190,7 +190,7 @@ COMPARISONS: Final[Mapping[str, Callable[..., Any]]] = {
 }
 
 
-def functions_of(context: Any) -> Mapping[str, Callable[..., Any]]:
+def functions_of(context: Any) -> Mapping[str, Callable[..., object]]:
     """The functions of mpmath by the names of rows, on arrays of numbers."""
     own = {
         "exp": context.exp,

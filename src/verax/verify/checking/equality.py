@@ -282,7 +282,7 @@ def proof_of(left: Any, right: Any) -> Method:
     return method
 
 
-def cases_of(difference: Any) -> Iterator[Any]:
+def cases_of(difference: Any) -> Iterator[object]:
     """What must be zero: by the signs of symbols, each branch of a choice.
 
     Every branch is asked for, also those that the signs exclude, so what holds of all
@@ -311,7 +311,7 @@ def cases_of(difference: Any) -> Iterator[Any]:
             yield one
 
 
-def known_equal(branch: Any, when: object) -> Any:
+def known_equal(branch: Any, when: object) -> object:
     """A branch with what its condition says is equal put in."""
     s = sympy()
     parts = when.args if isinstance(when, s.And) else (when,)
@@ -379,7 +379,7 @@ def orders(expression: Any) -> list[Any]:
     return [expression]
 
 
-def with_symbols(expression: Any) -> list[Any]:
+def with_symbols(expression: Any) -> list[object]:
     """With a symbol for each maximum, minimum and rounding, whatever its value is.
 
     Its sign is kept, where it is known to have one. The largest of |x|, |y|, ...

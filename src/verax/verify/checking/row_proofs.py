@@ -221,7 +221,7 @@ def active_operands(closed: ClosedForm, operands: Sequence[object]) -> Sequence[
     return range(len(operands))
 
 
-def free(like: ShapedArray, name: str) -> Any:
+def free(like: ShapedArray, name: str) -> object:
     """A symbol for a tangent or cotangent of a type."""
     s = sympy()
     real = s.Symbol(name, real=True)

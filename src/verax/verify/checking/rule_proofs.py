@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from inspect import signature
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -289,7 +289,7 @@ def pairs_of(engine: Symbolic, rule: RewriteRule, one: Sides) -> Iterator[Pair]:
             )
 
 
-def real_symbol(low: float, name: str) -> Any:
+def real_symbol(low: float, name: str) -> object:
     """A symbol for a real number above `low`, as far as SymPy can assume it."""
     s = sympy()
     if low > 0:

@@ -118,7 +118,7 @@ def exact(value: float) -> Any:
     return s.Rational(own.numerator, own.denominator)
 
 
-def fraction(value: float, largest: int) -> Any:
+def fraction(value: float, largest: int) -> object:
     """The fraction with a small denominator that a double is nearest to, if any is."""
     own = Fraction(value)
     near = own.limit_denominator(largest) if abs(own) < LARGE else own

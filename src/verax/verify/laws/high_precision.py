@@ -139,7 +139,7 @@ class Digits(Compared):
         return Digits(abs(self.value))
 
 
-def real(function: Callable[..., Any], *operands: Any) -> Digits:
+def real(function: Callable[..., Any], *operands: object) -> Digits:
     """A function of real numbers, as NumPy has it: NaN where it has no real value."""
     try:
         out = function(*map(number, operands))
@@ -159,7 +159,7 @@ def floored_quotient(x: object, y: object) -> object:
     return CONTEXT.floor(quotient_of(x, y))
 
 
-def power_of(x: Any, y: Any) -> Any:
+def power_of(x: Any, y: Any) -> object:
     """x ** y: infinite where 0 has a negative exponent."""
     return x**y if x or not y < 0 else CONTEXT.inf
 
