@@ -534,11 +534,7 @@ def top_k(
     place = canonical_axis("top_k", axis, x.ndim)
     if is_complex(x.dtype):
         raise TypeError(f"top_k takes ordered numbers, not {x.aval}")
-    if not 0 <= k <= x.shape[place]:
-        raise ValueError(
-            "k argument to top_k must be no larger than size along axis, and not "
-            f"negative; got k={k} for an axis of size {x.shape[place]}"
-        )
+    sorts.check_count(k, x.aval, place)
     if mode == "largest":
         return sorts.top_k(x, k, axis=place)
     if is_bool(x.dtype) or is_integer(x.dtype):

@@ -217,6 +217,17 @@ class TopKParams(Params):
     k: int
 
 
+def check_count(k: int, aval: ShapedArray, axis: int) -> None:
+    """Raise ValueError unless `top_k` can take so many elements along the axis."""
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, not {k}")
+    if not k <= aval.shape[axis]:
+        raise ValueError(
+            "k argument to top_k must be no larger than size along axis; got "
+            f"k={k} with {aval} and axis={axis}"
+        )
+
+
 def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
     (x,) = avals
     ORDERED.check("top_k", x.dtype)
@@ -224,11 +235,7 @@ def top_k_typing(p: TopKParams, avals: Sequence[ShapedArray]) -> Sequence[Shaped
         raise TypeError(
             "top_k takes an array with at least one dimension, not a scalar"
         )
-    if not 0 <= p.k <= x.shape[-1]:
-        raise ValueError(
-            "k argument to top_k must be no larger than size along axis, and not "
-            f"negative; got k={p.k} for the last dimension of {x}"
-        )
+    check_count(p.k, x, x.ndim - 1)
     if surely_less(iinfo(int32).max, x.shape[-1]):
         raise ValueError(
             f"top_k returns int32 indices, which will overflow: the last dimension of "
@@ -436,11 +443,7 @@ def top_k(
     last = aval.ndim - 1
     if place == last:
         return list(top_k_p.bind(TopKParams(count), operand))
-    if not 0 <= count <= aval.shape[place]:
-        raise ValueError(
-            "k argument to top_k must be no larger than size along axis, and not "
-            f"negative; got k={count} with {aval} and axis={axis}"
-        )
+    check_count(count, aval, place)
     x = operand if isinstance(operand, Array) else convert(operand, aval.dtype)
     values, places = top_k_p.bind(TopKParams(count), move_axis(x, place, last))
     return [move_axis(values, last, place), move_axis(places, last, place)]

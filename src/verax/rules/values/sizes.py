@@ -224,7 +224,7 @@ def as_axes(function: str, axes: object, rank: int) -> Shape:
     given = as_integers(function, "dimensions", axes)
     out = tuple([as_axis(function, i, rank) for i in given])
     if len(set(out)) != len(out):
-        raise AxisError(f"{function}: duplicate value in 'axis': {out}")
+        raise AxisError(f"{function}: repeated axis: dimensions are not unique: {out}")
     return out
 
 
