@@ -49,7 +49,7 @@ def test_static_arguments_cannot_be_donated() -> None:
 def test_axes_of_each_leaf() -> None:
     tree = tree_structure({"a": [1, 2], "b": 3})
     assert api_util.flatten_axes("axes", tree, {"a": 0, "b": None}) == [0, 0, None]
-    with pytest.raises(ValueError, match="axes must be a prefix"):
+    with pytest.raises(ValueError, match="axes specification must be a tree prefix"):
         api_util.flatten_axes("axes", tree, {"a": 0, "b": (1, 2)})
     with pytest.raises(ValueError, match="Wrap axes in a tuple"):
         api_util.flatten_axes("axes", tree, [0], tupled_args=True)

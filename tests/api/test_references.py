@@ -621,7 +621,7 @@ def test_compiled_ahead_of_time() -> None:
     assert held(closed) == 4
     with pytest.raises(TypeError, match=r"state\['ref'\] of f must be a reference"):
         steps[0]({"ref": x}, x)
-    with pytest.raises(TypeError, match=r"state\['ref'\] of f compiled with f32\[2\]"):
+    with pytest.raises(TypeError, match=r"state\['ref'\]' compiled with float32\[2\]"):
         steps[0]({"ref": verax.new_ref(1.0)}, x)
     both = verax.jit(lambda a, b: a[...] + b[...]).lower(closed, verax.new_ref(1.0))
     with pytest.raises(ValueError, match="at both a and b"):

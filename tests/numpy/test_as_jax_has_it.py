@@ -47,7 +47,7 @@ def test_methods_of_arrays() -> None:
     assert jnp.asarray(X).tobytes("F") == X.tobytes("F")
     assert 4 in x
     assert 7.5 not in x
-    with pytest.raises(ValueError, match="one dimension"):
+    with pytest.raises(ValueError, match="one-dimensional"):
         _ = 1 in jnp.asarray(X)
     with pytest.raises(ValueError, match="scalar"):
         _ = x in x
@@ -272,14 +272,16 @@ def test_vectorize_passes_none_on() -> None:
     g = jnp.vectorize(lambda x, y: x, signature="(k),(k)->(k)")
     with pytest.raises(ValueError, match="None"):
         g(jnp.arange(3), None)
-    with pytest.raises(TypeError, match="takes 2 arguments"):
+    with pytest.raises(
+        TypeError, match="wrong number of positional arguments: expected 2"
+    ):
         g(jnp.arange(3))
-    with pytest.raises(TypeError, match="excluded"):
+    with pytest.raises(TypeError, match="can only exclude"):
         jnp.vectorize(lambda x: x, excluded={1.5})
     with pytest.raises(ValueError, match="negative"):
         jnp.vectorize(lambda x: x, excluded={-1})
     h = jnp.vectorize(lambda *args: args, signature="(),()->(),(),()")
-    with pytest.raises(TypeError, match="2 results"):
+    with pytest.raises(TypeError, match="expected 3, got 2"):
         h(1, 2)
 
 

@@ -161,7 +161,7 @@ def test_messages_name_the_function_that_was_called() -> None:
     hits = jnp.ones(4, bool)
     assert message(ValueError, lambda: jnp.extract(hits, X)).startswith("extract: ")
     traced = verax.jit(lambda m: jnp.extract(m, X))
-    assert message(Exception, lambda: traced(hits[:3])).startswith("extract: ")
+    assert "of jnp.extract must be" in message(Exception, lambda: traced(hits[:3]))
     lists: Any = [1, 2, 3]
     calls: dict[str, Callable[[], Any]] = {
         "extract": lambda: jnp.extract(hits[:3], lists),

@@ -45,6 +45,11 @@ def test_different_devices_are_an_error_that_names_both() -> None:
         verax.jit(add)(x, y)
     with pytest.raises(ValueError, match=r"ids \[1\].*ids \[2\]"):
         add(x, y)
+    number = verax.device_put(1.0, DEVICES[5])
+    with pytest.raises(
+        ValueError, match=r"with shape float32\[\] and device ids \[5\]"
+    ):
+        verax.jit(vnp.add)(x, number)
     with pytest.raises(
         ValueError, match=r"ids \[1\].*captured array|captured array.*ids"
     ):

@@ -74,8 +74,8 @@ def test_options_are_taken(options: CompileOptions) -> None:
     ("name", "value", "complaint"),
     [
         ("xla_make_it_fast", 1, "No such compile option: 'xla_make_it_fast'"),
-        ("xla_backend_optimization_level", "high", "of type int32, not 'high'"),
-        ("xla_cpu_enable_fast_math", "false", "of type bool, not 'false'"),
+        ("xla_backend_optimization_level", "high", "'high' is not a valid int32 value"),
+        ("xla_cpu_enable_fast_math", "false", "'false' is not a valid bool value"),
         ("xla_cpu_parallel_codegen_split_count", -3, "options were: xla_cpu_par"),
     ],
 )

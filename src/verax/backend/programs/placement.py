@@ -116,7 +116,8 @@ class Claim(ReprMixin):
     def text(self) -> str:
         """What is claimed, in words."""
         devices = self.sharding.ordered
-        kind = f" with shape {self.aval.str_short()} and" if self.aval else " with"
+        aval = self.aval
+        kind = " with" if aval is None else f" with shape {aval.str_short()} and"
         ids = [device.id for device in devices]
         return (
             f"{self.name}{kind} device ids {ids} on platform {platform_text(devices)}"
