@@ -26,10 +26,10 @@ from verax.ops.elementwise.arith import (
     real,
     sub,
 )
-from verax.ops.elementwise.compare import eq, gt
+from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.exp_log import one_minus_square, rsqrt, square
 from verax.ops.elementwise.kernels import angles, arcs, hyperbolic
-from verax.ops.elementwise.select import select
+from verax.ops.elementwise.select import clamp, select
 from verax.rules.families.elementwise import amended, chlo, elementwise, stablehlo
 from verax.rules.rows.eager_costs import large
 from verax.rules.rows.kernels import Kernel, Maths
@@ -152,16 +152,16 @@ tanh_p = elementwise(
 )
 
 
-# 1 / cosh(asinh x) is 1 / sqrt(1 + x^2) without the square, which would overflow.
 def asinh_jvp(x: Array, y: Array, t: Array) -> Array:
-    """t / √(x² + 1), and t / |x| where the square would be infinite."""
+    """t r / √((x r)² + r²), which is t / √(x² + 1) for whatever r is.
+
+    It is 1 / |x| for a large x, so that no square overflows before the result is 0.
+    """
     if is_complex(x.dtype):
         return div(t, cosh(y))
-    size = magnitude(x)
-    far = gt(size, 0.5 * math.sqrt(float(finfo(x.dtype).max)))
-    near = select(far, 1.0, size)
-    slope = rsqrt(add(square(near), 1.0))
-    return mul(t, select(far, div(1.0, select(far, size, 1.0)), slope))
+    most = 0.5 * math.sqrt(float(finfo(x.dtype).max))
+    r = div(1.0, clamp(1.0, magnitude(x), most))
+    return mul(t, mul(r, rsqrt(add(square(mul(x, r)), square(r)))))
 
 
 asinh_p = elementwise(

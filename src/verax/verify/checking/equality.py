@@ -390,6 +390,7 @@ def with_symbols(expression: Any) -> list[object]:
     names = {}
     for i, atom in enumerate(atoms):
         sign = {"nonnegative": True} if atom.is_nonnegative else {"real": True}
+        sign = {"positive": True} if atom.is_positive else sign
         names[atom] = s.Dummy(f"m{i}", **sign)
     lengths = [atom for atom in atoms if is_length(atom)]
     if len(lengths) != 1:
