@@ -46,7 +46,7 @@ DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/examples --ignore=docs/by_name --ignore=docs/placement.md \
 	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md --ignore=docs/pipelines.md
 # What looks at the checkout, its pages and its figures does so once.
-ANY_JAXLIB := --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/docs \
+ANY_JAXLIB := --ignore=tests/accuracy --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/docs \
 	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/packaging --ignore=tests/soak --ignore=tests/typing \
 	--ignore=tests/test_architecture.py --ignore=tests/test_mutants.py
 # What asks no jaxlib for more than any program does.
