@@ -97,8 +97,8 @@ def folded(
     shapes = [aval_of(x).shape for x in inits]
     if any(shapes):
         raise ShapeError(
-            f"{name} expected init_values to be scalars but init_values have shapes "
-            f"{shapes}."
+            f"{name} found non-scalar initial value: {name} expected init_values to be "
+            f"scalars but init_values have shapes {shapes}."
         )
     avals = [aval_of(x) for x in arrays]
     scalars = [ShapedArray((), aval.dtype) for aval in avals]
