@@ -402,30 +402,40 @@ def leading(a: Array, x: Array) -> Array:
     return exp(select(big, around, plain))
 
 
-def lower_gamma(
-    finish: Callable[..., Array], e: Emitter, xs: Sequence[Operand]
+type Sums = tuple[
+    Callable[..., Sequence[Array]], Callable[..., Sequence[Array]], tuple[int, ...]
+]
+"""The start and the step of a loop, and which parts of its last state are results."""
+
+
+def lower_sums(
+    series: Sums,
+    fraction: Sums,
+    finish: Callable[..., Array],
+    e: Emitter,
+    xs: Sequence[Operand],
 ) -> Sequence[Operand]:
     """Both loops, on the elements that are theirs, and what is made of them."""
-    a, x = xs
-    left = lowered(e, (a, x), for_series)
-    right = lowered(e, (a, x), for_fraction)
-    series = loop(e, series_start, series_step, left)
-    fraction = loop(e, fraction_start, fraction_step, right)
-    state = (*left, series[4], series[6], *right, fraction[5], fraction[8], a, x)
-    return lowered(e, state, lambda *vs: (finish(*vs),))
+    state: list[Operand] = []
+    for inputs, (start, step, results) in (
+        (for_series, series),
+        (for_fraction, fraction),
+    ):
+        given = lowered(e, xs, inputs)
+        last = loop(e, start, step, given)
+        state += [*given, *[last[i] for i in results]]
+    return lowered(e, [*state, *xs], lambda *vs: (finish(*vs),))
 
 
-def lower_value(
-    finish: Callable[..., Array], e: Emitter, xs: Sequence[Operand]
-) -> Sequence[Operand]:
-    """`lower_gamma` for what needs no derivatives."""
-    a, x = xs
-    left = lowered(e, (a, x), for_series)
-    right = lowered(e, (a, x), for_fraction)
-    series = loop(e, sum_start, sum_step, left)
-    fraction = loop(e, levels_start, levels_step, right)
-    state = (*left, series[4], *right, fraction[5], a, x)
-    return lowered(e, state, lambda *vs: (finish(*vs),))
+lower_gamma = partial(
+    lower_sums,
+    (series_start, series_step, (4, 6)),
+    (fraction_start, fraction_step, (5, 8)),
+)
+lower_value = partial(
+    lower_sums, (sum_start, sum_step, (4,)), (levels_start, levels_step, (5,))
+)
+"""The same for what needs no derivatives."""
 
 
 def series_value(a: Array, x: Array, total: Array) -> Array:
