@@ -10,6 +10,11 @@ comma := ,
 PYTHON ?= $(shell for name in python3.12 python3 python3.13 python3.14 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 12))' >/dev/null 2>&1 \
 	&& echo $$name && break; done)
+# The newest of later Pythons that is found, also by pyenv, or the one above.
+NEWEST ?= $(or $(shell for name in python3.14 python3.13 \
+	$$(ls -d "$$(pyenv root 2>/dev/null)"/versions/3.1[3-9].*/bin/python3 2>/dev/null | sort -rV); do \
+	$$name -c 'import sys; sys.exit(not (3, 13) <= sys.version_info < (3, 15))' >/dev/null 2>&1 \
+	&& echo $$name && break; done),$(PYTHON))
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -45,22 +50,23 @@ PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
 DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/examples --ignore=docs/by_name --ignore=docs/placement.md \
 	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md --ignore=docs/pipelines.md
-# What looks at the checkout, its pages and its figures does so once.
-ANY_JAXLIB := --ignore=tests/accuracy --ignore=tests/benchmarks --ignore=tests/browser --ignore=tests/docs \
-	--ignore=tests/ecosystem --ignore=tests/gpu --ignore=tests/packaging --ignore=tests/soak --ignore=tests/typing \
-	--ignore=tests/test_architecture.py --ignore=tests/test_mutants.py
-# What asks no jaxlib for more than any program does.
-FEW_PROGRAMS := $(foreach name,example_libraries explore extend ir jax jax_suite nn numpy scipy transforms verify,--ignore=tests/$(name))
+# What asks the most of jaxlib, and of Python.
+ANY_JAXLIB := $(addprefix tests/,backend distributed extend formats ir placement robustness transforms \
+	$(addprefix api/,autodiff config export host jit parallel stages tracing trees) ops/test_lowering_by_platform.py) \
+	$(filter-out tests/test_architecture.py tests/test_mutants.py tests/test_surface.py,$(wildcard tests/test_*.py))
+LONG_PLACEMENT := $(foreach name,explicit explicit_rows held pipelines proposals varying,\
+	--deselect "tests/placement/test_on_devices.py::test_on_eight_devices[cases_$(name)]")
 QUICK := -m "not slow"
+DAILY := -m "not slow(nightly=True)"
 EXAMPLES := transformer neural_ode random_walks
 CHECKED := src tests property_tests docs typings
 
-# $(call make_venv,folder,what to install)
+# $(call make_venv,folder,what to install,with which Python if not with PYTHON)
 define make_venv
 	@test -n "$(PYTHON)" || { echo "verax needs Python 3.12 or newer:" \
 	  "install it, or say where it is with 'make PYTHON=...'" >&2; exit 1; }
 	@echo "setting up $(1)"
-	@$(PYTHON) -m venv --clear $(1)
+	@$(or $(3),$(PYTHON)) -m venv --clear $(1)
 	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
 	@touch $(1)/.ready
 endef
@@ -72,7 +78,7 @@ define run_tests
 	$(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(ARGS)
 endef
 
-.PHONY: help setup demo examples test test-all test-oldest test-jax array-api \
+.PHONY: help setup demo examples test test-all test-nightly test-oldest test-jax array-api \
   array-api-suite jax-tests jax-tests-suite check format stubs mutants soak fuzz gpu bench bench-compiled ecosystem ecosystem-quick docs \
   dist clean
 
@@ -95,11 +101,15 @@ test: $(VENV)/.ready ## examples, doctests and laws (profile ci), but for slow t
 	$(call run_tests,$(QUICK))
 
 test-all: $(VENV)/.ready ## the same, and the tests that are marked slow
-	$(call run_tests,)
+	$(call run_tests,$(DAILY))
+
+test-nightly: $(VENV)/.ready ## the tests and laws that are left: larger models, more draws (an hour or two)
+	$(TEST_ENV) $(BIN)/python $(PYTEST) tests -m "slow(nightly=True)" $(ARGS)
+	export HYPOTHESIS_PROFILE=nightly; $(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(ARGS)
 
 # Of the slow ones those about what jaxlib itself does.
-test-oldest: $(OLDEST)/.ready ## the examples again, with the oldest jaxlib allowed
-	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) tests $(ANY_JAXLIB) $(FEW_PROGRAMS) \
+test-oldest: $(OLDEST)/.ready ## the examples again: the oldest jaxlib allowed, the newest Python found
+	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) $(ANY_JAXLIB) $(LONG_PLACEMENT) \
 	  -m "not slow or slow(jaxlib=True)" $(ARGS)
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process
@@ -201,7 +211,7 @@ $(VENV)/.docs: $(VENV)/.ready pyproject.toml
 	@touch $@
 
 $(OLDEST)/.ready: pyproject.toml
-	$(call make_venv,$(OLDEST),-e '.[dev]' jaxlib==$(JAXLIB_OLDEST))
+	$(call make_venv,$(OLDEST),-e '.[dev]' jaxlib==$(JAXLIB_OLDEST),$(NEWEST))
 
 $(BENCH)/.ready: pyproject.toml
 	$(call make_venv,$(BENCH),-e '.[bench$(comma)verify]' pytest pytest-xdist)

@@ -17,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import crossed
 from verax import lax
 from verax.api.config.config import option_block
 from verax.api.tracing.apply import ENGINE
@@ -293,8 +294,9 @@ def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
                 assert outcome(shared) == fresh[name], (first, second)
 
 
-@pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("option", [name for name in DRAWN if name not in SHOWN])
+@pytest.mark.parametrize(
+    ("make", "option"), crossed(MAKERS, [name for name in DRAWN if name not in SHOWN])
+)
 def test_each_option_is_left_as_if_it_had_never_been(
     make: Callable[[], Any], option: str
 ) -> None:

@@ -5,13 +5,14 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import rarely
 from tests.benchmarks.narrow import WORKLOADS, apart, chain, row_of, values_read
 from verax import random
 from verax.transforms import dce
 from verax.transforms.public import opened
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", rarely(WORKLOADS, "gpt"))
 def test_each_value_that_products_read_is_rounded_once(name: str) -> None:
     _, curve, _, casts, compiled, values, share, _ = row_of(name, 12, {})
     assert casts == compiled == values

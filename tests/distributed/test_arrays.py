@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from property_tests.levels import rarely
 from tests.distributed.groups import failures
 
 
-@pytest.mark.parametrize(
-    "count", [2, pytest.param(4, marks=pytest.mark.slow(jaxlib=True))]
-)
+@pytest.mark.parametrize("count", rarely([2, 4], 4))
 def test_arrays_and_programs(count: int, tmp_path: Path) -> None:
     assert failures("tests.distributed.checks_arrays", count, tmp_path) == {}

@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from property_tests.levels import rarely
 from tests.distributed.groups import failures
 from verax.experimental import checkpoint
 
 
-@pytest.mark.parametrize(
-    "count", [2, pytest.param(4, marks=pytest.mark.slow(jaxlib=True))]
-)
+@pytest.mark.parametrize("count", rarely([2, 4], 4))
 def test_checkpoints_of_several_processes(count: int, tmp_path: Path) -> None:
     assert failures("tests.distributed.checks_checkpoints", count, tmp_path) == {}
     # The number of processes may be another one when they are read.

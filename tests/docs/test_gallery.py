@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY
 
 pytest.importorskip("rich", reason="the examples' packages come with the extra dev")
 
@@ -50,7 +51,7 @@ def test_the_transformer_learns(tmp_path: Path) -> None:
     assert transformer.load().decode(run.letters[: transformer.COLUMNS]) in shown
 
 
-@pytest.mark.slow
+@NIGHTLY
 def test_the_neural_ode_learns_in_less_memory(tmp_path: Path) -> None:
     picture = tmp_path / "neural_ode.svg"
     run = neural_ode.main(["--steps", "50", "--out", str(picture)])
@@ -60,7 +61,7 @@ def test_the_neural_ode_learns_in_less_memory(tmp_path: Path) -> None:
     assert "checkpoints='sqrt'" in strings(picture)
 
 
-@pytest.mark.slow
+@NIGHTLY
 def test_the_random_walks_agree(tmp_path: Path) -> None:
     picture = tmp_path / "random_walks.svg"
     runs = random_walks.main(["--steps", "1000", "--out", str(picture)])

@@ -9,6 +9,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import rarely
 from tests.api.inspect.test_precision import (
     ACTIVATIONS,
     OTHERS,
@@ -27,7 +28,9 @@ BEYOND = ("cancellation", "probabilities", "whole_numbers", "decided")
 """What no other form of the same program repairs: the digits are not there."""
 
 
-@pytest.mark.parametrize("name", [x[0].__name__ for x in PLANTED])
+@pytest.mark.parametrize(
+    "name", rarely([x[0].__name__ for x in PLANTED], "kahan_undone", "tenths")
+)
 def test_planted_losses_are_repaired(name: str) -> None:
     fun, args = next((f, args) for f, args, *_ in PLANTED if f.__name__ == name)
     better = stabilise(fun)(*args)

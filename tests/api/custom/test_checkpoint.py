@@ -160,8 +160,8 @@ def test_barrier_where_one_argument_asks_for_it() -> None:
         text("yes")
 
 
-def test_sixty_four_layers_take_less_memory() -> None:
-    layers, width = 64, 32
+def test_thirty_two_layers_take_less_memory() -> None:
+    layers, width = 32, 32
     ws = np.full((layers, width, width), 0.01, np.float32)
     x = np.ones((512, width), np.float32)
 

@@ -9,6 +9,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import crossed
 from verax import nn
 from verax.custom_batching import custom_vmap
 from verax.custom_derivatives import linear_call
@@ -99,8 +100,7 @@ def nothing_compiled() -> Iterator[None]:
     assert STATE.accelerated or verax.metrics()["compiles"] == before
 
 
-@pytest.mark.parametrize("how", TRANSFORMED)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("name", "how"), crossed(FUNCTIONS, TRANSFORMED))
 def test_eager_rules_compile_nothing(name: str, how: str) -> None:
     if name in REVERSE_ONLY and how in FORWARD:
         pytest.skip("custom_vjp functions have no forward mode")

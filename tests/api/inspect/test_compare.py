@@ -278,7 +278,7 @@ def test_saved_programs() -> None:
 
 
 def test_compiled_training_step() -> None:
-    config = gpt.Config(context=8, width=16)
+    config = gpt.Config(context=8, width=16, layers=1)
     params = gpt.init(config, random.key(0))
     zeros = verax.tree.map(vnp.zeros_like, params)
     adam = gpt.Adam(zeros, zeros, vnp.array(0))
@@ -287,7 +287,7 @@ def test_compiled_training_step() -> None:
     plain = inspect.unwrap(gpt.train_step)
     found = compare(plain, gpt.train_step)(params, adam, config, batch, rate=1e-3)
     agreed(found)
-    assert found.compared > 500
+    assert found.compared > 400
     assert found.rows
     assert all(row.parted == 0 for row in found.rows)
 

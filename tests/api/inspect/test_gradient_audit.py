@@ -425,7 +425,7 @@ def test_clean_network() -> None:
 
 
 def test_gpt() -> None:
-    config = gpt.Config()
+    config = gpt.Config(layers=1)
     params = gpt.init(config, random.key(0))
     starts = random.randint(random.key(1), (4, 1), 0, config.vocabulary)
     batch = (starts + 3 * vnp.arange(config.context + 1)) % config.vocabulary

@@ -309,7 +309,7 @@ def test_plots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_transformer() -> None:
-    config = gpt.Config()
+    config = gpt.Config(layers=1)
     params = gpt.init(config, verax.random.key(0))
     zeros = verax.tree.map(vnp.zeros_like, params)
     batch: Any = np.random.default_rng(0).integers(

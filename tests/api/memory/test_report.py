@@ -8,6 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import NIGHTLY
 from tests.benchmarks.memory_programs import PROGRAMS
 from verax import lax
 from verax.debug import MemoryFormulas, MemoryReport, memory
@@ -166,6 +167,7 @@ def test_networks_with_skip_connections_have_plans() -> None:
     assert plan.again[0].bytes > 0
 
 
+@NIGHTLY
 def test_sums_that_store_no_constants_may_be_enough() -> None:
     """A library for sums on a CPU takes constants as arrays: they may go first."""
     loss, types = PROGRAMS["unet"](width=4, size=32)

@@ -9,6 +9,7 @@ import pytest
 from attrs import evolve
 
 import verax
+from property_tests.levels import crossed
 from tests.ops.agreement import trace
 from tests.ops.laws import ENGINE
 from verax import lax
@@ -60,8 +61,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("strides", [1, 2])
+@pytest.mark.parametrize(("name", "strides"), crossed(CASES, [1, 2]))
 def test_values_and_slopes_are_those_of_xla(name: str, strides: int) -> None:
     shape, window, layout, groups = CASES[name]
     rng = np.random.default_rng(3)

@@ -15,6 +15,7 @@ from scipy.special import polygamma, psi
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import nightly
 from tests.ops.elementwise.kernel_coefficients import FITS, PIECES, computed, pieces
 from verax import lax
 from verax.api.config.config import override
@@ -181,10 +182,7 @@ def test_powers_at_the_ends_of_the_range(dtype: Any) -> None:
 
 @pytest.mark.parametrize(
     ("file", "name", "bits"),
-    [
-        pytest.param(*key, marks=[pytest.mark.slow] if "INVERSE" in key[1] else [])
-        for key in FITS
-    ],
+    [nightly(*key) if "INVERSE" in key[1] else key for key in FITS],
 )
 def test_coefficients_are_those_computed(file: str, name: str, bits: int) -> None:
     written = getattr(module(file), name)

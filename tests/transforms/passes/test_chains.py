@@ -8,6 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import rarely
 from verax.ir.jaxpr import Eqn, Jaxpr, Var
 from verax.ir.reports.check import check_jaxpr
 from verax.rules.rows.infer import infer
@@ -124,7 +125,7 @@ def compiled(f: Callable[..., Any]) -> list[np.ndarray]:
     return [np.asarray(y) for y in verax.tree.leaves(verax.jit(f)(X))]
 
 
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("name", rarely(CHAINS, "slow"))
 def test_compiled_values_are_those_of_one_loop(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
