@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.benchmarks.memory import Held, held, table
+from tests.benchmarks.memory_plans import SHARES, row
 from tests.benchmarks.memory_programs import PROGRAMS
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -36,3 +37,9 @@ def test_predictions(name: str) -> None:
 def test_the_table() -> None:
     text = table([Held("p", 900_000, 1_000_000, 1_960_000, 2_000_000)])
     assert text.splitlines()[-1] == "| p | 0.90 MB | 1.00 MB | -10 % | -2 % |"
+
+
+def test_plans_are_timed() -> None:
+    cells = row("blocks", "gpt in a loop", SMALL["gpt in a loop"], runs=1)
+    assert len(cells) == 2 + len(SHARES)
+    assert all(cell.endswith(")") for cell in cells[2:])

@@ -12,7 +12,7 @@ from verax import lax, random
 from verax.api.memory.budgets import bytes_in, written
 from verax.errors import MemoryBudgetExceeded
 from verax.memory import Offload
-from verax.transforms.memory.plan import Host, Plan, planned
+from verax.transforms.memory.plan import Host, Plan, Planner, planned
 from verax.transforms.memory.storage import flat, hosted
 from verax.transforms.public import hoist
 
@@ -149,6 +149,19 @@ def test_values_that_wait_on_the_host() -> None:
     outs = verax.grad(chain)(*args)
     for one, other in zip(moved(*leaves), outs, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("host", [None, Host("pinned_host", 30.0)])
+def test_limits_one_after_another_have_the_plans_of_each(host: Host | None) -> None:
+    """What was played for one limit is used for the next, and changes nothing."""
+    args = layers()
+    jaxpr = verax.jit(verax.grad(chain)).trace(*args).traced.jaxpr
+    planner, peak = Planner(jaxpr, host), Plan.of(flat(jaxpr)).peak
+    for share in (0.8, 0.3, 0.5, 0.0, 0.8):
+        limit = int(share * peak)
+        one, other = planner.within(limit), planned(jaxpr, limit, host)
+        assert str(one.jaxpr) == str(other.jaxpr)
+        assert (one.peak, one.work) == (other.peak, other.work)
 
 
 def test_offloading_on_a_cpu_is_a_budget() -> None:

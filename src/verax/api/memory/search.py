@@ -22,7 +22,7 @@ from verax.api.memory.budgets import (
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
-from verax.transforms.memory.plan import Host, Plan, planned, unlimited
+from verax.transforms.memory.plan import Host, Plan, Planner
 
 TRIES: Final = 5
 
@@ -103,7 +103,8 @@ def search(
 
     If there is none, the one whose program needs the least. Values may wait in `host`.
     """
-    before = evolve(unlimited(jaxpr), jaxpr=jaxpr)
+    planner = Planner(jaxpr, host)
+    before = evolve(planner.start, jaxpr=jaxpr)
     unplanned = measure(jaxpr, False)
     limit = limit_of(budget, unplanned.total)
     start = Fit(limit, before, unplanned, before, unplanned)
@@ -118,7 +119,7 @@ def search(
     target = int(room * before.peak / max(start.measured.temporaries, 1))
     tried: list[Fit] = []
     for _ in range(TRIES):
-        plan = planned(jaxpr, target, host)
+        plan = planner.within(target)
         candidate = evolve(start, plan=plan, measured=measure(plan.jaxpr, start.lean))
         tried.append(candidate)
         share = candidate.measured.temporaries / max(room, 1)

@@ -13,6 +13,7 @@ The cuts for all prices are the lower convex hull of work over memory.
 """
 
 from collections.abc import Collection, Sequence
+from itertools import compress
 from math import inf
 from typing import Final
 
@@ -21,6 +22,7 @@ from attrs import frozen
 
 from verax.ir.jaxpr import Var
 from verax.ir.records import ReprMixin
+from verax.rules.rows.row import NDArray
 from verax.transforms.memory.flows import source_side
 from verax.transforms.memory.storage import Step, bytes_of, total
 
@@ -94,6 +96,11 @@ class Graph:
             np.array(self.work, float),
             np.array(self.made_by, np.int64),
         )
+        # Where no step makes a value, the sink stands for it, which is never near.
+        self.ends = (
+            np.array(list(self.values.values()), np.intp),
+            np.array([self.maker[v] or 1 for v in self.values], np.intp),
+        )
 
     def node(self, v: Var) -> int:
         number = self.values.get(v)
@@ -123,20 +130,21 @@ class Graph:
         Args:
             once: places of steps that must not run again.
         """
+        keep = self.chosen(price, once)
+        return frozenset(compress(self.values, keep.tolist()))
+
+    def chosen(self, price: float, once: Collection[int] = ()) -> NDArray:
+        """Which of `values`, in their order, are those to keep."""
         if not self.values:
-            return frozenset()
+            return np.zeros(0, bool)
         rows, columns, size, work, places = self.arrays
         weights = size * price + work
         if once:
             weights = np.where(np.isin(places, list(once)), inf, weights)
         near = source_side(self.count, rows, columns, weights)
-        return frozenset(
-            [
-                v
-                for v, number in self.values.items()
-                if near[number] and ((run := self.maker[v]) is None or not near[run])
-            ]
-        )
+        numbers, runs = self.ends
+        keep: NDArray = near[numbers] & ~near[runs]
+        return keep
 
     def within(self, limit: int) -> frozenset[Var]:
         """The values to keep in at most so many bytes, for little work.

@@ -8,16 +8,19 @@ part are kept or not needed, so that no part is computed again for the sake of a
     plan.jaxpr, plan.peak, plan.work
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property, partial
+from itertools import compress, islice
 from math import inf
 from typing import Final
 
+import numpy as np
 from attrs import frozen
 
 from verax.ir.jaxpr import Jaxpr, Var
 from verax.ir.records import ReprMixin
+from verax.rules.guards import paused
+from verax.rules.rows.row import NDArray
 from verax.transforms.memory.crossing import Crossing, Graph
 from verax.transforms.memory.exact import within
 from verax.transforms.memory.loops import (
@@ -37,6 +40,7 @@ from verax.transforms.memory.storage import (
     total,
     total_work,
 )
+from verax.transforms.memory.work import Reckoner
 
 # Prices of a byte in operations: from what is nearly free to whole products.
 PRICES: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 120.0, 250.0, 500.0, 1e6)
@@ -76,18 +80,21 @@ class Plan(ReprMixin):
         peak: bytes in use at most, beside inputs and outputs.
         work: operations, those that run again among them.
         line: the memory of the program, step by step.
+        reckoner: what counted the operations.
     """
 
     jaxpr: Jaxpr
     peak: int
     work: float
     line: Timeline
+    reckoner: Reckoner
 
     @classmethod
-    def of(cls, jaxpr: Jaxpr) -> "Plan":
+    def of(cls, jaxpr: Jaxpr, reckoner: Reckoner | None = None) -> "Plan":
         """A flat program as it is."""
-        line = Timeline.of(jaxpr)
-        return cls(jaxpr, line.peak, total_work(jaxpr), line)
+        count = reckoner or Reckoner()
+        line = Timeline.of(jaxpr, reckoner=count)
+        return cls(jaxpr, line.peak, total_work(jaxpr, count), line, count)
 
 
 def unlimited(jaxpr: Jaxpr) -> Plan:
@@ -101,18 +108,43 @@ def planned(jaxpr: Jaxpr, limit: int, host: Host | None = None) -> Plan:
     If there is none, the plan that needs the fewest bytes. With `host`, values may wait
     there across the fullest step of the program.
     """
-    start = unlimited(jaxpr)
-    if start.peak <= limit:
-        return start
-    plan = with_loops(start, limit)
-    for _ in range(ROUNDS):
-        if plan.peak <= limit:
-            break
-        best = Choices(plan, host).best(int(SLACK * limit))
-        if best is None or best.peak >= 0.99 * plan.peak:
-            break
-        plan = best
-    return plan
+    return Planner(jaxpr, host).within(limit)
+
+
+class Planner:
+    """Makes plans of a program for one limit after another.
+
+    What is played for one limit is known for the next.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, host: Host | None = None) -> None:
+        with paused():  # programs are many objects, and hardly any of them garbage
+            self.start, self.host = unlimited(jaxpr), host
+
+    @cached_property
+    def first(self) -> "Choices":
+        """What can be kept across the fullest step of the program as it is."""
+        return Choices(self.start, self.host)
+
+    def within(self, limit: int) -> Plan:
+        """The plan for a limit, as `planned` has it."""
+        if self.start.peak <= limit:
+            return self.start
+        with paused():
+            return self.searched(limit)
+
+    def searched(self, limit: int) -> Plan:
+        plan = with_loops(self.start, limit)
+        for _ in range(ROUNDS):
+            if plan.peak <= limit:
+                break
+            whole = plan is self.start
+            choices = self.first if whole else Choices(plan, self.host)
+            best = choices.best(int(SLACK * limit))
+            if best is None or best.peak >= 0.99 * plan.peak:
+                break
+            plan = best
+        return plan
 
 
 def with_loops(plan: Plan, limit: int) -> Plan:
@@ -187,25 +219,13 @@ def in_room(room: int, pair: Pair, graph: Graph) -> frozenset[Var]:
     return within(graph, room)
 
 
-@frozen(repr=False)
+@frozen(eq=False, repr=False)
 class Choice(ReprMixin):
-    """The values that are kept, those `away` on the host, and what comes of it."""
+    """Which values are kept, those `away` on the host, and what comes of it."""
 
-    kept: frozenset[Var]
-    away: frozenset[Var]
+    kept: NDArray
+    away: NDArray
     played: Played
-
-    def sides(self, order: Mapping[Var, int], at: int, after: bool) -> "Sides":
-        """The values kept and away that are made before a step, or from there on."""
-        kept, away = (
-            frozenset([v for v in values if (order[v] >= at) is after])
-            for values in (self.kept, self.away)
-        )
-        return kept, away
-
-
-type Sides = tuple[frozenset[Var], frozenset[Var]]
-NONE_AWAY: Final[frozenset[Var]] = frozenset()
 
 
 class Choices:
@@ -213,31 +233,42 @@ class Choices:
 
     def __init__(self, plan: Plan, host: Host | None) -> None:
         jaxpr, line = plan.jaxpr, plan.line
-        self.jaxpr, self.host = jaxpr, host
+        self.plan, self.host = plan, host
         self.place = line.steps[line.fullest].place
         self.apart = apart(jaxpr)
         self.schedule = Schedule(line, self.place, self.apart)
         steps = self.schedule.steps[: self.schedule.middle]
         self.read = self.schedule.crossing()
         self.graph = Crossing(steps, self.read, free=self.apart).graph()
-        self.order = {v: i for i, step in enumerate(steps) for v in step.writes}
-        self.seen: dict[Sides, Choice] = {}
+        numbers = self.schedule.numbers
+        self.places = np.array([numbers[v] for v in self.graph.values], np.intp)
+        self.order = np.array([self.schedule.maker[v] for v in numbers.values()])
+        self.count = sum([len(step.writes) for step in steps])
+        self.none_away = np.zeros(len(numbers), bool)
+        self.seen: dict[tuple[bytes, bytes], Choice] = {}
 
-    def choice(self, kept: frozenset[Var], away: frozenset[Var] = NONE_AWAY) -> Choice:
+    def choice(self, kept: NDArray, away: NDArray) -> Choice:
         """A choice; each is played once."""
-        choice = self.seen.get((kept, away))
+        key = kept.tobytes(), away.tobytes()
+        choice = self.seen.get(key)
         if choice is None:
             price = 0.0 if self.host is None else self.host.price
             played = self.schedule.play(kept, away, price)
-            choice = self.seen[kept, away] = Choice(kept, away, played)
+            choice = self.seen[key] = Choice(kept, away, played)
         return choice
 
     def at_price(self, price: float, once: Collection[int]) -> Choice:
         """What is kept if a byte is worth so many operations."""
         if self.host is None or price <= self.host.price:
-            return self.choice(self.graph.kept(price, once))
-        kept = self.graph.kept(self.host.price, once)
+            return self.choice(self.kept(price, once), self.none_away)
+        kept = self.kept(self.host.price, once)
         return self.choice(kept, kept)
+
+    def kept(self, price: float, once: Collection[int]) -> NDArray:
+        """The values to keep, as a mask."""
+        result = np.zeros(len(self.order), bool)
+        result[self.places] = self.graph.chosen(price, once)
+        return result
 
     def partitions(self) -> Iterator[frozenset[int]]:
         """Steps that must not run again, for each number of parts."""
@@ -269,8 +300,11 @@ class Choices:
         if chosen is None:
             return None
         kind = "" if self.host is None else self.host.kind
-        away = dict.fromkeys(chosen.away, kind)
-        return Plan.of(recomputed(self.jaxpr, self.place, chosen.kept, away))
+        kept = list(compress(self.schedule.numbers, chosen.kept))
+        away = dict.fromkeys(compress(self.schedule.numbers, chosen.away), kind)
+        plan = self.plan
+        jaxpr = recomputed(plan.jaxpr, self.place, kept, away, plan.line.stored)
+        return Plan.of(jaxpr, plan.reckoner)
 
     def around(self, once: Collection[int], limit: int) -> tuple[Choice | None, Choice]:
         """The choices at neighbouring prices of which the second is within a limit.
@@ -305,12 +339,12 @@ class Choices:
         The first parts are those whose values wait the longest.
         """
         best = fewer
-        low, high = 0, len(self.order)
-        while high - low > max(1, len(self.order) // 64):
+        low, high = 0, self.count
+        while high - low > max(1, self.count // 64):
             at = (low + high) // 2
-            early = fewer.sides(self.order, at, after=False)
-            late = more.sides(self.order, at, after=True)
-            choice = self.choice(early[0] | late[0], early[1] | late[1])
+            early = self.order < at
+            kept = np.where(early, fewer.kept, more.kept)
+            choice = self.choice(kept, np.where(early, fewer.away, more.away))
             if choice.played.peak <= limit:
                 high = at
                 if choice.played.work < best.played.work:

@@ -26,13 +26,16 @@ def recomputed(
     place: int,
     kept: Collection[Var],
     away: Mapping[Var, str] = MappingProxyType({}),
+    stored: Collection[Var] | None = None,
 ) -> Jaxpr:
     """The flat program that keeps only some values across an equation's place.
 
     Inputs and outputs stay anyway. Effects come once, for `kept` holds what they give.
-    Of those that are kept, `away` wait in a memory of that kind.
+    Of those that are kept, `away` wait in a memory of that kind. `stored` are the
+    values that have memory, if the caller knows them.
     """
-    return Rewriter(jaxpr, place, kept, away).written()
+    known = stored_values(jaxpr) if stored is None else stored
+    return Rewriter(jaxpr, place, kept, away, known).written()
 
 
 class Rewriter:
@@ -49,6 +52,7 @@ class Rewriter:
         place: int,
         kept: Collection[Var],
         away: Mapping[Var, str],
+        stored: Collection[Var],
     ) -> None:
         self.jaxpr, self.place = jaxpr, place
         before = jaxpr.eqns[:place]
@@ -63,7 +67,7 @@ class Rewriter:
         self.early: dict[Var, Atom] = dict(zip(jaxpr.invars, inputs, strict=True))
         self.made: dict[Var, Atom] = {}
         self.fresh: dict[Var, Atom] = {}
-        self.stored = stored_values(jaxpr) | self.stands
+        self.stored = {*stored, *self.stands}
         self.depth: dict[Atom, int] = {}
         self.late: set[Var] = set()
         self.here = place
@@ -79,27 +83,36 @@ class Rewriter:
         jaxpr, place = self.jaxpr, self.place
         for eqn in jaxpr.eqns[:place]:
             self.copy(eqn, [self.early_atom(a) for a in eqn.invars])
-            for v in [v for v in eqn.outvars if v in self.away]:
-                self.hosted[v] = self.moved(self.early[v], self.away[v], eqn.source)
+            if self.away:
+                for v in [v for v in eqn.outvars if v in self.away]:
+                    self.hosted[v] = self.moved(self.early[v], self.away[v], eqn.source)
         for i, eqn in enumerate(jaxpr.eqns[place:], place):
             self.here = i
-            self.make([a for a in eqn.invars if isinstance(a, Var)])
+            read = [a for a in eqn.invars if isinstance(a, Var)]
+            needed = [a for a in read if a not in self.fresh and self.is_early(a)]
+            if needed:
+                self.make(needed)
             self.copy(eqn, [self.late_atom(a) for a in eqn.invars])
-            self.late.update([v for v in eqn.outvars if v not in self.free])
-            self.late = {v for v in self.late if self.last.get(v, -1) > i}
+            self.late.difference_update([v for v in read if self.last[v] == i])
+            new = [v for v in eqn.outvars if v not in self.free]
+            self.late.update([v for v in new if self.last.get(v, -1) > i])
         outs = [self.early_atom(a) for a in jaxpr.outvars]
         return self.builder.close(outs)[0]
 
     def copy(self, eqn: Eqn, operands: Sequence[Atom]) -> Sequence[Atom]:
         outs = self.builder.copy(eqn, operands)
-        self.early.update(zip(eqn.outvars, outs, strict=True))
+        for v, out in zip(eqn.outvars, outs, strict=True):
+            self.early[v] = out
         self.measure(operands, outs)
         return outs
 
     def measure(self, operands: Sequence[Atom], outs: Sequence[Atom]) -> None:
         """Note how many equations come before some in any order of the program."""
-        depth = 1 + max([self.depth.get(a, 0) for a in operands], default=0)
-        self.depth.update(dict.fromkeys(outs, depth))
+        depth = 1
+        for a in operands:
+            depth = max(depth, 1 + self.depth.get(a, 0))
+        for out in outs:
+            self.depth[out] = depth
 
     def pace(self) -> Var | None:
         """The value, among those still read, that comes last in any order."""

@@ -10,7 +10,7 @@ step that writes it to the last that reads it, or what is computed of it on the 
 Inputs and outputs have memory of their own for as long as the program runs.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from math import inf
 from typing import Final
 
@@ -158,11 +158,13 @@ class Step(ReprMixin):
     work: float
 
 
-def steps_of(jaxpr: Jaxpr, stored: set[Var]) -> list[Step]:
+def steps_of(
+    jaxpr: Jaxpr, stored: Container[Var], reckoner: Reckoner | None = None
+) -> list[Step]:
     """The steps of a program; a value that is not stored stands for what is."""
     roots: dict[Var, frozenset[Var]] = {v: frozenset((v,)) for v in jaxpr.invars}
     works: dict[Var, float] = {}
-    steps, reckoner = [], Reckoner()
+    steps, reckoner = [], reckoner or Reckoner()
     for place, eqn in enumerate(jaxpr.eqns):
         if eqn.primitive is optimization_barrier_p:
             for v, a in zip(eqn.outvars, eqn.invars, strict=True):
@@ -191,17 +193,21 @@ class Timeline(ReprMixin):
         steps: the equations that store something, in order.
         used: the bytes in use while each runs.
         last: the last step that reads a value.
+        stored: the values that have memory, inputs among them.
     """
 
     steps: tuple[Step, ...]
     used: tuple[int, ...]
     last: dict[Var, int]
+    stored: Set[Var]
 
     @classmethod
-    def of(cls, jaxpr: Jaxpr, *, host: bool = True) -> "Timeline":
+    def of(
+        cls, jaxpr: Jaxpr, *, host: bool = True, reckoner: Reckoner | None = None
+    ) -> "Timeline":
         """The memory of a flat program, step by step, on a device that has a host."""
         stored = stored_values(jaxpr)
-        steps = steps_of(jaxpr, stored)
+        steps = steps_of(jaxpr, stored, reckoner)
         last = {v: i for i, step in enumerate(steps) for v in step.reads}
         outside = apart(jaxpr, host=host)
         alive: dict[Var, int] = {}
@@ -216,7 +222,7 @@ class Timeline(ReprMixin):
                     alive[v] = count
                     now += count
             now -= sum([alive.pop(v) for v in ends])
-        return cls(tuple(steps), tuple(used), last)
+        return cls(tuple(steps), tuple(used), last, stored)
 
     @property
     def peak(self) -> int:
@@ -259,7 +265,6 @@ def peak_inside(jaxpr: Jaxpr, alone: bool) -> int:
     return inner + total(made)
 
 
-def total_work(jaxpr: Jaxpr) -> float:
+def total_work(jaxpr: Jaxpr, reckoner: Reckoner) -> float:
     """The operations of a flat program, but for those that must run once."""
-    reckoner = Reckoner()
     return sum([w for eqn in jaxpr.eqns if (w := reckoner.work(eqn)) != inf])

@@ -17,13 +17,24 @@ SLOW: Final = 16.0
 
 
 class Reckoner:
-    """Counts the operations of equations."""
+    """Counts the operations of equations, once for those of equal types."""
 
     def __init__(self) -> None:
         self.costs = Costs()
+        # The equation is kept, so that its parameters stay what their number says.
+        self.known: dict[tuple[object, ...], tuple[float, Eqn]] = {}
 
     def work(self, eqn: Eqn) -> float:
         """The operations of one more run; infinite if there must be none."""
+        ins, outs = [a.aval for a in eqn.invars], [v.aval for v in eqn.outvars]
+        key = eqn.primitive, id(eqn.params), len(ins), *ins, *outs
+        entry = self.known.get(key)
+        if entry is None:
+            entry = self.known[key] = self.counted(eqn), eqn
+        return entry[0]
+
+    def counted(self, eqn: Eqn) -> float:
+        """The same, counted."""
         traits = traits_of(eqn.primitive)
         alone = eqn.params is NO_PARAMS
         if traits.flops is unknown_flops or (not alone and eqn.effects):
