@@ -19,6 +19,7 @@ from typing import Any, Literal, Self, SupportsIndex, overload
 from attrs import evolve, frozen
 
 from verax.api.arguments.call_keys import (
+    AvalsOf,
     Hashes,
     Key,
     Names,
@@ -78,6 +79,7 @@ from verax.api.tracing.wrapping import (
     name_and_line,
 )
 from verax.backend.calls import Call, caller
+from verax.backend.programs.partitioned import is_absent
 from verax.backend.programs.placement import Placement, placement_of
 from verax.backend.programs.program import (
     Program,
@@ -202,7 +204,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         if STATE.disable_jit:
             return self.fun(*args, **kwargs)
         types = traced_avals if is_tracing() else leaf_avals
-        sig = signature(self.fun, self.settings.statics, args, kwargs, types)
+        sig = asked(self, args, kwargs, types)
         if not is_tracing():
             around = trace_around(
                 sig.leaves, lambda: self.trace_within(sig).traced.captured
@@ -334,27 +336,31 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         used = usable(donated, sig.avals, traced.jaxpr.out_avals)
         watched = watch(call_args.labelled())
         entry = Entry(traced, name, used, watched)
-        return entry if self.settings.memory is None else self.planned(entry)
+        return entry if self.settings.memory is None else self.planned(entry, sig)
 
-    def planned(self, entry: Entry) -> Entry:
-        """The trace of a program within the budget of memory."""
+    def planned(self, entry: Entry, sig: Signature) -> Entry:
+        """The trace of a program within the budget of memory, on each device."""
         from verax.api.memory.search import Measured, host_of, within
 
         budget = self.settings.memory
         if budget is None or entry.traced.refs:
             return entry
 
+        place = None if entry.traced.captured else self.placement(entry, sig)
+        if is_absent(place):
+            place = None  # nothing is compiled for devices that are not there
+
         def measure(jaxpr: Jaxpr, lean: bool) -> Measured:
-            options = options_for(evolve(entry, lean=lean), self.settings, None)
+            options = options_for(evolve(entry, lean=lean), self.settings, place)
             keep = self.settings.keep_unused
             with stage(entry.name, "plan"):
                 program = compiled(
-                    ENGINE, jaxpr, entry.name, options, keep, entry.donated
+                    ENGINE, jaxpr, entry.name, options, keep, entry.donated, place
                 )
             return Measured.of(program.executable.memory_analysis())
 
         # All memories of a CPU are one.
-        host = None if platform_of(None) == "cpu" else host_of(budget)
+        host = None if platform_of(place) == "cpu" else host_of(budget)
         fit = within(entry.traced.jaxpr, budget, entry.name, measure, host)
         traced = evolve(entry.traced, jaxpr=fit.plan.jaxpr)
         return evolve(entry, traced=traced, lean=fit.lean)
@@ -398,7 +404,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
         >>> print(*double.explain(1).differences)
         x: dtype int32, previously float32
         """
-        sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
+        sig = asked(self, args, kwargs, struct_avals)
         full = sig.program_key
         from verax.api.explain.build import Asked, explained, seen_keys, unjitted
 
@@ -428,7 +434,7 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
     def trace(self, *args: object, **kwargs: object) -> Traced:
         """The traced function, for arguments or for their `ShapeDtypeStruct`s."""
-        sig = signature(self.fun, self.settings.statics, args, kwargs, struct_avals)
+        sig = asked(self, args, kwargs, struct_avals)
         with self.locks.turn(sig.key):
             entry = self.trace_once(sig)
         traced, settings = entry.traced, self.settings
@@ -537,6 +543,19 @@ def is_kept(
     if any([isinstance(x, ShapeDtypeStruct) for x in leaves]):
         return None
     return function.is_remembered(args, kwargs)
+
+
+def asked(
+    function: PjitFunction[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    types: AvalsOf,
+) -> Signature:
+    """The signature of a call; a budget is held where the arguments lie."""
+    sig = signature(function.fun, function.settings.statics, args, kwargs, types)
+    if function.settings.memory is None:
+        return sig
+    return sig._replace(key=sig.program_key)
 
 
 def options_for(
