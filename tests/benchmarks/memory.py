@@ -9,13 +9,13 @@ to what XLA says of the program that it compiled.
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from attrs import frozen
 
 import verax
-from tests.benchmarks.memory_programs import PROGRAMS
+from tests.benchmarks.memory_programs import LARGE, PROGRAMS
 from verax.debug import memory
 
 HEADS = ("program", "in between, predicted", "measured", "error", "all")
@@ -72,12 +72,20 @@ def table(results: Sequence[Held]) -> str:
     return "\n".join([f"| {' | '.join(row)} |" for row in rows])
 
 
+def all_sizes(name: str) -> Iterator[Held]:
+    """A program small, and as large as budgets are measured with; 48 blocks as well."""
+    yield held(name, *PROGRAMS[name]())
+    yield held(f"{name}, large", *PROGRAMS[name](**LARGE[name]))
+    if name == "gpt":
+        yield held(f"{name}, 48 blocks", *PROGRAMS[name](count=48))
+
+
 def main(arguments: Sequence[str]) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.memory")
     parser.add_argument("names", nargs="*", help=f"of {', '.join(PROGRAMS)}")
     names = parser.parse_args(arguments).names or list(PROGRAMS)
-    print(table([held(name, *PROGRAMS[name]()) for name in names]))
+    print(table([one for name in names for one in all_sizes(name)]))
 
 
 if __name__ == "__main__":

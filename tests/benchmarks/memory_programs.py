@@ -279,3 +279,16 @@ PROGRAMS: Final[Mapping[str, Callable[..., Program]]] = MappingProxyType(
     }
 )
 """Programs by name, each made when it is asked for."""
+
+LARGE: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "gpt": {"count": 12, "batch": 8, "length": 64, "width": 64},
+        "gpt in a loop": {"count": 48},
+        "resnet": {"count": 8, "size": 32},
+        "unet": {"width": 16, "size": 64},
+        "lstm": {"steps": 1000},
+        "ode": {"steps": 1000},
+        "hmc": {"steps": 200},
+    }
+)
+"""The sizes for which budgets are measured."""

@@ -18,10 +18,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "hmc": {"chains": 16, "width": 16},
 }
 LIMITS = {
-    "gpt": 0.2,
+    "gpt": 0.1,
     "gpt in a loop": 0.1,
-    "resnet": 0.5,
-    "unet": 0.5,
+    "resnet": 0.1,
+    "unet": 0.15,
     "lstm": 0.1,
     "ode": 0.02,
     "hmc": 0.06,
@@ -32,6 +32,13 @@ LIMITS = {
 def test_predictions(name: str) -> None:
     found = held(name, *PROGRAMS[name](**SMALL[name]))
     assert abs(found.error) <= LIMITS[name], found
+
+
+@pytest.mark.parametrize("name", ["resnet", "unet"])
+def test_predictions_of_convolutions(name: str) -> None:
+    """Copies for libraries are counted: without them it is a third to a half less."""
+    found = held(name, *PROGRAMS[name]())
+    assert abs(found.error) <= 0.1, found
 
 
 def test_the_table() -> None:

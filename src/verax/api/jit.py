@@ -79,7 +79,6 @@ from verax.api.tracing.wrapping import (
     name_and_line,
 )
 from verax.backend.calls import Call, caller
-from verax.backend.programs.partitioned import is_absent
 from verax.backend.programs.placement import Placement, placement_of
 from verax.backend.programs.program import (
     Program,
@@ -340,15 +339,15 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
     def planned(self, entry: Entry, sig: Signature) -> Entry:
         """The trace of a program within the budget of memory, on each device."""
-        from verax.api.memory.search import Measured, host_of, within
+        from verax.api.memory.search import Measured, host_of, placed, within
 
         budget = self.settings.memory
         if budget is None or entry.traced.refs:
             return entry
 
-        place = None if entry.traced.captured else self.placement(entry, sig)
-        if is_absent(place):
-            place = None  # nothing is compiled for devices that are not there
+        place = None
+        if not entry.traced.captured:
+            place = placed(self.placement(entry, sig))
 
         def measure(jaxpr: Jaxpr, lean: bool) -> Measured:
             options = options_for(evolve(entry, lean=lean), self.settings, place)

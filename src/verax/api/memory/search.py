@@ -19,6 +19,8 @@ from verax.api.memory.budgets import (
     limit_of,
     written,
 )
+from verax.backend.programs.partitioned import is_absent
+from verax.backend.programs.placement import Placement
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.records import ReprMixin
@@ -89,6 +91,11 @@ class Fit(ReprMixin):
     def extra(self) -> float:
         """The work that is done again, as a share of the work without a budget."""
         return self.plan.work / self.before.work - 1 if self.before.work else 0.0
+
+
+def placed(placement: Placement | None) -> Placement | None:
+    """Where programs are measured: devices that are not there compile nothing."""
+    return None if is_absent(placement) else placement
 
 
 def host_of(budget: Budget) -> Host | None:

@@ -51,7 +51,7 @@ from verax.rules.rows.leaks import leaked
 from verax.rules.values.conversions import check_callable
 from verax.rules.values.lazy import loaded
 from verax.rules.values.state import NEUTRAL, entered, widths_of
-from verax.transforms.memory.alive import Held, Program, flat_program
+from verax.transforms.memory.alive import Held, Program, flat_program, program_on_cpu
 from verax.transforms.memory.plan import planned
 from verax.transforms.memory.storage import Timeline, bytes_of, flat, total
 from verax.transforms.pipeline import Target, passed
@@ -128,7 +128,7 @@ class Taken(ReprMixin):
 
         return lowered
 
-    def lowered(self, jaxpr: Jaxpr) -> tuple[Program, Mask]:
+    def lowered(self, jaxpr: Jaxpr, lean: bool) -> tuple[Program, Mask]:
         """What the compiler is given for a program, and the inputs that are left."""
         stage, options = self.stage, self.stage.options.configured()
         here, spread = platform_for(stage.placement), None
@@ -145,6 +145,8 @@ class Taken(ReprMixin):
             body = passed(ENGINE, jaxpr, target)
             eqns = pvector(body.live_eqns)
             made = renumber(Jaxpr((), body.invars, eqns, body.outvars), body.invars)
+            if here == "cpu":
+                return program_on_cpu(made, sums=not lean), body.kept
             return flat_program(made), body.kept
 
     def predicted(self, program: Program, kept: Mask) -> MemoryUse:
@@ -161,7 +163,8 @@ class Taken(ReprMixin):
         self, jaxpr: Jaxpr, use: MemoryUse | None = None, plan: MemoryPlan | None = None
     ) -> MemoryReport:
         """The report of a program of the same types."""
-        program, kept = self.lowered(jaxpr)
+        lean = plan is not None and plan.lean
+        program, kept = self.lowered(jaxpr, lean)
         places, number = Places(), program.line.fullest
         if use is None and self.measure:
             use = self.compiled(jaxpr)

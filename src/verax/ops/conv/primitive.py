@@ -247,6 +247,36 @@ def lower_conv(
     )
 
 
+def orders_on_cpu(
+    p: ConvParams, x: ShapedArray, k: ShapedArray
+) -> tuple[ConvDimensionNumbers, list[Shape]] | None:
+    """Dimension numbers with channels last, and the orders of axes that lead there.
+
+    None where XLA has no library for the convolution.
+    """
+    count = x.ndim - 2
+    plain = x.dtype in FAST and k.dtype in FAST and p.batch_group_count == 1
+    if not plain or count not in range(1, 4):
+        return None
+    spatial = tuple(range(1, count + 1))
+    last = ConvDimensionNumbers(
+        (0, count + 1, *spatial),
+        (count + 1, count, *range(count)),
+        (0, count + 1, *spatial),
+    )
+    there = zip(p.dimension_numbers, last, strict=True)
+    return last, [tuple([spec[i] for i in inverse(own)]) for spec, own in there]
+
+
+def copied_on_cpu(p: ConvParams, avals: Sequence[ShapedArray]) -> tuple[int, ...]:
+    """The operands that XLA is given in another order of axes on a CPU."""
+    x, k = avals
+    found = orders_on_cpu(p, x, k)
+    orders = [] if found is None else found[1][:2]
+    same = tuple(range(x.ndim))
+    return tuple([i for i, order in enumerate(orders) if order != same])
+
+
 def lower_conv_on_cpu(
     e: Emitter, p: ConvParams, operands: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
@@ -257,19 +287,10 @@ def lower_conv_on_cpu(
     """
     x, k = operands
     (out,) = outs
-    count = out.ndim - 2
-    plain = x.aval.dtype in FAST and k.aval.dtype in FAST and p.batch_group_count == 1
-    if not plain or count not in range(1, 4):
+    found = orders_on_cpu(p, x.aval, k.aval)
+    if found is None:
         return lower_conv(e, p, operands, outs)
-    spatial = tuple(range(1, count + 1))
-    last = ConvDimensionNumbers(
-        (0, count + 1, *spatial),
-        (count + 1, count, *range(count)),
-        (0, count + 1, *spatial),
-    )
-    dims = p.dimension_numbers
-    there = zip(dims, last, strict=True)
-    orders = [tuple([spec[i] for i in inverse(own)]) for spec, own in there]
+    last, orders = found
     x, k = transposed(e, x, orders[0]), transposed(e, k, orders[1])
     turned = evolve(p, dimension_numbers=last)
     aval = out.with_shape(out.shape[i] for i in orders[2])
@@ -561,7 +582,13 @@ conv_general_dilated_p: Row[ConvParams] = Row(
     domains=(FINITE, FINITE),
     costly=large,
     sharding=conv_splits,
-    traits=Traits(Work.WHOLE, conv_flops, accumulate=sums_in, together=conv_together),
+    traits=Traits(
+        Work.WHOLE,
+        conv_flops,
+        accumulate=sums_in,
+        copied=copied_on_cpu,
+        together=conv_together,
+    ),
 )
 
 

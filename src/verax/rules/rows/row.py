@@ -116,6 +116,9 @@ type Turned = Callable[[Any, Sequence[np.ndarray], Sequence[np.ndarray]], Any]
 results are; see `Traits.turned`."""
 
 
+type Copied = Callable[[Any, Sequence[ShapedArray]], Sequence[int]]
+"""From params and types to the numbers of operands. See `Traits.copied`."""
+
 type Together = Callable[[Any, Avals, Avals], Sequence[Sequence[Hashable | None]]]
 """From params and types to labels of the dimensions of operands and results, in order:
 of what has one label each device may have a part. See `Traits.together`."""
@@ -155,6 +158,8 @@ class Traits(ReprMixin):
         reads_part: it reads no more of its first operand than it returns.
         summed: XLA's library for sums and extremes on a CPU computes it on the way to
             one, or it is one.
+        copied: the numbers of the operands that XLA copies into another layout on a
+            CPU, from params and types.
         writes_part: the number of the operand that it writes into a part of its first.
         narrow: what rounding its operands does; see `moves`.
         accumulate: it sums products of its two operands, which may be rounded.
@@ -189,6 +194,7 @@ class Traits(ReprMixin):
     view: bool = False
     reads_part: bool = False
     summed: bool = False
+    copied: Copied | None = None
     writes_part: int | None = None
     narrow: Narrow | None = None
     accumulate: Accumulate | None = None

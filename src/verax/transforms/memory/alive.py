@@ -19,6 +19,7 @@ from verax.ir.records import ReprMixin
 from verax.ops.calls.call import NamedCall
 from verax.ops.control.scan_params import ScanParams
 from verax.rules.rows.row import traits_of
+from verax.transforms.memory.copies import timeline_on_cpu
 from verax.transforms.memory.storage import (
     Timeline,
     apart,
@@ -105,7 +106,8 @@ class Program:
     ) -> None:
         self.jaxpr, self.line = jaxpr, line
         self.bodies = Bodies() if bodies is None else bodies
-        self.maker = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+        self.maker = {v: step.eqn for step in line.steps for v in step.writes}
+        self.maker.update({v: eqn for eqn in jaxpr.eqns for v in eqn.outvars})
         self.apart = apart(jaxpr)
 
     def values_away(self) -> list[Held]:
@@ -132,6 +134,8 @@ class Program:
     def value(self, v: Var) -> Held:
         """A value of this program."""
         eqn = self.maker[v]
+        if v not in eqn.outvars:  # a copy
+            return Held(v.aval, eqn.source)
         source, length = self.origin(eqn, eqn.outvars.index(v))
         return Held(v.aval, source, length)
 
@@ -237,3 +241,9 @@ def flat_program(jaxpr: Jaxpr) -> Program:
     """A program without calls, with its steps."""
     body = flat(jaxpr)
     return Program(body, Timeline.of(body))
+
+
+def program_on_cpu(jaxpr: Jaxpr, *, sums: bool) -> Program:
+    """The same on a CPU, with copies; `sums` if XLA's library for sums is used."""
+    body = flat(jaxpr)
+    return Program(body, timeline_on_cpu(body, sums=sums))

@@ -208,6 +208,13 @@ class Timeline(ReprMixin):
         """The memory of a flat program, step by step, on a device that has a host."""
         stored = stored_values(jaxpr)
         steps = steps_of(jaxpr, stored, reckoner)
+        return cls.of_steps(jaxpr, stored, steps, host=host)
+
+    @classmethod
+    def of_steps(
+        cls, jaxpr: Jaxpr, stored: Set[Var], steps: Sequence[Step], *, host: bool = True
+    ) -> "Timeline":
+        """The memory of a flat program whose steps are known."""
         last = {v: i for i, step in enumerate(steps) for v in step.reads}
         outside = apart(jaxpr, host=host)
         alive: dict[Var, int] = {}
