@@ -151,6 +151,46 @@ def test_values_that_wait_on_the_host() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+def test_what_loops_stack_waits_on_the_host() -> None:
+    """The stacks of one loop, while others run; for CUDA the program moves them."""
+
+    def two_loops(w: Any, x: Any) -> Any:
+        def first(c: Any, w: Any) -> tuple[Any, None]:
+            return vnp.tanh(vnp.sin(c @ w) + c), None
+
+        def second(c: Any, w: Any) -> tuple[Any, None]:
+            return vnp.cos(vnp.sin(c @ w) + c), None
+
+        return vnp.mean(lax.scan(second, lax.scan(first, x, w)[0], w)[0] ** 2)
+
+    weights, x = layers()
+    args = np.stack(weights), x
+    jaxpr = verax.jit(verax.grad(two_loops)).trace(*args).traced.jaxpr
+    limit = int(0.6 * Plan.of(flat(jaxpr)).peak)
+    least, plan = planned(jaxpr, limit), planned(jaxpr, limit, Host("pinned_host", 0))
+    assert plan.peak <= limit
+    assert plan.work < least.work
+    stacks = [v for v in hosted(plan.jaxpr) if v.aval.shape == (12, *x.shape)]
+    assert len(stacks) >= 2
+    moved = verax.jit(verax.core.jaxpr_as_fun(hoist(plan.jaxpr)))
+    text = moved.trace(*args).lower(lowering_platforms=("cuda",)).as_text()
+    count = len(hosted(plan.jaxpr))
+    assert text.count('_xla_buffer_placement = "pinned_host"') == count
+    assert text.count('_xla_buffer_placement = "device"') == count
+    (out,) = moved(*args)
+    expected = verax.grad(two_loops)(*args)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-7)
+
+
+def test_a_dear_transfer_does_not_pay() -> None:
+    """What loops stack is then computed again, as without a host."""
+    args = layers(1)[0][0], layers(1, rows=64)[1]
+    jaxpr = verax.jit(verax.grad(recurrent)).trace(*args).traced.jaxpr
+    limit = int(0.5 * Plan.of(flat(jaxpr)).peak)
+    plan = planned(jaxpr, limit, Host("pinned_host", 1e9))
+    assert str(plan.jaxpr) == str(planned(jaxpr, limit).jaxpr)
+
+
 @pytest.mark.parametrize("host", [None, Host("pinned_host", 30.0)])
 def test_limits_one_after_another_have_the_plans_of_each(host: Host | None) -> None:
     """What was played for one limit is used for the next, and changes nothing."""

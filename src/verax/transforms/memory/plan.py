@@ -37,6 +37,7 @@ from verax.transforms.memory.storage import (
     Timeline,
     apart,
     flat,
+    hosted,
     total,
     total_work,
 )
@@ -134,7 +135,16 @@ class Planner:
             return self.searched(limit)
 
     def searched(self, limit: int) -> Plan:
-        plan = with_loops(self.start, limit)
+        """The better one of two: loops stack less first, or their stacks wait too."""
+        less = with_loops(self.start, limit)
+        plan = self.across(less, limit)
+        if self.host is None or less is self.start:
+            return plan
+        whole = self.across(self.start, limit)
+        return min([plan, whole], key=better(limit, self.host.price))
+
+    def across(self, plan: Plan, limit: int) -> Plan:
+        """The plan that keeps less across its fullest steps."""
         for _ in range(ROUNDS):
             if plan.peak <= limit:
                 break
@@ -163,12 +173,18 @@ def with_loops(plan: Plan, limit: int) -> Plan:
     return min([first, *nested(plan, limit), *nested(last, limit)], key=better(limit))
 
 
-def better(limit: int) -> Callable[[Plan], tuple[bool, float]]:
-    """The order of plans: those within the limit by work, then others by bytes."""
-    return lambda plan: (
-        plan.peak > limit,
-        plan.peak if plan.peak > limit else plan.work,
-    )
+def better(limit: int, price: float = 0.0) -> Callable[[Plan], tuple[bool, float]]:
+    """The order of plans: those within the limit by work, then others by bytes.
+
+    What waits on the host costs `price` for each byte.
+    """
+
+    def order(plan: Plan) -> tuple[bool, float]:
+        if plan.peak > limit:
+            return True, plan.peak
+        return False, plan.work + (price * total(hosted(plan.jaxpr)) if price else 0.0)
+
+    return order
 
 
 def nested(plan: Plan, limit: int) -> Iterator[Plan]:
