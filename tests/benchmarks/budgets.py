@@ -13,7 +13,7 @@ more than the budget, or than what the plan comes to.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from statistics import median
@@ -57,7 +57,7 @@ def taken(compiled: Any) -> int:
     return int(found.arguments + found.outputs + found.temporaries - found.aliased)
 
 
-def compiled_ways(name: str, sizes: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+def compiled_ways(name: str, sizes: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
     """The gradient of a program, compiled in all ways, and arguments."""
     make: Callable[..., Any] = partial(PROGRAMS[name], **sizes)
     loss, types = make()
@@ -92,7 +92,7 @@ def compiled_ways(name: str, sizes: dict[str, Any]) -> tuple[dict[str, Any], Any
     return ways, arguments
 
 
-def costs(name: str, sizes: dict[str, Any], runs: int = RUNS) -> dict[str, Cost]:
+def costs(name: str, sizes: Mapping[str, Any], runs: int = RUNS) -> dict[str, Cost]:
     """What each way costs."""
     ways, arguments = compiled_ways(name, sizes)
     times: dict[str, list[float]] = {way: [] for way in ways}
