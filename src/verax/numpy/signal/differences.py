@@ -24,6 +24,7 @@ from verax.numpy.arguments.arguments import (
     operand_aval,
     promote,
 )
+from verax.numpy.creation.dtypes import promote_types
 from verax.numpy.elementwise.arithmetic import (
     abs,
     add,
@@ -49,6 +50,7 @@ from verax.numpy.searching.where_nonzero import where
 from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.reversals import flip
 from verax.numpy.shaping.shapes import broadcast_to, moveaxis, ravel, reshape
+from verax.ops.contraction.dot import dot_general
 from verax.ops.conv.functions import conv_general_dilated
 from verax.ops.elementwise.arith import conj
 from verax.ops.structure.create import broadcasted_iota
@@ -339,15 +341,25 @@ def trapezoid(
     place = canonical_axis("trapezoid", axis, values.ndim)
     if not values.shape[place]:
         return sum(values, axis=place)
-    if not steps.ndim and values.shape[place] > 1:  # each element is read once
-        places = broadcasted_iota(np.int32, values.shape, place)
-        at_end = logical_or(equal(places, 0), equal(places, values.shape[place] - 1))
-        weighted = multiply(values, where(at_end, 0.5, 1.0))
-        return multiply(steps, sum(weighted, axis=place))
+    if not steps.ndim and values.shape[place] > 1:
+        return multiply(steps, without_half_of_ends(values, place))
     later, earlier = neighbours(values, place)
     missing = max(values.ndim - steps.ndim, 0) if steps.ndim else 0
     steps = reshape(steps, (*(1,) * missing, *steps.shape))
     return multiply(sum(multiply(steps, later + earlier), axis=place), 0.5)
+
+
+def without_half_of_ends(x: Array, axis: int) -> Array:
+    """The sum along an axis, in which the first and the last count by half.
+
+    It is a product with weights, which reads each element once.
+    """
+    places = broadcasted_iota(np.int32, (x.shape[axis],), 0)
+    at_end = logical_or(equal(places, 0), equal(places, x.shape[axis] - 1))
+    weights = where(at_end, 0.5, 1.0).astype(x.dtype)
+    dims = (((axis,), (0,)), ((), ()))
+    wide = promote_types(x.dtype, np.float32)
+    return dot_general(x, weights, dims, "highest", wide).astype(x.dtype)
 
 
 # -------------------------------------------------------------------- interpolation
