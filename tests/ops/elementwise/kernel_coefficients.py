@@ -50,6 +50,11 @@ def log_of_more(z: mp.mpf) -> mp.mpf:
     return (logarithm(z) - 2) / z
 
 
+def bend(f: mp.mpf) -> mp.mpf:
+    """(log(1 + f) - f + f²/2) / f³."""
+    return (mp.log1p(f) - f + f * f / 2) / f**3 if f else mp.mpf(1) / 3
+
+
 def scaled_complement(t: mp.mpf) -> mp.mpf:
     """erfc(x) exp(x²) of t = (x - 3) / (x + 3)."""
     x = 3 * (1 + t) / (1 - t)
@@ -140,6 +145,9 @@ FITS = {
     ),
     ("logarithms", "LOG_OF_MORE", 32): Fit(log_of_more, lambda z: z / 2, 1 / 9, 5),
     ("logarithms", "LOG_OF_MORE", 64): Fit(log_of_more, lambda z: z / 2, 1 / 9, 13),
+    ("logarithms", "BEND", 32): Fit(
+        bend, lambda f: f * f + mp.mpf("1e-3"), 0.4143, 9, -0.2929
+    ),
     ("special", "ERF", 64): Fit(
         lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
         lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
@@ -204,6 +212,7 @@ PIECES = {
     ("angles", "TURNS"): (lambda one: one / (2 * mp.pi), 29, 5),
     ("angles", "QUARTER"): (lambda one: mp.pi / 2, 33, 3),
     ("logarithms", "LN2_PARTS"): (lambda one: mp.log(2), 42, 1),
+    ("logarithms", "LN2_SHORT"): (lambda one: mp.log(2), 9, 1),
     ("powers", "THIRD_PARTS"): (lambda one: one / 3, 26, 1),
     ("powers", "SCALE_PARTS"): (lambda one: 2 / mp.log(2), 26, 1),
     ("special", "ZERO"): (lambda one: ZERO, 24, 2),

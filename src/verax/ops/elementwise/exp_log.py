@@ -179,7 +179,13 @@ log1p_p = elementwise(
     np.log1p,
     jvp=lambda x, y, t: div(t, add(x, 1.0)),
     lower=stablehlo("log_plus_one"),
-    kernel=Kernel.of(logarithms.log_plus_one, float64),
+    kernel=Kernel(
+        {
+            float32: logarithms.log_plus_one_short,
+            float64: logarithms.log_plus_one,
+        },
+        reduced=True,
+    ),
     domains=Domain(-0.99, 1e3, special=(0.0, -1.0, np.inf)),
     costly=large,
     traits=Traits(Work.SLOW, keeps_zero=True, summed=True),

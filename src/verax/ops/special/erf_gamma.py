@@ -444,6 +444,16 @@ def quotient(x: Array, y: Array) -> Array:
     return select(bitwise_and(eq(x, 0.0), eq(y, 0.0)), 0.0, div(x, y))
 
 
+def log_multiple(x: Array, y: Array) -> Array:
+    """x log y."""
+    return product(x, y, log(y))
+
+
+def log1p_multiple(x: Array, y: Array) -> Array:
+    """x log(1 + y)."""
+    return product(x, y, log1p(y))
+
+
 xlogy_p = elementwise(
     "xlogy",
     in_wide(special.xlogy),
@@ -452,7 +462,8 @@ xlogy_p = elementwise(
         lambda x, y, z, t: mul(t, log(y)),
         lambda x, y, z, t: mul(t, quotient(x, y)),
     ),
-    lower=composed(lambda x, y: product(x, y, log(y))),
+    lower=composed(log_multiple),
+    kernel=Kernel.of(log_multiple, float32, float64),
     accepts=FLOAT,
     domains=(Domain(0, 5, special=(0.0, 1.0)), Domain(0.1, 5, special=(1.0,))),
     costly=large,
@@ -465,7 +476,8 @@ xlog1py_p = elementwise(
         lambda x, y, z, t: mul(t, log1p(y)),
         lambda x, y, z, t: mul(t, quotient(x, add(y, 1.0))),
     ),
-    lower=composed(lambda x, y: product(x, y, log1p(y))),
+    lower=composed(log1p_multiple),
+    kernel=Kernel.of(log1p_multiple, float32, float64),
     accepts=FLOAT,
     domains=(Domain(0, 5, special=(0.0, 1.0)), Domain(-0.8, 5, special=(0.0,))),
     costly=large,

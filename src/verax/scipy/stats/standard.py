@@ -174,10 +174,11 @@ def logarithm(name: str, function: Function, rest: Function) -> Function:
 
 
 def log1p_square(z: Array) -> Array:
-    """log(1 + z²), also where the square overflows."""
+    """log(1 + z²), also where the square overflows: there twice log(1 + |z|)."""
     far = abs(z) > 1e9
-    near, away = where(far, 0.0, z), where(far, abs(z), 1.0)
-    return where(far, 2 * vnp.log(away), vnp.log1p(near * near))
+    near = where(far, 0.0, z)
+    logarithm = vnp.log1p(where(far, abs(z), near * near))
+    return where(far, 2 * logarithm, logarithm)
 
 
 def supported(

@@ -1,8 +1,10 @@
-"""Floor 2: logarithms in double precision.
+"""Floor 2: logarithms in double precision, and log(1 + x) in both.
 
 x is m 2^e with m near 1, and a polynomial of s = (m - 1) / (m + 1) gives log m::
 
     log m = log((1 + s) / (1 - s)) = 2 s + 2 s³ / 3 + ...
+
+In single precision the polynomial is one of f = m - 1, without a division.
 """
 
 from typing import Final
@@ -15,9 +17,12 @@ from verax.ops.elementwise.compare import eq, gt, lt
 from verax.ops.elementwise.kernels.parts import (
     Coefficients,
     PerDtype,
+    bits_of,
     exponent_and_fraction,
+    float_of,
     horner,
     power_of_two,
+    with_sign_of,
 )
 from verax.ops.elementwise.select import select
 from verax.rules.values.array import Array
@@ -95,6 +100,22 @@ LOG_OF_MORE: Final[PerDtype[Coefficients]] = {
 }
 WHOLE: Final = 2.0**60
 """Nothing is lost by adding 1 to larger numbers."""
+# (log(1 + f) - f + f²/2) / f³ for 1 + f from √1/2 to √2, and log 2 as above, for single
+# precision.
+BEND: Final = (
+    0.33333311908414526,
+    -0.24999986581730343,
+    0.2000214790631471,
+    -0.16669207601199243,
+    0.1421997519185701,
+    -0.12385692179547075,
+    0.11865646071762757,
+    -0.11780012426370319,
+    0.06918952617887567,
+)
+ONE: Final = 0x3F800000
+"""Its bits in single precision."""
+LN2_SHORT: Final = (0.693359375, -0.00021219444005469057)
 TINY: Final = float(np.finfo(np.float64).tiny)
 
 
@@ -110,6 +131,24 @@ def log_plus_one(x: Array) -> Array:
     y = select(eq(u, np.inf), u, y)
     y = outside(u, y)
     return select(lt(magnitude(x), 1e-16), x, y)
+
+
+def log_plus_one_short(x: Array) -> Array:
+    """log(1 + x) in single precision: 1 + x is 2^k (1 + f), where f has all digits.
+
+    It is the sum of 2^-k x, which is exact, and 2^-k - 1.
+    """
+    u = add(x, 1.0)
+    k, fraction = exponent_and_fraction(u)
+    scale = float_of(add(sub(bits_of(fraction), bits_of(u)), ONE), float32)
+    f = add(mul(x, scale), sub(scale, 1.0))
+    f = select(lt(u, WHOLE), f, sub(fraction, 1.0))
+    square = mul(f, f)
+    high, low = LN2_SHORT
+    small = add(mul(mul(square, f), horner(f, BEND)), mul(k, low))
+    y = add(add(f, sub(small, mul(square, 0.5))), mul(k, high))
+    y = select(gt(u, 0.0), y, select(eq(u, 0.0), -np.inf, np.nan))
+    return with_sign_of(select(lt(u, np.inf), y, u), x)
 
 
 def log_of_more(x: Array) -> Array:
