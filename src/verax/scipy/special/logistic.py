@@ -3,17 +3,21 @@
 One idea: each is written in a form whose value and gradient stay accurate towards the
 ends of its domain::
 
-    logit(p)                       # log p - log1p(-p)
+    logit(p)                       # log p / (1 - p), whose derivative has no quotient
 """
 
+from typing import Any
+
+from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import remembered
+from verax.ir.dtypes import is_complex
 from verax.nn import reductions
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
 )
 from verax.ops.elementwise import exp_log
-from verax.ops.elementwise.arith import neg, sub
+from verax.ops.elementwise.arith import div, mul, neg, sub
 from verax.ops.elementwise.exp_log import log, log1p
 from verax.rules.values.array import Array
 from verax.scipy.special.arguments import inexact
@@ -99,5 +103,20 @@ def logit(x: ArrayLike) -> Array:
     >>> special.logit(vnp.array([0.0, 0.5, 1.0, 2.0]))
     Array([-inf,   0.,  inf,  nan], dtype=float32)
     """
-    (p,) = inexact("logit", x)
-    return sub(log(p), log1p(neg(p)))
+    out: Array = inverse_of_logistic(*inexact("logit", x))
+    return out
+
+
+@custom_jvp
+def inverse_of_logistic(p: Array) -> Array:
+    """`logit`; of complex numbers a difference, since the quotient may turn."""
+    if is_complex(p.dtype):
+        return sub(log(p), log1p(neg(p)))
+    return log(div(p, sub(1.0, p)))
+
+
+@inverse_of_logistic.defjvp
+def logit_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """One over p (1 - p), infinite at both ends."""
+    (p,) = primals
+    return inverse_of_logistic(p), div(tangents[0], mul(p, sub(1.0, p)))
