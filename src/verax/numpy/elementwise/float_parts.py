@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import in_numpy, remembered
 from verax.ir.avals import Shape, bit_width, finfo
 from verax.ir.dtypes import DType, bool_, float16, is_complex, is_float, is_inexact
@@ -388,24 +389,53 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     refuse_complex("frexp", x)
     (given,) = promote_inexact("frexp", as_array("frexp", x))
     given = convert(given, given.dtype)
-    exponent = exponent_of(stop_gradient(given))
-    return ldexp(given, neg(exponent)), exponent
+    return mantissa_of(given), exponent_of(given)
+
+
+def without_subnormals(x: Array) -> tuple[Array, Array, Array, Array]:
+    """The bits of x, multiplied where it is subnormal, and the exponent among them.
+
+    Then where it was multiplied, and where it is zero, an infinity or NaN.
+    """
+    limits, x = finfo(x.dtype), stop_gradient(x)
+    small = lt(magnitude(x), constant_of(float(limits.smallest_normal), x.dtype))
+    scale = constant_of(float(2 ** (int(limits.nmant) + 1)), x.dtype)
+    bits = bitcast_convert_type(select(small, mul(x, scale), x), bits_of(x.dtype))
+    field = shift_right_logical(shift_left(bits, 1), int(limits.nmant) + 1)
+    last = 2 * int(limits.maxexp) - 1
+    return bits, field, small, bitwise_or(eq(field, 0), eq(field, last))
+
+
+@custom_jvp
+def mantissa_of(x: Array) -> Array:
+    """The mantissa of `frexp`: its exponent bits are those of 1/2."""
+    limits = finfo(x.dtype)
+    bits, _, _, special = without_subnormals(x)
+    exponents = ((1 << bit_width(x.dtype) - 1) - 1) - ((1 << int(limits.nmant)) - 1)
+    half = (-int(limits.minexp)) << int(limits.nmant)
+    mantissa = bitwise_or(bitwise_and(bits, ~exponents), half)
+    return bitcast_convert_type(select(special, bits, mantissa), x.dtype)
+
+
+@mantissa_of.defjvp
+def mantissa_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """It is x by a power of two."""
+    (x,) = primals
+    return mantissa_of(x), ldexp(tangents[0], neg(exponent_of(x)))
 
 
 def exponent_of(x: Array) -> Array:
-    """The exponent of `frexp`, as int32; subnormal numbers are scaled up first."""
-    limits, width = finfo(x.dtype), bits_of(x.dtype)
-    tiny = constant_of(float(limits.smallest_normal), x.dtype)
-    shift = int(limits.nmant) + 1
-    scale = constant_of(float(2**shift), x.dtype)
-    small = lt(magnitude(x), tiny)
-    scaled = select(small, mul(x, scale), x)
-    bits = bitcast_convert_type(scaled, width)
-    field = shift_right_logical(shift_left(bits, 1), int(limits.nmant) + 1)
-    plain = sub(convert(field, np.dtype(np.int32)), -int(limits.minexp))
-    array = select(small, sub(plain, shift), plain)
-    special = bitwise_or(eq(scaled, 0), ne(sub(scaled, scaled), 0))
-    return select(special, constant_of(0, array.dtype), array)
+    """The exponent of `frexp`, as int32."""
+    limits = finfo(x.dtype)
+    _, field, small, special = without_subnormals(x)
+    more = int(limits.nmant) + 1
+    less = select(
+        small,
+        constant_of(more - int(limits.minexp), field.dtype),
+        constant_of(-int(limits.minexp), field.dtype),
+    )
+    exponent = select(special, constant_of(0, field.dtype), sub(field, less))
+    return convert(exponent, np.dtype(np.int32))
 
 
 @remembered

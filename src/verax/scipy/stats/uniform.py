@@ -8,6 +8,7 @@
 import numpy as np
 
 from verax import numpy as vnp
+from verax.lax import stop_gradient
 from verax.numpy import where
 from verax.rules.values.array import Array
 from verax.scipy.stats.standard import density, exponential, probability, quantile
@@ -18,8 +19,8 @@ __all__ = ["cdf", "logpdf", "pdf", "ppf"]
 @density
 def logpdf(z: Array) -> Array:
     """The logarithm of the density, 0 between 0 and 1."""
-    # Zero times z is NaN where z is.
-    return where((z < 0) | (z > 1), -np.inf, where(z == z, 0.0, z))
+    # A constant, but NaN where z is; its slope is 0 everywhere.
+    return where((z < 0) | (z > 1), -np.inf, where(z == z, 0.0, stop_gradient(z)))
 
 
 @probability
