@@ -7,8 +7,9 @@ ends of its domain, where a logarithm meets a factor of zero::
 """
 
 import math
-from typing import Final
+from typing import Any, Final
 
+from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import finfo
 from verax.ir.dtypes import is_complex
@@ -16,9 +17,19 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     constant_of,
 )
-from verax.ops.elementwise.arith import abs as magnitude, add, div, mul, neg, sub
+from verax.ops.elementwise.arith import (
+    abs as magnitude,
+    add,
+    div,
+    max as larger,
+    min as smaller,
+    mul,
+    neg,
+    sub,
+)
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, ge, gt, lt, ne
+from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import expm1, log, log1p
 from verax.ops.elementwise.select import select
 from verax.ops.special import erf_gamma
@@ -109,16 +120,37 @@ def entr(x: ArrayLike) -> Array:
     return select(lt(p, 0.0), -math.inf, neg(erf_gamma.xlogy(p, p)))
 
 
+@custom_jvp
+def log_ratio(p: Array, q: Array) -> Array:
+    """log(p / q) of positive numbers: log(1 + (p - q) / q) if p is the larger."""
+    low, high = smaller(p, q), larger(p, q)
+    exponent = int(finfo(p.dtype).maxexp) // 2
+    # Where the quotient may overflow, it is one of scaled numbers.
+    far = gt(high, mul(low, 4.0 ** (exponent - 1)))
+    low = select(far, mul(low, 2.0**exponent), low)
+    high = select(far, mul(high, 2.0**-exponent), high)
+    shift = constant_of(2 * exponent * math.log(2), p.dtype)
+    size = add(log1p(div(sub(high, low), low)), select(far, shift, 0.0))
+    return select(lt(p, q), neg(size), size)
+
+
+@log_ratio.defjvp
+def log_ratio_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """The relative changes of both, of which one is less the other."""
+    parts = [div(t, x) for t, x in zip(tangents, primals, strict=True)]
+    return log_ratio(*primals), sub(*parts)
+
+
+def positive_pair(p: Array, q: Array) -> tuple[Array, Array, Array]:
+    """Whether both are positive, and the numbers, 1 where they are not."""
+    inside = bitwise_and(gt(p, 0.0), gt(q, 0.0))
+    return inside, select(inside, p, 1.0), select(inside, q, 1.0)
+
+
 def relative(p: Array, q: Array) -> Array:
     """p log(p / q), 0 where p is 0, and inf where p or q is negative."""
-    inside = bitwise_and(gt(p, 0.0), gt(q, 0.0))
-    safe_p, safe_q = select(inside, p, 1.0), select(inside, q, 1.0)
-    # Near each other their ratio is accurate; far from each other it may overflow.
-    near = bitwise_and(lt(safe_p, mul(safe_q, 4.0)), lt(safe_q, mul(safe_p, 4.0)))
-    ratio = div(select(near, safe_p, 1.0), select(near, safe_q, 1.0))
-    apart = sub(log(safe_p), log(safe_q))
-    array = mul(safe_p, select(near, log(ratio), apart))
-    return at_ends(p, q, inside, array, 0.0)
+    inside, safe_p, safe_q = positive_pair(p, q)
+    return at_ends(p, q, inside, mul(safe_p, log_ratio(safe_p, safe_q)), 0.0)
 
 
 def at_ends(
@@ -181,13 +213,13 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     >>> special.kl_div(p, q).round(3)
     Array([3.   , 0.   , 0.307,   inf], dtype=float32)
     """
-    return in_wide("kl_div", divergence, p, q)
+    return in_wide("kl_div", lambda p, q: divergence(p, q), p, q)
 
 
+@custom_jvp
 def divergence(p: Array, q: Array) -> Array:
     """For near numbers p (t - log(1 + t)) with t = (q - p) / p, by its series."""
-    inside = bitwise_and(gt(p, 0.0), gt(q, 0.0))
-    safe_p, safe_q = select(inside, p, 1.0), select(inside, q, 1.0)
+    inside, safe_p, safe_q = positive_pair(p, q)
     gap = sub(safe_q, safe_p)
     near = bitwise_and(lt(magnitude(gap), mul(safe_p, 0.5)), lt(safe_p, math.inf))
     t = div(select(near, gap, 0.0), select(near, safe_p, 1.0))
@@ -196,9 +228,22 @@ def divergence(p: Array, q: Array) -> Array:
     square = mul(r, r)
     terms = [2.0 / k for k in range(2 * DIVERGENCE_TERMS + 1, 1, -2)]
     close = mul(safe_p, mul(r, sub(t, mul(square, polynomial(square, terms)))))
-    away = add(relative(safe_p, safe_q), gap)
+    away = add(mul(safe_p, log_ratio(safe_p, safe_q)), gap)
     # Where both are infinite, so is the sum of the first two terms.
     return at_ends(p, q, inside, select(near, close, away), q)
+
+
+@divergence.defjvp
+def divergence_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """log(p / q) dp + (1 - p / q) dq, dq where p is 0, and 0 outside the domain."""
+    p, q = primals
+    inside, safe_p, safe_q = positive_pair(p, q)
+    nothing = bitwise_and(eq(p, 0.0), ge(q, 0.0))
+    slope_p = select(inside, log_ratio(safe_p, safe_q), 0.0)
+    rest = select(lt(q, math.inf), div(sub(safe_q, safe_p), safe_q), 1.0)
+    slope_q = select(inside, rest, convert(nothing, q.dtype))
+    tangent = add(mul(tangents[0], slope_p), mul(tangents[1], slope_q))
+    return divergence(p, q), tangent
 
 
 @remembered
