@@ -9,6 +9,7 @@ Programs for Mathematical Functions", 1989), whose tail is in powers of 1/√(-2
 """
 
 import math
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -32,6 +33,7 @@ from verax.ops.elementwise.compare import eq, ge, gt, le, lt, ne
 from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt, square
 from verax.ops.elementwise.select import select
 from verax.ops.special.erf_gamma import erfc
+from verax.ops.structure.create import full_like
 from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, inexact, polynomial, reals
 from verax.scipy.tables import row
@@ -136,29 +138,51 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     return in_wide("log_ndtr", lambda z: log_normal(z, series_order), z)
 
 
+@partial(custom_jvp, nondiff_argnums=(1,))
 def log_normal(z: Array, order: int) -> Array:
-    """`log_ndtr` of float32 or float64: above 0 the log of 1 less the other tail."""
+    """`log_ndtr` of float32 or float64: above 0 the log of 1 less the other tail.
+
+    Far below 0 it is that of φ(z)/-z (1 - 1/z² + 3/z⁴ - ...).
+    """
+    low, tail, series = regions(z, order)
+    whole = log(select(low, neg(z), tail))
+    near_one = log1p(select(low, series, neg(tail)))
+    head = sub(mul(square(z), -0.5), LOG_SQRT_2_PI)
+    below = select(low, add(sub(head, whole), near_one), whole)
+    return select(gt(z, 0.0), near_one, below)
+
+
+@log_normal.defjvp
+def log_normal_tangent(order: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """The density by the distribution function, -z by the series far below 0."""
+    (z,) = primals
+    low, tail, series = regions(z, order)
+    density = mul(exp(mul(square(select(low, 0.0, z)), -0.5)), 1 / SQRT_2_PI)
+    below = select(gt(z, 0.0), sub(1.0, tail), tail)
+    slope = div(select(low, neg(z), density), select(low, add(series, 1.0), below))
+    return log_normal(z, order), mul(tangents[0], slope)
+
+
+def regions(z: Array, order: int) -> tuple[Array, Array, Array]:
+    """Where z is far below 0, the smaller tail elsewhere, and the series there."""
     lower = -20.0 if z.dtype == float64 else -10.0
-    high, low = gt(z, 0.0), le(z, lower)
-    middle = log(ndtr(select(bitwise_or(high, low), 0.0, z)))
-    tail = log_tail(select(low, z, lower), order)
-    above = log1p(neg(ndtr(neg(select(high, z, 0.0)))))
-    return select(high, above, select(low, tail, middle))
+    low = le(z, lower)
+    tail = ndtr(select(low, 0.0, select(gt(z, 0.0), neg(z), z)))
+    return low, tail, asymptotic(select(low, z, lower), order)
 
 
-def log_tail(x: Array, order: int) -> Array:
-    """log(ndtr(x)) for x far below 0: log of φ(x)/-x (1 - 1/x² + 3/x⁴ - ...).
+def asymptotic(x: Array, order: int) -> Array:
+    """-1/x² + 3/x⁴ - ..., so many terms.
 
     From the last term to the first, since the factors alone overflow in float32.
     """
-    head = sub(sub(mul(square(x), -0.5), log(neg(x))), LOG_SQRT_2_PI)
     if order == 0:
-        return head
+        return full_like(x, 0.0)
     step = integer_pow(x, -2)
     series = mul(step, 1.0 - 2 * order)
     for n in range(order - 1, 0, -1):
         series = mul(mul(step, 1.0 - 2 * n), add(series, 1.0))
-    return add(head, log1p(series))
+    return series
 
 
 def ndtri(p: ArrayLike) -> Array:
