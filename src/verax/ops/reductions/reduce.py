@@ -6,8 +6,11 @@ Each row is a monoid and its derivative; the family says what to reduce is::
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce as reduce_with
+from itertools import accumulate
 from math import prod
 from random import Random
+from typing import Final
 
 import numpy as np
 from attrs import evolve, frozen
@@ -30,9 +33,8 @@ from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
 from verax.ops.structure.create import zeros
-from verax.ops.structure.joining import concatenate
+from verax.ops.structure.joining import concatenate, split
 from verax.ops.structure.shape import broadcast_in_dim, reshape, transpose
-from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.families.elementwise import stablehlo
 from verax.rules.families.linear import (
     Pushed,
@@ -90,6 +92,9 @@ from verax.rules.values.sizes import (
 )
 from verax.rules.values.state import asked_dtype
 
+FACTORS: Final = 8
+"""Of a product whose derivative is taken at once: more are kept in no register."""
+
 
 def call_sharded(function: Callable[..., Array], given: Mapping[str, object]) -> Array:
     """`reshard.call_sharded`, whose file few programs need."""
@@ -108,20 +113,34 @@ def transpose_sum(
 
 
 def jvp_prod(p: ReduceParams, x: Array, t: Array) -> Pushed:
-    """The product rule on halves, again and again: right at zeros, in linear work."""
+    """The product rule on eighths, again and again: right at zeros, in linear work."""
     y = reduce_prod_p.call(p, x)
     n = prod(x.shape[i] for i in p.axes)
     if n == 0:
         return (y,), (Zero(y.aval.tangent()),)
     x, t = (in_front(v, p, n) for v in (x, t))
     while n > 1:
-        half = n // 2
-        a, b, *rest = halves(x, half)
-        t_a, t_b, *t_rest = halves(t, half)
-        x = concatenate((mul(a, b), *rest), 0)
-        t = concatenate((add(mul(t_a, b), mul(a, t_b)), *t_rest), 0)
-        n -= half
+        count = min(n, FACTORS)
+        part, rest = divmod(n, count)
+        sizes = [part] * count + [rest] * bool(rest)
+        xs, ts = split(x, sizes), split(t, sizes)
+        product, change = product_rule(xs[:count], ts[:count])
+        x = concatenate((product, *xs[count:]), 0)
+        t = concatenate((change, *ts[count:]), 0)
+        n = part + rest
     return (y,), (reshape(t, y.shape),)
+
+
+def product_rule(xs: Sequence[Array], ts: Sequence[Array]) -> tuple[Array, Array]:
+    """The product of factors and its tangent, each by the factors before and after."""
+    before = list(accumulate(xs, mul))
+    after = list(accumulate(reversed(xs), mul))[::-1]
+    parts = [mul(ts[0], after[1])]
+    parts += [
+        mul(t, mul(a, b)) for t, a, b in zip(ts[1:-1], before, after[2:], strict=False)
+    ]
+    parts += [mul(ts[-1], before[-2])]
+    return before[-1], reduce_with(add, parts)
 
 
 def in_front(x: Array, p: ReduceParams, n: int) -> Array:
@@ -129,12 +148,6 @@ def in_front(x: Array, p: ReduceParams, n: int) -> Array:
     stay = kept(x.ndim, p.axes)
     moved = transpose(x, (*p.axes, *stay))
     return reshape(moved, (n, *(x.shape[i] for i in stay)))
-
-
-def halves(x: Array, half: int) -> list[Array]:
-    """The first `half` elements, the next, and the one that may be left."""
-    n = x.shape[0]
-    return [slice_in_dim(x, i, min(i + half, n)) for i in range(0, n, half)]
 
 
 def counting_dtype(dtype: DType) -> DType:
