@@ -310,6 +310,6 @@ def test_loops_until_all_have_converged_are_run_on_pieces(name: str) -> None:
 def test_every_row_with_a_kernel_is_tested_here() -> None:
     rows = [row for row in ROWS if isinstance(row, Row) and row.kernel is not None]
     others = {"erf", "erf_inv", "lgamma", "digamma", "abs", *OF_TWO}
-    products = {"conv_general_dilated", "dot_general"}
+    products = {"conv_general_dilated", "dot_general", "reduce_prod"}
     named = {*CASES, *PAIRS, *others, *products, *IN_PIECES}
     assert {row.name for row in rows} == named

@@ -62,6 +62,19 @@ def test_products_round_once() -> None:
     assert ulps(verax.jit(vnp.prod)(x), exact) < 1
 
 
+@pytest.mark.parametrize("axis", [0, 1, (0, 1), (1, 2), None])
+def test_products_of_parts_and_their_derivatives_are_those_of_all(axis: Any) -> None:
+    x = np.random.default_rng(0).uniform(0.999, 1.001, (301, 257, 3)).astype(np.float32)
+    x[4, 7, 1] = 0.0
+    exact = np.prod(x.astype(np.float64), axis)
+    product = verax.jit(lambda x: vnp.prod(x, axis=axis))
+    np.testing.assert_allclose(product(x), exact, 1e-6)
+    slopes = verax.grad(lambda x: vnp.sum(product(x)))(x)
+    x[4, 7, 1] = 1.0
+    others = np.prod(x.astype(np.float64), axis, keepdims=True) / x
+    np.testing.assert_allclose(slopes[4, 7, 1], others[4, 7, 1], 1e-4)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_small_floats_are_folded_in_wider_ones(dtype: Any) -> None:
     x: np.ndarray = (0.9 + RANDOM.random(1000) / 5).astype(dtype)

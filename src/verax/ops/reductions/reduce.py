@@ -19,6 +19,8 @@ from verax.ir.avals import Shape, ShapedArray, bit_width, iinfo
 from verax.ir.dtypes import (
     DType,
     DTypeLike,
+    float32,
+    float64,
     is_bool,
     is_complex,
     is_float,
@@ -44,6 +46,7 @@ from verax.rules.families.linear import (
     zero_jvp,
 )
 from verax.rules.families.reducer import (
+    CHAIN,
     EXTREMES,
     ReduceParams,
     Scalar,
@@ -61,6 +64,7 @@ from verax.rules.rows.emitter import (
     folded,
     i64,
 )
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     Engine,
     JvpRule,
@@ -141,6 +145,27 @@ def product_rule(xs: Sequence[Array], ts: Sequence[Array]) -> tuple[Array, Array
     ]
     parts += [mul(ts[-1], before[-2])]
     return before[-1], reduce_with(add, parts)
+
+
+def product_of_parts(p: ReduceParams, x: Array) -> Array:
+    """A product in double precision, of parts that are multiplied as they are read.
+
+    A reduction of numbers in double precision would be one of an array of them.
+    """
+    axis = max(p.axes, key=lambda i: x.shape[i])
+    part, rest = divmod(x.shape[axis], FACTORS)
+    sizes = [part] * FACTORS + [rest] * bool(rest)
+    parts = [convert(piece, float64) for piece in split(x, sizes, axis)]
+    y = reduce_prod(reduce_with(mul, parts[:FACTORS]), p.axes)
+    for piece in parts[FACTORS:]:
+        y = mul(y, reduce_prod(piece, p.axes))
+    return y
+
+
+def is_long(p: ReduceParams, avals: Sequence[ShapedArray]) -> bool:
+    """Whether parts of an operand are worth a product of their own."""
+    lengths = [avals[0].shape[i] for i in p.axes]
+    return prod(lengths) >= 8 * CHAIN and max(lengths) >= FACTORS
 
 
 def in_front(x: Array, p: ReduceParams, n: int) -> Array:
@@ -242,6 +267,7 @@ reduce_prod_p = reducer(
     lambda dtype: 1,
     accepts=NUMBER,
     jvp=one_pushed(jvp_prod),
+    kernel=Kernel({float32: product_of_parts}, suits=is_long, least=1),
     costly=reading(FLOAT, HUGE),
 )
 reduce_max_p: Row[ReduceParams] = reducer(

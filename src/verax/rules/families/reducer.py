@@ -31,6 +31,7 @@ from verax.ir.meshes import Splits, UnreducedKind
 from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, converted, folded
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     NO_TRAITS,
     REALS,
@@ -203,6 +204,7 @@ def reducer(
     costly: Costly | None = None,
     across: Callable[[DType], bool] = lambda dtype: True,
     kind: UnreducedKind | None = None,
+    kernel: Kernel | None = None,
     traits: Traits = NO_TRAITS,
 ) -> Row[ReduceParams]:
     """A row that folds an operand over some of its dimensions.
@@ -226,6 +228,7 @@ def reducer(
         draw=lambda random: draw_reduce(random, accepts),
         domains=(domain,),
         costly=costly,
+        kernel=kernel,
         traits=evolve(traits, flops=each_operand),
         sharding=lambda p, avals, outs: split_elsewhere(p, avals, outs, across),
         terms=kind and (lambda p, avals: summed_terms(p, avals, p.axes, kind)),
