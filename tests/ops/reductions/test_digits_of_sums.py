@@ -72,7 +72,7 @@ def test_products_of_parts_and_their_derivatives_are_those_of_all(axis: Any) -> 
     slopes = verax.grad(lambda x: vnp.sum(product(x)))(x)
     x[4, 7, 1] = 1.0
     others = np.prod(x.astype(np.float64), axis, keepdims=True) / x
-    np.testing.assert_allclose(slopes[4, 7, 1], others[4, 7, 1], 1e-4)
+    np.testing.assert_allclose(slopes[4, 7, 1], others[4, 7, 1], 1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
