@@ -79,3 +79,11 @@ def test_gradients_of_stacks_of_products() -> None:
     theirs = verax.jit(verax.grad(total, (0, 1)), cpu_lowerings="xla")(x, y)
     for mine, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine, other, 1e-4, 1e-2)
+
+
+def test_products_of_a_precision_have_these_orders_too() -> None:
+    stack: np.ndarray = np.ones((9, 6, 6), np.float32)
+    numbers = (((1,), (1,)), ((0,), (0,)))
+    product = verax.jit(lambda x: lax.dot_general(x, x, numbers, "highest"))
+    assert barriers(product, stack) == 2
+    assert str(product.lower(stack).as_text()).count("HIGHEST") == 2

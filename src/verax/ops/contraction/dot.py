@@ -585,7 +585,7 @@ def dot_flops(p: DotParams, ins: Avals, outs: Avals) -> float:
 
 def has_kernel(p: DotParams, avals: Sequence[ShapedArray]) -> bool:
     """Whether the order of dimensions is one for which the compiler is slow."""
-    if p.precision is not None or p.preferred_element_type is not None:
+    if p.preferred_element_type is not None:
         return False
     x, y = [aval.shape for aval in avals]
     return is_thin(p.dimension_numbers, x, y) or is_small(p.dimension_numbers, x, y)
@@ -597,7 +597,7 @@ def in_fast_order(p: DotParams, x: Array, y: Array) -> Array:
     if not is_thin(numbers, x.shape, y.shape):
         numbers, x, y = turned(numbers, x, y)
     # The dtype marks it as done.
-    return apart(dot_general_p.call(DotParams(numbers, None, x.dtype), x, y))
+    return apart(dot_general_p.call(DotParams(numbers, p.precision, x.dtype), x, y))
 
 
 dot_general_p = bilinear(
