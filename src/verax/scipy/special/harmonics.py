@@ -14,8 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from verax import lax, numpy as vnp
+from verax.ir.dtypes import float32, float64
 from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array
+from verax.ops.control.any_lane import any_lane
 from verax.ops.special.erf_gamma import erfc
 from verax.rules.values.array import Array
 from verax.scipy.special.arguments import in_wide, reals
@@ -25,16 +27,19 @@ from verax.scipy.tables import row
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(80)
 NODES, WEIGHTS = 0.5 * (NODES + 1), 0.5 * WEIGHTS
 HUGE: Final = 1e10
-# Above it the terms of Hankel's expansions shrink to a rounding error of float64.
-ASYMPTOTIC: Final = 25
-HANKEL_TERMS: Final = 24
+# By precision: above which argument so many terms of Hankel's expansions shrink to a
+# rounding error, and how many cube roots of it further up Miller's algorithm begins.
+HANKEL: Final = {float32: (10, 12, 7.5), float64: (25, 24, 15.0)}
+STEPS: Final = 2
+"""Of a recurrence that are made in one loop over the elements."""
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions J_0 to J_v of real arguments; NaN at infinities.
 
-    Miller's algorithm, which runs down from a high order, up to |z| = max(v, 25), and
-    beyond it the recurrence that runs up from the asymptotic J_0 and J_1.
+    Miller's algorithm, which runs down from a high order, up to |z| = max(v, 25), in
+    single precision max(v, 10), and beyond it the recurrence that runs up from the
+    asymptotic J_0 and J_1.
 
     Args:
         z: an array.
@@ -54,18 +59,23 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     last, start = operator.index(v), operator.index(n_iter)
     if last < 0:
         raise ValueError(f"bessel_jn: the order must not be negative, but is {last}")
-    # The first order is so far above |z| that the error there has vanished.
-    border = max(last, ASYMPTOTIC)
-    top = max(start, border + round(15 * border ** (1 / 3)))
-    return in_wide("bessel_jn", lambda z: of_orders(z, last, border, top), z)
+    return in_wide("bessel_jn", lambda z: of_orders(z, last, start), z)
 
 
-def of_orders(z: Array, last: int, border: int, top: int) -> Array:
+def of_orders(z: Array, last: int, start: int) -> Array:
     """J_0 to J_last, each recurrence where its errors shrink."""
+    least, _, roots = HANKEL[z.dtype]
+    border = max(last, least)
+    # The first order is so far above |z| that the error there has vanished.
+    top = max(start, border + math.ceil(roots * border ** (1 / 3)))
     far = abs(z) > border
     near = miller(where(far, 1.0, z), last, top)
-    away = upward(where(far, z, border + 1.0), last)
-    return where(vnp.isinf(z)[None], np.nan, where(far[None], away, near))
+
+    def beyond() -> Array:
+        away = upward(where(far, z, border + 1.0), last)
+        return where(vnp.isinf(z)[None], np.nan, where(far[None], away, near))
+
+    return lax.cond(any_lane(vnp.any(far)), beyond, lambda: near)
 
 
 def upward(z: Array, last: int) -> Array:
@@ -87,7 +97,7 @@ def hankel(order: int, z: Array) -> Array:
     """√(2/πz) (P cos χ - Q sin χ), χ = z - (2 order + 1) π/4; DLMF 10.17.3."""
     even, odd = vnp.ones_like(z), vnp.zeros_like(z)
     term = vnp.ones_like(z)
-    for k in range(1, HANKEL_TERMS):
+    for k in range(1, HANKEL[z.dtype][1]):
         term = term * ((4 * order**2 - (2 * k - 1) ** 2) / (8 * k)) / z
         sign = -1 if k % 4 >= 2 else 1
         even, odd = (even, odd + sign * term) if k % 2 else (even + sign * term, odd)
@@ -116,16 +126,20 @@ def miller(z: Array, last: int, top: int) -> Array:
         total = total + where(even, where(k == 1, below, 2 * below), 0.0)
         return (below, here, total), vnp.stack([below, shrink])
 
-    start = (vnp.full_like(z, small), vnp.zeros_like(z), vnp.zeros_like(z))
+    state = (vnp.full_like(z, small), vnp.zeros_like(z), vnp.zeros_like(z))
     orders = vnp.arange(top, 0, -1, dtype=z.dtype)
-    (_, _, total), rows = lax.scan(lower, start, orders)
+    above = top - last - 1
+    state = lax.scan(
+        lambda state, k: (lower(state, k)[0], None), state, orders[:above], unroll=STEPS
+    )[0]
+    (_, _, total), rows = lax.scan(lower, state, orders[above:])
     values, shrinks = rows[::-1, 0], rows[::-1, 1]
     # Each order was shrunk by all that came after it.
     after = vnp.concatenate([vnp.ones_like(shrinks[:1]), shrinks[:-1]])
     out: Array = values * vnp.cumprod(after, axis=0) / where(little, 1.0, total)[None]
     halves = [vnp.ones_like(z), *(z / (2.0 * k) for k in range(1, last + 1))]
     series = vnp.cumprod(vnp.stack(halves), axis=0)
-    return where(little[None], series, out[: last + 1])
+    return where(little[None], series, out)
 
 
 def sph_harm_y(
