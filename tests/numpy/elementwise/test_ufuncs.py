@@ -273,8 +273,8 @@ def test_hypot_has_a_gradient_where_a_side_is_subnormal() -> None:
     y = np.array([0, -6e-8, 6e-8, 400], np.float16)
     for compile in (lambda f: f, verax.jit):
         slopes = compile(verax.grad(lambda *xs: jnp.hypot(*xs).sum(), (0, 1)))(x, y)
-        np.testing.assert_allclose(slopes[0], [1, 1, 0, 0.6], 1e-2)
-        np.testing.assert_allclose(slopes[1], [0, -0.5, 1, 0.8], 1e-2)
+        np.testing.assert_allclose(slopes[0], [1, 0.894, 0, 0.6], 1e-2)
+        np.testing.assert_allclose(slopes[1], [0, -0.447, 1, 0.8], 1e-2)
 
 
 def test_numbers_of_python_alone() -> None:

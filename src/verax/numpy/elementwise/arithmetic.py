@@ -14,7 +14,15 @@ import numpy as np
 
 from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import bool_, is_complex, is_inexact, is_integer, is_unsigned
+from verax.ir.avals import bit_width
+from verax.ir.dtypes import (
+    bool_,
+    float32,
+    is_complex,
+    is_inexact,
+    is_integer,
+    is_unsigned,
+)
 from verax.ir.jaxpr import NO_PARAMS
 from verax.ir.memos import memoised
 from verax.numpy.arguments.arguments import (
@@ -54,6 +62,7 @@ from verax.ops.elementwise.arith import (
 )
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or, shift_right_logical
 from verax.ops.elementwise.compare import eq, ne
+from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import cbrt_p, pow_p, sqrt_p, square_p
 from verax.ops.elementwise.select import select
 from verax.rules.rows.builder import Tracer
@@ -627,8 +636,11 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     refuse_complex("hypot", x1, x2, error=ValueError)
     pair = promote_args_inexact("hypot", x1, x2)
-    out: Array = length_of(*pair)
-    return out
+    aval = aval_of(pair[0])
+    dtype, weak = aval.dtype, aval.weak_type
+    if bit_width(dtype) < bit_width(float32):
+        pair = [convert(x, float32, weak) for x in pair]
+    return convert(length_of(*pair), dtype, weak)
 
 
 @custom_jvp

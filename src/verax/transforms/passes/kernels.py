@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from attrs import evolve
 
-from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import float32, int32, real_dtype
+from verax.ir.avals import Shape, ShapedArray, bit_width
+from verax.ir.dtypes import DType, float32, int32, is_float, real_dtype
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Literal, Params, Var, equation
 from verax.ops.control.cond import cond_p
 from verax.ops.control.cond_params import CondParams
@@ -102,13 +102,14 @@ def kernel_of(eqn: Eqn, readers: Readers, everywhere: bool) -> Jaxpr | None:
     assert isinstance(row, Row)
     assert row.kernel is not None
     kernel: Kernel = row.kernel
-    if out.dtype not in kernel.functions or out.symbolic:
+    dtype = dtype_of(kernel, out.dtype)
+    if dtype not in kernel.functions or out.symbolic:
         return None
     if any([real_dtype(a.aval.dtype) != out.dtype for a in eqn.invars]):
         return None
     if kernel.simple and is_simple(eqn.invars[-1], kernel):
         return None
-    least = APART if out.dtype in kernel.valid else kernel.least
+    least = APART if dtype in kernel.valid else kernel.least
     summed = kernel.reduced and is_summed(eqn, readers)
     if not everywhere and (out.size < least or summed):
         return None
@@ -116,6 +117,13 @@ def kernel_of(eqn: Eqn, readers: Readers, everywhere: bool) -> Jaxpr | None:
     if kernel.suits is not None and not kernel.suits(eqn.params, avals):
         return None
     return asked(kernel_program, eqn.params, row, eqn.params, avals, out)
+
+
+def dtype_of(kernel: Kernel, dtype: DType) -> DType:
+    """The dtype of the function of a kernel: float32 for 16 bits, as in XLA."""
+    if kernel.suits is not None or kernel.piece or dtype in kernel.functions:
+        return dtype
+    return float32 if is_float(dtype) and bit_width(dtype) == 16 else dtype
 
 
 def is_simple(a: Atom, kernel: Kernel) -> bool:
@@ -132,22 +140,23 @@ def kernel_program(
     """What a kernel is for operands of these types, with kernels for what it calls."""
     kernel = row.kernel
     assert kernel is not None
-    function = kernel.functions[out.dtype]
+    dtype = dtype_of(kernel, out.dtype)
+    function = kernel.functions[dtype]
     if kernel.lowers:
         other = evolve(row, lower_on={"cpu": function}, kernel=None)
         return program(avals, lambda *xs: other.bind(params, *xs), "a kernel")
     if kernel.piece:
         return piecewise(row, params, avals, out, kernel.piece)
-    valid = kernel.valid.get(out.dtype)
+    valid = kernel.valid.get(dtype)
 
     def result(*xs: Array) -> Sequence[object]:
         made = function(*xs) if kernel.suits is None else function(params, *xs)
         return (convert(made, out.dtype, out.weak_type),)
 
     def body(*xs: Array) -> Sequence[object]:
-        xs = tuple([convert(x, x.dtype) for x in xs])  # none of them weak
-        if kernel.suits is None:
-            xs = tuple([broadcast_to(x, out.shape) for x in xs])
+        if kernel.suits is not None:
+            return result(*[convert(x, x.dtype) for x in xs])  # none of them weak
+        xs = tuple([broadcast_to(convert(x, dtype), out.shape) for x in xs])
         if valid is None:
             return result(*xs)
         types = [x.aval for x in xs]
