@@ -39,6 +39,8 @@ TERMS: Final = 64
 """So many products make an element of the result at most: each is written out."""
 FEATURES: Final = 8
 """So many features has a group at most."""
+FEW: Final = 2
+"""The same for the cotangent of a kernel, where groups may be convolved one by one."""
 GROUPS: Final = 32
 """So few groups are convolved one by one, by XLA's code for one group."""
 SUMS: Final = 16
@@ -78,7 +80,8 @@ def kind_of(p: ConvParams, x: Shape, k: Shape) -> Convolve | None:
         return of_groups if few and inner <= FEATURES else None
     inner = x[dims.lhs_spec[0]] // p.batch_group_count
     terms = inner * prod([len(range(*part)) for part in places(p, x, k)])
-    return of_kernel if inner <= FEATURES and 0 < terms <= WRITTEN else None
+    most = FEATURES if p.batch_group_count > GROUPS else FEW
+    return of_kernel if inner <= most and 0 < terms <= WRITTEN else None
 
 
 def places(p: ConvParams, x: Shape, k: Shape) -> Iterator[tuple[int, int, int]]:
