@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from verax import lax, numpy as vnp
-from verax.ir.dtypes import float32, float64
+from verax.ir.dtypes import DType, float32, float64
 from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.ops.control.any_lane import any_lane
@@ -29,7 +29,10 @@ NODES, WEIGHTS = 0.5 * (NODES + 1), 0.5 * WEIGHTS
 HUGE: Final = 1e10
 # By precision: above which argument so many terms of Hankel's expansions shrink to a
 # rounding error, and how many cube roots of it further up Miller's algorithm begins.
-HANKEL: Final = {float32: (10, 12, 7.5), float64: (25, 24, 15.0)}
+HANKEL: Final[dict[DType, tuple[int, int, float]]] = {
+    float32: (10, 12, 7.5),
+    float64: (25, 24, 15.0),
+}
 STEPS: Final = 2
 """Of a recurrence that are made in one loop over the elements."""
 
