@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from property_tests.levels import rarely
 from attrs import frozen
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import rarely
 from verax import lax
 from verax.custom_batching import custom_vmap
 from verax.experimental.ode import odeint

@@ -307,11 +307,12 @@ def left_behind[T: TracerLike](
     something with a name. Others are in rules of the user's, which close over what
     they like.
     """
+    left: list[T] = []
     for generation in (1, 2):  # what a trace makes is young, as a rule
         gc.collect(generation)
         left = [x for x in gc.get_referrers(builder) if isinstance(x, kind)]
         if not left:
-            return []
+            return left
     inside = reachable(fun, kind, type(builder))
     kept = [x for x in left if id(x) in inside]
     return kept or [x for x in left[:ASKED] if is_kept(x)]
