@@ -122,15 +122,17 @@ def jvp_prod(p: ReduceParams, x: Array, t: Array) -> Pushed:
     n = prod(x.shape[i] for i in p.axes)
     if n == 0:
         return (y,), (Zero(y.aval.tangent()),)
-    x, t = (in_front(v, p, n) for v in (x, t))
+    axis = p.axes[0] if len(p.axes) == 1 else 0
+    if len(p.axes) > 1:
+        x, t = (in_front(v, p, n) for v in (x, t))
     while n > 1:
         count = min(n, FACTORS)
         part, rest = divmod(n, count)
         sizes = [part] * count + [rest] * bool(rest)
-        xs, ts = split(x, sizes), split(t, sizes)
+        xs, ts = split(x, sizes, axis), split(t, sizes, axis)
         product, change = product_rule(xs[:count], ts[:count])
-        x = concatenate((product, *xs[count:]), 0)
-        t = concatenate((change, *ts[count:]), 0)
+        x = concatenate((product, *xs[count:]), axis)
+        t = concatenate((change, *ts[count:]), axis)
         n = part + rest
     return (y,), (reshape(t, y.shape),)
 
