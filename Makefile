@@ -52,7 +52,7 @@ DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md --ignore=docs/pipelines.md
 # What asks the most of jaxlib, and of Python.
 ANY_JAXLIB := $(addprefix tests/,backend distributed extend formats ir placement robustness transforms \
-	$(addprefix api/,autodiff config export host jit parallel stages tracing trees) ops/test_lowering_by_platform.py) \
+	api/export api/host api/stages ops/test_lowering_by_platform.py) \
 	$(filter-out tests/test_architecture.py tests/test_mutants.py tests/test_surface.py,$(wildcard tests/test_*.py))
 LONG_PLACEMENT := $(foreach name,explicit explicit_rows held pipelines proposals varying,\
 	--deselect "tests/placement/test_on_devices.py::test_on_eight_devices[cases_$(name)]")
@@ -75,7 +75,7 @@ endef
 define run_tests
 	$(TEST_ENV) $(BIN)/python $(PYTEST) tests $(1) $(ARGS)
 	$(TEST_ENV) $(BIN)/python $(PYTEST) $(DOCTESTS)
-	$(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(ARGS)
+	$(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(1) $(ARGS)
 endef
 
 .PHONY: help setup demo examples test test-all test-nightly test-oldest test-jax array-api \

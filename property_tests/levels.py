@@ -31,11 +31,11 @@ def rarely(values: Iterable[Any], *less: Any) -> list[Any]:
     ]
 
 
-def crossed(first: Iterable[Any], second: Iterable[Any]) -> list[Any]:
-    """Pairs of two lists: by day each of one with every other of the other."""
+def crossed(first: Iterable[Any], second: Iterable[Any], by_day: int = 2) -> list[Any]:
+    """Pairs of two lists: by day one in `by_day` of them, of each row and column."""
     others = list(second)
     return [
-        nightly(one, other) if (i + j) % 2 else (one, other)
+        nightly(one, other) if (i + j) % by_day else (one, other)
         for i, one in enumerate(first)
         for j, other in enumerate(others)
     ]

@@ -10,6 +10,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import crossed
 from tests.typing.programs import gpt
 from verax import lax, nn, random
 from verax.debug import GradientAudit, GradientFinding, audit_gradient
@@ -154,9 +155,12 @@ def in_scan(loss: Any, x: Any) -> Any:
     return lax.scan(step, (x, 0.0), vnp.stack([x, x]))[0][1]
 
 
-@pytest.mark.parametrize("around", [as_it_is, jitted, checkpointed, mapped, in_scan])
-@pytest.mark.parametrize(("loss", "text", "message"), BARRIERS)
-def test_barriers(around: Any, loss: Any, text: str, message: str) -> None:
+@pytest.mark.parametrize(
+    ("barrier", "around"),
+    crossed(BARRIERS, [as_it_is, jitted, checkpointed, mapped, in_scan]),
+)
+def test_barriers(barrier: tuple[Any, str, str], around: Any) -> None:
+    loss, text, message = barrier
     finding = only(audit_gradient(partial(around, loss))(vnp.arange(1.0, 4.0)))
     assert finding.kind == "blocked"
     assert finding.message.startswith(message)
