@@ -106,6 +106,7 @@ ELSEWHERE = {
     # It has no value outside of an exported program: tests/ops/symbols/test_dims.py.
     "dim_as_value": "test_dims",
     "check": "test_checks",
+    "backward_log": "test_backward_logs",
     # It means the function: tests/experimental/test_custom_partitioning.py.
     "custom_partitioning": "test_custom_partitioning",
     # They mean something only in a program around: test_references.py here.

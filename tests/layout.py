@@ -72,7 +72,7 @@ ORDER = {
     ),
     "transforms": (
         "engine",
-        "gradient_paths nans passes patterns references watching",
+        "backward_logs gradient_paths nans passes patterns references watching",
         "comparing memory narrowing",
         "pipeline",
         "precision tables",

@@ -12,5 +12,6 @@ from verax.api.autodiff.pullback import (
     GradRef as GradRef,
     GradValue as GradValue,
 )
+from verax.api.custom.backward_logs import CondSum as CondSum
 
-__all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
+__all__ = ["CondSum", "DidntWant", "DontWant", "GradRef", "GradValue"]

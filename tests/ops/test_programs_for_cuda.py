@@ -228,6 +228,13 @@ def trained(x: Any) -> Any:
     return verax.hessian(loss)(x)
 
 
+def logged(x: Any) -> Any:
+    same = verax.custom_gradient(
+        lambda x: (x, lambda ct: (ct, {"ct": ct})), with_logs=True
+    )
+    return verax.vjp(same, x)[1].with_logs(x), verax.vjp(same, x)[1](x)
+
+
 def small_floats(x: Any, y: Any) -> Any:
     product = lax.dot(x, y, preferred_element_type=F32)
     return product, x.astype(vnp.float16) + 1, lax.bitcast_convert_type(y, vnp.uint8)
@@ -273,6 +280,7 @@ PROGRAMS: Mapping[str, Program] = {
     "sparse": (sparse_products, (SQUARE,)),
     "foreign": (foreign, (SQUARE,)),
     "training": (trained, (SQUARE,)),
+    "logs": (logged, (SQUARE,)),
 }
 COLLECTIVES = (
     *("all_gather", "all_to_all", "axis_index", "pcast", "ppermute", "psum"),

@@ -64,9 +64,11 @@ ORDERED_DEBUG: Final = Effect("debug", ordered=True)
 IO: Final = Effect("io")
 ORDERED_IO: Final = Effect("io", ordered=True)
 CHECK: Final = Effect("check")
+LOG: Final = Effect("log")
 NO_EFFECTS: Final[frozenset[Effect]] = frozenset()
 CHECKS: Final = frozenset((CHECK,))
-SHOWN: Final = frozenset((DEBUG, ORDERED_DEBUG, CHECK))
+LOGS: Final = frozenset((LOG,))
+SHOWN: Final = frozenset((DEBUG, ORDERED_DEBUG, CHECK, LOG))
 """Effects without results: what is computed a second time is computed without them."""
 
 

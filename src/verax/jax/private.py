@@ -104,7 +104,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "image.scale": ("verax.image",),
         "indexing": ("verax.numpy.indexing.slices",),
         "interpreters": (),
-        "interpreters.ad": (f"{OVERLAYS}ad",),
+        "interpreters.ad": (f"{OVERLAYS}ad", "verax.experimental.hijax"),
         "interpreters.batching": (f"{OVERLAYS}batching",),
         "interpreters.mlir": (f"{OVERLAYS}mlir",),
         "interpreters.partial_eval": (f"{OVERLAYS}partial_eval",),

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from verax.ops import fft, references
 from verax.ops.calls import (
+    backward_log,
     call,
     call_exported,
     callbacks,
@@ -100,6 +101,7 @@ ROWS: Rows = (
     *call.ROWS,
     *call_exported.ROWS,
     *callbacks.ROWS,
+    *backward_log.ROWS,
     *check.ROWS,
     *inspect_sharding.ROWS,
     *sharding_constraint.ROWS,

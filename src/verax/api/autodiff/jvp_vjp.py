@@ -36,6 +36,7 @@ from verax.api.autodiff.pullback import (
     leaf_place,
     linear_part,
 )
+from verax.api.custom.backward_logs import Logging
 from verax.api.custom.checkpoint import checkpoint
 from verax.api.memory.budgets import Size
 from verax.api.memory.policies import budget
@@ -266,7 +267,7 @@ class Residuals:
 
 
 @register_pytree_node_class
-class Pullback:
+class Pullback(Logging):
     """The transposed derivative of a function at a point; reusable.
 
     A pytree: its residuals are the leaves, and the rest belongs to the structure.
@@ -370,9 +371,7 @@ class Pullback:
 
     def __call__(self, *cotangents: object) -> tuple[Any, ...]:
         """The cotangents of the arguments for a cotangent of the output."""
-        cts = self.at.checked(cotangents)
-        check_no_references(self.at)
-        return self.pull(cts)
+        return self.pull(self.at.checked(cotangents))
 
     def with_refs(self, *entries: object) -> Accumulating:
         """The pullback whose results go where the entries say, one for each leaf.
@@ -398,6 +397,7 @@ class Pullback:
 
     def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
         """Cotangents of the arguments, from checked cotangent leaves."""
+        check_no_references(self.at)
         given, live = self.given(cts)
         return self.at.pack(*self.linear.pulled(given, live))
 

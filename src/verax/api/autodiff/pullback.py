@@ -507,7 +507,7 @@ class Accumulating:
             )
         for i, (entry, aval) in enumerate(zip(leaves, at.avals, strict=True)):
             self.check(at, i, entry, aval)
-        self.pull = pull
+        self.pullback = pull
         self.leaves = leaves
 
     def check(self, at: Point, i: int, entry: object, aval: ShapedArray) -> None:
@@ -532,8 +532,16 @@ class Accumulating:
         Raises:
             ValueError: an argument is a reference, and there is none for its gradient.
         """
-        at, leaves = self.pull.at, self.leaves
-        cts = at.checked(cotangents)
+        return self.pull(self.pullback.at.checked(cotangents))
+
+    @property
+    def at(self) -> Point:
+        """The trace at the point."""
+        return self.pullback.at
+
+    def pull(self, cts: Sequence[object | None]) -> tuple[Any, ...]:
+        """The results, from checked cotangent leaves."""
+        at, leaves = self.at, self.leaves
         for i, (entry, aval) in enumerate(zip(leaves, at.avals, strict=True)):
             known = isinstance(entry, BoundRef | DontWant)
             if isinstance(aval, AbstractRef) and not known:
@@ -554,7 +562,7 @@ class Accumulating:
 
         `state` are those of what references hold at the end, None for zero.
         """
-        pull = self.pull
+        pull = self.pullback
         given, live = pull.given(cts)
         marks = pull.nonzero[len(pull.nonzero) - len(state) :]
         ends = [x for x, flag in zip(state, marks, strict=True) if flag]
@@ -575,7 +583,7 @@ class Accumulating:
             return DidntWant()
         if not isinstance(entry, BoundRef):
             return ct
-        if self.pull.at.active[i]:
+        if self.pullback.at.active[i]:
             if written:
                 entry.write(entry.filled(ct))
             else:

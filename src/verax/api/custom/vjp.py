@@ -8,6 +8,7 @@ the pair of rules as a value; they are traced when it is differentiated::
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from verax.api.custom.arguments import (
     union,
     with_captured,
 )
+from verax.api.custom.backward_logs import logging
 from verax.api.custom.base import (
     CustomRules,
     Mask,
@@ -366,6 +368,30 @@ class custom_vjp(CustomRules):
         self.symbolic_zeros = symbolic_zeros
         self.optimize_remat = optimize_remat
 
+    def defvjp_with_logs(
+        self,
+        fwd: Callable[..., object],
+        bwd: Callable[..., object],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Give the rules; the backward one returns (cotangents, logs).
+
+        `logs` is None, or a dictionary of pytrees of arrays. Who pulls cotangents back
+        with `verax.vjp(f, ...)[1].with_logs` gets what all rules have logged, merged;
+        elsewhere it is not computed. The other arguments are those of `defvjp`.
+
+        >>> import verax
+        >>> f = verax.custom_vjp(lambda x: x * x)
+        >>> f.defvjp_with_logs(
+        ...     lambda x: (f(x), x), lambda x, ct: ((2 * x * ct,), {"ct": ct})
+        ... )
+        >>> float(verax.vjp(f, 3.0)[1].with_logs(10.0)[1]["ct"])
+        10.0
+        """
+        name = function_name(self.fun)
+        self.defvjp(fwd, logging(name, bwd), symbolic_zeros, optimize_remat)
+
     @property
     def fwd(self) -> Callable[..., Any] | None:
         """The forward rule, if there is one yet."""
@@ -499,9 +525,11 @@ def custom_gradient(
     """A function from one that returns (output, pullback).
 
     The pullback takes the cotangent of the output and returns that of the argument, or
-    the tuple of those of the arguments. Without `fun`, this is a decorator. The other
-    arguments of JAX's must have their default values: pullbacks write no logs, have no
-    accumulators, and are rematerialised with `verax.checkpoint`.
+    the tuple of those of the arguments. Without `fun`, this is a decorator. With
+    `with_logs` it returns a pair of this and its logs, as the backward rule of
+    `custom_vjp.defvjp_with_logs` does. The other arguments of JAX's must have their
+    default values: pullbacks have no accumulators, and are rematerialised with
+    `verax.checkpoint`.
 
     Raises:
         NotImplementedError: one of them has another value.
@@ -512,19 +540,18 @@ def custom_gradient(
     30.0
     """
 
-    for word, value in (
-        ("with_logs", with_logs),
-        ("remat", remat),
-        ("with_accums", with_accums),
-    ):
+    for word, value in (("remat", remat), ("with_accums", with_accums)):
         if value:
             raise NotImplementedError(
                 f"custom_gradient does not take {word}={value!r}; leave it out"
             )
-    return custom_gradient_of if fun is None else custom_gradient_of(fun)
+    made = partial(custom_gradient_of, with_logs=with_logs)
+    return made if fun is None else made(fun)
 
 
-def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., object]:
+def custom_gradient_of(
+    fun: Callable[..., Any], with_logs: bool
+) -> Callable[..., object]:
     """`custom_gradient` of a function."""
 
     def primal(*args: object, **kwargs: object) -> object:
@@ -546,9 +573,19 @@ def custom_gradient_of(fun: Callable[..., Any]) -> Callable[..., object]:
         pulled = program.out_tree.unflatten(outs)
         return pulled if isinstance(pulled, tuple) else (pulled,)
 
+    def backward_with_logs(residuals: Any, ct: object) -> Any:
+        pulled = backward(residuals, ct)
+        if len(pulled) != len(("cotangents", "logs")):
+            return pulled
+        cotangents, logs = pulled
+        return cotangents if isinstance(cotangents, tuple) else (cotangents,), logs
+
     name = function_name(fun)
     wrapped = custom_vjp(wraps(fun)(primal))
-    wrapped.defvjp(forward, backward)
+    if with_logs:
+        wrapped.defvjp_with_logs(forward, backward_with_logs)
+    else:
+        wrapped.defvjp(forward, backward)
     return wrapped
 
 

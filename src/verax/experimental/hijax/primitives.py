@@ -402,7 +402,11 @@ def transpose_linear(
     given = tuple([flag and next(flags) for flag in p.prim.outs.moves])
     params = BackwardParams(p.prim, p.nonzero, p.rest, p.residuals, given)
     pushed = [ct for ct, flag in zip(cts, live, strict=True) if flag]
-    pulled = backward_p.bind(params, *args[: p.residuals], *pushed)
+    operands = [*args[: p.residuals], *pushed]
+    if p.prim.defines("vjp_bwd"):  # what it logs is seen where its steps are
+        pulled: Sequence[Array] = run_backward(params, operands)
+    else:
+        pulled = backward_p.bind(params, *operands)
     known = len(args) - len(pulled)
     return [*[None] * known, *for_unknowns(args[known:], pulled)]
 
@@ -424,7 +428,7 @@ def backward_typing(p: BackwardParams, avals: object) -> Sequence[ShapedArray]:
     return [aval.cotangent().strong() for aval, flag in pairs if flag]
 
 
-def run_backward(p: BackwardParams, operands: Sequence[object]) -> list[object]:
+def run_backward(p: BackwardParams, operands: Sequence[object]) -> list[Array]:
     """The backward rule of the class."""
     live = iter(operands[p.residuals :])
     cts = [

@@ -13,6 +13,7 @@ import numpy as np
 from attrs import frozen
 
 import verax.numpy as vnp
+from verax.api.custom.backward_logs import log
 from verax.api.trees.hitypes import (
     HiPspec as HiPspec,
     HiType as HiType,
@@ -115,7 +116,8 @@ def backward(prim: Any, nonzero: Mask, res: Any, cts: Sequence[Any]) -> list[Any
             ValAccum(ty) if flag else NullAccum(ty)
             for ty, flag in zip(prim.ins.types, marked, strict=True)
         ]
-        prim.vjp_bwd(res, outgrad, *prim.ins.tree.unflatten(accums))
+        logs = prim.vjp_bwd(res, outgrad, *prim.ins.tree.unflatten(accums))
+        log(f"{prim.name}.vjp_bwd", logs)
         pulled = [x.freeze() if isinstance(x, ValAccum) else None for x in accums]
     else:
         pulled = prefix_leaves(

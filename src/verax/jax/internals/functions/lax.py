@@ -7,6 +7,7 @@ import numpy as np
 
 import verax.numpy as vnp
 from verax import lax
+from verax.ad import CondSum as CondSum
 from verax.dtypes import canonicalize_dtype
 from verax.jax.overlays.known_primitives import __getattr__ as primitive
 from verax.numpy import asarray as asarray
@@ -14,7 +15,7 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.linalg.lu import lu_solve as by_factors
 from verax.sharding import reshard
 
-__all__ = ["lu_solve"]
+__all__ = ["CondSum", "lu_solve"]
 
 
 def __getattr__(name: str) -> Any:
