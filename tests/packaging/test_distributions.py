@@ -5,10 +5,13 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Sequence
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
+
+from property_tests.levels import nightly
 
 pytest.importorskip("hatchling", reason="builds distributions; make setup brings it")
 
@@ -108,13 +111,18 @@ def test_a_source_distribution_makes_the_same_wheel(
     assert build(unpacked, "wheel", tmp_path).read_bytes() == wheel.read_bytes()
 
 
+LOOKING = ("tests/docs/test_site.py", "tests/packaging", "tests/formats")
+LONGER = ("test_architecture.py", "test_facades.py", "test_surface.py")
+
+
 @pytest.mark.slow
-def test_a_source_distribution_passes_its_tests(unpacked: Path) -> None:
+@pytest.mark.parametrize(
+    "looking", [LOOKING, nightly([f"tests/{name}" for name in LONGER])]
+)
+def test_a_source_distribution_passes_its_tests(
+    unpacked: Path, looking: Sequence[str]
+) -> None:
     """Those that look at the checkout, where something would be missing."""
-    looking = [
-        *("tests/test_architecture.py", "tests/docs/test_site.py", "tests/packaging"),
-        *("tests/test_facades.py", "tests/test_surface.py", "tests/formats"),
-    ]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", *looking]
     deselected = ["--deselect", f"tests/packaging/{Path(__file__).name}"]
     done = subprocess.run(
