@@ -11,7 +11,14 @@ from property_tests.levels import rarely
 from verax import random
 
 ANY: Any = random
-GENERATORS = ("threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
+GENERATORS = (
+    "threefry2x32",
+    "rbg",
+    "unsafe_rbg",
+    "philox2x32",
+    "philox4x32",
+    "threefry4x32",
+)
 
 
 def words(keys: Any) -> list[Any]:

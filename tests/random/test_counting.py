@@ -8,10 +8,11 @@ import pytest
 import verax
 from verax import random
 from verax.ops.random.counting import philox2, philox4
+from verax.ops.random.threefry4 import threefry4x32
 
 PI = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344)
 MORE = (0xA4093822, 0x299F31D0, 0x082EFA98, 0xEC4E6C89)
-NAMES = ("philox2x32", "philox4x32")
+NAMES = ("philox2x32", "philox4x32", "threefry4x32")
 
 # What key(3) gives under jax 0.12: its words, three draws of 32 bits, the second of
 # two keys, and the key with 5 folded in.
@@ -28,10 +29,17 @@ STREAMS = {
         [3775940172, 2377464093],
         [663285112, 2669197746],
     ),
+    "threefry4x32": (
+        [3248282065, 734211508, 1407164217, 2801754411],
+        [3563681130, 3941503572, 1085729509],
+        [3250147889, 700940184, 597831671, 2337861200],
+        [3133940903, 3168223244, 451873985, 3874492636],
+    ),
 }
 WIDE = {
     "philox2x32": [1951406705138068606, 6869841578122642360],
     "philox4x32": [17940020594705459481, 16487860037101032344],
+    "threefry4x32": [14621837764535142032, 108739255805461394],
 }
 
 
@@ -52,6 +60,12 @@ def test_known_answers() -> None:
     ]
     assert numbers(philox4(words(*MORE[:2]), words(*PI))) == [
         *(0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ]
+    assert numbers(threefry4x32(none, none)) == [
+        *(0x9C6CA96A, 0xE17EAE66, 0xFC10ECD4, 0x5256A7D8),
+    ]
+    assert numbers(threefry4x32(words(*MORE), words(*PI))) == [
+        *(0x59CD1DBB, 0xB8879579, 0x86B5D00C, 0xAC8B6D84),
     ]
 
 

@@ -54,6 +54,12 @@ def test_one_loop_holds_one_hash(name: str) -> None:
     check_rotations(optimised(draw, random.key(0)))
 
 
+@pytest.mark.parametrize("name", ["normal", "uniform", "folded", "bits of 8"])
+def test_a_longer_hash_takes_two_loops(name: str) -> None:
+    key = random.key(0, impl="threefry4x32")
+    check_rotations(optimised(USES["slices"](DRAWS[name]), key))
+
+
 def test_hashes_of_words_stay_apart() -> None:
     def f(x: Array) -> Array:
         a, b = threefry2x32(x, x, x, x)

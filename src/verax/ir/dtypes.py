@@ -39,6 +39,7 @@ KEY_WORDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
         "urbg": (4,),
         "phx2": (1,),
         "phx4": (2,),
+        "fry4": (4,),
     }
 )
 

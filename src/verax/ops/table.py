@@ -39,7 +39,7 @@ from verax.ops.elementwise import (
 from verax.ops.indexing import dynamic_slice, gather, scatter
 from verax.ops.linalg import eigen, forms, lu, qr, svd, triangular
 from verax.ops.parallel import collectives, parts, sharding_constraint, stacks
-from verax.ops.random import generators, keys, threefry
+from verax.ops.random import generators, keys, threefry, threefry4
 from verax.ops.reductions import cumulative, reduce
 from verax.ops.sorting import sort
 from verax.ops.special import bessel, erf_gamma, incomplete
@@ -96,6 +96,7 @@ ROWS: Rows = (
     *svd.ROWS,
     *forms.ROWS,
     *threefry.ROWS,
+    *threefry4.ROWS,
     *generators.ROWS,
     *keys.ROWS,
     *call.ROWS,

@@ -214,8 +214,8 @@ def key(
         seed: an integer, or an integer array without dimensions; a Python integer of at
             most 64 bits.
         impl: the generator of what is drawn with it: threefry2x32, rbg, unsafe_rbg,
-            philox2x32, philox4x32, or one of your own; None for the default one,
-            threefry2x32 unless it is configured.
+            philox2x32, philox4x32, threefry4x32, or one of your own; None for the
+            default, threefry2x32 unless it is configured.
         dtype: the dtype of keys of the generator, instead of `impl`.
 
     Returns:
@@ -240,8 +240,8 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Impl | None = None) -> Array:
         seed: an integer, or an integer array without dimensions; a Python integer of at
             most 64 bits.
         impl: the generator of what is drawn with it: threefry2x32, rbg, unsafe_rbg,
-            philox2x32, philox4x32, or one of your own; None for the default one,
-            threefry2x32 unless it is configured.
+            philox2x32, philox4x32, threefry4x32, or one of your own; None for the
+            default, threefry2x32 unless it is configured.
 
     Returns:
         A vector of uint32: of two words, four for rbg and unsafe_rbg, one for

@@ -7,7 +7,9 @@ from verax import ir
 from verax.ops.structure.create import full_like, zeros
 
 
-@pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "philox2x32", "philox4x32"])
+@pytest.mark.parametrize(
+    "impl", ["threefry2x32", "rbg", "philox2x32", "philox4x32", "threefry4x32"]
+)
 def test_zeros_of_keys(impl: str) -> None:
     aval = verax.random.key(0, impl=impl).aval.with_shape((2,))
 

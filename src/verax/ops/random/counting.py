@@ -1,4 +1,4 @@
-"""Floor 2: generators that hash a counter: Philox of two sizes.
+"""Floor 2: generators that hash a counter: Philox of two sizes, Threefry of four words.
 
 One idea: a hash of a few words of counter under the words of a key makes new keys and
 bits alike; where the place of an element stands in the counter tells them apart::
@@ -21,6 +21,7 @@ from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.bits import bitwise_xor, mulhi
 from verax.ops.elementwise.convert import convert
 from verax.ops.random import threefry
+from verax.ops.random.threefry4 import threefry4x32
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast, broadcast_in_dim, expand_dims
 from verax.ops.structure.slicing import index_in_dim
@@ -59,16 +60,29 @@ def philox4(key: Words, counter: Words) -> Words:
     return a, b, c, d
 
 
+def first_and_last(words: Words) -> tuple[Array, Array]:
+    """The low and the high half of 64 bits: the first two words."""
+    return words[1], words[0]
+
+
+def every_other(words: Words) -> tuple[Array, Array]:
+    """The low and the high half of 64 bits: all words, those of each half mixed."""
+    return bitwise_xor(words[1], words[3]), bitwise_xor(words[0], words[2])
+
+
 @frozen(repr=False)
 class Counting(ReprMixin):
     """The functions of a generator, from its hash.
 
-    Raw keys have `words` words in their last dimension, counters `places`.
+    Raw keys have `words` words in their last dimension, counters `places`. A seed is
+    hashed as a counter, or as the key if `seeds_key`; `halves` make 64 bits of a hash.
     """
 
     hashed: Callable[[Words, Words], Words]
     words: int
     places: int
+    seeds_key: bool = False
+    halves: Callable[[Words], tuple[Array, Array]] = first_and_last
 
     def seed(self, value: object) -> Array:
         """The raw keys of integers.
@@ -78,7 +92,11 @@ class Counting(ReprMixin):
         """
         pair = parts(threefry.seed(value), 2)
         zero = blank(pair[0])
-        key, counter = [zero] * self.words, [*pair, zero, zero][: self.places]
+        key, counter = [zero] * self.words, [zero] * self.places
+        if self.seeds_key:
+            key[:2] = pair
+        else:
+            counter[:2] = pair
         return joined(self.hashed(key, counter)[: self.words])
 
     def under(self, key: Array, shape: Shape, last: bool) -> Words:
@@ -133,7 +151,7 @@ class Counting(ReprMixin):
         sizes = as_sizes("random_bits", "shape", shape)
         out = self.under(key, sizes, last=False)
         if bit_width == 64:
-            return threefry.doubled(out[1], out[0])
+            return threefry.doubled(*self.halves(out))
         mixed = out[0]
         for word in out[1:]:
             mixed = bitwise_xor(mixed, word)
@@ -163,3 +181,4 @@ def spread(x: Array, shape: Shape) -> Array:
 
 PHILOX2 = Counting(philox2, 1, 2)
 PHILOX4 = Counting(philox4, 2, 4)
+THREEFRY4 = Counting(threefry4x32, 4, 4, seeds_key=True, halves=every_other)

@@ -470,8 +470,12 @@ def by_counting(functions: counting.Counting, name: str, tag: str) -> Generator:
 
 PHILOX2 = by_counting(counting.PHILOX2, "philox2x32", "phx2")
 PHILOX4 = by_counting(counting.PHILOX4, "philox4x32", "phx4")
+THREEFRY4 = by_counting(counting.THREEFRY4, "threefry4x32", "fry4")
 GENERATORS: Mapping[str, Generator] = MappingProxyType(
-    {kind.tag: kind for kind in (THREEFRY, RBG, UNSAFE_RBG, PHILOX2, PHILOX4)}
+    {
+        kind.tag: kind
+        for kind in (THREEFRY, RBG, UNSAFE_RBG, PHILOX2, PHILOX4, THREEFRY4)
+    }
 )
 TAGS: Mapping[str, str] = MappingProxyType(
     {kind.name: tag for tag, kind in GENERATORS.items()}
