@@ -67,3 +67,12 @@ def test_slopes_of_logarithms_with_a_factor_of_zero() -> None:
     )
     assert slope(lambda y: special.xlogy(0j, y), 0j) == 0
     assert slope(lambda y: special.xlogy(1j, y), 2j) == 0.5
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError])
+def test_functions_of_real_numbers_refuse_complex_ones(error: Any) -> None:
+    """JAX raises the one class in one function and the other in another."""
+    with pytest.raises(error, match="dawsn does not support complex-valued inputs"):
+        special.dawsn(1j)
+    with pytest.raises(error, match="entr does not support complex-valued inputs"):
+        verax.jit(special.entr)(np.ones(2, "complex64"))

@@ -19,6 +19,7 @@ from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import full_like
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 
 
 def inexact(name: str, *args: ArrayLike) -> list[Array]:
@@ -32,10 +33,18 @@ def inexact(name: str, *args: ArrayLike) -> list[Array]:
 
 
 def reals(name: str, *args: ArrayLike) -> list[Array]:
-    """`inexact`, for a function of real numbers."""
+    """`inexact`, for a function of real numbers.
+
+    Raises:
+        ShapeError: one is complex; JAX raises `TypeError` in one function and
+            `ValueError` in another.
+    """
     arrays = inexact(name, *args)
     if is_complex(arrays[0].dtype):
-        raise TypeError(f"{name} takes real numbers, not {arrays[0].dtype}")
+        raise ShapeError(
+            f"{name} does not support complex-valued inputs: it takes real numbers, "
+            f"not {arrays[0].dtype}"
+        )
     return arrays
 
 
