@@ -358,10 +358,7 @@ class ConcreteArray(OnDevices, InNotebooks):
 
     def block_until_ready(self) -> "ConcreteArray":
         """Wait until the values are computed; returns the array itself."""
-        if self.is_deleted():
-            raise self.gone()
-        if (buffer := self.buffer) is not None:
-            buffers.block_until_ready((buffer,))
+        block_all((self,))
         return self
 
     def copy_to_host_async(self) -> None:
@@ -604,12 +601,14 @@ def block_all(arrays: Sequence[object]) -> None:
     Raises:
         RuntimeError: one was deleted or donated.
     """
-    concrete = [x for x in arrays if isinstance(x, ConcreteArray)]
-    for x in concrete:
-        if x.is_deleted():
-            raise x.gone()
-    held = [x.buffer for x in concrete]
-    waiting = [buffer for buffer in held if buffer is not None]
+    waiting = []
+    for x in arrays:
+        if isinstance(x, ConcreteArray):
+            buffer = x.buffer
+            if buffer is not None and not buffer.is_deleted():
+                waiting.append(buffer)
+            elif x.is_deleted():
+                raise x.gone()
     if waiting:
         buffers.block_until_ready(waiting)
 

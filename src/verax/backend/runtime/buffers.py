@@ -295,8 +295,9 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     Raises:
         RuntimeError: a buffer was deleted or donated, or its computation failed.
     """
-    if any(buffer.is_deleted() for buffer in buffers):
-        raise RuntimeError(DELETED)
+    for buffer in buffers:
+        if buffer.is_deleted():
+            raise RuntimeError(DELETED)
     started = perf_counter()
     if State.joined:
         for buffer in buffers:
