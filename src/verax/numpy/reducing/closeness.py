@@ -39,7 +39,6 @@ from verax.numpy.reducing.reductions import (
 from verax.ops.elementwise.arith import abs as magnitude, add, mul, sub
 from verax.ops.elementwise.compare import eq, le
 from verax.ops.elementwise.convert import convert
-from verax.ops.elementwise.select import select
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -136,8 +135,9 @@ def isclose(
         convert(as_array("isclose", atol, 3), kind),
         mul(convert(as_array("isclose", rtol, 2), kind), magnitude(y)),
     )
-    finite = logical_and(isfinite(x), isfinite(y))
-    near = select(finite, le(magnitude(sub(x, y)), bound), eq(x, y))
+    # No difference to an infinity is within a bound, unless the bound is one.
+    near = logical_and(isfinite(y), le(magnitude(sub(x, y)), bound))
+    near = logical_or(near, eq(x, y))
     if not equal_nan:
         return near
     return logical_or(near, logical_and(isnan(x), isnan(y)))

@@ -117,7 +117,20 @@ def entr(x: ArrayLike) -> Array:
     -inf
     """
     (p,) = reals("entr", x)
-    return select(lt(p, 0.0), -math.inf, neg(erf_gamma.xlogy(p, p)))
+    return select(lt(p, 0.0), -math.inf, neg(xlogx(p)))
+
+
+@custom_jvp
+def xlogx(p: Array) -> Array:
+    """p log p, with the derivative log p + 1."""
+    return erf_gamma.xlogy(p, p)
+
+
+@xlogx.defjvp
+def xlogx_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """log p + 1 times the change."""
+    (p,), (t,) = primals, tangents
+    return xlogx(p), mul(add(log(p), 1.0), t)
 
 
 @custom_jvp
