@@ -61,7 +61,7 @@ def wanted(target: Target) -> list[str]:
     return [one.name for one in COMPILE if one.wanted(target)]
 
 
-REST = ("outline", "transposes", "kernels", "chains")
+REST = ("outline", "transposes", "pieces", "kernels", "chains")
 
 
 def test_the_order_of_the_passes() -> None:
@@ -69,7 +69,7 @@ def test_the_order_of_the_passes() -> None:
     every = Target(one_cpu=True, keep_unused=True)
     assert wanted(every) == ["stacks", *REST]
     inline = Target(one_cpu=True, calls="inline", kernels=False)
-    assert wanted(inline) == ["dce", "stacks", "transposes", "chains"]
+    assert wanted(inline) == ["dce", "stacks", "transposes", "pieces", "chains"]
     assert wanted(Target()) == ["dce"]
     for one in COMPILE:
         assert all([one.needs, one.keeps, one.drops, inspect.getdoc(one.run)])

@@ -159,6 +159,14 @@ def with_transposes_late(engine: Engine, body: Body, target: Target) -> Body:
     return evolve(body, eqns=eqns, size=size)
 
 
+def with_stored_pieces(engine: Engine, body: Body, target: Target) -> Body:
+    """The body with what is cut and joined in several ways stored."""
+    from verax.transforms.passes.pieces import stored
+
+    eqns, size = stored(body.live_eqns, body.size)
+    return evolve(body, eqns=eqns, size=size)
+
+
 def with_functions_written_out(engine: Engine, body: Body, target: Target) -> Body:
     """The body with the kernels of its equations."""
     from verax.transforms.passes.kernels import write_out
@@ -216,6 +224,14 @@ COMPILE: Final[tuple[Pass, ...]] = (
     Pass(
         "transposes",
         with_transposes_late,
+        wanted=lambda target: target.one_cpu,
+        needs="nothing",
+        keeps="inputs, outputs, values and effects",
+        drops="nothing",
+    ),
+    Pass(
+        "pieces",
+        with_stored_pieces,
         wanted=lambda target: target.one_cpu,
         needs="nothing",
         keeps="inputs, outputs, values and effects",
