@@ -252,13 +252,13 @@ def repeated(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
         places = places_in(mode, x.shape[axis], *width)
         return x[(*(slice(None),) * axis, places)]
     places = np.pad(np.arange(x.shape[axis]), width, mode=mode)  # type: ignore[call-overload]  # checked
-    parts = runs(places)
-    window = (slice(None),) * axis
+    low, own, high = np.split(places, [width[0], places.size - width[1]])
     if mode == "edge":
-        parts = [places[: width[0]], *runs(places[width[0] : places.size - width[1]])]
-        parts.append(places[places.size - width[1] :])
-    elif len(parts) > MOST_RUNS:
-        return x[(*window, places.astype(np.int32))]
+        parts = [low, own, high]
+    else:  # `x` as it is between what is before and after it
+        parts = [*runs(low), own, *runs(high)]
+    if len(parts) > MOST_RUNS:
+        return x[(*(slice(None),) * axis, places.astype(np.int32))]
     return concatenate([run_of(x, axis, part) for part in parts if part.size], axis)
 
 

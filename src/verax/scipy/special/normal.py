@@ -28,8 +28,7 @@ from verax.ops.elementwise.arith import (
     neg,
     sub,
 )
-from verax.ops.elementwise.bits import bitwise_or
-from verax.ops.elementwise.compare import eq, ge, gt, le, lt, ne
+from verax.ops.elementwise.compare import eq, gt, le, lt
 from verax.ops.elementwise.exp_log import exp, log, log1p, sqrt, square
 from verax.ops.elementwise.select import select
 from verax.ops.special.erf_gamma import erfc
@@ -238,35 +237,29 @@ def inverse_of_erfc(y: Array) -> Array:
 @custom_jvp
 def normal_quantile(p: Array) -> Array:
     """`ndtri` of float32 or float64."""
-    inside = bitwise_or(le(p, 0.0), ge(p, 1.0))
-    safe = select(inside, 0.5, p)
-    below = smaller(safe, sub(1.0, safe))
+    below = smaller(p, sub(1.0, p))  # negative outside, where the logarithm is NaN
     tail = le(below, TAIL)
-    offset = sub(safe, 0.5)
-    squared = square(select(tail, 0.0, offset))
-    middle = mul(
-        add(offset, mul(mul(offset, squared), ratio(squared, MIDDLE))), SQRT_2_PI
-    )
-    edge = lower_quantile(select(tail, below, TAIL))
-    edge = select(lt(offset, 0.0), edge, neg(edge))
-    array = select(tail, edge, middle)
-    array = select(eq(p, 0.0), -math.inf, select(eq(p, 1.0), math.inf, array))
-    outside = bitwise_or(bitwise_or(lt(p, 0.0), gt(p, 1.0)), ne(p, p))
-    return select(outside, math.nan, array)
-
-
-def lower_quantile(p: Array) -> Array:
-    """The quantile for 0 < p <= exp(-2)."""
-    y = sqrt(mul(log(p), -2.0))
-    near = lt(y, 8.0)
+    offset = sub(p, 0.5)
+    y = sqrt(mul(log(select(tail, below, TAIL)), -2.0))
     z = div(1.0, y)
-    correction = mul(z, select(near, ratio(z, NEAR), ratio(select(near, 0.1, z), FAR)))
-    return sub(add(correction, div(log(y), y)), y)
+    squared = square(offset)
+    # The three rational functions share a division.
+    near, far, middle = terms(z, NEAR), terms(z, FAR), terms(squared, MIDDLE)
+    above, under = [
+        select(tail, select(lt(y, 8.0), a, b), c)
+        for a, b, c in zip(near, far, middle, strict=True)
+    ]
+    quotient = div(above, under)
+    edge = sub(y, mul(z, add(quotient, log(y))))
+    edge = select(eq(below, 0.0), math.inf, edge)
+    edge = select(lt(offset, 0.0), neg(edge), edge)
+    centre = mul(add(offset, mul(mul(offset, squared), quotient)), SQRT_2_PI)
+    return select(tail, edge, centre)
 
 
-def ratio(x: Array, terms: tuple[tuple[float, ...], tuple[float, ...]]) -> Array:
-    """A rational function of x."""
-    return div(polynomial(x, terms[0]), polynomial(x, terms[1]))
+def terms(x: Array, parts: tuple[tuple[float, ...], ...]) -> tuple[Array, Array]:
+    """The two polynomials of a rational function of x."""
+    return polynomial(x, parts[0]), polynomial(x, parts[1])
 
 
 @normal_quantile.defjvp
