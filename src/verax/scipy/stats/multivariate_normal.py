@@ -12,6 +12,7 @@ determinant is that of L, squared.
 
 from verax import numpy as vnp
 from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
+from verax.ops.linalg.triangular import triangular_solve
 from verax.rules.values.array import Array
 from verax.scipy.linalg import solve_triangular
 from verax.scipy.special.normal import LOG_SQRT_2_PI
@@ -63,7 +64,9 @@ def whitened(factor: Array, y: Array) -> Array:
     """L⁻¹ y for vectors y: all at once where there is one matrix."""
     if factor.ndim == 2:
         rows = vnp.reshape(y, (-1, y.shape[-1]))
-        return vnp.reshape(solve_triangular(factor, rows.T, lower=True).T, y.shape)
+        # From the right: the vectors stay rows.
+        white = triangular_solve(factor, rows, lower=True, transpose_a=True)
+        return vnp.reshape(white, y.shape)
     batch = vnp.broadcast_shapes(factor.shape[:-2], y.shape[:-1])
     column = vnp.broadcast_to(y, (*batch, y.shape[-1]))[..., None]
     return solve_triangular(factor, column, lower=True)[..., 0]
