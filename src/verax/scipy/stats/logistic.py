@@ -8,7 +8,12 @@
 from verax import numpy as vnp
 from verax.rules.values.array import Array
 from verax.scipy.special import expit, logit
-from verax.scipy.stats.standard import density, exponential, probability, quantile
+from verax.scipy.stats.standard import (
+    density,
+    exponential,
+    probability,
+    strict_quantile,
+)
 
 __all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
 
@@ -31,13 +36,13 @@ def sf(z: Array) -> Array:
     return expit(-z)
 
 
-@quantile
+@strict_quantile
 def ppf(q: Array) -> Array:
     """log(q / (1 - q))."""
     return logit(q)
 
 
-@quantile
+@strict_quantile
 def isf(q: Array) -> Array:
     """log((1 - q) / q)."""
     return -logit(q)

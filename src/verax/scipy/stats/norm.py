@@ -9,7 +9,12 @@
 
 from verax.rules.values.array import Array
 from verax.scipy.special.normal import LOG_SQRT_2_PI, log_ndtr, ndtr, ndtri
-from verax.scipy.stats.standard import density, exponential, probability, quantile
+from verax.scipy.stats.standard import (
+    density,
+    exponential,
+    probability,
+    strict_quantile,
+)
 
 __all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -44,13 +49,13 @@ def logsf(z: Array) -> Array:
     return log_ndtr(-z)
 
 
-@quantile
+@strict_quantile
 def ppf(q: Array) -> Array:
     """The inverse of `cdf`."""
     return ndtri(q)
 
 
-@quantile
+@strict_quantile
 def isf(q: Array) -> Array:
     """The inverse of `sf`."""
     return -ndtri(q)

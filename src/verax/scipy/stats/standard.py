@@ -125,11 +125,21 @@ def as_quantile(
     return checked(where(inside, array, np.nan), scale)
 
 
+def as_strict_quantile(
+    f: Function, q: Array, shapes: list[Array], loc: object, scale: Any
+) -> Array:
+    """As `as_quantile`, of a function that is NaN outside [0, 1] by itself."""
+    array = f(q, *shapes)
+    array = array if scale is None else array * scale
+    return checked(array if loc is None else array + loc, scale)
+
+
 # The logarithm of a density, a function of probability, and a quantile; then the same
 # without scale for counts, and without location for what is given on a circle.
 density = kind(as_density, "x", loc=0, scale=1)
 probability = kind(as_probability, "x", loc=0, scale=1)
 quantile = kind(as_quantile, "q", loc=0, scale=1)
+strict_quantile = kind(as_strict_quantile, "q", loc=0, scale=1)
 mass = kind(as_probability, "k", loc=0)
 of_count = kind(as_probability, "k")
 of_number = kind(as_probability, "x")
