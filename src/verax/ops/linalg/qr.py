@@ -248,7 +248,10 @@ def qr_tangents(q: Array, r: Array, t: Array) -> tuple[Array, Array]:
     if is_complex(t.dtype):
         middle = on_diagonal(projected)
         turn = add(turn, sub(middle, like(real_part(middle), middle)))
-    dq = add(matmul(q, sub(turn, projected)), dx)
+    rest = sub(projected, turn)
+    dq = sub(dx, matmul(q, rest))
+    if r.shape[-1] == k:
+        return dq, matmul(rest, r)
     return dq, sub(matmul(adjoint(q), t), matmul(turn, r))
 
 
