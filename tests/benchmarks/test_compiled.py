@@ -8,8 +8,15 @@ import pytest
 
 import verax
 from tests.benchmarks.compiled import worker
-from tests.benchmarks.compiled.__main__ import keep_least, main, ratio, slow
+from tests.benchmarks.compiled.__main__ import (
+    keep_least,
+    main,
+    ratio,
+    same_code,
+    slow,
+)
 from tests.benchmarks.compiled.cases import Case, checksum, leaves, measured
+from tests.benchmarks.compiled.code import code_of
 from tests.benchmarks.compiled.libraries import Traced
 from tests.benchmarks.compiled.suites import SUITES
 
@@ -41,6 +48,33 @@ def test_a_worker_measures_values_and_gradients() -> None:
     lines = list(worker.lines("verax", "sweep", ["outer", "random_bits"]))
     assert [line["case"] for line in lines] == ["outer", "outer'", "random_bits"]
     assert all(line["first"] > 0 and line["later"] > 0 for line in lines)
+
+
+def test_codes_know_the_same_program_by_other_names() -> None:
+    lines = {
+        line["case"]: line["code"]
+        for line in worker.lines("verax", "sweep", ["outer", "numpy.exp/x"], codes=True)
+    }
+    assert len(set(lines.values())) == len(lines) == 4
+    library = Traced("verax", wide=False)
+
+    def square(y: Any) -> Any:
+        return library.modules.numpy.square(y)
+
+    def product(other: Any) -> Any:
+        return other * other
+
+    def twice(x: Any) -> Any:
+        return x + x
+
+    texts = [
+        verax.jit(f).lower(verax.numpy.ones(9)).compile().as_text()
+        for f in (square, product, twice)
+    ]
+    assert code_of(texts[0]) == code_of(texts[1]) != code_of(texts[2])
+    times = {"verax": {"f": {"code": "1"}, "g": {}}, "jax": {"f": {"code": "1"}}}
+    assert same_code(times, "f")
+    assert not same_code(times, "g")
 
 
 def test_a_case_that_fails_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """The command: ``python -m tests.benchmarks.compiled SUITE``.
 
 The idea: each library runs in a process of its own on one core, they take turns, and
-the least time of a case counts; what looks slow is measured again before it is said.
+the least time of a case counts; what looks slow is measured again before it is said,
+and its compiled code is compared.
 
     python -m tests.benchmarks.compiled sweep --only 'numpy\\.' --json figures.json
 """
@@ -54,10 +55,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def start(
-    python: str, name: str, suite_name: str, cases: Sequence[str], core: int
+    python: str,
+    name: str,
+    suite_name: str,
+    cases: Sequence[str],
+    core: int,
+    what: str = "times",
 ) -> "subprocess.Popen[str]":
     """A worker on one core, whose lines are read when it has ended."""
-    command = [python, "-m", "tests.benchmarks.compiled.worker", name, suite_name]
+    command = [python, "-m", "tests.benchmarks.compiled.worker", name, suite_name, what]
     return subprocess.Popen(
         [*command, *cases],
         stdout=subprocess.PIPE,
@@ -99,6 +105,27 @@ def measure(
     return times
 
 
+def add_codes(
+    times: dict[str, Times],
+    pythons: dict[str, str],
+    suite_name: str,
+    cases: Sequence[str],
+) -> None:
+    """Add to the lines of verax and jax what the compiled programs of the cases do."""
+    for name in ("verax", "jax"):
+        core = min(os.sched_getaffinity(0))
+        worker = start(pythons[name], name, suite_name, cases, core, "codes")
+        for line in map(json.loads, worker.communicate()[0].splitlines()):
+            if "code" in line and line["case"] in times[name]:
+                times[name][line["case"]]["code"] = line["code"]
+
+
+def same_code(times: dict[str, Times], case: str) -> bool:
+    """Whether verax and jax are known to run the same compiled program."""
+    mine, theirs = (times[name].get(case, {}).get("code") for name in ("verax", "jax"))
+    return mine is not None and mine == theirs
+
+
 def ratio(times: dict[str, Times], case: str, other: str, clock: str) -> float | None:
     """The time of verax by that of another library."""
     mine, theirs = (times[name].get(case, {}) for name in ("verax", other))
@@ -131,7 +158,9 @@ def show(times: dict[str, Times], everything: bool) -> None:
             time = (
                 f"{line['later'] * 1e6:9.1f} us" if "later" in line else line["error"]
             )
-            print(f"{case:40}{time:>12}{shown}{f'{first:10.2f}' if first else ''}")
+            said = f"{first:10.2f}" if first else ""
+            said += "  same code" if same_code(times, case) else ""
+            print(f"{case:40}{time:>12}{shown}{said}")
     for name in others:
         for clock in ("later", "first"):
             all_ratios = [ratio(times, case, name, clock) for case in times["verax"]]
@@ -141,6 +170,10 @@ def show(times: dict[str, Times], everything: bool) -> None:
                     f"verax / {name}, {clock} calls: median {median(known):.3f}, above "
                     f"{SLOWER}: {sum(r > SLOWER for r in known)} of {len(known)}"
                 )
+    same = [case for case in times["verax"] if same_code(times, case)]
+    same = [case for case in same if (ratio(times, case, "jax", "later") or 0) > SLOWER]
+    if same:
+        print(f"of those above {SLOWER} of jax, {len(same)} run the same code")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -164,6 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         more = measure(pythons, options.suite, again, AGAIN)
         for name, lines in more.items():
             keep_least(times[name], "\n".join(map(json.dumps, lines.values())))
+        add_codes(times, pythons, options.suite, slow(times))
     show(times, options.all)
     if options.json:
         options.json.write_text(json.dumps(times, indent=1))

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from . import words
 from .cases import Case, leaves
+from .code import code_of
 
 MODULES = "lax numpy nn random scipy.special scipy.stats scipy.linalg scipy.signal \
 scipy.ndimage ops"
@@ -52,16 +53,28 @@ class Traced:
             return parts[0].real
         return sum(numpy.sum((x * numpy.conj(x)).real) for x in parts)
 
-    def call(self, case: Case, worded: bool, grad: bool) -> Callable[[], Any]:
+    def jitted(
+        self, case: Case, worded: bool, grad: bool
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """The jitted program, or its gradient, and its operands."""
         top = self.modules.top
         value = partial(case.run, self.words if worded else self.modules)
         program = value
         if grad:
             places = tuple(range(case.grads))
             program = top.grad(lambda *xs: self.total(value(*xs)), places)
-        compiled = top.jit(program)
         xs = top.tree.map(self.modules.numpy.asarray, case.operands())
-        return lambda: top.block_until_ready(compiled(*xs))
+        return top.jit(program), xs
+
+    def call(self, case: Case, worded: bool, grad: bool) -> Callable[[], Any]:
+        compiled, xs = self.jitted(case, worded, grad)
+        wait = self.modules.top.block_until_ready
+        return lambda: wait(compiled(*xs))
+
+    def code(self, case: Case, worded: bool, grad: bool) -> str:
+        """A digest of the compiled program."""
+        compiled, xs = self.jitted(case, worded, grad)
+        return code_of(compiled.lower(*xs).compile().as_text())
 
 
 class Torch:

@@ -1,6 +1,6 @@
-"""A process that measures cases for one library, one JSON line each.
+"""A process that measures cases of a library, or says their codes, a JSON line each.
 
-python -m tests.benchmarks.compiled.worker jax sweep numpy.sin/x
+python -m tests.benchmarks.compiled.worker jax sweep times numpy.sin/x
 """
 
 import dataclasses
@@ -18,8 +18,10 @@ from .suites import SUITES
 type Line = dict[str, Any]
 
 
-def lines(library: str, suite: str, chosen: Sequence[str]) -> Iterator[Line]:
-    """Measure the cases; a gradient has a prime behind its name."""
+def lines(
+    library: str, suite: str, chosen: Sequence[str], codes: bool = False
+) -> Iterator[Line]:
+    """Measure the cases, or say their `codes`; a prime marks a gradient."""
     worded = SUITES[suite].worded
     measuring = of_name(library, SUITES[suite].wide)
     for case in (SUITES[suite].cases[name] for name in chosen):
@@ -28,6 +30,9 @@ def lines(library: str, suite: str, chosen: Sequence[str]) -> Iterator[Line]:
         for grad in [False] * case.value + [True] * bool(case.grads):
             name = f"{case.name}'" if grad and case.value else case.name
             try:
+                if codes:
+                    yield {"case": name, "code": measuring.code(case, worded, grad)}
+                    continue
                 time = measured(measuring.call(case, worded, grad))
                 yield {"case": name, **dataclasses.asdict(time)}
             except Exception as error:
@@ -38,8 +43,8 @@ def lines(library: str, suite: str, chosen: Sequence[str]) -> Iterator[Line]:
 def main() -> None:
     """Measure the cases named on the command line."""
     np.seterr(all="ignore")
-    library, suite, *chosen = sys.argv[1:]
-    for line in lines(library, suite, chosen):
+    library, suite, what, *chosen = sys.argv[1:]
+    for line in lines(library, suite, chosen, what == "codes"):
         print(json.dumps(line), flush=True)
 
 
