@@ -84,7 +84,8 @@ def of_orders(z: Array, last: int, start: int) -> Array:
 def upward(z: Array, last: int) -> Array:
     """J_(k+1) = 2k/z J_k - J_(k-1), from Hankel's expansions for large |z|."""
     size = abs(z)
-    first, second = (hankel(order, size) for order in (0, 1))
+    turn = vnp.cos(size), vnp.sin(size)
+    first, second = (hankel(order, size, *turn) for order in (0, 1))
     odd = where(z < 0, -1.0, 1.0)
 
     def higher(carry: Any, k: Array) -> tuple[Any, Array]:
@@ -96,16 +97,17 @@ def upward(z: Array, last: int) -> Array:
     return out
 
 
-def hankel(order: int, z: Array) -> Array:
+def hankel(order: int, z: Array, cosine: Array, sine: Array) -> Array:
     """√(2/πz) (P cos χ - Q sin χ), χ = z - (2 order + 1) π/4; DLMF 10.17.3."""
-    even, odd = vnp.ones_like(z), vnp.zeros_like(z)
-    term = vnp.ones_like(z)
+    terms = [1.0]
     for k in range(1, HANKEL[z.dtype][1]):
-        term = term * ((4 * order**2 - (2 * k - 1) ** 2) / (8 * k)) / z
-        sign = -1 if k % 4 >= 2 else 1
-        even, odd = (even, odd + sign * term) if k % 2 else (even + sign * term, odd)
+        sign = -1 if k % 2 == 0 else 1
+        terms.append(terms[-1] * sign * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
+    inverse = 1 / z
+    squared = inverse * inverse
+    even = vnp.polyval(np.array(terms[::2][::-1], z.dtype), squared)
+    odd = inverse * vnp.polyval(np.array(terms[1::2][::-1], z.dtype), squared)
     # cos χ and sin χ by the addition theorem: subtracting π/4 from z costs digits.
-    cosine, sine = vnp.cos(z), vnp.sin(z)
     turned = (
         (cosine + sine, sine - cosine) if not order else (sine - cosine, -cosine - sine)
     )
@@ -140,8 +142,10 @@ def miller(z: Array, last: int, top: int) -> Array:
     # Each order was shrunk by all that came after it.
     after = vnp.concatenate([vnp.ones_like(shrinks[:1]), shrinks[:-1]])
     out: Array = values * vnp.cumprod(after, axis=0) / where(little, 1.0, total)[None]
-    halves = [vnp.ones_like(z), *(z / (2.0 * k) for k in range(1, last + 1))]
-    series = vnp.cumprod(vnp.stack(halves), axis=0)
+    firsts = [vnp.ones_like(z)]
+    for k in range(1, last + 1):
+        firsts.append(firsts[-1] * (z / (2.0 * k)))
+    series = vnp.stack(firsts)
     return where(little[None], series, out)
 
 
