@@ -1,5 +1,6 @@
 """The benchmarks of compiled programs: every case traces, and times are kept."""
 
+import io
 import itertools
 import json
 from typing import Any
@@ -48,6 +49,16 @@ def test_a_worker_measures_values_and_gradients() -> None:
     lines = list(worker.lines("verax", "sweep", ["outer", "random_bits"]))
     assert [line["case"] for line in lines] == ["outer", "outer'", "random_bits"]
     assert all(line["first"] > 0 and line["later"] > 0 for line in lines)
+
+
+def test_a_worker_takes_a_sample_for_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "sample sample next next".replace(" ", "\n") + "\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(words))
+    lines = list(worker.turns("verax", "sweep", ["outer"]))
+    assert [next(iter(line)) for line in lines] == ["case", "later", "later", "case"]
+    assert lines[0]["case"] == "outer"
+    assert lines[1]["later"] > 0
+    assert lines[3]["case"] == "outer'"
 
 
 def test_codes_know_the_same_program_by_other_names() -> None:

@@ -1,14 +1,15 @@
 """The command: ``python -m tests.benchmarks.compiled SUITE``.
 
 The idea: each library runs in a process of its own on one core, they take turns, and
-the least time of a case counts; what looks slow is measured again before it is said,
-and its compiled code is compared.
+the least time of a case counts; what looks slow is measured again, in turns of 10 ms
+on one core, before it is said, and its compiled code is compared.
 
     python -m tests.benchmarks.compiled sweep --only 'numpy\\.' --json figures.json
 """
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -24,7 +25,7 @@ from .suites import SUITES
 
 type Times = dict[str, dict[str, Any]]
 SLOWER = 1.1
-AGAIN = 3
+TURNS = 15
 QUIET = {
     "OMP_NUM_THREADS": "1",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
@@ -66,6 +67,7 @@ def start(
     command = [python, "-m", "tests.benchmarks.compiled.worker", name, suite_name, what]
     return subprocess.Popen(
         [*command, *cases],
+        stdin=subprocess.PIPE if what == "turns" else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=ROOT,
@@ -103,6 +105,50 @@ def measure(
             for name, worker in workers.items():
                 keep_least(times[name], worker.communicate()[0])
     return times
+
+
+def in_turns(
+    times: dict[str, Times],
+    pythons: dict[str, str],
+    suite_name: str,
+    cases: Sequence[str],
+) -> None:
+    """Measure cases of verax and jax in turns, on one core, and keep these times.
+
+    What else the machine does then slows both down alike.
+    """
+    core = min(os.sched_getaffinity(0))
+    pair = {
+        name: start(pythons[name], name, suite_name, cases, core, "turns")
+        for name in ("verax", "jax")
+    }
+    while all(lines := [answer(worker) for worker in pair.values()]):
+        for name in pair:
+            times[name][lines[0]["case"]]["later"] = math.inf
+        for _ in range(TURNS):
+            for name, worker in pair.items():
+                line = times[name][lines[0]["case"]]
+                line["later"] = min(line["later"], answer(worker, "sample")["later"])
+        for worker in pair.values():
+            tell(worker, "next")
+    for worker in pair.values():
+        worker.communicate()
+
+
+def tell(worker: "subprocess.Popen[str]", word: str) -> None:
+    """Write a line to a worker."""
+    assert worker.stdin is not None
+    worker.stdin.write(f"{word}\n")
+    worker.stdin.flush()
+
+
+def answer(worker: "subprocess.Popen[str]", word: str = "") -> dict[str, Any]:
+    """The next line of a worker, after `word` if any; empty at its end."""
+    if word:
+        tell(worker, word)
+    assert worker.stdout is not None
+    line: dict[str, Any] = json.loads(worker.stdout.readline() or "{}")
+    return line
 
 
 def add_codes(
@@ -194,9 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     again = slow(times)
     if again:
         print(f"measured again: {len(again)} cases", file=sys.stderr)
-        more = measure(pythons, options.suite, again, AGAIN)
-        for name, lines in more.items():
-            keep_least(times[name], "\n".join(map(json.dumps, lines.values())))
+        in_turns(times, pythons, options.suite, again)
         add_codes(times, pythons, options.suite, slow(times))
     show(times, options.all)
     if options.json:

@@ -69,6 +69,23 @@ def measured(call: Callable[[], Any]) -> Time:
     return Time(first, best, checksum(out))
 
 
+def sampled(call: Callable[[], Any], seconds: float) -> Callable[[], float]:
+    """What takes a sample of about so long: CPU seconds of a call, first made twice."""
+    call()
+    begin = time.process_time()
+    call()
+    one = max(time.process_time() - begin, 1e-6)
+    number = max(1, min(1000, int(seconds / one)))
+
+    def sample() -> float:
+        begin = time.process_time()
+        for _ in range(number):
+            call()
+        return (time.process_time() - begin) / number
+
+    return sample
+
+
 def checksum(out: Any) -> float:
     """The mean magnitude of the numbers in a result, those that are finite."""
     arrays = [as_numpy(x) for x in leaves(out)]

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from .cases import measured
+from .cases import measured, sampled
 from .libraries import of_name
 from .suites import SUITES
 
 type Line = dict[str, Any]
+TURN = 0.01
+"""Seconds of a sample where two processes take turns."""
 
 
 def lines(
@@ -40,11 +42,30 @@ def lines(
                 yield {"case": name, "error": text}
 
 
+def turns(library: str, suite: str, chosen: Sequence[str]) -> Iterator[Line]:
+    """One sample of a case for each line of the input, until a line says "next".
+
+    Before the first a line says which case it is.
+    """
+    worded = SUITES[suite].worded
+    measuring = of_name(library, SUITES[suite].wide)
+    for case in (SUITES[suite].cases[name] for name in chosen):
+        for grad in [False] * case.value + [True] * bool(case.grads):
+            sample = sampled(measuring.call(case, worded, grad), TURN)
+            yield {"case": f"{case.name}'" if grad and case.value else case.name}
+            while sys.stdin.readline().strip() == "sample":
+                yield {"later": sample()}
+
+
 def main() -> None:
     """Measure the cases named on the command line."""
     np.seterr(all="ignore")
     library, suite, what, *chosen = sys.argv[1:]
-    for line in lines(library, suite, chosen, what == "codes"):
+    for line in (
+        turns(library, suite, chosen)
+        if what == "turns"
+        else lines(library, suite, chosen, what == "codes")
+    ):
         print(json.dumps(line), flush=True)
 
 
