@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .cases import measured, sampled
-from .libraries import of_name
+from .libraries import Traced, of_name
 from .suites import SUITES
 
 type Line = dict[str, Any]
@@ -32,7 +32,7 @@ def lines(
         for grad in [False] * case.value + [True] * bool(case.grads):
             name = f"{case.name}'" if grad and case.value else case.name
             try:
-                if codes:
+                if codes and isinstance(measuring, Traced):
                     yield {"case": name, "code": measuring.code(case, worded, grad)}
                     continue
                 time = measured(measuring.call(case, worded, grad))
