@@ -118,9 +118,9 @@ def check_reverse(
 
 
 def check_jvp(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     f_jvp: Callable[..., Any],
-    args: Sequence[Any],
+    args: Sequence[object],
     atol: Tolerance = None,
     rtol: Tolerance = None,
     eps: float | None = None,
@@ -146,9 +146,9 @@ def check_jvp(
 
 
 def check_vjp(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     f_vjp: Callable[..., Any],
-    args: Sequence[Any],
+    args: Sequence[object],
     atol: Tolerance = None,
     rtol: Tolerance = None,
     eps: float | None = None,

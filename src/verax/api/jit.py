@@ -127,7 +127,7 @@ class Copyable:
         made.__setstate__(self.__getstate__())
         return made
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
         made = object.__new__(type(self))
         memo[id(self)] = made  # the function may be a method of what holds this
         made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
@@ -535,7 +535,7 @@ def staged(entry: Entry, sig: Signature, settings: Settings) -> Any:
 def is_kept(
     function: PjitFunction[..., Any],
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     leaves: Sequence[object],
 ) -> bool | None:
     """Whether such a call takes the short way; None of types without values."""
@@ -546,8 +546,8 @@ def is_kept(
 
 def asked(
     function: PjitFunction[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     types: AvalsOf,
 ) -> Signature:
     """The signature of a call; a budget is held where the arguments lie."""

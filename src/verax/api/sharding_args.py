@@ -177,7 +177,7 @@ class Shardings(ReprMixin):
         given = any(pytrees.flatten(tree)[0] for tree in trees)
         return given or self.device is not None
 
-    def of_inputs(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> Places:
+    def of_inputs(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Places:
         """One sharding, or None, for each leaf of the arguments.
 
         Raises:
@@ -196,7 +196,7 @@ class Shardings(ReprMixin):
     def typed(
         self,
         args: tuple[object, ...],
-        kwargs: dict[str, Any],
+        kwargs: dict[str, object],
         avals: Sequence[ShapedArray],
     ) -> Sequence[ShapedArray]:
         """The types of inputs that lie so: explicit mesh axes stand in them."""

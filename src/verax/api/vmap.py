@@ -185,7 +185,10 @@ def stateful(
 
 
 def axes_of(
-    in_axes: object, args: tuple[object, ...], kwargs: dict[str, Any], leaves: list[Any]
+    in_axes: object,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    leaves: list[object],
 ) -> tuple[list[Axis], dict[int, object], list[object]]:
     """The axis of each leaf, which the function gets as they are, and the leaves.
 

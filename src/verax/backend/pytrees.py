@@ -48,7 +48,7 @@ class NodeType(ReprMixin):
 
 
 def keyed(
-    tree: dict[Any, Any], keys: Iterable[object]
+    tree: dict[object, object], keys: Iterable[object]
 ) -> tuple[tuple[DictKey, object], ...]:
     """The items of a mapping, in the order of `keys`, with their path keys."""
     return tuple((DictKey(key), tree[key]) for key in keys)

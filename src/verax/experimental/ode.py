@@ -213,7 +213,7 @@ def solution(f: Slope, y: Array, times: Array, limits: Limits) -> Array:
 def odeint(
     func: Callable[..., object],
     y0: object,
-    t: Any,
+    t: object,
     *args: object,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
@@ -382,7 +382,7 @@ def floats_of(parameters: object) -> tuple[list[Array], Callable[..., object]]:
     leaves = tree_leaves(parameters)
     live = [is_inexact(x.dtype) for x in leaves]
 
-    def rebuilt(values: Any, *other: Any) -> Any:
+    def rebuilt(values: Any, *other: object) -> Any:
         given, kept = iter(values), zip(leaves, live, strict=True)
         filled = iter(
             [next(given) if flag else (other[0] if other else x) for x, flag in kept]

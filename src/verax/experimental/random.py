@@ -77,7 +77,7 @@ class StatefulPRNG(ReprMixin):
         return (self._base_key, self._counter), None
 
     @classmethod
-    def tree_unflatten(cls, aux: None, children: Sequence[Any]) -> "StatefulPRNG":
+    def tree_unflatten(cls, aux: None, children: Sequence[object]) -> "StatefulPRNG":
         """A generator of a key and a counter."""
         return cls(*children)
 

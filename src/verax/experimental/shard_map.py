@@ -14,10 +14,10 @@ __all__ = ["shard_map"]
 
 
 def shard_map(
-    f: Callable[..., Any],
+    f: Callable[..., object],
     mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
+    in_specs: object,
+    out_specs: object,
     check_rep: bool = True,
 ) -> Any:
     """`verax.shard_map` over all axes, where `check_vma` was called `check_rep`.

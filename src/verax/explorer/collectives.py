@@ -491,7 +491,7 @@ def columns_of(one: Collective) -> dict[str, Json]:
 
 
 def collectives(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     *,
     mesh: Mesh | AbstractMesh | None = None,
     **options: Any,

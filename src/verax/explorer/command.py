@@ -136,9 +136,9 @@ def of_saved(
 
 
 def watched(
-    function: PjitFunction[..., Any],
+    function: PjitFunction[..., object],
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     every: bool,
 ) -> Watched:
     """The values of a run; `every` one of a saved program, which has no lines.
@@ -283,7 +283,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 def check_call(
-    target: str, subject: object, args: Sequence[object], kwargs: dict[str, Any]
+    target: str, subject: object, args: Sequence[object], kwargs: dict[str, object]
 ) -> None:
     """Find mistakes of a call before it is traced.
 
@@ -382,7 +382,7 @@ def imported(name: str) -> ModuleType:
 
 
 def called_with(
-    text: str, names: dict[str, Any]
+    text: str, names: dict[str, object]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments in a text, as they would stand in a call.
 

@@ -318,7 +318,7 @@ def over_elements(fun: Fun, axes: Any, statics: Statics) -> Fun:
         return vmap(fun, axes)
 
     @wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: object, **kwargs: object) -> Any:
         call = statics.bind(args, kwargs)
         entries = axes
         if isinstance(axes, tuple):
@@ -357,7 +357,7 @@ def check_plan(fun: Fun, plan: Plan, args: Args, kwargs: Kwargs) -> None:
 
 
 def check_values(
-    option: str, fun: PjitFunction[..., Any], args: Args, kwargs: Kwargs
+    option: str, fun: PjitFunction[..., object], args: Args, kwargs: Kwargs
 ) -> None:
     """Find types that stand for arguments, which an option needs the values of.
 

@@ -239,7 +239,7 @@ def measured_cpu() -> Device:
     x, y = np.ones((768, 768), np.float32), np.ones(1 << 23, np.float32)
     product, copy = jit(lambda x: x @ x), jit(lambda y: y + 1)
 
-    def fastest(run: Callable[[Any], Any], x: Any) -> float:
+    def fastest(run: Callable[[Any], Any], x: object) -> float:
         x = run(x).block_until_ready()  # on the device from now on
         times = []
         for _ in range(5):

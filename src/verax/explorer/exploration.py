@@ -319,10 +319,10 @@ class Extras(ReprMixin):
 
 
 def explored_call(
-    function: PjitFunction[..., Any],
+    function: PjitFunction[..., object],
     extras: Extras,
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
 ) -> Exploration:
     """The exploration of a call."""
     recording = Recording()
@@ -400,10 +400,10 @@ def exploration_of(
 
 
 def values_of(
-    function: PjitFunction[..., Any],
+    function: PjitFunction[..., object],
     stage: Traced,
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     option: str,
 ) -> list[object]:
     """The leaves of the arguments of a call, as the program takes them.

@@ -145,7 +145,7 @@ def seed_with_impl(impl: Impl, seed: object) -> Array:
     return random_seed(seed, impl)
 
 
-def threefry_2x32(keypair: Any, count: Any) -> Array:
+def threefry_2x32(keypair: Any, count: object) -> Array:
     """The hash of integers with a key: an array of uint32 of the shape of `count`.
 
     Args:

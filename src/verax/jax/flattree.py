@@ -21,7 +21,7 @@ class FlatTree(ReprMixin):
     vals: tuple[Any, ...]
     sizes: tuple[int, ...] | None = None
 
-    def update(self, vals: Sequence[Any]) -> "FlatTree":
+    def update(self, vals: Sequence[object]) -> "FlatTree":
         """Other values in the same groups."""
         if len(vals) != len(self.vals):
             raise ValueError(f"expected {len(self.vals)} values, got {len(vals)}")

@@ -256,7 +256,11 @@ class Primitive(metaclass=AllPrimitives):
         return list(results) if self.multiple_results else results[0]
 
     def bind_with_trace(
-        self, trace: Any, args: Sequence[object], avals: object, params: dict[str, Any]
+        self,
+        trace: Any,
+        args: Sequence[object],
+        avals: object,
+        params: dict[str, object],
     ) -> Any:
         """`bind` under another interpreter."""
         with interpreting(trace):
@@ -430,7 +434,7 @@ def built_by_hand(
     """
     name = context.primitive.name
 
-    def body(values: Sequence[Any]) -> list[Any]:
+    def body(values: Sequence[object]) -> list[Any]:
         out = lowering(context, *values, **params)
         return flat_values(out if isinstance(out, Sequence) else out.results)
 
@@ -446,7 +450,7 @@ def built_by_hand(
     outs = tuple([aval.strong() for aval in context.avals_out])
     ins = tuple([aval.strong() for aval in context.avals_in])
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: object) -> list[Any]:
         results = verax.jit(lambda *xs: list(hand_written_p.bind(call, *xs)))(*values)
         return list(map(np.asarray, results))
 
@@ -472,7 +476,7 @@ hand_written_p = evolve(
 
 def flat_values(results: Any) -> list[Any]:
     """MLIR's values, each alone or the only one in a sequence."""
-    out: list[Any] = []
+    out = []
     for x in results:
         out += flat_values(x) if isinstance(x, Sequence) else [x]
     return out

@@ -352,7 +352,7 @@ def cond(
     pred: object,
     true_fun: Any = ABSENT,
     false_fun: Any = ABSENT,
-    *operands: Any,
+    *operands: object,
     operand: object = ABSENT,
     linear: object = None,
     true_operand: object = ABSENT,
@@ -479,9 +479,9 @@ def switch(
 ) -> Any: ...
 def switch(
     index: Any,
-    branches: Sequence[Callable[..., Any]],
-    *operands: Any,
-    operand: Any = ABSENT,
+    branches: Sequence[Callable[..., object]],
+    *operands: object,
+    operand: object = ABSENT,
     vmap_method: str = "masked",
 ) -> Any:
     """`branches[index](*operands)`; an index out of range means the nearest branch.
@@ -541,7 +541,7 @@ def branch_index(index: object, aval: ShapedArray, last: int) -> object:
 
 def choose(
     name: str,
-    index: Any,
+    index: object,
     functions: Sequence[Callable[..., object]],
     operands: tuple[object, ...],
     names: Sequence[str],

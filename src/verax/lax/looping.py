@@ -263,7 +263,7 @@ def while_in_python(
 
 
 def counted_in_python(
-    start: Any, steps: int, body_fun: Callable[[Any, Any], object], value: Any
+    start: Any, steps: int, body_fun: Callable[[Any, Any], object], value: object
 ) -> Any:
     value = unchanging(value)
     for i in range(steps):
@@ -312,9 +312,9 @@ def fori_loop[C](
 ) -> C: ...
 def fori_loop(
     lower: Any,
-    upper: Any,
+    upper: object,
     body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
+    init_val: object,
     *,
     unroll: int | bool | None = None,
     vmap_method: str = "masked",

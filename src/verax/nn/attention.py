@@ -314,7 +314,7 @@ def position_masks(sizes: Sizes, is_causal: bool, window: Window) -> list[Array]
 
 def hidden(scores: Array, masks: list[Array]) -> Array:
     """Scores that are very low wherever one of the masks is false."""
-    seen: Any = masks[0]
+    seen = masks[0]
     for mask in masks[1:]:
         seen = logical_and(seen, mask)
     return select(stretched(seen, scores.shape), scores, lowest(scores.dtype))

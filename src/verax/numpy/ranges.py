@@ -150,7 +150,7 @@ INTS = np.dtype(np.int32)
 MANY = 1 << 31
 
 
-def ramp(first: Any, stride: Any, size: int, dtype: Any) -> Array:
+def ramp(first: object, stride: object, size: int, dtype: Any) -> Array:
     """first + stride i for i from 0 to size - 1."""
     counted = iota(dtype, size)
     if stride != 1:

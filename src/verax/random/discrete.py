@@ -475,7 +475,7 @@ def events(key: Array, going: Callable[[Any], Any], step: Any, start: Any) -> Ar
 
 def most_of(dtype: DType) -> int:
     """A bound on steps: the largest count that the dtype holds, as a counter."""
-    info: Any = finfo(dtype) if is_float(dtype) else iinfo(dtype)
+    info = finfo(dtype) if is_float(dtype) else iinfo(dtype)
     return int(min(float(info.max), float(iinfo(int32).max)))
 
 

@@ -331,7 +331,7 @@ def is_constant(x: object) -> bool:
     return isinstance(x, np.ndarray) and not x.ndim
 
 
-def scaled(array: Array, low: Any, high: Any) -> Array:
+def scaled(array: Array, low: object, high: Any) -> Array:
     """Uniform floats in [low, high) from those in [0, 1), bounds of their dtype."""
     if is_constant(low) and is_constant(high):
         with np.errstate(all="ignore"):
@@ -544,7 +544,7 @@ def in_range(key: Array, shape: Shape, dtype: DType, low: Array, high: Array) ->
     low, high = as_bound(low), as_bound(high)
     width = iinfo(dtype).bits
     word = WORDS[width]
-    beyond: Any = None
+    beyond = None
     if iinfo(high.dtype).max > iinfo(dtype).max:
         beyond = gt(high, constant_of(iinfo(dtype).max, high.dtype))
     low, high = fitted(low, dtype), fitted(high, dtype)

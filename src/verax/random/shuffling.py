@@ -233,7 +233,7 @@ def choice(
         dtype = default_integer()
         drawn = in_known_range(typed, sizes, dtype, 0, count)
     else:
-        whole: Any = count if array is None else array
+        whole = count if array is None else array
         out = slice_in_dim(permutation(typed, whole, place), 0, expected, axis=place)
         rest = out.shape[:place], out.shape[place + 1 :]
         return reshape(out, (*rest[0], *sizes, *rest[1]))

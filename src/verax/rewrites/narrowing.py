@@ -64,7 +64,7 @@ def narrow(
     elementwise: Width = "wide",
     sums: Width = "wide",
     tolerance: float | None = None,
-    on: Sequence[Sequence[Any]] = (),
+    on: Sequence[Sequence[object]] = (),
 ) -> Any:
     """The program with its products and convolutions in a narrow type.
 
@@ -215,7 +215,9 @@ def plan_of(
 class Call:
     """A call of a function, traced on those of its arguments that are arrays."""
 
-    def __init__(self, fun: Callable[..., object], args: Any, kwargs: Any) -> None:
+    def __init__(
+        self, fun: Callable[..., object], args: object, kwargs: object
+    ) -> None:
         leaves, tree = pytrees.flatten((args, kwargs))
         traced = [is_array(x) for x in leaves]
         self.rest: list[object] = []

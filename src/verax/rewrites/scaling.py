@@ -173,7 +173,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
         raise ValueError(f"loss_scale takes a positive scale, not {factor!r}")
 
     def transformation(
-        fun: Callable[..., Any], *args: Any, has_aux: bool = False, **kwargs: Any
+        fun: Callable[..., Any], *args: object, has_aux: bool = False, **kwargs: object
     ) -> Callable[..., object]:
         if not callable(fun):
             raise TypeError(
@@ -183,7 +183,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
             )
 
         @wraps(fun)
-        def scaled(*operands: Any, **named: Any) -> object:
+        def scaled(*operands: object, **named: object) -> object:
             out = fun(*operands, **named)
             loss = out[0] if has_aux else out
             return loss * vnp.asarray(factor, aval_of(loss).dtype), out
@@ -191,7 +191,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
         differentiated = value_and_grad(scaled, *args, has_aux=True, **kwargs)
 
         @wraps(fun)
-        def call(*operands: Any, **named: Any) -> Any:
+        def call(*operands: object, **named: object) -> Any:
             (_, out), grads = differentiated(*operands, **named)
             unscaled = tree_map(lambda g: over(g, factor), grads)
             if not dynamic:

@@ -67,12 +67,16 @@ def derived(rule: Rewrite) -> Iterator[Rewrite]:
             yield differentiated(rule, which, ["forward", *parts], pushed, tangents)
 
 
-def pulled(function: Callable[..., object], moving: list[Any], given: list[Any]) -> Any:
+def pulled(
+    function: Callable[..., object], moving: list[object], given: list[object]
+) -> Any:
     """The cotangents of the operands."""
     return tuple(vjp(function, *moving)[1](*given))
 
 
-def pushed(function: Callable[..., object], moving: list[Any], given: list[Any]) -> Any:
+def pushed(
+    function: Callable[..., object], moving: list[object], given: list[object]
+) -> Any:
     """The tangent of the result."""
     return jvp(function, tuple(moving), tuple(given))[1]
 

@@ -303,7 +303,7 @@ def write_back(
 
 
 def discharge(
-    jaxpr: Jaxpr, marks: Mask, rules: Mapping[Any, Rule], final: bool
+    jaxpr: Jaxpr, marks: Mask, rules: Mapping[object, Rule], final: bool
 ) -> Discharged:
     """The program with values for the marked inputs, and for references of its own.
 

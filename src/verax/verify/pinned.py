@@ -735,7 +735,7 @@ def talked(pinned: Pinned) -> dict[str, int]:
 def read_talk(
     fun: Callable[..., object],
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     static_argnums: Numbers,
 ) -> Collectives:
     """The collectives of a function, jitted or not."""

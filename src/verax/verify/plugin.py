@@ -95,7 +95,7 @@ class Configured(pytest.Collector):
 class LawItem(pytest.Item):
     """One law tried on one primitive."""
 
-    def __init__(self, *, row: Any, law: Law, **rest: Any) -> None:
+    def __init__(self, *, row: object, law: Law, **rest: Any) -> None:
         super().__init__(**rest)
         self.row = row
         self.law = law
@@ -174,7 +174,9 @@ class SameProgram:
         self.stem = stem
         self.calls = count(1)
 
-    def __call__(self, fun: Callable[..., Any], /, *args: Any, **options: Any) -> None:
+    def __call__(
+        self, fun: Callable[..., object], /, *args: object, **options: Any
+    ) -> None:
         """`verify.assert_same_program` with the file of this call.
 
         The second call in a test has a file with `-2` in its name, and so on.

@@ -137,7 +137,7 @@ class Hashes:
     """The hashes that static objects had, to notice those that change."""
 
     def __init__(self) -> None:
-        self.known: dict[int, tuple[Any, int]] = {}
+        self.known: dict[int, tuple[object, int]] = {}
 
     def check(self, name: str, labelled: Iterable[tuple[str, object]]) -> None:
         """Warn of objects whose hash differs from an earlier call."""
@@ -269,7 +269,9 @@ class Statics(ReprMixin):
             entry = self.layouts[layout] = (static, traced)
         return entry
 
-    def bind(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> CallArguments:
+    def bind(
+        self, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> CallArguments:
         """Sort the arguments of a call.
 
         Raises:
@@ -282,7 +284,9 @@ class Statics(ReprMixin):
             check_hashable(name, value)
         return out
 
-    def taken(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> CallArguments:
+    def taken(
+        self, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> CallArguments:
         """`bind` without checking that static values are hashable."""
         if not self.any:
             return CallArguments((args, kwargs), (), (), (), self)
@@ -506,7 +510,7 @@ def signature(
     fun: Callable[..., object],
     statics: Statics,
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     avals_of: AvalsOf,
 ) -> Signature:
     """The signature of a call; `avals_of` decides what may stand for an array.

@@ -82,7 +82,7 @@ class DirectCalls[**P, R]:
     statics: Statics | None = None
     direct: dict[object, Call | TreeCalls]
 
-    def slow_call(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+    def slow_call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """The call, whatever the arguments are."""
         raise NotImplementedError
 
@@ -144,7 +144,7 @@ class DirectCalls[**P, R]:
         return result
 
     def remember(
-        self, args: tuple[object, ...], kwargs: dict[str, Any], make: Make
+        self, args: tuple[object, ...], kwargs: dict[str, object], make: Make
     ) -> None:
         """Keep the short way for calls with arguments of these kinds."""
         if len(self.direct) >= CACHE_SIZE:
@@ -161,7 +161,9 @@ class DirectCalls[**P, R]:
             trees = self.direct[key] = TreeCalls(places, len(kinds))
         trees.known[trees.flat(given)[0]] = make(None)
 
-    def is_remembered(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> bool:
+    def is_remembered(
+        self, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> bool:
         """Whether such a call takes the short way."""
         given = (*args, *kwargs.values())
         entry = self.direct.get(call_key(self.statics, given, kwargs))

@@ -118,7 +118,7 @@ def value_and_grad[**P](
 def pulled_back(
     fun: Callable[..., object],
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     numbers: tuple[int, ...],
     has_aux: bool,
     holomorphic: bool,
@@ -231,7 +231,7 @@ def is_single(argnums: Argnums) -> bool:
 def choose(
     fun: Callable[..., object],
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     numbers: tuple[int, ...],
     refusal: type[Exception] = ValueError,
 ) -> tuple[OfChosen, tuple[object, ...]]:

@@ -196,7 +196,11 @@ class Residuals:
     """The residuals of a pullback; a caller may take arguments out."""
 
     def __init__(
-        self, program: Pushforward, slots: Slots, args: list[Any], others: list[Any]
+        self,
+        program: Pushforward,
+        slots: Slots,
+        args: list[object],
+        others: list[object],
     ) -> None:
         self.program = program
         self.slots = slots

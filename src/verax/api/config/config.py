@@ -101,8 +101,8 @@ class Config:
         """
         if "absl.app" not in sys.modules:
             raise ModuleNotFoundError("import absl.app first", name="absl.app")
-        app: Any = sys.modules["absl.app"]
-        flags: Any = sys.modules["absl.flags"]
+        app = sys.modules["absl.app"]
+        flags = sys.modules["absl.flags"]
         for name, row in OPTIONS.items():
             if jax_name(name) not in flags.FLAGS:
                 default = None if row.client else str(row.default)

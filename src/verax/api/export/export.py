@@ -94,7 +94,7 @@ FRAME: Final = Frame(
 )
 
 
-def pack(descriptions: Sequence[dict[str, Any]], modules: Sequence[bytes]) -> bytes:
+def pack(descriptions: Sequence[dict[str, object]], modules: Sequence[bytes]) -> bytes:
     """The file of a function and its derivatives."""
     sized: list[Any] = [
         {**description, "size": len(module)}

@@ -315,7 +315,7 @@ def print_saved_residuals(
 
 def origins_of(jaxpr: Jaxpr, names: Sequence[str]) -> dict[Any, str]:
     """The origins of a program's values, in order."""
-    origins: dict[Any, str] = {v: "from a constant" for v in jaxpr.constvars}
+    origins: dict[object, str] = {v: "from a constant" for v in jaxpr.constvars}
     for var, name in zip(jaxpr.invars, names, strict=True):
         origins[var] = f"from the argument {name}"
     for eqn in jaxpr.eqns:

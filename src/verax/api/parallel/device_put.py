@@ -401,7 +401,7 @@ def fetched(leaf: object) -> object:
 def make_array_from_callback(
     shape: Sequence[int],
     sharding: Sharding,
-    data_callback: Callable[[tuple[slice, ...]], Any],
+    data_callback: Callable[[tuple[slice, ...]], object],
     *,
     dtype: Any = None,
 ) -> Array:

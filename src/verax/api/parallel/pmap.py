@@ -163,7 +163,7 @@ class PmapFunction(Copyable):
 
     def begin(self) -> None:
         """Start without programs; see `Copyable`."""
-        self.programs: dict[int, tuple[PjitFunction[..., Any], Mesh]] = {}
+        self.programs: dict[int, tuple[PjitFunction[..., object], Mesh]] = {}
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """The results, spread over the devices."""
@@ -204,7 +204,7 @@ class PmapFunction(Copyable):
     def on_devices(
         self,
         args: tuple[object, ...],
-        kwargs: dict[str, Any],
+        kwargs: dict[str, object],
         donated: tuple[int, ...] = (),
     ) -> tuple[PjitFunction[..., Any], tuple[object, ...], dict[str, object]]:
         """The function for `size` elements, and its arguments on their devices.

@@ -15,7 +15,7 @@ from typing import Any, Final, overload
 
 from attrs import evolve, frozen
 
-from verax.api.jit import PjitFunction, jit
+from verax.api.jit import jit
 from verax.api.parallel.specs import (
     Dealt,
     Parts,
@@ -191,7 +191,7 @@ def mapping(
 
     body.__name__ = function_name(f)
     places = out_places(mesh, out_specs, names)
-    compiled: PjitFunction[..., Any] = jit(body, out_shardings=places)
+    compiled = jit(body, out_shardings=places)
 
     @wraps(f)
     def mapped(*args: object) -> Any:

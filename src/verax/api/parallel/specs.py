@@ -506,7 +506,7 @@ def within_auto(
     inner: Mesh,
     places: object,
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
 ) -> object:
     """`f` on arguments along whose axes the compiler decides; the results split."""
     leaves, tree = pytrees.flatten((args, kwargs))
@@ -529,7 +529,7 @@ def within_explicit(
     inner: Mesh,
     places: object,
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
 ) -> object:
     """`f` on arguments that are split as `places` says; the results without that."""
     leaves, tree = pytrees.flatten((args, kwargs))

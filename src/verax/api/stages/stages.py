@@ -120,7 +120,7 @@ class Traced(Stage):
         jaxpr: Jaxpr,
         captured: Sequence[object],
         args: tuple[object, ...],
-        kwargs: dict[str, Any],
+        kwargs: dict[str, object],
     ) -> Any:
         """The outputs of the program, whose first inputs are what it captured."""
         leaves, tree = pytrees.flatten((args, kwargs))
@@ -375,7 +375,7 @@ class Compiled(Stage, DirectCalls[..., Any]):
             "returns, and load that with verax.stages.deserialize"
         )
 
-    def slow_call(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+    def slow_call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """The call, once its arguments are checked. Leave out static ones.
 
         Raises:

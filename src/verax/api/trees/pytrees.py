@@ -118,7 +118,7 @@ def level_difference(
     return None
 
 
-def key_difference(keys: list[Any], others: list[Any]) -> str | None:
+def key_difference(keys: list[object], others: list[object]) -> str | None:
     """The difference of the keys of two mappings."""
     missing = [f"{key!r} is missing" for key in keys if key not in others]
     unexpected = [f"{key!r} is unexpected" for key in others if key not in keys]
@@ -147,7 +147,7 @@ def tree_flatten(tree: object, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTre
     return pytrees.flatten(tree, is_leaf)
 
 
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[object]) -> Any:
     """The tree with this structure and these leaves.
 
     Raises:

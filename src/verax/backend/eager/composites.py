@@ -288,7 +288,7 @@ def values_of(args: Sequence[object]) -> list[NDArray]:
 
 
 def single_step(
-    engine: Engine, evaluate: EvaluateRule[Any], params: Params, aval: ShapedArray
+    engine: Engine, evaluate: EvaluateRule[object], params: Params, aval: ShapedArray
 ) -> Compute:
     """One operation on the arrays."""
     dtype = aval.dtype

@@ -106,7 +106,7 @@ def machine(devices: Sequence[Device]) -> dict[str, Any]:
     }
 
 
-def check_machine(name: str, due: dict[str, Any], devices: Sequence[Device]) -> None:
+def check_machine(name: str, due: dict[str, object], devices: Sequence[Device]) -> None:
     """The code must have been made for such devices and by this jaxlib.
 
     Raises:
@@ -264,7 +264,7 @@ def constant_of(
 
 
 def placement_here(
-    description: dict[str, Any], places: SavedPlaces, lowered: Lowered
+    description: dict[str, object], places: SavedPlaces, lowered: Lowered
 ) -> Placement | None:
     """The placement at this moment; None if simply on the first device."""
     data, devices = description["placement"], places.devices

@@ -21,7 +21,7 @@ import importlib.util
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 from jaxlib import _profiler, plugin_support, xla_client
@@ -342,7 +342,7 @@ def load_plugin(plugin: CudaPlugin) -> None:
         xla_client.initialize_pjrt_plugin(NAME)
 
 
-def make_client(options: dict[str, Any]) -> xla_client.Client:
+def make_client(options: dict[str, object]) -> xla_client.Client:
     """The plugin's client, which joins the other processes if there are any."""
     if not State.joined:
         return xla_client.make_c_api_client(NAME, options)

@@ -197,7 +197,7 @@ def suggested(user: HloSharding, shape: object, config: bytes) -> HloSharding:
 
 
 def inferred(
-    shapes: Sequence[Any], hlos: Sequence[HloSharding], result: Any, config: bytes
+    shapes: Sequence[object], hlos: Sequence[HloSharding], result: Any, config: bytes
 ) -> HloSharding:
     """The sharding of a result for its operands' sake: whole; Shardy does not ask."""
     whole = HloSharding.replicate()

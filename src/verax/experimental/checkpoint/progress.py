@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 from verax.ir.facade import module_named
 
@@ -16,7 +15,7 @@ def bar(
         ImportError: the package `rich` is missing.
     """
     try:
-        rich: Any = module_named("rich.progress")
+        rich = module_named("rich.progress")
     except ModuleNotFoundError:
         raise ImportError("progress=True needs the package rich: install it") from None
 

@@ -30,7 +30,7 @@ class Stored(NamedTuple):
         return (self.data,), self.number
 
     @classmethod
-    def tree_unflatten(cls, number: int, children: Sequence[Any]) -> "Stored":
+    def tree_unflatten(cls, number: int, children: Sequence[object]) -> "Stored":
         return cls(children[0], number)
 
 
@@ -94,12 +94,14 @@ def spread(mat: JAXSparse, data: Any) -> JAXSparse:
 
 
 def aware(
-    derivative: Callable[..., Any], fun: Callable[..., object], options: dict[str, Any]
+    derivative: Callable[..., Any],
+    fun: Callable[..., object],
+    options: dict[str, object],
 ) -> Callable[..., Any]:
     """A derivative for arguments some of which are sparse."""
 
     @wraps(fun)
-    def derived(*args: object, **kwargs: Any) -> object:
+    def derived(*args: object, **kwargs: object) -> object:
         parts = split(args)
 
         def on_stored(*stored: object, **kwargs: object) -> object:

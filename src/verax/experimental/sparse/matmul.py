@@ -205,7 +205,7 @@ def batch_product(
     """A batch of right operands is a matrix of more columns."""
     *fixed, x = xs
     if axes[:3] != (None,) * 3 and any([axis is not None for axis in axes[:3]]):
-        batched: Any = by_composition(sparse_matmul_p)["batch"]
+        batched = by_composition(sparse_matmul_p)["batch"]
         result: tuple[Sequence[Array], Sequence[Axis]] = batched(
             engine, p, size, xs, axes
         )

@@ -221,7 +221,7 @@ def reached(
     return total
 
 
-def promoted(lhs: Any, rhs: Any, preferred: Any) -> Any:
+def promoted(lhs: object, rhs: object, preferred: Any) -> Any:
     """The dtype in which a product is computed."""
     return vnp.result_type(lhs, rhs) if preferred is None else vnp.dtype(preferred)
 
@@ -231,7 +231,7 @@ def bcoo_dot_general(
     rhs: Any,
     *,
     dimension_numbers: DimensionNumbers,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: Any = None,
     out_sharding: object = None,
 ) -> Any:

@@ -186,7 +186,7 @@ def joined(x: BCOO, y: BCOO) -> BCOO:
     return BCOO((out[0], out[1]), shape=x.shape)
 
 
-def sub_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]:
+def sub_rule(evaluate: Evaluate, params: Params, x: object, y: Any) -> list[object]:
     """Differences, as sums of what is negated."""
     x, y = as_bcoo(x), as_bcoo(y)
     return list(add_rule(evaluate, params, x, -y))
@@ -231,7 +231,7 @@ def dot_rule(
     evaluate: Evaluate, params: DotParams, x: Operand, y: Operand
 ) -> list[object]:
     """Products of matrices."""
-    function: Any = bcoo_dot_general
+    function = bcoo_dot_general
     if isinstance(x, BCSR) and not isinstance(y, JAXSparse):
         function = bcsr_dot_general
     else:
@@ -356,12 +356,12 @@ def while_rule(
     """A loop on sparse values, which store as much after each step as before."""
     cond_consts, body_consts, carry = params.parts(operands)
 
-    def again(carry: list[Any]) -> Array:
+    def again(carry: list[object]) -> Array:
         out: Array  # the predicate is dense
         [out] = evaluate(params.cond_jaxpr, [*cond_consts, *carry])
         return out
 
-    def step(carry: list[Any]) -> list[object]:
+    def step(carry: list[object]) -> list[object]:
         return plain_outputs(evaluate, params.body_jaxpr, [*body_consts, *carry])
 
     result: list[object] = lax.while_loop(again, step, [plain(x) for x in carry])
@@ -375,7 +375,7 @@ def scan_rule(
     consts, carry, xs = params.parts(operands)
     mats = [as_rows(x) for x in xs]
 
-    def step(carry: list[Any], rows: list[Any]) -> tuple[list[Any], list[Any]]:
+    def step(carry: list[object], rows: list[object]) -> tuple[list[Any], list[Any]]:
         outs = plain_outputs(evaluate, params.jaxpr, [*consts, *carry, *rows])
         return outs[: len(carry)], outs[len(carry) :]
 

@@ -177,14 +177,14 @@ def cut_at(
 
 def bcoo_gather(
     operand: BCOO,
-    start_indices: Any,
+    start_indices: object,
     dimension_numbers: Any,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: Any = None,
-    fill_value: Any = None,
+    fill_value: object = None,
 ) -> BCOO:
     """Several parts of the array, as `lax.gather`, in batch dimensions of the result.
 
@@ -330,19 +330,19 @@ def summed_batch(
 
 
 def bcoo_conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: object,
+    rhs: object,
     *,
     window_strides: Sequence[int],
     padding: Any,
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: object = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: Any = None,
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> BCOO:
     """The convolution of two arrays in one dimension, one or both of them sparse.
 
@@ -389,9 +389,9 @@ def bcoo_conv_general_dilated(
 def check_conv(
     operands: Sequence[Any],
     steps: Sequence[Sequence[int]],
-    dimension_numbers: Any,
+    dimension_numbers: object,
     groups: tuple[int, int],
-    sharding: Any,
+    sharding: object,
 ) -> None:
     """Raise NotImplementedError unless this is a convolution of two lines."""
     if any([x.ndim != 3 or tuple(x.shape[:2]) != (1, 1) for x in operands]):

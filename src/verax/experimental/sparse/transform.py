@@ -151,7 +151,7 @@ def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[object]) -> list[Any]:
     def whole(x: object) -> Any:
         return x.whole(rules) if isinstance(x, Spread) else x
 
-    def results(eqn: Eqn, operands: list[Any]) -> Sequence[Any]:
+    def results(eqn: Eqn, operands: list[object]) -> Sequence[Any]:
         if eqn.primitive is SPREAD:
             return [Spread(whole(operands[0]), eqn.params)]
         ins = narrowed(operands) if eqn.primitive in NARROW else None

@@ -177,7 +177,7 @@ def read_inputs(jaxpr: Jaxpr) -> list[Var]:
 def memory_formulas(name: str, jaxpr: Jaxpr, again: Again) -> MemoryFormulas:
     """The formulas of a program."""
     program, places = flat_program(jaxpr), Places()
-    groups: dict[tuple[SourceLine, Any], list[Held]] = {}
+    groups: dict[tuple[SourceLine, object], list[Held]] = {}
     for one in kept_at_turn(program):
         groups.setdefault((places.of(one.source), one.length), []).append(one)
     lines = [

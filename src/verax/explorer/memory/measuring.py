@@ -280,7 +280,7 @@ def operations(places: Places, jaxpr: Jaxpr) -> dict[SourceLine, float]:
 
 
 def memory(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     *,
     budget: Budget | None = None,
     measure: bool = True,

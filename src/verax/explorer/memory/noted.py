@@ -7,7 +7,7 @@ function within a budget, that without the budget behind it::
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from attrs import evolve
 
@@ -22,7 +22,7 @@ POINTS: Final = 160
 
 
 def memory_note(
-    function: PjitFunction[..., Any],
+    function: PjitFunction[..., object],
     stage: Traced,
     args: tuple[object, ...],
     kwargs: Mapping[str, object],

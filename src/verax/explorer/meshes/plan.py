@@ -338,7 +338,7 @@ def planned_on(
 
 
 def plan(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     *,
     mesh: Mesh | AbstractMesh | None = None,
     device: str | Device = "h100",

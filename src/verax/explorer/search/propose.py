@@ -404,7 +404,7 @@ def room_of(memory: Size | None, device: Device) -> float:
 
 
 def propose(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     *,
     mesh: Mesh | AbstractMesh | None = None,
     devices: int | None = None,

@@ -37,7 +37,7 @@ class State:
     def __bool__(self) -> bool:
         return bool(self.value)
 
-    def __call__(self, new: Any = True) -> AbstractContextManager[Any]:
+    def __call__(self, new: object = True) -> AbstractContextManager[Any]:
         """Set it within a block."""
         return block(self, new)
 
@@ -45,7 +45,7 @@ class State:
 @contextmanager
 def block(state: State, new: object) -> Iterator[None]:
     """A value within a block: of an option without blocks, for all threads."""
-    manager: Any = getattr(verax, state.name, None)
+    manager = getattr(verax, state.name, None)
     if manager is not None:
         with manager(new):
             yield
@@ -69,7 +69,9 @@ class ExplicitX64Mode(StrEnum):
 class Flag:
     """A flag of a program's own: a name, and a value that it may replace."""
 
-    def __init__(self, name: str, default: Any, *said: object, **more: object) -> None:
+    def __init__(
+        self, name: str, default: object, *said: object, **more: object
+    ) -> None:
         self.name = name
         self.value = default
 

@@ -29,7 +29,7 @@ class JaxprEqnContext:
         pass
 
 
-def definitely_equal(x: Any, y: Any) -> bool:
+def definitely_equal(x: object, y: object) -> bool:
     """Whether two sizes are equal whatever their symbols stand for."""
     return bool(x is y or x == y)
 

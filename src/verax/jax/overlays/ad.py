@@ -88,7 +88,7 @@ def get_primitive_transpose(primitive: Any) -> Rule:
         ) from error
 
 
-def linearize(traceable: Any, *primals: Any, has_aux: bool = False) -> Any:
+def linearize(traceable: Any, *primals: object, has_aux: bool = False) -> Any:
     """`jax.linearize` of a wrapped function."""
     return verax.linearize(
         getattr(traceable, "call_wrapped", traceable), *primals, has_aux=has_aux
@@ -137,9 +137,9 @@ def without_answer(rule: Rule) -> Rule:
 def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
     """As `defjvp`, of rules that take the result after the tangent."""
 
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp(primals: Any, tangents: Any, **params: object) -> Any:
         answer = primitive.bind(*primals, **params)
-        total: Any = Zero(vnp.asarray(answer).aval.tangent())
+        total = Zero(vnp.asarray(answer).aval.tangent())
         for rule, tangent in zip(rules, tangents, strict=True):
             if rule is not None and type(tangent) is not Zero:
                 total = add_tangents(total, rule(tangent, answer, *primals, **params))
@@ -151,7 +151,7 @@ def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
 def deflinear(primitive: Primitive, transpose: Rule) -> None:
     """A linear primitive: its transpose takes the cotangent."""
 
-    def rule(ct: Any, *operands: Any, **params: Any) -> Any:
+    def rule(ct: object, *operands: object, **params: object) -> Any:
         if type(ct) is Zero:
             return [None] * len(operands)
         return transpose(ct, **params)
@@ -163,7 +163,7 @@ def deflinear(primitive: Primitive, transpose: Rule) -> None:
 def deflinear2(primitive: Primitive, transpose: Rule) -> None:
     """A linear primitive: its transpose takes the cotangent and the operands."""
 
-    def rule(ct: Any, *operands: Any, **params: Any) -> Any:
+    def rule(ct: object, *operands: object, **params: object) -> Any:
         if type(ct) is Zero:
             return [None] * len(operands)
         return transpose(ct, *operands, **params)
@@ -173,7 +173,7 @@ def deflinear2(primitive: Primitive, transpose: Rule) -> None:
 
 
 def linear_jvp(primitive: Primitive) -> Rule:
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp(primals: Any, tangents: Any, **params: object) -> Any:
         answer = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
             answers = answer if primitive.multiple_results else [answer]

@@ -36,7 +36,7 @@ def debug_info(
     traced_for: str,
     fun: Callable[..., object],
     args: Sequence[object],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
     **_: object,
 ) -> DebugInfo:
     """The names for messages of a function that is about to be traced."""
@@ -66,7 +66,7 @@ def argnums_partial(
                 ) from error
     fixed = tuple(args)
 
-    def step(*given: Any, **kwargs: Any) -> Generator[Any, Any, None]:
+    def step(*given: object, **kwargs: object) -> Generator[Any, Any, None]:
         every = list(fixed)
         for i, x in zip(places, given, strict=True):
             every[i] = x

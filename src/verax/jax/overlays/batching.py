@@ -36,7 +36,7 @@ class AxisBatchers:
     """Takes rules that are told of the axis in pieces: its size, its name, and None."""
 
     def __setitem__(self, primitive: Primitive, rule: Callable[..., object]) -> None:
-        def whole(axis: AxisData, args: Any, dims: Any, **params: Any) -> Any:
+        def whole(axis: AxisData, args: object, dims: object, **params: object) -> Any:
             return rule(axis.size, axis.name, None, args, dims, **params)
 
         fancy_primitive_batchers[primitive] = whole
@@ -78,7 +78,7 @@ def matchaxis(
 def defvectorized(primitive: Primitive) -> None:
     """A primitive of one operand that works element by element."""
 
-    def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def rule(args: Sequence[object], dims: Sequence[object], **params: object) -> Any:
         return primitive.bind(*args, **params), dims[0]
 
     primitive_batchers[primitive] = rule
@@ -87,7 +87,7 @@ def defvectorized(primitive: Primitive) -> None:
 def defbroadcasting(primitive: Primitive) -> None:
     """A primitive of several operands that works element by element."""
 
-    def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+    def rule(args: Sequence[Any], dims: Sequence[Any], **params: object) -> Any:
         size = next(
             x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None
         )
@@ -105,7 +105,7 @@ class Vmappable:
     """Classes that libraries register: `vmap` maps them as pytrees."""
 
     def __init__(self) -> None:
-        self.classes: dict[type, tuple[Any, ...]] = {}
+        self.classes: dict[type, tuple[object, ...]] = {}
 
     def register(
         self,

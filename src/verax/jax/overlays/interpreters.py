@@ -84,7 +84,7 @@ class Trace(Scope, metaclass=AllTraces):
         self, primitive: Named, params: Params, args: Sequence[object]
     ) -> tuple[Array, ...]:
         """The results of an operation, as `process_primitive` says."""
-        known: Any = primitive
+        known: object = primitive
         if isinstance(primitive, FromRegistered):
             known = primitive.made_from
         values = [literal_array(x) if isinstance(x, Literal) else x for x in args]
@@ -116,7 +116,7 @@ class Trace(Scope, metaclass=AllTraces):
         return self.process_primitive(primitive, list(args), named)
 
     def process_primitive(
-        self, primitive: object, tracers: Sequence[object], params: dict[str, Any]
+        self, primitive: object, tracers: Sequence[object], params: dict[str, object]
     ) -> Any:
         """The results of one operation."""
         raise NotImplementedError(f"{type(self)} must override process_primitive")
@@ -254,7 +254,7 @@ def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[Any]:
         yield trace
 
 
-def called(primitive: Any, params: Any) -> WrappedFun:
+def called(primitive: object, params: Any) -> WrappedFun:
     """The function of a call with rules of its own, without the rules."""
     run = jaxpr_as_fun(params.jaxpr)
 
@@ -272,7 +272,7 @@ def pushed(primitive: Any, params: Params) -> WrappedFun:
     Its rule says it, and what it closes over moves too.
     """
 
-    def jvp(*args: Any) -> list[Any]:
+    def jvp(*args: object) -> list[Any]:
         primals, tangents = args[: len(args) // 2], args[len(args) // 2 :]
         with interpreting(top(args)):
             outs, out_tangents = verax.jvp(
@@ -296,11 +296,15 @@ class CustomJvpCall:
     multiple_results = True
 
     def bind_with_trace(
-        self, trace: Any, args: Sequence[Any], avals: object, params: dict[str, Any]
+        self,
+        trace: object,
+        args: Sequence[object],
+        avals: object,
+        params: dict[str, Any],
     ) -> list[Any]:
         """The results of `subfuns[0]`, whose derivative is `subfuns[1]`."""
         fun, jvp = params["subfuns"]
-        call: Any = verax.custom_jvp(lambda *xs: list(fun.call_wrapped(*xs)))
+        call = verax.custom_jvp(lambda *xs: list(fun.call_wrapped(*xs)))
 
         def rule(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
             out = list(jvp.call_wrapped(*primals, *tangents))
@@ -369,10 +373,10 @@ class PulledRules:
         ], None
 
 
-def named(run: Callable[..., Any], rule: Any, name: str) -> Callable[..., Any]:
+def named(run: Callable[..., object], rule: Any, name: str) -> Callable[..., Any]:
     """`run` under the name of the user's rule; of the function, if it has none."""
 
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         return run(*args)
 
     call.__name__ = name if rule is None else function_name(rule.value)

@@ -48,7 +48,7 @@ UNWRITTEN = {
 
 
 def __getattr__(name: str) -> Any:
-    out: Any = NAMED.get(OTHERS.get(name, name)) or UNWRITTEN.get(name)
+    out = NAMED.get(OTHERS.get(name, name)) or UNWRITTEN.get(name)
     if out is None:
         raise AttributeError(name)
     return out

@@ -134,7 +134,7 @@ def emit_python_callback(
     Effects are ordered by the program and not by the token, which is returned as it is.
     """
     structs = tuple([verax.ShapeDtypeStruct(a.shape, a.dtype) for a in result_avals])
-    call: Any = io_callback if has_side_effect else pure_callback
+    call = io_callback if has_side_effect else pure_callback
     return call(callback, structs, *operands), token, None
 
 
@@ -168,7 +168,9 @@ def ffi_lowering(
         )
     config = backend_config if isinstance(backend_config, dict) else {}
 
-    def rule(ctx: LoweringRuleContext, *operands: Any, **attributes: Any) -> list[Any]:
+    def rule(
+        ctx: LoweringRuleContext, *operands: object, **attributes: object
+    ) -> list[Any]:
         structs = [verax.ShapeDtypeStruct(a.shape, a.dtype) for a in ctx.avals_out]
         call = ffi_call(
             call_target_name,

@@ -50,11 +50,11 @@ class PartialVal(tuple[Any, Any]):
 
     __slots__ = ()
 
-    def __new__(cls, pair: tuple[Any, Any]) -> "PartialVal":
+    def __new__(cls, pair: tuple[object, object]) -> "PartialVal":
         return super().__new__(cls, pair)
 
     @classmethod
-    def known(cls, value: Any) -> "PartialVal":
+    def known(cls, value: object) -> "PartialVal":
         return cls((None, value))
 
     @classmethod
@@ -81,7 +81,7 @@ def trace_to_jaxpr_nounits(
     """
     unknown = [pval.get_aval() for pval in pvals if not pval.is_known()]
 
-    def function(*xs: Any) -> Any:
+    def function(*xs: object) -> Any:
         left = iter(xs)
         every = [p.get_known() if p.is_known() else next(left) for p in pvals]
         return fun.call_wrapped(*every)

@@ -315,8 +315,8 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """
     weak = (int, float, complex)
     x64, strict = STATE.enable_x64, STATE.numpy_dtype_promotion == "strict"
-    left: Any = a if a in weak else asked_dtype(a)
-    right: Any = b if b in weak else asked_dtype(b)
+    left = a if a in weak else asked_dtype(a)
+    right = b if b in weak else asked_dtype(b)
     return promotion.promote_types(left, right, x64, strict)
 
 

@@ -398,7 +398,7 @@ class Update(NoArithmetic, Place):
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: Mode = None,
-        fill_value: Any = None,
+        fill_value: object = None,
         wrap_negative_indices: bool = True,
         out_sharding: object = None,
     ) -> Array:
@@ -454,7 +454,7 @@ class Update(NoArithmetic, Place):
                 return out
         return update(x, self.index, values, how, **options)
 
-    def factors(self, values: ArrayLike, options: dict[str, Any]) -> Array:
+    def factors(self, values: ArrayLike, options: dict[str, object]) -> Array:
         """Ones, but `values` at the index."""
         ones = full(self.array.shape, 1, self.array.dtype)
         return self._replace(array=ones).update(values, "multiply", options)
@@ -479,7 +479,7 @@ class SlicedUpdate(Update):
     __slots__ = ()
 
     def get(
-        self, *, mode: Mode = None, fill_value: Any = None, **options: Any
+        self, *, mode: Mode = None, fill_value: object = None, **options: Any
     ) -> Array:
         """`x[index]`; with mode "fill", a block out of bounds is `fill_value`."""
         chosen = PROMISE if mode is None else GatherScatterMode.from_any(mode)

@@ -71,7 +71,7 @@ class Slice(ReprMixin):
 
     @classmethod
     def tree_unflatten(
-        cls, static: tuple[Any, Any, int], arrays: Sequence[Any]
+        cls, static: tuple[object, object, int], arrays: Sequence[object]
     ) -> Self:
         """The slice of these parts."""
         start, size = [

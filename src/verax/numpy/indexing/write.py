@@ -427,7 +427,7 @@ def update_scattered(
     )
 
 
-def scatter_indices(plan: ScatterPlan, picks: list[Any]) -> object:
+def scatter_indices(plan: ScatterPlan, picks: list[object]) -> object:
     """The index vectors of a scatter, from arrays, ints and the starts of slices."""
     dtype = common(picks)
     columns = []
@@ -438,7 +438,7 @@ def scatter_indices(plan: ScatterPlan, picks: list[Any]) -> object:
 
 
 def column_values(
-    column: Column, picks: list[Any], dtype: Any, batch_rank: int
+    column: Column, picks: list[object], dtype: Any, batch_rank: int
 ) -> tuple[object, int]:
     """The values of a column, and the number of dimensions that they run along."""
     if column.array is not None:

@@ -299,7 +299,7 @@ def reduced(x: Array, part: Reduction) -> Array:
 def performed(
     step: Step,
     operands: list[Array],
-    precision: Any,
+    precision: object,
     dtype: Any,
     product: Callable[..., Any],
 ) -> Array:
@@ -409,7 +409,7 @@ def finished(x: Array, dtype: DType) -> Array:
     return x if x.dtype == dtype else convert(x, dtype)
 
 
-def named(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
+def named(first: object, rest: Sequence[Any]) -> tuple[str, list[Any]]:
     """Subscripts from the form with lists: `einsum(x, [0, 1], y, [1], [0])`.
 
     Numbers or other names that have an order, such as strings, get letters in it.

@@ -76,7 +76,7 @@ def isclose_at_once(
     return near
 
 
-def allclose_at_once(a: Any, b: object, *rest: Any, **options: Any) -> OneGo | None:
+def allclose_at_once(a: object, b: object, *rest: Any, **options: Any) -> OneGo | None:
     """Whether that is so for all."""
     near = isclose_at_once(a, b, *rest, **options)
     if near is None:

@@ -346,7 +346,7 @@ def variance(
         deviation = squared_distance(subtract(x, center))
     total = fold(reduce_sum_p, masked(name, deviation, where, 0), axes, keepdims)
     known = not isinstance(less, Array)
-    count: Any = extent(x, axes) - (int(less) if whole and known else less)
+    count = extent(x, axes) - (int(less) if whole and known else less)
     if where is not None:
         mask = convert(stretched(as_mask(name, where, x.shape), x.shape), total.dtype)
         count = subtract(fold(reduce_sum_p, mask, axes, keepdims), less)

@@ -173,7 +173,7 @@ def piece(
     function: ArrayLike | Callable[..., object],
     x: Array,
     args: tuple[object, ...],
-    kw: dict[str, Any],
+    kw: dict[str, object],
 ) -> Array:
     """One function of all elements, or a constant, in the type of `x`."""
     if not callable(function):

@@ -225,7 +225,7 @@ def histogram(
     x = as_array("histogram", a)
     if weights is None:
         (x,) = promote_inexact("histogram", x)
-        weight: Any = filled((x.size,), 1, x.dtype)
+        weight = filled((x.size,), 1, x.dtype)
     else:
         held = as_array("histogram", weights, 3)
         if held.shape != x.shape:
@@ -272,7 +272,7 @@ def place_of(column: Array, edges: Array) -> Array:
 
 def histogramdd(
     sample: ArrayLike,
-    bins: Any = 10,
+    bins: object = 10,
     range: Sequence[Any] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
@@ -367,7 +367,7 @@ def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
     bins: Any = 10,
-    range: Sequence[Any] | None = None,
+    range: Sequence[object] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:

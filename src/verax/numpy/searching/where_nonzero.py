@@ -610,7 +610,7 @@ def ravel_multi_index(
         for i, n in zip(parts, sizes, strict=True)
     ]
     pairs = list(zip(inside, sizes, strict=True))
-    total: Any = None
+    total = None
     for part, size in pairs if order == "C" else pairs[::-1]:
         total = part if total is None else total * size + part
     result = as_array("ravel_multi_index", 0 if total is None else total)

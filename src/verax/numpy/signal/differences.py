@@ -109,7 +109,7 @@ def diff(
     if not x.ndim:
         raise ValueError("diff takes an array with at least one dimension")
     place = canonical_axis("diff", axis, x.ndim)
-    parts: list[Any] = [x]
+    parts = [x]
     if prepend is not None:
         parts = [edge_part(prepend, x, place), *parts]
     if append is not None:
@@ -152,7 +152,7 @@ def ediff1d(
     """
     x = ravel(ary)
     out = diff(x)
-    parts: list[Any] = [out]
+    parts = [out]
     if to_begin is not None:
         parts = [ravel(to_begin).astype(x.dtype), *parts]
     if to_end is not None:
@@ -231,7 +231,7 @@ def gradient(
         if axis is None
         else canonical_axes("gradient", axis, x.ndim)
     )
-    steps: list[Any] = list(varargs) or [1.0]
+    steps = list(varargs) or [1.0]
     if len(steps) == 1 and operand_aval("gradient", 1, steps[0]).ndim == 0:
         steps = steps * len(axes)
     if len(steps) != len(axes):

@@ -378,9 +378,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
         return filled(shape, 0, dtype)
     # Known coefficients are constants of the program, as literals in its equations.
     known = not isinstance(line, Tracer)
-    source: Any = np.asarray(line).astype(numpy_dtype(dtype)) if known else line
+    source = np.asarray(line).astype(numpy_dtype(dtype)) if known else line
     rows = [source[i] for i in range(line.shape[0])]
-    out: Any = rows[0]
+    out = rows[0]
     for row in rows[1:]:
         out = add(multiply(places, out), row)
     # Coefficients and places may both be weak in the result's dtype; it is not.

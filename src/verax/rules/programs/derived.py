@@ -216,7 +216,7 @@ class OnHost(ReprMixin):
 
     def __call__(self, *arrays: NDArray) -> list[NDArray]:
         assert self.row.evaluate is not None
-        engine: Any = NoEngine(self.row.name)
+        engine = NoEngine(self.row.name)
         with np.errstate(all="ignore"):
             values = self.row.evaluate(engine, self.params, arrays)
         return [
@@ -352,7 +352,7 @@ def composed_program(
 def composite[P: Params](
     name: str,
     params: type[P],
-    composition: Callable[..., Any],
+    composition: Callable[..., object],
     **columns: Any,
 ) -> Row[P]:
     """A row that means a function of other primitives, with all columns derived.

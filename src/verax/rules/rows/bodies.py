@@ -114,7 +114,7 @@ type ThreadRule[P] = Callable[[Through, P, Values], Values]
 
 def thread_of(primitive: Primitive) -> "ThreadRule[Any] | None":
     """The `thread` column of a primitive, if its row has one."""
-    rule: ThreadRule[Any] | None = getattr(primitive, "thread", None)
+    rule = getattr(primitive, "thread", None)
     return rule
 
 

@@ -32,7 +32,7 @@ PIECE: Final = 512
 """Elements whose state, of some ten numbers each, is at home in the first cache."""
 
 
-def unchanged(*xs: Any) -> Any:
+def unchanged(*xs: object) -> Any:
     """The function of a kernel that computes in pieces."""
     return xs[0]
 

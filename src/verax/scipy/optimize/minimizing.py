@@ -131,7 +131,7 @@ def line_search(
 
 
 def choose(condition: Array, x: Step, y: Step) -> Step:
-    pairs: Any = zip(x, y, strict=True)
+    pairs = zip(x, y, strict=True)
     return Step(*[where(condition, a, b) for a, b in pairs])
 
 

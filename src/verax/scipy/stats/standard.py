@@ -64,7 +64,7 @@ def public_signature(names: list[str], defaults: dict[str, int]) -> Signature:
 
 
 def bound(
-    name: str, public: Signature, args: tuple[object, ...], kwargs: dict[str, Any]
+    name: str, public: Signature, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> dict[str, Any]:
     """Arguments by name, defaults included.
 

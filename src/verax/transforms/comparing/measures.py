@@ -8,7 +8,7 @@ usual in their array, for sums that cancel have no digits of their own::
 That is the worst element. NaN equals NaN, and integers are compared exactly.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import ml_dtypes
 import numpy as np
@@ -103,7 +103,7 @@ def usual(sizes: np.ndarray) -> float:
 
 def spacing(dtype: np.dtype) -> tuple[float, float]:
     """The spacing of the numbers of a dtype at 1, and at 0."""
-    info: Any = ml_dtypes.finfo(real_dtype(dtype))  # type: ignore[no-untyped-call]
+    info = ml_dtypes.finfo(real_dtype(dtype))  # type: ignore[no-untyped-call]
     return float(info.eps), float(info.smallest_subnormal)
 
 

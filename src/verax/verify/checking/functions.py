@@ -158,7 +158,7 @@ class Text:
 
 def function_of(
     fun: Callable[..., object],
-    args: Sequence[Any],
+    args: Sequence[object],
     kwargs: Any,
     domains: object = None,
 ) -> Function:

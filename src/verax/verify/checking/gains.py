@@ -199,7 +199,7 @@ def weak_cases(
 
 def cases_of(
     avals: Sequence[ShapedArray],
-    operands: Sequence[Any],
+    operands: Sequence[object],
     pattern_of: Callable[[Sequence[ShapedArray], float | None], Any],
 ) -> Iterable[Case]:
     """The cases of some operands: scalars are inputs, or else literals."""

@@ -274,7 +274,7 @@ def jvp_pairs(
         active = tuple([i == place for i in range(len(operands))])
         t = free(type_of(operands[place]), "t")
         program, mask = table.numbers.jvp(jaxpr, active)
-        pushed: Any = sympy().Integer(0)
+        pushed = sympy().Integer(0)
         if any(mask):
             args = [*map(objects, operands), objects(t)]
             pushed = table.evaluate(program, args)[1][()]

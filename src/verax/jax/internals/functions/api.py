@@ -19,14 +19,17 @@ def _dtype(x: object) -> Any:
 
 
 def _jvp(
-    fun: Any, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+    fun: Any,
+    primals: Sequence[object],
+    tangents: Sequence[object],
+    has_aux: bool = False,
 ) -> Any:
     """`jvp` of a wrapped function."""
     call = getattr(fun, "call_wrapped", fun)
     return verax.jvp(call, tuple(primals), tuple(tangents), has_aux=has_aux)
 
 
-def _vjp(fun: Any, *primals: Any, has_aux: bool = False) -> Any:
+def _vjp(fun: Any, *primals: object, has_aux: bool = False) -> Any:
     """`vjp` of a wrapped function."""
     return verax.vjp(getattr(fun, "call_wrapped", fun), *primals, has_aux=has_aux)
 
@@ -37,7 +40,7 @@ def _std_basis(pytree: object) -> Any:
     return verax.vmap(unravel)(vnp.eye(flat.size, dtype=flat.dtype))
 
 
-def unraveled(pytree: Any, axis: int, arr: Any) -> Any:
+def unraveled(pytree: object, axis: int, arr: Any) -> Any:
     """An array cut along a dimension into the leaves of a pytree."""
     leaves, treedef = verax.tree.flatten(pytree)
     axis %= arr.ndim
@@ -60,7 +63,7 @@ def _jacrev_unravel(
     return unraveled(output_pytree, 0, arr)
 
 
-def checked(name: str, kind: Any, what: str, x: Any) -> None:
+def checked(name: str, kind: Any, what: str, x: object) -> None:
     """Raise TypeError unless `x` has a dtype of a kind."""
     if not issubdtype(_dtype(x), kind):
         raise TypeError(

@@ -60,7 +60,7 @@ def resolve_kwargs(
 
 
 def resolve_argnums(
-    fun: Callable[..., Any],
+    fun: Callable[..., object],
     signature: inspect.Signature | None,
     donate_argnums: Any,
     donate_argnames: Any,

@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
     return primitive(name)
 
 
-def _const(example: Any, value: Any) -> Any:
+def _const(example: object, value: Any) -> Any:
     """A number in the dtype of an example; a Python scalar beside a Python scalar."""
     if isinstance(example, bool | int | float | complex):
         return type(example)(value)

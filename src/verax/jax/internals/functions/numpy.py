@@ -108,10 +108,10 @@ def _check_output_dims(
 
 
 def _apply_excluded(
-    func: Callable[..., Any],
+    func: Callable[..., object],
     excluded: Any,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
+    args: Sequence[object],
+    kwargs: dict[str, object],
 ) -> tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]:
     """The function of the arguments that are not excluded, and these arguments."""
     if not excluded:
@@ -120,7 +120,7 @@ def _apply_excluded(
     named = {key: value for key, value in kwargs.items() if key not in excluded}
     fixed = {key: value for key, value in kwargs.items() if key in excluded}
 
-    def new_func(*given: Any, **named: Any) -> Any:
+    def new_func(*given: object, **named: object) -> Any:
         left = iter(given)
         every = [arg if i in excluded else next(left) for i, arg in enumerate(args)]
         return func(*every, **fixed, **named)

@@ -42,7 +42,7 @@ class Entry:
         children, aside = flatten_one_level(node)
         return tuple(children), aside
 
-    def from_iter(self, aside: Any, children: Iterable[Any]) -> Any:
+    def from_iter(self, aside: Any, children: Iterable[object]) -> Any:
         """The node of such children."""
         if self.kind is dict:
             return dict(zip(aside, children, strict=True))

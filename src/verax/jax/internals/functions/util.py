@@ -110,7 +110,7 @@ def curry(f: Callable[..., object]) -> Callable[..., Any]:
 
 def memoize(call: Callable[..., object]) -> Callable[..., Any]:
     """A memo of a function of hashable arguments, as long as it lives."""
-    results: dict[Any, Any] = {}
+    results = {}
 
     @functools.wraps(call)
     def remembered(*args: object, **kwargs: object) -> Any:
@@ -154,7 +154,7 @@ def canonicalize_axis_tuple(
     return out
 
 
-def moveaxis(x: Any, src: Any, dst: Any) -> Any:
+def moveaxis(x: Any, src: object, dst: object) -> Any:
     """`x` with a dimension elsewhere."""
     return x.__array_namespace__().moveaxis(x, src, dst)
 
@@ -217,7 +217,7 @@ def stable_unique(items: Iterable[object]) -> Iterable[Any]:
 class HashableFunction:
     """A function that equals another with the same closure."""
 
-    def __init__(self, f: Callable[..., Any], closure: Any) -> None:
+    def __init__(self, f: Callable[..., object], closure: object) -> None:
         self.f, self.closure = f, closure
 
     def __eq__(self, other: object) -> bool:
@@ -230,14 +230,16 @@ class HashableFunction:
     def __hash__(self) -> int:
         return hash((self.f.__code__, self.closure))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.f(*args, **kwargs)
 
 
 class HashablePartial:
     """`functools.partial` that equals another of the same function and arguments."""
 
-    def __init__(self, f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, f: Callable[..., object], *args: object, **kwargs: object
+    ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
 
     def key(self) -> tuple[Any, ...]:
@@ -249,5 +251,5 @@ class HashablePartial:
     def __hash__(self) -> int:
         return hash(self.key())
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.f(*self.args, *args, **self.kwargs, **kwargs)

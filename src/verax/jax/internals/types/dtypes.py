@@ -62,7 +62,7 @@ def is_weakly_typed(x: object) -> bool:
     return bool(aval_of(x).weak_type)
 
 
-def dtype(x: Any) -> DType:
+def dtype(x: object) -> DType:
     """The dtype of an array, a scalar, or a class of scalars."""
     return lattice_result_type(x)[0]
 

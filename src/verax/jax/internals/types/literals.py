@@ -11,7 +11,7 @@ class Typed:
     dtype: np.dtype[np.generic]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        plain: Any = type(self).__mro__[1]
+        plain = type(self).__mro__[1]
         return type(self), (plain(self), self.dtype)
 
 
