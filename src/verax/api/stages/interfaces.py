@@ -7,7 +7,7 @@ that all its stages share, and that is all a loaded program knows of its functio
     interface.check(leaves, tree)
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import NoneType
 from typing import Any, Final
 
@@ -259,3 +259,11 @@ def stage_html(stage: Stage, facts: Sequence[tuple[str, str]], code: str | None)
     if code:
         parts.append(folded("Text of the program", code, "as_text()"))
     return report(*parts)
+
+
+def asked[T](question: Callable[[], T]) -> T | None:
+    """What it returns; None where there is no answer, for a view must not fail."""
+    try:
+        return question()
+    except Exception:  # of the runtime, which need not know
+        return None

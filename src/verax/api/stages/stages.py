@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 from verax.api.arguments.call_keys import leaf_kinds, taking
 from verax.api.arguments.direct_calls import DirectCalls, TreeCalls
 from verax.api.arguments.jit_options import checked_options, warn_unusable
-from verax.api.stages.interfaces import Interface, Stage, stage_html
+from verax.api.stages.interfaces import Interface, Stage, asked, stage_html
 from verax.api.tracing.apply import ENGINE, apply
 from verax.api.tracing.structs import struct_of
 from verax.api.tracing.trace import Traced as TracedFunction
@@ -246,8 +246,6 @@ class Lowered(Stage):
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook."""
-        from verax.ir.text.html import asked
-
         text = self.as_text()
         facts = [
             ("platforms", ", ".join(self.module.platforms)),
@@ -520,8 +518,6 @@ class Compiled(Stage, DirectCalls[..., Any]):
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook."""
-        from verax.ir.text.html import asked
-
         placement = self.program.placement
         devices = first_place().ordered if placement is None else placement.devices
         facts = [("devices", ", ".join(map(str, devices)))]

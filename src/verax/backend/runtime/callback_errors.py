@@ -23,6 +23,18 @@ class FailedCallback(Exception):
     """The error that XLA sees, with the number under which the true one is kept."""
 
 
+def suspect_others(error: Exception) -> None:
+    """Ask, where there are other processes, whether one of them made an error.
+
+    Raises:
+        ProcessFailed: one did.
+    """
+    if State.joined:
+        from verax.backend.runtime.cluster import suspect
+
+        suspect(error)
+
+
 @locked
 class Failures:
     """The last exceptions of callbacks, by number; they are looked up many times."""
@@ -70,10 +82,7 @@ class Failures:
         """The exception to raise for an error of the runtime: its cause or its text."""
         out = self.behind(error)
         if out is None:
-            if State.joined:
-                from verax.backend.runtime.cluster import suspect
-
-                suspect(error)
+            suspect_others(error)
             out = ExecutionError(explained(str(error)))
             out.__cause__ = error
         return out

@@ -30,7 +30,7 @@ from jaxlib import _hlo, _jax
 from verax.backend.lowering.mlir_text import NO_CALLS, HostCalls, without_algorithms
 from verax.backend.lowering.stablehlo_io import parsed
 from verax.backend.runtime.buffers import AvalLike, Buffer, Sharding, single_device
-from verax.backend.runtime.callback_errors import FAILURES
+from verax.backend.runtime.callback_errors import FAILURES, suspect_others
 from verax.backend.runtime.client import default_client
 from verax.backend.runtime.errors import (
     CompileError,
@@ -255,10 +255,7 @@ def fail(error: Exception, buffers: Sequence[object]) -> NoReturn:
     failure = FAILURES.behind(error)
     if failure is not None:
         raise failure from failure.__cause__
-    if State.joined:
-        from verax.backend.runtime.cluster import suspect
-
-        suspect(error)
+    suspect_others(error)
     raise execution_error(error, buffers) from error
 
 

@@ -8,7 +8,7 @@ be read on light and on dark pages::
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from attrs import frozen
@@ -157,11 +157,3 @@ def folded(summary: str, text: str, rest: str = "") -> str:
         f"<details><summary>{safe(summary)}</summary>"
         f'<pre tabindex="0">{safe(shown + more)}</pre></details>'
     )
-
-
-def asked[T](question: Callable[[], T]) -> T | None:
-    """What it returns; None where there is no answer, for a view must not fail."""
-    try:
-        return question()
-    except Exception:  # of the runtime, which need not know
-        return None

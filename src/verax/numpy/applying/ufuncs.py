@@ -27,10 +27,8 @@ from verax.numpy.arguments.arguments import (
 )
 from verax.numpy.elementwise import arithmetic, comparison, transcendental
 from verax.numpy.reducing import reductions, running
-from verax.numpy.shaping.joining import concatenate
 from verax.numpy.shaping.shapes import expand_dims, moveaxis, ravel, reshape
 from verax.ops.elementwise.convert import convert
-from verax.ops.structure.create import full
 from verax.rules.values.array import Array
 
 
@@ -182,18 +180,9 @@ class ufunc(partial[Any]):
         else:
             carry = stretched(convert(start, out_dtype), rows.shape[1:])
 
-        def step(carry: Array, row: tuple[Array, Array | None]) -> tuple[Array, None]:
-            value, flag = row
-            after = convert(self(carry, value), out_dtype)
-            if flag is None:
-                return after, None
-            from verax.numpy.searching.where_nonzero import where as where_of
+        from verax.numpy.applying.ufunc_loops import folded_rows
 
-            return where_of(flag, after, carry), None
-
-        from verax.lax.scanning import scan
-
-        result: Array = scan(step, carry, (rows, flags))[0]
+        result = folded_rows(self, carry, rows, flags)
         if not keepdims:
             return result
         if axis is None:
@@ -205,11 +194,9 @@ class ufunc(partial[Any]):
         expected = chosen_dtype(self.__name__, dtype)
         if expected is not None:
             return expected
-        one = full((), 1, x.dtype)
-        from verax.api.inspect.make_jaxpr import eval_shape
+        from verax.numpy.applying.ufunc_loops import dtype_of_two
 
-        out: DType = eval_shape(self, one, one).dtype
-        return out
+        return dtype_of_two(self, x.dtype)
 
     def accumulate(
         self,
@@ -237,14 +224,9 @@ class ufunc(partial[Any]):
         if not rows.shape[0]:
             return moveaxis(rows, 0, place)
 
-        def step(carry: Array, row: Array) -> tuple[Array, Array]:
-            after = convert(self(carry, row), result)
-            return after, after
+        from verax.numpy.applying.ufunc_loops import accumulated_rows
 
-        from verax.lax.scanning import scan
-
-        _, rest = scan(step, rows[0], rows[1:])
-        return moveaxis(concatenate([rows[:1], rest]), 0, place)
+        return moveaxis(accumulated_rows(self, rows), 0, place)
 
     def at(
         self,
@@ -282,19 +264,9 @@ class ufunc(partial[Any]):
         if self.traits.ways.update is not None:
             result: Array = getattr(x.at[indices], self.traits.ways.update)(b)
             return result
-        whole = np.arange(x.size, dtype=np.int32).reshape(x.shape)
-        places = as_array("at", whole)[indices]
-        values = () if b is None else (stretched(as_array("at", b), places.shape),)
+        from verax.numpy.applying.ufunc_loops import updated_one_by_one
 
-        def step(flat: Array, one: tuple[Array, ...]) -> tuple[Array, None]:
-            place, *own = one
-            value = convert(self(flat[place], *own), flat.dtype)
-            return flat.at[place].set(value), None
-
-        lines = tuple(ravel(part) for part in (places, *values))
-        from verax.lax.scanning import scan
-
-        return reshape(scan(step, ravel(x), lines)[0], x.shape)
+        return updated_one_by_one(self, x, indices, b)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of each element of A with each element of B.
@@ -341,22 +313,9 @@ class ufunc(partial[Any]):
             )
         value = self.result_dtype(x, dtype)
         rows = moveaxis(convert(x, value), place, 0)
-        ends = concatenate([first[1:], full((1,), rows.shape[0], first.dtype)])
-        shape = (-1, *(1,) * (rows.ndim - 1))
+        from verax.numpy.applying.ufunc_loops import folded_slices
 
-        def step(i: Array, total: Array) -> Array:
-            inside = reshape((i > first) & (i < ends), shape)
-            after = convert(self(total, expand_dims(rows[i], 0)), value)
-            from verax.numpy.searching.where_nonzero import where as where_of
-
-            chosen: Array = where_of(inside, after, total)
-            return chosen
-
-        from verax.lax.looping import fori_loop
-        from verax.numpy.indexing.take import take
-
-        result: Array = fori_loop(0, rows.shape[0], step, take(rows, first, 0))
-        return moveaxis(result, 0, place)
+        return moveaxis(folded_slices(self, rows, first), 0, place)
 
 
 def made(

@@ -55,6 +55,13 @@ from verax.rules.rows.row import Row
 from verax.rules.values.array import Array
 
 
+def equal_keys(name: str, pair: tuple[Array, Array]) -> Array:
+    """Where two arrays of random keys have the same words; `name` is the caller's."""
+    from verax.ops.random.keys import same_keys
+
+    return same_keys(*leveled(name, *pair))
+
+
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x = y, as booleans.
 
@@ -72,9 +79,7 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     Array([ True, False, False], dtype=bool)
     """
     if (pair := key_pair(x, y)) is not None:
-        from verax.ops.random.keys import same_keys
-
-        return same_keys(*leveled("equal", *pair))
+        return equal_keys("equal", pair)
     return binary("equal", eq_p, x, y)
 
 
@@ -95,9 +100,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     Array([False,  True,  True], dtype=bool)
     """
     if (pair := key_pair(x, y)) is not None:
-        from verax.ops.random.keys import same_keys
-
-        return invert(same_keys(*leveled("not_equal", *pair)))
+        return invert(equal_keys("not_equal", pair))
     return binary("not_equal", ne_p, x, y)
 
 
