@@ -14,6 +14,7 @@ from verax.transforms.precision.measures import (
     EXACT,
     LEAST,
     RelativeError,
+    Yardstick,
     accidents,
     cancellation,
     grown,
@@ -65,10 +66,7 @@ def note_result(
     `both` are the result and its shadow. Without `due` there is no error of its own.
     """
     out, shadow = both
-    step = stride(out.size)
-    known_finite = due is not None and due.chosen != 1
-    if step > 1 and not known_finite and not is_finite(out):
-        step = 1
+    step = step_of(out, due)
     wide = walk.arithmetic.widen(sampled(out, step))
     exact = sampled(shadow, step)
     known = yardstick(wide, exact)
@@ -77,17 +75,12 @@ def note_result(
     if due is not None:
         own, asked = error, exact
         if not due.whole:
-            if isinstance(due.chosen, tuple):
-                part, asked = picked(out, due.values[number], due.chosen)
-                wide = walk.arithmetic.widen(part)
-                known = yardstick(wide, asked)
-            else:
-                asked = due.values[number]
-                asked = asked if due.chosen > 1 else sampled(asked, step)
+            wide, asked, known = against_due(
+                walk, out, step, (wide, known), due, number
+            )
             own = known.error(asked)
         if own.worst or not known.finite:
-            scale = out.size / wide.size
-            site.count(accidents(wide, asked, site.limit), scale)
+            site.count(accidents(wide, asked, site.limit), out.size / wide.size)
     if step == 1 and not known.finite:
         error = beyond(site, cells, out, error)
     before, entry = errors_before(site, cells)
@@ -114,6 +107,34 @@ def note_result(
         noise=noise,
         unit=unit,
     )
+
+
+def step_of(out: NDArray, due: Due | None) -> int:
+    """Every so many elements of a result are looked at: all where some are infinite."""
+    step = stride(out.size)
+    known_finite = due is not None and due.chosen != 1
+    return step if step == 1 or known_finite or is_finite(out) else 1
+
+
+def against_due(
+    walk: Walking,
+    out: NDArray,
+    step: int,
+    seen: tuple[Wide, Yardstick],
+    due: Due,
+    number: int,
+) -> tuple[Wide, Wide, Yardstick]:
+    """Elements of a result, what they should be, and the yardstick of both.
+
+    `seen` are every `step`-th element and its yardstick, for where `due` has these.
+    """
+    wide, known = seen
+    if isinstance(due.chosen, tuple):
+        part, asked = picked(out, due.values[number], due.chosen)
+        wide = walk.arithmetic.widen(part)
+        return wide, asked, yardstick(wide, asked)
+    asked = due.values[number]
+    return wide, asked if due.chosen > 1 else sampled(asked, step), known
 
 
 def beyond(
