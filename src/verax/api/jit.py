@@ -113,7 +113,7 @@ class Copyable:
         """Set the attributes that are not copied to what a new one has."""
         raise NotImplementedError
 
-    def __getstate__(self) -> Mapping[str, Any]:
+    def __getstate__(self) -> Mapping[str, object]:
         fresh = object.__new__(type(self))
         fresh.begin()
         return {name: x for name, x in vars(self).items() if name not in vars(fresh)}

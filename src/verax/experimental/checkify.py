@@ -145,7 +145,7 @@ class Error:
     def __repr__(self) -> str:
         return f"<Error of {len(self.sites)} checks>"
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Site, ...]]:
+    def tree_flatten(self) -> tuple[tuple[object, ...], tuple[Site, ...]]:
         """The arrays, and the checks; without checks there are no arrays."""
         return (self.code, *self.values) if self.sites else (), self.sites
 

@@ -72,7 +72,7 @@ class StatefulPRNG(ReprMixin):
                 f"Expected counter to be a scalar integer ref; got {self._counter}"
             )
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any], None]:
+    def tree_flatten(self) -> tuple[tuple[object, object], None]:
         """The key and the counter."""
         return (self._base_key, self._counter), None
 

@@ -290,7 +290,7 @@ def explore(
 
 def of_program(
     program: Jaxpr | ClosedJaxpr,
-) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+) -> tuple[Callable[..., Any], tuple[object, ...]]:
     """A function that does what a program does, and arguments of its types."""
     jaxpr = opened(program)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from attrs import fields
+from attrs import AttrsInstance, fields
 
 from verax.api.inspect.watching import Watched, WatchedValue
 from verax.explorer.costing import CostReport, Costs
@@ -92,7 +92,7 @@ def value_of(value: WatchedValue) -> dict[str, object]:
     }
 
 
-def entries(record: Any) -> dict[str, Any]:
+def entries(record: AttrsInstance) -> dict[str, Any]:
     """The attributes of a record by name."""
     return {f.name: getattr(record, f.name) for f in fields(type(record))}
 

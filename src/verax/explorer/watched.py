@@ -7,7 +7,7 @@ the source, and so the mark, of the row that it is of::
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -118,6 +118,6 @@ def course_json(course: LoopCourse) -> dict[str, Json]:
     return {"loop": place, "at": at, **columns, "nans": course.nans.tolist()}
 
 
-def rounded(x: Any) -> float | None:
+def rounded(x: float) -> float | None:
     """A number with four digits; None for what JSON does not have."""
     return float(f"{float(x):.4g}") if np.isfinite(x) else None

@@ -135,7 +135,7 @@ class View(ModuleType):
             f"module {self.__name__!r} has no attribute {name!r} ({WHERE}){hint(name)}"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """By its name, as functions that mention it are pickled by value."""
         return import_module, (self.__name__,)
 

@@ -9,7 +9,7 @@ Vaswani et al., "Attention is all you need"; Ainslie et al., "GQA".
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 from attrs import frozen
@@ -399,7 +399,7 @@ def standardize(
     return multiply(centred, rsqrt(inexact("standardize", add(variance, epsilon))))
 
 
-def averaged(x: Array, axes: Any, where: ArrayLike | None) -> Array:
+def averaged(x: Array, axes: int | Sequence[int], where: ArrayLike | None) -> Array:
     """The mean over `axes`, which stay with size 1."""
     return mean_over(x, axes, keepdims=True, where=where)
 

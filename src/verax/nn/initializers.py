@@ -11,7 +11,7 @@ Glorot and Bengio 2010, He et al. 2015, LeCun et al. 1998.
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -466,7 +466,7 @@ def in_disc(key: ArrayLike, shape: Shape, dtype: DType, radius: float | None) ->
 
 
 def samples(
-    key: ArrayLike, shape: Shape, dtype: DType, kind: Distribution, variance: Any
+    key: ArrayLike, shape: Shape, dtype: DType, kind: Distribution, variance: float
 ) -> Array:
     """Samples of a distribution, by their variance.
 

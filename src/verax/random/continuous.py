@@ -7,7 +7,6 @@ an end of [0, 1), that end is left out::
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -102,7 +101,7 @@ def pareto_of(u: Array, b: object) -> Array:
     return exp(div(exponential_of(u), b))
 
 
-def weibull_of(u: Array, scale: Any, concentration: Any) -> Array:
+def weibull_of(u: Array, scale: ArrayLike, concentration: ArrayLike) -> Array:
     args = [exponential_of(u), scale, concentration]
     drawn, scale, concentration = stretched_together("weibull_min", args)
     return multiply(power(drawn, true_divide(1.0, concentration)), scale)

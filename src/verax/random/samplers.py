@@ -481,7 +481,7 @@ def randint(
     return convert(in_range(typed, sizes, sampled, low_array, high_array), target)
 
 
-def is_known(x: object) -> TypeGuard[int | np.integer[Any]]:
+def is_known(x: object) -> TypeGuard[int | np.integer]:
     """Whether a bound is an integer of Python or NumPy."""
     return isinstance(x, int | np.integer)
 

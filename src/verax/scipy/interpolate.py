@@ -84,7 +84,7 @@ class RegularGridInterpolator:
         if is_complex(filler.dtype) and not is_complex(self.values.dtype):
             raise ValueError(f"{name}: fill_value must be real, since the values are")
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], str]:
+    def tree_flatten(self) -> tuple[tuple[object, ...], str]:
         """Arrays, and the method."""
         return (self.grid, self.values, self.fill_value), self.method
 

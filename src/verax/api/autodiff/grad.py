@@ -5,7 +5,7 @@ One idea: the gradient of a scalar is the pullback of 1::
     grad(lambda x: x * x)(3.0)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, SupportsIndex, overload
 
 from verax.api.arguments.call_keys import numbers as positions
@@ -139,7 +139,9 @@ def pulled_back(
     return value, aux, pulled if finish is None else finish(pulled)
 
 
-def of_slots(fun: Any, filled: Callable[[Any], Any]) -> Callable[..., object]:
+def of_slots(
+    fun: Callable[..., object], filled: Callable[[tuple[object, ...]], Iterable[object]]
+) -> Callable[..., object]:
     """A function of slots, of a function of values with types."""
     return lambda *now: fun(*filled(now))
 

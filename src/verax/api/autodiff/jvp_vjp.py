@@ -357,7 +357,7 @@ class Pullback(Logging):
         """The residuals: all that is kept of the point."""
         return self.linear.residuals
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Pushforward, Slots]]:
+    def tree_flatten(self) -> tuple[tuple[object, ...], tuple[Pushforward, Slots]]:
         """The residuals, and the program that they complete."""
         out = self.sorted
         return (out.args, out.others), (out.program, out.slots)

@@ -80,7 +80,7 @@ def sharding_on(mesh: AnyMesh | None, layout: Layout) -> NamedSharding:
 
 def on_first_devices(
     arrays: Sequence[object], layouts: Sequence[Layout | None], count: int
-) -> tuple[Any, ...]:
+) -> tuple[np.ndarray, ...]:
     """The arrays on the first `count` devices of this process, lying so.
 
     Raises:

@@ -16,7 +16,7 @@ import pprint
 import string
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from types import CodeType, FrameType
@@ -160,7 +160,12 @@ class FormatCheck(string.Formatter):
     def convert_field(self, value: object, conversion: object) -> object:
         return value
 
-    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+    def check_unused_args(
+        self,
+        used_args: set[int | str],
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+    ) -> None:
         unused = [i for i in range(len(args)) if i not in used_args]
         if unused:
             raise ValueError(

@@ -123,7 +123,7 @@ class ForeignFunction(ReprMixin):
 
     params: ForeignParams
     outputs: Side
-    container: type[Sequence[Any]] | None
+    container: type[Sequence[object]] | None
     input_layouts: Sequence[FfiLayout] | None
     aliases: Mapping[int, int]
 

@@ -156,14 +156,18 @@ class Watched:
     __dir__ = hiding("distinct measured")
 
     def __init__(
-        self, name: str, arrays: Sequence[object], sites: Any, courses: Any
+        self,
+        name: str,
+        arrays: Sequence[object],
+        sites: tuple[Site, ...],
+        courses: tuple[Course, ...],
     ) -> None:
         self.name = name
         self.arrays = tuple(arrays)
         self.sites: tuple[Site, ...] = sites
         self.courses: tuple[Course, ...] = courses
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def tree_flatten(self) -> tuple[tuple[object, ...], tuple[object, ...]]:
         """The arrays, and what is not an array."""
         return self.arrays, (self.name, self.sites, self.courses)
 

@@ -44,7 +44,7 @@ def make_array_from_process_local_data(
     if isinstance(global_shape, tuple) and all(
         isinstance(n, int) for n in global_shape
     ):
-        shapes: Sequence[Any] = [global_shape] * len(leaves)
+        shapes: Sequence[Sequence[int] | None] = [global_shape] * len(leaves)
     elif global_shape is None:
         shapes = [None] * len(leaves)
     else:

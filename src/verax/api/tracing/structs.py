@@ -71,7 +71,9 @@ def sharding_of(place: Sharding | Format | None) -> Sharding | None:
     return None if says_nothing(out) else out
 
 
-def check_manual(struct: object, attribute: "Attribute[Any]", value: object) -> None:
+def check_manual(
+    struct: object, attribute: "Attribute[ManualAxisType | None]", value: object
+) -> None:
     """Raise TypeError unless the field is a `ManualAxisType` or None."""
     if not isinstance(value, ManualAxisType | None):
         raise TypeError(

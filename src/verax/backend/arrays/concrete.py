@@ -73,7 +73,7 @@ def as_order(sizes: Iterable[int]) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def as_tiles(tiling: Any) -> Tiles | None:
+def as_tiles(tiling: Iterable[Iterable[int]] | None) -> Tiles | None:
     return None if tiling is None else tuple(map(tuple, tiling))
 
 
@@ -403,7 +403,7 @@ class ConcreteArray(OnDevices, InNotebooks):
             "still need, or do not delete or donate it"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Devices belong to a process, so what is pickled are the values.
         return from_host, (np.array(self.numpy()), self.aval.with_explicit(None))
 

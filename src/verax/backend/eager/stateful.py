@@ -62,7 +62,7 @@ def bind_stateful(
 
 
 def run_stateful(
-    engine: Engine, primitive: Any, params: Params, args: Sequence[Any]
+    engine: Engine, primitive: Primitive, params: Params, args: Sequence[Any]
 ) -> tuple[Array, ...]:
     """The results of a program, which reads and writes references."""
     order: dict[int, int] = {}

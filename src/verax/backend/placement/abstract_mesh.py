@@ -69,7 +69,7 @@ class AbstractDevice:
     def __repr__(self) -> str:
         return f"AbstractDevice({self.text()})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return AbstractDevice, self.key()
 
 
@@ -201,7 +201,7 @@ class AbstractMesh(BaseMesh):
         title = f"AbstractMesh for {counted(self)}{kind}"
         return report(*mesh_parts(title, self, None))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return rebuilt, self.key()
 
 

@@ -214,7 +214,7 @@ class PartitionSpec:
         comma = "," if len(parts) == len(self.partitions) == 1 else ""  # as a tuple
         return f"P({', '.join(parts)}{comma})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return partial(PartitionSpec, **self.terms()), self.partitions
 
 

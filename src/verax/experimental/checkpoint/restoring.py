@@ -12,7 +12,7 @@ import math
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -413,7 +413,7 @@ def gathered(files: Archives, record: LeafRecord, index: Index) -> np.ndarray:
     return out
 
 
-def slices(low: Any, high: Any, origin: Sequence[int]) -> Index:
+def slices(low: Iterable[int], high: Iterable[int], origin: Sequence[int]) -> Index:
     """The box from `low` to `high` in an array that starts at `origin`."""
     pairs = zip(low, high, origin, strict=True)
     return tuple([slice(int(a - o), int(b - o)) for a, b, o in pairs])

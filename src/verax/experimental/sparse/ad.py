@@ -26,7 +26,7 @@ class Stored(NamedTuple):
     data: Any
     number: int
 
-    def tree_flatten(self) -> tuple[tuple[Any], int]:
+    def tree_flatten(self) -> tuple[tuple[object], int]:
         return (self.data,), self.number
 
     @classmethod

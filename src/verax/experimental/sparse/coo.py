@@ -84,7 +84,7 @@ class COO(JAXSparse):
         return self._info.cols_sorted
 
     @override
-    def tree_flatten(self) -> tuple[tuple[Any, ...], COOInfo]:
+    def tree_flatten(self) -> tuple[tuple[object, ...], COOInfo]:
         return self._bufs, self._info
 
     @classmethod

@@ -68,7 +68,7 @@ class Compressed(JAXSparse):
         return self.data, self.indices, self.indptr
 
     @override
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Shape]:
+    def tree_flatten(self) -> tuple[tuple[object, ...], Shape]:
         return self._bufs, self.whole
 
     @classmethod

@@ -7,7 +7,7 @@ format would store::
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class SparseInfo(NamedTuple):
     unique_indices: bool = False
 
 
-def as_shape(shape: Sequence[Any]) -> Shape:
+def as_shape(shape: Sequence[SupportsIndex]) -> Shape:
     """A shape as a tuple of Python integers."""
     return tuple([int(size) for size in shape])
 

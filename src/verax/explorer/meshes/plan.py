@@ -95,7 +95,7 @@ class Asked(ReprMixin):
     `inside` says whether the mesh is in force while the function is traced.
     """
 
-    function: PjitFunction[Any, Any]
+    function: PjitFunction[..., object]
     name: str
     args: tuple[object, ...]
     kwargs: Mapping[str, object] = field(repr=False)

@@ -284,7 +284,7 @@ class ufunc(partial[Any]):
     def reduceat(
         self,
         a: ArrayLike,
-        indices: Any,
+        indices: ArrayLike | list[int],
         axis: int = 0,
         dtype: DTypeLike | None = None,
         out: None = None,

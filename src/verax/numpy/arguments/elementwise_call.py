@@ -145,7 +145,7 @@ def leveled(name: str, x: Array, y: Array) -> tuple[Array, Array]:
     return stretched(x, target), stretched(y, target)
 
 
-def unified(name: str, args: tuple[ArrayLike, ...]) -> tuple[DType, list[Any]]:
+def unified(name: str, args: tuple[ArrayLike, ...]) -> tuple[DType, list[ArrayLike]]:
     """The common dtype, and the operands in it and in one shape.
 
     Operands without dimensions keep their shape; every elementwise row takes them.

@@ -272,7 +272,7 @@ def from_scalar(x: object, dtype: DType | None) -> Array:
     return fresh(number_of(x, aval.dtype), aval)
 
 
-def from_numpy(x: Any, dtype: DType | None) -> Array:
+def from_numpy(x: np.ndarray | np.generic, dtype: DType | None) -> Array:
     """A copy of NumPy's values, in 32 bits unless x64 is on or `dtype` has more."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise ValueError(
@@ -345,7 +345,7 @@ def check_range(name: str, values: np.ndarray, dtype: DType | None) -> None:
         )
 
 
-def leaves(x: object) -> list[Any]:
+def leaves(x: object) -> list[object]:
     """The items of nested lists, in order."""
     if isinstance(x, list | tuple):
         return [leaf for item in x for leaf in leaves(item)]

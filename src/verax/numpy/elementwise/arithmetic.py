@@ -8,7 +8,7 @@ the few that its mathematics asks for::
 """
 
 import operator
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -656,7 +656,9 @@ def length_of(x: Array, y: Array) -> Array:
 
 
 @length_of.defjvp
-def length_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def length_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """The sides by the length, none of which exceeds 1; 0 where both sides are."""
     length = length_of(*primals)
     divisor = select(eq(length, 0), 1.0, length)

@@ -6,6 +6,7 @@ a derivative is multiplied::
     signbit(-0.0), frexp(6.0), ldexp(0.75, 3), isnan(x), angle(1j)
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -418,7 +419,9 @@ def mantissa_of(x: Array) -> Array:
 
 
 @mantissa_of.defjvp
-def mantissa_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def mantissa_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """It is x by a power of two."""
     (x,) = primals
     return mantissa_of(x), ldexp(tangents[0], neg(exponent_of(x)))

@@ -63,7 +63,7 @@ class Slice(ReprMixin):
         """Whether the size is an array, which no index takes."""
         return not isinstance(self.size, int | np.integer)
 
-    def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Any, Any, int]]:
+    def tree_flatten(self) -> tuple[tuple[object, object], tuple[object, object, int]]:
         """Splits it into arrays and the rest."""
         start = (self.start, None) if self.is_dynamic_start else (None, self.start)
         size = (self.size, None) if self.is_dynamic_size else (None, self.size)

@@ -8,7 +8,8 @@ Giles, "Collected matrix derivative results for forward and reverse mode algorit
 differentiation" (2008).
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -162,7 +163,9 @@ def factored_det(x: Array) -> Array:
 
 
 @factored_det.defjvp
-def det_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def det_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """det A tr(A⁻¹ dA), which is finite for every matrix.
 
     With A = P L U, d = det A, Y = L⁻¹ P⁻¹ dA and p the product of the pivots but the
@@ -226,7 +229,9 @@ def factored_slogdet(x: Array) -> tuple[Array, Array]:
 
 
 @factored_slogdet.defjvp
-def slogdet_tangent(primals: Any, tangents: Any) -> tuple[object, object]:
+def slogdet_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[object, object]:
     """The parts of tr(A⁻¹ dA): the sign turns with the imaginary one."""
     ((x,), (t,)) = primals, tangents
     packed, pivots, order = lu.lu(x)

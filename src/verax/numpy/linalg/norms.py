@@ -263,7 +263,7 @@ def cond(x: ArrayLike, p: Order = None) -> Array:
 #     cov(x), cov(x, y, ddof=0), corrcoef(x, rowvar=False)
 
 
-def variables(x: Any, rowvar: bool) -> Array:
+def variables(x: ArrayLike, rowvar: bool) -> Array:
     """A matrix with one row per variable.
 
     Raises:

@@ -10,7 +10,6 @@ import operator
 from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Any
 
 from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import in_numpy, remembered
@@ -138,7 +137,9 @@ def inverse(x: Array) -> Array:
 
 
 @inverse.defjvp
-def inverse_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def inverse_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """-A⁻¹ dA A⁻¹: products cost less than solving with the factors again."""
     x = inverse(*primals)
     return x, neg(triangular.matmul(triangular.matmul(x, tangents[0]), x))
@@ -193,7 +194,7 @@ def pseudo_inverse(x: Array, bound: ArrayLike, hermitian: bool) -> Array:
 
 @pseudo_inverse.defjvp
 def pinv_tangent(
-    hermitian: bool, primals: Sequence[Any], tangents: Sequence[Any]
+    hermitian: bool, primals: Sequence[Array], tangents: Sequence[Array]
 ) -> tuple[Array, Array]:
     """With P = A⁺: -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P.
 

@@ -539,7 +539,7 @@ def has_tracers(shape: object) -> bool:
 
 
 def traced_coordinates(
-    x: Array, shape: Sequence[Any], due: tuple[DType, bool]
+    x: Array, shape: Sequence[int], due: tuple[DType, bool]
 ) -> tuple[Array, ...]:
     """`unravel_index`, in the type `due`, where the sizes are values of a program."""
     word = default_integer()

@@ -8,7 +8,6 @@ of the result comes::
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any
 
 import numpy as np
 
@@ -156,7 +155,7 @@ def take_parts(x: Array, places: object, axis: int) -> Array:
     return x[(*(slice(None),) * axis, places)]
 
 
-def positions(counts: Any, n: int, total: int) -> Array:
+def positions(counts: ArrayLike, n: int, total: int) -> Array:
     """For each of `total` places, the number of the part that is repeated there."""
     counts = broadcast_to(as_array("repeat", counts), (n,))
     ends = counts.cumsum()

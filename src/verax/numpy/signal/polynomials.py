@@ -9,7 +9,7 @@ with columns of length one::
 """
 
 from math import factorial
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
@@ -70,7 +70,7 @@ EXACT = (float32, float64, complex64, complex128)
 """The dtypes in which NumPy computes as a program does, one operation after another."""
 
 
-def coefficients(name: str, *args: Any) -> list[Array]:
+def coefficients(name: str, *args: ArrayLike) -> list[Array]:
     """Operands as arrays with a dimension.
 
     Raises:

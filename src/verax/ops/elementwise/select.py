@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -77,7 +76,7 @@ def select_typing(p: NoParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedA
 
 
 MANY = 1 << 12
-BITS: Mapping[int, type[np.signedinteger[Any]]] = MappingProxyType(
+BITS: Mapping[int, type[np.signedinteger]] = MappingProxyType(
     {4: np.int32, 8: np.int64}
 )
 

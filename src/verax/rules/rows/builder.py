@@ -94,7 +94,7 @@ class Tracer(Array, Staged):
                 return getattr(self.atom.value, name)
         return super().__getattr__(name)  # type: ignore[misc]  # hidden from checkers
 
-    def devices(self) -> set[Any]:
+    def devices(self) -> set[object]:
         return self.__getattr__("devices")() if self.has_ended else super().devices()
 
     @property

@@ -242,7 +242,7 @@ class ConcreteRef(BoundRef):
     __module__ = "verax"
     __slots__ = ("__weakref__", "kind", "made", "pinned", "shared", "value")
 
-    value: Any
+    value: Array
 
     def __init__(self, value: Array, made: Source, kind: str | None = None) -> None:
         self.aval = AbstractRef(value.aval)

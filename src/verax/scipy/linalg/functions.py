@@ -7,8 +7,8 @@ by a scan; the derivative of a solution is one more Sylvester equation::
     x = solve_sylvester(a, b, c)   # a dx + dx b = dc - da x - x db, and so on
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, overload
+from collections.abc import Callable, Sequence
+from typing import Literal, overload
 
 import numpy as np
 
@@ -210,7 +210,9 @@ def square_root(a: Array) -> Array:
 
 
 @square_root.defjvp
-def square_root_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def square_root_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """X dX + dX X = dA."""
     x = square_root(*primals)
     return x, sylvester(x, x, tangents[0], "schur", 0.0)

@@ -9,9 +9,10 @@ A rotation is a pytree of one array, its quaternions (x, y, z, w) of shape (4,) 
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from verax import numpy as vnp
+from verax.ir.dtypes import DTypeLike
 from verax.numpy.arguments.arguments import ArrayLike, inexact_arrays
 from verax.random.continuous import normal
 from verax.random.keys import one_key
@@ -110,7 +111,7 @@ class Rotation(NamedTuple):
         return cls(quaternions.from_rotvec(vnp.deg2rad(array) if degrees else array))
 
     @classmethod
-    def identity(cls, num: int | None = None, dtype: Any = float) -> Self:
+    def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Self:
         """The rotation that moves nothing, or `num` of them."""
         one = vnp.array([0.0, 0.0, 0.0, 1.0], dtype)
         return cls(one if num is None else vnp.broadcast_to(one, (num, 4)))

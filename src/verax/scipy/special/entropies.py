@@ -7,7 +7,8 @@ ends of its domain, where a logarithm meets a factor of zero::
 """
 
 import math
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import remembered
@@ -148,7 +149,9 @@ def log_ratio(p: Array, q: Array) -> Array:
 
 
 @log_ratio.defjvp
-def log_ratio_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def log_ratio_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """The relative changes of both, of which one is less the other."""
     parts = [div(t, x) for t, x in zip(tangents, primals, strict=True)]
     return log_ratio(*primals), sub(*parts)
@@ -247,7 +250,9 @@ def divergence(p: Array, q: Array) -> Array:
 
 
 @divergence.defjvp
-def divergence_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def divergence_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """log(p / q) dp + (1 - p / q) dq, dq where p is 0, and 0 outside the domain."""
     p, q = primals
     inside, safe_p, safe_q = positive_pair(p, q)

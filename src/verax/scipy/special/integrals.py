@@ -10,6 +10,7 @@ and 8, and of D. Zagier, "The dilogarithm function", 2007.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -122,7 +123,9 @@ def fraction(n: Array, x: Array) -> Array:
 
 
 @exponential_integral.defjvp
-def exponential_integral_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def exponential_integral_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """E_n' = -E_(n-1), and E_0' = -(x + 1) exp(-x) / x²."""
     n, x = vnp.broadcast_arrays(*primals)
     lower = exponential_integral(vnp.maximum(n - 1, 0.0), x)
@@ -186,7 +189,9 @@ def ascending(x: Array) -> Array:
 
 
 @principal_value.defjvp
-def principal_value_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def principal_value_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     (x,), (t,) = primals, tangents
     return principal_value(x), t * vnp.exp(x) / x
 
@@ -271,13 +276,17 @@ def turned_fraction(x: Array) -> Array:
 
 
 @sine_integral.defjvp
-def sine_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def sine_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     (x,), (t,) = primals, tangents
     return sine_integral(x), t * vnp.sinc(x / math.pi)
 
 
 @cosine_integral.defjvp
-def cosine_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def cosine_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     (x,), (t,) = primals, tangents
     return cosine_integral(x), t * vnp.cos(x) / x
 
@@ -328,7 +337,9 @@ def dilogarithm(x: Array) -> Array:
 
 
 @dilogarithm.defjvp
-def dilogarithm_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def dilogarithm_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """log(x) / (1 - x), -1 at 1."""
     (x,), (t,) = primals, tangents
     one = x == 1

@@ -6,7 +6,7 @@ ends of its domain::
     logit(p)                       # log p / (1 - p), whose derivative has no quotient
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 from verax.api.custom.jvp import custom_jvp
 from verax.backend.eager.composites import remembered
@@ -116,7 +116,9 @@ def inverse_of_logistic(p: Array) -> Array:
 
 
 @inverse_of_logistic.defjvp
-def logit_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def logit_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """One over p (1 - p), infinite at both ends."""
     (p,) = primals
     return inverse_of_logistic(p), div(tangents[0], mul(p, sub(1.0, p)))

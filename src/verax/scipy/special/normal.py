@@ -9,8 +9,9 @@ Programs for Mathematical Functions", 1989), whose tail is in powers of 1/√(-2
 """
 
 import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -152,7 +153,9 @@ def log_normal(z: Array, order: int) -> Array:
 
 
 @log_normal.defjvp
-def log_normal_tangent(order: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def log_normal_tangent(
+    order: int, primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """The density by the distribution function, -z by the series far below 0."""
     (z,) = primals
     low, tail, series = regions(z, order)
@@ -263,7 +266,9 @@ def terms(x: Array, parts: tuple[tuple[float, ...], ...]) -> tuple[Array, Array]
 
 
 @normal_quantile.defjvp
-def quantile_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def quantile_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """The slope of the inverse is one over the density."""
     x = normal_quantile(*primals)
     return x, mul(tangents[0], mul(exp(mul(square(x), 0.5)), SQRT_2_PI))
@@ -375,7 +380,9 @@ def rule(squared: Array, points: np.ndarray, used: Array) -> Array:
 
 
 @faddeeva.defjvp
-def faddeeva_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def faddeeva_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """w' = -2zw + 2i/√π, and far out the derivative of the series."""
     (z,) = primals
     w = faddeeva(z)
@@ -443,7 +450,9 @@ def on_axis(y: Array) -> Array:
 
 
 @scaled_complement.defjvp
-def scaled_complement_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def scaled_complement_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """2x erfcx - 2/√π, and far out the derivative of the series."""
     (x,) = primals
     value = scaled_complement(x)
@@ -556,7 +565,7 @@ def alternating(angle: Array, first: int) -> Array:
 
 
 @fresnel_integrals.defjvp
-def fresnel_tangents(primals: Any, tangents: Any) -> object:
+def fresnel_tangents(primals: Sequence[Array], tangents: Sequence[Array]) -> object:
     (x,), (t,) = primals, tangents
     angle = 0.5 * math.pi * vnp.mod(x * x, 4.0)
     return fresnel_integrals(x), (t * vnp.sin(angle), t * vnp.cos(angle))

@@ -9,7 +9,6 @@ has thought of is safe. Places that stay wide are named by what an equation show
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -167,7 +166,7 @@ def is_touched(plan: Narrowing, eqn: Eqn) -> bool:
     return bool(inside) and not plan.kept(eqn) and any(map(plan.touches, inside))
 
 
-def narrow_type(dtype: Any) -> DType:
+def narrow_type(dtype: DType) -> DType:
     """The dtype that values are rounded to.
 
     Raises:
@@ -175,4 +174,4 @@ def narrow_type(dtype: Any) -> DType:
     """
     if not is_float(dtype):
         raise TypeError(f"narrow takes a type of floats for `to`, not {dtype}")
-    return dtype  # type: ignore[no-any-return]  # any dtype
+    return dtype

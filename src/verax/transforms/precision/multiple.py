@@ -56,7 +56,7 @@ class InMpmath(ReprMixin):
     refused: set[str] = field(factory=set)
     context: Any = field(init=False)
     functions: Mapping[str, Callable[..., Any]] = field(init=False)
-    number: Callable[[Any], Any] = field(init=False)
+    number: Callable[[object], Any] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Load mpmath.

@@ -229,7 +229,7 @@ def seed(outs: Sequence[Cell], cts: dict[int, NDArray]) -> float:
     return norm
 
 
-def cotangent_dtype(cell: Cell) -> type[np.number[Any]]:
+def cotangent_dtype(cell: Cell) -> type[np.number]:
     """The dtype of the cotangent of a value."""
     return np.complex128 if is_complex(cell.actual.dtype) else np.float64
 

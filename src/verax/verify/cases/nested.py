@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from random import Random
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from attrs import frozen
@@ -142,7 +142,7 @@ def results_of_types(
     return [body.result(random, aval) for aval in avals]
 
 
-def joined(*parts: Sequence[object]) -> tuple[Any, ...]:
+def joined[T](*parts: Sequence[T]) -> tuple[T, ...]:
     return tuple([item for part in parts for item in part])
 
 

@@ -1,6 +1,6 @@
 """`jax._src.literals`: Python scalars with a dtype. verax makes none."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -10,7 +10,7 @@ class Typed:
 
     dtype: np.dtype[np.generic]
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         plain = type(self).__mro__[1]
         return type(self), (plain(self), self.dtype)
 
