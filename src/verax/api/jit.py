@@ -10,6 +10,7 @@ module holds under its own name is pickled as that name, as Python's functions a
 import copy
 import sys
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -109,9 +110,9 @@ from verax.rules.values.state import (
 class Copyable:
     """Base of such functions; `begin` makes what a new one starts with."""
 
+    @abstractmethod
     def begin(self) -> None:
         """Set the attributes that are not copied to what a new one has."""
-        raise NotImplementedError
 
     def __getstate__(self) -> Mapping[str, object]:
         fresh = object.__new__(type(self))

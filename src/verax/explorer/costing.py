@@ -10,6 +10,7 @@ nothing is compiled or run.
 """
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -92,9 +93,9 @@ class Costs(ReprMixin):
     device: Device
 
     @property
+    @abstractmethod
     def lines(self) -> tuple[Any, ...]:
         """The entries, the most expensive first."""
-        raise NotImplementedError
 
     @property
     def devices(self) -> int:
@@ -102,28 +103,28 @@ class Costs(ReprMixin):
         return 1
 
     @property
+    @abstractmethod
     def flops(self) -> Any:
         """All operations."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def bytes(self) -> Any:
         """All bytes that are read and written."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def time(self) -> float:
         """The least time that the device needs, in seconds.
 
         Raises:
             TypeError: it depends on sizes that are symbols: `at` takes them.
         """
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """The sums, in a line."""
-        raise NotImplementedError
 
     def variables(self) -> set[str]:
         """The names of the sizes that are symbols."""
@@ -133,17 +134,17 @@ class Costs(ReprMixin):
         """The entries of a line: its values, and its cotangents."""
         return tuple([entry for entry in self.lines if entry.line == line])
 
+    @abstractmethod
     def at(self, **sizes: int) -> "CostReport":
         """The costs for these sizes, as of the program with them.
 
         Raises:
             TypeError: a variable has no size, or a name is no variable.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
-        raise NotImplementedError
 
 
 @frozen(repr=False)

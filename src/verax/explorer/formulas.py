@@ -10,11 +10,13 @@ program of that size costs::
     report.at(b=8, d=512)        # the CostReport
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from numbers import Real
 from typing import Any, Final, cast, override
 
+import numpy as np
 from attrs import define, field, frozen
 
 from verax.explorer.costing import (
@@ -27,7 +29,7 @@ from verax.explorer.costing import (
 )
 from verax.explorer.meshes.devices import Device
 from verax.ir.avals import Shape, Shaped, ShapedArray, SymbolicSize, smaller_size
-from verax.ir.dtypes import DType
+from verax.ir.dtypes import DType, numpy_dtype
 from verax.ir.jaxpr import Eqn, Jaxpr, Source, Var
 from verax.ir.records import ReprMixin
 from verax.ir.text.columns import columns
@@ -54,7 +56,25 @@ TERMS: Final = 4
 # Polynomials whose coefficients need not be integers.
 
 
-class Formula(SymbolicSize):
+class WithValue(SymbolicSize):
+    """A size that is a value where it is a number, for `float` tells so."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __float__(self) -> float:
+        """The number; a TypeError where sizes are not known."""
+
+    @override
+    def __jax_array__(self) -> float:
+        return float(self)
+
+    @override
+    def in_dtype(self, dtype: DType) -> np.ndarray:
+        return np.asarray(float(self), numpy_dtype(dtype))
+
+
+class Formula(WithValue):
     """A number that depends on sizes: a polynomial in symbolic dimensions.
 
     `at` gives its value, as in `formula.at(b=8, t=128)`, `variables()` the names; it
@@ -203,6 +223,7 @@ class Formula(SymbolicSize):
     def __hash__(self) -> int:
         return hash(self.terms)
 
+    @override
     def __float__(self) -> float:
         value = self.constant
         if value is None:

@@ -10,6 +10,7 @@ explicit axes, a type says which of them split its dimensions: `f32[8@x,2]`.
 """
 
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import ClassVar, Protocol, TypeGuard, cast
@@ -72,29 +73,29 @@ class SymbolicSize:
     __slots__ = ()
     transient: ClassVar[bool] = False
 
+    @abstractmethod
     def __jax_array__(self) -> object:
         """The size as the value of a scalar."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_dtype(self, dtype: DType) -> object:
         """`__jax_array__` in a dtype, not weak."""
-        raise NotImplementedError
 
+    @abstractmethod
     def maximum(self, other: int) -> int:
         """The larger of two sizes, whichever that is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def minimum(self, other: int) -> int:
         """The smaller of two sizes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evaluated(self, env: Mapping[str, int]) -> int:
         """The size where its variables have the values of `env`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def variables(self) -> set[str]:
         """The names of its variables."""
-        raise NotImplementedError
 
 
 def larger_size(x: int, y: int) -> int:
@@ -176,9 +177,9 @@ class OnDevices(Shaped):
     __slots__ = ()
     explicit: Explicit | None
 
+    @abstractmethod
     def with_explicit(self, explicit: Explicit | None) -> "ShapedArray":
         """The same type, split so by explicit axes."""
-        raise NotImplementedError
 
     @property
     def manual_axis_type(self) -> ManualAxisType:
@@ -241,9 +242,9 @@ class OfArrays(OnDevices):
         """The type of cotangents."""
         return self.cotangent()
 
+    @abstractmethod
     def cotangent(self) -> "ShapedArray":
         """The type of cotangents."""
-        raise NotImplementedError
 
     def dec_rank(self, size: int | None, spec: int | None) -> "OfArrays":
         """The type of an element of arrays that are stacked along a dimension."""
@@ -257,9 +258,9 @@ class OfArrays(OnDevices):
             return self
         return self.with_shape((*self.shape[:spec], size, *self.shape[spec:]))
 
+    @abstractmethod
     def with_shape(self, shape: Iterable[int]) -> "ShapedArray":
         """The same type with another shape."""
-        raise NotImplementedError
 
 
 @frozen(init=False, eq=False, repr=False, weakref_slot=True)

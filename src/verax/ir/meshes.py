@@ -12,6 +12,7 @@ that no explicit axis splits says nothing, as under meshes without such axes::
 """
 
 import enum
+from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import prod
@@ -308,14 +309,14 @@ class BaseMesh(Unchanging):
     axis_types: AxisTypes
 
     @property
+    @abstractmethod
     def axis_sizes(self) -> tuple[int, ...]:
         """The number of devices along each axis."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """The number of devices."""
-        raise NotImplementedError
 
     @property
     def shape_tuple(self) -> tuple[tuple[str, int], ...]:

@@ -6,6 +6,7 @@ a compiled one: the key of the call, one look-up, and the pieces of the run::
     class Compiled(DirectCalls[..., Any]): ...   # which says what `slow_call` does
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, final
@@ -82,9 +83,9 @@ class DirectCalls[**P, R]:
     statics: Statics | None = None
     direct: dict[object, Call | TreeCalls]
 
+    @abstractmethod
     def slow_call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """The call, whatever the arguments are."""
-        raise NotImplementedError
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # in one frame
         """The result of the function, maybe not finished yet."""

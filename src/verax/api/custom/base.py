@@ -10,6 +10,7 @@ be traced now, is the same question for all of them::
 import functools
 import gc
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
 from types import MappingProxyType
@@ -135,9 +136,9 @@ class CallRules(ReprMixin):
         return holds(self.functions) or any(map(tree_holds, (self.tree, self.out_tree)))
 
     @property
+    @abstractmethod
     def functions(self) -> tuple[Snapshot, ...]:
         """The rules as they were when the function was called."""
-        raise NotImplementedError
 
     def kept[R](self, what: Callable[..., R], *key: object) -> R:
         """`what(self, *key)`, kept for all rules that mean the same.
@@ -363,9 +364,9 @@ class CustomRules(Home):
         what = f"custom_{self.kind}-decorated"
         return sort_arguments(self.fun, signature, held, args, kwargs, what)
 
+    @abstractmethod
     def bind(self, given: SortedArguments) -> Any:
         """Write the call as an equation of the current trace."""
-        raise NotImplementedError
 
     def user_rules[R: UserRules](
         self, kind: type[R], given: SortedArguments

@@ -8,6 +8,7 @@ compiled programs are looked up; the functions know buffers and NumPy, not array
 """
 
 import inspect
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -171,13 +172,13 @@ class Exchangeable(Array):
 
     __slots__ = ()
 
+    @abstractmethod
     def numpy(self) -> np.ndarray:
         """The values as a read-only NumPy array."""
-        raise NotImplementedError
 
+    @abstractmethod
     def device_buffer(self, copy: bool = False) -> Buffer:
         """The values on a device; with `copy`, in memory of its own."""
-        raise NotImplementedError
 
     def __buffer__(self, flags: int) -> memoryview:
         """The memory of the values, read-only; waits for them (PEP 688).
@@ -260,9 +261,9 @@ class Exchangeable(Array):
         return self.addressable_shards[index].data
 
     @property
+    @abstractmethod
     def addressable_shards(self) -> list[Any]:
         """The parts of the array that the devices of this process hold."""
-        raise NotImplementedError
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the values on their one device.

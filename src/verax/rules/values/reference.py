@@ -6,6 +6,7 @@ arithmetic on what was read, by the functions behind the operators of arrays::
     ref[0] += 1.0        # ref.write(namespace.at(ref.read())[0].set(...))
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from types import EllipsisType, NoneType
@@ -36,13 +37,13 @@ class Ref(Typed):
     __module__ = "verax"
     __slots__ = ()
 
+    @abstractmethod
     def read(self) -> Array:
         """All that it holds."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, value: Array) -> None:
         """Have it hold `value`, which has its type."""
-        raise NotImplementedError
 
     @property
     def inner_aval(self) -> ShapedArray:

@@ -10,11 +10,11 @@ That is the worst element. NaN equals NaN, and integers are compared exactly.
 
 from typing import Final
 
-import ml_dtypes
 import numpy as np
 from attrs import frozen
 
-from verax.ir.dtypes import float0, is_complex, is_inexact, real_dtype
+from verax.ir.avals import finfo
+from verax.ir.dtypes import float0, is_complex, is_inexact
 from verax.ir.records import ReprMixin
 
 QUARTER: Final = 4
@@ -103,7 +103,7 @@ def usual(sizes: np.ndarray) -> float:
 
 def spacing(dtype: np.dtype) -> tuple[float, float]:
     """The spacing of the numbers of a dtype at 1, and at 0."""
-    info = ml_dtypes.finfo(real_dtype(dtype))  # type: ignore[no-untyped-call]
+    info = finfo(dtype)
     return float(info.eps), float(info.smallest_subnormal)
 
 

@@ -8,6 +8,7 @@ the types that are due is the same for all::
     outs = thread_of(eqn.primitive)(Following(jaxprs), eqn.params, values)
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 from attrs import frozen
@@ -27,13 +28,13 @@ class OfParts(ReprMixin):
 
     jaxprs: tuple[Jaxpr, ...]
 
+    @abstractmethod
     def run(self, number: int, types: Sequence[Types]) -> Callable[[Values], Values]:
         """What makes the parts of a program's outputs from those of its inputs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def full(self, parts: Parts, width: int) -> Parts:
         """All `width` parts of a value that a carry or a common result has."""
-        raise NotImplementedError
 
     def enter(self, role: Role) -> Sequence[object]:
         """See `Through.enter`."""

@@ -8,13 +8,13 @@ digit is left::
 """
 
 from math import log10
-from typing import Any, Final
+from typing import Final
 
-import ml_dtypes
 import numpy as np
 from attrs import frozen
 
-from verax.ir.dtypes import real_dtype
+from verax.ir.avals import finfo
+from verax.ir.dtypes import DType, DTypeLike, as_dtype
 from verax.ir.records import ReprMixin
 from verax.rules.rows.row import NDArray
 from verax.rules.values.memo import pure
@@ -49,18 +49,13 @@ EXACT: Final = RelativeError(0.0, 0.0)
 
 
 @pure(64)
-def roundoff(dtype: object) -> float:
+def roundoff(dtype: DTypeLike) -> float:
     """The largest relative error of rounding to a dtype.
 
     >>> roundoff(np.dtype("float32")) == 2.0**-24
     True
     """
-    return float(finfo(dtype).eps) / 2
-
-
-def finfo(dtype: Any) -> Any:
-    """What is known of the numbers of a dtype."""
-    return ml_dtypes.finfo(real_dtype(dtype))  # type: ignore[no-untyped-call]
+    return float(finfo(as_dtype(dtype)).eps) / 2
 
 
 def grown(before: float, after: float, unit: float) -> float:
@@ -179,7 +174,7 @@ NOTHING: Final = Accidents()
 
 
 @pure(64)
-def smallest(dtype: object) -> float:
+def smallest(dtype: DType) -> float:
     """The smallest number of a dtype that has all of its digits."""
     return float(finfo(dtype).smallest_normal)
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import is_inexact, numpy_dtype
+from verax.ir.avals import ShapedArray, finfo
+from verax.ir.dtypes import DType, is_inexact, numpy_dtype
 from verax.ir.jaxpr import Jaxpr
 from verax.rules.rows.row import NDArray
 from verax.transforms.engine.engine import StandardEngine
@@ -22,7 +22,6 @@ from verax.transforms.precision.arithmetic import Wide
 from verax.transforms.precision.measures import (
     LEAST,
     RelativeError,
-    finfo,
     roundoff,
     sampled,
     yardstick,
@@ -150,12 +149,12 @@ def is_small(x: NDArray) -> bool:
     return bool(((sizes > 0) & (sizes < finfo(x.dtype).smallest_normal)).any())
 
 
-def largest(dtype: object) -> float:
+def largest(dtype: DType) -> float:
     """The largest size of tangents that are looked at."""
     return float(finfo(dtype).max) / ROOM
 
 
-def allowed(rule: Rewrite, dtype: object, size: float) -> float:
+def allowed(rule: Rewrite, dtype: DType, size: float) -> float:
     """How far a tangent of some size may be from what is exact."""
     return SLOPES * max(rule.ulps, 1) * 2 * roundoff(dtype) * max(size, 1.0)
 
