@@ -25,12 +25,14 @@ def sequential_vmap(f: Callable[..., object]) -> custom_vmap:
     """
     batched = custom_vmap(f)
 
-    def rule(axis_size: int, in_batched: list[Any], *args: object) -> tuple[Any, Any]:
+    def rule(
+        axis_size: int, in_batched: list[object], *args: object
+    ) -> tuple[object, object]:
         leaves, tree = tree_flatten(args)
         flags = tree_flatten(tuple(in_batched))[0]
         stacks = [x for x, flag in zip(leaves, flags, strict=True) if flag]
 
-        def element(parts: list[Any]) -> Any:
+        def element(parts: list[object]) -> Any:
             given = iter(parts)
             filled = [
                 next(given) if flag else x

@@ -134,7 +134,7 @@ class Copyable:
         made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return made
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
         if self.__module__ == "__main__" and by_value(sys._getframe(1)):
             return super().__reduce_ex__(protocol)
         return found_as(self) or super().__reduce_ex__(protocol)

@@ -81,7 +81,9 @@ class Told:
     So `lower` of a jitted function knows the metadata too.
     """
 
-    def __init__(self, function: Any, updates: Mapping[str, object]) -> None:
+    def __init__(
+        self, function: Callable[..., object], updates: Mapping[str, object]
+    ) -> None:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.updates = updates

@@ -9,7 +9,6 @@ indices::
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from verax.backend import pytrees
 from verax.ir.dtypes import numpy_dtype
 from verax.ir.jaxpr import NO_PARAMS
 from verax.lax.looping import fori_loop
-from verax.numpy.arguments.arguments import as_array, default_integer
+from verax.numpy.arguments.arguments import ArrayLike, as_array, default_integer
 from verax.ops.calls.callbacks import SINK, dce_sink_p
 from verax.ops.elementwise import compare
 from verax.ops.elementwise.bits import bitwise_not
@@ -52,8 +51,8 @@ class FftType(IntEnum):
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
     func: Callable[[Array], Array],
     dimension_numbers: ScatterDimensionNumbers,
     *,

@@ -488,7 +488,9 @@ def iterated(mat: Array, eps: float, most: int) -> tuple[Array, Array, Array]:
     norm = vnp.linalg.norm
     tolerance = (4 * eps) ** (1 / 3)
 
-    def step(state: Any) -> Any:
+    def step(
+        state: tuple[Array, Array, Array, Array],
+    ) -> tuple[Array, Array, Array, Array]:
         u, bound, count, _ = state
         w = weights(bound)
         new = cond(w.c > STEEP, step_by_qr, step_by_cholesky, u, w)

@@ -216,7 +216,9 @@ def double_sided_maxwell(
     )
 
 
-def shifted_and_scaled(signs: Array, lengths: Array, scale: Any, loc: Any) -> Array:
+def shifted_and_scaled(
+    signs: Array, lengths: Array, scale: ArrayLike, loc: ArrayLike
+) -> Array:
     """loc + scale · signs · lengths."""
     return plus(multiply(mul(signs, lengths), scale), loc)
 

@@ -178,7 +178,7 @@ class CallArguments(ReprMixin):
     without the static ones).
     """
 
-    dynamic: tuple[tuple[Any, ...], dict[str, Any]]
+    dynamic: tuple[tuple[object, ...], dict[str, object]]
     positions: tuple[int, ...]
     values: tuple[object, ...]
     named: tuple[tuple[str, object], ...]
@@ -440,7 +440,7 @@ def complete(
 # The keys by which calls of a jitted function are looked up.
 
 
-type Key = tuple[Any, ...]
+type Key = tuple[Hashable, ...]
 type AvalsOf = Callable[[Sequence[object], Describe], Sequence[ShapedArray]]
 
 

@@ -313,7 +313,7 @@ def print_saved_residuals(
         print(aval, origin)
 
 
-def origins_of(jaxpr: Jaxpr, names: Sequence[str]) -> dict[Any, str]:
+def origins_of(jaxpr: Jaxpr, names: Sequence[str]) -> dict[object, str]:
     """The origins of a program's values, in order."""
     origins: dict[object, str] = {v: "from a constant" for v in jaxpr.constvars}
     for var, name in zip(jaxpr.invars, names, strict=True):

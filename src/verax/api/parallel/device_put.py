@@ -403,7 +403,7 @@ def make_array_from_callback(
     sharding: Sharding,
     data_callback: Callable[[tuple[slice, ...]], object],
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """An array whose parts `data_callback(index)` returns, called once for each index.
 
@@ -465,7 +465,7 @@ def make_array_from_single_device_arrays(
     sharding: Sharding,
     arrays: Sequence[object],
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """One array from parts that are on their devices already; nothing is moved.
 

@@ -45,6 +45,7 @@ from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from verax.ir.walk import count_eqns, hoist
 from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.rows.leaks import leaked
+from verax.rules.values.array import Array
 from verax.rules.values.conversions import shown
 from verax.rules.values.state import STATE, UNKEPT
 
@@ -131,7 +132,7 @@ class Traced(Stage):
         ]
         return result_tree(self.out_tree, apply(jaxpr, typed))
 
-    def closure_convert(self) -> tuple[list[Any], Any]:
+    def closure_convert(self) -> tuple[list[Array], Any]:
         """Returns a function that takes what `fun` captured first, and the captured.
 
         The pair is (captured, converted), with `converted(captured, *args)` equal to

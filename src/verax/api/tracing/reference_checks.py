@@ -119,7 +119,7 @@ class HasCaptured(Protocol):
     """A function as a part of an equation: see `Opened`."""
 
     @property
-    def captured(self) -> tuple[Any, ...]: ...
+    def captured(self) -> tuple[object, ...]: ...
 
 
 def check_closed_over(

@@ -19,7 +19,7 @@ from verax.backend.arrays.concrete import ConcreteArray, Format, Layout
 from verax.backend.placement.sharding import Sharding
 from verax.backend.programs.placement import committed_place
 from verax.ir.avals import AbstractRef, ShapedArray, is_reference
-from verax.ir.dtypes import DType, as_dtype
+from verax.ir.dtypes import DType, DTypeLike, as_dtype
 from verax.ir.meshes import ManualAxisType, says_nothing
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
@@ -43,7 +43,7 @@ def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
     return tuple([as_size(size) for size in sizes])
 
 
-def needed_dtype(dtype: Any) -> DType:
+def needed_dtype(dtype: DTypeLike | None) -> DType:
     """The dtype of a struct.
 
     Raises:

@@ -78,8 +78,8 @@ def is_guarded() -> bool:
 
 
 def guarded_call(
-    name: str, run: Callable[[Sequence[Any]], object]
-) -> Callable[[Sequence[Any]], object]:
+    name: str, run: Callable[[Sequence[object]], object]
+) -> Callable[[Sequence[object]], object]:
     """A call of a program that asks first, with its arguments."""
 
     def call(leaves: Sequence[object]) -> Any:

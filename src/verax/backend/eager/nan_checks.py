@@ -183,8 +183,8 @@ def checked_call(
     how: Search,
     donated: Sequence[bool],
     kinds: Kinds,
-    run: Callable[[Sequence[Any]], object],
-) -> Callable[[Sequence[Any]], object]:
+    run: Callable[[Sequence[object]], object],
+) -> Callable[[Sequence[object]], object]:
     """A call that looks at its outputs, and searches the program on a hit.
 
     Donated arguments are copied first: the program uses them up. Without `jaxpr` there

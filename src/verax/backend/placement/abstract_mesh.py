@@ -50,7 +50,7 @@ class AbstractDevice:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("an AbstractDevice is immutable: make a new one")
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.device_kind, self.num_cores, self.platform)
 
     def __eq__(self, other: object) -> bool:
@@ -177,7 +177,7 @@ class AbstractMesh(BaseMesh):
             self.refuse(name)
         raise AttributeError(f"an AbstractMesh has no attribute {name!r}")
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.sizes, self.axis_names, self.axis_types, self.abstract_device)
 
     def __eq__(self, other: object) -> bool:

@@ -23,7 +23,7 @@ type Argnums = int | Sequence[int]
 class Stored(NamedTuple):
     """The stored part of a sparse argument, and the number of the argument."""
 
-    data: Any
+    data: object
     number: int
 
     def tree_flatten(self) -> tuple[tuple[object], int]:

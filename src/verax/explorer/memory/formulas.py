@@ -11,7 +11,7 @@ numbers and gives the whole report::
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from attrs import field, frozen
 
@@ -62,7 +62,7 @@ class LineMemoryFormula(ReprMixin):
     bytes: Formula
     count: int
     types: tuple[str, ...]
-    length: Any
+    length: object
 
     @property
     def line(self) -> int:

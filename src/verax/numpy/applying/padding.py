@@ -324,7 +324,9 @@ def mirrored(x: Array, axis: int, width: tuple[int, int], offset: int) -> Array:
     return x
 
 
-def ramped(x: Array, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Array:
+def ramped(
+    x: Array, axis: int, width: tuple[int, int], ends: tuple[ArrayLike, ArrayLike]
+) -> Array:
     """Values that run evenly from the edges to the end values."""
     n = x.shape[axis]
     parts = [x]

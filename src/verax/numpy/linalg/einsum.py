@@ -300,7 +300,7 @@ def performed(
     step: Step,
     operands: list[Array],
     precision: object,
-    dtype: Any,
+    dtype: DType | None,
     product: Callable[..., Any],
 ) -> Array:
     """The result of one step; its operands leave the list."""

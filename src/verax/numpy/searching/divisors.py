@@ -5,8 +5,6 @@ One idea: Euclid's algorithm on all elements at once, until every remainder is 0
     gcd(12, x), lcm(x, y)
 """
 
-from typing import Any
-
 from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import is_integer
 from verax.lax.looping import while_loop
@@ -76,10 +74,10 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 def euclid(x: Array, y: Array) -> Array:
     """Pairs become (divisor, remainder) where there is a remainder."""
 
-    def unfinished(pair: Any) -> Array:
+    def unfinished(pair: tuple[Array, Array]) -> Array:
         return any(not_equal(pair[1], 0))
 
-    def step(pair: Any) -> Any:
+    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
         high, low = pair
         done = equal(low, 0)
         remainder = abs(rem(high, where(done, 1, low)))

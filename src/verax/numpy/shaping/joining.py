@@ -215,7 +215,7 @@ def stack(
 
 
 @remembered
-def piled(axis: int, *parts: Any) -> Array:
+def piled(axis: int, *parts: Array) -> Array:
     """`stack` for arrays of the same dtype."""
     first = parts[0].shape
     if any(part.shape != first for part in parts):

@@ -189,7 +189,7 @@ class RefView(Ref):
     def __repr__(self) -> str:
         return f"a part of {self.parent!r}"
 
-    def split(self) -> tuple[tuple[Any, ...], "Frame"]:
+    def split(self) -> tuple[tuple[object, ...], "Frame"]:
         """What it is part of and its indices that are values, and the other indices."""
         alone = not isinstance(self.idx, tuple)
         entries = (self.idx,) if alone else self.idx

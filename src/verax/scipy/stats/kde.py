@@ -8,7 +8,7 @@ transformations; points are whitened by a factor of the inverse covariance::
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from attrs import frozen
@@ -128,7 +128,7 @@ class gaussian_kde(ReprMixin):
         return parts, None
 
     @classmethod
-    def tree_unflatten(cls, aux: None, parts: Any) -> Self:
+    def tree_unflatten(cls, aux: None, parts: Sequence[Array]) -> Self:
         """An estimate of given arrays."""
         out = cls.__new__(cls)
         out.__attrs_init__(*parts)
@@ -233,7 +233,7 @@ class gaussian_kde(ReprMixin):
         array = self.overlap(other.dataset, self.covariance + other.covariance)
         return (array * other.weights).sum()
 
-    def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
+    def resample(self, key: ArrayLike, shape: tuple[int, ...] = ()) -> Array:
         """Samples of shape (d, *shape) from the density."""
         which, noise = random.split(key)
         index = random.choice(which, self.n, shape=shape, p=self.weights)
