@@ -101,7 +101,7 @@ def checkpoint[**P, R](
     return rematerialised
 
 
-def kept_apart(prevent_cse: bool | Sequence[Any], arguments: Any) -> bool:
+def kept_apart(prevent_cse: bool | Sequence[object], arguments: Any) -> bool:
     """Whether the compiler must not merge the computations: for one argument at least.
 
     Raises:

@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 
 from verax.api.stages.compilation import Compilation, start_compiling
 from verax.api.stages.interfaces import Interface
-from verax.api.stages.stages import Compiled, Lowered, Traced
+from verax.api.stages.stages import Compiled, Lowered, OptionsByName, Traced
 from verax.api.tracing.reference_checks import (
     check_closed_over,
     held,
@@ -25,6 +25,7 @@ from verax.backend import pytrees
 from verax.backend.eager.single_op import OPTIONS
 from verax.backend.programs.placement import Placement, Places, place_of, placement_of
 from verax.backend.pytrees import PyTreeDef, result_tree
+from verax.backend.runtime.client import Device
 from verax.ir.avals import AbstractRef
 from verax.rules.rows.builder import Staged
 from verax.rules.rows.leaks import leaked
@@ -154,9 +155,14 @@ class LoweredOnValues(Lowered):
 
     whole: Whole = field(kw_only=True)
 
-    def compile(self, *args: Any, **kwargs: Any) -> Compiled:
+    def compile(
+        self,
+        compiler_options: OptionsByName | None = None,
+        *,
+        device_assignment: Sequence[Device] | None = None,
+    ) -> Compiled:
         """See `Lowered.compile`."""
-        out = super().compile(*args, **kwargs)
+        out = super().compile(compiler_options, device_assignment=device_assignment)
         return CompiledOnValues(out.interface, out.program, out.jaxpr, whole=self.whole)
 
 

@@ -136,7 +136,7 @@ class PartitionSpec:
     def __getitem__(self, index: int) -> Partition:
         return self.partitions[index]
 
-    def __add__(self, other: "PartitionSpec | tuple[Any, ...]") -> "PartitionSpec":
+    def __add__(self, other: "PartitionSpec | tuple[object, ...]") -> "PartitionSpec":
         if isinstance(other, PartitionSpec):
             if self.unreduced_kind != other.unreduced_kind:
                 raise TypeError(

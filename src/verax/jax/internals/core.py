@@ -1,5 +1,6 @@
 """`jax._src.core`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from verax.core import ShapedArray as ShapedArray
@@ -34,7 +35,7 @@ def definitely_equal(x: object, y: object) -> bool:
     return bool(x is y or x == y)
 
 
-def definitely_equal_shape(first: Any, second: Any) -> bool:
+def definitely_equal_shape(first: Sequence[object], second: Sequence[object]) -> bool:
     """Whether two shapes are equal whatever their symbols stand for."""
     return len(first) == len(second) and all(map(definitely_equal, first, second))
 
