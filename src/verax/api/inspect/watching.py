@@ -10,7 +10,7 @@ what it has measured is a tree of arrays beside the result, with a report around
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -172,7 +172,11 @@ class Watched:
         return self.arrays, (self.name, self.sites, self.courses)
 
     @classmethod
-    def tree_unflatten(cls, aux: tuple[Any, ...], arrays: Sequence[Any]) -> "Watched":
+    def tree_unflatten(
+        cls,
+        aux: tuple[str, tuple[Site, ...], tuple[Course, ...]],
+        arrays: Sequence[object],
+    ) -> "Watched":
         """The inverse of `tree_flatten`."""
         name, sites, courses = aux
         return cls(name, arrays, sites, courses)

@@ -50,7 +50,7 @@ class BCOO(Batched, Operators):
 
     def __init__(
         self,
-        args: tuple[Any, Any],
+        args: tuple[object, object],
         *,
         shape: Sequence[int],
         indices_sorted: bool = False,

@@ -102,7 +102,7 @@ class BCSR(Batched):
 
     def __init__(
         self,
-        args: tuple[Any, Any, Any],
+        args: tuple[object, object, object],
         *,
         shape: Sequence[int],
         indices_sorted: bool = False,
@@ -332,12 +332,12 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
 
 def bcsr_dot_general(
-    lhs: Any,
+    lhs: object,
     rhs: Any,
     *,
     dimension_numbers: DimensionNumbers,
     precision: object = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: object = None,
     out_sharding: object = None,
 ) -> Array:
     """The product of a `BCSR` array and a dense one; see `bcoo_dot_general`."""

@@ -49,7 +49,7 @@ class COO(JAXSparse):
 
     def __init__(
         self,
-        args: tuple[Any, Any, Any],
+        args: tuple[object, object, object],
         *,
         shape: Sequence[int],
         rows_sorted: bool = False,

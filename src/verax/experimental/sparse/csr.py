@@ -40,7 +40,9 @@ class Compressed(JAXSparse):
     indptr: Array
     whole: Shape
 
-    def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]) -> None:
+    def __init__(
+        self, args: tuple[object, object, object], *, shape: Sequence[int]
+    ) -> None:
         self.data, self.indices, self.indptr = map(vnp.asarray, args)
         name = type(self).__name__
         self.whole = as_matrix_shape(name, shape)

@@ -8,7 +8,7 @@ which elements count::
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
@@ -143,7 +143,7 @@ def mean_over(
     result, working = mean_types(name, x.dtype, asked, STATE.enable_x64)
     axes = reduction_axes(name, axis, x.ndim)
     x = convert(x, working)
-    count: Any = extent(x, axes)
+    count: ArrayLike = extent(x, axes)
     if where is not None:
         mask = as_mask(name, where, x.shape)
         full = stretched(mask, x.shape)

@@ -8,7 +8,6 @@ so a shorter list is a smaller program, in the bodies of loops as outside::
 
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -31,6 +30,7 @@ from verax.ir.jaxpr import (
     Atom,
     Literal,
     NoParams,
+    Params,
     array_literal,
     scalar_literal,
 )
@@ -151,7 +151,7 @@ class Values(ReprMixin):
         return self.input(aval, domain)
 
     def apply(
-        self, row: SomeRow, params: Any, operands: Sequence[Tracer | Literal]
+        self, row: SomeRow, params: Params, operands: Sequence[Tracer | Literal]
     ) -> None:
         """Write an equation; its results are values at hand."""
         for operand in operands:
