@@ -193,13 +193,11 @@ class AbstractMesh(BaseMesh):
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook."""
-        from verax.backend.placement.views import counted, mesh_parts
-        from verax.ir.text.html import report
+        from verax.backend.placement.views import mesh_page
 
         device = self.abstract_device
         kind = f" of kind {device.device_kind}" if device else ""
-        title = f"AbstractMesh for {counted(self)}{kind}"
-        return report(*mesh_parts(title, self, None))
+        return mesh_page(f"AbstractMesh for {{}}{kind}", self, None)
 
     def __reduce__(self) -> tuple[object, ...]:
         return rebuilt, self.key()

@@ -324,10 +324,9 @@ class InNotebooks(BaseMesh):
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook."""
-        from verax.backend.placement.views import counted, mesh_parts
-        from verax.ir.text.html import report
+        from verax.backend.placement.views import mesh_page
 
-        return report(*mesh_parts(f"Mesh of {counted(self)}", self, self.devices))
+        return mesh_page("Mesh of {}", self, self.devices)
 
 
 @frozen(eq=False, repr=False)

@@ -381,19 +381,15 @@ class NamedSharding(Sharding):
 
     def _repr_html_(self) -> str:
         """Shows it in a notebook: the spec, and the devices that hold the same part."""
-        from verax.backend.placement.views import counted, mesh_parts
-        from verax.ir.text.html import report, table
+        from verax.backend.placement.views import axis_tables, mesh_page
 
         mesh, devices, groups = self.mesh, None, None
         if isinstance(mesh, Mesh) and mesh.size:
             devices, groups = mesh.devices, groups_of(self)
         memory = f" in {self.kind}" if self.kind else ""
         title = f"NamedSharding: {self.spec!r}{memory}"
-        parts = [table(title, ("dimension", "split along", "parts"), split_rows(self))]
-        if rows := whole_rows(self):
-            parts.append(table("Axes that split no dimension", (), rows))
-        name = f"{type(mesh).__name__} of {counted(mesh)}"
-        return report(*parts, *mesh_parts(name, mesh, devices, groups))
+        parts = axis_tables(title, split_rows(self), whole_rows(self))
+        return mesh_page(f"{type(mesh).__name__} of {{}}", mesh, devices, groups, parts)
 
 
 def split_rows(sharding: NamedSharding) -> list[tuple[str, str, str]]:

@@ -6,13 +6,13 @@ along its rows, all others down its columns, and devices of one colour belong to
     mesh_parts("Mesh", mesh, mesh.devices)    # its axes, its devices
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from verax.ir.meshes import BaseMesh
-from verax.ir.text.html import Cell, Row, hue_of, table
+from verax.ir.text.html import Cell, Row, hue_of, report, table
 
 CELLS: Final = 64
 """So many devices are shown."""
@@ -21,6 +21,27 @@ CELLS: Final = 64
 def counted(mesh: BaseMesh) -> str:
     """The number of devices in words."""
     return "1 device" if mesh.size == 1 else f"{mesh.size:,} devices"
+
+
+def mesh_page(
+    title: str,
+    mesh: BaseMesh,
+    devices: np.ndarray | None,
+    groups: Mapping[int, int] | None = None,
+    ahead: Sequence[str] = (),
+) -> str:
+    """The report on a mesh, after the parts `ahead`; its size stands in `title`."""
+    return report(
+        *ahead, *mesh_parts(title.format(counted(mesh)), mesh, devices, groups)
+    )
+
+
+def axis_tables(title: str, split: Sequence[Row], whole: Sequence[Row]) -> list[str]:
+    """The tables of the dimensions, and of the axes that split none of them."""
+    parts = [table(title, ("dimension", "split along", "parts"), split)]
+    if whole:
+        parts.append(table("Axes that split no dimension", (), whole))
+    return parts
 
 
 def mesh_parts(
