@@ -128,7 +128,9 @@ def xlogx(p: Array) -> Array:
 
 
 @xlogx.defjvp
-def xlogx_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def xlogx_tangent(
+    primals: Sequence[Array], tangents: Sequence[Array]
+) -> tuple[Array, Array]:
     """log p + 1 times the change."""
     (p,), (t,) = primals, tangents
     return xlogx(p), mul(add(log(p), 1.0), t)

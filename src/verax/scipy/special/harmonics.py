@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from verax import lax, numpy as vnp
-from verax.ir.dtypes import DType, float32, float64
+from verax.ir.dtypes import DType, float32, float64, numpy_dtype
 from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.ops.control.any_lane import any_lane
@@ -103,10 +103,10 @@ def hankel(order: int, z: Array, cosine: Array, sine: Array) -> Array:
     for k in range(1, HANKEL[z.dtype][1]):
         sign = -1 if k % 2 == 0 else 1
         terms.append(terms[-1] * sign * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
-    inverse = 1 / z
+    inverse, dtype = 1 / z, numpy_dtype(z.dtype)
     squared = inverse * inverse
-    even = vnp.polyval(np.array(terms[::2][::-1], z.dtype), squared)
-    odd = inverse * vnp.polyval(np.array(terms[1::2][::-1], z.dtype), squared)
+    even = vnp.polyval(np.array(terms[::2][::-1], dtype), squared)
+    odd = inverse * vnp.polyval(np.array(terms[1::2][::-1], dtype), squared)
     # cos χ and sin χ by the addition theorem: subtracting π/4 from z costs digits.
     turned = (
         (cosine + sine, sine - cosine) if not order else (sine - cosine, -cosine - sine)
