@@ -253,10 +253,8 @@ def repeated(x: Array, axis: int, width: tuple[int, int], mode: str) -> Array:
         return x[(*(slice(None),) * axis, places)]
     places = np.pad(np.arange(x.shape[axis]), width, mode=mode)  # type: ignore[call-overload]  # checked
     low, own, high = np.split(places, [width[0], places.size - width[1]])
-    if mode == "edge":
-        parts = [low, own, high]
-    else:  # `x` as it is between what is before and after it
-        parts = [*runs(low), own, *runs(high)]
+    # `x` as it is between what is before and after it.
+    parts = [low, own, high] if mode == "edge" else [*runs(low), own, *runs(high)]
     if len(parts) > MOST_RUNS:
         return x[(*(slice(None),) * axis, places.astype(np.int32))]
     return concatenate([run_of(x, axis, part) for part in parts if part.size], axis)
