@@ -130,5 +130,10 @@ def test_errors_of_prefixes_name_the_place() -> None:
     errors = prefix_errors({"a": [0], "b": None}, {"a": (1,), "b": None})
     (error,) = [make("in_axes") for make in errors]
     assert isinstance(error, ValueError)
-    assert "in_axes['a']: expected list, got tuple" in str(error)
+    assert "key path\n    in_axes['a']\nexpected list, got tuple" in str(error)
+    errors = prefix_errors([{"a": 1}, [2]], [{"a": 1, "b": 2}, [3, 4]])
+    keys, lengths = [str(make("in_axes")) for make in errors]
+    assert "different numbers of pytree children at key path\n    in_axes[0]\n" in keys
+    assert keys.endswith("the symmetric difference on key sets is\n    ['b']")
+    assert "different lengths of list at key path\n    in_axes[1]\n" in lengths
     assert prefix_errors((0, [1]), ({"x": 2}, [3])) == []

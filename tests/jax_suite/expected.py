@@ -112,7 +112,7 @@ REASONS: Final[tuple[tuple[str, ...], ...]] = (
     (
         "Under strict promotion, verax refuses a mixture inside of a function that JAX "
         "allows, or the other way round.",
-        r"numpy_dtype_promotion='strict'",
+        r"numpy_dtype_promotion=strict",
     ),
     ("verax has no such dtype.", r"is not a dtype of arrays"),
     (

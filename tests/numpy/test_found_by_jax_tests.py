@@ -200,9 +200,9 @@ def test_results_of_callbacks_in_lists_for_tuples() -> None:
 
 
 def test_errors_of_the_classes_that_jax_raises() -> None:
-    with pytest.raises(NotImplementedError, match="order must be 0 or 1"):
+    with pytest.raises(NotImplementedError, match="requires order<=1"):
         map_coordinates(np.ones((3, 3)), list(np.ones((2, 3))), order=2)
-    with pytest.raises(ValueError, match="every size must be known"):
+    with pytest.raises(ValueError, match="cannot have None"):
         verax.ShapeDtypeStruct((None, 3), np.float32)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="must not be negative"):
+    with pytest.raises(TypeError, match="Only non-negative"):
         lax.broadcast_shapes((2, -1), (2, 3))

@@ -122,7 +122,7 @@ def test_a_mask_is_boolean_beside_nan(name: str) -> None:
     def call() -> Any:
         return reduce(x, where=jnp.array([1, 1, 0]), **more)
 
-    assert message(ValueError, call).startswith(f"{name}: where")
+    assert message(ValueError, call).startswith(f"jnp.{name}: where")
     masked = reduce(x, where=jnp.array([True, True, False]), **more)
     assert float(masked) == float(reduce(x[:2], **more))
 

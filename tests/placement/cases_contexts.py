@@ -79,9 +79,9 @@ def test_wrong_calls_of_set_mesh() -> None:
         verax.make_jaxpr(lambda x: (verax.set_mesh(MESH), x)[1])(1.0)
     with pytest.raises(ValueError, match="while a function is traced"):
         verax.make_jaxpr(lambda x: (verax.get_mesh(), x)[1])(1.0)
-    with pytest.raises(ValueError, match="no manual axes"):
+    with pytest.raises(ValueError, match="contains manual axes"):
         verax.set_mesh(MESH.update(axis_types=(AxisType.Manual,) * 2))
-    with pytest.raises(ValueError, match="one AxisType for each"):
+    with pytest.raises(ValueError, match="Number of axis names should match"):
         AbstractMesh((2,), ("x",), (AxisType.Explicit,) * 2)
 
 

@@ -248,7 +248,7 @@ def test_constraints_that_do_not_split_evenly() -> None:
     assert np.allclose(verax.jit(f)(x), np.cumsum(np.sin(x)), atol=1e-5)
     gradient = verax.jit(verax.grad(lambda x: f(x)[-1]))(x)
     assert np.allclose(gradient, np.cos(x), atol=1e-5)
-    with pytest.raises(ValueError, match="cannot be split evenly"):
+    with pytest.raises(ValueError, match="should evenly divide the shape"):
         with_sharding_constraint(x, place)
 
 

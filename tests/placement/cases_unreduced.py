@@ -77,7 +77,7 @@ def test_a_spec_has_unreduced_and_reduced_axes() -> None:
         (lambda: P("y") + P(unreduced={"x"}), TypeError, "have one unreduced_kind"),
         (lambda: P("y", unreduced={"x"}).__add__(("z",)), TypeError, "cannot be added"),
         (lambda: P("y", reduced={"x"}).__radd__(("z",)), TypeError, "cannot be added"),
-        (lambda: lying(P(unreduced={"z"})), ValueError, "is not found in Mesh"),
+        (lambda: lying(P(unreduced={"z"})), ValueError, "not found in mesh Mesh"),
         (
             lambda: NamedSharding(
                 MESH.update(axis_types=(AxisType.Auto,) * 2), P(reduced={"x"})

@@ -235,8 +235,9 @@ def resolve_shardings(
         ins is not None or outs is not None
     ):
         raise ValueError(
-            "If backend or device is specified on jit, then in_shardings should not be "
-            "specified. Neither should out_shardings: a sharding names its devices"
+            "If backend or device is specified on jit, then "
+            f"{'out' if ins is None else 'in'}_shardings should not be specified. "
+            "A sharding names its devices"
         )
     if backend is not None:
         device = local_devices(backend)[0]

@@ -384,8 +384,10 @@ def axes_from_front(
     for i, (aval, axis) in enumerate(zip(avals, axes, strict=True)):
         if axis is not None and not -aval.ndim <= axis < aval.ndim:
             raise ValueError(
-                f"vmap was requested to map its argument along axis {axis}, as in_axes "
-                f"says of {describe()[i]}, which has {aval.ndim} dimensions: {aval}"
+                f"vmap was requested to map its argument along axis {axis}, which "
+                f"implies that its rank should be at least {max(axis + 1, -axis)}, but "
+                f"is only {aval.ndim} (its shape is {aval.shape}): in_axes says so of "
+                f"{describe()[i]}"
             )
         places.append(None if axis is None else axis % aval.ndim)
     return places
@@ -414,6 +416,12 @@ def mapped_size(
     if len(members) == 1:
         return members.pop()
     if not members:
+        if not avals:
+            raise ValueError(
+                "vmap wrapped function must be passed at least one argument containing "
+                "an array or axis_size must be specified, but "
+                f"{function_name(fun)} got none"
+            )
         raise ValueError(
             "vmap must have at least one non-None value in in_axes, or axis_size: "
             f"the call of {function_name(fun)} has no mapped argument"
@@ -525,7 +533,8 @@ def move(
     rank = x.ndim + (source is None)
     if not -rank <= target < rank:
         raise ValueError(
-            f"vmap out_axes says {target} for an output with {rank} dimensions"
+            f"vmap out_axes: axis {target} is out of bounds for an output with {rank} "
+            "dimensions"
         )
     place = target % rank
     if source is None:

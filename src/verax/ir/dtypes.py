@@ -402,8 +402,9 @@ def checked(dtype: object, given: object) -> DType:
         out = None
     if out is None:
         raise TypeError(
-            f"{given!r} is not a dtype of arrays; they hold booleans, integers, floats "
-            "and complex numbers in native byte order, such as 'int32' or 'bfloat16'"
+            f"{given!r} not understood: it is not a dtype of arrays; they hold "
+            "booleans, integers, floats and complex numbers in native byte order, such "
+            "as 'int32' or 'bfloat16'"
         )
     return out
 

@@ -292,10 +292,11 @@ def checked_types(
         return (usual,) * len(names)
     given = tuple(types) if isinstance(types, tuple | list) else (types,)
     if not all(isinstance(kind, AxisType) for kind in given):
-        raise TypeError(f"axis_types takes members of AxisType, not {types!r}")
+        raise TypeError(f"axis_types must be of type AxisType, not {types!r}")
     if len(given) != len(names):
         raise ValueError(
-            f"axis_types has one AxisType for each of the axes {names}, not {types!r}"
+            "Number of axis names should match the number of axis_types: the axes are "
+            f"{names}, and axis_types is {types!r}"
         )
     return given
 

@@ -168,8 +168,16 @@ def no_promotion(nodes: frozenset[str], strict: bool) -> str:
             "keys combine only with keys of the same generator; verax.random.key_data "
             "gives their words"
         )
+    if "float0" in shown:
+        return (
+            "float0s do not support any operations by design, since they are tangents "
+            f"of integers and booleans; {shown} have no common dtype"
+        )
     if strict:
-        return f"numpy_dtype_promotion='strict' does not promote {shown}; {advice}"
+        return (
+            f"Input dtypes {shown} have no available implicit dtype promotion path "
+            f"when jax_numpy_dtype_promotion=strict; {advice}"
+        )
     narrow = sorted({m[1] for node in nodes if (m := SMALL_FLOAT.match(node))})
     if narrow:
         shown += f", of which {narrow[0]}-bit floats do not support implicit promotion,"

@@ -16,7 +16,7 @@ from verax.api.tracing.concrete_values import is_known
 from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import Traced, leaf_avals, shared_trace
 from verax.api.tracing.wrapping import ParameterNames, describe_arguments, name_and_line
-from verax.api.trees.pytrees import first_difference
+from verax.api.trees.mismatch import Difference, first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.backend.runtime.client import default_client, platform_name
@@ -257,12 +257,12 @@ def check_carry(
     who = name_and_line(fun)
     root = ParameterNames(fun).name(int(counted)) or "carry"
     if in_tree != out_tree:
-        place, difference = mismatch(in_tree, out_tree, root)
+        difference = str(mismatch(in_tree, out_tree, root))
         if difference.endswith("got NoneType"):
             difference += " (is there a return statement?)"
         raise TypeError(
             f"{name}: {who} must return a carry of the same structure as it takes, "
-            f"but at {place}: {difference}. It takes {in_tree} and returns {out_tree}"
+            f"but at {difference}. It takes {in_tree} and returns {out_tree}"
         )
     places = [f"{root}{place}" for place in paths(in_tree)]
     lines = [
@@ -287,17 +287,16 @@ def check_carry(
         )
 
 
-def mismatch(expected: PyTreeDef, actual: PyTreeDef, root: str) -> tuple[str, str]:
+def mismatch(expected: PyTreeDef, actual: PyTreeDef, root: str) -> Difference:
     """The first place where two structures differ, and how."""
     left = expected.unflatten([LEAF] * expected.num_leaves)
     right = actual.unflatten([LEAF] * actual.num_leaves)
     if out := first_difference(left, right, root, None):
         return out
     if out := first_difference(right, left, root, None):  # a container for a leaf
-        place, difference = out
-        kind, _, _ = difference.removeprefix("expected ").partition(",")
-        return place, f"expected array, got {kind}"
-    return root, "the structures differ"
+        kind, _, _ = out.detail.removeprefix("expected ").partition(",")
+        return Difference(out.place, out.kind, f"expected array, got {kind}")
+    return Difference(root, "different pytree metadata", "the structures differ")
 
 
 def paths(tree: PyTreeDef) -> Iterator[str]:
@@ -421,6 +420,8 @@ def cond(
 
 def check_predicate(pred: object) -> None:
     """Raise TypeError unless `pred` is a scalar that can be true."""
+    if pred is None:
+        raise TypeError("cond predicate is None: pass a boolean scalar")
     aval = aval_of(pred)
     if aval.shape or is_extended(aval.dtype):
         raise TypeError(
@@ -624,10 +625,10 @@ def check_structures(name: str, bodies: Sequence[Body], whos: Sequence[str]) -> 
     first = bodies[0].out_tree
     for body, who in zip(bodies, whos, strict=True):
         if body.out_tree != first:
-            at, difference = mismatch(first, body.out_tree, "output")
+            difference = mismatch(first, body.out_tree, "output")
             raise TypeError(
                 f"{name} branch outputs must have the same pytree structure, but at "
-                f"{at}: {difference}\n"
+                f"{difference}\n"
                 f"  {whos[0]}, returns {first}\n"
                 f"  {who}, returns {body.out_tree}"
             )

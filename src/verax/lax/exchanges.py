@@ -356,7 +356,10 @@ def pshuffle[T](x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """
     size = axis_size(axis_name)
     if sorted(perm) != list(range(size)):
-        raise ValueError(f"pshuffle takes a permutation of 0 to {size - 1}, not {perm}")
+        raise ValueError(
+            f"pshuffle: `perm` does not represent a permutation: {perm} is none of 0 "
+            f"to {size - 1}"
+        )
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 

@@ -247,8 +247,9 @@ def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> N
     """Raise TypeError unless a predicate gives one boolean scalar."""
     if len(avals) != 1 or avals[0].shape or avals[0].dtype != bool_:
         raise TypeError(
-            f"cond_fun must return a boolean scalar, but {name_and_line(fun)} returned "
-            f"{avals[0] if tree.num_nodes == 1 and avals else tree}"
+            "cond_fun must return a boolean scalar, but got "
+            f"{avals[0] if tree.num_nodes == 1 and avals else f'pytree {tree}'}. It is "
+            f"{name_and_line(fun)}"
         )
 
 
@@ -541,10 +542,10 @@ def associative_scan(
         out = fn(tree.unflatten(left), tree.unflatten(right))
         result, out_tree = pytrees.flatten(out)
         if out_tree != tree:
-            where, difference = mismatch(tree, out_tree, "output")
+            difference = mismatch(tree, out_tree, "output")
             raise TypeError(
                 f"associative_scan: {function_name(fn)} must return the same "
-                f"structure as it takes, but at {where}: {difference}"
+                f"structure as it takes, but at {difference}"
             )
         check_results(fn, result)
         return tuple(result)

@@ -223,7 +223,7 @@ def reduce(
     unsharded("reduce", out_sharding)
     arrays, inits, jaxpr, tree = folded("reduce", operands, init_values, computation)
     rank = aval_of(arrays[0]).ndim
-    dims = tuple(sorted(as_axes("reduce", dimensions, rank)))
+    dims = tuple(sorted(as_axes("reduce", dimensions, rank, "'axes' of the reduction")))
     operation = monoid_of(jaxpr)
     if operation is not None and operation in MONOIDS:
         row, identity = MONOIDS[operation]

@@ -36,17 +36,19 @@ from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast
 from verax.ops.structure.slicing import index_in_dim
+from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import (
     AbstractValueError,
     HostArray,
     check_callable,
+    integer_of,
     shown,
 )
 from verax.rules.values.reference import Ref
 from verax.rules.values.sizes import (
-    as_size,
+    named_size,
 )
 from verax.rules.values.state import STATE
 
@@ -350,7 +352,7 @@ def trace_step(
     def traced(carry: Sequence[ShapedArray]) -> Body:
         purpose = "scan" if counts is None else "fori_loop"
         body = trace_body(f, both, [*carry, *row_avals], purpose, owner=counts)
-        check_pair(f, body.out_tree)
+        check_pair(f, body.out_tree, body.out_avals)
         return body
 
     types, body = settled(f, avals, traced)
@@ -367,13 +369,13 @@ def trace_step(
     return types, with_carry_types(body, types), y_tree
 
 
-def check_pair(f: object, tree: PyTreeDef) -> None:
+def check_pair(f: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> None:
     """Raise TypeError unless a step returns a carry and a row."""
     node = tree.node_data()
     kind = None if node is None else node[0]
     if kind in (tuple, list) and len(tree.children()) == 2:
         return
-    result = "an array" if kind is None else kind.__name__
+    result = avals[0].str_short() if kind is None else kind.__name__
     raise TypeError(
         f"scan body output must be a pair, got {result}. {function_name(f)} must "
         "return (carry, y)"
@@ -392,7 +394,10 @@ def scan_length(rows: Sequence[object], tree: PyTreeDef, length: int | None) -> 
         sizes[f"xs{path}"] = aval.shape[0]
     if length is not None:
         try:
-            sizes["length"] = as_size(length)
+            expects = (
+                "The `length` argument to `scan` expects a concrete `int` value. It"
+            )
+            sizes["length"] = named_size(length, expects)
         except AbstractValueError:
             raise
         except TypeError as error:
@@ -414,6 +419,9 @@ def scan_length(rows: Sequence[object], tree: PyTreeDef, length: int | None) -> 
 
 def unrolling(unroll: SupportsIndex, count: int) -> int:
     """The number of steps written after each other; 0 and True mean all."""
+    if isinstance(unroll, Tracer):
+        expects = "The `unroll` argument to `scan` expects a concrete `int` or `bool`"
+        unroll = integer_of(unroll, f"{expects} value. It")
     steps = operator.index(unroll)
     if steps < 0:
         raise ValueError(

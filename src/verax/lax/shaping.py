@@ -67,7 +67,8 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     for shape in out:
         if any(isinstance(n, int) and n < 0 for n in shape):
             raise TypeError(
-                f"broadcast_shapes: sizes must not be negative, but a shape is {shape}"
+                "broadcast_shapes: Only non-negative indices are allowed as sizes, but "
+                f"a shape is {shape}"
             )
     try:
         return tuple(np.broadcast_shapes(*out))

@@ -105,10 +105,10 @@ class System(ReprMixin):
         """Raise TypeError unless a function gives such a tree."""
         who = function_name(called)
         if tree != self.tree:
-            at, difference = mismatch(self.tree, tree, "output")
+            difference = mismatch(self.tree, tree, "output")
             raise ShapeError(
                 f"{self.name}: {who} must return the structure of {self.what}, but at "
-                f"{at}: {difference}. It returns {tree}, and {self.what} is {self.tree}"
+                f"{difference}. It returns {tree}, and {self.what} is {self.tree}"
             )
         lines = [
             f"  output{path} is {given} and {self.what}{path} is {due}"

@@ -46,7 +46,7 @@ from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape, transpose
 from verax.rules.values.array import Array
-from verax.rules.values.sizes import as_size
+from verax.rules.values.sizes import named_size
 
 Window = int | tuple[int, int] | None
 
@@ -446,7 +446,8 @@ def one_hot(
     if out_sharding is not None:
         return call_sharded(one_hot, locals())
     places = asarray(x)
-    count = as_size(num_classes)
+    what = "a size, in verax.nn.one_hot argument `num_classes`,"
+    count = named_size(num_classes, what)
     result = chosen_dtype("one_hot", dtype) or default_float()
     if is_bool(places.dtype):
         places = convert(places, default_integer())

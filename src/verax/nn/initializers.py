@@ -416,8 +416,9 @@ def fans(
     """
     if len(shape) <= 1 and in_axis == -2:
         raise ValueError(
-            f"variance_scaling: weights of shape {shape} have no inputs and outputs; "
-            "pass a shape of at least two dimensions, or in_axis"
+            "variance_scaling: Can't compute input and output sizes of a "
+            f"{len(shape)}-dimensional weights tensor with default in_axis. Must be at "
+            f"least 2D or specify in_axis explicitly. The shape is {shape}"
         )
     inputs, outputs, batch = (
         sizes_along(shape, axes) for axes in (in_axis, out_axis, batch_axis)

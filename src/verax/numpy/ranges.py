@@ -165,7 +165,9 @@ def known(name: str, argument: str, x: object) -> Any:
         TypeError: it is traced, or has dimensions.
     """
     if isinstance(x, Tracer):
-        x.concrete(f"{name}: the shape of the result, which depends on {argument},")
+        x.concrete(
+            f"It arose in the jnp.{name} argument '{argument}': the shape of the result"
+        )
     if isinstance(x, SymbolicSize):
         return x
     value = np.asarray(x)

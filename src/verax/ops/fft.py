@@ -80,15 +80,19 @@ def fft_typing(p: FftParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
             f"fft of kind {p.kind} takes {' or '.join(map(str, accepted))} arrays, not "
             f"{x.dtype}"
         )
-    if not 1 <= count <= 3 or x.ndim < count:
+    if x.ndim < count:
         raise ValueError(
-            f"fft runs over one to three dimensions of its operand, not {count} of {x}"
+            f"FFT input shape {x.shape} must have at least as many input dimensions as "
+            f"fft_lengths {p.fft_lengths}"
         )
+    if not 1 <= count <= 3:
+        raise ValueError(f"fft runs over one to three dimensions, not {count} of {x}")
     lengths = half(p.fft_lengths) if p.kind == "IRFFT" else p.fft_lengths
     if x.shape[-count:] != lengths:
         raise ValueError(
-            f"fft of kind {p.kind} with fft_lengths={p.fft_lengths} takes arrays whose "
-            f"last dimensions are {lengths}, not {x}"
+            f"FFT input shape {x.shape} minor dimensions must be equal to fft_lengths "
+            f"{p.fft_lengths}"
+            + (f", the last of them halved: {lengths}" if p.kind == "IRFFT" else "")
         )
     stack = x.shape[:-count]
     if p.kind == "RFFT":

@@ -193,6 +193,10 @@ def along_axes(
     Raises:
         ValueError: there are more or fewer lengths than axes.
     """
+    if s is not None and len(s) > rank:
+        raise ValueError(
+            f"{name}: s must have at most x.ndim ({rank}) elements, got {len(s)}"
+        )
     if axes is None:
         axes = range(rank) if s is None else range(rank - len(s), rank)
     places = canonical_axes(name, axes, rank)

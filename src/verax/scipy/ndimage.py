@@ -103,11 +103,12 @@ def check_interpolation(
     """Raise unless the arguments of `map_coordinates` have a meaning."""
     if mode not in INSIDE:
         raise NotImplementedError(
-            f"map_coordinates: mode must be one of {tuple(INSIDE)}, not {mode!r}"
+            f"map_coordinates does not yet support mode {mode!r}: it must be one of "
+            f"{tuple(INSIDE)}"
         )
     if order not in (0, 1):
         raise NotImplementedError(
-            f"map_coordinates: order must be 0 or 1, not {order!r}"
+            f"map_coordinates requires order<=1, 0 or 1, not {order!r}"
         )
     if len(places) != x.ndim or not places:
         raise ValueError(

@@ -687,7 +687,8 @@ def report(finding: Finding) -> list[str]:
     if eqn is None:
         came = ", ".join(finding.bad_inputs)
         what = f"{encountered(finding.kind)} {finding.function}"
-        return [f"{what}: not made by any equation; it came in with {came}"]
+        why = "the de-optimized function did not make one: it came in with the input"
+        return [f"{what}: {why}, {came}"]
     derived = finding.transformation
     phase = " in the backward pass" if finding.backward else ""
     where = f"{phase} ({derived})" if derived else ""

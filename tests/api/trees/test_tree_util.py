@@ -82,14 +82,30 @@ def test_map_over_several_trees() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "text"),
     [
-        ({"a": [1, 2]}, {"a": [1, 2, 3]}, "at tree['a']: expected 2 children, got 3"),
-        ({"a": 1}, {"b": 1}, "at tree: the keys differ: 'a' is missing, 'b' is unex"),
-        ([1, None], [1, 2], "at tree[1]: expected NoneType, got int"),
-        ([1, [2]], (1, [2]), "at tree: expected list, got tuple"),
-        (Pair(1, [2]), Pair(1, 2), "at tree.right: expected list, got int"),
+        (
+            {"a": [1, 2]},
+            {"a": [1, 2, 3]},
+            "tree['a']: different lengths of list: expected 2",
+        ),
+        (
+            {"a": 1},
+            {"b": 1},
+            "tree: different pytree metadata: the keys differ: 'a' is",
+        ),
+        ([1, None], [1, 2], "at tree[1]: different types: expected NoneType, got int"),
+        ([1, [2]], (1, [2]), "at tree: different types: expected list, got tuple"),
+        (
+            Pair(1, [2]),
+            Pair(1, 2),
+            "at tree.right: different types: expected list, got int",
+        ),
         (OrderedDict(a=1, b=2), OrderedDict(b=1, a=2), "same but in another order"),
         (defaultdict(int, a=1), defaultdict(float, a=1.0), "the metadata differ"),
-        ([Partial(pow, 1)], [Partial(abs, 1)], "at tree[0]: expected the metadata"),
+        (
+            [Partial(pow, 1)],
+            [Partial(abs, 1)],
+            "tree[0]: different pytree metadata: expected the",
+        ),
     ],
 )
 def test_mismatch_names_the_place(first: Any, second: Any, text: str) -> None:
@@ -188,7 +204,9 @@ def test_broadcast() -> None:
     }
     assert broadcast_prefix(None, None) == []
     assert broadcast_prefix([None, 1], [(2, 3), 4], is_leaf=is_none) == [None, None, 1]
-    with pytest.raises(ValueError, match="at tree: expected list, got tuple"):
+    with pytest.raises(
+        ValueError, match="at tree: different types: expected list, got tuple"
+    ):
         tree_util.tree_broadcast([1, 2], (1, 2))
 
 
@@ -321,7 +339,7 @@ def test_register_dataclass_with_lists() -> None:
         y: int = 0
 
     register = tree_util.register_dataclass
-    with pytest.raises(TypeError, match="or neither"):
+    with pytest.raises(TypeError, match="must both be specified"):
         register(Point, ["x"])
     with pytest.raises(ValueError, match=r"fields of .*Point.* Missing fields: {'y'}"):
         register(Point, ["x"], [])

@@ -202,7 +202,7 @@ def test_equations_of_traced_indices() -> None:
         ((0, 0, 0, 0), IndexError, "Too many indices"),
         ((..., ...), IndexError, "one ellipsis"),
         (np.array([True]), IndexError, "did not match shape"),
-        (np.array([1.0]), TypeError, "integers or booleans"),
+        (np.array([1.0]), TypeError, "must have integer or boolean type"),
         ({}, IndexError, "not {}"),
         ((np.array([0, 1]), np.array([0, 1, 2])), ValueError, "broadcast"),
         (slice(None, None, 0), ValueError, "zero"),

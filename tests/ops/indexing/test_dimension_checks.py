@@ -16,13 +16,21 @@ INDICES = vnp.zeros((4, 3), np.int32)
     [
         (((2, 1), (0,), (0, 1, 2)), (1, 5, 6), "offset_dims in gather op must be sort"),
         (((1, 1), (0,), (0, 1, 2)), (1, 5, 6), "offset_dims in gather op must not rep"),
-        (((1, 9), (0,), (0, 1, 2)), (1, 5, 6), "Invalid offset_dims .* got 9"),
+        (
+            ((1, 9), (0,), (0, 1, 2)),
+            (1, 5, 6),
+            "Offset dimension 1 in gather op is out .* got 9",
+        ),
         (((1, 2), (7,), (0, 1, 2)), (1, 5, 6), "Invalid collapsed_slice_dims .* got 7"),
         (((1, 2), (0,), (0, 1, 8)), (1, 5, 6), "Invalid start_index_map .* got 8"),
         (((1, 2), (0,), (0, 1)), (1, 5, 6), "has 2 elements in start_index_map"),
         (((1, 2), (0,), (0, 1, 2), (0,), (0,)), (1, 5, 6), "must be disjoint"),
         (((1, 2), (), (1, 2), (0,), (1,)), (1, 5, 6), "index vector dimension"),
-        (((1, 2), (), (0, 1, 2)), (1, 5, 6), "window of size 2; .* of rank 3"),
+        (
+            ((1, 2), (), (0, 1, 2)),
+            (1, 5, 6),
+            "explicitly collapsed/batching, but f32.4,5,6. has",
+        ),
         (((1, 2), (0,), (0, 1, 2)), (1, 5), "one slice size for every input"),
         (((1, 2), (0,), (0, 1, 2)), (1, 5, 7), "Slice size at index 2 .* out of range"),
         (((1, 2), (0,), (0, 1, 2)), (2, 5, 6), "bound is 2 for index 0 at position 0"),

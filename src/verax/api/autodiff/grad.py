@@ -292,7 +292,7 @@ def check_inputs(
             why = str(error)
             if is_reference(leaf):
                 why = (
-                    f"{name} cannot differentiate with respect to a reference, whose "
+                    f"{name} cannot differentiate with respect to a Ref, whose "
                     "gradient needs another; use vjp, and with_refs of its pullback"
                 )
             raise TypeError(

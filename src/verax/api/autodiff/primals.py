@@ -106,9 +106,10 @@ class Signature(ReprMixin):
         """The leaves of the cotangent, which is to be the only one."""
         if len(cotangents) != 1:
             raise TypeError(
-                f"the function returned by vjp applied to {self.name} takes one "
-                f"cotangent with the structure of the output, {self.out_tree}, not "
-                f"{len(cotangents)} arguments; for several outputs pass a tuple"
+                f"the function returned by vjp applied to {self.name} was called with "
+                f"{len(cotangents)} arguments, but takes one cotangent with the "
+                f"structure of the output, {self.out_tree}; for several outputs pass a "
+                "tuple"
             )
         (cotangent,) = cotangents
         leaves, tree = pytrees.flatten(cotangent)

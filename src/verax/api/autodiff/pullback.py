@@ -501,9 +501,9 @@ class Accumulating:
         due = at.in_tree.children()[0]
         if tree != due:
             raise ValueError(
-                f"with_refs takes an entry for each leaf of the arguments of {at.name} "
-                "(a Ref, GradValue() or DontWant()), so a tree of the structure "
-                f"{due}, not {tree}"
+                "with_refs: tree structures differ: it takes an entry for each leaf of "
+                f"the arguments of {at.name} (a Ref, GradValue() or "
+                f"DontWant()), so a tree of the structure {due}, not {tree}"
             )
         for i, (entry, aval) in enumerate(zip(leaves, at.avals, strict=True)):
             self.check(at, i, entry, aval)
@@ -523,7 +523,7 @@ class Accumulating:
         if entry.aval is not due:
             raise ValueError(
                 f"with_refs: the gradient for {leaf_place(at.in_tree, i)} of {at.name} "
-                f"needs a reference of type {due}, not {entry.aval}"
+                f"requires a ref of type {due}, not {entry.aval}"
             )
 
     def __call__(self, *cotangents: object) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from attrs import frozen
 from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.trace import Opened, leaf_avals, trace
 from verax.api.tracing.wrapping import describe_arguments, function_name
-from verax.api.trees.pytrees import first_difference
+from verax.api.trees.mismatch import first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
@@ -300,7 +300,7 @@ def matching_leaves(
         return leaves
     expected = tree.unflatten([0] * tree.num_leaves)
     difference = first_difference(expected, result, name or what, None)
-    place = f": at {difference[0]}, {difference[1]}" if difference else ""
+    place = f": at {difference}" if difference else ""
     raise TypeError(
         f"{rule} must produce {what} with the structure {tree}, as {like} has it, but "
         f"produced {given}{place}"

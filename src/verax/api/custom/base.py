@@ -52,7 +52,7 @@ from verax.ir.memos import holds
 from verax.ir.records import ReprMixin, hiding
 from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array
-from verax.rules.values.conversions import AbstractValueError
+from verax.rules.values.conversions import AbstractValueError, shown
 from verax.rules.values.memo import memo
 from verax.rules.values.state import Context, current_context, entered
 
@@ -240,7 +240,8 @@ def pair_of(purpose: str, what: str, result: object) -> tuple[object, object]:
     if isinstance(result, tuple | list) and len(result) == 2:
         return result[0], result[1]
     raise TypeError(
-        f"{purpose} must produce a pair ({what}), not {type(result).__name__}"
+        f"{purpose} must produce a pair (list or tuple of length two) representing "
+        f"{what}, but got {shown(result)}"
     )
 
 

@@ -126,14 +126,21 @@ class UserJvp(UserRules):
         takes = f"{held}the primals and the tangents"
         args = (*self.held_values, primals_in, tangents_in)
         out = called(self.rule.value, self.purpose, takes, args)
-        return self.checked(*pair_of(self.title, "output, output tangent", out))
+        return self.checked(*pair_of(self.title, "primal and tangent outputs", out))
 
     def checked(self, out: object, tangent: object) -> tuple[list[Any], Mask]:
         """Outputs and nonzero tangents in the types that are due."""
+        trees = pytrees.flatten(out)[1], pytrees.flatten(tangent)[1]
+        if trees[0] != trees[1]:
+            raise TypeError(
+                f"{self.title} must produce primal and tangent outputs with equal "
+                f"container (pytree) structures, but got {trees[0]} and {trees[1]} "
+                "respectively."
+            )
         typed = self.outputs(self.purpose, self.title, out)
         result = self.like_output(self.title, "the output tangent", tangent)
         pushed = [
-            tangent_in_type(t, aval.tangent(), i, self.purpose)
+            tangent_in_type(t, aval, i, self.purpose)
             for i, (t, aval) in enumerate(zip(result, self.out_avals, strict=True))
         ]
         live = [t for t in pushed if t is not None]
@@ -150,19 +157,22 @@ def traced_jvp(rule: UserJvp, nonzero: Mask) -> tuple[Jaxpr, Mask]:
     return on_its_own(traced), mask
 
 
-def tangent_in_type(t: Any, due: ShapedArray, i: int, purpose: str) -> Array | None:
-    """A tangent that a rule has returned; None if it is zero.
+def tangent_in_type(t: Any, aval: ShapedArray, i: int, purpose: str) -> Array | None:
+    """A tangent that a rule has returned for an output; None if it is zero.
 
     Raises:
         TypeError: its type is not that of the output's tangent.
     """
     given = t.aval if isinstance(t, SymbolicZero) else leaf_type(t)
+    due = aval.tangent()
     if due.dtype == float0 and given.shape == due.shape:
         return None
     if given.shape != due.shape or not fits(given, due):
         raise TypeError(
-            f"the tangent of output {i} from {purpose} is {describe_type(given)}, but "
-            f"the output has tangents of type {describe_type(due)}"
+            "Custom JVP rule must produce primal and tangent outputs with "
+            f"corresponding shapes and dtypes. Expected {describe_type(due)} (tangent "
+            f"type of {describe_type(aval)}) but got {describe_type(given)}. It is "
+            f"output {i} of {purpose}"
         )
     if isinstance(t, SymbolicZero):
         return None

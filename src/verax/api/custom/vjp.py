@@ -140,7 +140,7 @@ class UserVjp(UserRules):
         args = self.positions.merge(self.held, self.tree.unflatten(given))
         pair = pair_of(
             self.forward_title,
-            "output, residuals",
+            "output and residuals",
             called(self.fwd.value, self.purpose, f"what {self.name} takes", args),
         )
         residuals, rest = split_leaves(pair[1], is_residual)
@@ -258,8 +258,9 @@ class UserVjp(UserRules):
             if given.dtype == float0 and given.shape == due.shape:
                 return None
             raise ShapeError(
-                f"{self.backward_purpose} returned {describe_type(given)} as the "
-                f"cotangent of {self.argument(i)}, which is {describe_type(due)}"
+                f"at output[{i}] the bwd rule attached to {self.name} produced an "
+                f"output of type {describe_type(given)}, as the cotangent of "
+                f"{self.argument(i)}, which is {describe_type(due)}"
             )
         check_varies_alike(given, due, self.name, self.argument(i))
         return as_cotangent(ENGINE, ct, due)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from verax.api.tracing.structs import ShapeDtypeStruct
-from verax.api.trees.pytrees import broadcast_prefix, first_difference
+from verax.api.trees.mismatch import first_difference
+from verax.api.trees.pytrees import broadcast_prefix
 from verax.backend import pytrees
 from verax.ops.symbols.expression import Bounds, SymbolicDim
 from verax.ops.symbols.parse import SymbolicScope, best_bounds, parsed_shape
@@ -92,10 +93,9 @@ def symbolic_args_specs(
         shapes_specs = tuple(shapes_specs)
     result = first_difference(shapes_specs, args, "shapes_specs", lambda x: x is None)
     if result is not None:
-        place, difference = result
         raise ValueError(
             "pytree structure error: different types or lengths of shapes_specs and "
-            f"args at {place}: {difference}"
+            f"args at {result}"
         )
     specs = broadcast_prefix(shapes_specs, args, lambda x: x is None)
     scope = chosen_scope(constraints, scope)

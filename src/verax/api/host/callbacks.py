@@ -198,8 +198,8 @@ def result_type(leaf: object) -> ShapedArray:
         )
     if canonical(dtype, STATE.enable_x64) != dtype:
         raise ValueError(
-            f"result_shape_dtypes contains {dtype.name} while 64-bit dtypes are off; "
-            f"use {canonical(dtype, False).name}, or enable them "
+            "result_shape_dtypes cannot specify 64-bit types while they are off, but "
+            f"has {dtype.name}; use {canonical(dtype, False).name}, or enable them "
             '(verax.config.update("enable_x64", True))'
         )
     return ShapedArray(tuple(shape), dtype)

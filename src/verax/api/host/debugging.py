@@ -145,9 +145,9 @@ def check_only_options(
         first = next(iter(kwargs), None)
         what = f"{first}=..." if first is not None else repr(args[0])
         raise TypeError(
-            f"debug.{name} received unexpected arguments: without a function or a "
-            f"format it takes options only, not {what}, which belongs to the second "
-            f"call, debug.{name}(ordered=True)(...)"
+            f"debug_{name} received unexpected arguments in the two-call form, "
+            f"debug.{name}(ordered=True)(...): the first call takes options only, not "
+            f"{what}, which belongs to the second"
         )
 
 
@@ -175,9 +175,9 @@ class FormatCheck(string.Formatter):
         names = [name for name in kwargs if name not in used_args]
         if names:
             raise ValueError(
-                f"debug.print: the format has no placeholder for {names[0]}=...; pass "
-                f"a plain format string, 'x = {{{names[0]}}}', not an f-string, which "
-                "Python fills in while tracing"
+                f"Unused keyword arguments to `verax.debug.print`: {names}. You may be "
+                "passing an f-string, which Python fills in while tracing: pass a "
+                f"plain format string, 'x = {{{names[0]}}}'"
             )
 
 

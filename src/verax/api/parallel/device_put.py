@@ -432,8 +432,9 @@ def make_array_from_callback(
             known[key] = part = stored_part(data_callback(index), dtype)
             if part[1].shape != expected:
                 raise ValueError(
-                    f"data_callback returned a part of shape {part[1].shape} for "
-                    f"{index}, but each part has the shape {expected}"
+                    f"Expected shard shape {expected} doesn't match the single device "
+                    f"array shape {part[1].shape}, which data_callback returned for "
+                    f"{index}"
                 )
         parts.append(known[key])
     kinds = {aval.dtype for _, aval in parts}

@@ -38,7 +38,8 @@ def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
     sizes = tuple(sizes)
     if any([size is None for size in sizes]):
         raise ValueError(
-            f"ShapeDtypeStruct: every size must be known, but the shape is {sizes}"
+            f"ShapeDtypeStruct: `shape`, {sizes}, cannot have None. Every size must be "
+            "known"
         )
     return tuple([as_size(size) for size in sizes])
 

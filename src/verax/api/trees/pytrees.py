@@ -6,26 +6,17 @@ few lines on that pair. Classes become nodes in `verax.api.trees.pytrees`.
     >>> from verax.api.trees.pytrees import tree_map
     >>> tree_map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
     {'a': 11, 'b': (22,)}
-
-Where two pytrees differ, in words.
-
-The first place at which one tree does not continue the other, as a key path,
-says more than the two whole structures would.
-
-    >>> from verax.api.trees.pytrees import structure_mismatch
-    >>> print(structure_mismatch({"a": [1]}, {"a": (1,)}, "Tree 2", None))
-    pytree structure error: Tree 2 has another structure at tree['a']: expected list,
-    got tuple.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import Enum
 from typing import Any, overload
 
 from attrs import frozen
 
+from verax.api.trees.mismatch import IsLeaf, differences, structure_mismatch
 from verax.backend import pytrees
 from verax.backend.pytrees import (
     Children,
@@ -39,93 +30,6 @@ from verax.backend.pytrees import (
 )
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
-
-# -----------------------------------------------------------------------------
-# Where two pytrees differ, in words.
-
-
-type IsLeaf = Callable[[Any], bool] | None
-
-
-def structure_mismatch(
-    expected: object, actual: object, name: str, is_leaf: IsLeaf
-) -> ValueError:
-    """The error for a tree that does not begin with the structure of another.
-
-    >>> print(structure_mismatch({"a": 1}, {"b": 1}, "Tree 2", None))
-    pytree structure error: Tree 2 has another structure at tree: the keys differ: 'a'
-    is missing, 'b' is unexpected.
-    """
-    result = first_difference(expected, actual, "tree", is_leaf)
-    if result is None:
-        # Equal level by level, so that only the whole can tell them apart.
-        return ValueError(f"{name} does not have the structure of the first tree.")
-    place, difference = result
-    return ValueError(
-        f"pytree structure error: {name} has another structure at {place}: "
-        f"{difference}."
-    )
-
-
-def first_difference(
-    expected: object, actual: object, place: str, is_leaf: IsLeaf
-) -> tuple[str, str] | None:
-    """The first place where `actual` does not continue `expected`, and how."""
-    return next(differences(expected, actual, place, is_leaf), None)
-
-
-def differences(
-    expected: object, actual: object, place: str, is_leaf: IsLeaf
-) -> Iterator[tuple[str, str]]:
-    """Every place where `actual` does not continue `expected`, and how."""
-    if is_leaf is not None and is_leaf(expected):
-        return
-    target = pytrees.flatten_one_level_with_keys(expected)
-    if target is None:
-        return
-    if type(expected) is not type(actual):
-        names = type(expected).__name__, type(actual).__name__
-        yield place, "expected {}, got {}".format(*names)
-        return
-    got = pytrees.flatten_one_level_with_keys(actual)
-    if got is None:
-        yield place, "expected a container, got a leaf"
-        return
-    left, right = list(target[0]), list(got[0])
-    if (difference := level_difference(left, right, target[1], got[1])) is not None:
-        yield place, difference
-        return
-    for (key, child), (_, other) in zip(left, right, strict=True):
-        yield from differences(child, other, f"{place}{key}", is_leaf)
-
-
-def level_difference(
-    left: list[tuple[Any, Any]],
-    right: list[tuple[Any, Any]],
-    expected_data: object,
-    actual_data: object,
-) -> str | None:
-    """The difference of two nodes of one type, their children aside."""
-    keys, others = ([key for key, _ in level] for level in (left, right))
-    if all(isinstance(key, pytrees.DictKey) for key in (*keys, *others)):
-        return key_difference([k.key for k in keys], [k.key for k in others]) or (
-            None if expected_data == actual_data else "the metadata differ"
-        )
-    if len(left) != len(right):
-        return f"expected {len(left)} children, got {len(right)}"
-    if expected_data != actual_data:
-        return f"expected the metadata {expected_data!r}, got {actual_data!r}"
-    return None
-
-
-def key_difference(keys: list[object], others: list[object]) -> str | None:
-    """The difference of the keys of two mappings."""
-    missing = [f"{key!r} is missing" for key in keys if key not in others]
-    unexpected = [f"{key!r} is unexpected" for key in others if key not in keys]
-    if differences := missing + unexpected:
-        return "the keys differ: " + ", ".join(differences)
-    return None if keys == others else "the keys are the same but in another order"
-
 
 type KeyEntry = Hashable
 
@@ -359,17 +263,16 @@ def prefix_leaves(
         parts = outline.flatten_up_to(tree)
     except (ValueError, TypeError) as error:
         rule = f"{what} specification must be a tree prefix of the corresponding value;"
+        hint = "one entry may stand for a whole container"
         if type(prefix) is type(tree) is tuple and len(prefix) != len(tree):
-            raise ValueError(
-                f"{rule} but its length is {len(prefix)}, not {len(tree)}: give an "
-                "entry for each value, or one for all"
-            ) from None
+            hint = (
+                f"but its length is {len(prefix)}, not {len(tree)}: give an entry for "
+                "each value, or one for all"
+            )
         places = list(differences(prefix, tree, what, is_leaf))
-        lines = [f"  * at {place}: {reason}" for place, reason in places]
-        told = "\n".join(lines) or f"  {error}"
+        told = "\n".join(f"  * at {place}" for place in places) or f"  {error}"
         raise ValueError(
-            f"{rule} one entry may stand for a whole container.\n"
-            f"Mismatch details ({len(places)} found):\n{told}"
+            f"{rule} {hint}.\nMismatch details ({len(places)} found):\n{told}"
         ) from None
     return repeated(entries, [pytrees.flatten(part)[1] for part in parts])
 
@@ -723,7 +626,8 @@ def register_dataclass[C: type[Any]](
     """
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
-            "register_dataclass takes both data_fields and meta_fields, or neither."
+            "register_dataclass: data_fields and meta_fields must both be specified "
+            f"when either is specified. Got {data_fields=} {meta_fields=}."
         )
     if data_fields is not None and meta_fields is not None:
         data, meta = list(data_fields), list(meta_fields)
@@ -733,8 +637,8 @@ def register_dataclass[C: type[Any]](
         meta = [name for name in meta if name not in drop_fields]
     else:
         raise TypeError(
-            f"register_dataclass: {nodetype.__qualname__} is not a dataclass, so "
-            "data_fields and meta_fields are required."
+            "register_dataclass: data_fields and meta_fields are required when "
+            f"nodetype is not a dataclass. Got nodetype={nodetype}."
         )
     check_fields(nodetype, data, meta, drop_fields)
     pytrees.register_dataclass_node(nodetype, data, meta)

@@ -155,7 +155,7 @@ class PartitionSpec:
 
     def __radd__(self, other: tuple[object, ...]) -> "PartitionSpec":
         if isinstance(other, tuple):
-            check_no_terms(self, other)
+            check_no_terms(self, other, "__radd__")
             return PartitionSpec(*other, *self)
         return NotImplemented
 
@@ -230,12 +230,15 @@ def spec_with(splits: Sequence[object], terms: Terms) -> PartitionSpec:
     )
 
 
-def check_no_terms(spec: PartitionSpec, other: tuple[object, ...]) -> None:
+def check_no_terms(
+    spec: PartitionSpec, other: tuple[object, ...], method: str = "__add__"
+) -> None:
     """Raise TypeError if a spec cannot be joined with a tuple."""
     if spec.unreduced or spec.reduced:
         raise TypeError(
-            f"a tuple, {other}, cannot be added to {spec}, which has unreduced or "
-            "reduced axes; make a PartitionSpec of it"
+            f"unreduced in `{method}` of PartitionSpec: a tuple, {other}, cannot be "
+            f"added to {spec}, which has unreduced or reduced axes; make a "
+            "PartitionSpec of it"
         )
 
 

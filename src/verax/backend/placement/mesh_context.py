@@ -74,7 +74,7 @@ def set_mesh(mesh: Mesh | None) -> Restore:
             "jit, or use verax.sharding.use_abstract_mesh"
         )
     if mesh is not None and mesh.manual_axes:
-        raise ValueError(f"set_mesh takes no manual axes, got {mesh}: use shard_map")
+        raise ValueError(f"set_mesh: {mesh} contains manual axes: use shard_map")
     end = Restore(STATE.meshes)
     enclose(() if mesh is None or mesh.empty else (mesh,))
     return end

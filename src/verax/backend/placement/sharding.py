@@ -276,7 +276,7 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding takes a verax Mesh, not {self.mesh!r}")
         if not isinstance(self.spec, PartitionSpec):
             raise TypeError(
-                f"NamedSharding takes a PartitionSpec, not {self.spec!r}: write "
+                f"Unexpected {self.spec!r}: NamedSharding takes a PartitionSpec, as in "
                 "P('x', None) for a first dimension that the axis x splits"
             )
         if self.kind is not None and isinstance(self.mesh, Mesh):
@@ -370,9 +370,10 @@ class NamedSharding(Sharding):
                     f"{a!r} ({self.mesh.shape[a]})" for a in split or ()
                 )
                 raise ValueError(
-                    f"dimension {i} of {said(what)} of shape {shape} cannot be split "
-                    f"evenly: {shape[i]} is not a multiple of {count}, the number of "
-                    f"devices along {axes} of {self.mesh}"
+                    "a sharding should evenly divide the shape, but for dimension "
+                    f"{i} of {said(what)} of shape {shape}, {shape[i]} is not a "
+                    f"multiple of {count}, the number of devices along {axes} of "
+                    f"{self.mesh}"
                 )
 
     def __repr__(self) -> str:
@@ -466,8 +467,9 @@ def check_memory_kind(kind: object, device: Device) -> None:
 def check_rank(place: Sharding, shape: Shape, what: Words = "an array") -> None:
     """Raise ValueError unless an array of this shape has enough dimensions."""
     if isinstance(place, NamedSharding) and len(place.splits) > len(shape):
+        scalar = "" if shape else "For scalars the PartitionSpec should be P(): "
         raise ValueError(
-            f"{place.spec} is only valid for values of rank at least "
+            f"{scalar}{place.spec} is only valid for values of rank at least "
             f"{len(place.splits)}, but was applied to a value of rank {len(shape)}: "
             f"{said(what)} of shape {shape}"
         )
@@ -528,8 +530,8 @@ def check_explicit_terms(mesh: BaseMesh, spec: PartitionSpec) -> None:
         for axis in sorted(axes):
             if axis not in mesh.axis_names:
                 raise ValueError(
-                    f"{what} axes {axis!r} of {spec} is not found in {mesh}; its axes "
-                    f"are {', '.join(map(repr, mesh.axis_names))}"
+                    f"{what} axes {axis!r} of {spec} not found in mesh {mesh}; its "
+                    f"axes are {', '.join(map(repr, mesh.axis_names))}"
                 )
             if axis not in mesh.explicit_axes:
                 raise ValueError(

@@ -424,8 +424,10 @@ def relocated(
     count = 1 if placement is None else len(placement.devices)
     if len(set(devices)) != count or len(devices) != count:
         raise ValueError(
-            f"the program runs on {count} different devices, but got "
-            f"{len(devices)}: {devices_text(devices)}"
+            "device_assignment passed to `.compile` must match the device_assignment "
+            "calculated from array shardings and out_shardings: the program runs on "
+            f"{count} different devices, but got {len(devices)}: "
+            f"{devices_text(devices)}"
         )
     if (
         recall(facts, jaxpr, jaxpr)[0]

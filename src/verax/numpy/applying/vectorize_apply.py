@@ -152,8 +152,8 @@ def core_sizes(
     for i, (x, core) in enumerate(zip(arrays, names, strict=True)):
         if len(x.shape) < len(core):
             raise ValueError(
-                f"vectorize: argument {i} of shape {x.shape} has too few dimensions "
-                f"for {core}"
+                f"vectorize: input with shape {x.shape} does not have enough "
+                f"dimensions for {core}, which argument {i} must have"
             )
         split = len(x.shape) - len(core)
         for name, size in zip(core, x.shape[split:], strict=True):
@@ -247,7 +247,9 @@ def check_excluded(excluded: Collection[int | str]) -> None:
                 f"arguments, not {one!r} of type {type(one).__name__}"
             )
         if isinstance(one, int) and one < 0:
-            raise ValueError(f"vectorize: excluded has the negative position {one}")
+            raise ValueError(
+                f"vectorize: excluded={set(excluded)} contains negative numbers"
+            )
 
 
 def checked(
@@ -263,6 +265,11 @@ def checked(
         return results
     several = isinstance(results, tuple | list)
     out = [result_array(x) for x in (results if several else (results,))]
+    if not several and len(names[1]) != 1:
+        raise TypeError(
+            f"output must be a tuple of length {len(names[1])}, not "
+            f"{type(results).__name__}"
+        )
     if len(out) != len(names[1]):
         raise TypeError(
             f"wrong number of output arguments: expected {len(names[1])}, got "

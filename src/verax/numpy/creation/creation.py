@@ -303,7 +303,7 @@ def from_nest(name: str, x: Sequence[object], dtype: DType | None) -> Array:
         raise ValueError(f"{name}: the nested lists are ragged: {error}") from error
     if values.dtype.kind == "O":
         if any(leaf is None for leaf in leaves(x)):
-            raise ValueError(f"{name}: {shown(x)} holds None, which is not a value")
+            raise ValueError(f"None is not a valid value for jnp.{name}: {shown(x)}")
         if all(isinstance(leaf, int | float) for leaf in leaves(x)):
             raise OverflowError(
                 f"Python int too large: {name} takes integers of at most 64 bits, not "

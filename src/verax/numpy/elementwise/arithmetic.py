@@ -309,13 +309,17 @@ def sign(x: ArrayLike, /) -> Array:
 
 
 def refuse_complex(
-    name: str, *args: ArrayLike, error: type[Exception] = TypeError
+    name: str,
+    *args: ArrayLike,
+    error: type[Exception] = TypeError,
+    why: str | None = None,
 ) -> None:
-    """Raise an `error` if one of the arguments is complex."""
+    """Raise an `error` that says `why` if one of the arguments is complex."""
     for aval in avals_of(name, args):
         if is_complex(aval.dtype):
             raise error(
-                f"{name} takes real arguments, not {aval}; take .real or abs(x) first"
+                f"{why or f'{name} takes real arguments'}, not {aval}; take .real or "
+                "abs(x) first"
             )
 
 
@@ -634,7 +638,8 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> vnp.hypot(vnp.array([3e30]), 4e30)
     Array([5.e+30], dtype=float32)
     """
-    refuse_complex("hypot", x1, x2, error=ValueError)
+    why = "jnp.hypot is not well defined for complex-valued inputs"
+    refuse_complex("hypot", x1, x2, error=ValueError, why=why)
     pair = promote_args_inexact("hypot", x1, x2)
     aval = aval_of(pair[0])
     dtype, weak = aval.dtype, aval.weak_type
@@ -698,7 +703,10 @@ def clip(
     if arr is None:
         raise ValueError("No input was provided to the clip function: pass an array")
     given = [x for x in (arr, min, max) if x is not None]
-    refuse_complex("clip", *given, error=ValueError)
+    why = (
+        "Complex values have no ordering and cannot be clipped: clip takes real numbers"
+    )
+    refuse_complex("clip", *given, error=ValueError, why=why)
     values = arr
     if min is not None:
         values = maximum(min, values)

@@ -294,6 +294,6 @@ def two(name: str, axes: Sequence[int]) -> Sequence[int]:
         raise TypeError(f"{name} runs over a pair of axes, not {shown(axes)}")
     if len(axes) != 2:
         raise ValueError(
-            f"verax.numpy.fft.{name} only supports 2 axes. Got axes = {list(axes)}."
+            f"verax.numpy.fft.{name} only supports 2 axes. Got axes = {axes}."
         )
     return axes

@@ -15,7 +15,7 @@ import numpy as np
 from verax.ir.dtypes import complex_dtype, is_complex, real_dtype
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    canonical_axes,
+    canonical_axis,
     inexact_array,
     with_weak_type,
 )
@@ -88,7 +88,11 @@ def chosen_axes(
                 "dimensions"
             )
         return tuple(range(x.ndim - count, x.ndim))
-    places = canonical_axes(name, tuple(axes), x.ndim)
+    places = tuple([canonical_axis(name, axis, x.ndim) for axis in axes])
+    if len(set(places)) != len(places):
+        raise ValueError(
+            f"verax.numpy.fft.{name} does not support repeated axes. Got axes {axes}."
+        )
     if s is not None and len(s) != len(places):
         raise ValueError(
             f"{name}: s={tuple(s)} and axes={tuple(axes)} differ in length"

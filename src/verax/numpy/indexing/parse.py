@@ -143,8 +143,8 @@ class Collected:
             return
         if not is_bool(aval.dtype):
             raise TypeError(
-                f"an index array must hold integers or booleans, not {aval} at "
-                f'position {place}; convert it with x.astype("int32")'
+                "Indexer must have integer or boolean type, got indexer with type "
+                f'{aval} at position {place}; convert it with x.astype("int32")'
             )
         mask = mask_values(array, place)
         if not mask.shape:
@@ -191,8 +191,9 @@ def as_index_array(item: object) -> IndexArray:
     if isinstance(item, Array | np.ndarray):
         return item
     if isinstance(item, str | float | complex | np.generic):
+        why = "JAX does not support string indexing: " if isinstance(item, str) else ""
         raise TypeError(
-            "Indexer must have integer or boolean type, got indexer with type "
+            f"{why}Indexer must have integer or boolean type, got indexer with type "
             f"{type(item).__name__}: {shown(item)}; an index may hold integers, "
             "slices, None, ... and integer or boolean arrays"
         )

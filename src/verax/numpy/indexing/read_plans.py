@@ -217,8 +217,12 @@ def read_plan(
     parts = [part for part in out.parts if part.kind is not None]
     picked = tuple(p.axis for p in parts if type(p.kind) is Picked)
     result = aval.with_shape(result_shape(out))
-    if 0 not in result.shape and any(not aval.shape[axis] for axis in picked):
-        raise IndexError(f"an array of shape {aval.shape} has no elements to index")
+    empty = [axis for axis in picked if not aval.shape[axis]]
+    if empty and 0 not in result.shape:
+        raise IndexError(
+            f"index is out of bounds for axis {empty[0]} with size 0, of an array of "
+            f"shape {aval.shape}"
+        )
     gathers = bool(picked) and (out.advanced or filling)
     sizes = tuple(length(p.kind) if isinstance(p.kind, slice) else 1 for p in parts)
     merged = bool(picked) and not gathers and unit_steps(parts)

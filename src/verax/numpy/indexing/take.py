@@ -130,7 +130,10 @@ def take(
     n = x.shape[place]
     shape = (*x.shape[:place], *places.shape, *x.shape[place + 1 :])
     if not n and 0 not in shape:
-        raise IndexError(f"take: dimension {place} of shape {x.shape} has no elements")
+        raise IndexError(
+            f"a non-empty jnp.take cannot read dimension {place} of shape {x.shape}, "
+            "which has no elements"
+        )
     if 0 in shape:
         return beside(zeros(x.aval.with_shape(shape)), x)
     chosen, vectors = take_mode(mode, places, n)

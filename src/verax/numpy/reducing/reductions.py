@@ -93,7 +93,7 @@ def boolean_mask(name: str, where: ArrayLike) -> Array:
     mask = as_array(name, where)
     if mask.dtype != bool_:
         raise ValueError(
-            f"{name}: where must be None or a boolean array, not {mask.aval}"
+            f"jnp.{name}: where must be None or a boolean array, not {mask.aval}"
         )
     return mask
 

@@ -311,7 +311,10 @@ def standard(
             f"The input must be non-scalar to take its {name}: it is {given.aval}"
         )
     if axis is None and given.ndim > 1:
-        raise ValueError(f"{name}: {given.aval} has several dimensions; pass axis")
+        raise ValueError(
+            f"{name}: The input array has rank {given.ndim}, however axis is not "
+            "given: pass the dimension to run along"
+        )
     along = canonical_axis(name, 0 if axis is None else axis, given.ndim)
     chosen = widened(given.dtype, STATE.enable_x64) if dtype is None else dtype
     out: Array = scan(given, along, chosen)

@@ -642,7 +642,10 @@ def within(name: str, places: Array, size: int, mode: str) -> Array:
         return places
     if mode == "clip":
         return places.clip(0, size - 1)
-    values = places.concrete(f"{name}(mode='raise'), where 'wrap' or 'clip' would do")
+    values = places.concrete(
+        f"The error occurred because {name} was jit-compiled with mode='raise'. Use "
+        f"mode='wrap' or mode='clip' instead. {name}"
+    )
     if values.size and (values.min() < 0 or values.max() >= size):
         raise ValueError(
             f"invalid entry in the indices of {name}: one is out of bounds for size "

@@ -16,7 +16,7 @@ from verax.ir.dtypes import DTypeLike, ExtendedDType
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
-    canonical_axes,
+    canonical_axis,
     chosen_dtype,
     no_out,
 )
@@ -60,7 +60,11 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
            [1, 7]], dtype=int32)
     """
     x = as_array("diagonal", a)
-    first, second = canonical_axes("diagonal", (axis1, axis2), x.ndim)
+    first, second = (canonical_axis("diagonal", i, x.ndim) for i in (axis1, axis2))
+    if first == second:
+        raise ValueError(
+            f"diagonal: axis1 and axis2 can not be same, but both are {first}"
+        )
     x = transpose(x, (*kept(x.ndim, (first, second)), first, second))
     k = index(offset)
     part = x[..., max(-k, 0) :, max(k, 0) :]

@@ -154,8 +154,9 @@ def batch_callback(
         params = evolve(p, lanes=lanes, mapped=tuple(mapped), axes=(name, *p.axes))
     else:
         raise MissingRule(
-            f"vmap of {row.name} of {p.callback.name}: choose how the callback takes "
-            f"a batch with vmap_method={' or '.join(map(repr, METHODS))}"
+            f"vmap is only supported of {row.name} of {p.callback.name} with a "
+            "vmap_method, which says how the callback takes a batch: "
+            f"{' or '.join(map(repr, METHODS))}"
         )
     outs = row.bind(params, *given)
     return outs, [0] * len(outs)
@@ -265,6 +266,11 @@ def lower_on_parts(
     return out
 
 
+def said(p: CallbackParams) -> str:
+    """The kind of a callback, at the beginning of a sentence."""
+    return "Pure" if p.effect is None else "IO"
+
+
 def jvp_refused(
     engine: Engine,
     p: CallbackParams,
@@ -272,8 +278,8 @@ def jvp_refused(
     tangents: Sequence[Tangent],
 ) -> tuple[Sequence[Array], Sequence[Tangent]]:
     raise ForeignDerivative(
-        f"the callback {p.callback.name} cannot be differentiated, since verax cannot "
-        "see inside it; give the function that calls it a derivative with "
+        f"{said(p)} callbacks do not support JVP. verax cannot see inside "
+        f"{p.callback.name}; give the function that calls it a derivative with "
         "verax.custom_jvp or verax.custom_vjp, or apply verax.lax.stop_gradient to "
         "its operands"
     )
@@ -294,8 +300,8 @@ def transpose_refused(
     engine: Engine, p: CallbackParams, cts: Sequence[Tangent], args: Sequence[Known]
 ) -> Sequence[Tangent | None]:
     raise ForeignDerivative(
-        f"the callback {p.callback.name} is not linear, so it cannot be transposed; "
-        "give the function that calls it a derivative with verax.custom_vjp"
+        f"{said(p)} callbacks do not support transpose. {p.callback.name} is not "
+        "linear; give the function that calls it a derivative with verax.custom_vjp"
     )
 
 

@@ -57,11 +57,13 @@ def per_dimension(argument: str, values: object, count: int) -> Shape:
         ValueError: there are more, fewer, or others.
     """
     out = (1,) * count if values is None else as_integers(NAME, argument, values)
-    if len(out) != count or any(value < 1 for value in out):
+    if len(out) != count:
         raise ValueError(
-            f"{NAME}: {argument} must have a positive number for each of the {count} "
-            f"spatial dimensions, not {values}"
+            f"{NAME} window and {argument} must have the same number of dimensions, "
+            f"{count}, not {values}"
         )
+    if any(value < 1 for value in out):
+        raise ValueError(f"{NAME}: {argument} must be positive, not {values}")
     return out
 
 

@@ -412,7 +412,7 @@ def faults(
             f"dimensions to have the same shape, not {sizes[0]} and {sizes[1]}"
         )
     window = len(offsets) + len(collapsed) + len(batching)
-    if window != rank:
+    if op != "gather" and window != rank:
         yield (
             f"{title} has window of size {window}; doesn't match operand of rank "
             f"{rank}. Every dimension of the operand must be in {names[0]}, {names[1]} "
@@ -429,11 +429,15 @@ def misplaced(
     if ordered and list(dims) != sorted(dims):
         yield f"{name} in {op} op must be sorted; got {dims}"
     what = "set" if ordered or "batching" in name else "mapping"
-    for d in dims:
-        if not 0 <= d < rank:
+    for i, d in enumerate(dims):
+        if 0 <= d < rank:
+            continue
+        if name == "offset_dims":
             yield (
-                f"Invalid {name} {what} in {op} op; valid range is [0, {rank}), got {d}"
+                f"Offset dimension {i} in {op} op is out of bounds; got {d}, but "
+                f"should have been in [0, {rank})"
             )
+        yield f"Invalid {name} {what} in {op} op; valid range is [0, {rank}), got {d}"
 
 
 def check_slice_sizes(
@@ -447,6 +451,13 @@ def check_slice_sizes(
         raise TypeError(
             "Gather op must have one slice size for every input dimension, but got "
             f"{slice_sizes} for {operand}"
+        )
+    whole = len(dims.offset_dims) + len(dims.collapsed_slice_dims)
+    if whole + len(dims.operand_batching_dims) != operand.ndim:
+        raise TypeError(
+            "All components of the offset index in a gather op must either be a offset "
+            f"dimension or explicitly collapsed/batching, but {operand} has another "
+            f"number of dimensions than {dims} names"
         )
     pairs = zip(slice_sizes, operand.shape, strict=True)
     for d, (window, size) in enumerate(pairs):

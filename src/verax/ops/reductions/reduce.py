@@ -324,7 +324,9 @@ reduce_xor_p = reducer(
 
 def reduce(row: Row[ReduceParams], x: object, axes: Sequence[int]) -> Array:
     """`row` on `x` over `axes`; `x` itself if there are none and it is an array."""
-    places = tuple(sorted(as_axes(row.name, axes, aval_of(x).ndim)))
+    places = tuple(
+        sorted(as_axes(row.name, axes, aval_of(x).ndim, "'axes' of the reduction"))
+    )
     if not places and isinstance(x, Array):
         return x
     return row.call(reduce_params(places), x)
@@ -666,8 +668,8 @@ def arg(
     place = as_axis(row.name, axis, rank)
     if place != axis:
         raise AxisError(
-            f"{row.name}: axis {axis} must not be negative; for the array of dimension "
-            f"{rank}, write {place}"
+            f"{row.name}: Invalid axis {axis} for operand {aval_of(operand)}: it must "
+            f"not be negative; write {place}"
         )
     dtype = numpy_dtype(asked_dtype(index_dtype))
     return row.call(ArgParams((place,), dtype), operand)

@@ -44,7 +44,14 @@ from verax.rules.rows.type_shardings import in_place, linear_terms
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, aval_of
 from verax.rules.values.memo import pure
-from verax.rules.values.sizes import as_axes, as_axis, as_sizes, draw_shape, draw_size
+from verax.rules.values.sizes import (
+    ShapeError,
+    as_axes,
+    as_axis,
+    as_integers,
+    draw_shape,
+    draw_size,
+)
 
 
 @frozen(eq=False, repr=False)
@@ -344,7 +351,9 @@ def split(operand: object, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """
     aval = aval_of(operand)
     place = as_axis("split", axis, aval.ndim)
-    parts = as_sizes("split", "sizes", sizes)
+    parts = as_integers("split", "sizes", sizes)
+    if any(size < 0 for size in parts):
+        raise ShapeError(f"Sizes passed to split must be nonnegative, not {parts}")
     if parts == aval.shape[place : place + 1] and isinstance(operand, Array):
         return [operand]
     return list(split_p.bind(SplitParams(parts, place), operand))

@@ -185,16 +185,21 @@ def pad_typing(p: PadParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
         )
     if len(p.padding_config) != x.ndim:
         raise ShapeError(
-            f"pad takes (low, high, interior) for each dimension of {x}, not "
-            f"{p.padding_config}"
+            "pad: padding_config must have (low, high, interior) for each dimension of "
+            f"{x}, not {p.padding_config}"
         )
     shape = [
         padded(n, edges) for n, edges in zip(x.shape, p.padding_config, strict=True)
     ]
-    if any(n < 0 for n in shape) or any(i < 0 for _, _, i in p.padding_config):
+    if any(i < 0 for _, _, i in p.padding_config):
         raise ValueError(
-            "pad: interior must not be negative and no size may become negative, but "
-            f"{p.padding_config} turns {x} into shape {shape}"
+            "pad: interior padding in padding_config must be nonnegative, not "
+            f"{p.padding_config}"
+        )
+    if any(n < 0 for n in shape):
+        raise ValueError(
+            f"pad: Dimension size after padding is not at least 0: {p.padding_config} "
+            f"turns {x} into shape {shape}"
         )
     return (ShapedArray(shape, x.dtype, x.weak_type and value.weak_type),)
 

@@ -220,6 +220,8 @@ def elementwise_typing[P](
             raise TypeError(f"{name} takes {operands} operands, not {len(avals)}")
         dtype = avals[0].dtype
         if any(aval.dtype != dtype for aval in avals):
+            for aval in avals:
+                accepts.check(name, aval.dtype)
             raise TypeError(
                 f"{name} requires arguments to have the same dtypes, not "
                 f"{', '.join(str(aval.dtype) for aval in avals)}; convert them "

@@ -56,11 +56,14 @@ class Operators(Convertible):
         function: Function = getattr(self.namespace, name)
         try:
             return function(x, y)
-        except NotAnArray:
+        except NotAnArray as error:
             other = y if x is self else x
             if (converted := self.converted(other)) is None:
                 if isinstance(other, CONTAINERS):
-                    raise
+                    kinds = f"{type(x).__name__!r} and {type(y).__name__!r}"
+                    raise NotAnArray(
+                        f"unsupported operand type(s) for {name}: {kinds}: {error}"
+                    ) from None
                 return cast("Array", NotImplemented)
         return function(self, converted) if x is self else function(converted, self)
 
@@ -237,10 +240,13 @@ class Array(Operators, Convertible, Located):
         array = self.operate("equal", self, other)
         if array is NotImplemented:
             raise TypeError(
-                f"x in array: x must be a scalar, not of type {type(other).__name__}"
+                "Array.__contains__: unsupported operand type; the query value must be "
+                f"a scalar, not of type {type(other).__name__}"
             )
         if np.ndim(other):
-            raise ValueError(f"x in array: x must be a scalar, not {shown(other)}")
+            raise ValueError(
+                f"Array.__contains__: query value must be a scalar, not {shown(other)}"
+            )
         return bool(array.any())
 
     def __round__(self, ndigits: SupportsIndex | None = None) -> "Array":

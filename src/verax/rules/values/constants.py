@@ -18,6 +18,7 @@ from verax.ir.dtypes import (
     DType,
     KeyDType,
     canonical,
+    float0,
     is_bool,
     is_complex,
     is_float,
@@ -173,6 +174,11 @@ class Kind(ReprMixin):
     def check(self, name: str, dtype: DType) -> None:
         """Raise TypeError, naming the operation, unless `dtype` is of this kind."""
         if not self.holds(dtype):
+            if dtype == float0:
+                raise TypeError(
+                    "float0s do not support any operations by design, since they are "
+                    f"tangents of integers and booleans: not {name} either"
+                )
             raise TypeError(
                 f"{name} does not accept dtype {dtype}: it takes {self}; convert the "
                 "operand (verax.lax.convert_element_type)"

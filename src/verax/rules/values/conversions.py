@@ -189,9 +189,9 @@ class Convertible(Typed):
         """
         if not isinstance(self.aval.dtype, np.dtype):
             raise TypeError(
-                f"{expected.rstrip(',')}: an array of {self.aval.dtype.name} does not "
-                "hold numbers; use verax.random.key_data to get the words behind the "
-                "keys"
+                f"{expected.rstrip(',')}: a JAX array with PRNGKey dtype cannot be "
+                f"converted to a NumPy array. {self.aval.dtype.name} does not hold "
+                "numbers; use verax.random.key_data to get the words behind the keys"
             )
         return self.concrete(expected, refusal)
 

@@ -137,6 +137,7 @@ def slice_count(start: int, stop: int, step: int) -> int:
     return larger_size((span + stride - 1) // stride, 0)
 
 
+ARE_SHAPES: Final = ("shape", "new_sizes")
 SHAPES: Final = ". Shapes must be 1D sequences of concrete values of integer type"
 
 
@@ -158,12 +159,14 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         raise TypeError(
             f"{function}: {argument} must be a sequence of integers, not "
-            f"{shown(values)}{SHAPES if argument == 'shape' else ''}"
+            f"{shown(values)}{SHAPES if argument in ARE_SHAPES else ''}"
         )
     out = []
     for value in values:
         if isinstance(value, Convertible):
-            out.append(integer_of(value, f"{function}: {argument}"))
+            shapes = SHAPES.removeprefix(". ") if argument in ARE_SHAPES else ""
+            what = f"{function}: {argument}"
+            out.append(integer_of(value, f"{shapes}; {what}" if shapes else what))
             continue
         try:
             out.append(as_size(value))
@@ -171,9 +174,20 @@ def as_integers(function: str, argument: str, values: object) -> Shape:
             raise TypeError(
                 f"{function}: {argument} must contain integers known while tracing; "
                 f"{described(value)} cannot be interpreted as an integer"
-                f"{SHAPES if argument == 'shape' else ''}"
+                f"{SHAPES if argument in ARE_SHAPES else ''}"
             ) from None
     return tuple(out)
+
+
+def named_size(value: object, what: str) -> int:
+    """`as_size`, whose error about a tracer says `what` asks for its value.
+
+    >>> named_size(3, "a size")
+    3
+    """
+    if isinstance(value, Convertible):
+        return integer_of(value, what)
+    return as_size(value)
 
 
 def as_sizes(function: str, argument: str, values: object) -> Shape:
@@ -215,8 +229,10 @@ def as_axis(function: str, axis: object, rank: int) -> int:
     return index + rank if index < 0 else index
 
 
-def as_axes(function: str, axes: object, rank: int) -> Shape:
+def as_axes(function: str, axes: object, rank: int, what: str = "'axis'") -> Shape:
     """Distinct dimensions, in the order given, negative ones from the end.
+
+    The argument is called `what`.
 
     Raises:
         ValueError: a dimension does not exist, or is named twice.
@@ -224,7 +240,10 @@ def as_axes(function: str, axes: object, rank: int) -> Shape:
     given = as_integers(function, "dimensions", axes)
     out = tuple([as_axis(function, i, rank) for i in given])
     if len(set(out)) != len(out):
-        raise AxisError(f"{function}: repeated axis: dimensions are not unique: {out}")
+        raise AxisError(
+            f"{function}: repeated axis: dimensions are not unique, duplicate value in "
+            f"{what}: {out}"
+        )
     return out
 
 

@@ -82,8 +82,8 @@ def vector(name: str, x: ArrayLike, least: int = 0, argument: str = "a") -> Arra
     out = vnp.atleast_1d(as_array(name, x))
     if out.shape[-1] < least:
         raise ValueError(
-            f"{name}: the length of `{argument}` along the last axis must be at least "
-            f"{least}, not {out.aval}"
+            f"{name}: the length of {argument} along the last axis must be "
+            f"{'nonzero' if least == 1 else f'at least {least}'}, not {out.aval}"
         )
     return out
 
@@ -199,14 +199,14 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """
     size = operator.index(n)
     x = as_array("convolution_matrix", a)
-    if not x.ndim or not x.shape[-1] or size <= 0:
-        raise ValueError(
-            "convolution_matrix: n must be a positive integer and a a nonempty vector, "
-            f"not {n} and {x.aval}"
-        )
+    if size <= 0:
+        raise ValueError(f"convolution_matrix: n must be a positive integer, not {n}")
+    if not x.ndim or not x.shape[-1]:
+        raise ValueError(f"convolution_matrix: len(a) must be at least 1, not {x.aval}")
     if mode not in ("full", "valid", "same"):
         raise ValueError(
-            f"convolution_matrix: mode must be 'full', 'valid' or 'same', not {mode!r}"
+            "convolution_matrix: mode must be one of 'full', 'valid' and 'same', not "
+            f"{mode!r}"
         )
     m = x.shape[-1]
     total, less = m + size - 1, min(m, size) - 1
@@ -304,8 +304,8 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     n = first.shape[-1]
     if below.shape[-1] != n - 1:
         raise ValueError(
-            f"leslie: s must be one element shorter than f, not {below.shape} for "
-            f"{first.shape}"
+            "leslie: Incorrect lengths for f and s: s must be one element shorter, not "
+            f"{below.shape} for {first.shape}"
         )
     values = joined(first, below, vnp.zeros_like(first[..., :1]))
     i, j = rows_and_columns(n, n)

@@ -250,7 +250,7 @@ def minimize(
     2.0
     """
     if not isinstance(args, tuple):
-        raise TypeError(f"minimize: args must be a tuple, not {shown(args)}")
+        raise TypeError(f"minimize: args for fun must be a tuple, not {shown(args)}")
     kind, settings = chosen(method, tol, options)
     start = checked_start(x0)
     parts = is_complex(start.dtype)

@@ -94,13 +94,13 @@ def checked_start(name: str, b: object, x0: object) -> tuple[object, object]:
     trees = tree_structure(start), tree_structure(right)
     if trees[0] != trees[1]:
         raise ValueError(
-            f"{name}: x0 and b must have the same structure, not {trees[0]} and "
+            f"{name}: x0 and b must have matching tree structure, not {trees[0]} and "
             f"{trees[1]}"
         )
     shapes = [[x.shape for x in tree_leaves(tree)] for tree in (start, right)]
     if shapes[0] != shapes[1]:
         raise ValueError(
-            f"{name}: x0 and b must have the same shapes, not {shapes[0]} and "
+            f"{name}: x0 and b must have matching shapes, not {shapes[0]} and "
             f"{shapes[1]}"
         )
     return right, start

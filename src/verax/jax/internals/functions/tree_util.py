@@ -5,10 +5,12 @@ The registry is jaxlib's, which can be asked about a class, but not listed::
     list in _registry    # True
 """
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from verax.api.trees.pytrees import first_difference, flatten_one_level, tree_structure
+from verax.api.trees.mismatch import Difference, differences
+from verax.api.trees.pytrees import flatten_one_level, tree_structure
 from verax.backend.pytrees import is_node, node_of
 
 
@@ -64,15 +66,19 @@ def prefix_errors(
 ) -> list[Callable[[str], ValueError]]:
     """The reasons why a tree is no prefix of another: errors, but for a name.
 
-    There is one, for the first place at which they differ, or none.
+    Each has the words of `jax.tree_util` that programs match.
     """
-    result = first_difference(prefix_tree, full_tree, "", is_leaf)
-    if result is None:
-        return []
-    place, difference = result
-    return [
-        lambda name: ValueError(
-            f"{name} must be a prefix of the tree that it applies to, but at "
-            f"{name}{place}: {difference}"
-        )
-    ]
+    places = differences(prefix_tree, full_tree, "", is_leaf)
+    return [functools.partial(prefix_error, place) for place in places]
+
+
+def prefix_error(difference: Difference, name: str) -> ValueError:
+    """The error of one place of a tree called `name`."""
+    keys = (
+        ", so the symmetric difference on key sets is\n    " if difference.keys else ""
+    )
+    return ValueError(
+        f"pytree structure error: {difference.kind} at key path\n"
+        f"    {name}{difference.place}\n"
+        f"{difference.detail}{keys}{' '.join(difference.keys)}"
+    )
