@@ -12,17 +12,17 @@ from tests.transforms.passes.values import assert_same_values
 from verax import Array, lax
 from verax.transforms.passes.pieces import LARGE, with_stored_pieces
 
-X = np.random.default_rng(0).standard_normal((80, 60)).astype("f4")
+X: Any = np.random.default_rng(0).standard_normal((80, 60)).astype("f4")
 assert X.size >= LARGE
 
 
-def stencil(x: Any) -> Any:
+def stencil(x: Array) -> Array:
     """Neighbours along both dimensions."""
     sides = [vnp.roll(x, shift, axis) for shift in (1, -1) for axis in (0, 1)]
     return sum(sides, -4 * x)
 
 
-def barriers(function: Callable[[Any], object], x: np.ndarray = X) -> int:
+def barriers(function: Callable[[Any], object], x: Any = X) -> int:
     """How many values the pass stores in a program, which computes the same."""
     closed = verax.make_jaxpr(function)(x)
     after = with_stored_pieces(closed.jaxpr)
@@ -44,7 +44,7 @@ def test_a_stencil_of_a_stencil_stores_the_inner_one() -> None:
 
 
 def test_loops_store_it_inside() -> None:
-    def steps(x: Any) -> Any:
+    def steps(x: Array) -> Array:
         return lax.fori_loop(0, 3, lambda i, x: stencil(stencil(x)), x)
 
     closed = verax.make_jaxpr(steps)(X)
@@ -66,7 +66,7 @@ def test_loops_store_it_inside() -> None:
     ],
 )
 def test_others_are_computed_where_they_are_read(
-    function: Callable[[Any], Array],
+    function: Callable[[Array], Array],
 ) -> None:
     closed = verax.make_jaxpr(function)(X)
     assert with_stored_pieces(closed.jaxpr) is closed.jaxpr or (

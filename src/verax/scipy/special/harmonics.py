@@ -14,13 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from verax import lax, numpy as vnp
-from verax.ir.dtypes import DType, float32, float64, numpy_dtype
+from verax.ir.dtypes import DType, float32, float64
 from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array
 from verax.ops.control.any_lane import any_lane
 from verax.ops.special.erf_gamma import erfc
 from verax.rules.values.array import Array
-from verax.scipy.special.arguments import in_wide, reals
+from verax.scipy.special.arguments import in_wide, polynomial, reals
 from verax.scipy.tables import row
 
 # Gauss's nodes and weights on [0, 1], enough for exp(-h²x²/2) up to h of 40.
@@ -103,10 +103,10 @@ def hankel(order: int, z: Array, cosine: Array, sine: Array) -> Array:
     for k in range(1, HANKEL[z.dtype][1]):
         sign = -1 if k % 2 == 0 else 1
         terms.append(terms[-1] * sign * (4 * order**2 - (2 * k - 1) ** 2) / (8 * k))
-    inverse, dtype = 1 / z, numpy_dtype(z.dtype)
+    inverse = 1 / z
     squared = inverse * inverse
-    even = vnp.polyval(np.array(terms[::2][::-1], dtype), squared)
-    odd = inverse * vnp.polyval(np.array(terms[1::2][::-1], dtype), squared)
+    even = polynomial(squared, terms[::2][::-1])
+    odd = inverse * polynomial(squared, terms[1::2][::-1])
     # cos χ and sin χ by the addition theorem: subtracting π/4 from z costs digits.
     turned = (
         (cosine + sine, sine - cosine) if not order else (sine - cosine, -cosine - sine)
