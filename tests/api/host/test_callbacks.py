@@ -300,7 +300,10 @@ def test_a_callback_may_use_verax_itself(run: Any) -> None:
 
 def test_promises_are_checked() -> None:
     x = vnp.ones(3)
-    with pytest.raises(ValueError, match="64-bit dtypes are off; use float32"):
+    with pytest.raises(
+        ValueError,
+        match="64-bit types while they are off, but has float64; use float32",
+    ):
         verax.pure_callback(np.sin, verax.ShapeDtypeStruct((3,), "float64"), x)
     with pytest.raises(TypeError, match="cannot return keys"):
         verax.pure_callback(np.sin, verax.random.key(0), x)

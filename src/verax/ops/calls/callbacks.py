@@ -155,7 +155,7 @@ def batch_callback(
     else:
         raise MissingRule(
             f"vmap is only supported of {row.name} of {p.callback.name} with a "
-            "vmap_method, which says how the callback takes a batch: "
+            "vmap_method, which says how the callback takes a batch: vmap_method="
             f"{' or '.join(map(repr, METHODS))}"
         )
     outs = row.bind(params, *given)
