@@ -123,7 +123,7 @@ threefry2x32_p: Row[HashParams] = Row(
     typing=threefry_typing,
     evaluate=lambda engine, p, xs: threefry_host.hashed(*xs),
     jvp=zero_jvp(lambda: threefry2x32_p),
-    batch=lambda engine, p, size, xs, axes: twice(
+    batch=lambda engine, p, size, xs, axes: alike(
         *batch_elementwise(engine, threefry2x32_p, p, size, xs, axes)
     ),
     lower=lower_threefry,
@@ -137,10 +137,10 @@ threefry2x32_p: Row[HashParams] = Row(
 APART, FUSED = HashParams(True), HashParams(False)
 
 
-def twice(
+def alike(
     outs: Sequence[Array], axes: Sequence[int | None]
 ) -> tuple[Sequence[Array], Sequence[int | None]]:
-    """The batch axis of the first result, for both."""
+    """The batch axis of the first result, for all."""
     return outs, (axes[0],) * len(outs)
 
 

@@ -24,7 +24,7 @@ from verax.ops.elementwise.bits import (
     shift_left,
     shift_right_logical,
 )
-from verax.ops.random.threefry import APART, HashParams
+from verax.ops.random.threefry import APART, HashParams, alike
 from verax.ops.random.threefry_host import PARITY
 from verax.rules.families.elementwise import batch_elementwise, common_shape
 from verax.rules.families.linear import zero_jvp
@@ -140,13 +140,6 @@ threefry4x32_p: Row[HashParams] = Row(
     multiple_results=True,
     sharding=axis_by_axis,
 )
-
-
-def alike(
-    outs: Sequence[Array], axes: Sequence[int | None]
-) -> tuple[Sequence[Array], Sequence[int | None]]:
-    """The batch axis of the first result, for all."""
-    return outs, (axes[0],) * len(outs)
 
 
 def threefry4x32(key: Words, counter: Words) -> Words:
