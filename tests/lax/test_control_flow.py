@@ -339,7 +339,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: lax.scan(lambda c, x: (c, x), 0), ValueError, "length"),
     (lambda: lax.scan(lambda c, x: (c, x), 0, XS, unroll=-1), ValueError, "unroll"),
     (lambda: lax.cond("yes", vnp.sin, vnp.cos, 1.0), TypeError, "not an array"),
-    (lambda: lax.cond(None, vnp.sin, vnp.cos, 1.0), TypeError, "not an array"),
+    (lambda: lax.cond(None, vnp.sin, vnp.cos, 1.0), TypeError, "predicate is None"),
     (
         lambda: lax.switch(0, [lambda: 1, lambda: (1, 2), lambda: 3]),
         TypeError,

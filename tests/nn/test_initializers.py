@@ -74,7 +74,7 @@ def test_small_dtypes_and_empty_weights() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match="two dimensions"):
+    with pytest.raises(ValueError, match="Must be at least 2D"):
         initializers.he_normal()(KEY, (3,))
     with pytest.raises(ValueError, match="mode"):
         ANY.variance_scaling(1.0, "fan", "normal")(KEY, (2, 3))
