@@ -81,7 +81,7 @@ def test_convolutions_further() -> None:
     close(many[2], np.convolve(X[32:48], X[:3], "same"))
     assert signal.convolve(np.arange(3), np.arange(2)).dtype == np.float64
     wrong: list[tuple[str, Any]] = [
-        ("mode must be", lambda: signal.convolve(X, X, "other")),
+        ("does not yet support mode", lambda: signal.convolve(X, X, "other")),
         ("method must be", lambda: signal.convolve(X, X, method="other")),
         ("dimensions", lambda: signal.convolve(X, X[None])),
         ("empty", lambda: signal.convolve(X, X[:0])),
@@ -203,7 +203,7 @@ def test_wrong_cosine_transforms() -> None:
         ("norm", lambda: fft.dct(X, norm="other")),
         ("longer", lambda: fft.dct(X[:1], 1)),
         ("positive", lambda: fft.dct(X, n=0)),
-        ("for each axis", lambda: fft.dctn(X, s=(2, 2), axes=(0,))),
+        ("at most x.ndim", lambda: fft.dctn(X, s=(2, 2), axes=(0,))),
     ]
     for match, call in wrong:
         with pytest.raises(ValueError, match=match):
@@ -234,7 +234,7 @@ def test_coordinates(mode: str, order: int) -> None:
 
 def test_wrong_coordinates() -> None:
     wrong: list[tuple[str, Any]] = [
-        ("mode must be", lambda: ndimage.map_coordinates(X, [X], 1, "other")),
+        ("does not yet support mode", lambda: ndimage.map_coordinates(X, [X], 1, "other")),
         ("order must be", lambda: ndimage.map_coordinates(X, [X], 3)),
         ("for each dimension", lambda: ndimage.map_coordinates(X, [X, X], 1)),
     ]
