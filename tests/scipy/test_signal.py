@@ -81,7 +81,7 @@ def test_convolutions_further() -> None:
     close(many[2], np.convolve(X[32:48], X[:3], "same"))
     assert signal.convolve(np.arange(3), np.arange(2)).dtype == np.float64
     wrong: list[tuple[str, Any]] = [
-        ("does not yet support mode", lambda: signal.convolve(X, X, "other")),
+        ("mode must be", lambda: signal.convolve(X, X, "other")),
         ("method must be", lambda: signal.convolve(X, X, method="other")),
         ("dimensions", lambda: signal.convolve(X, X[None])),
         ("empty", lambda: signal.convolve(X, X[:0])),
@@ -234,8 +234,8 @@ def test_coordinates(mode: str, order: int) -> None:
 
 def test_wrong_coordinates() -> None:
     wrong: list[tuple[str, Any]] = [
-        ("does not yet support mode", lambda: ndimage.map_coordinates(X, [X], 1, "other")),
-        ("order must be", lambda: ndimage.map_coordinates(X, [X], 3)),
+        ("does not yet support", lambda: ndimage.map_coordinates(X, [X], 1, "other")),
+        ("requires order<=1", lambda: ndimage.map_coordinates(X, [X], 3)),
         ("for each dimension", lambda: ndimage.map_coordinates(X, [X, X], 1)),
     ]
     for match, call in wrong:
