@@ -245,7 +245,7 @@ CASES: dict[str, Case] = {
     "vmap: a scalar": (
         lambda: verax.vmap(model)(1.0),
         ValueError,
-        ["argument x of model", "0 dimensions"],
+        ["argument x of model", "is only 0 (its shape is ())"],
     ),
     "numpy: shapes do not broadcast": (
         lambda: vnp.ones(3) + vnp.ones(4),

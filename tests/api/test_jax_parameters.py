@@ -80,8 +80,8 @@ def test_custom_gradient_is_a_decorator() -> None:
         return x * x, lambda ct: 10 * ct
 
     assert float(verax.grad(f)(2.0)) == 10
-    with pytest.raises(NotImplementedError, match="with_logs=True"):
-        verax.custom_gradient(with_logs=True)
+    with pytest.raises(NotImplementedError, match="remat=True"):
+        verax.custom_gradient(remat=True)
 
 
 def test_structs_stand_for_references() -> None:

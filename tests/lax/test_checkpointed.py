@@ -286,7 +286,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: lax.while_loop(lambda c: c, lambda c: c, 1.0, max_steps=3),
         TypeError,
-        r"test_checkpointed.py:\d+\) returned ~f32\[\]",
+        r"but got ~f32\[\]. It is <lambda> \(.*test_checkpointed.py:\d+\)",
     ),
     (
         lambda: WRONG.while_loop(lambda c: True, lambda c: (c, c), 1.0, max_steps=3),

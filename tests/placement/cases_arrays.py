@@ -206,7 +206,9 @@ def test_arrays_from_their_parts() -> None:
         verax.make_array_from_single_device_arrays((8, 4), place, pieces[:7])
     with pytest.raises(ValueError, match="shape"):
         verax.make_array_from_single_device_arrays((16, 4), place, pieces)
-    with pytest.raises(ValueError, match="returned a part of shape"):
+    with pytest.raises(
+        ValueError, match=r"Expected shard shape .* which data_callback returned"
+    ):
         verax.make_array_from_callback((8, 4), place, lambda index: VALUES)
 
 

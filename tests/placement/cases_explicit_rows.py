@@ -124,7 +124,7 @@ def numbers(x: Any) -> np.ndarray:
     return actual.astype(np.complex128) if actual.dtype.kind in "fcV" else actual
 
 
-NEVER_SPLIT = {"threefry2x32", "reduce_window"}
+NEVER_SPLIT = {"threefry2x32", "threefry4x32", "reduce_window"}
 """Rows of whose samples no dimension is even, or may be split."""
 
 KNOWN = [

@@ -21,8 +21,11 @@ def shown(x: object) -> list[str]:
     [
         (JITTED, "clear_cache eval_shape explain lower trace"),
         (verax.custom_jvp(lambda x: x), "clear_cache defjvp defjvps"),
-        (verax.custom_vjp(lambda x: x), "clear_cache defvjp"),
-        (verax.vjp(lambda x: x, 1.0)[1], "args_res opaque_residuals with_refs"),
+        (verax.custom_vjp(lambda x: x), "clear_cache defvjp defvjp_with_logs"),
+        (
+            verax.vjp(lambda x: x, 1.0)[1],
+            "args_res opaque_residuals with_logs with_refs",
+        ),
         (
             vnp.ones(3).at[0],
             "add apply divide get max min mul multiply power set subtract",

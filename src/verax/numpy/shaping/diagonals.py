@@ -23,7 +23,7 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.shaping.shapes import transpose
 from verax.ops.indexing.gather import diagonal_of
 from verax.rules.values.array import Array
-from verax.rules.values.sizes import kept
+from verax.rules.values.sizes import AxisError, kept
 
 
 def diagonal_at_once(
@@ -62,7 +62,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     x = as_array("diagonal", a)
     first, second = (canonical_axis("diagonal", i, x.ndim) for i in (axis1, axis2))
     if first == second:
-        raise ValueError(
+        raise AxisError(
             f"diagonal: axis1 and axis2 can not be same, but both are {first}"
         )
     x = transpose(x, (*kept(x.ndim, (first, second)), first, second))
