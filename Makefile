@@ -44,7 +44,9 @@ NOTHING_KEPT := VERAX_ENABLE_COMPILATION_CACHE=$${VERAX_ENABLE_COMPILATION_CACHE
 # show messages of errors without the note on frames that are left out.
 TEST_ENV := VERAX_TRACEBACK_FILTERING=off HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} OPENBLAS_NUM_THREADS=1 \
 	OMP_NUM_THREADS=1 TF_CPP_MIN_LOG_LEVEL=1 $(NOTHING_KEPT)
-PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal
+# A test that hangs shows where, and fails; laws that draw all night may take longer.
+HANGING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
+PYTEST := -m pytest -q -n $(WORKERS) --dist worksteal $(HANGING)
 # Four pages run in a process with eight devices: tests/placement does that; and the
 # numbers of docs/by_name need agree only nearly: tests/docs does that.
 DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
@@ -105,7 +107,8 @@ test-all: $(VENV)/.ready ## the same, and the tests that are marked slow
 
 test-nightly: $(VENV)/.ready ## the tests and laws that are left: larger models, more draws (an hour or two)
 	$(TEST_ENV) $(BIN)/python $(PYTEST) tests -m "slow(nightly=True)" $(ARGS)
-	export HYPOTHESIS_PROFILE=nightly; $(TEST_ENV) $(BIN)/python $(PYTEST) property_tests $(ARGS)
+	export HYPOTHESIS_PROFILE=nightly; $(TEST_ENV) $(BIN)/python $(PYTEST) \
+	  -o faulthandler_timeout=0 property_tests $(ARGS)
 
 # Of the slow ones those about what jaxlib itself does.
 test-oldest: $(OLDEST)/.ready ## the examples again: the oldest jaxlib allowed, the newest Python found

@@ -2,14 +2,14 @@
 
 import sys
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.documents import large
+from tests.explore.services import running
 from verax.explorer.exploration import render
-from verax.explorer.serving import Service, server_at
+from verax.explorer.serving import Service
 
 MAKER = """
 import json, runpy, shutil, sys
@@ -27,14 +27,11 @@ def test_the_frame_is_loaded_again(browser: Browser, tmp_path: Path) -> None:
     command = [sys.executable, "-c", MAKER, str(script)]
     service = Service("train.py:loss", command, [str(script)])
     complaints: list[str] = []
-    with server_at(0, service) as server:
-        threads = [Thread(target=service.work), Thread(target=server.serve_forever)]
-        for thread in threads:
-            thread.start()
+    with running(service) as url:
         tab = browser.new_page()
         tab.on("pageerror", lambda error: complaints.append(str(error)))
         tab.on("console", lambda told: complaints.append(told.text))
-        tab.goto(f"http://127.0.0.1:{server.server_port}/")
+        tab.goto(url)
         frame = tab.frame_locator("iframe")
         expect(frame.locator(".stage-pane").first).to_be_visible(timeout=20000)
         script.write_text("PAGE = '<script>' / 2\n")
@@ -44,10 +41,4 @@ def test_the_frame_is_loaded_again(browser: Browser, tmp_path: Path) -> None:
         expect(tab.locator("#news")).to_be_empty()
         assert tab.title() == "train.py:loss · verax"
         tab.close()
-        service.ended.set()
-        with service.changed:
-            service.changed.notify_all()
-        server.shutdown()
-        for thread in threads:
-            thread.join()
     assert complaints == []

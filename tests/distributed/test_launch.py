@@ -12,6 +12,7 @@ import pytest
 
 from docs.examples import data_parallel
 from tests.distributed.groups import ROOT, environment
+from tests.processes import started
 from verax.distributed.__main__ import main
 
 EXAMPLE = ROOT / "docs" / "examples" / "data_parallel.py"
@@ -75,23 +76,19 @@ def test_a_signal_ends_all(number: signal.Signals, tmp_path: Path) -> None:
     """The signal goes to the launcher alone; Ctrl-C would reach all."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(WAITING))
-    with subprocess.Popen(
+    with started(
         [sys.executable, "-m", "verax.distributed", "run", "-n", "2", str(script)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         env=environment(),
     ) as launcher:
         assert launcher.stdout is not None
-        started = [int(launcher.stdout.readline().split()[1]) for _ in range(2)]
+        members = [int(launcher.stdout.readline().split()[1]) for _ in range(2)]
         launcher.send_signal(number)
-        try:
-            _, errors = launcher.communicate(timeout=SECONDS)
-        finally:
-            launcher.kill()
+        _, errors = launcher.communicate(timeout=SECONDS)
     assert launcher.returncode == 128 + number
     assert "Traceback" not in errors
-    for process in started:
+    for process in members:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
 
@@ -100,14 +97,14 @@ def test_nobody_reads_any_more(tmp_path: Path) -> None:
     """As with `| head -1`: the processes fail to write, and all ends."""
     script = tmp_path / "script.py"
     script.write_text("while True:\n    print('line')\n")
-    with subprocess.Popen(
+    with started(
         [sys.executable, "-m", "verax.distributed", "run", "-n", "2", str(script)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=environment(),
     ) as launcher:
         assert launcher.stdout is not None
-        assert launcher.stdout.readline().endswith(b"line\n")
+        assert launcher.stdout.readline().endswith("line\n")
         launcher.stdout.close()
         assert launcher.wait(SECONDS) != 0
 

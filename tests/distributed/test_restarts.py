@@ -16,6 +16,7 @@ import verax
 import verax.numpy as vnp
 from property_tests.levels import rarely
 from tests.distributed.groups import environment
+from tests.processes import started
 from tests.soak.elastic_training import STEPS
 from tests.soak.faults import TOLERANCE, Round, trained, wrong
 from verax.distributed import run, train
@@ -175,23 +176,17 @@ def test_the_command_leaves_out_what_failed(
 def test_who_ends_a_run_is_not_answered_with_a_restart(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import time\nprint('here', flush=True)\ntime.sleep(1000)\n")
-    with subprocess.Popen(
-        [
-            *(sys.executable, "-m", "verax.distributed", "run"),
-            *("-n", "1", "--restarts", "5", str(script)),
-        ],
+    options = ["-n", "1", "--restarts", "5", str(script)]
+    with started(
+        [sys.executable, "-m", "verax.distributed", "run", *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         env=environment(),
     ) as launcher:
         assert launcher.stdout is not None
         assert launcher.stdout.readline() == "[0] here\n"
         os.kill(launcher.pid, signal.SIGTERM)
-        try:
-            _, errors = launcher.communicate(timeout=60)
-        finally:
-            launcher.kill()
+        _, errors = launcher.communicate(timeout=60)
     assert launcher.returncode == 128 + signal.SIGTERM
     assert "restart" not in errors
 

@@ -20,6 +20,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from tests.processes import started
 from verax.experimental import checkpoint
 from verax.experimental.checkpoint import CheckpointError, Checkpoints
 
@@ -470,7 +471,7 @@ def test_a_save_killed_at_any_time_leaves_a_whole_checkpoint(tmp_path: Path) -> 
     path = tmp_path / "x"
     command = [sys.executable, "-c", SAVER, str(path)]
     for _ in range(4):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with started(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
             for _ in range(3):
@@ -484,7 +485,6 @@ def test_a_save_killed_at_any_time_leaves_a_whole_checkpoint(tmp_path: Path) -> 
                 assert len(steps) == 1
                 assert (actual["a"] == actual["a"][0]).all()
                 process.send_signal(signal.SIGCONT)
-            process.kill()
         actual = checkpoint.restore(path)
         assert (actual["a"] == actual["b"]["0"][0]).all()
     checkpoint.save(path, 1, overwrite=True)

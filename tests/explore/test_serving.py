@@ -5,19 +5,19 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from subprocess import PIPE
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
+from tests.explore.services import running
+from tests.processes import started
 from verax.__main__ import main
 from verax.explorer import serving
 from verax.explorer.composed import Mistake
@@ -51,27 +51,12 @@ def until(url: str, holds: Callable[[str], bool]) -> str:
 
 MAKER = """
 import json, runpy, sys
+from pathlib import Path
 script, (_, page, _, files) = sys.argv[1], sys.argv[2:]
-open(files, "w").write(json.dumps([script]))
+open(files, "w").write(json.dumps([*map(str, Path(script).parent.iterdir())]))
 names = runpy.run_path(script)
 open(page, "w").write("<p>" + names["TEXT"])
 """
-
-
-@contextmanager
-def running(service: Service) -> Iterator[str]:
-    """The address of a service, which runs in threads."""
-    with server_at(0, service) as server:
-        threads = [Thread(target=service.work), Thread(target=server.serve_forever)]
-        for thread in threads:
-            thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        service.ended.set()
-        with service.changed:
-            service.changed.notify_all()
-        server.shutdown()
-        for thread in threads:
-            thread.join()
 
 
 @pytest.fixture
@@ -117,6 +102,24 @@ def test_a_change_while_the_page_is_made_starts_again(
         time.sleep(0.3)
         script.write_text("TEXT = 'soon'")
         until(url, lambda page: page == "<p>soon")
+
+
+def test_a_file_that_changes_before_it_is_known_is_read_again(
+    service: Service, script: Path
+) -> None:
+    helper = script.with_name("helper")
+    helper.write_text("one")
+    script.write_text(
+        f"""
+from pathlib import Path
+helper = Path({str(helper)!r})
+TEXT = helper.read_text()
+if TEXT == "one":
+    helper.write_text("two")
+"""
+    )
+    with running(service) as url:
+        until(url, lambda page: page == "<p>two")
 
 
 def test_answers(service: Service) -> None:
@@ -240,9 +243,7 @@ def test_the_command_until_it_is_interrupted(tmp_path: Path) -> None:
     options = ["--args", "x", "--no-compile", "--watch", "--serve"]
     command = [sys.executable, "-m", "verax", "explore", f"{script}:loss", *options]
     own = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own
-    ) as process:
+    with started(command, stdout=PIPE, stderr=PIPE, env=own) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[1]
         page = until(address, lambda page: "verax-data" in page)

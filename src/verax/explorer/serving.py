@@ -22,7 +22,7 @@ from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Condition, Event, Thread
-from time import monotonic
+from time import monotonic, time_ns
 from traceback import walk_tb
 from typing import Final, override
 from urllib.parse import parse_qs, urlsplit
@@ -177,6 +177,12 @@ def stamp(path: str) -> Stamp:
     return status.st_mtime_ns, status.st_size
 
 
+def stamp_at(path: str, began: int) -> Stamp:
+    """The stamp of a file at some time in the past, in ns; None if it is younger."""
+    now = stamp(path)
+    return None if now is None or now[0] > began else now
+
+
 # -----------------------------------------------------------------------------
 # Making the page, again and again.
 
@@ -230,12 +236,13 @@ class Service:
         with tempfile.TemporaryDirectory(prefix="verax-serve-") as folder:
             while not self.ended.is_set():
                 before = {path: stamp(path) for path in self.files}
+                began = time_ns()
                 self.publish(busy=True)
                 page = self.made(Path(folder), before)
                 if page is not None:
+                    new = {path: stamp_at(path, began) for path in self.files}
                     self.publish(page)
-                    known = {path: before.get(path, stamp(path)) for path in self.files}
-                    self.wait(known)
+                    self.wait({path: before.get(path, new[path]) for path in new})
 
     def made(self, folder: Path, before: dict[str, Stamp]) -> str | None:
         """The page, or that of an error; None if files change meanwhile."""
