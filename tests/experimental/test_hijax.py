@@ -300,3 +300,35 @@ def test_what_is_missing_or_wrong_says_so() -> None:
     ):
         with pytest.raises(kind, match=words):
             use()
+
+
+class Telling(HiPrim):
+    """The sine, whose backward rule logs what it is given."""
+
+    def __init__(self, aval: Any) -> None:
+        self.in_avals, self.out_aval, self.params = (aval,), aval, {}
+        super().__init__()
+
+    def expand(self, x: Any) -> Any:
+        return vnp.sin(x)
+
+    def vjp_fwd(self, nzs_in: Any, /, x: Any) -> tuple[Any, Any]:
+        return self(x), x
+
+    def vjp_bwd(self, res: Any, outgrad: Any, /, *arg_accums: Any) -> Any:
+        arg_accums[0].accum(outgrad * vnp.cos(res))
+        return {"seen": outgrad}
+
+
+def test_each_element_logs() -> None:
+    xs = vnp.arange(6.0).reshape(2, 3)
+
+    def f(x: Any) -> Any:
+        return Telling(verax.typeof(x))(x)
+
+    cts = xs + 1
+    for run in (f, verax.vmap(f), verax.vmap(verax.vmap(f), in_axes=1, out_axes=1)):
+        (slopes,), logs = verax.vjp(run, xs)[1].with_logs(cts)
+        assert np.allclose(slopes, cts * np.cos(xs))
+        seen = np.asarray(logs["seen"])
+        assert np.array_equal(seen if seen.shape == cts.shape else seen.T, cts)

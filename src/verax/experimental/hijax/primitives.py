@@ -34,6 +34,7 @@ from verax.experimental.hijax.sides import (
     matching,
     pushed,
     side,
+    varying_as,
 )
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Params
@@ -294,7 +295,7 @@ def call_typing(p: HiParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
     for given, due in zip(avals, prim.ins.avals, strict=True):
         if given.shape != due.shape or given.dtype != due.dtype:
             raise TypeError(f"{prim.name} takes {due}, but got {given}")
-    return list(prim.outs.avals)
+    return varying_as(avals, prim.outs.avals)
 
 
 def evaluated(run: Callable[..., Sequence[object]], *args: object) -> list[NDArray]:
@@ -374,9 +375,11 @@ call_p: Row[HiParams] = Row(
 )
 
 
-def linear_typing(p: LinearParams, avals: object) -> Sequence[ShapedArray]:
+def linear_typing(
+    p: LinearParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
     pairs = zip(p.prim.outs.avals, p.prim.outs.moves, strict=True)
-    return [aval.tangent() for aval, flag in pairs if flag]
+    return varying_as(avals, [aval.tangent() for aval, flag in pairs if flag])
 
 
 def push_linear(p: LinearParams, *operands: object) -> Sequence[object]:
@@ -403,12 +406,17 @@ def transpose_linear(
     params = BackwardParams(p.prim, p.nonzero, p.rest, p.residuals, given)
     pushed = [ct for ct, flag in zip(cts, live, strict=True) if flag]
     operands = [*args[: p.residuals], *pushed]
-    if p.prim.defines("vjp_bwd"):  # what it logs is seen where its steps are
+    if may_log(p.prim):  # what it logs is seen where its steps are
         pulled: Sequence[Array] = run_backward(params, operands)
     else:
         pulled = backward_p.bind(params, *operands)
     known = len(args) - len(pulled)
     return [*[None] * known, *for_unknowns(args[known:], pulled)]
+
+
+def may_log(prim: HiPrim) -> bool:
+    """Whether the backward rule may return logs, also of each element."""
+    return may_log(prim.inner) if isinstance(prim, Mapped) else prim.defines("vjp_bwd")
 
 
 linear_p: Row[LinearParams] = Row(
@@ -423,9 +431,12 @@ linear_p: Row[LinearParams] = Row(
 )
 
 
-def backward_typing(p: BackwardParams, avals: object) -> Sequence[ShapedArray]:
+def backward_typing(
+    p: BackwardParams, avals: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
     pairs = zip(p.prim.ins.avals, p.nonzero, strict=True)
-    return [aval.cotangent().strong() for aval, flag in pairs if flag]
+    due = [aval.cotangent().strong() for aval, flag in pairs if flag]
+    return varying_as(avals, due)
 
 
 def run_backward(p: BackwardParams, operands: Sequence[object]) -> list[Array]:

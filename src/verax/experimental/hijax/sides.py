@@ -6,11 +6,11 @@ of arrays; a `Side` takes the one to the other::
     side((f32[3], QArrayTy(...))).built(arrays)      # the arguments for `expand`
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 import verax.numpy as vnp
 from verax.api.custom.backward_logs import log
@@ -32,12 +32,16 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
+from verax.ir.meshes import explicit_on, varying_axes
 from verax.ir.records import ReprMixin
 from verax.ops.elementwise.convert import convert
 from verax.rules.rows.builder import Tracer
+from verax.rules.rows.infer import Uneven
 from verax.rules.rows.row import (
     Zero as Zero,
+    is_split,
 )
+from verax.rules.rows.type_shardings import is_uneven, varies_only, varying_like
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 
@@ -324,3 +328,32 @@ def filled(name: str, ct: object, due: ShapedArray) -> Any:
     if ct is None or isinstance(ct, Zero):
         return vnp.zeros(due.shape, due.dtype)
     return typed(name, "a cotangent", ct, due)
+
+
+def varying_as(
+    avals: Sequence[ShapedArray], declared: Sequence[ShapedArray]
+) -> Sequence[ShapedArray]:
+    """The declared types, which vary along no axes but those of the operands.
+
+    Types that were read within `shard_map` say along which axes of its mesh values
+    vary; the map takes these axes away one by one. Types that say nothing of them vary
+    as the operands do.
+    """
+    if not any([varying_axes(aval.explicit) for aval in declared]):
+        if not is_split(avals) or not varies_only(avals):
+            return declared
+        if is_uneven(avals):
+            raise Uneven("a hijax primitive")
+        return varying_like(avals, declared)
+    known = {axis for aval in avals for axis in varying_axes(aval.explicit)}
+    return [varying_along(aval, known) for aval in declared]
+
+
+def varying_along(aval: ShapedArray, axes: Collection[str]) -> ShapedArray:
+    """A type that varies along some axes at most."""
+    explicit = aval.explicit
+    if explicit is None:
+        return aval
+    varying = tuple([axis for axis in explicit.terms.varying if axis in axes])
+    terms = evolve(explicit.terms, varying=varying)
+    return aval.with_explicit(explicit_on(explicit.mesh, explicit.splits, terms))
