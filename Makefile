@@ -56,6 +56,8 @@ DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 ANY_JAXLIB := $(addprefix tests/,backend distributed extend formats ir placement robustness transforms \
 	api/export api/host api/stages ops/test_lowering_by_platform.py) \
 	$(filter-out tests/test_architecture.py tests/test_mutants.py tests/test_surface.py,$(wildcard tests/test_*.py))
+# Of these what is long and asks little of either: rules in NumPy, signals, restarts.
+NOT_OLDEST := $(addprefix --ignore=tests/,backend/eager robustness/test_interrupts.py distributed/test_restarts.py)
 LONG_PLACEMENT := $(foreach name,explicit explicit_rows held pipelines proposals varying,\
 	--deselect "tests/placement/test_on_devices.py::test_on_eight_devices[cases_$(name)]")
 QUICK := -m "not slow"
@@ -112,7 +114,7 @@ test-nightly: $(VENV)/.ready ## the tests and laws that are left: larger models,
 
 # Of the slow ones those about what jaxlib itself does.
 test-oldest: $(OLDEST)/.ready ## the examples again: the oldest jaxlib allowed, the newest Python found
-	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) $(ANY_JAXLIB) $(LONG_PLACEMENT) \
+	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) $(ANY_JAXLIB) $(NOT_OLDEST) $(LONG_PLACEMENT) \
 	  -m "not slow or slow(jaxlib=True)" $(ARGS)
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process

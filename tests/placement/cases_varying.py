@@ -567,7 +567,7 @@ OWN_LOOPS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize(
-    "name", rarely(OWN_LOOPS, "beta", "poisson", "binomial", "one key", "batch")
+    "name", rarely(OWN_LOOPS, "beta", "poisson", "binomial", "one key", "batch", "keys")
 )
 def test_loops_of_the_library_vary_as_they_must(name: str) -> None:
     f = OWN_LOOPS[name]
