@@ -72,7 +72,7 @@ def test_values_and_derivatives_are_those_of_one_device(
 ) -> None:
     mesh = verax.make_mesh((4, 2), ("i", "j"))
     own = applied(kind, typed)
-    f = verax.shard_map(own, mesh=mesh, in_specs=spec, out_specs=spec)
+    f: Any = verax.shard_map(own, mesh=mesh, in_specs=spec, out_specs=spec)
     assert np.allclose(f(X), np.sin(X) * X, atol=1e-6)
     ct = np.cos(X)
     due = np.cos(X) * X + np.sin(X)
@@ -115,7 +115,7 @@ def test_loops_and_operands_that_do_not_vary() -> None:
         return x
 
     f = verax.shard_map(local, mesh=mesh, in_specs=(P("i"), P()), out_specs=P("i"))
-    w = np.float32([[0.5, 1.5]])
+    w = np.array([[0.5, 1.5]], np.float32)
     due = verax.grad(lambda x, w: whole(x, w).sum(), (0, 1))(X, w)
     assert np.allclose(f(X, w), whole(X, w), atol=1e-5)
     slopes = verax.grad(lambda x, w: f(x, w).sum(), (0, 1))
