@@ -1,6 +1,7 @@
 """What JAX's own tests found in verax: `make jax-tests`."""
 
-from typing import Any
+import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -188,8 +189,29 @@ def test_a_minimum_of_a_steep_function() -> None:
 
 
 def test_complex_sinc_at_the_ends_of_the_real_line() -> None:
-    x = np.array([np.inf, -np.inf, 0, 0.5], np.complex64)
-    assert np.allclose(vnp.sinc(x), [0, 0, 1, 2 / np.pi])
+    x = np.array([np.inf, -np.inf, 0, 0.5, np.inf - 2j, -np.inf + 1.5j], np.complex64)
+    assert np.allclose(vnp.sinc(x), [0, 0, 1, 2 / np.pi, 0, 0])
+    assert np.isnan(vnp.sinc(vnp.array(complex(0, np.inf))))
+
+
+class Scaled(NamedTuple):
+    """A tuple that has products with arrays."""
+
+    value: Any
+
+    def __rmul__(self, other: Any) -> "Scaled":
+        return Scaled(other * self.value)
+
+
+def test_named_tuples_may_have_operators_of_their_own() -> None:
+    x = vnp.arange(3.0)
+    for f in (operator.mul, verax.jit(operator.mul)):
+        out = f(x, Scaled(x))
+        assert isinstance(out, Scaled)
+        assert out.value.tolist() == [0, 1, 4]
+    for other in ([1, 2, 3], (1, 2, 3)):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            operator.mul(x, other)
 
 
 def test_results_of_callbacks_in_lists_for_tuples() -> None:

@@ -138,7 +138,7 @@ def test_hypergeometric() -> None:
         close(special.hyp2f1(*args), scipy.special.hyp2f1(*args), 1e-9)
         whole = special.hyp2f1(0.5, 0.5, 1.0, 0.99)
         close(whole, scipy.special.hyp2f1(0.5, 0.5, 1.0, 0.99), 1e-9)
-        assert np.isnan(np.asarray(special.hyp2f1(0.5, 0.5, 1.5, 1.5)))
+        assert np.isposinf(np.asarray(special.hyp2f1(0.5, 0.5, 1.5, 1.5)))
         verax.test_util.check_grads(
             special.hyp1f1, (0.7, 1.3, 2.1), 1, ("rev",), rtol=1e-5
         )

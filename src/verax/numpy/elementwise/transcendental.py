@@ -591,8 +591,10 @@ def complex_sinc(x: Array) -> Array:
     # Where the series is not used, what its derivative overflows to would not be 0.
     near = select(small, x, number_beside(x, 0.0))
     out = select(small, sinc_near_zero(near), ratio)
-    # At the ends of the real line; elsewhere at infinity the sine grows without bound.
-    ends = bitwise_and(eq(magnitude(real(x)), math.inf), eq(imag(x), 0))
+    # Along the real line the sine is bounded; elsewhere at infinity it grows.
+    ends = bitwise_and(
+        eq(magnitude(real(x)), math.inf), lt(magnitude(imag(x)), math.inf)
+    )
     return select(ends, full_like(x, 0), out)
 
 

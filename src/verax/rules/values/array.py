@@ -51,7 +51,8 @@ class Operators(Convertible):
     def operate(self, name: str, x: object, y: object) -> "Array":
         """A binary operator; Python tries the other operand's for other classes.
 
-        Containers have no such operators, and `x == [1, 2]` would be False.
+        Containers have no such operators, and `x == [1, 2]` would be False; classes
+        made from them, as named tuples, may have.
         """
         function: Function = getattr(self.namespace, name)
         try:
@@ -59,7 +60,7 @@ class Operators(Convertible):
         except NotAnArray as error:
             other = y if x is self else x
             if (converted := self.converted(other)) is None:
-                if isinstance(other, CONTAINERS):
+                if type(other) in CONTAINERS:
                     kinds = f"{type(x).__name__!r} and {type(y).__name__!r}"
                     raise NotAnArray(
                         f"unsupported operand type(s) for {name}: {kinds}: {error}"

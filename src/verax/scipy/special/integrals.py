@@ -479,10 +479,10 @@ def kummer(a: Array, b: Array, x: Array) -> Array:
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's function for x <= 1, the sum of (a)_k (b)_k / (c)_k x^k / k!.
 
-    NaN beyond 1, unless the sum ends. Infinite where c is 0 or a negative integer,
-    unless the sum ends before: where a or b is one that is not below c. Above 0.9,
-    where c - a - b is nearly an integer, it is interpolated from neighbours, and about
-    4 digits are lost. DLMF 15.2.1.
+    Infinite beyond 1, as in SciPy, unless the sum ends. Infinite where c is 0 or a
+    negative integer, unless the sum ends before: where a or b is one that is not below
+    c. Above 0.9, where c - a - b is nearly an integer, it is interpolated from
+    neighbours, and about 4 digits are lost. DLMF 15.2.1.
 
     Args:
         a, b, c, x: arrays or scalars of real numbers that broadcast together; integers
@@ -501,7 +501,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(special.hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)
     1.3863
     >>> special.hyp2f1(vnp.array([1.0, -1.0]), 1.0, 2.0, 2.0)
-    Array([nan,  0.], dtype=float32)
+    Array([inf,  0.], dtype=float32)
     """
     return in_wide("hyp2f1", gauss, a, b, c, x)
 
@@ -525,7 +525,7 @@ def gauss(a: Array, b: Array, c: Array, x: Array) -> Array:
     series = gauss_series(first, q, bottom, inside)
     array = where(close, near_one(first, q, bottom, where(close, z, 0.95)), series)
     array = where((z == 1) & ~stops, at_one(first, q, bottom), array)
-    array = where((x > 1) & ~stops, np.nan, factor * array)
+    array = where((x > 1) & ~stops, np.inf, factor * array)
     array = where(is_pole(c) & ~(ends_before(a, c) | ends_before(b, c)), np.inf, array)
     return where((x == 0) | (a == 0) | (b == 0), 1.0, array)
 
