@@ -87,6 +87,11 @@ def like_select_and_gather(
     return lax.reduce_window(x, x.dtype.type(0), either, dimensions, strides, *more)
 
 
+def is_constant_shape(shape: Sequence[object]) -> bool:
+    """Whether all sizes are numbers."""
+    return all([isinstance(size, int) for size in shape])
+
+
 def no(*args: object) -> bool:
     """Not a build that sanitises memory or threads, not a TPU."""
     return False
@@ -111,7 +116,10 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
         "install_failure_signal_handler": nothing,
         "test_event_listener": None,
     },
-    "jax._src.core": {"reset_trace_state": always_true},
+    "jax._src.core": {
+        "is_constant_shape": is_constant_shape,
+        "reset_trace_state": always_true,
+    },
     "jax._src.dispatch": {"xla_primitive_callable": compiled_primitive},
     "jax._src.compilation_cache": {"_cache": None, "reset_cache": nothing},
     "jax._src.config": {

@@ -157,6 +157,33 @@ def test_sizes_are_checked_when_called() -> None:
         saved(lambda x: x, X, shapes=("b*c, c*b",))
 
 
+@pytest.mark.parametrize(
+    ("x", "match"),
+    [
+        (
+            X[0],
+            r"Rank mismatch for args\[0\]: argument 0 of .* is f32\[6\], but must be",
+        ),
+        (X.astype(np.int32), r"Dtype mismatch for args\[0\]: .* is i32\[4,6\]"),
+        (
+            X.reshape(6, 4),
+            r"Shape mismatch for args\[0\].shape\[1\] \(expected same constant\): ",
+        ),
+        (
+            X[:2],
+            "Expected value >= 1 for dimension variable 'b'. Using the following "
+            r"polymorphic shapes specifications: args\[0\].shape = \(b \+ 2, 6\). "
+            r"Obtained dimension variables: 'b' = 0 from specification 'b \+ 2' for "
+            r"dimension args\[0\].shape\[0\] \(= 2\)",
+        ),
+    ],
+)
+def test_messages_name_the_sizes_that_do_not_fit(x: Any, match: str) -> None:
+    exported = saved(lambda x: x, X, shapes=("b + 2, 6",))
+    with pytest.raises(ValueError, match=match):
+        exported.call(x)
+
+
 def test_derivatives_of_exported_programs() -> None:
     specs = symbolic_args_specs((X,), ("b, c",))
     data = export(verax.jit(lambda x: (vnp.sin(x) ** 2).mean()))(*specs).serialize(1)
@@ -193,6 +220,9 @@ def test_exported_program_in_another() -> None:
 def test_module_says_what_it_needs() -> None:
     exported = saved(lambda x: x * 2, X, shapes=("b, 2*c",), constraints=["b >= 2"])
     text = exported.mlir_module()
+    assert exported.uses_global_constants
+    assert not exported.takes_platform
+    assert exported.calling_convention_version == 1
     assert "tensor<?x?xf32>" in text
     assert "get_dimension_size" in text
     assert text.count("@shape_assertion") == 4

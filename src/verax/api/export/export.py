@@ -176,7 +176,7 @@ class Exported(Unchanging, ReprMixin):
     names, and holds the arrays that the function captured. Floating leaves have
     cotangents; integer ones have none. A module for several platforms that does not do
     the same on each takes the number of its platform before everything else:
-    `uses_global_constants` says so. A function for several devices runs on any mesh of
+    `takes_platform` says so. A function for several devices runs on any mesh of
     as many: `in_shardings_jax(mesh)` says where to put its arguments.
     """
 
@@ -192,7 +192,7 @@ class Exported(Unchanging, ReprMixin):
     mlir_module_serialized: bytes = field(repr=False)
     module_kept_var_idx: tuple[int, ...]
     nr_devices: int = 1
-    uses_global_constants: bool = False
+    takes_platform: bool = False
     in_layouts: Layouts = field(default=(), repr=False)
     out_layouts: Layouts = field(default=(), repr=False)
     get_vjp: Callable[[], "Exported"] | None = field(default=None, repr=False)
@@ -200,7 +200,12 @@ class Exported(Unchanging, ReprMixin):
     @property
     def calling_convention_version(self) -> int:
         """1, or 2 where the module takes the number of its platform."""
-        return CALLING_CONVENTIONS[self.uses_global_constants]
+        return CALLING_CONVENTIONS[self.takes_platform]
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether the module is for symbolic sizes, or takes its platform's number."""
+        return self.takes_platform or any([aval.symbolic for aval in self.in_avals])
 
     @property
     def ordered_effects(self) -> tuple[object, ...]:
@@ -252,7 +257,7 @@ class Exported(Unchanging, ReprMixin):
             ValueError: it does not, or this jaxlib cannot read it.
         """
         text = from_portable(self.mlir_module_serialized)
-        extra = (PLATFORM_NUMBER,) if self.uses_global_constants else ()
+        extra = (PLATFORM_NUMBER,) if self.takes_platform else ()
         ins = (*extra, *[self.in_avals[i] for i in self.module_kept_var_idx])
         due = tuple(map(mlir_type, ins)), tuple(map(mlir_type, self.out_avals))
         if (result := signature(text)) != due:
@@ -312,8 +317,8 @@ class Exported(Unchanging, ReprMixin):
             if not fits(given, due):
                 place = names()[i].removesuffix(f" of {self.fun_name}")
                 raise ValueError(
-                    f"{place} of the exported function {self.fun_name} is {given}, but "
-                    f"must be {due.strong()}"
+                    f"{mismatch(self.path_of(i), given, due)}{place} of the exported "
+                    f"function {self.fun_name} is {given}, but must be {due.strong()}"
                 )
 
     @cached_property
@@ -359,15 +364,14 @@ class Exported(Unchanging, ReprMixin):
         Raises:
             ValueError: a size does not fit.
         """
+        due = [aval.shape for aval in self.in_avals]
+        return solved(self.plan, due, [aval.shape for aval in avals], self.path_of)
+
+    def path_of(self, i: int) -> str:
+        """Where a leaf is, from `args` or `kwargs`."""
         numbers = self.in_tree.unflatten(range(len(self.in_avals)))
-        paths = pytrees.flatten_with_path(numbers)[0]
-
-        def name_of(argument: int, axis: int) -> str:
-            (kind, *rest), _ = paths[argument]
-            place = "args" if kind.idx == 0 else "kwargs"
-            return f"{place}{keystr(tuple(rest))}.shape[{axis}]"
-
-        return solved(self.plan, [aval.shape for aval in avals], name_of)
+        (kind, *rest), _ = pytrees.flatten_with_path(numbers)[0][i]
+        return f"{'args' if kind.idx == 0 else 'kwargs'}{keystr(tuple(rest))}"
 
     def serialize(self, vjp_order: int = 0) -> bytes:
         """The function as bytes, with its derivatives up to `vjp_order`.
@@ -401,7 +405,21 @@ def fits(aval: ShapedArray, due: ShapedArray) -> bool:
     """Whether an argument may have this type; sizes that are symbols are solved for."""
     if not due.symbolic:
         return same_kind(aval) is same_kind(due)
-    return aval.dtype == due.dtype and aval.ndim == due.ndim
+    return not mismatch("", aval, due)
+
+
+def mismatch(path: str, aval: ShapedArray, due: ShapedArray) -> str:
+    """In what the type of an argument differs from the one that is due."""
+    if aval.ndim != due.ndim:
+        return f"Rank mismatch for {path}: "
+    if aval.dtype != due.dtype:
+        return f"Dtype mismatch for {path}: "
+    for i, (size, expected) in enumerate(zip(aval.shape, due.shape, strict=True)):
+        if not isinstance(expected, SymbolicDim) and not (
+            isinstance(size, int) and size == expected
+        ):
+            return f"Shape mismatch for {path}.shape[{i}] (expected same constant): "
+    return ""
 
 
 def params_of(exported: Exported, avals: tuple[ShapedArray, ...]) -> ExportedParams:
@@ -419,7 +437,7 @@ def params_of(exported: Exported, avals: tuple[ShapedArray, ...]) -> ExportedPar
         ins = tuple([given_sizes(aval, env) for aval in ins])
         outs = tuple([given_sizes(aval, env) for aval in outs])
         if not any([aval.symbolic for aval in ins]):
-            extra = (PLATFORM_NUMBER,) if exported.uses_global_constants else ()
+            extra = (PLATFORM_NUMBER,) if exported.takes_platform else ()
             text = refined(
                 text, (*extra, *declared[0]), declared[1], (*extra, *ins), outs
             )
@@ -429,7 +447,7 @@ def params_of(exported: Exported, avals: tuple[ShapedArray, ...]) -> ExportedPar
         text,
         exported.run,
         exported.platforms,
-        takes_platform=exported.uses_global_constants,
+        takes_platform=exported.takes_platform,
         unchecked=DisabledSafetyCheck.platform() in exported.disabled_safety_checks,
         declared=declared,
         num_devices=exported.nr_devices,
@@ -566,7 +584,7 @@ def exported_program(
         mlir_module_serialized=to_portable(module.text, mixed=placement is not None),
         module_kept_var_idx=tuple([i for i, k in enumerate(module.kept) if k]),
         nr_devices=1 if placement is None else len(placement.devices),
-        uses_global_constants=module.takes_platform,
+        takes_platform=module.takes_platform,
         in_layouts=in_layouts,
         out_layouts=out_layouts,
         get_vjp=lambda: exported_vjp(jaxpr, name, platforms, checks, x64, placement),
@@ -753,7 +771,7 @@ def read_exported(
         mlir_module_serialized=module,
         module_kept_var_idx=tuple(description["kept"]),
         nr_devices=description["nr_devices"],
-        uses_global_constants=version == CALLING_CONVENTIONS[1],
+        takes_platform=version == CALLING_CONVENTIONS[1],
         in_layouts=tuple(map(read_layout, description.get("in_layouts", ()))),
         out_layouts=tuple(map(read_layout, description.get("out_layouts", ()))),
         get_vjp=None if derivative is None else lambda: derivative,

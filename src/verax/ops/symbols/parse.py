@@ -492,8 +492,8 @@ def rewritings_of(less: SymbolicDim, scope: SymbolicScope) -> list[Rewriting]:
 # solved one after the other; the rest, and the constraints of the scope, must then
 # hold::
 #
-#     steps, checks = solving_plan(shapes)
-#     env = solved(steps, checks, given, name_of)      # {"b": 3}
+#     plan = solving_plan(shapes)
+#     env = solved(plan, shapes, given, name_of)      # {"b": 3}
 
 
 @frozen(eq=False, repr=False)
@@ -583,30 +583,48 @@ def step_of(equation: Equation, unknown: set[str]) -> Step | None:
     return Step(name, equation.argument, equation.axis, n, rest)
 
 
-def solved(
-    plan: Plan, shapes: Sequence[Shape], name_of: Callable[[int, int], str]
-) -> Mapping[str, object]:
-    """The values of the variables for arguments of these shapes.
+def specifications(shapes: Sequence[Shape], name_of: Callable[[int], str]) -> str:
+    """The shapes with symbols, in a sentence of a message."""
+    shown = [
+        f"{name_of(i)}.shape = ({', '.join(map(str, shape))})"
+        for i, shape in enumerate(shapes)
+        if is_symbolic(shape)
+    ]
+    return f" Using the following polymorphic shapes specifications: {','.join(shown)}."
 
-    `name_of(argument, axis)` names a size in messages.
+
+def solved(
+    plan: Plan,
+    declared: Sequence[Shape],
+    shapes: Sequence[Shape],
+    name_of: Callable[[int], str],
+) -> Mapping[str, object]:
+    """The values of the variables of the declared shapes for arguments of others.
+
+    `name_of(argument)` names an argument in messages.
 
     Raises:
         ValueError: a size does not fit.
     """
     env: dict[str, object] = {}
+    known: list[str] = []
     for step in plan.steps:
         size = shapes[step.argument][step.axis]
-        where = name_of(step.argument, step.axis)
+        dim = declared[step.argument][step.axis]
+        where = f"dimension {name_of(step.argument)}.shape[{step.axis}] (= {size})"
+        source = f"from specification '{dim}' for {where}"
         value, left = divmod(size - evaluate(step.rest, env), step.factor)
         if left != 0:
             raise ValueError(
                 f"Division had remainder {left} when computing the value of "
-                f"'{step.name}' from {where} (= {size})"
+                f"'{step.name}' {source}.{specifications(declared, name_of)}"
             )
+        known.append(f"'{step.name}' = {value} {source}")
         if not value >= 1:
             raise ValueError(
-                f"Expected value >= 1 for dimension variable '{step.name}', but found "
-                f"{value} from {where} (= {size})"
+                f"Expected value >= 1 for dimension variable '{step.name}'."
+                f"{specifications(declared, name_of)} Obtained dimension variables: "
+                f"{', '.join(known)}"
             )
         env[step.name] = value
     for equation in plan.equations:
@@ -617,8 +635,9 @@ def solved(
         if size != due:
             raise ValueError(
                 "Found inconsistency between dimension size "
-                f"{name_of(equation.argument, equation.axis)} (= {size}) and the "
-                f"specification '{equation.dim}' (= {due})"
+                f"{name_of(equation.argument)}.shape[{equation.axis}] (= {size}) and "
+                f"the specification '{equation.dim}' (= {due})."
+                f"{specifications(declared, name_of)}"
             )
     for one in plan.constraints:
         value = evaluate(one.less, env)
