@@ -491,7 +491,8 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
 
     def eval_shape(self, *args: object, **kwargs: object) -> Any:
         """The types of the outputs, without computing anything."""
-        return out_info(self.trace(*args, **kwargs).traced)
+        traced = self.trace(*args, **kwargs).traced
+        return out_info(traced, self.settings.shardings.of_outputs(traced.out_tree))
 
     def clear_cache(self) -> None:
         """Forget every trace and every program of this function."""

@@ -291,7 +291,7 @@ def test_types_stand_for_arguments() -> None:
     struct = verax.ShapeDtypeStruct((3,), np.float32)
     assert len(struct) == 3
     assert struct.update(shape=(2,)).shape == (2,)
-    with pytest.raises(TypeError, match="Sharding or a Format, not 'cpu'"):
+    with pytest.raises(TypeError, match="PartitionSpec or a Format, not 'cpu'"):
         verax.ShapeDtypeStruct((), np.float32, sharding="cpu")  # type: ignore[arg-type]  # the error is what is tested
     with pytest.raises(TypeError, match="without dimensions"):
         len(verax.ShapeDtypeStruct((), np.float32))

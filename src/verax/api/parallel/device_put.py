@@ -98,10 +98,11 @@ def device_put(
     `device` is a device, a `Sharding` or `Format`, a `PartitionSpec` (within a mesh),
     a `memory.Space`, which leaves arrays on their devices, or a prefix tree of these;
     where it is None arrays stay where they are, and other leaves go to the default
-    device, uncommitted. `src` is checked but not used, since arrays know where they
-    are. `donate` gives up the arrays that were passed; `may_alias=False` asks for a
-    copy, True allows shared memory, None allows it unless `donate`. Both are trees, or
-    one value for all.
+    device, uncommitted. An array that is there already is returned itself, unless it is
+    donated or `may_alias` is False. `src` is checked but not used, since arrays know
+    where they are. `donate` gives up the arrays that were passed; `may_alias=False`
+    asks for a copy, True allows shared memory, None allows it unless `donate`. Both are
+    trees, or one value for all.
 
     In a trace a `NamedSharding` becomes a constraint, and a device is ignored; a memory
     (`memory.Space`, or the `memory_kind` of a sharding) is asked of the compiler.
@@ -193,7 +194,9 @@ def put_leaf(
         own = np.array(array.numpy())
         own.flags.writeable = False
         return with_buffer(placed_at(own, array.aval, target, committed))
-    made = array if place is None else moved(array, target, committed)
+    there = array.committed and target == array.sharding and array is leaf
+    stays = place is None or (there and not donate)
+    made = array if stays else moved(array, target, committed)
     if donate and array is leaf:
         made = made if made is not array else put(array, target, committed)
         # The memory lives on in what is returned; the old array forgets it.
@@ -636,13 +639,15 @@ def block_until_ready[T](x: T) -> T:
 def copy_to_host_async[T](x: T) -> T:
     """Start the transfers of all arrays of the tree to the host; returns the tree.
 
+    Leaves of other classes that have a method of this name are asked too.
+
     >>> import verax, verax.numpy as vnp
     >>> verax.copy_to_host_async([vnp.ones(2), 3])
     [Array([1., 1.], dtype=float32), 3]
     """
     for leaf in pytrees.flatten(x)[0]:
-        if isinstance(leaf, ConcreteArray):
-            leaf.copy_to_host_async()
+        if (start := getattr(leaf, "copy_to_host_async", None)) is not None:
+            start()
     return x
 
 

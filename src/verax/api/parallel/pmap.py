@@ -21,7 +21,12 @@ from verax.api.parallel.device_put import device_put
 from verax.api.sharding_args import constrained
 from verax.api.stages.stages import Lowered, Traced
 from verax.api.tracing.reference_checks import check_parts
-from verax.api.tracing.structs import ShapeDtypeStruct, out_info, struct_avals
+from verax.api.tracing.structs import (
+    ShapeDtypeStruct,
+    out_info,
+    struct_avals,
+    struct_of,
+)
 from verax.api.tracing.wrapping import (
     describe_arguments,
     function_name,
@@ -34,6 +39,7 @@ from verax.backend import pytrees
 from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import Device, local_devices
+from verax.ir.avals import ShapedArray
 from verax.ir.records import ReprMixin, Unchanging
 from verax.rules.rows.row import Axis
 from verax.rules.values.conversions import check_callable
@@ -239,6 +245,8 @@ class PmapFunction(Copyable):
 
 def put(x: object, place: NamedSharding, give: bool) -> Any:
     """An argument, or the type of one, on its devices."""
+    if isinstance(x, ShapedArray):
+        x = struct_of(x)
     if isinstance(x, ShapeDtypeStruct):
         return x.update(sharding=place)
     return device_put(x, place, donate=give)

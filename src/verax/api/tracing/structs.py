@@ -16,7 +16,8 @@ from attrs import Attribute, field, frozen
 from verax.api.tracing.trace import Traced
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray, Format, Layout
-from verax.backend.placement.sharding import Sharding
+from verax.backend.placement.mesh import current_mesh
+from verax.backend.placement.sharding import NamedSharding, PartitionSpec, Sharding
 from verax.backend.programs.placement import committed_place
 from verax.ir.avals import AbstractRef, ShapedArray, is_reference
 from verax.ir.dtypes import DType, DTypeLike, as_dtype
@@ -45,17 +46,23 @@ def as_shape(sizes: Iterable[int]) -> tuple[int, ...]:
 
 
 def needed_dtype(dtype: DTypeLike | None) -> DType:
-    """The dtype of a struct.
+    """The dtype of a struct; one that arrays cannot have says so when it is used.
 
     Raises:
+        TypeError: it is not a dtype.
         ValueError: there is none.
     """
     if dtype is None:
         raise ValueError("ShapeDtypeStruct: dtype must be specified")
-    return as_dtype(dtype)
+    other = dtype if isinstance(dtype, np.dtype) else None
+    if isinstance(dtype, type) and issubclass(dtype, np.generic):
+        other = np.dtype(dtype)
+    return other if other is not None and other.kind in "SUOM" else as_dtype(dtype)
 
 
-def sharding_of(place: Sharding | Format | None) -> Sharding | None:
+def sharding_of(
+    place: Sharding | Format | PartitionSpec | None,
+) -> Sharding | PartitionSpec | None:
     """The sharding of a place that may say its memory layout too.
 
     The one of a type, which says nothing, is none.
@@ -64,10 +71,10 @@ def sharding_of(place: Sharding | Format | None) -> Sharding | None:
         TypeError: it is not a place.
     """
     out = place.sharding if isinstance(place, Format) else place
-    if not isinstance(out, Sharding | None):
+    if not isinstance(out, Sharding | PartitionSpec | None):
         raise TypeError(
-            "the sharding of a ShapeDtypeStruct must be a Sharding or a Format, not "
-            f"{place!r}"
+            "the sharding of a ShapeDtypeStruct must be a Sharding, a PartitionSpec or "
+            f"a Format, not {place!r}"
         )
     return None if says_nothing(out) else out
 
@@ -97,8 +104,10 @@ def indivisible[T](cls: type[T]) -> type[T]:
 class ShapeDtypeStruct:
     """A shape and a dtype, standing for an array in `eval_shape` and `lower`.
 
-    With `is_ref` it stands for a mutable reference. Inside `shard_map`,
-    `manual_axis_type` says along which axes the array varies; None says nothing.
+    `sharding` is a `Sharding`, or a `PartitionSpec`, which then is one over the mesh in
+    force where it is used. With `is_ref` it stands for a mutable reference. Inside
+    `shard_map`, `manual_axis_type` says along which axes the array varies; None says
+    nothing.
 
     >>> import numpy as np
     >>> ShapeDtypeStruct((2, 3), np.float32).update(dtype=np.int8)
@@ -110,15 +119,29 @@ class ShapeDtypeStruct:
     shape: tuple[int, ...] = field(converter=as_shape)
     dtype: Any = field(converter=needed_dtype)
     weak_type: bool = False
-    sharding: Sharding | None = field(default=None, kw_only=True, converter=sharding_of)
+    _sharding: Sharding | PartitionSpec | None = field(
+        default=None, kw_only=True, converter=sharding_of
+    )
     manual_axis_type: ManualAxisType | None = field(
         default=None, kw_only=True, validator=check_manual
     )
     is_ref: bool = field(default=False, kw_only=True)
 
+    def __attrs_post_init__(self) -> None:
+        """Raise ValueError if the sharding splits more dimensions than there are."""
+        place = self._sharding
+        if isinstance(place, Sharding):
+            place.check_compatible_aval(self.shape)
+        elif place is not None and len(place) > self.ndim:
+            raise ValueError(
+                f"{place} is only valid for values of rank at least {len(place)}, but "
+                f"was applied to a value of rank {self.ndim}: a ShapeDtypeStruct of "
+                f"shape {self.shape}"
+            )
+
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        rest = "" if self.sharding is None else f", sharding={self.sharding}"
+        rest = "" if self._sharding is None else f", sharding={self._sharding}"
         if self.manual_axis_type is not None:
             rest += f", manual_axis_type={self.manual_axis_type}"
         rest += ", is_ref=True" if self.is_ref else ""
@@ -130,6 +153,24 @@ class ShapeDtypeStruct:
                 "len() of unsized object: a ShapeDtypeStruct without dimensions"
             )
         return self.shape[0]
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """How the array lies; a `PartitionSpec` is read over the mesh in force.
+
+        Raises:
+            TypeError: there is none.
+            ValueError: it lacks an axis of the spec.
+        """
+        if not isinstance(self._sharding, PartitionSpec):
+            return self._sharding
+        if (mesh := current_mesh()) is None:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh "
+                f"cannot be empty: use {self} within `with jax.set_mesh(mesh):`, or "
+                "write NamedSharding(mesh, spec)"
+            )
+        return NamedSharding(mesh, self._sharding)
 
     @property
     def ndim(self) -> int:
@@ -149,6 +190,8 @@ class ShapeDtypeStruct:
     def like(cls, x: object) -> "ShapeDtypeStruct":
         """The struct of an array, a scalar, a type or another struct.
 
+        An array that is not committed to its devices leaves its sharding open.
+
         Raises:
             TypeError: `x` is none of these.
 
@@ -156,12 +199,18 @@ class ShapeDtypeStruct:
         >>> ShapeDtypeStruct.like(np.ones(3, np.float16))
         ShapeDtypeStruct(shape=(3,), dtype=float16)
         """
-        aval, place = struct_aval(x), getattr(x, "sharding", None)
+        aval = struct_aval(x)
+        if isinstance(x, ConcreteArray):
+            place: object = committed_place(x)
+        elif isinstance(x, Array):
+            place = aval.sharding
+        else:
+            place = getattr(x, "_sharding", getattr(x, "sharding", None))
         return cls(
             aval.shape,
             aval.dtype,
             aval.weak_type,
-            sharding=place if isinstance(place, Sharding) else None,
+            sharding=place if isinstance(place, Sharding | PartitionSpec) else None,
             manual_axis_type=said_of(aval),
         )
 
@@ -171,8 +220,8 @@ class ShapeDtypeStruct:
         Raises:
             TypeError: there is no such field.
         """
-        same = {name: getattr(self, name) for name in FIELDS}
-        return ShapeDtypeStruct(**(same | changes))
+        same = {name: getattr(self, name) for name in FIELDS if name != "sharding"}
+        return ShapeDtypeStruct(**(same | {"sharding": self._sharding} | changes))
 
 
 FIELDS: Final = tuple(inspect.signature(ShapeDtypeStruct).parameters)
@@ -215,9 +264,14 @@ def said_of(aval: ShapedArray) -> ManualAxisType | None:
     return None if manual_axis_type.empty else manual_axis_type
 
 
-def out_info(traced: Traced) -> Any:
-    """The output types of a traced function, in the structure of its output."""
-    return traced.out_tree.unflatten(map(struct_of, traced.jaxpr.out_avals))
+def out_info(traced: Traced, places: Sequence[Sharding | None] = ()) -> Any:
+    """The output types of a traced function, in the structure of its output.
+
+    `places` are the shardings that were asked for, if any were.
+    """
+    avals = traced.jaxpr.out_avals
+    pairs = zip(avals, places or (None,) * len(avals), strict=True)
+    return traced.out_tree.unflatten([struct_of(*pair) for pair in pairs])
 
 
 def struct_aval(x: object) -> ShapedArray:

@@ -322,7 +322,9 @@ def has_place(x: object) -> bool:
 
 def sharding_of(x: object) -> Sharding | None:
     """The sharding that a type without values says, such as a `ShapeDtypeStruct`."""
-    out = None if isinstance(x, Array) else getattr(x, "sharding", None)
+    if isinstance(x, Array) or (isinstance(x, ShapedArray) and x.explicit is None):
+        return None
+    out = getattr(x, "sharding", None)
     if not isinstance(out, Sharding) or says_nothing(out):
         return None
     if isinstance(out, NamedSharding) and not isinstance(out.mesh, Mesh):

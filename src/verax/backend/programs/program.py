@@ -31,6 +31,7 @@ from verax.backend.placement.mesh import AbsentDevice
 from verax.backend.placement.sharding import (
     HloSharding,
     NamedSharding,
+    PartitionSpec,
     RuntimeSharding,
     Sharding,
     from_hlo,
@@ -146,15 +147,13 @@ def compile_placed(
     free = tuple([place is None for place in placement.outs])
     asked = [place or placement.whole for place in placement.outs]
     out: list[Sharding] = list(asked)
+    given = given_sharding(lowered, placement)
 
     def chosen(hlos: Sequence[HloSharding]) -> list[RuntimeSharding]:
         for i, aval in enumerate(avals):
-            if free[i] and placement.mesh is not None and len(devices) > 1:
-                ndim = len(aval.shape)
-                place = from_hlo(hlos[i], devices, ndim, placement.mesh)
-                if place.explicit:
-                    place = place.update(spec=place.spec.padded(ndim))
-                out[i] = place
+            if free[i] and placement.mesh is not None:
+                hlo = hlos[i] if len(devices) > 1 else None
+                out[i] = result_sharding(hlo, placement, len(aval.shape), given)
         fit = [is_even(place, a.shape) for place, a in zip(out, avals, strict=True)]
         if not all(fit):
             whole = placement.whole
@@ -183,6 +182,37 @@ def compile_placed(
         calls=lowered.calls,
     )
     return executable, tuple(out)
+
+
+type Given = tuple[int, NamedSharding] | None
+
+
+def result_sharding(
+    hlo: HloSharding | None, placement: Placement, ndim: int, given: Given
+) -> NamedSharding:
+    """The sharding that XLA chose, or whole on one device, as the user writes it."""
+    assert placement.mesh is not None
+    place = NamedSharding(placement.mesh, PartitionSpec())
+    if hlo is not None:
+        place = from_hlo(hlo, placement.devices, ndim, placement.mesh)
+    if place.explicit:
+        place = place.update(spec=place.spec.padded(ndim))
+    if given is None or ndim != given[0]:
+        return place
+    return given[1] if place.is_equivalent_to(given[1], ndim) else place
+
+
+def given_sharding(lowered: Lowered, placement: Placement) -> Given:
+    """The first sharding of an argument over the mesh, with its number of dimensions.
+
+    Of specs that mean one thing, as those that name axes of size 1 or not, results get
+    the one that this has.
+    """
+    kept = [p for p, k in zip(placement.ins, lowered.kept, strict=True) if k]
+    for aval, place in zip(lowered.in_avals, kept, strict=True):
+        if isinstance(place, NamedSharding) and place.mesh == placement.mesh:
+            return len(stored_aval(aval).shape), place
+    return None
 
 
 def refuse_two_bits(lowered: Lowered, count: int) -> None:

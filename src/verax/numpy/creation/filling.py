@@ -8,6 +8,7 @@ scalar and a broadcast::
 
 import numpy as np
 
+from verax.api.sharding_args import as_place
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray, at_home, fresh, put
 from verax.ir.avals import Shape, ShapedArray
@@ -284,7 +285,8 @@ def zeros_like(
         a: an array or scalar, or anything with a shape and a dtype.
         dtype: the dtype of the result; by default that of `a`.
         shape: the shape of the result; by default that of `a`.
-        device: a device or sharding to put the result on; None for where `a` is.
+        device: a device or sharding to put the result on; None for where `a` is, or
+            the struct says that it is.
         out_sharding: how the result is split over an explicit mesh; None leaves it to
             the compiler.
 
@@ -317,7 +319,8 @@ def ones_like(
         a: an array or scalar, or anything with a shape and a dtype.
         dtype: the dtype of the result; by default that of `a`.
         shape: the shape of the result; by default that of `a`.
-        device: a device or sharding to put the result on; None for where `a` is.
+        device: a device or sharding to put the result on; None for where `a` is, or
+            the struct says that it is.
         out_sharding: how the result is split over an explicit mesh; None leaves it to
             the compiler.
 
@@ -384,7 +387,8 @@ def full_like(
         fill_value: an array or scalar that broadcasts to the shape.
         dtype: the dtype of the result; by default that of `a`.
         shape: the shape of the result; by default that of `a`.
-        device: a device or sharding to put the result on; None for where `a` is.
+        device: a device or sharding to put the result on; None for where `a` is, or
+            the struct says that it is.
         out_sharding: how the result is split over an explicit mesh; None leaves it to
             the compiler.
 
@@ -442,7 +446,8 @@ def as_split(x: Array, a: object, place: Placement) -> Array:
         return at_home(x)
     alike, explicit = x.shape == a.shape, struct_aval(a).explicit
     if isinstance(a, ShapeDtypeStruct) and isinstance(x, ConcreteArray):
-        return at_home(x)
+        own = as_place("the sharding of a ShapeDtypeStruct", a.sharding)
+        return put(x, own, committed=True) if own and alike else at_home(x)
     if isinstance(a, ConcreteArray) and isinstance(x, ConcreteArray):
         split = explicit is not None and alike
         fits = alike or (explicit is None and a.sharding.is_fully_replicated)

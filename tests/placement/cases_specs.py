@@ -1,0 +1,133 @@
+"""Shardings come back as the user wrote them, and structs carry them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
+
+P = PartitionSpec
+AUTO = (AxisType.Auto,) * 3
+CUBE = verax.make_mesh((1, 8, 1), ("x", "y", "z"), AUTO)
+ONE = verax.make_mesh((1,), ("x",), AUTO[:1])
+PAIR = verax.make_mesh((2,), ("x",), AUTO[:1])
+TYPED = verax.make_mesh((2,), ("x",), (AxisType.Explicit,))
+
+
+def spec(x: Any) -> Any:
+    assert isinstance(x.sharding, NamedSharding)
+    return x.sharding.spec
+
+
+@pytest.mark.parametrize("mesh", [CUBE, ONE], ids=["several", "one"])
+def test_axes_of_size_one_stay_in_specs(mesh: Any) -> None:
+    own = P("x", "y", "z") if mesh is CUBE else P("x")
+    place = NamedSharding(mesh, own)
+    x = verax.device_put(np.ones((2, 8, 3), np.float32), place)
+    unused = verax.device_put(np.ones(8, np.float32), NamedSharding(mesh, P()))
+    for f in (vnp.sin, lambda x: x, lambda x: x + 1):
+        assert (f(x).sharding, verax.jit(f)(x).sharding) == (place, place)
+    two = verax.jit(lambda unused, x: (x, x.sum()))
+    assert spec(two(unused, x)[0]) == own
+    assert spec(two(unused, x)[1]) == P()
+    assert verax.jit(verax.grad(lambda x: vnp.sin(x).sum()))(x).sharding == place
+    compiled = verax.jit(lambda x: x * 2).lower(x).compile()
+    assert compiled(x).sharding == place
+    assert compiled.output_shardings == place
+
+
+def test_trailing_dimensions_stay_in_specs() -> None:
+    place = NamedSharding(PAIR, P("x", None))
+    x = verax.device_put(np.ones((8, 2), np.float32), place)
+    assert verax.jit(vnp.sin)(x).sharding == place
+    assert spec(verax.jit(lambda x: x.T)(x)) == P(None, "x")
+
+
+def test_what_is_there_is_not_put_again() -> None:
+    place = NamedSharding(PAIR, P("x"))
+    x = verax.device_put(np.arange(8), place)
+    assert verax.device_put(x, place) is x
+    assert verax.device_put(x, place, may_alias=True) is x
+    assert verax.device_put(x) is x
+    assert verax.device_put(x, place, may_alias=False) is not x
+    assert verax.device_put(x, NamedSharding(PAIR, P())) is not x
+    free = vnp.arange(8)
+    there = verax.device_put(free, verax.devices()[0])
+    assert there is not free
+    assert there.committed
+    gone = verax.device_put(there, verax.devices()[0], donate=True)
+    assert gone is not there
+    assert there.is_deleted()
+
+
+def test_structs_of_arrays() -> None:
+    x = vnp.arange(8)
+    assert verax.ShapeDtypeStruct.like(x).sharding is None
+    for place in (SingleDeviceSharding(verax.devices()[1]), NamedSharding(PAIR, P())):
+        assert verax.ShapeDtypeStruct.like(verax.device_put(x, place)).sharding == place
+    with verax.set_mesh(TYPED):
+        typed = verax.device_put(x, P("x"))
+
+        @verax.jit
+        def ones(x: Any) -> Any:
+            struct = verax.ShapeDtypeStruct.like(x)
+            return vnp.ones(struct.shape, struct.dtype, out_sharding=struct.sharding)
+
+        assert spec(ones(typed)) == P("x")
+
+
+def test_specs_in_structs() -> None:
+    struct = verax.ShapeDtypeStruct((8, 2), np.float32, sharding=P("x"))
+    assert struct == verax.ShapeDtypeStruct((8, 2), np.float32, sharding=P("x"))
+    assert struct.update(shape=(4, 2)).shape == (4, 2)
+    with pytest.raises(TypeError, match="the context mesh cannot be empty"):
+        _ = struct.sharding
+    with verax.set_mesh(CUBE):
+        assert struct.sharding == NamedSharding(CUBE, P("x"))
+    with verax.set_mesh(PAIR):
+        assert struct.sharding == NamedSharding(PAIR, P("x"))
+        compiled = verax.jit(lambda x: x * 2).lower(struct).compile()
+        x = verax.device_put(np.ones((8, 2), np.float32), P("x"))
+        assert spec(compiled(x)) == P("x")
+    with verax.set_mesh(ONE), pytest.raises(ValueError, match="not found in mesh"):
+        _ = struct.update(sharding=P("y")).sharding
+    for place in (P(None, None, "x"), NamedSharding(PAIR, P(None, None, "x"))):
+        with pytest.raises(ValueError, match=r"rank at least 3, .* of rank 2"):
+            struct.update(sharding=place)
+
+
+def test_arrays_like_structs_lie_where_these_say() -> None:
+    place = NamedSharding(PAIR, P("x"))
+    struct = verax.ShapeDtypeStruct((8, 2), np.float32, sharding=place)
+    for f in (vnp.zeros_like, vnp.ones_like, lambda a: vnp.full_like(a, 3)):
+        assert f(struct).sharding == place
+    assert vnp.zeros_like(struct, shape=(3,)).sharding != place
+    typed = NamedSharding(TYPED.abstract_mesh, P("x"))
+    struct = struct.update(sharding=typed)
+    with verax.set_mesh(TYPED):
+        assert vnp.zeros_like(struct).sharding.mesh == TYPED
+        assert spec(vnp.zeros_like(struct))[0] == "x"
+
+
+def test_eval_shape_says_the_shardings_that_were_asked_for() -> None:
+    place = NamedSharding(PAIR, P("x"))
+    f = verax.jit(lambda x: {"y": x * 2, "z": x}, out_shardings={"y": place, "z": None})
+    out = f.eval_shape(np.arange(8))
+    assert out["y"].sharding == place
+    assert out["z"].sharding is None
+
+
+def test_types_within_a_mesh_say_nothing_of_places() -> None:
+    place = NamedSharding(PAIR, P("x"))
+    with PAIR:
+        aval = verax.core.ShapedArray((8, 2), np.float32)
+        lowered = verax.jit(lambda x: x * 2, in_shardings=place).lower(aval)
+        x = verax.device_put(np.ones((8, 2), np.float32), place)
+        assert lowered.compile()(x).sharding == place
+    f = verax.pmap(lambda x: x - verax.lax.pmean(x, "i"), axis_name="i")
+    y = np.arange(16, dtype=np.float32).reshape(8, 2)
+    compiled = f.lower(verax.core.ShapedArray(y.shape, y.dtype)).compile()
+    np.testing.assert_array_equal(compiled(y), f(y))
