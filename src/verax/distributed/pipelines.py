@@ -448,7 +448,7 @@ def check_ends(
     ends: Ends,
     params: tuple[object, object, object],
     rows: object,
-    targets: list[Any],
+    targets: list[object],
 ) -> None:
     """Check the types from `first` to the loss.
 

@@ -168,7 +168,7 @@ class Tick(ReprMixin):
         """The number of this stage."""
         return lax.axis_index(self.stages.axis)
 
-    def both(self, carry: tuple[Any, Any], t: Any) -> tuple[Any, None]:
+    def both(self, carry: tuple[Any, Any], t: object) -> tuple[Any, None]:
         """The way there first: the last stage goes back with what has just come."""
         there = self.forward(carry[0], t)
         return (there, self.backward(carry[1], there[1], t)), None

@@ -97,7 +97,7 @@ class Error:
 
     def __init__(
         self,
-        code: Any = PASSED,
+        code: object = PASSED,
         values: Sequence[Any] = (),
         sites: tuple[Site, ...] = (),
     ) -> None:
@@ -274,7 +274,7 @@ def bind_check(
     msg: str,
     debug: bool,
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: dict[str, object],
 ) -> None:
     """Write a check, or do it at once.
 

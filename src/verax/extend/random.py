@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-def mapped(fun: Callable[..., object], *depths: int) -> Callable[..., Any]:
+def mapped(fun: Callable[..., object], *depths: int) -> Callable[..., object]:
     """`fun` over the leading dimensions of its arguments, so many of each.
 
     The numbers are equal, or one of them is 0 and that argument is used again.
@@ -56,7 +56,7 @@ def mapped(fun: Callable[..., object], *depths: int) -> Callable[..., Any]:
     return fun
 
 
-def seeding(seed: Callable[[Array], Array]) -> Callable[[Any], object]:
+def seeding(seed: Callable[[Array], Array]) -> Callable[[object], object]:
     """`seed` for integers of any shape; those of Python count with their low bits."""
 
     def seed_all(seeds: Any) -> object:

@@ -1,15 +1,17 @@
 """`jax.experimental.colocated_python`: the CPUs beside devices."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import verax
+from verax.backend.runtime.client import Device
 from verax.sharding import Mesh
 
 __all__ = ["colocated_cpu_devices"]
 
 
-def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
+def colocated_cpu_devices(
+    devices_or_mesh: Mesh | Sequence[Device],
+) -> Mesh | list[Device]:
     """The CPU devices of the processes that the devices belong to, or a mesh of them.
 
     Raises:
@@ -19,12 +21,12 @@ def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
         mesh = devices_or_mesh
         flat = beside(list(mesh.devices.flat))
         grid = mesh.devices.copy()
-        grid.flat = flat
+        grid.flat[:] = flat
         return Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types)
     return beside(devices_or_mesh)
 
 
-def beside(devices: Sequence[Any]) -> list[Any]:
+def beside(devices: Sequence[Device]) -> list[Device]:
     """For each device a CPU of its process: the one at its place there."""
     if all([device.platform == "cpu" for device in devices]):
         return list(devices)

@@ -7,7 +7,6 @@ Only the sizes of the groups matter there, not the values::
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from attrs import frozen
 
@@ -18,7 +17,7 @@ from verax.ir.records import ReprMixin
 class FlatTree(ReprMixin):
     """Values, and how many of them each group has; None if they are one group."""
 
-    vals: tuple[Any, ...]
+    vals: tuple[object, ...]
     sizes: tuple[int, ...] | None = None
 
     def update(self, vals: Sequence[object]) -> "FlatTree":
@@ -40,7 +39,7 @@ class FlatTree(ReprMixin):
     def __len__(self) -> int:
         return len(self.vals)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(self.vals)
 
 

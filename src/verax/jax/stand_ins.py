@@ -7,7 +7,7 @@ answer otherwise::
 """
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 
 class Tested(type):
@@ -23,7 +23,7 @@ class Tested(type):
         raise NotImplementedError(f"verax makes {cls.what} itself")
 
 
-def stand_in(name: str, test: Callable[[Any], bool], what: str) -> type:
+def stand_in(name: str, test: Callable[[object], bool], what: str) -> type:
     """A class whose instances are what passes the test; none can be made."""
     told = {"test": staticmethod(test), "what": what}
     return Tested(name, (), {"__doc__": f"Stands for {what}."} | told)

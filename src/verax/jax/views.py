@@ -153,7 +153,7 @@ DICTIONARY: Any = dict
 """As a base beside another, of which mypy takes the metaclass for unrelated."""
 
 
-class Names(MutableMapping[str, Any], DICTIONARY):  # type: ignore[misc]  # see above
+class Names(MutableMapping[str, object], DICTIONARY):  # type: ignore[misc]  # see above
     """The names of a view and their values, which are looked up when they are read.
 
     Nothing is imported before: programs look at the names of all modules there are. It
@@ -185,7 +185,7 @@ class Names(MutableMapping[str, Any], DICTIONARY):  # type: ignore[misc]  # see 
 HELD: Any = vars(ModuleType)["__dict__"]
 
 
-def own_names(module: ModuleType) -> dict[str, Any]:
+def own_names(module: ModuleType) -> dict[str, object]:
     """The names that a module holds: of a view, those that were looked up."""
     return HELD.__get__(module)  # type: ignore[no-any-return]  # what Python holds
 

@@ -77,7 +77,7 @@ class Dealt(ReprMixin):
         return place_entries("shard_map in_specs", specs, self.args)
 
     @property
-    def specs(self) -> tuple[Any, ...]:
+    def specs(self) -> tuple[object, ...]:
         return tuple([spec for spec in self.entries if spec is not None])
 
     @property

@@ -34,9 +34,9 @@ class NodeFormat(ReprMixin):
 
     nodetype: type
     name: str
-    write: Callable[[Any], bytes] | None
-    read: Callable[[bytes], Any] | None
-    from_children: Callable[[Any, Sequence[Any]], object] | None = None
+    write: Callable[[object], bytes] | None
+    read: Callable[[bytes], object] | None
+    from_children: Callable[[object, Sequence[object]], object] | None = None
 
 
 class NodeFormats:

@@ -70,7 +70,7 @@ class Question(ReprMixin):
     memory: float
     most: int
 
-    def specs(self, model: Model, outcome: Outcome) -> tuple[Any, Any]:
+    def specs(self, model: Model, outcome: Outcome) -> tuple[object, object]:
         """The specs of arguments and results, as trees."""
         ins = [value_spec(model, outcome.layouts, v) for v in self.program.inputs]
         outs = [

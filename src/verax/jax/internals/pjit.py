@@ -1,7 +1,5 @@
 """`jax._src.pjit`: the primitive of calls that are compiled."""
 
-from typing import Any
-
 from verax.jax.internals.types.sharding_impls import (
     UNSPECIFIED as UNSPECIFIED,
     UnspecifiedValue as UnspecifiedValue,
@@ -9,4 +7,4 @@ from verax.jax.internals.types.sharding_impls import (
 from verax.ops.calls.call import jit_p as jit_p
 from verax.sharding import auto_axes as auto_axes, explicit_axes as explicit_axes
 
-pjit_p: Any = jit_p
+pjit_p = jit_p

@@ -1,6 +1,6 @@
 """`jax.interpreters.ad`: where derivatives of a program's own primitives are given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyrsistent import pvector
@@ -10,8 +10,10 @@ import verax.lax as lax
 import verax.numpy as vnp
 from verax.api.tracing.apply import ENGINE
 from verax.custom_derivatives import SymbolicZero as SymbolicZero
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr, Var
+from verax.jax.overlays.linear_util import WrappedFun
 from verax.jax.primitives import (
     PRIMITIVE_JVPS as primitive_jvps,
     PRIMITIVE_TRANSPOSES as primitive_transposes,
@@ -21,6 +23,7 @@ from verax.jax.primitives import (
 from verax.jax.stand_ins import stand_in
 from verax.rules.rows.builder import Builder, Tracer, renumber
 from verax.rules.rows.row import Linear, Zero as Zero
+from verax.rules.values.array import Array
 
 UndefinedPrimal = Linear
 
@@ -69,7 +72,7 @@ JVPTrace = stand_in(
     lambda x: isinstance(x, Builder) and x.differentiates,
     "the traces of jax.jvp",
 )
-add_jaxvals_p: Any = lax.add_p
+add_jaxvals_p = lax.add_p
 primitive_linearizations = Rules[Rule]("ad.primitive_linearizations")
 
 
@@ -88,11 +91,14 @@ def get_primitive_transpose(primitive: Any) -> Rule:
         ) from error
 
 
-def linearize(traceable: Any, *primals: object, has_aux: bool = False) -> Any:
+def linearize(
+    traceable: Callable[..., object] | WrappedFun,
+    *primals: object,
+    has_aux: bool = False,
+) -> Any:
     """`jax.linearize` of a wrapped function."""
-    return verax.linearize(
-        getattr(traceable, "call_wrapped", traceable), *primals, has_aux=has_aux
-    )
+    call = traceable.call_wrapped if isinstance(traceable, WrappedFun) else traceable
+    return verax.linearize(call, *primals, has_aux=has_aux)
 
 
 def is_undefined_primal(x: object) -> bool:
@@ -100,7 +106,7 @@ def is_undefined_primal(x: object) -> bool:
     return type(x) is Linear
 
 
-def zeros_like_aval(aval: Any) -> Any:
+def zeros_like_aval(aval: ShapedArray) -> Array:
     """Zeros of a type."""
     return vnp.zeros(aval.shape, aval.dtype)
 
@@ -137,7 +143,9 @@ def without_answer(rule: Rule) -> Rule:
 def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
     """As `defjvp`, of rules that take the result after the tangent."""
 
-    def jvp(primals: Any, tangents: Any, **params: object) -> Any:
+    def jvp(
+        primals: Sequence[object], tangents: Sequence[object], **params: object
+    ) -> Any:
         answer = primitive.bind(*primals, **params)
         total = Zero(vnp.asarray(answer).aval.tangent())
         for rule, tangent in zip(rules, tangents, strict=True):
@@ -173,7 +181,9 @@ def deflinear2(primitive: Primitive, transpose: Rule) -> None:
 
 
 def linear_jvp(primitive: Primitive) -> Rule:
-    def jvp(primals: Any, tangents: Any, **params: object) -> Any:
+    def jvp(
+        primals: Sequence[object], tangents: Sequence[object], **params: object
+    ) -> Any:
         answer = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
             answers = answer if primitive.multiple_results else [answer]

@@ -1,7 +1,6 @@
 """`jax.api_util`: functions of trees as functions of their leaves."""
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
@@ -9,6 +8,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.records import ReprMixin
 from verax.jax.overlays.linear_util import (
+    Running,
     WrappedFun,
     with_aux,
 )
@@ -48,7 +48,7 @@ def argnums_partial(
     dyn_argnums: int | Sequence[int],
     args: Sequence[object],
     require_static_args_hashable: bool = True,
-) -> tuple[WrappedFun, tuple[Any, ...]]:
+) -> tuple[WrappedFun, tuple[object, ...]]:
     """A function of some of its arguments, with the others fixed, and these arguments.
 
     Raises:
@@ -66,7 +66,7 @@ def argnums_partial(
                 ) from error
     fixed = tuple(args)
 
-    def step(*given: object, **kwargs: object) -> Generator[Any, Any, None]:
+    def step(*given: object, **kwargs: object) -> Running:
         every = list(fixed)
         for i, x in zip(places, given, strict=True):
             every[i] = x
@@ -75,15 +75,13 @@ def argnums_partial(
     return f.wrap((step, (), None)), tuple([args[i] for i in places])
 
 
-def flat_call(in_tree: PyTreeDef, *leaves: object) -> Generator[Any, Any, None]:
+def flat_call(in_tree: PyTreeDef, *leaves: object) -> Running:
     args, kwargs = in_tree.unflatten(leaves)
     result = yield args, kwargs
     yield pytrees.flatten(result)
 
 
-def flat_call_nokwargs(
-    in_tree: PyTreeDef, *leaves: object
-) -> Generator[Any, Any, None]:
+def flat_call_nokwargs(in_tree: PyTreeDef, *leaves: object) -> Running:
     result = yield in_tree.unflatten(leaves), {}
     yield pytrees.flatten(result)
 

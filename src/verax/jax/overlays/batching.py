@@ -12,6 +12,7 @@ from verax.jax.primitives import (
 )
 from verax.jax.stand_ins import stand_in
 from verax.rules.rows.builder import Builder, Tracer
+from verax.rules.values.array import Array
 
 __all__ = [
     "AxisData",
@@ -46,19 +47,19 @@ axis_primitive_batchers = AxisBatchers()
 not_mapped: Final = None
 
 
-def moveaxis(x: Any, src: int | None, dst: int) -> Any:
+def moveaxis(x: Array, src: int | None, dst: int) -> Array:
     """The batch dimension of `x` moved to `dst`."""
     return x if src is None or src == dst else vnp.moveaxis(x, src, dst)
 
 
-def broadcast(x: Any, size: int, axis: int, *_: object) -> Any:
+def broadcast(x: Array, size: int, axis: int, *_: object) -> Array:
     """`x` repeated `size` times along a new dimension."""
     return vnp.broadcast_to(
         vnp.expand_dims(x, axis), (*x.shape[:axis], size, *x.shape[axis:])
     )
 
 
-def bdim_at_front(x: object, axis: int | None, size: int, *_: object) -> Any:
+def bdim_at_front(x: Array, axis: int | None, size: int, *_: object) -> Array:
     """`x` with the batch dimension in front; repeated if it has none."""
     return broadcast(x, size, 0) if axis is None else moveaxis(x, axis, 0)
 
@@ -69,8 +70,8 @@ def matchaxis(
     mesh_axis: object,
     src: int | None,
     dst: int,
-    x: object,
-) -> Any:
+    x: Array,
+) -> Array:
     """`x` with its batch dimension at `dst`; repeated if it has none."""
     return broadcast(x, size, dst) if src is None else moveaxis(x, src, dst)
 
@@ -87,7 +88,9 @@ def defvectorized(primitive: Primitive) -> None:
 def defbroadcasting(primitive: Primitive) -> None:
     """A primitive of several operands that works element by element."""
 
-    def rule(args: Sequence[Any], dims: Sequence[Any], **params: object) -> Any:
+    def rule(
+        args: Sequence[Array], dims: Sequence[int | None], **params: object
+    ) -> Any:
         size = next(
             x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None
         )
@@ -140,7 +143,9 @@ def make_iota(axis_size: int) -> Any:
     return vnp.arange(axis_size)
 
 
-def to_elt(trace: object, get_idx: Callable[[], Any], x: Any, spec: Any) -> Any:
+def to_elt(
+    trace: object, get_idx: Callable[[], Array], x: Array, spec: int | None
+) -> Array:
     """One element of what is mapped along the dimension `spec`."""
     return x if spec is None else vnp.take(x, get_idx(), axis=spec)
 

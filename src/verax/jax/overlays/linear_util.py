@@ -1,16 +1,17 @@
 """`jax.extend.linear_util`: functions in steps, as older programs build them."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-type Step = Callable[..., Generator[Any, Any, Any]]
+type Running = Generator[Any, Any, None]
+type Step = Callable[..., Running]
 
 
 class Store:
     """A place for one value, filled once."""
 
     def __init__(self) -> None:
-        self.filled: list[Any] = []
+        self.filled: list[object] = []
 
     def store(self, value: object) -> None:
         self.filled.append(value)
@@ -26,16 +27,23 @@ class StoreException(Exception):
     """A value was asked for before the function was called."""
 
 
+type Around = tuple[Step, tuple[object, ...], Store | None]
+"""A step, arguments of its own, and where it puts what it hands out."""
+
+
 class WrappedFun:
     """A function of positional arguments with steps before and after it."""
 
     def __init__(
-        self, f: Callable[..., Any], steps: tuple[Any, ...] = (), params: Any = None
+        self,
+        f: Callable[..., Any],
+        steps: tuple[Around, ...] = (),
+        params: Mapping[str, object] | None = None,
     ) -> None:
         self.f, self.steps = f, steps
         self.params = params or {}
 
-    def wrap(self, step: object) -> "WrappedFun":
+    def wrap(self, step: Around) -> "WrappedFun":
         return WrappedFun(self.f, (step, *self.steps), self.params)
 
     @property
@@ -45,14 +53,18 @@ class WrappedFun:
     def call_wrapped(self, *args: object, **kwargs: object) -> Any:
         """The result, through all steps."""
 
-        def call(steps: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+        def call(
+            steps: Sequence[Around],
+            args: Sequence[object],
+            kwargs: Mapping[str, object],
+        ) -> Any:
             if not steps:
                 return self.f(*args, **{**self.params, **kwargs})
             (step, extra, store), *rest = steps
             running = step(*extra, *args, **kwargs)
             inner_args, inner_kwargs = next(running)
             try:
-                within = call(tuple(rest), inner_args, inner_kwargs)
+                within = call(rest, inner_args, inner_kwargs)
             except BaseException:
                 # Blocks that the step is in end now, and not when it is collected.
                 running.close()
@@ -67,7 +79,7 @@ class WrappedFun:
 
 
 def wrap_init(
-    f: Callable[..., object], params: object = None, **_: object
+    f: Callable[..., object], params: Mapping[str, object] | None = None, **_: object
 ) -> WrappedFun:
     """A function to be transformed."""
     return WrappedFun(f, (), params)
@@ -75,9 +87,9 @@ def wrap_init(
 
 def cache(call: Callable[..., Any], **_: object) -> Callable[..., Any]:
     """A memo of a function of wrapped functions, by their function and arguments."""
-    results: dict[Any, Any] = {}
+    results: dict[tuple[object, ...], object] = {}
 
-    def cached(fun: WrappedFun, *args: Any) -> Any:
+    def cached(fun: WrappedFun, *args: object) -> Any:
         key = (fun.f, tuple([id(step) for step, *_ in fun.steps]), *args)
         if key not in results:
             results[key] = call(fun, *args)
@@ -86,7 +98,7 @@ def cache(call: Callable[..., Any], **_: object) -> Callable[..., Any]:
     return cached
 
 
-def transformation(step: Step, fun: Any = None, *extra: Any) -> Any:
+def transformation(step: Step, fun: WrappedFun | None = None, *extra: object) -> Any:
     """A step before and after a function."""
     if fun is None:
         return lambda fun, *extra: transformation(step, fun, *extra)
@@ -101,7 +113,9 @@ def with_aux(
     return fun.wrap((step, extra, store)), lambda: store.val
 
 
-def transformation_with_aux(step: Step, fun: Any = None, *extra: Any) -> Any:
+def transformation_with_aux(
+    step: Step, fun: WrappedFun | None = None, *extra: object
+) -> Any:
     """A step that also hands something out, and a function that gives it."""
     if fun is None:
         return lambda fun, *extra: with_aux(step, fun, *extra)

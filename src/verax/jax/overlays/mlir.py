@@ -11,10 +11,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import verax
 from verax.api.host.callbacks import io_callback, pure_callback
-from verax.api.host.ffi import ffi_call
+from verax.api.host.ffi import FfiLayout, ffi_call
 from verax.backend.lowering.hand_written import ir_type
 from verax.ir.avals import ShapedArray
 from verax.jax.primitives import (
@@ -23,6 +24,7 @@ from verax.jax.primitives import (
     LoweringContext as LoweringRuleContext,
     Primitive,
 )
+from verax.rules.values.array import Array
 
 __all__ = [
     "LoweringRuleContext",
@@ -46,12 +48,12 @@ def aval_to_ir_type(aval: ShapedArray) -> Any:
     return ir_type(aval)
 
 
-def aval_to_ir_types(aval: ShapedArray) -> tuple[Any, ...]:
+def aval_to_ir_types(aval: ShapedArray) -> tuple[object, ...]:
     """The types of MLIR for a type: one."""
     return (ir_type(aval),)
 
 
-def dtype_to_ir_type(dtype: Any) -> Any:
+def dtype_to_ir_type(dtype: DTypeLike) -> Any:
     """The type of MLIR for the elements of a dtype."""
     return ir_type(ShapedArray((), np.dtype(dtype))).element_type
 
@@ -128,7 +130,7 @@ def emit_python_callback(
     returns_token: bool = True,
     partitioned: bool = False,
     sharding: object | None = None,
-) -> tuple[Sequence[Any], object | None, None]:
+) -> tuple[Sequence[object], object | None, None]:
     """Call a Python function while the program runs: results, token, nothing to keep.
 
     Effects are ordered by the program and not by the token, which is returned as it is.
@@ -138,7 +140,7 @@ def emit_python_callback(
     return call(callback, structs, *operands), token, None
 
 
-def major_first(layout: object) -> Any:
+def major_first(layout: FfiLayout) -> FfiLayout:
     """The order of dimensions from the slowest on, of one from the fastest on."""
     return tuple(reversed(layout)) if isinstance(layout, Sequence) else layout
 
@@ -146,8 +148,8 @@ def major_first(layout: object) -> Any:
 def ffi_lowering(
     call_target_name: str,
     *,
-    operand_layouts: Sequence[object] | None = None,
-    result_layouts: Sequence[object] | None = None,
+    operand_layouts: Sequence[FfiLayout] | None = None,
+    result_layouts: Sequence[FfiLayout] | None = None,
     backend_config: object = None,
     skip_ffi_layout_processing: bool = False,
     has_side_effect: bool = False,
@@ -170,7 +172,7 @@ def ffi_lowering(
 
     def rule(
         ctx: LoweringRuleContext, *operands: object, **attributes: object
-    ) -> list[Any]:
+    ) -> list[Array]:
         structs = [verax.ShapeDtypeStruct(a.shape, a.dtype) for a in ctx.avals_out]
         call = ffi_call(
             call_target_name,
@@ -185,5 +187,5 @@ def ffi_lowering(
     return rule
 
 
-def layouts(given: Sequence[object] | None) -> list[Any] | None:
+def layouts(given: Sequence[FfiLayout] | None) -> list[FfiLayout] | None:
     return None if given is None else [major_first(layout) for layout in given]

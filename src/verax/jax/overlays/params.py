@@ -57,7 +57,7 @@ UNSET: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Params of JAX's primitives that verax's do not have: they are None."""
-MORE: Mapping[Primitive, Callable[[Any], dict[str, Any]]] = MappingProxyType(
+MORE: Mapping[Primitive, Callable[[Any], dict[str, object]]] = MappingProxyType(
     {jit_p: jit_params, round_p: round_params, scan_p: scan_params}
 )
 FEWER: Mapping[Primitive, tuple[str, ...]] = MappingProxyType({scan_p: COUNTS})

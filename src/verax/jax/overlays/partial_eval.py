@@ -8,7 +8,7 @@ from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.concrete_values import is_known
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import ClosedJaxpr as PlainClosedJaxpr, Eqn, Jaxpr
-from verax.jax.overlays.linear_util import wrap_init
+from verax.jax.overlays.linear_util import WrappedFun, wrap_init
 from verax.jax.stand_ins import stand_in
 from verax.rules.rows.builder import Builder, Tracer
 from verax.rules.values.constants import aval_of
@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 TracingEqn = Eqn
-custom_staging_rules: dict[Any, Any] = {}
-dce_rules: dict[Any, Any] = {}
-partial_eval_jaxpr_custom_rules: dict[Any, Any] = {}
+custom_staging_rules: dict[object, object] = {}
+dce_rules: dict[object, object] = {}
+partial_eval_jaxpr_custom_rules: dict[object, object] = {}
 
 
 DynamicJaxprTracer = JaxprTracer = stand_in(
@@ -45,7 +45,7 @@ DynamicJaxprTrace = stand_in(
 )
 
 
-class PartialVal(tuple[Any, Any]):
+class PartialVal(tuple[ShapedArray | None, object]):
     """A type without a value, or a value without a type: a pair."""
 
     __slots__ = ()
@@ -72,8 +72,10 @@ class PartialVal(tuple[Any, Any]):
 
 
 def trace_to_jaxpr_nounits(
-    fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
-) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    fun: WrappedFun,
+    pvals: Sequence[PartialVal],
+    instantiate: bool | Sequence[bool] = False,
+) -> tuple[Jaxpr, list[PartialVal], list[object]]:
     """The program of a flat function of what is unknown, its results, its constants.
 
     All results are unknown, whatever `instantiate` says: a value that is known is a
@@ -102,7 +104,10 @@ def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def abstract_eval_fun(
-    fun: Callable[..., object], *avals: Any, debug_info: object = None, **params: object
+    fun: Callable[..., object],
+    *avals: ShapedArray,
+    debug_info: object = None,
+    **params: object,
 ) -> Any:
     """The types of the results of a function on values of these types."""
     bound = wrap_init(lambda *xs: fun(*xs, **params))
@@ -110,8 +115,8 @@ def abstract_eval_fun(
 
 
 def trace_to_jaxpr_dynamic(
-    fun: Any, in_avals: Sequence[ShapedArray], **options: object
-) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
+    fun: WrappedFun, in_avals: Sequence[ShapedArray], **options: object
+) -> tuple[Jaxpr, list[ShapedArray], list[object]]:
     """The program of a flat function, its types, and its constants.
 
     The constants are the first inputs of the program.

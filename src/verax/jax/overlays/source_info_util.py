@@ -52,7 +52,7 @@ class NameStack(ReprMixin):
 class SourceInfo(ReprMixin):
     """The traceback of a line and the scopes around it."""
 
-    traceback: Any
+    traceback: object
     name_stack: NameStack = NameStack()
 
     def replace(self, **fields: Any) -> "SourceInfo":

@@ -9,7 +9,7 @@ transformations; points are whitened by a factor of the inverse covariance::
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Self
 
 from attrs import frozen
 
@@ -27,7 +27,7 @@ from verax.rules.values.array import Array
 from verax.scipy.linalg import cho_factor, cho_solve
 from verax.scipy.special import logsumexp, ndtr
 
-type Bandwidth = str | ArrayLike | Callable[[Any], ArrayLike] | None
+type Bandwidth = str | ArrayLike | Callable[[object], ArrayLike] | None
 LOG_2_PI = math.log(2 * math.pi)
 
 

@@ -26,7 +26,7 @@ from verax.scipy.special.arguments import reals
 
 type Function = Callable[..., Array]
 # From the formula, the variable, the parameters of shape, location and scale.
-type Rule = Callable[[Function, Array, list[Array], Any, Any], Array]
+type Rule = Callable[[Function, Array, list[Array], object, object], Array]
 
 
 def kind(rule: Rule, variable: str, **defaults: int) -> Callable[[Function], Function]:

@@ -205,7 +205,7 @@ def while_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
     return Signature({i + cond + body: True for i in carries}, step.makes, passes)
 
 
-type Rule = Callable[[Any, Sequence[ShapedArray]], Signature]
+type Rule = Callable[[object, Sequence[ShapedArray]], Signature]
 SPECIAL: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "slice": slice_signature,

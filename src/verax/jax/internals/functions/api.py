@@ -10,6 +10,8 @@ import verax
 import verax.numpy as vnp
 from verax.dtypes import issubdtype
 from verax.flatten_util import ravel_pytree
+from verax.jax.overlays.linear_util import WrappedFun
+from verax.rules.values.array import Array
 
 __all__ = ["partial"]
 
@@ -19,19 +21,22 @@ def _dtype(x: object) -> Any:
 
 
 def _jvp(
-    fun: Any,
+    fun: Callable[..., object] | WrappedFun,
     primals: Sequence[object],
     tangents: Sequence[object],
     has_aux: bool = False,
 ) -> Any:
     """`jvp` of a wrapped function."""
-    call = getattr(fun, "call_wrapped", fun)
+    call = fun.call_wrapped if isinstance(fun, WrappedFun) else fun
     return verax.jvp(call, tuple(primals), tuple(tangents), has_aux=has_aux)
 
 
-def _vjp(fun: Any, *primals: object, has_aux: bool = False) -> Any:
+def _vjp(
+    fun: Callable[..., object] | WrappedFun, *primals: object, has_aux: bool = False
+) -> Any:
     """`vjp` of a wrapped function."""
-    return verax.vjp(getattr(fun, "call_wrapped", fun), *primals, has_aux=has_aux)
+    call = fun.call_wrapped if isinstance(fun, WrappedFun) else fun
+    return verax.vjp(call, *primals, has_aux=has_aux)
 
 
 def _std_basis(pytree: object) -> Any:
@@ -40,7 +45,7 @@ def _std_basis(pytree: object) -> Any:
     return verax.vmap(unravel)(vnp.eye(flat.size, dtype=flat.dtype))
 
 
-def unraveled(pytree: object, axis: int, arr: Any) -> Any:
+def unraveled(pytree: object, axis: int, arr: Array) -> Any:
     """An array cut along a dimension into the leaves of a pytree."""
     leaves, treedef = verax.tree.flatten(pytree)
     axis %= arr.ndim
@@ -52,18 +57,18 @@ def unraveled(pytree: object, axis: int, arr: Any) -> Any:
 
 
 def _jacfwd_unravel(
-    input_pytree: object, output_pytree_leaf: object, arr: object
+    input_pytree: object, output_pytree_leaf: object, arr: Array
 ) -> Any:
     return unraveled(input_pytree, -1, arr)
 
 
 def _jacrev_unravel(
-    output_pytree: object, input_pytree_leaf: object, arr: object
+    output_pytree: object, input_pytree_leaf: object, arr: Array
 ) -> Any:
     return unraveled(output_pytree, 0, arr)
 
 
-def checked(name: str, kind: Any, what: str, x: object) -> None:
+def checked(name: str, kind: type, what: str, x: object) -> None:
     """Raise TypeError unless `x` has a dtype of a kind."""
     if not issubdtype(_dtype(x), kind):
         raise TypeError(

@@ -3,13 +3,16 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import index
-from typing import Any
+from typing import SupportsIndex
+
+type Numbers = int | Iterable[int] | None
+type Names = str | Iterable[str] | None
 
 
 def infer_argnums_and_argnames(
     signature: inspect.Signature,
-    argnums: int | Iterable[int] | None,
-    argnames: str | Iterable[str] | None,
+    argnums: Numbers,
+    argnames: Names,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The numbers that names have, or the names that numbers have."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -30,12 +33,9 @@ def infer_argnums_and_argnames(
     return tuple(numbers), tuple(names)
 
 
-def _ensure_index(x: Any) -> int | tuple[int, ...]:
+def _ensure_index(x: SupportsIndex | Iterable[SupportsIndex]) -> int | tuple[int, ...]:
     """An integer, or integers."""
-    try:
-        return index(x)
-    except TypeError:
-        return tuple(map(index, x))
+    return index(x) if isinstance(x, SupportsIndex) else tuple(map(index, x))
 
 
 def check_callable(fun: object) -> None:
@@ -46,7 +46,7 @@ def check_callable(fun: object) -> None:
 
 def resolve_kwargs(
     fun: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
-) -> tuple[Any, ...]:
+) -> tuple[object, ...]:
     """The arguments of a call by position.
 
     Raises:
@@ -62,11 +62,11 @@ def resolve_kwargs(
 def resolve_argnums(
     fun: Callable[..., object],
     signature: inspect.Signature | None,
-    donate_argnums: Any,
-    donate_argnames: Any,
-    static_argnums: Any,
-    static_argnames: Any,
-) -> tuple[Any, ...]:
+    donate_argnums: Numbers,
+    donate_argnames: Names,
+    static_argnums: Numbers,
+    static_argnames: Names,
+) -> tuple[tuple[object, ...], ...]:
     """Numbers and names of donated and static arguments, each told from the other."""
     own = inspect.signature(fun) if signature is None else signature
     static = infer_argnums_and_argnames(own, static_argnums, static_argnames)

@@ -13,6 +13,7 @@ from verax.jax.overlays.known_primitives import __getattr__ as primitive
 from verax.numpy import asarray as asarray
 from verax.ops.elementwise.convert import convert
 from verax.ops.linalg.lu import lu_solve as by_factors
+from verax.rules.values.array import Array
 from verax.sharding import reshard
 
 __all__ = ["CondSum", "lu_solve"]
@@ -69,7 +70,7 @@ def int_dtype_for_shape(
     return max(kinds, key=lambda kind: kind.itemsize, default=np.dtype("int32"))
 
 
-def lu_solve(lu: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
+def lu_solve(lu: Array, permutation: Array, b: Array, trans: int = 0) -> Array:
     """The solution of a system by the factors of its matrix and a permutation.
 
     `trans` says whether the matrix is transposed (1), and conjugated as well (2).

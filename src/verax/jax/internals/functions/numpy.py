@@ -1,6 +1,6 @@
 """`jax._src.numpy`: promotion, and the parts of `vectorize`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import verax.numpy as vnp
@@ -19,6 +19,8 @@ from verax.numpy.indexing.getitem_and_at import (
     Update as _IndexUpdateRef,
     Updates as _IndexUpdateHelper,
 )
+from verax.rules.values.array import Array
+from verax.typing import ArrayLike
 
 __all__ = [
     "CClass",
@@ -47,26 +49,26 @@ def check_arraylike_or_none(fun_name: str, *args: object) -> None:
     check_arraylike(fun_name, *[x for x in args if x is not None])
 
 
-def ensure_arraylike(fun_name: str, /, *args: Any) -> Any:
+def ensure_arraylike(fun_name: str, /, *args: ArrayLike) -> Any:
     """The arguments as arrays; one alone is no tuple."""
     check_arraylike(fun_name, *args)
     out = tuple([as_array(fun_name, x, i) for i, x in enumerate(args)])
     return out[0] if len(out) == 1 else out
 
 
-def promote_dtypes_complex(*args: Any) -> list[Any]:
+def promote_dtypes_complex(*args: ArrayLike) -> list[Array]:
     """The arguments in their common dtype, a complex one."""
     arrays = promote_dtypes_inexact(*args)
     kind = vnp.result_type(*arrays, "complex64")
     return [vnp.asarray(x).astype(kind) for x in arrays]
 
 
-def promote_dtypes_numeric(*args: Any) -> list[Any]:
+def promote_dtypes_numeric(*args: ArrayLike) -> list[Array]:
     """The arguments in their common dtype; booleans count as integers."""
     return list(promote_args_numeric("promote_dtypes_numeric", *args))
 
 
-def promote_shapes(fun_name: str, *args: object) -> list[Any]:
+def promote_shapes(fun_name: str, *args: ArrayLike) -> list[Array]:
     """The arguments with dimensions of size 1 before their own, up to one rank."""
     arrays = [vnp.asarray(x) for x in args]
     rank = len(broadcast_shapes_of(fun_name, [x.shape for x in arrays]))
@@ -109,10 +111,10 @@ def _check_output_dims(
 
 def _apply_excluded(
     func: Callable[..., object],
-    excluded: Any,
+    excluded: Collection[object],
     args: Sequence[object],
     kwargs: dict[str, object],
-) -> tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]:
+) -> tuple[Callable[..., Any], Sequence[object], dict[str, object]]:
     """The function of the arguments that are not excluded, and these arguments."""
     if not excluded:
         return func, args, kwargs

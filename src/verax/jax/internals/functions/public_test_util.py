@@ -6,22 +6,23 @@ Tolerances are numbers, or numbers by dtype; they grow with the size of an array
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from verax import tree_util
 from verax.dtypes import bfloat16, canonicalize_dtype, float0, issubdtype
+from verax.ir.dtypes import DTypeLike, numpy_dtype
 from verax.test_util import (
     check_grads as check_grads,
     check_jvp as check_jvp,
     check_vjp as check_vjp,
 )
 
-type Tolerance = float | Mapping[Any, float] | None
+type Tolerance = float | Mapping[npt.DTypeLike, float] | None
 
 
-def default_tolerance() -> dict[Any, float]:
+def default_tolerance() -> dict[np.dtype[np.generic], float]:
     """The tolerances of results, absolute and relative, by dtype."""
     exact = [
         "bool",
@@ -44,11 +45,11 @@ def default_tolerance() -> dict[Any, float]:
     }
 
 
-def tolerance(dtype: Any, tol: Tolerance = None) -> float:
+def tolerance(dtype: DTypeLike, tol: Tolerance = None) -> float:
     """The tolerance of a dtype: 0.1 for narrow floats, nothing for integers."""
     if tol is not None and not isinstance(tol, Mapping):
         return tol
-    kind: Any = canonicalize_dtype(dtype)
+    kind = numpy_dtype(canonicalize_dtype(dtype))
     narrow = 0.0 if issubdtype(kind, np.integer) else 0.1
     chosen = {np.dtype(key): value for key, value in (tol or {}).items()}
     return chosen.get(kind, default_tolerance().get(kind, narrow))

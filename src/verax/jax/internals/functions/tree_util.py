@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from verax.api.trees.mismatch import Difference, differences
+from verax.api.trees.mismatch import Difference, IsLeaf, differences
 from verax.api.trees.pytrees import flatten_one_level, tree_structure
 from verax.backend.pytrees import is_node, node_of
 
@@ -39,7 +39,7 @@ class Entry:
     def __init__(self, kind: type) -> None:
         self.kind = kind
 
-    def to_iter(self, node: object) -> tuple[tuple[Any, ...], Any]:
+    def to_iter(self, node: object) -> tuple[tuple[object, ...], object]:
         """The children of a node, and what else makes it."""
         children, aside = flatten_one_level(node)
         return tuple(children), aside
@@ -62,7 +62,7 @@ _registry = Registry()
 
 
 def prefix_errors(
-    prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
+    prefix_tree: object, full_tree: object, is_leaf: IsLeaf = None
 ) -> list[Callable[[str], ValueError]]:
     """The reasons why a tree is no prefix of another: errors, but for a name.
 

@@ -13,7 +13,7 @@ wraps = functools.wraps
 concatenate = itertools.chain.from_iterable
 
 
-def safe_zip(*args: Iterable[object]) -> list[tuple[Any, ...]]:
+def safe_zip[T](*args: Iterable[T]) -> list[tuple[T, ...]]:
     """`zip` of sequences of one length."""
     return list(zip(*args, strict=True))
 
@@ -24,30 +24,28 @@ def foreach(f: Callable[..., object], *args: Iterable[object]) -> None:
         f(*items)
 
 
-def unzip2(
-    pairs: Iterable[tuple[object, object]],
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def unzip2[A, B](pairs: Iterable[tuple[A, B]]) -> tuple[tuple[A, ...], tuple[B, ...]]:
     """The first items and the second items."""
     rows = list(pairs)
     return tuple([a for a, _ in rows]), tuple([b for _, b in rows])
 
 
-def unzip3(
-    triples: Iterable[tuple[object, object, object]],
-) -> tuple[tuple[Any, ...], ...]:
+def unzip3[A, B, C](
+    triples: Iterable[tuple[A, B, C]],
+) -> tuple[tuple[A, ...], tuple[B, ...], tuple[C, ...]]:
     """The first items, the second items and the third items."""
     rows = list(triples)
-    return tuple([tuple([row[i] for row in rows]) for i in range(3)])
+    return tuple([a for a, _, _ in rows]), *unzip2([(b, c) for _, b, c in rows])
 
 
-def split_list(args: Sequence[object], sizes: Sequence[int]) -> list[list[Any]]:
+def split_list[T](args: Sequence[T], sizes: Sequence[int]) -> list[list[T]]:
     """Lists of these lengths, one after the other, and the rest."""
     ends = [0, *itertools.accumulate(sizes)]
     starts = list(itertools.pairwise([*ends, len(args)]))
     return [list(args[start:end]) for start, end in starts]
 
 
-def split_list_checked(args: Sequence[object], sizes: Sequence[int]) -> list[list[Any]]:
+def split_list_checked[T](args: Sequence[T], sizes: Sequence[int]) -> list[list[T]]:
     """`split_list` without a rest.
 
     Raises:
@@ -58,33 +56,31 @@ def split_list_checked(args: Sequence[object], sizes: Sequence[int]) -> list[lis
     return split_list(args, sizes)[:-1]
 
 
-def partition_list(
-    which: Sequence[bool], args: Sequence[object]
-) -> tuple[list[Any], list[Any]]:
+def partition_list[T](
+    which: Sequence[bool], args: Sequence[T]
+) -> tuple[list[T], list[T]]:
     """The items that are not marked, and those that are."""
-    pairs = safe_zip(which, args)
+    pairs = list(zip(which, args, strict=True))
     return [x for flag, x in pairs if not flag], [x for flag, x in pairs if flag]
 
 
-def merge_lists(
-    which: Sequence[bool], unmarked: Sequence[object], marked: Sequence[object]
-) -> list[Any]:
+def merge_lists[T](
+    which: Sequence[bool], unmarked: Sequence[T], marked: Sequence[T]
+) -> list[T]:
     """One list of the two that `partition_list` gives."""
     first, second = iter(unmarked), iter(marked)
     return [next(second) if flag else next(first) for flag in which]
 
 
-def subs_list(
-    places: Sequence[int | None], source: Sequence[object], base: Sequence[object]
-) -> list[Any]:
+def subs_list[T](
+    places: Sequence[int | None], source: Sequence[T], base: Sequence[T]
+) -> list[T]:
     """The items of a source where there is a place, those of the base elsewhere."""
     left = iter(base)
     return [next(left) if i is None else source[i] for i in places]
 
 
-def subvals(
-    items: Iterable[object], changes: Iterable[tuple[int, object]]
-) -> tuple[Any, ...]:
+def subvals[T](items: Iterable[T], changes: Iterable[tuple[int, T]]) -> tuple[T, ...]:
     """The items with some replaced."""
     out = list(items)
     for i, x in changes:
@@ -92,12 +88,12 @@ def subvals(
     return tuple(out)
 
 
-def flatten(lists: Iterable[Iterable[object]]) -> list[Any]:
+def flatten[T](lists: Iterable[Iterable[T]]) -> list[T]:
     """The items of all lists."""
     return list(itertools.chain.from_iterable(lists))
 
 
-def unflatten(items: Iterable[object], sizes: Iterable[int]) -> list[list[Any]]:
+def unflatten[T](items: Iterable[T], sizes: Iterable[int]) -> list[list[T]]:
     """Lists of these lengths."""
     left = iter(items)
     return [list(itertools.islice(left, size)) for size in sizes]
@@ -159,17 +155,17 @@ def moveaxis(x: Any, src: object, dst: object) -> Any:
     return x.__array_namespace__().moveaxis(x, src, dst)
 
 
-def tuple_insert(t: tuple[object, ...], place: int, value: object) -> tuple[Any, ...]:
+def tuple_insert[T](t: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
     """The tuple with one item more."""
     return (*t[:place], value, *t[place:])
 
 
-def tuple_delete(t: tuple[object, ...], place: int) -> tuple[Any, ...]:
+def tuple_delete[T](t: tuple[T, ...], place: int) -> tuple[T, ...]:
     """The tuple without one item."""
     return (*t[:place], *t[place + 1 :])
 
 
-def tuple_update(t: tuple[object, ...], place: int, value: object) -> tuple[Any, ...]:
+def tuple_update[T](t: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
     """The tuple with one item replaced."""
     return (*t[:place], value, *t[place + 1 :])
 
@@ -199,17 +195,17 @@ def wrap_name(transform: str, name: str) -> str:
     return f"{transform}({name})"
 
 
-def set_module(module: str) -> Callable[[Any], Any]:
+def set_module[T](module: str) -> Callable[[T], T]:
     """A decorator that sets the `__module__` of a function or class."""
 
-    def wrapper(thing: object) -> Any:
+    def wrapper(thing: T) -> T:
         thing.__module__ = module
         return thing
 
     return wrapper
 
 
-def stable_unique(items: Iterable[object]) -> Iterable[Any]:
+def stable_unique[T](items: Iterable[T]) -> Iterable[T]:
     """The items without repetitions, in the order of their first."""
     return dict.fromkeys(items).keys()
 
@@ -242,7 +238,7 @@ class HashablePartial:
     ) -> None:
         self.f, self.args, self.kwargs = f, args, kwargs
 
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         return self.f.__code__, self.args, tuple(sorted(self.kwargs.items()))
 
     def __eq__(self, other: object) -> bool:

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from verax.dtypes import (
     canonicalize_dtype as canonical,
@@ -46,12 +47,12 @@ int1 = uint1 = None
 """Integers of one bit, which no array of verax holds."""
 
 
-def supports_inf(dtype: Any) -> bool:
+def supports_inf(dtype: DTypeLike) -> bool:
     """Whether a dtype of floats has infinities."""
     return bool(np.isinf(np.array(np.inf).astype(dtype)))
 
 
-def to_complex_dtype(dtype: Any) -> DType:
+def to_complex_dtype(dtype: DTypeLike) -> DType:
     """A complex dtype of the same precision, with parts of 64 or 32 bits."""
     wide = np.dtype(dtype).name in ("float64", "complex128", "int64", "uint64")
     return np.dtype("complex128" if wide else "complex64")
@@ -73,13 +74,13 @@ def lattice_result_type(*args: object) -> tuple[DType, bool]:
     return out[0], out[1]
 
 
-def to_inexact_dtype(dtype: Any) -> DType:
+def to_inexact_dtype(dtype: DTypeLike) -> DType:
     """The floating dtype that a dtype becomes where a division needs one."""
     kind = np.dtype(dtype)
     return kind if issubdtype(kind, np.inexact) else default_float_dtype()
 
 
-def to_numeric_dtype(dtype: Any) -> DType:
+def to_numeric_dtype(dtype: DTypeLike) -> DType:
     """The dtype that a dtype becomes where it is counted."""
     kind = np.dtype(dtype)
     return np.dtype("int32") if kind == np.bool_ else kind

@@ -1,19 +1,18 @@
 """`jax._src.frozen_dict`: a dictionary that can be hashed."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 
-class FrozenDict(Mapping[Any, Any]):
+class FrozenDict[K, V](Mapping[K, V]):
     """A mapping that does not change, equal to another with the same items."""
 
-    def __init__(self, items: Any = ()) -> None:
+    def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         self.items_by_key = dict(items)
 
-    def __getitem__(self, key: object) -> Any:
+    def __getitem__(self, key: K) -> V:
         return self.items_by_key[key]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[K]:
         return iter(self.items_by_key)
 
     def __len__(self) -> int:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import verax
 from verax.backend.runtime.buffers import place_of_part
+from verax.backend.runtime.client import Device
 from verax.jax.overlays.xla import thread_resources as thread_resources
 from verax.rules.values.state import LIBRARY
 from verax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, get_mesh
@@ -20,7 +21,9 @@ class UnspecifiedValue:
 UNSPECIFIED: Final = UnspecifiedValue()
 
 
-def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> Any:
+def make_single_device_sharding(
+    device: Device, *, memory_kind: str | None = None
+) -> Any:
     """The sharding of what lies on one device.
 
     jaxlib finds this function by its name where it makes the parts of arrays that
