@@ -414,7 +414,9 @@ def mismatch(path: str, aval: ShapedArray, due: ShapedArray) -> str:
         return f"Rank mismatch for {path}: "
     if aval.dtype != due.dtype:
         return f"Dtype mismatch for {path}: "
-    for i, (size, expected) in enumerate(zip(aval.shape, due.shape, strict=True)):
+    sizes: Sequence[object] = aval.shape
+    expected_sizes: Sequence[object] = due.shape
+    for i, (size, expected) in enumerate(zip(sizes, expected_sizes, strict=True)):
         if not isinstance(expected, SymbolicDim) and not (
             isinstance(size, int) and size == expected
         ):

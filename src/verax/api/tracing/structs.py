@@ -16,8 +16,8 @@ from attrs import Attribute, field, frozen
 from verax.api.tracing.trace import Traced
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray, Format, Layout
-from verax.backend.placement.mesh import current_mesh
-from verax.backend.placement.sharding import NamedSharding, PartitionSpec, Sharding
+from verax.backend.placement.mesh import PartitionSpec, current_mesh
+from verax.backend.placement.sharding import NamedSharding, Sharding
 from verax.backend.programs.placement import committed_place
 from verax.ir.avals import AbstractRef, ShapedArray, is_reference
 from verax.ir.dtypes import DType, DTypeLike, as_dtype

@@ -27,11 +27,10 @@ from verax.backend.arrays.concrete import (
 from verax.backend.arrays.places import Placed, spread, stored_aval
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.mlir_text import Kinds, Lowered, Memories, Spread
-from verax.backend.placement.mesh import AbsentDevice
+from verax.backend.placement.mesh import AbsentDevice, PartitionSpec
 from verax.backend.placement.sharding import (
     HloSharding,
     NamedSharding,
-    PartitionSpec,
     RuntimeSharding,
     Sharding,
     from_hlo,
