@@ -132,7 +132,7 @@ def test_sizes_in_containers_and_axis_size_are_told() -> None:
         (2, 0, ValueError, r"least 3, but is only 2 .* says so of argument x"),
         ("0", 0, TypeError, "in_axes must be an int"),
         (0, 5, ValueError, "out_axes: axis 5 is out of bounds"),
-        (0, None, ValueError, "out_axes is None for an output that differs"),
+        (0, None, ValueError, "mapped output but out_axes is None: at vmap out"),
         ((0, 0), 0, ValueError, r"got len\(in_axes\)=2, len\(args\)=1"),
         (
             ({"a": 0},),

@@ -25,7 +25,7 @@ def test_lax_joins_and_splits() -> None:
     wrong: list[tuple[Any, str]] = [
         (lambda: lax.stack([]), "the same shape"),
         (lambda: lax.stack([x, x[0]]), "the same shape"),
-        (lambda: lax.split(x, (1, 1), 1), "add up"),
+        (lambda: lax.split(x, (1, 1), 1), "Sum of sizes 2 must be equal to dim"),
         (lambda: lax.tile(x, (2,)), "repetitions"),
         (
             lambda: lax.broadcast_shapes((2,), (3,)),

@@ -9,6 +9,7 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax import lax
+from verax.errors import ConcretizationTypeError
 from verax.scipy import linalg, special
 from verax.scipy.ndimage import map_coordinates
 from verax.scipy.optimize import minimize
@@ -228,3 +229,43 @@ def test_errors_of_the_classes_that_jax_raises() -> None:
         verax.ShapeDtypeStruct((None, 3), np.float32)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Only non-negative"):
         lax.broadcast_shapes((2, -1), (2, 3))
+
+
+@pytest.mark.parametrize("name", ["mgrid", "ogrid", "r_", "c_"])
+def test_traced_slices_between_brackets_are_named(name: str) -> None:
+    brackets = getattr(vnp, name)
+    for part, f in (
+        ("start", lambda n: brackets[n:3]),
+        ("stop", lambda n: brackets[0:n]),
+        ("step", lambda n: brackets[0:3:n]),
+    ):
+        words = f"slice {part} of jnp.{name}: the shape of the result"
+        with pytest.raises(ConcretizationTypeError, match=words):
+            verax.jit(f)(2)
+
+
+def test_axes_of_tensordot_that_are_none() -> None:
+    x, y = np.ones((3, 2, 2)), np.ones(2)
+    for axes, words in (
+        (([0], [0, 1]), "requires axes lists to have equal length, got axes="),
+        ((0, [0, 1]), "requires axes lists to have equal length, got axes="),
+        (("bad", "axes"), "either ints, tuples or lists, not 'bad'"),
+        ("badaxes", "must be an int, a pair of ints, or a pair of lists, not 'badax"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            vnp.tensordot(x, y, axes=axes)
+
+
+def test_sizes_that_disagree() -> None:
+    x = np.arange(5)
+    with pytest.raises(
+        ValueError, match="Sum of sizes 6 must be equal to dimension 0"
+    ):
+        lax.split(x, [2, 4])
+    words = r"`length` argument of 3 which disagrees with leading axis sizes \[5\]"
+    with pytest.raises(ValueError, match=words):
+        lax.scan(lambda c, x: (c, x), 0, x, length=3)
+    with pytest.raises(ValueError, match=r"sizes \[4, 5\]"):
+        lax.scan(lambda c, x: (c, x), 0, (x, x[1:]), length=3)
+    with pytest.raises(ValueError, match="the same first dimension, not xs"):
+        lax.scan(lambda c, x: (c, x), 0, (x, x[1:]))

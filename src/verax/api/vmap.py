@@ -525,8 +525,11 @@ def move(
         if source is not None and sum_match:
             return x.sum(source)
         if source is not None:
+            name = None if engine.axis is None else engine.axis.name
+            shown_name = f" (axis_name={name})" if isinstance(name, str) else ""
             raise ValueError(
-                "vmap out_axes is None for an output that differs between batch "
+                f"vmap has mapped output{shown_name} but out_axes is None: at vmap "
+                "out_axes, give the output an axis, since it differs between batch "
                 "elements"
             )
         return x

@@ -409,6 +409,12 @@ def scan_length(rows: Sequence[object], tree: PyTreeDef, length: int | None) -> 
             raise ValueError(f"scan: length must be at least 0, not {length}")
     if not sizes:
         raise ValueError("scan needs arrays to run over (xs), or a length")
+    asked, leading = sizes.get("length"), set(sizes.values()) - {sizes.get("length")}
+    if asked is not None and leading:
+        raise ValueError(
+            f"scan got `length` argument of {asked} which disagrees with leading axis "
+            f"sizes {sorted(leading)}."
+        )
     if len(set(sizes.values())) > 1:
         result = ", ".join(f"{name}: {size}" for name, size in sizes.items())
         raise ValueError(

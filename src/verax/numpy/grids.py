@@ -26,6 +26,7 @@ from verax.numpy.ranges import arange, linspace
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import broadcast_in_dim, expand_dims, reshape
+from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import as_sizes
 from verax.rules.values.state import STATE
@@ -221,11 +222,12 @@ class Grid:
 
     def __init__(self, sparse: bool) -> None:
         self.sparse = sparse
+        self.name = "ogrid" if sparse else "mgrid"
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            return axis_of(key)
-        axes = in_one_dtype([axis_of(one) for one in key])
+            return axis_of(key, self.name)
+        axes = in_one_dtype([axis_of(one, self.name) for one in key])
         sizes = [x.size for x in axes]
         grid = [spread(x, i, sizes, self.sparse) for i, x in enumerate(axes)]
         if self.sparse:
@@ -246,8 +248,18 @@ def in_one_dtype(axes: list[Array]) -> list[Array]:
     return [convert(x, dtype, weak) for x in axes]
 
 
-def axis_of(key: slice) -> Array:
-    """The points of one slice."""
+def axis_of(key: slice, name: str) -> Array:
+    """The points of one slice between the brackets of `name`.
+
+    Raises:
+        ConcretizationTypeError: a part of it is traced.
+    """
+    for part in ("start", "stop", "step"):
+        value = getattr(key, part)
+        if isinstance(value, Tracer):
+            value.concrete(
+                f"It arose in the slice {part} of jnp.{name}: the shape of the result"
+            )
     start = 0 if key.start is None else key.start
     step = 1 if key.step is None else key.step
     if isinstance(step, complex):

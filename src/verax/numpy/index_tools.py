@@ -40,7 +40,8 @@ class Joiner:
     says all three; "r" and "c" make a row or a column.
     """
 
-    def __init__(self, axis: int, rank: int, start: int) -> None:
+    def __init__(self, name: str, axis: int, rank: int, start: int) -> None:
+        self.name = name
         self.axis = axis
         self.rank = rank
         self.start = start
@@ -55,9 +56,11 @@ class Joiner:
             else:
                 settings = self.directed(directive)
         if any(isinstance(item, str) for item in items):
-            raise ValueError("r_: a directive must be the first entry")
+            raise ValueError(f"{self.name}: a directive must be the first entry")
         axis, rank, start = settings
-        joined = concatenate([piece(item, rank, start) for item in items], axis)
+        joined = concatenate(
+            [piece(item, rank, start, self.name) for item in items], axis
+        )
         if matrix and joined.ndim == 1:
             joined = reshape(joined, (1, -1) if matrix == "r" else (-1, 1))
         return joined
@@ -70,18 +73,18 @@ class Joiner:
             numbers = []
         if not 1 <= len(numbers) <= 3:
             raise ValueError(
-                f"r_: could not understand directive {directive!r}; write 'axis', "
-                "'axis,rank', 'axis,rank,start', 'r' or 'c'"
+                f"{self.name}: could not understand directive {directive!r}; write "
+                "'axis', 'axis,rank', 'axis,rank,start', 'r' or 'c'"
             )
         settings = (self.axis, self.rank, self.start)
         axis, rank, start = (*numbers, *settings[len(numbers) :])
         return axis, rank, start
 
 
-def piece(item: object, rank: int, start: int) -> Array:
+def piece(item: object, rank: int, start: int, name: str) -> Array:
     """One entry as an array of at least `rank` dimensions."""
     if isinstance(item, slice):
-        out = arange(item.start) if item.stop is None else axis_of(item)
+        out = arange(item.start) if item.stop is None else axis_of(item, name)
         own = out.ndim
         if own < rank:
             out = reshape(out, (1,) * (rank - own) + out.shape)
@@ -100,8 +103,8 @@ def piece(item: object, rank: int, start: int) -> Array:
     return transpose(out, order[:place] + order[added:] + order[place:added])
 
 
-r_ = Joiner(0, 1, -1)
-c_ = Joiner(-1, 2, 0)
+r_ = Joiner("r_", 0, 1, -1)
+c_ = Joiner("c_", -1, 2, 0)
 
 
 def mask_indices(

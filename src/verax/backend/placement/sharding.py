@@ -469,7 +469,7 @@ def check_rank(place: Sharding, shape: Shape, what: Words = "an array") -> None:
     if isinstance(place, NamedSharding) and len(place.splits) > len(shape):
         scalar = "" if shape else "For scalars the PartitionSpec should be P(): "
         raise ValueError(
-            f"{scalar}{place.spec} is only valid for values of rank at least "
+            f"{scalar}Sharding {place} is only valid for values of rank at least "
             f"{len(place.splits)}, but was applied to a value of rank {len(shape)}: "
             f"{said(what)} of shape {shape}"
         )

@@ -30,6 +30,7 @@ from verax.backend.placement.sharding import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    Words,
 )
 from verax.backend.runtime.client import Device, default_client, local_devices
 from verax.ir.avals import Shape, ShapedArray
@@ -362,7 +363,7 @@ def check_inputs(
     for i, (x, place, aval) in enumerate(zip(args, ins, avals, strict=True)):
         if place is None:
             continue
-        place.check(aval.shape, partial(leaf_name, text, i))
+        check_place("pjit arguments", place, aval.shape, partial(leaf_name, text, i))
         own = committed_place(x)
         if own is not None and not own.is_equivalent_to(place, aval.ndim):
             raise ValueError(
@@ -372,7 +373,18 @@ def check_inputs(
             )
     for place, aval in zip(outs, jaxpr.out_avals, strict=True):
         if place is not None:
-            place.check(aval.shape, "an output")
+            check_place("pjit outputs", place, aval.shape, "an output")
+
+
+def check_place(which: str, place: Sharding, shape: Shape, what: Words) -> None:
+    """Raise ValueError unless an array of this shape can lie so."""
+    try:
+        place.check(shape, what)
+    except ValueError as error:
+        raise ValueError(
+            f"One of {which} is incompatible with its sharding annotation {place}: "
+            f"{error}"
+        ) from None
 
 
 def leaf_name(text: Describe, i: int) -> str:

@@ -546,17 +546,25 @@ def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, S
                 f"({x.ndim} and {y.ndim})"
             )
         return tuple(range(x.ndim - n, x.ndim)), tuple(range(n))
-    if len(axes) != 2:
+    if isinstance(axes, str) or len(axes) != 2:
         raise TypeError(
-            f"tensordot: axes must be an integer or a pair of sequences, not {axes}"
+            "tensordot axes argument must be an int, a pair of ints, or a pair of "
+            f"lists, not {axes!r}"
+        )
+    for own in axes:
+        if isinstance(own, str):
+            raise TypeError(
+                "tensordot requires both axes lists to be either ints, tuples or "
+                f"lists, not {own!r}"
+            )
+    counts = [1 if is_index(own) else len(own) for own in axes]
+    if counts[0] != counts[1]:
+        raise TypeError(
+            "tensordot requires axes lists to have equal length, got axes="
+            f"{axes}: they name the dimensions that meet"
         )
     left = canonical_axes("tensordot", axes[0], x.ndim)
     right = canonical_axes("tensordot", axes[1], y.ndim)
-    if len(left) != len(right):
-        raise TypeError(
-            f"tensordot: axes={axes} must name the same number of dimensions for both "
-            "operands"
-        )
     return left, right
 
 

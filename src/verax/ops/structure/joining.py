@@ -151,8 +151,8 @@ def split_typing(p: SplitParams, avals: Sequence[ShapedArray]) -> Sequence[Shape
         raise ValueError(f"split: {x} has no dimension {p.axis}")
     if sum(p.sizes) != x.shape[p.axis]:
         raise ValueError(
-            f"split: the sizes {p.sizes} add up to {sum(p.sizes)}, but dimension "
-            f"{p.axis} has size {x.shape[p.axis]}"
+            f"Sum of sizes {sum(p.sizes)} must be equal to dimension {p.axis} of the "
+            f"operand, {x}: split got the sizes {p.sizes}"
         )
     before, after = x.shape[: p.axis], x.shape[p.axis + 1 :]
     return [x.with_shape((*before, size, *after)) for size in p.sizes]
