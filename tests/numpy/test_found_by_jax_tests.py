@@ -246,21 +246,20 @@ def test_traced_slices_between_brackets_are_named(name: str) -> None:
 
 def test_axes_of_tensordot_that_are_none() -> None:
     x, y = np.ones((3, 2, 2)), np.ones(2)
-    for axes, words in (
+    wrong: list[tuple[Any, str]] = [
         (([0], [0, 1]), "requires axes lists to have equal length, got axes="),
         ((0, [0, 1]), "requires axes lists to have equal length, got axes="),
         (("bad", "axes"), "either ints, tuples or lists, not 'bad'"),
         ("badaxes", "must be an int, a pair of ints, or a pair of lists, not 'badax"),
-    ):
+    ]
+    for axes, words in wrong:
         with pytest.raises(TypeError, match=words):
             vnp.tensordot(x, y, axes=axes)
 
 
 def test_sizes_that_disagree() -> None:
     x = np.arange(5)
-    with pytest.raises(
-        ValueError, match="Sum of sizes 6 must be equal to dimension 0"
-    ):
+    with pytest.raises(ValueError, match="Sum of sizes 6 must be equal to dimension 0"):
         lax.split(x, [2, 4])
     words = r"`length` argument of 3 which disagrees with leading axis sizes \[5\]"
     with pytest.raises(ValueError, match=words):
