@@ -317,7 +317,7 @@ class Exported(Unchanging, ReprMixin):
             if not fits(given, due):
                 place = names()[i].removesuffix(f" of {self.fun_name}")
                 raise ValueError(
-                    f"{mismatch(self.path_of(i), given, due)}{place} of the exported "
+                    f"{mismatch(path_of(self, i), given, due)}{place} of the exported "
                     f"function {self.fun_name} is {given}, but must be {due.strong()}"
                 )
 
@@ -365,13 +365,8 @@ class Exported(Unchanging, ReprMixin):
             ValueError: a size does not fit.
         """
         due = [aval.shape for aval in self.in_avals]
-        return solved(self.plan, due, [aval.shape for aval in avals], self.path_of)
-
-    def path_of(self, i: int) -> str:
-        """Where a leaf is, from `args` or `kwargs`."""
-        numbers = self.in_tree.unflatten(range(len(self.in_avals)))
-        (kind, *rest), _ = pytrees.flatten_with_path(numbers)[0][i]
-        return f"{'args' if kind.idx == 0 else 'kwargs'}{keystr(tuple(rest))}"
+        given = [aval.shape for aval in avals]
+        return solved(self.plan, due, given, lambda i: path_of(self, i))
 
     def serialize(self, vjp_order: int = 0) -> bytes:
         """The function as bytes, with its derivatives up to `vjp_order`.
@@ -406,6 +401,13 @@ def fits(aval: ShapedArray, due: ShapedArray) -> bool:
     if not due.symbolic:
         return same_kind(aval) is same_kind(due)
     return not mismatch("", aval, due)
+
+
+def path_of(exported: Exported, i: int) -> str:
+    """Where a leaf is, from `args` or `kwargs`."""
+    numbers = exported.in_tree.unflatten(range(len(exported.in_avals)))
+    (kind, *rest), _ = pytrees.flatten_with_path(numbers)[0][i]
+    return f"{'args' if kind.idx == 0 else 'kwargs'}{keystr(tuple(rest))}"
 
 
 def mismatch(path: str, aval: ShapedArray, due: ShapedArray) -> str:
