@@ -1,5 +1,6 @@
 """Shardings come back as the user wrote them, and structs carry them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -131,3 +132,59 @@ def test_types_within_a_mesh_say_nothing_of_places() -> None:
     y = np.arange(16, dtype=np.float32).reshape(8, 2)
     compiled = f.lower(verax.core.ShapedArray(y.shape, y.dtype)).compile()
     np.testing.assert_array_equal(compiled(y), f(y))
+
+
+HALVES = NamedSharding(PAIR, P("x"))
+JOIN: Any = verax.make_array_from_single_device_arrays
+WRONG: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "no list": (lambda: JOIN((8,), HALVES, vnp.arange(8)), TypeError, "`arrays` arg"),
+    "traced": (
+        lambda: verax.jit(lambda x: JOIN((8,), HALVES, [x, x]))(np.ones(4)),
+        ValueError,
+        "requires a list of concrete arrays",
+    ),
+    "two shards": (
+        lambda: JOIN((8,), HALVES, [verax.device_put(np.ones(8), HALVES)]),
+        ValueError,
+        r"one shard each. An argument array had 2 shard\(s\)",
+    ),
+    "no dtype": (lambda: JOIN((8,), HALVES, []), ValueError, "`dtype` must be provid"),
+    "no parts": (
+        lambda: JOIN((8,), HALVES, [], dtype=int),
+        ValueError,
+        "there is no part for cpu:0, cpu:1",
+    ),
+    "another dtype": (
+        lambda: JOIN((8,), NamedSharding(ONE, P()), [vnp.ones(8)], dtype=int),
+        ValueError,
+        "must match the dtype of the addressable shards. Got int32, but .* float32",
+    ),
+    "a nested tuple": (lambda: P("x", ("y", ("z",))), ValueError, "a nested tuple"),
+    "an axis None": (
+        lambda: P(unreduced={"y", None}),  # type: ignore[arg-type]  # the error is what is tested
+        ValueError,
+        "unreduced cannot contain None",
+    ),
+    "no kind of terms": (
+        lambda: P(unreduced={"y"}, unreduced_kind=frozenset()),  # type: ignore[arg-type]  # the error is what is tested
+        TypeError,
+        "unreduced_kind to be of type UnreducedKind, but got frozenset",
+    ),
+    "terms over automatic axes": (
+        lambda: NamedSharding(PAIR, P(unreduced={"x"})),
+        ValueError,
+        "can only refer to mesh axes of type Explicit",
+    ),
+    "sizes that are no integers": (
+        lambda: verax.make_mesh((2.5,), ("x",)),  # type: ignore[arg-type]  # the error is what is tested
+        ValueError,
+        "should be a sequence of ints",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said(name: str) -> None:
+    make, kind, words = WRONG[name]
+    with pytest.raises(kind, match=words):
+        make()

@@ -64,7 +64,7 @@ def test_a_spec_has_unreduced_and_reduced_axes() -> None:
     [
         (lambda: SPEC(unreduced=["x"]), TypeError, "takes a set as unreduced"),
         (lambda: SPEC(reduced="x"), TypeError, "takes a set as reduced"),
-        (lambda: SPEC(unreduced={None}), ValueError, "names of mesh axes in unreduced"),
+        (lambda: SPEC(unreduced={None}), ValueError, "unreduced cannot contain None"),
         (lambda: P(unreduced={"x"}, reduced={"x"}), ValueError, "cannot overlap"),
         (lambda: P("x", unreduced={"x"}), ValueError, "cannot overlap with unreduced"),
         (lambda: P(("y", "x"), reduced={"x"}), ValueError, "overlap with reduced"),
@@ -83,7 +83,7 @@ def test_a_spec_has_unreduced_and_reduced_axes() -> None:
                 MESH.update(axis_types=(AxisType.Auto,) * 2), P(reduced={"x"})
             ),
             ValueError,
-            "can only be AxisType.Explicit",
+            "can only refer to mesh axes of type Explicit",
         ),
     ],
 )

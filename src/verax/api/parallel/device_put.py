@@ -464,6 +464,30 @@ def stored_part(
     return stored, ShapedArray(stored.shape, own)
 
 
+def device_of_part(what: str, part: object) -> Device:
+    """The device of one of the parts of an array.
+
+    Raises:
+        ValueError: it is traced, or lies on several.
+        TypeError: it is not an array.
+    """
+    if isinstance(part, Tracer):
+        raise ValueError(
+            f"{what} requires a list of concrete arrays as input, but one is traced: "
+            f"{part!r}"
+        )
+    if not isinstance(part, ConcreteArray):
+        raise TypeError(f"the parts must be arrays on devices, not {shown(part)}")
+    if len(part.devices()) != 1:
+        raise ValueError(
+            "When making an array from single-device arrays the input arrays must have "
+            f"one shard each. An argument array had {len(part.devices())} shard(s). It "
+            f"lies on {part.sharding}"
+        )
+    (device,) = part.devices()
+    return device
+
+
 def make_array_from_single_device_arrays(
     shape: Sequence[int],
     sharding: Sharding,
@@ -476,17 +500,23 @@ def make_array_from_single_device_arrays(
     `dtype` is that of the parts, for processes that have none.
 
     Raises:
-        ValueError: a device has no part or several, or a part has the wrong shape.
-        TypeError: a part is not an array, or parts have different dtypes.
+        ValueError: a device has no part or several, a part is traced, lies on several
+            devices or has the wrong shape, `dtype` is not that of the parts, or there
+            are none and no `dtype`.
+        TypeError: `arrays` is not a list or tuple, a part is not an array, or parts
+            have different dtypes.
     """
+    what = "verax.make_array_from_single_device_arrays"
+    if not isinstance(arrays, list | tuple):
+        raise TypeError(
+            f"{what} `arrays` argument must be a list or tuple, not {shown(arrays)}"
+        )
     size = tuple(shape)
     expected = sharding.shard_shape(size)
     result: dict[Device, ConcreteArray] = {}
     for part in arrays:
-        if not isinstance(part, ConcreteArray):
-            raise TypeError(f"the parts must be arrays on devices, not {shown(part)}")
-        (device,) = part.devices() if len(part.devices()) == 1 else (None,)
-        if device is None or device in result or device not in sharding.device_set:
+        device = device_of_part(what, part)
+        if device in result or device not in sharding.device_set:
             raise ValueError(
                 f"{sharding} takes one part on each of its devices; got a part on "
                 f"{part.sharding}"
@@ -497,6 +527,11 @@ def make_array_from_single_device_arrays(
                 f"array of shape {size} have {expected}"
             )
         result[device] = part
+    if not result and dtype is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the "
+            f"`dtype` argument to `{what}`. The list of parts is empty"
+        )
     local = [device for device in sharding.ordered if is_local(device)]
     missing = [str(device) for device in local if device not in result]
     if missing:
@@ -505,8 +540,12 @@ def make_array_from_single_device_arrays(
     if len(avals) != 1:
         raise TypeError(f"the parts have different types: {sorted(map(str, avals))}")
     aval = avals.pop().with_shape(size)
-    if dtype is not None and as_dtype(dtype) != aval.dtype:
-        raise TypeError(f"the parts have the dtype {aval.dtype}, not {dtype}")
+    due = aval.dtype if dtype is None else canonical(as_dtype(dtype), STATE.enable_x64)
+    if due != aval.dtype:
+        raise ValueError(
+            f"If `dtype` is provided to `{what}`, it must match the dtype of the "
+            f"addressable shards. Got {due}, but they have {aval.dtype}"
+        )
     parts = [result[device] for device in local]
     if sharding.num_devices == 1:
         return put(parts[0], sharding, committed=True)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ContextDecorator
 from functools import partial
 from math import prod
+from operator import index
 from types import TracebackType
 from typing import Any, ClassVar, Final
 
@@ -65,6 +66,11 @@ def as_partition(entry: object) -> Partition:
     if isinstance(entry, tuple | list) and all(isinstance(a, str) for a in entry):
         names = tuple(entry)
         return None if not names else names[0] if len(names) == 1 else names
+    if isinstance(entry, tuple | list) and any([type(a) is tuple for a in entry]):
+        raise ValueError(
+            "A tuple inside PartitionSpec cannot contain a nested tuple, but got "
+            f"{entry!r}: name the axes of a dimension in one tuple"
+        )
     raise TypeError(
         "a PartitionSpec has an axis name, a tuple of names, None or UNCONSTRAINED for "
         f"each dimension, not {entry!r}"
@@ -75,6 +81,8 @@ def as_axis_set(name: str, axes: object) -> frozenset[str]:
     """The axes that `PartitionSpec` takes as `name`."""
     if not isinstance(axes, set | frozenset):
         raise TypeError(f"PartitionSpec takes a set as {name}, not {axes!r}")
+    if None in axes:
+        raise ValueError(f"{name} cannot contain None, but got {axes!r}")
     if not all(isinstance(axis, str) for axis in axes):
         raise ValueError(f"PartitionSpec takes names of mesh axes in {name}: {axes!r}")
     return frozenset(axes)
@@ -117,7 +125,7 @@ class PartitionSpec:
             "partitions": tuple(map(as_partition, partitions)),
             "unreduced": as_axis_set("unreduced", unreduced),
             "reduced": as_axis_set("reduced", reduced),
-            "unreduced_kind": unreduced_kind or kind,
+            "unreduced_kind": kind if unreduced_kind is None else unreduced_kind,
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -246,7 +254,9 @@ def check_terms(spec: PartitionSpec) -> None:
     """Raise unless unreduced and reduced axes go with each other and the partitions."""
     kind = spec.unreduced_kind
     if kind is not None and not isinstance(kind, UnreducedKind):
-        raise TypeError(f"PartitionSpec takes an UnreducedKind, not {kind!r}")
+        raise TypeError(
+            f"Expected unreduced_kind to be of type UnreducedKind, but got {kind!r}"
+        )
     if kind is not None and not spec.unreduced:
         raise ValueError(f"{spec} has an unreduced_kind, but no unreduced axes")
     if spec.unreduced & spec.reduced:
@@ -532,7 +542,12 @@ def make_mesh(
     >>> make_mesh((1,), ("x",))
     Mesh(axis_sizes=(1,), axis_names=('x',), axis_types=(Explicit,))
     """
-    shape = tuple(int(size) for size in axis_sizes)
+    if not all([hasattr(size, "__index__") for size in axis_sizes]):
+        raise ValueError(
+            "`axis_sizes` passed to `make_mesh` should be a sequence of ints, not "
+            f"{axis_sizes!r}"
+        )
+    shape = tuple([index(size) for size in axis_sizes])
     if any([size < 1 for size in shape]):
         raise ValueError(f"make_mesh: sizes of axes must be positive, not {shape}")
     count = prod(shape)

@@ -535,8 +535,8 @@ def check_explicit_terms(mesh: BaseMesh, spec: PartitionSpec) -> None:
                 )
             if axis not in mesh.explicit_axes:
                 raise ValueError(
-                    f"{what} axes can only be AxisType.Explicit ones, but {spec} names "
-                    f"{axis!r} of {mesh}"
+                    f"{what} axes can only refer to mesh axes of type Explicit, but "
+                    f"{spec} names {axis!r} of {mesh}"
                 )
 
 
