@@ -255,6 +255,24 @@ def expm1(x: NDArray) -> NDArray:
     return join_parts(np.where(odd, np.maximum(x.real, -1), y.real) + 0, imag)
 
 
+def log1p(x: NDArray) -> NDArray:
+    """log(1 + x); NumPy adds the one to complex numbers, and small ones are lost.
+
+    With x = a + ib the real part is log1p(a (2 + a) + b²) / 2.
+    """
+    if not is_complex(x.dtype):
+        return np.log1p(x)
+    whole = np.asarray(np.log1p(x))
+    a, b = x.real.astype(np.longdouble), x.imag.astype(np.longdouble)
+    near = (abs(a) < 4) & (abs(b) < 4)
+    a, b = np.where(near, a, 0), np.where(near, b, 0)
+    with np.errstate(divide="ignore"):  # at -1, of which NumPy has warned
+        real = np.log1p(a * (2 + a) + b * b) / 2
+    out = whole.copy()
+    out.real = np.where(near, real, whole.real)
+    return out
+
+
 def maximum(x: NDArray, y: NDArray) -> NDArray:
     """The larger, NaN if one is; complex numbers by real, then imaginary part."""
     if is_complex(x.dtype):

@@ -133,3 +133,22 @@ def test_compiled_logistic_of_float16_ends_where_its_numbers_do() -> None:
         y = np.asarray(f(x))
         assert y.dtype == np.float16
         np.testing.assert_allclose(y.astype(np.float64), exact, rtol=2e-3, atol=6e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_log1p_of_small_complex_numbers(dtype: Any) -> None:
+    with verax.enable_x64():
+        digits = 4 * np.finfo(dtype).eps
+        for x in (1e-5, 1e-30 + 1e-30j, 1e-9j, -1e-5 + 4e-3j, -0.5 + 0.866j, 3 + 3.5j):
+            z = np.array(x, dtype)
+            a, b = z.real.astype(np.longdouble), z.imag.astype(np.longdouble)
+            real = np.float64(np.log1p(a * (2 + a) + b * b) / 2)
+            due = complex(real, np.arctan2(b, 1 + a))
+            for f in (vnp.log1p, verax.jit(vnp.log1p)):
+                out = complex(f(z))
+                assert abs(out.real - due.real) <= digits * abs(due.real)
+                assert abs(out.imag - due.imag) <= digits * abs(due.imag)
+        special = np.array([0, -1, 1e30j, complex(INF, 1), complex(NAN, 0)], dtype)
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(vnp.log1p(special), np.log1p(special))
+            np.testing.assert_array_equal(vnp.log1p(special[:0]), special[:0])

@@ -176,7 +176,7 @@ log2_p = elementwise(
 )
 log1p_p = elementwise(
     "log1p",
-    np.log1p,
+    base.log1p,
     jvp=lambda x, y, t: div(t, add(x, 1.0)),
     lower=stablehlo("log_plus_one"),
     kernel=Kernel(
