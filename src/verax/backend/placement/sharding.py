@@ -331,6 +331,21 @@ class NamedSharding(Sharding):
     def num_devices(self) -> int:
         return self.mesh.size
 
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both put the same parts of every such array on the same devices.
+
+        Over meshes without devices: whether they do over equal ones.
+        """
+        if isinstance(self.mesh, Mesh) or self is other:
+            return super().is_equivalent_to(other, ndim)
+        if not isinstance(other, NamedSharding) or self.mesh != other.mesh:
+            return False
+        one, two = [
+            (dividing(place, ndim), place.spec.unreduced, own_kind(place.kind))
+            for place in (self, other)
+        ]
+        return one == two
+
     @property
     def replicated_axes(self) -> frozenset[str]:
         """The axes of the mesh along which every device holds the same."""
@@ -442,6 +457,16 @@ class MemorySpace(Enum):
         if self is MemorySpace.Any:
             return None
         return DEVICE if self is MemorySpace.Device else PINNED_HOST
+
+
+def dividing(place: NamedSharding, ndim: int) -> list[Split]:
+    """The axes of more than one device that split each of `ndim` dimensions."""
+    sizes = place.mesh.shape
+    splits = [
+        None if split is None else tuple([a for a in split if sizes[a] > 1])
+        for split in place.splits
+    ]
+    return [*splits, *[()] * (ndim - len(splits))]
 
 
 def check_memory_kind(kind: object, device: Device) -> None:
