@@ -129,3 +129,25 @@ def test_bodies_do_not_write_into_arrays_of_the_caller() -> None:
         assert lax.while_loop(lambda c: c[0] < 10, body, (value, value))[1] == 55
         assert lax.fori_loop(0, 9, lambda _, c: body(c), (value, value))[1] == 55
     assert value == 1
+
+
+def test_what_branches_pass_on_through_loops_is_not_batched() -> None:
+    def kept(x: Array, y: Array) -> Any:
+        return lax.scan(lambda y, _: (y, None), y, None, length=2)[0]
+
+    def called(x: Array, y: Array) -> Any:
+        return verax.jit(lambda y, x: y)(y, x)
+
+    def doubled(x: Array, y: Array) -> Any:
+        return lax.scan(lambda y, _: (2 * y, None), y, None, length=2)[0]
+
+    def choice(*branches: Any) -> Any:
+        return lambda x, y: lax.cond(x < 2, *branches, x, y)
+
+    one = verax.vmap(choice(kept, called), (0, None), None)
+    assert one(N, 3.0).tolist() == verax.jit(one)(N, 3.0).tolist() == 3.0
+    for branches in ((kept, doubled), (kept, lambda x, y: x)):
+        with pytest.raises(ValueError, match="mapped output"):
+            verax.vmap(choice(*branches), (0, None), None)(N, 3.0)
+    many = verax.vmap(choice(kept, doubled), (0, None))(N, 3.0)
+    assert many.tolist() == [12, 12, 3]

@@ -147,6 +147,28 @@ def unused_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
     return tuple([var for var in defined_variables(jaxpr) if var not in used])
 
 
+def source(jaxpr: Jaxpr, atom: Atom) -> int | None:
+    """The input that an atom is, through equations that pass it on; None if computed.
+
+    >>> import verax
+    >>> program = verax.make_jaxpr(verax.jit(lambda x, y: (y, x + y)))(1.0, 2.0)
+    >>> [source(program.jaxpr, atom) for atom in program.jaxpr.outvars]
+    [1, None]
+    """
+    while isinstance(atom, Var):
+        if atom in jaxpr.invars:
+            return jaxpr.invars.index(atom)
+        # Results are made near the end.
+        makers = (eqn for eqn in reversed(jaxpr.eqns) if atom in eqn.outvars)
+        if (maker := next(makers, None)) is None:
+            return None
+        place = maker.params.passed_on(maker.outvars.index(atom))
+        if place is None:
+            return None
+        atom = maker.invars[place]
+    return None
+
+
 def substitute(jaxpr: Jaxpr, atoms: Mapping[Var, Atom]) -> Jaxpr:
     """`jaxpr` with every use of the variables replaced; their definitions stay."""
 

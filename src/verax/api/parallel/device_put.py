@@ -636,10 +636,16 @@ def with_sharding_constraint[T](x: T, shardings: object) -> T:
     arrays = [as_array(leaf) for leaf in leaves]
     for array, place in zip(arrays, places, strict=True):
         if place is not None:
-            if is_tracing():  # the compiler pads what it cannot split evenly
-                check_rank(place, array.shape, f"{what}: an array {array.aval}")
-            else:
-                check_place(place, array, f"{what}: an array")
+            try:
+                if is_tracing():  # the compiler pads what it cannot split evenly
+                    check_rank(place, array.shape, f"{what}: an array {array.aval}")
+                else:
+                    check_place(place, array, f"{what}: an array")
+            except ValueError as error:
+                raise ValueError(
+                    f"One of {what} arguments is incompatible with its sharding "
+                    f"annotation {place}: {error}"
+                ) from None
             check_explicit(place, array)
     free = tuple([None if p is None or is_said(p) else p for p in places])
     if is_tracing():

@@ -19,7 +19,7 @@ from verax.ir.dtypes import ExtendedDType, KeyDType, uint32
 from verax.ir.effects import Effect
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
 from verax.ir.records import QUIET, ReprMixin
-from verax.ir.walk import map_subjaxprs
+from verax.ir.walk import map_subjaxprs, source
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front
@@ -81,6 +81,10 @@ class NamedCall(Params):
     def runs(self) -> Jaxpr:
         """The program that runs: the function, or what is made of it at the end."""
         return self.jaxpr
+
+    def passed_on(self, i: int) -> int | None:
+        """See `Params.passed_on`."""
+        return source(self.jaxpr, self.jaxpr.outvars[i])
 
 
 type Attributes = tuple[tuple[str, str], ...]

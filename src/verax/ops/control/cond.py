@@ -17,11 +17,11 @@ from random import Random
 import numpy as np
 from attrs import evolve
 
-from verax.ir.atoms import Var
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32
 from verax.ir.effects import CHECKS
 from verax.ir.jaxpr import Jaxpr
+from verax.ir.walk import source
 from verax.ops.calls.call import (
     Halves,
     batched_results,
@@ -373,16 +373,15 @@ def forwarded(
     branches: Sequence[Jaxpr], axes: Sequence[Axis]
 ) -> tuple[int | None, ...]:
     """For each output the operand that all branches return, if it is not batched."""
-    out: list[int | None] = []
-    for first, *rest in zip(*[b.outvars for b in branches], strict=True):
-        passes = (
-            isinstance(first, Var)
-            and first.index < len(axes)
-            and axes[first.index] is None
-            and all([atom == first for atom in rest])
-        )
-        out.append(first.index if isinstance(first, Var) and passes else None)
-    return tuple(out)
+    rows = [[source(b, atom) for atom in b.outvars] for b in branches]
+    return tuple(
+        [
+            first
+            if first is not None and axes[first] is None and set(rest) <= {first}
+            else None
+            for first, *rest in zip(*rows, strict=True)
+        ]
+    )
 
 
 def spread(x: Array, lanes: Shape) -> Array:

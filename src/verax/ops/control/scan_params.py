@@ -15,6 +15,7 @@ from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.walk import source
 from verax.ops.calls.call import stored_shape
 from verax.rules.rows.emitter import Emitter, Operand, compared, i64s
 from verax.rules.rows.infer import Mask
@@ -53,6 +54,12 @@ class ScanParams(Params):
         counts = {"num_consts": consts, "num_carry": carry}
         flags = {"linear": (False,) * (consts + carry + xs)}
         return super().from_keywords({**flags, **named, **counts})
+
+    def passed_on(self, i: int) -> int | None:
+        """See `Params.passed_on`: of a carry that each step returns as it takes it."""
+        place = self.num_consts + i
+        kept = i < self.num_carry and source(self.jaxpr, self.jaxpr.outvars[i]) == place
+        return place if kept else None
 
     def parts[T](self, xs: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
         """Operands: constants, carries, arrays of rows."""
