@@ -111,6 +111,7 @@ def test_arrays_like_structs_lie_where_these_say() -> None:
     with verax.set_mesh(TYPED):
         assert vnp.zeros_like(struct).sharding.mesh == TYPED
         assert spec(vnp.zeros_like(struct))[0] == "x"
+    assert vnp.zeros_like(struct).sharding == SingleDeviceSharding(verax.devices()[0])
 
 
 def test_eval_shape_says_the_shardings_that_were_asked_for() -> None:

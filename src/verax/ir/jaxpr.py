@@ -105,10 +105,6 @@ class Params(Record):
         known = field_names(cls)
         return cls(**{n: x for n, x in fields.items() if x is not None or n in known})
 
-    def passed_on(self, i: int) -> int | None:
-        """The operand that result `i` is, whatever the values; None if computed."""
-        return None
-
     def without_axis(self, name: str) -> Self | None:
         """The params where types do not speak of an axis of `shard_map`.
 

@@ -147,6 +147,14 @@ def unused_variables(jaxpr: Jaxpr) -> tuple[Var, ...]:
     return tuple([var for var in defined_variables(jaxpr) if var not in used])
 
 
+@runtime_checkable
+class Passing(Protocol):
+    """Params of equations that may pass operands on."""
+
+    def passed_on(self, i: int) -> int | None:
+        """The operand that result `i` is, whatever the values; None if computed."""
+
+
 def source(jaxpr: Jaxpr, atom: Atom) -> int | None:
     """The input that an atom is, through equations that pass it on; None if computed.
 
@@ -160,7 +168,8 @@ def source(jaxpr: Jaxpr, atom: Atom) -> int | None:
             return jaxpr.invars.index(atom)
         # Results are made near the end.
         makers = (eqn for eqn in reversed(jaxpr.eqns) if atom in eqn.outvars)
-        if (maker := next(makers, None)) is None:
+        maker = next(makers, None)
+        if maker is None or not isinstance(maker.params, Passing):
             return None
         place = maker.params.passed_on(maker.outvars.index(atom))
         if place is None:

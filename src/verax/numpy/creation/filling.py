@@ -11,6 +11,8 @@ import numpy as np
 from verax.api.sharding_args import as_place
 from verax.api.tracing.structs import ShapeDtypeStruct, struct_aval
 from verax.backend.arrays.concrete import ConcreteArray, at_home, fresh, put
+from verax.backend.placement.mesh import Mesh, current_mesh
+from verax.backend.placement.sharding import NamedSharding, Sharding
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import (
     DType,
@@ -446,7 +448,7 @@ def as_split(x: Array, a: object, place: Placement) -> Array:
         return at_home(x)
     alike, explicit = x.shape == a.shape, struct_aval(a).explicit
     if isinstance(a, ShapeDtypeStruct) and isinstance(x, ConcreteArray):
-        own = as_place("the sharding of a ShapeDtypeStruct", a.sharding)
+        own = as_place("the sharding of a ShapeDtypeStruct", concrete(a.sharding))
         return put(x, own, committed=True) if own and alike else at_home(x)
     if isinstance(a, ConcreteArray) and isinstance(x, ConcreteArray):
         split = explicit is not None and alike
@@ -455,6 +457,15 @@ def as_split(x: Array, a: object, place: Placement) -> Array:
             return put(x, a.sharding, committed=True)
         return at_home(x)
     return x if explicit is None or not alike else retyped(x, explicit)
+
+
+def concrete(place: Sharding | None) -> Sharding | None:
+    """A sharding over the mesh in force, if it is over one without devices like it."""
+    if not isinstance(place, NamedSharding) or isinstance(place.mesh, Mesh):
+        return place
+    mesh = current_mesh()
+    same = mesh is not None and mesh.abstract_mesh == place.mesh
+    return place.update(mesh=mesh) if same else None
 
 
 def typed_fill(sizes: Shape, value: object, dtype: DType, weak: bool) -> Array:

@@ -83,7 +83,7 @@ class NamedCall(Params):
         return self.jaxpr
 
     def passed_on(self, i: int) -> int | None:
-        """See `Params.passed_on`."""
+        """See `Passing.passed_on`."""
         return source(self.jaxpr, self.jaxpr.outvars[i])
 
 

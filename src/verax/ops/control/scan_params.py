@@ -56,7 +56,7 @@ class ScanParams(Params):
         return super().from_keywords({**flags, **named, **counts})
 
     def passed_on(self, i: int) -> int | None:
-        """See `Params.passed_on`: of a carry that each step returns as it takes it."""
+        """See `Passing.passed_on`: of a carry that each step returns as it takes it."""
         place = self.num_consts + i
         kept = i < self.num_carry and source(self.jaxpr, self.jaxpr.outvars[i]) == place
         return place if kept else None
