@@ -11,7 +11,7 @@ another exported function::
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -316,7 +316,6 @@ class Exported(Unchanging, ReprMixin):
             given = aval_of(leaf)
             if not fits(given, due):
                 place = names()[i].removesuffix(f" of {self.fun_name}")
-                where = path_in(self.in_tree, i)
                 raise ValueError(
                     f"{mismatch(path_of(self, i), given, due)}{place} of the exported "
                     f"function {self.fun_name} is {given}, but must be {due.strong()}"
