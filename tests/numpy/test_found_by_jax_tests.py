@@ -246,13 +246,13 @@ def test_traced_slices_between_brackets_are_named(name: str) -> None:
 
 def test_axes_of_tensordot_that_are_none() -> None:
     x, y = np.ones((3, 2, 2)), np.ones(2)
-    cases: tuple[tuple[Any, str], ...] = (
+    wrong: list[tuple[Any, str]] = [
         (([0], [0, 1]), "requires axes lists to have equal length, got axes="),
         ((0, [0, 1]), "requires axes lists to have equal length, got axes="),
         (("bad", "axes"), "either ints, tuples or lists, not 'bad'"),
         ("badaxes", "must be an int, a pair of ints, or a pair of lists, not 'badax"),
-    )
-    for axes, words in cases:
+    ]
+    for axes, words in wrong:
         with pytest.raises(TypeError, match=words):
             vnp.tensordot(x, y, axes=axes)
 

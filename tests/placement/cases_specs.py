@@ -189,3 +189,13 @@ def test_what_is_wrong_is_said(name: str) -> None:
     make, kind, words = WRONG[name]
     with pytest.raises(kind, match=words):
         make()
+
+
+def test_shardings_without_devices_are_compared_by_their_meshes() -> None:
+    mesh = CUBE.abstract_mesh
+    one = NamedSharding(mesh, P("x", "y"))
+    assert one.is_equivalent_to(NamedSharding(mesh, P(None, "y", None)), 3)
+    assert one.is_equivalent_to(NamedSharding(mesh, P("x", ("y", "z"))), 2)
+    assert not one.is_equivalent_to(NamedSharding(mesh, P("y")), 2)
+    assert not one.is_equivalent_to(NamedSharding(PAIR.abstract_mesh, P("x")), 2)
+    assert not one.is_equivalent_to(SingleDeviceSharding(verax.devices()[0]), 2)

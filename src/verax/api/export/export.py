@@ -416,10 +416,12 @@ def mismatch(path: str, aval: ShapedArray, due: ShapedArray) -> str:
         return f"Rank mismatch for {path}: "
     if aval.dtype != due.dtype:
         return f"Dtype mismatch for {path}: "
-    given: Sequence[object] = aval.shape
-    expected: Sequence[object] = due.shape
-    for i, (size, n) in enumerate(zip(given, expected, strict=True)):
-        if not isinstance(n, SymbolicDim) and not (isinstance(size, int) and size == n):
+    sizes: Sequence[object] = aval.shape
+    expected_sizes: Sequence[object] = due.shape
+    for i, (size, expected) in enumerate(zip(sizes, expected_sizes, strict=True)):
+        if not isinstance(expected, SymbolicDim) and not (
+            isinstance(size, int) and size == expected
+        ):
             return f"Shape mismatch for {path}.shape[{i}] (expected same constant): "
     return ""
 
