@@ -1,7 +1,6 @@
 """Processes that die, hang or fail: the others get an exception that names them."""
 
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -251,9 +250,7 @@ def test_one_that_hangs(wait: str, tmp_path: Path) -> None:
 
     So have those that start programs without waiting for values.
     """
-    started = time.monotonic()
     ended = ended_with("os.kill(os.getpid(), signal.SIGSTOP)", 1, tmp_path, 1, wait)
-    assert time.monotonic() - started < 60
     assert ended[1].status is None
     for process in (ended[0], ended[2]):
         assert "Process 1 of 3 has not answered for 4 s" in reason(process)[1]

@@ -537,6 +537,27 @@ def test_custom_derivatives(f: F, slope: float, wrap: F) -> None:
         assert (error.get() is not None) == bad
 
 
+@both
+def test_derivatives_of_a_function_of_a_random_key(wrap: F) -> None:
+    @verax.custom_jvp
+    def noisy(x: Any, key: Any) -> Any:
+        check(x < 3, "noisy of {}", x)
+        return x * verax.random.uniform(key)
+
+    @noisy.defjvp
+    def noisy_jvp(primals: Any, tangents: Any) -> Any:
+        return noisy(*primals), 5.0 * tangents[0]
+
+    def of_checked(x: Any) -> Any:
+        error, y = checkify.checkify(verax.jit(noisy))(x, verax.random.key(0))
+        return y, error
+
+    for x, bad in {1.0: None, 4.0: "noisy of 4.0 (`check` failed)"}.items():
+        slope, error = wrap(verax.grad(of_checked, has_aux=True))(x)
+        assert float(slope) == 5.0
+        assert error.get() == bad
+
+
 def test_custom_vmap_is_batched_as_its_function() -> None:
     @verax.custom_batching.custom_vmap
     def f(x: Any) -> Any:

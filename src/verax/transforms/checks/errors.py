@@ -111,6 +111,11 @@ def shown(values: Sequence[object], kind: Kind) -> list[object]:
     ]
 
 
+def stopped(x: Array) -> Array:
+    """The value without a derivative; random keys have none."""
+    return x if is_extended(x.aval.dtype) else stop_gradient(x)
+
+
 def shifted(failure: Failure, base: int) -> Failure:
     """The error with its numbers counted from `base`."""
     if not base or failure.code is PASSED:
@@ -208,7 +213,7 @@ def beside(rule: Jaxpr, error: Jaxpr, count: int) -> Jaxpr:
 
     def body(*xs: Array) -> Sequence[Array]:
         outs = inlined(rule, xs)
-        out = inlined(error, [stop_gradient(x) for x in xs[:taken]])
+        out = inlined(error, [stopped(x) for x in xs[:taken]])
         return [*outs[:count], *out, *outs[count:]]
 
     return program(rule.in_avals, body)
