@@ -42,6 +42,7 @@ from verax.ir.dtypes import (
     uint32,
     uint64,
 )
+from verax.ir.jaxpr import Params
 from verax.ops.table import ROWS
 from verax.rules.rows.row import REALS, Domain, NDArray, Row, SomeRow, SomeSample
 from verax.rules.values.memo import pure
@@ -441,7 +442,7 @@ def pytrees(leaves: Strategy[Any], max_leaves: int = 5) -> Strategy[Any]:
     )
 
 
-def params_of[P: Any](row: Row[P]) -> Strategy[P]:
+def params_of[P: Params](row: Row[P]) -> Strategy[P]:
     """Params of a primitive, as its calls have them.
 
     Raises:

@@ -87,12 +87,12 @@ class Sharded(ReprMixin):
         """The names of the leaves of the arguments, for messages."""
         return describe_arguments(self.function.fun, self.function.tree)()
 
-    def unflatten(self, leaves: Iterable[object]) -> tuple[Any, ...]:
+    def unflatten(self, leaves: Iterable[object]) -> tuple[object, ...]:
         """The arguments of a call."""
         args: tuple[object, ...] = self.function.tree.unflatten(list(leaves))[0]
         return args
 
-    def placed(self, values: Values) -> list[Any]:
+    def placed(self, values: Values) -> list[object]:
         """The leaves of a call, each in its parts."""
         leaves = self.function.leaves(values)
         pairs = zip(leaves, self.places, strict=True)
@@ -138,8 +138,12 @@ class Sharded(ReprMixin):
         )(list(leaves), list(cts))
 
     def pull(
-        self, fun: Any, leaves: Leaves, cts: Leaves, parts: bool = False
-    ) -> list[Any]:
+        self,
+        fun: Any,
+        leaves: Leaves,
+        cts: Leaves,
+        parts: bool = False,
+    ) -> list[object]:
         """The cotangents of the leaves that have any."""
         outs, back = vjp(fun, *self.unflatten(leaves))
         ends, tree = pytrees.flatten(outs)

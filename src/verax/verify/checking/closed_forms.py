@@ -15,15 +15,80 @@ Nothing here imports SymPy: forms take its namespace `s` as their first argument
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from types import MappingProxyType, ModuleType
+from typing import Any, Final, Protocol
 
 from attrs import frozen
 
 from verax.ir.records import ReprMixin
 
+type Sign = bool | None
+
+
+class Expression(Protocol):
+    """An expression of SymPy, by what is asked of it; `Sign` is None if unknown."""
+
+    @property
+    def args(self) -> "tuple[Expression, ...]": ...
+    @property
+    def free_symbols(self) -> "set[Expression]": ...
+    @property
+    def is_number(self) -> bool: ...
+    @property
+    def is_Boolean(self) -> bool: ...
+    @property
+    def is_Float(self) -> bool: ...
+    @property
+    def is_Rational(self) -> bool: ...
+    @property
+    def is_finite(self) -> Sign: ...
+    @property
+    def is_integer(self) -> Sign: ...
+    @property
+    def is_negative(self) -> Sign: ...
+    @property
+    def is_nonnegative(self) -> Sign: ...
+    @property
+    def is_nonpositive(self) -> Sign: ...
+    @property
+    def is_positive(self) -> Sign: ...
+    @property
+    def is_real(self) -> Sign: ...
+    def as_real_imag(self) -> "tuple[Expression, Expression]": ...
+    def atoms(self, *kinds: object) -> "set[Expression]": ...
+    def count_ops(self) -> int: ...
+    def has(self, *patterns: object) -> bool: ...
+    def replace(self, query: object, value: object) -> "Expression": ...
+    def rewrite(self, *kinds: object) -> "Expression": ...
+    def subs(self, *points: object) -> "Expression": ...
+    def xreplace(self, rule: "Mapping[Expression, object]") -> "Expression": ...
+    def __add__(self, other: object) -> "Expression": ...
+    def __radd__(self, other: object) -> "Expression": ...
+    def __sub__(self, other: object) -> "Expression": ...
+    def __rsub__(self, other: object) -> "Expression": ...
+    def __mul__(self, other: object) -> "Expression": ...
+    def __rmul__(self, other: object) -> "Expression": ...
+    def __truediv__(self, other: object) -> "Expression": ...
+    def __pow__(self, other: object) -> "Expression": ...
+    def __neg__(self) -> "Expression": ...
+    def __abs__(self) -> "Expression": ...
+    def __ge__(self, other: object) -> "Expression": ...
+    def __float__(self) -> float: ...
+    def __complex__(self) -> complex: ...
+    def __int__(self) -> int: ...
+
+
+class Rational(Expression, Protocol):
+    """A fraction of SymPy."""
+
+    @property
+    def p(self) -> int: ...
+    @property
+    def q(self) -> int: ...
+
+
 type Form = Callable[..., Any]
-type Piece = Callable[..., tuple[Any, ...]]
+type Piece = Callable[..., tuple[Expression | bool, ...]]
 
 PROVED: Final = "proved"
 TESTED: Final = "tested"
@@ -67,17 +132,17 @@ class ClosedForm(ReprMixin):
     transpose: str = PROVED
 
 
-def cube_root(s: Any, x: Any) -> object:
+def cube_root(s: ModuleType, x: Expression) -> object:
     """The real root, of negative numbers too."""
     return s.sign(x) * s.Abs(x) ** s.Rational(1, 3)
 
 
-def whole(s: Any, x: Any) -> Any:
+def whole(s: ModuleType, x: Expression) -> Any:
     """x without its fraction, towards zero."""
     return s.sign(x) * s.floor(s.Abs(x))
 
 
-def above(s: Any, x: Any, y: Any) -> bool | None:
+def above(s: ModuleType, x: Expression, y: Expression) -> bool | None:
     """Whether x is the larger, if that follows from what is assumed of symbols.
 
     Where they are equal, either will do.
@@ -90,19 +155,19 @@ def above(s: Any, x: Any, y: Any) -> bool | None:
     return False if difference.is_nonpositive else None
 
 
-def larger(s: Any, x: Any, y: Any) -> Any:
+def larger(s: ModuleType, x: Expression, y: Expression) -> Any:
     """The larger one, which is known where the sign of x - y is."""
     known = above(s, x, y)
     return s.Max(x, y) if known is None else x if known else y
 
 
-def smaller(s: Any, x: Any, y: Any) -> Any:
+def smaller(s: ModuleType, x: Expression, y: Expression) -> Any:
     """The smaller one."""
     known = above(s, x, y)
     return s.Min(x, y) if known is None else y if known else x
 
 
-def choice(s: Any, which: Any, *cases: Any) -> Any:
+def choice(s: ModuleType, which: Expression, *cases: Expression) -> Any:
     """The case of a truth value, or of a number."""
     if which in (s.true, s.false):
         return cases[int(bool(which))]

@@ -19,12 +19,12 @@ from typing import Any, Final, Literal
 from attrs import field, frozen
 
 from verax.ir.records import ReprMixin
-from verax.verify.checking.closed_forms import PROVED, TESTED
+from verax.verify.checking.closed_forms import PROVED, TESTED, Expression, Rational
 from verax.verify.checking.symbols import sympy
 
 type Status = Literal["proved", "tested", "refuted"]
 type Method = Literal["normal form", "sympy", "search", ""]
-type Pair = tuple[Any, Any]
+type Pair = tuple[Expression, Expression]
 
 REFUTED: Final = "refuted"
 POINTS: Final = 24
@@ -166,7 +166,9 @@ def weaker(first: Outcome, second: Outcome) -> Outcome:
     return max(first, second, key=lambda x: (STRENGTH[x.status], x.method == "sympy"))
 
 
-def decided_one(left: Any, right: Any, within: tuple[float, float] | None) -> Outcome:
+def decided_one(
+    left: Expression, right: Expression, within: tuple[float, float] | None
+) -> Outcome:
     """The same for one pair."""
     if left == right:
         return Outcome("proved", "normal form")
@@ -197,8 +199,8 @@ def decided_one(left: Any, right: Any, within: tuple[float, float] | None) -> Ou
 
 
 def points(
-    left: Any, right: Any, within: tuple[float, float] | None
-) -> Iterator[Mapping[Any, Any]]:
+    left: Expression, right: Expression, within: tuple[float, float] | None
+) -> Iterator[Mapping[Expression, Rational]]:
     """Rational values of all symbols: simple ones first, so that examples are small."""
     s, random = sympy(), Random(0)
     symbols = sorted(left.free_symbols | right.free_symbols, key=str)
@@ -215,7 +217,7 @@ def points(
 
 
 def value_of(
-    symbol: Any, turn: int, random: Random, within: tuple[float, float]
+    symbol: Expression, turn: int, random: Random, within: tuple[float, float]
 ) -> Fraction:
     """A value that a symbol may have by what is assumed of it."""
     x = SIMPLE[turn % len(SIMPLE)] if turn < 2 * len(SIMPLE) else None
@@ -229,7 +231,9 @@ def value_of(
     return Fraction(random.uniform(low, high)).limit_denominator(97) or Fraction(1, 97)
 
 
-def told_apart(left: Any, right: Any, point: Mapping[Any, Any]) -> bool | None:
+def told_apart(
+    left: Expression, right: Expression, point: Mapping[Expression, Expression]
+) -> bool | None:
     """Whether the sides differ at a point; None where the left one has no real value.
 
     A side that has none where the left one has one differs from it.
@@ -249,7 +253,7 @@ def told_apart(left: Any, right: Any, point: Mapping[Any, Any]) -> bool | None:
     return bool(abs(a - b) > s.Rational(CLOSE.numerator, CLOSE.denominator) * size)
 
 
-def is_real(x: Any) -> bool:
+def is_real(x: Expression) -> bool:
     """Whether a number is real and finite, but for what rounding leaves of i."""
     s = sympy()
     if x.is_finite is False or x in (s.nan, s.zoo):
@@ -264,7 +268,7 @@ def is_real(x: Any) -> bool:
 # Proofs, from the cheapest to the dearest.
 
 
-def proof_of(left: Any, right: Any) -> Method:
+def proof_of(left: Expression, right: Expression) -> Method:
     """The method by which two expressions are shown to be equal; "" if none did."""
     s = sympy()
     whole = left - right
@@ -282,7 +286,7 @@ def proof_of(left: Any, right: Any) -> Method:
     return method
 
 
-def cases_of(difference: Any) -> Iterator[object]:
+def cases_of(difference: Expression) -> Iterator[Expression]:
     """What must be zero: by the signs of symbols, each branch of a choice.
 
     Every branch is asked for, also those that the signs exclude, so what holds of all
@@ -311,7 +315,7 @@ def cases_of(difference: Any) -> Iterator[object]:
             yield one
 
 
-def known_equal(branch: Any, when: object) -> object:
+def known_equal(branch: Expression, when: object) -> Expression:
     """A branch with what its condition says is equal put in."""
     s = sympy()
     parts = when.args if isinstance(when, s.And) else (when,)
@@ -321,14 +325,14 @@ def known_equal(branch: Any, when: object) -> object:
     return branch
 
 
-def touched(difference: Any, symbol: object) -> bool:
+def touched(difference: Expression, symbol: object) -> bool:
     """Whether a sign or a choice depends on a symbol."""
     s = sympy()
     atoms = difference.atoms(s.Abs, s.sign, s.Piecewise)
     return any(symbol in atom.free_symbols for atom in atoms)
 
 
-def proof_of_case(difference: Any) -> Method:
+def proof_of_case(difference: Expression) -> Method:
     """The method by which an expression without choices is shown to be zero."""
     s = sympy()
     if rational(s.expand_func(difference)):
@@ -345,7 +349,7 @@ def proof_of_case(difference: Any) -> Method:
     return ""
 
 
-def abstracted(expression: object) -> list[Any]:
+def abstracted(expression: Expression) -> list[Expression]:
     """What stands for an expression without its maxima, minima and roundings.
 
     Where both the larger and the smaller of two values occur, it is one expression
@@ -354,7 +358,7 @@ def abstracted(expression: object) -> list[Any]:
     return [out for ordered in orders(expression) for out in with_symbols(ordered)]
 
 
-def orders(expression: Any) -> list[Any]:
+def orders(expression: Expression) -> list[Expression]:
     """An expression by which of two values is the larger, where it asks for both.
 
     Of |x| and |y| the larger is positive, or both are zero.
@@ -379,7 +383,7 @@ def orders(expression: Any) -> list[Any]:
     return [expression]
 
 
-def with_symbols(expression: Any) -> list[object]:
+def with_symbols(expression: Expression) -> list[Expression]:
     """With a symbol for each maximum, minimum and rounding, whatever its value is.
 
     Its sign is kept, where it is known to have one. The largest of |x|, |y|, ...
@@ -416,11 +420,11 @@ def rational(difference: object) -> bool:
     return bool(s.cancel(s.together(expanded)) == 0)
 
 
-def by_gamma(expression: Any) -> Any:
+def by_gamma(expression: Expression) -> Any:
     """With gamma functions instead of their relatives, exponentials for powers."""
     s = sympy()
 
-    def logarithm(x: Any) -> Any:
+    def logarithm(x: Expression) -> Any:
         return s.log(s.gamma(x)) if x.is_positive else s.loggamma(x)
 
     out = expression.rewrite(s.gamma).replace(s.loggamma, logarithm)
@@ -430,12 +434,12 @@ def by_gamma(expression: Any) -> Any:
     )
 
 
-def by_exponentials(expression: Any) -> Any:
+def by_exponentials(expression: Expression) -> Any:
     """With exponentials instead of circular and hyperbolic functions."""
     return expression.rewrite(sympy().exp)
 
 
-def by_logarithms(expression: Any) -> Any:
+def by_logarithms(expression: Expression) -> Any:
     """With logarithms instead of the inverses of hyperbolic functions."""
     s = sympy()
     inverse = (s.asinh, s.acosh, s.atanh)
@@ -452,7 +456,7 @@ def vanishes(difference: object) -> bool:
         return False
 
 
-def constant_one(difference: Any) -> bool:
+def constant_one(difference: Expression) -> bool:
     """Whether its exponential is 1, as that of a sum of logarithms of quotients.
 
     The exponential function of a real number is 1 at 0 alone.

@@ -8,9 +8,9 @@ function itself to what only a function can break::
     FUNCTION_LAWS(subject)          # eager, purity, vmap of f, vjp of f
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from attrs import evolve, frozen
@@ -32,6 +32,7 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import (
     ExtendedDType,
+    NumpyDType,
     is_complex,
     is_inexact,
     numpy_dtype,
@@ -159,7 +160,7 @@ class Text:
 def function_of(
     fun: Callable[..., object],
     args: Sequence[object],
-    kwargs: Any,
+    kwargs: Mapping[str, object],
     domains: object = None,
 ) -> Function:
     """The subject of a function and example arguments.
@@ -231,7 +232,7 @@ def values_of(
 
 
 def near(
-    known: NDArray, dtype: Any, depth: int, turns: Sequence[int], count: int
+    known: NDArray, dtype: NumpyDType, depth: int, turns: Sequence[int], count: int
 ) -> NDArray:
     """`depth` arrays around `known`, each element scaled by (1 + turn / 64).
 

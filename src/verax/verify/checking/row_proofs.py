@@ -32,7 +32,13 @@ from verax.verify.checking.check import Rules, engine_of, row_of
 from verax.verify.checking.check_rewrites import (
     program_of,
 )
-from verax.verify.checking.closed_forms import FORMS, REAL, ClosedForm, Piece
+from verax.verify.checking.closed_forms import (
+    FORMS,
+    REAL,
+    ClosedForm,
+    Expression,
+    Piece,
+)
 from verax.verify.checking.equality import (
     Counterexample,
     Outcome,
@@ -110,7 +116,9 @@ def prove_transpose(
     return proved_column(primitive, "transpose", form, pieces, rules, transpose_pairs)
 
 
-type Column = Callable[[Symbolic, SomeRow, ClosedForm, Sequence[Any]], Iterator[Pair]]
+type Column = Callable[
+    [Symbolic, SomeRow, ClosedForm, Sequence[Expression]], Iterator[Pair]
+]
 
 
 def proved_column(
@@ -180,7 +188,7 @@ def closed_form(
     return evolve(known, pieces=tuple(pieces)) if pieces else known
 
 
-def parameters(piece: Piece) -> Sequence[Any]:
+def parameters(piece: Piece) -> Sequence[Expression]:
     """The symbols that the parameters of a piece stand for."""
     s = sympy()
     out = []
@@ -202,19 +210,21 @@ def is_truth(x: object) -> bool:
     return x in (s.true, s.false)
 
 
-def type_of(x: Any) -> ShapedArray:
+def type_of(x: Expression) -> ShapedArray:
     """The type of a scalar operand that an expression stands for."""
     if is_truth(x):
         return ShapedArray((), bool_)
     return ShapedArray((), complex128 if x.has(sympy().I) else float64)
 
 
-def call(row: SomeRow, operands: Sequence[object]) -> Jaxpr:
+def call(row: SomeRow, operands: Sequence[Expression]) -> Jaxpr:
     """The program that calls a row without params on scalars."""
     return program_of(partial(row.call, NO_PARAMS), [type_of(x) for x in operands])
 
 
-def active_operands(closed: ClosedForm, operands: Sequence[object]) -> Sequence[int]:
+def active_operands(
+    closed: ClosedForm, operands: Sequence[Expression]
+) -> Sequence[int]:
     """The numbers of the operands that have a derivative."""
     if closed.active is not None:
         return closed.active
@@ -230,7 +240,9 @@ def free(like: ShapedArray, name: str) -> object:
     return real + s.I * s.Symbol(f"{name}_i", real=True)
 
 
-def slope(closed: ClosedForm, operands: Sequence[object], place: int, t: object) -> Any:
+def slope(
+    closed: ClosedForm, operands: Sequence[Expression], place: int, t: object
+) -> Any:
     """The derivative of a closed form along `t` in one operand.
 
     Roundings and signs are constant where they have a derivative.
@@ -249,7 +261,7 @@ def of_other_operands(
     engine: StandardEngine,
     row: SomeRow,
     closed: ClosedForm,
-    operands: Sequence[object],
+    operands: Sequence[Expression],
 ) -> Outcome:
     """What is known of operands in which the closed form is not differentiated."""
     jaxpr = call(row, operands)
@@ -266,7 +278,7 @@ def of_other_operands(
 
 
 def jvp_pairs(
-    table: Symbolic, row: SomeRow, closed: ClosedForm, operands: Sequence[object]
+    table: Symbolic, row: SomeRow, closed: ClosedForm, operands: Sequence[Expression]
 ) -> Iterator[Pair]:
     """The derivative of the closed form in each operand, and what the row says."""
     jaxpr = call(row, operands)
@@ -282,7 +294,7 @@ def jvp_pairs(
 
 
 def transpose_pairs(
-    table: Symbolic, row: SomeRow, closed: ClosedForm, operands: Sequence[object]
+    table: Symbolic, row: SomeRow, closed: ClosedForm, operands: Sequence[Expression]
 ) -> Iterator[Pair]:
     """Re(ct F v) and Re(F' ct v), for each operand that the row is linear in."""
     s, jaxpr = sympy(), call(row, operands)
@@ -301,7 +313,7 @@ def transpose_pairs(
         yield tuple([s.re(s.expand(x, complex=True)) for x in sides])
 
 
-def real_parts(left: Any, right: Any) -> Iterator[Pair]:
+def real_parts(left: Expression, right: Expression) -> Iterator[Pair]:
     """Pairs of real expressions that say that two are equal."""
     s = sympy()
     if not left.has(s.I, s.conjugate) and not right.has(s.I, s.conjugate):
@@ -311,7 +323,7 @@ def real_parts(left: Any, right: Any) -> Iterator[Pair]:
         yield tuple([part(s.expand(x, complex=True)) for x in (left, right)])
 
 
-def number(x: Any, aval: ShapedArray) -> complex:
+def number(x: Expression, aval: ShapedArray) -> complex:
     """An expression without symbols as a number of a type."""
     return complex(x) if is_complex(aval.dtype) else float(x)
 
@@ -320,7 +332,7 @@ def other_values(
     engine: StandardEngine,
     row: SomeRow,
     closed: ClosedForm,
-    operands: Sequence[object],
+    operands: Sequence[Expression],
 ) -> Counterexample | None:
     """Operands for which the row's `evaluate` is not near its closed form, if any."""
     s = sympy()

@@ -12,6 +12,7 @@ stands for that number, and nothing overflows.
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +28,7 @@ from verax.rules.rows.row import NDArray
 from verax.rules.values.memo import pure
 from verax.transforms.engine.engine import StandardEngine, evaluate_eqn, literal_value
 from verax.transforms.precision.multiple import summed_products
-from verax.verify.checking.closed_forms import FORMS, Form
+from verax.verify.checking.closed_forms import FORMS, Expression, Form
 
 ULP: Final = 4.0 * float(np.finfo(np.float64).eps)
 """A constant that was computed in doubles may have lost its last place."""
@@ -83,7 +84,7 @@ def sympy() -> Any:
 
 
 @pure()
-def constants() -> tuple[tuple[float, Any], ...]:
+def constants() -> tuple[tuple[float, Expression], ...]:
     """Numbers that literals of programs stand for, beside fractions."""
     s = sympy()
     two_pi = 2 * s.pi
@@ -196,7 +197,7 @@ def conversion(eqn: Eqn, operands: Sequence[NDArray]) -> list[NDArray]:
     return [mapped(lambda s, x: s.Piecewise((1, x), (0, True)), operands)]
 
 
-def at_least(s: Any, x: Any, y: Any) -> object:
+def at_least(s: ModuleType, x: Expression, y: Expression) -> object:
     """x >= y, as a truth value where it is known."""
     difference = s.cancel(s.together(x - y))
     if difference.is_nonnegative:
