@@ -12,12 +12,11 @@ meshes `AbstractMesh`es.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, Unpack
 
 import numpy as np
 from attrs import evolve, field, frozen
 
-from verax.api.jit import PjitFunction, jit
 from verax.api.stages.stages import Traced
 from verax.api.tracing.apply import ENGINE
 from verax.api.tracing.wrapping import function_name, wraps
@@ -33,6 +32,7 @@ from verax.backend.xla.executable import MemoryAnalysis
 from verax.backend.xla.virtual import Partitioned
 from verax.explorer.costing import counted
 from verax.explorer.exploration import of_arrays
+from verax.explorer.functions import JitOptions, check_options, jitted
 from verax.explorer.pipeline import Explored
 from verax.explorer.recording import CollectivesNote, Json, TalkNote
 from verax.explorer.rows.collectives import (
@@ -494,7 +494,7 @@ def collectives(
     fun: Callable[..., object],
     *,
     mesh: Mesh | AbstractMesh | None = None,
-    **options: Any,
+    **options: Unpack[JitOptions],
 ) -> Callable[..., Collectives]:
     """A function that says which devices talk for each line of `fun`, and of how much.
 
@@ -532,13 +532,8 @@ def collectives(
     check_callable("collectives", fun)
     if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
         raise TypeError(f"collectives takes a verax Mesh as mesh, not {shown(mesh)}")
-    if isinstance(fun, PjitFunction) and options:
-        names = ", ".join(options)
-        raise TypeError(
-            f"collectives: {names} are options of jit, and the function is jitted "
-            "already: pass them there"
-        )
-    function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
+    check_options("collectives", fun, options)
+    function = jitted(fun, options)
 
     @wraps(fun)
     def reading(*args: object, **kwargs: object) -> Collectives:

@@ -114,7 +114,7 @@ def report_of(options: argparse.Namespace, read: Read) -> Report:
 
 def of_saved(
     program: ClosedJaxpr, flags: Flags, args: tuple[object, ...]
-) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+) -> tuple[Callable[..., Any], tuple[object, ...]]:
     """The function of a saved program, and its arguments: of its types without any.
 
     Raises:
@@ -315,7 +315,7 @@ def check_call(
         ) from None
 
 
-def subject_of(target: str, read: Read) -> tuple[Any, dict[str, Any]]:
+def subject_of(target: str, read: Read) -> tuple[Any, dict[str, object]]:
     """The function or program that is meant, and the names for its arguments.
 
     Raises:
@@ -383,7 +383,7 @@ def imported(name: str) -> ModuleType:
 
 def called_with(
     text: str, names: dict[str, object]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], dict[str, object]]:
     """The arguments in a text, as they would stand in a call.
 
     Raises:

@@ -10,12 +10,12 @@ program; with a budget that happens for the program before and after its plan::
 from collections.abc import Callable, Iterable, Mapping
 from itertools import compress
 from math import inf
-from typing import Any, Final
+from typing import Final, Unpack
 
 from attrs import evolve, frozen
 from pyrsistent import pvector
 
-from verax.api.jit import PjitFunction, jit
+from verax.api.jit import PjitFunction
 from verax.api.memory.budgets import Budget, check_budget
 from verax.api.memory.search import Fit, Measure, Measured, host_of, search
 from verax.api.stages.stages import Traced
@@ -34,6 +34,7 @@ from verax.backend.programs.program import compiled, spread_of
 from verax.backend.xla.executable import MemoryAnalysis
 from verax.explorer.costing import Counter
 from verax.explorer.exploration import of_arrays
+from verax.explorer.functions import JitOptions, check_options, jitted
 from verax.explorer.memory.lines import Places, kept_at_turn
 from verax.explorer.memory.report import (
     MemoryPlan,
@@ -284,7 +285,7 @@ def memory(
     *,
     budget: Budget | None = None,
     measure: bool = True,
-    **options: Any,
+    **options: Unpack[JitOptions],
 ) -> Callable[..., MemoryReport]:
     """A function that says what `fun` takes of memory, and which lines hold it.
 
@@ -323,12 +324,8 @@ def memory(
     """
     check_callable("memory", fun)
     check_budget(budget)
-    if isinstance(fun, PjitFunction) and options:
-        raise TypeError(
-            f"memory: {', '.join(options)} are options of jit, and the function is "
-            "jitted already: pass them there"
-        )
-    function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
+    check_options("memory", fun, options)
+    function = jitted(fun, options)
     limit = budget
     if function.settings.memory is not None:
         limit = function.settings.memory if budget is None else budget

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from math import prod
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from attrs import asdict, evolve, field, frozen
 
-from verax.api.jit import PjitFunction, jit
+from verax.api.jit import PjitFunction
 from verax.api.sharding_args import Shardings, is_place
 from verax.api.stages.stages import Traced
 from verax.api.tracing.structs import ShapeDtypeStruct
@@ -33,6 +33,7 @@ from verax.backend.xla.virtual import MOST_DEVICES, check_count
 from verax.explorer.collectives import grid_of, partitioned
 from verax.explorer.costing import Counter, device_of
 from verax.explorer.exploration import of_arrays
+from verax.explorer.functions import PlanOptions, check_options, jitted
 from verax.explorer.meshes.devices import Device, Link, Links, links_of
 from verax.explorer.meshes.living import Room
 from verax.explorer.meshes.reading import Reader, Widths
@@ -345,7 +346,7 @@ def plan(
     links: Mapping[str, Link] | Link | None = None,
     overlap: bool = True,
     most: int = MOST_DEVICES,
-    **options: Any,
+    **options: Unpack[PlanOptions],
 ) -> Callable[..., MeshPlan]:
     """A function that says what a step of `fun` takes on a mesh that is not there.
 
@@ -397,14 +398,10 @@ def plan(
     check_callable("plan", fun)
     if mesh is not None and not isinstance(mesh, Mesh | AbstractMesh):
         raise TypeError(f"plan takes a verax AbstractMesh as mesh, not {shown(mesh)}")
-    if isinstance(fun, PjitFunction) and options:
-        raise TypeError(
-            f"plan: {', '.join(options)} are options of jit, and the function is "
-            "jitted already: pass them there"
-        )
+    check_options("plan", fun, options)
     machine = Machine(device_of(device, "plan"), links, overlap)
     with nullcontext() if mesh is None else typed_axes(concrete_mesh(mesh)):
-        function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
+        function = jitted(fun, options)
 
     @wraps(fun)
     def planning(*args: object, **kwargs: object) -> MeshPlan:

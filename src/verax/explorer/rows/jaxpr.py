@@ -51,7 +51,7 @@ class Table:
         self.rows: list[Row] = []
         self.printer = RowPrinter(sources=False, types=True)
         self.written: dict[Jaxpr, int] = {}
-        self.constants: dict[Identity, int] = {}
+        self.constants: dict[bytes | Identity, int] = {}
         self.costs = Costs()
 
     def add(self, row: Row) -> int:
@@ -129,8 +129,8 @@ class Table:
         for atom in atoms:
             if isinstance(atom, Var):
                 out[env[atom.index]] = None
-            elif isinstance(atom, Literal) and atom.key in self.constants:
-                out[self.constants[atom.key]] = None  # type: ignore[index]  # a key of it
+            elif atom.key in self.constants:
+                out[self.constants[atom.key]] = None
         return list(out)
 
     def equation(

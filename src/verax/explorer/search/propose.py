@@ -9,11 +9,11 @@ judges the best few, as `verax.debug.plan` does::
 
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from attrs import evolve, field, frozen
 
-from verax.api.jit import PjitFunction, jit
+from verax.api.jit import PjitFunction
 from verax.api.memory.budgets import Size, check_budget, limit_of
 from verax.api.stages.stages import Traced
 from verax.api.tracing.structs import ShapeDtypeStruct
@@ -27,6 +27,7 @@ from verax.backend.runtime.errors import CompileError
 from verax.backend.xla.virtual import MOST_DEVICES
 from verax.explorer.costing import counted, device_of
 from verax.explorer.exploration import of_arrays
+from verax.explorer.functions import PlaceOptions, check_options, jitted
 from verax.explorer.meshes.devices import FABRICS, Device, Links, links_of
 from verax.explorer.meshes.plan import Asked, Machine, planned_on
 from verax.explorer.search.constraints import value_spec, wishes_of
@@ -413,7 +414,7 @@ def propose(
     links: Links = None,
     overlap: bool = True,
     judged: int = JUDGED,
-    **options: Any,
+    **options: Unpack[PlaceOptions],
 ) -> Callable[..., Proposal]:
     """A function that proposes shardings for the arguments and values of `fun`.
 
@@ -463,16 +464,12 @@ def propose(
     True
     """
     check_callable("propose", fun)
-    if isinstance(fun, PjitFunction) and options:
-        raise TypeError(
-            f"propose: {', '.join(options)} are options of jit, and the function is "
-            "jitted already: pass them there"
-        )
+    check_options("propose", fun, options)
     if judged < 1:
         raise ValueError(f"propose: judged must be positive, not {judged}")
     known = device_of(device, "propose")
     meshes = asked_meshes(mesh, devices, known)
-    function = fun if isinstance(fun, PjitFunction) else jit(fun, **options)
+    function = jitted(fun, options)
     machine = Machine(known, links, overlap)
     room = room_of(memory, known)
 
