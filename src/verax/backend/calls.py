@@ -33,7 +33,7 @@ from verax.backend.programs.prepared import (
     operand_buffer,
     prepared,
 )
-from verax.backend.programs.program import Program
+from verax.backend.programs.program import Build as Build, Program
 from verax.backend.pytrees import PyTreeDef, flatten, result_tree
 from verax.backend.runtime import buffers
 from verax.backend.runtime.buffers import AvalLike, Buffer
@@ -250,7 +250,7 @@ def may_share(device: Device, stored: AvalLike) -> bool:
 
 type Call = Callable[[Sequence[Any]], Any]
 type Put = Callable[[Any], Buffer]
-type Build = Callable[[list[Any]], Any]
+
 type Places = Sequence[int] | None
 
 LEAF = flatten(0)[1]

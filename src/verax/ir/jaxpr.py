@@ -409,7 +409,13 @@ def touched(eqn: Eqn, inputs: int) -> frozenset[Effect]:
     )
 
 
-type Pick = int | Callable[[Sequence[Atom]], tuple[Atom, ...]]
+class Picks(Protocol):
+    """Takes the operands of a step from the values so far, whatever these are."""
+
+    def __call__[V](self, values: Sequence[V], /) -> tuple[V, ...]: ...
+
+
+type Step = tuple[Primitive, Params, int | None, Picks, tuple[ShapedArray, ...], Source]
 
 
 @frozen(eq=False, repr=False)
@@ -417,16 +423,17 @@ class Script(ReprMixin):
     """A jaxpr in the form that writes it many times, on other operands.
 
     The values are `literals`, then the inputs, then the results in order. A step is a
-    primitive, its params, how its operands are picked from the values (the number of
-    the only one, or a function), the types of its results, and its source.
+    primitive, its params, how its operands are picked from the values (by the number
+    of the only one, or by a function if that is None), the types of its results, and
+    its source.
     """
 
     literals: tuple[Literal, ...]
-    steps: tuple[tuple[Primitive, Params, Pick, tuple[ShapedArray, ...], Source], ...]
+    steps: tuple[Step, ...]
     outs: tuple[int, ...]
 
 
-def no_operands(values: Sequence[Atom]) -> tuple[Atom, ...]:
+def no_operands[V](values: Sequence[V]) -> tuple[V, ...]:
     return ()
 
 
@@ -439,14 +446,14 @@ def script_of(jaxpr: "Jaxpr") -> Script:
     def numbers(atoms: tuple[Atom, ...]) -> list[int]:
         return [a.index + count if isinstance(a, Var) else next(places) for a in atoms]
 
-    def pick(atoms: tuple[Atom, ...]) -> Pick:
+    def picks(atoms: tuple[Atom, ...]) -> tuple[int | None, Picks]:
         out = numbers(atoms)
-        if len(out) < 2:
-            return out[0] if out else no_operands
-        return itemgetter(*out)
+        if len(out) == 1:
+            return out[0], no_operands
+        return None, itemgetter(*out) if out else no_operands
 
     steps = [
-        (e.primitive, e.params, pick(e.invars), types_of(e.outvars), e.source)
+        (e.primitive, e.params, *picks(e.invars), types_of(e.outvars), e.source)
         for e in jaxpr.eqns
     ]
     return Script(literals, tuple(steps), tuple(numbers(jaxpr.outvars)))

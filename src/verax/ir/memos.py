@@ -76,8 +76,8 @@ def holds(value: object) -> bool:
         return known
     if isinstance(value, CONTAINERS):
         return any(map(holds, value))
-    if kind is FunctionType:
-        return captures(value)  # type: ignore[arg-type]  # a function
+    if isinstance(value, FunctionType):
+        return captures(value)
     if isinstance(value, PLAIN_BASES):
         return False
     if isinstance(value, type):

@@ -42,7 +42,7 @@ class CoreOperations:
     def reshape(self, x: Array, shape: Shape) -> Array:
         return reshape(x, shape)
 
-    def convert(self, x: Array, dtype: DType, weak_type: bool = False) -> Array:
+    def convert(self, x: object, dtype: DType, weak_type: bool = False) -> Array:
         return convert.convert(x, dtype, weak_type)
 
     def reshard(

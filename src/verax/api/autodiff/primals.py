@@ -128,7 +128,7 @@ class Signature(ReprMixin):
 
     def pack(
         self, outs: Sequence[object], mask: Sequence[bool], stack: tuple[int, ...] = ()
-    ) -> tuple[Any, ...]:
+    ) -> tuple[object, ...]:
         """Cotangents as trees like the arguments, zeros where there is none.
 
         `stack` are the sizes of leading dimensions that the leaves have in addition.
@@ -138,7 +138,7 @@ class Signature(ReprMixin):
 
     def cotangents(
         self, outs: Sequence[object], mask: Sequence[bool], stack: tuple[int, ...] = ()
-    ) -> list[Any]:
+    ) -> list[object]:
         """`pack`, as a list of leaves."""
         out, flags = iter(outs), iter(mask)
         return [
@@ -170,7 +170,9 @@ class Primals(ReprMixin):
         """Flags of the inputs of the jaxpr that have tangents."""
         return (False,) * len(self.captured) + self.signature.active
 
-    def write(self, outs: Sequence[object], nonzero: Sequence[bool]) -> Sequence[Any]:
+    def write(
+        self, outs: Sequence[object], nonzero: Sequence[bool]
+    ) -> Sequence[object]:
         """Have references hold what comes out; the other outputs.
 
         Raises:
@@ -192,7 +194,7 @@ class Primals(ReprMixin):
             ref.write(ref.filled(value))
         return outs[:count]
 
-    def unpack(self, outs: Sequence[object]) -> tuple[Any, Any]:
+    def unpack(self, outs: Sequence[object]) -> tuple[object, object]:
         """Output and auxiliary output, as the user's trees."""
         tree = self.signature.out_tree
         count = tree.num_leaves
@@ -216,7 +218,7 @@ def trace_primals(
     avals = leaf_avals(leaves, describe)
     result: list[tuple[PyTreeDef, KeptLeaves | None]] = []
 
-    def flat(*args: object) -> list[Any]:
+    def flat(*args: object) -> list[object]:
         out = fun(*args)
         if HI.types:
             refuse_hi(purpose, "returns", out)
@@ -361,7 +363,7 @@ def type_text(aval: ShapedArray) -> str:
 
 def fill(
     nonzero: Sequence[bool], live: Sequence[object], avals: Sequence[ShapedArray]
-) -> list[Any]:
+) -> list[object]:
     """Tangents of all outputs: the known ones, and zeros elsewhere."""
     out = iter(live)
     return [

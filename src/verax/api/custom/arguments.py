@@ -119,7 +119,7 @@ def positional(
     args: Sequence[object],
     kwargs: dict[str, Any],
     what: str,
-) -> tuple[Any, ...]:
+) -> tuple[object, ...]:
     """All arguments by position, with the defaults that the signature has.
 
     A keyword-only argument that is not passed keeps its default in the function.
@@ -289,7 +289,7 @@ def matching_leaves(
     like: str,
     result: object,
     name: str | None = None,
-) -> list[Any]:
+) -> list[object]:
     """The leaves of `result`, which must have the structure `tree`; `name` is its name.
 
     Raises:
@@ -422,7 +422,7 @@ def trace_body(
     return traced.opened, tuple(avals)
 
 
-def in_type(x: Any, aval: ShapedArray, what: str, name: str) -> Array:
+def in_type(x: object, aval: ShapedArray, what: str, name: str) -> Array:
     """A result of a rule as the function's own result; weakness may differ.
 
     Raises:
@@ -457,7 +457,7 @@ def identity(x: object) -> object:
     return (id(x.builder), x.atom) if isinstance(x, Staged) else id(x)
 
 
-def union(*groups: Sequence[object]) -> tuple[Any, ...]:
+def union[T](*groups: Sequence[T]) -> tuple[T, ...]:
     """Each captured array and each captured tracer once."""
     return tuple({identity(x): x for group in groups for x in group}.values())
 

@@ -277,8 +277,8 @@ def called(
 def call_eagerly(
     fun: Callable[..., object],
     args: Sequence[object],
-    kwargs: dict[str, Any],
-    check: Callable[[Sequence[Any], dict[str, Any]], object],
+    kwargs: dict[str, object],
+    check: Callable[[Sequence[object], dict[str, object]], object],
 ) -> object:
     """`fun(*args, **kwargs)`, which also raises what `check` does under a trace.
 

@@ -93,7 +93,7 @@ class UserJvp(UserRules):
         """The rule under the current trace, for these nonzero tangents."""
         masks: list[Mask] = []
 
-        def flat(primals: list[Any], tangents: list[Any]) -> list[Any]:
+        def flat(primals: list[object], tangents: list[object]) -> list[object]:
             leaves, mask = self.call(nonzero, primals, tangents)
             masks.append(mask)
             return leaves
@@ -113,7 +113,7 @@ class UserJvp(UserRules):
 
     def call(
         self, nonzero: Mask, primals: Sequence[object], live: Sequence[object]
-    ) -> tuple[list[Any], Mask]:
+    ) -> tuple[list[object], Mask]:
         """Call the rule; its results, then those tangents that are not zero."""
         given = iter(live)
         tangents = [
@@ -128,7 +128,7 @@ class UserJvp(UserRules):
         out = called(self.rule.value, self.purpose, takes, args)
         return self.checked(*pair_of(self.title, "primal and tangent outputs", out))
 
-    def checked(self, out: object, tangent: object) -> tuple[list[Any], Mask]:
+    def checked(self, out: object, tangent: object) -> tuple[list[object], Mask]:
         """Outputs and nonzero tangents in the types that are due."""
         trees = pytrees.flatten(out)[1], pytrees.flatten(tangent)[1]
         if trees[0] != trees[1]:
@@ -157,7 +157,7 @@ def traced_jvp(rule: UserJvp, nonzero: Mask) -> tuple[Jaxpr, Mask]:
     return on_its_own(traced), mask
 
 
-def tangent_in_type(t: Any, aval: ShapedArray, i: int, purpose: str) -> Array | None:
+def tangent_in_type(t: object, aval: ShapedArray, i: int, purpose: str) -> Array | None:
     """A tangent that a rule has returned for an output; None if it is zero.
 
     Raises:
@@ -234,7 +234,7 @@ class custom_jvp(CustomRules):
 
         def rule(
             primals: Sequence[object], tangents: Sequence[object]
-        ) -> tuple[Any, Any]:
+        ) -> tuple[object, object]:
             if len(jvps) != len(primals):
                 raise TypeError(
                     f"defjvps of {function_name(self.fun)} got {len(jvps)} rules for "

@@ -158,7 +158,7 @@ class UserPartition(CallRules):
             self.purpose, f"shardings of {what}", tree, f"{what} of {self.name}", result
         )
         assert isinstance(mesh, Mesh)
-        devices = set(mesh.devices.flat)
+        devices, out = set(mesh.devices.flat), []
         for leaf in leaves:
             if not isinstance(leaf, NamedSharding):
                 raise ValueError(
@@ -170,7 +170,8 @@ class UserPartition(CallRules):
                     f"{self.purpose} returned {leaf} for {what}, whose devices are not "
                     f"those of the program, {mesh}"
                 )
-        return leaves
+            out.append(leaf)
+        return out
 
     def check_results(
         self, result: Sequence[ShapedArray], due: Sequence[ShapedArray]

@@ -7,7 +7,7 @@ the pair of rules as a value; they are traced when it is differentiated::
     f.defvjp(lambda x: (sin(x), x), lambda x, ct: (ct * cos(x),))
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -568,13 +568,17 @@ def custom_gradient_of(
         program = PullbackProgram(traced.jaxpr, traced.out_tree)
         return out, {program: list(traced.captured)}
 
-    def backward(residuals: Any, ct: object) -> Any:
+    def backward(
+        residuals: Mapping[PullbackProgram, Sequence[object]], ct: object
+    ) -> Any:
         ((program, captured),) = residuals.items()
         outs = apply(program.jaxpr, [*captured, *pytrees.flatten(ct)[0]])
         pulled = program.out_tree.unflatten(outs)
         return pulled if isinstance(pulled, tuple) else (pulled,)
 
-    def backward_with_logs(residuals: Any, ct: object) -> Any:
+    def backward_with_logs(
+        residuals: Mapping[PullbackProgram, Sequence[object]], ct: object
+    ) -> Any:
         pulled = backward(residuals, ct)
         if len(pulled) != len(("cotangents", "logs")):
             return pulled

@@ -80,7 +80,7 @@ class UserVmap(CallRules):
         return [self.typed(i, size, *pair) for i, pair in enumerate(pairs)], mask
 
     def typed(
-        self, i: int, size: int, x: Any, aval: ShapedArray, stacked: bool
+        self, i: int, size: int, x: object, aval: ShapedArray, stacked: bool
     ) -> Array:
         """A result in the type that is due.
 

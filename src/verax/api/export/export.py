@@ -103,7 +103,7 @@ def pack(descriptions: Sequence[dict[str, object]], modules: Sequence[bytes]) ->
     return FRAME.pack(sized, modules)
 
 
-def unpack(data: bytes | bytearray) -> tuple[list[dict[str, Any]], list[bytes]]:
+def unpack(data: bytes | bytearray) -> tuple[list[dict[str, object]], list[bytes]]:
     """The descriptions and the modules.
 
     Raises:
@@ -327,7 +327,7 @@ class Exported(Unchanging, ReprMixin):
         kept = self.module_kept_var_idx
 
         @named(self.fun_name)
-        def plain(*leaves: object) -> tuple[Any, ...]:
+        def plain(*leaves: object) -> tuple[object, ...]:
             operands = [leaves[i] for i in kept]
             params = params_of(self, tuple(map(aval_of, leaves)))
             return tuple(call_exported_p.bind(params, *operands))
@@ -335,7 +335,7 @@ class Exported(Unchanging, ReprMixin):
         if self.get_vjp is None:
             return plain
 
-        def forward(*leaves: object) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        def forward(*leaves: object) -> tuple[tuple[object, ...], tuple[object, ...]]:
             # With its derivative: a second one goes through this call.
             return self.flat(*leaves), leaves
 
@@ -479,7 +479,7 @@ def named[F: Callable[..., Any]](name: str) -> Callable[[F], F]:
     return rename
 
 
-def exportable(fun: object) -> PjitFunction[..., Any]:
+def exportable(fun: object) -> PjitFunction[..., object]:
     """A jitted function; for one of this library, `verax.numpy.sin`, the jit of it.
 
     Raises:

@@ -44,12 +44,12 @@ from verax.rules.values.conversions import described, shown
 from verax.rules.values.state import STATE, user_source
 
 
-class Held:
+class Held[T]:
     """Any object as a value: equal by its own equality if it hashes, else itself."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: T) -> None:
         self.value = value
 
     def hashed(self) -> int | None:
@@ -87,10 +87,10 @@ class UserFunction(ReprMixin):
     """
 
     name: str = field(repr=False)
-    function: Held = field(repr=False)
+    function: Held[Callable[..., object]] = field(repr=False)
     tree: PyTreeDef = field(repr=False)
     dtypes: tuple[DType, ...] = field(repr=False)
-    statics: tuple[tuple[int, Held], ...] = field(repr=False)
+    statics: tuple[tuple[int, Held[object]], ...] = field(repr=False)
     out_tree: PyTreeDef | None = field(repr=False)
     source: Source = field(eq=False, repr=False)
 

@@ -103,7 +103,7 @@ def called_with(
     """A debug callback with only its options so far."""
     check_callable("debug.callback", callback)
     leaves, tree = pytrees.flatten((args, kwargs))
-    statics: list[tuple[int, Held]] = []
+    statics: list[tuple[int, Held[object]]] = []
     operands: list[object] = []
     dtypes: list[DType] = []
     for i, leaf in enumerate(leaves):
@@ -191,7 +191,7 @@ class Printing(ReprMixin):
     """The callback of `debug.print`: a format, and NumPy's options at the trace."""
 
     fmt: str
-    options: Held
+    options: Held[tuple[tuple[str, Any], ...]]
     fields: bool
     record: logging.LogRecord | None = field(default=None, eq=False)
 

@@ -89,7 +89,7 @@ def inspect_leaf(x: object, callback: Callable[[Sharding], object]) -> None:
 class ShardingViewer(ReprMixin):
     """A function that is told the shardings of values; see `Viewer` of floor 1."""
 
-    callback: Held = field(repr=False)
+    callback: Held[Callable[[Sharding], object]] = field(repr=False)
 
     @property
     def __name__(self) -> str:

@@ -78,7 +78,7 @@ class Settings(Unchanging, ReprMixin):
         """The positions of static arguments among `count`, in order."""
         return tuple(sorted({i % count for i in self.static if -count <= i < count}))
 
-    def moving(self, args: Sequence[object]) -> tuple[Any, ...]:
+    def moving[T](self, args: Sequence[T]) -> tuple[T, ...]:
         """The arguments that are not static."""
         held = self.held(len(args))
         return tuple([x for i, x in enumerate(args) if i not in held])
@@ -112,7 +112,7 @@ class Settings(Unchanging, ReprMixin):
         ]
         return out + [False] * (leaves - len(out))
 
-    def filled(self, args: Sequence[object], moving: Sequence[object]) -> list[Any]:
+    def filled(self, args: Sequence[object], moving: Sequence[object]) -> list[object]:
         """All arguments, the moving ones replaced."""
         left, held = iter(moving), self.held(len(args))
         return [x if i in held else next(left) for i, x in enumerate(args)]

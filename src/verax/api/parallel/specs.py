@@ -81,7 +81,7 @@ class Dealt(ReprMixin):
         return tuple([spec for spec in self.entries if spec is not None])
 
     @property
-    def arrays(self) -> list[Any]:
+    def arrays(self) -> list[object]:
         """The leaves that have specs."""
         leaves = pytrees.flatten(self.args)[0]
         return [

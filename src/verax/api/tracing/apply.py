@@ -106,10 +106,10 @@ class Computing:
     ) -> Sequence[Array]:
         """The outputs of `jaxpr`; errors say `source` instead of its own lines."""
         script = jaxpr.script
-        env: list[Any] = [*as_arrays(script.literals), *as_arrays(values)]
+        env = [*as_arrays(script.literals), *as_arrays(values)]
         bind = STATE.interpreter.bind
-        for primitive, params, pick, _, own in script.steps:
-            ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+        for primitive, params, one, pick, _, own in script.steps:
+            ins = pick(env) if one is None else (env[one],)
             try:
                 env += bind(primitive, params, ins)
             except ElementError as error:

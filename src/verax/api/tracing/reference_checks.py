@@ -6,7 +6,7 @@ A reference comes into a trace once, and never out of it::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from verax.api.tracing.wrapping import Describe, name_and_line
 from verax.backend import pytrees
@@ -50,7 +50,7 @@ def check_parts(
             )
 
 
-def held(leaves: Sequence[object]) -> list[Any]:
+def held(leaves: Sequence[object]) -> list[object]:
     """The leaves, with what references outside of traces hold instead of these."""
     return [x.value if isinstance(x, ConcreteRef) else x for x in leaves]
 

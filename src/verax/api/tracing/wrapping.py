@@ -13,7 +13,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, NoneType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from attrs import frozen
 
@@ -88,6 +88,12 @@ def look_like(made: object, fun: Callable[..., object]) -> None:
     vars(made)["__wrapped__"] = fun
 
 
+class Wrapped(Protocol):
+    """A function that stands for another, as `functools.wraps` makes it."""
+
+    __wrapped__: Callable[..., object]
+
+
 class WrappedSignature:
     """The attribute `__signature__` of objects that stand for a function.
 
@@ -103,7 +109,7 @@ class WrappedSignature:
     <Signature (fun)>
     """
 
-    def __get__(self, made: Any, owner: type) -> inspect.Signature:
+    def __get__(self, made: Wrapped | None, owner: type) -> inspect.Signature:
         if made is None:
             raise AttributeError("__signature__")
         return inspect.signature(made.__wrapped__)

@@ -9,15 +9,13 @@ say more than the two whole structures would.
     expected list, got tuple.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
 from verax.backend import pytrees
+from verax.backend.pytrees import IsLeaf as IsLeaf, KeyPath
 from verax.ir.records import ReprMixin
-
-type IsLeaf = Callable[[Any], bool] | None
 
 
 @frozen(repr=False)
@@ -87,7 +85,7 @@ def differences(
         yield Difference(place, "different types", "expected a container, got a leaf")
         return
     left, right = list(target[0]), list(got[0])
-    keys, others = ([key for key, _ in level] for level in (left, right))
+    keys, others = (tuple([key for key, _ in level]) for level in (left, right))
     if what := level_difference(keys, others, target[1], got[1]):
         alone = tuple(
             [str(key) for key in (*keys, *others) if (key in keys) != (key in others)]
@@ -98,7 +96,7 @@ def differences(
         yield from differences(child, other, f"{place}{key}", is_leaf)
 
 
-def level_kind(node: object, keys: list[Any], others: list[Any]) -> str:
+def level_kind(node: object, keys: Sequence[object], others: Sequence[object]) -> str:
     """What is different between two nodes of one class, in JAX's words."""
     if len(keys) == len(others):
         return "different pytree metadata"
@@ -108,7 +106,7 @@ def level_kind(node: object, keys: list[Any], others: list[Any]) -> str:
 
 
 def level_difference(
-    keys: list[Any], others: list[Any], expected_data: object, actual_data: object
+    keys: KeyPath, others: KeyPath, expected_data: object, actual_data: object
 ) -> str | None:
     """The difference of two nodes of one type, their children aside."""
     if all(isinstance(key, pytrees.DictKey) for key in (*keys, *others)):

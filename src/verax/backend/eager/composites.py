@@ -88,7 +88,8 @@ def remembered[**P, R](
             except (TypeError, TransientKey):  # an argument without a hash, or no array
                 compute = None
             if compute is not None:
-                return compute(args)  # type: ignore[no-any-return]  # R is made of arrays
+                result: R = compute(args)
+                return result
         return function(*args, **kwargs)
 
     return call

@@ -204,13 +204,13 @@ def one_by_one(
 ) -> tuple[Array, ...]:
     """The outputs of `jaxpr`, of types `outs`, whose equations `bind` computes."""
     script = jaxpr.script
-    env: list[Any] = [
+    env = [
         typed(x.value, x.aval) if isinstance(x.value, Array) else constant(x)
         for x in script.literals
     ]
     env += map(typed, args, jaxpr.in_avals)
-    for primitive, params, pick, _, _ in script.steps:
-        ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+    for primitive, params, one, pick, _, _ in script.steps:
+        ins = pick(env) if one is None else (env[one],)
         env += bind(primitive, params, ins)
     return tuple(
         [typed(env[i], aval) for i, aval in zip(script.outs, outs, strict=True)]

@@ -136,8 +136,8 @@ def key_checking(inner: Interpreter) -> Interpreter:
 
 
 def checked_keys(
-    name: str, jaxpr: Jaxpr, run: Callable[[Sequence[Any]], object]
-) -> Callable[[Sequence[Any]], object]:
+    name: str, jaxpr: Jaxpr, run: Callable[[Sequence[object]], object]
+) -> Callable[[Sequence[object]], object]:
     """A call of a program that checks the keys which it uses.
 
     One that it has captured is not remembered from call to call.

@@ -11,7 +11,7 @@ an abstract mesh holds; the devices can be chosen when the program runs.
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NoReturn
 
 from verax.backend.runtime.client import Device
 from verax.ir.meshes import (
@@ -162,11 +162,11 @@ class AbstractMesh(BaseMesh):
             **{"abstract_device": self.abstract_device, **kwargs},
         )
 
-    def update_axis_types(self, name_to_type: Mapping[str, AxisType]) -> Self:
+    def update_axis_types(self, name_to_type: Mapping[str, AxisType]) -> "AbstractMesh":
         """The mesh with the types of some axes changed."""
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         types = tuple([name_to_type.get(name, kind) for name, kind in pairs])
-        return self.update(axis_types=types)  # type: ignore[return-value]  # no subclasses
+        return self.update(axis_types=types)
 
     def refuse(self, what: str) -> NoReturn:
         """Raise ValueError: this needs devices."""

@@ -448,7 +448,7 @@ class Mesh(InNotebooks, ContextDecorator):
         self,
         devices: object = None,
         axis_names: str | Sequence[str] | None = None,
-        axis_types: Any = None,
+        axis_types: AxisTypes | None = None,
     ) -> "Mesh":
         """The mesh with some parts changed."""
         return Mesh(

@@ -7,10 +7,11 @@ along its rows, all others down its columns, and devices of one colour belong to
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from verax.backend.runtime.client import Device
 from verax.ir.meshes import BaseMesh
 from verax.ir.text.html import Cell, Row, hue_of, report, table
 
@@ -86,7 +87,7 @@ def grid(
     return table(caption, heads, lines, rest=rest, kind="grid")
 
 
-def device_cell(device: Any, groups: Mapping[int, int] | None) -> Cell:
+def device_cell(device: Device, groups: Mapping[int, int] | None) -> Cell:
     """The cell of a device of a mesh."""
     number = device.id if groups is None else groups[device.id]
     if device.process_index < 0:

@@ -61,7 +61,7 @@ class PreparedCall(ReprMixin):
         Raises:
             ExecutionError: an array was deleted or donated, or the program failed.
         """
-        ins: list[Any]
+        ins: list[Buffer]
         if self.fetch is not None:
             ins = self.fetch(args)
         else:

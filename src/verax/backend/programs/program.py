@@ -248,7 +248,7 @@ def constant_at(literal: Literal, placement: Placement) -> Buffer:
 # Compiled programs: a jaxpr, lowered and compiled once, run many times.
 
 
-type Build = Callable[[list[Any]], Any]
+type Build = Callable[[Sequence[object]], Any]
 
 LOCKS: Final = Locks(COMPILING)
 

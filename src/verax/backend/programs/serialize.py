@@ -42,7 +42,7 @@ from verax.backend.xla.disk_cache import DiskAnswer, entry_for, processor
 from verax.backend.xla.executable import CompileOptions, Executable, load_serialized
 from verax.backend.xla.lapack import require_routines
 from verax.ir.avals import ShapedArray
-from verax.ir.forms.values import Frame, cut
+from verax.ir.forms.values import Frame, Json, cut
 from verax.ir.jaxpr import Literal, array_literal
 from verax.ir.text.tokens import aval_of_word, filed_text
 
@@ -295,7 +295,7 @@ FRAME: Final = Frame(
 
 def pack(description: dict[str, Any], parts: Sequence[bytes]) -> bytes:
     """The file: a description, whose values JSON knows, and parts of any bytes."""
-    sizes: list[Any] = [len(part) for part in parts]
+    sizes: list[Json] = [len(part) for part in parts]
     return FRAME.pack({**description, "sizes": sizes}, parts)
 
 

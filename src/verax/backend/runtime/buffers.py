@@ -19,7 +19,6 @@ from typing import Any, Final, Protocol
 import numpy as np
 from attrs import frozen
 from jaxlib import _jax
-from numpy.typing import NDArray
 
 from verax.backend.runtime.callback_errors import FAILURES
 from verax.backend.runtime.errors import trimmed
@@ -154,7 +153,7 @@ def retyped(buffer: Buffer, aval: AvalLike) -> Buffer:
 
 
 def from_numpy(
-    array: NDArray[Any],
+    array: np.ndarray,
     device: _jax.Device,
     *,
     copy: bool,
@@ -192,7 +191,7 @@ def from_numpy(
         raise
 
 
-def to_numpy(buffer: Buffer) -> NDArray[Any]:
+def to_numpy(buffer: Buffer) -> np.ndarray:
     """The values as a read-only array, without a copy where the memory allows it.
 
     Waits for the values. Right for every dtype that a device has.
@@ -245,7 +244,7 @@ def ask_for_host(buffer: Buffer) -> None:
         check_transfer("device_to_host", what, explicit=STATE.fetching)
 
 
-def unusual_to_numpy(buffer: Buffer) -> NDArray[Any]:
+def unusual_to_numpy(buffer: Buffer) -> np.ndarray:
     """As `to_numpy`, for what has no buffer format: deleted, bfloat16, float8, int4."""
     if STATE.transfer_guard_device_to_host is not None:
         ask_for_host(buffer)

@@ -14,7 +14,7 @@ tenth of that time, and no listener hears of it::
 What lasts can be shown while it does: `with stage("f", "XLA"): ...`.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import MappingProxyType
@@ -34,13 +34,13 @@ class Recorder:
     lock: ClassVar[Lock]
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
+        self.counts: defaultdict[str, float] = defaultdict(int)
         self.listeners: tuple[Listener, ...] = ()
 
     def record(self, event: str, amount: float = 1) -> None:
         """Add to a sum, and tell the listeners."""
         with self.lock:
-            self.counts[event] += amount  # type: ignore[assignment]  # sums of seconds
+            self.counts[event] += amount
         for listener in self.listeners:
             listener(event, amount)
 
@@ -48,7 +48,7 @@ class Recorder:
         """`record` for several sums at once."""
         with self.lock:
             for event, amount in amounts.items():
-                self.counts[event] += amount  # type: ignore[assignment]  # sums of seconds
+                self.counts[event] += amount
         for listener in self.listeners:
             for event, amount in amounts.items():
                 listener(event, amount)

@@ -9,10 +9,10 @@ module of the process uses, and XLA finds them in one table::
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from attrs import field, frozen
-from jaxlib import xla_client
+from jaxlib import _hlo, xla_client
 
 from verax.backend.lowering.lower import lower_part
 from verax.backend.lowering.mlir_text import (
@@ -38,6 +38,7 @@ from verax.ir.records import ReprMixin
 from verax.rules.rows.emitter import View
 from verax.rules.values.memo import pure
 
+type Shape = _hlo.Shape
 type Parted = tuple[bytes, list[HloSharding], HloSharding]
 """The program of a part, and how its operands and its result lie."""
 
@@ -56,15 +57,15 @@ class Asked(ReprMixin):
     def part(
         self,
         number: int,
-        ins: Sequence[tuple[object, HloSharding]],
-        outs: Sequence[tuple[object, HloSharding]],
+        ins: Sequence[tuple[Shape, HloSharding]],
+        outs: Sequence[tuple[Shape, HloSharding]],
     ) -> tuple[bytes, list[HloSharding], list[HloSharding]]:
         """The program for each device, and how it wants operands and results to lie."""
         call = self.calls[number]
         mesh = call.mesh
         assert isinstance(mesh, Mesh), "a program that is compiled has devices"
 
-        def place(shape: Any, hlo: HloSharding) -> NamedSharding:
+        def place(shape: Shape, hlo: HloSharding) -> NamedSharding:
             return from_hlo(hlo, self.devices, len(shape.dimensions()), mesh)
 
         part = call.rule.part(
@@ -89,7 +90,7 @@ class Asked(ReprMixin):
             if isinstance(call.rule, View):
                 call.rule.alone(self.devices[0])
 
-    def hlo(self, place: TypeSharding, given: tuple[Any, HloSharding]) -> HloSharding:
+    def hlo(self, place: TypeSharding, given: tuple[Shape, HloSharding]) -> HloSharding:
         """A sharding of the rule's as XLA has it."""
         assert isinstance(place, NamedSharding), "rules give shardings over meshes"
         ndim = len(given[0].dimensions())
@@ -163,7 +164,7 @@ def register(platform: str) -> None:
     )
 
 
-def parts_of(shape: Any, hlo: HloSharding) -> list[tuple[object, HloSharding]]:
+def parts_of(shape: Shape, hlo: HloSharding) -> list[tuple[Shape, HloSharding]]:
     """The values of a result, which may be several."""
     if not shape.is_tuple():
         return [(shape, hlo)]
@@ -171,9 +172,9 @@ def parts_of(shape: Any, hlo: HloSharding) -> list[tuple[object, HloSharding]]:
 
 
 def partition(
-    shapes: Sequence[object],
+    shapes: Sequence[Shape],
     hlos: Sequence[HloSharding],
-    result: Any,
+    result: Shape,
     hlo: HloSharding,
     config: bytes,
 ) -> Parted:
@@ -197,7 +198,7 @@ def suggested(user: HloSharding, shape: object, config: bytes) -> HloSharding:
 
 
 def inferred(
-    shapes: Sequence[object], hlos: Sequence[HloSharding], result: Any, config: bytes
+    shapes: Sequence[Shape], hlos: Sequence[HloSharding], result: Shape, config: bytes
 ) -> HloSharding:
     """The sharding of a result for its operands' sake: whole; Shardy does not ask."""
     whole = HloSharding.replicate()

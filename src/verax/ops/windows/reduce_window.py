@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -43,7 +42,7 @@ from verax.ops.windows.general_reduce import (
 from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
 from verax.rules.families.reducer import Scalar, highest, lowest, wide
 from verax.rules.rows.eager_costs import SMALL, reading
-from verax.rules.rows.emitter import Emitter, Operand, i64s, ints
+from verax.rules.rows.emitter import Emitter, Operand, Region, i64s, ints
 from verax.rules.rows.row import (
     NO_TRAITS,
     Avals,
@@ -399,7 +398,7 @@ def lower_windows(
     xs: Sequence[Operand],
     inits: Sequence[Operand],
     outs: Sequence[ShapedArray],
-    region: Any,
+    region: tuple[Sequence[ShapedArray], Region],
     *,
     ordered: bool = False,
 ) -> Sequence[Operand]:

@@ -12,12 +12,12 @@ program may change, such as an error, which loops carry and choices return.
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol
 
 from attrs import define
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.jaxpr import Jaxpr, Primitive
+from verax.ir.jaxpr import Jaxpr, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 
@@ -112,7 +112,7 @@ class OfWholeValues(ReprMixin):
 type ThreadRule[P] = Callable[[Through, P, Values], Values]
 
 
-def thread_of(primitive: Primitive) -> "ThreadRule[Any] | None":
+def thread_of(primitive: Primitive) -> "ThreadRule[Params] | None":
     """The `thread` column of a primitive, if its row has one."""
     rule = getattr(primitive, "thread", None)
     return rule

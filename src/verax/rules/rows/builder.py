@@ -332,8 +332,8 @@ class Builder(Scope):
         script = jaxpr.script
         env: list[Atom] = [*script.literals, *atoms]
         count, write = self.count, self.eqns.append
-        for primitive, params, pick, avals, own in script.steps:
-            ins = (env[pick],) if type(pick) is int else pick(env)  # type: ignore[operator]  # else a function
+        for primitive, params, one, pick, avals, own in script.steps:
+            ins = pick(env) if one is None else (env[one],)
             if len(avals) == 1:
                 outs: tuple[Var, ...] = RESULTS[avals[0]][count]
                 count += 1

@@ -6,7 +6,6 @@ One idea: a type rule is pure, so its answer is a cache entry::
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from verax.ir.avals import AbstractRef, ShapedArray
 from verax.ir.jaxpr import Params
@@ -182,7 +181,7 @@ def cotangents(avals: Iterable[ShapedArray]) -> list[ShapedArray]:
     return [aval.cotangent() for aval in avals]
 
 
-def as_cotangent(engine: Engine, ct: Any, due: ShapedArray) -> Array:
+def as_cotangent(engine: Engine, ct: object, due: ShapedArray) -> Array:
     """A cotangent in the dtype that is due, and summed or not as that type says."""
     out = engine.core.convert(ct, due.dtype, due.weak_type)
     if terms_of(out.aval.explicit) == terms_of(due.explicit):
