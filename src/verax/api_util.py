@@ -10,7 +10,6 @@ says about each, and of which type a value is:
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from verax.api.tracing.structs import struct_avals
 from verax.api.trees.pytrees import prefix_leaves
@@ -78,7 +77,7 @@ def flatten_axes(
     *,
     kws: bool = False,
     tupled_args: bool = False,
-) -> list[Any]:
+) -> list[object]:
     """The entry of `axis_tree`, a prefix of `treedef`, for each leaf; None is one.
 
     With `kws` both are pairs of what belongs to args and to kwargs. `tupled_args` says

@@ -150,7 +150,9 @@ class Error:
         return (self.code, *self.values) if self.sites else (), self.sites
 
     @classmethod
-    def tree_unflatten(cls, sites: tuple[Site, ...], leaves: Sequence[Any]) -> "Error":
+    def tree_unflatten(
+        cls, sites: tuple[Site, ...], leaves: Sequence[object]
+    ) -> "Error":
         """The error with other leaves."""
         return cls(leaves[0], leaves[1:], sites) if sites else cls()
 
@@ -344,7 +346,7 @@ def check_error(error: Error) -> None:
     raise_or_write(CheckParams(error.sites), result)
 
 
-def raise_or_write(p: CheckParams, result: Sequence[Any]) -> None:
+def raise_or_write(p: CheckParams, result: Sequence[Array]) -> None:
     """Raise what failed, or write that down in a trace."""
     if is_tracing():
         hosted = STATE.experimental_unsafe_xla_runtime_errors

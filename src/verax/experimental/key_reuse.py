@@ -195,7 +195,7 @@ def check_key_reuse(fun: Callable[..., object], /, *args: object) -> None:
     key_reuse_signature(fun, *args)
 
 
-def consume(key: Any) -> Array:
+def consume(key: Array) -> Array:
     """The same key, used up, as by drawing numbers from it.
 
     Raises:

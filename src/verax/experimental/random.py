@@ -15,7 +15,6 @@ Array(0.72766423, dtype=float32)
 
 from collections.abc import Sequence
 from operator import index
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -29,6 +28,7 @@ from verax.ir.avals import Shape, is_reference
 from verax.ir.records import ReprMixin
 from verax.ref import new_ref
 from verax.rules.values.array import Array
+from verax.rules.values.reference import Ref
 from verax.tree_util import register_pytree_node_class
 from verax.typing import ArrayLike, DTypeLike
 
@@ -55,8 +55,8 @@ class StatefulPRNG(ReprMixin):
         ValueError: the key is no typed key, or the counter no reference.
     """
 
-    _base_key: Any
-    _counter: Any
+    _base_key: Array
+    _counter: Array | Ref
 
     def __attrs_post_init__(self) -> None:
         leaves = flatten((self._base_key, self._counter))[0]
@@ -77,7 +77,7 @@ class StatefulPRNG(ReprMixin):
         return (self._base_key, self._counter), None
 
     @classmethod
-    def tree_unflatten(cls, aux: None, children: Sequence[object]) -> "StatefulPRNG":
+    def tree_unflatten(cls, aux: None, children: Sequence[Array]) -> "StatefulPRNG":
         """A generator of a key and a counter."""
         return cls(*children)
 

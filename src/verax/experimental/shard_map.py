@@ -9,13 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from verax.api.parallel import shard_map as current
+from verax.backend.placement.abstract_mesh import AbstractMesh
+from verax.backend.placement.mesh import Mesh
 
 __all__ = ["shard_map"]
 
 
 def shard_map(
     f: Callable[..., object],
-    mesh: Any,
+    mesh: Mesh | AbstractMesh,
     in_specs: object,
     out_specs: object,
     check_rep: bool = True,

@@ -15,6 +15,7 @@ True
 import functools
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 from typing import Any, overload
 
 from verax.api.tracing.apply import enclosing_scope, is_tracing
@@ -67,8 +68,13 @@ class MetadataBlock:
         block.__enter__()
         self.entered.append(block)
 
-    def __exit__(self, *error: Any) -> None:
-        self.entered.pop().__exit__(*error)
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.entered.pop().__exit__(kind, error, traceback)
 
     def __call__(self, function: Callable[..., object], /) -> "Told":
         """The function, which runs in such a block."""

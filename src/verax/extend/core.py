@@ -11,8 +11,7 @@ A transformation of your own reads jaxprs and calls them again::
 ['~f32[]']
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from verax.core import jaxpr_as_fun
 from verax.ir.avals import ShapedArray
@@ -115,7 +114,9 @@ def new_jaxpr_eqn(
     return eqn
 
 
-def concrete_or_error(force: Any, val: object, context: str = "") -> object:
+def concrete_or_error(
+    force: Callable[..., object] | None, val: object, context: str = ""
+) -> object:
     """`force(val)`, or `val` if `force` is None, of what has a value.
 
     Args:

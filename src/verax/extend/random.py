@@ -12,7 +12,7 @@ of `verax.random` takes its keys::
 (3,)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -22,6 +22,7 @@ from verax import numpy as vnp
 from verax.api.vmap import vmap
 from verax.ir.avals import Shape
 from verax.ir.dtypes import STORED, uint32
+from verax.numpy.arguments.arguments import ArrayLike
 from verax.ops.random import keys as key_ops
 from verax.ops.random.generators import (
     RBG as rbg_prng_impl,
@@ -56,10 +57,10 @@ def mapped(fun: Callable[..., object], *depths: int) -> Callable[..., object]:
     return fun
 
 
-def seeding(seed: Callable[[Array], Array]) -> Callable[[object], object]:
+def seeding(seed: Callable[[Array], Array]) -> Callable[[ArrayLike], object]:
     """`seed` for integers of any shape; those of Python count with their low bits."""
 
-    def seed_all(seeds: Any) -> object:
+    def seed_all(seeds: ArrayLike) -> object:
         if isinstance(seeds, int):
             width = np.int64 if STATE.enable_x64 else np.int32
             seeds = vnp.asarray(np.asarray(seeds).astype(width))
@@ -114,14 +115,14 @@ def define_prng_impl(
             f"has {prod(shape)}"
         )
 
-    def split_all(keys: Any, sizes: Shape) -> object:
+    def split_all(keys: Array, sizes: Shape) -> object:
         return mapped(lambda key: split(key, sizes), keys.ndim - rank)(keys)
 
-    def bits_of_all(keys: Any, width: int, sizes: Shape) -> object:
+    def bits_of_all(keys: Array, width: int, sizes: Shape) -> object:
         drawn = mapped(lambda key: random_bits(key, width, sizes), keys.ndim - rank)
         return drawn(keys)
 
-    def fold_in_all(keys: Any, data: Any) -> object:
+    def fold_in_all(keys: Array, data: Array) -> object:
         return mapped(fold_in, keys.ndim - rank, vnp.ndim(data))(keys, data)
 
     return Generator(
@@ -145,7 +146,7 @@ def seed_with_impl(impl: Impl, seed: object) -> Array:
     return random_seed(seed, impl)
 
 
-def threefry_2x32(keypair: Any, count: object) -> Array:
+def threefry_2x32(keypair: Sequence[ArrayLike] | Array, count: object) -> Array:
     """The hash of integers with a key: an array of uint32 of the shape of `count`.
 
     Args:

@@ -187,7 +187,8 @@ HELD: Any = vars(ModuleType)["__dict__"]
 
 def own_names(module: ModuleType) -> dict[str, object]:
     """The names that a module holds: of a view, those that were looked up."""
-    return HELD.__get__(module)  # type: ignore[no-any-return]  # what Python holds
+    held: dict[str, object] = HELD.__get__(module)
+    return held
 
 
 ABSENT = object()

@@ -85,7 +85,7 @@ WINDOWS: Mapping[Primitive, Row[WindowParams]] = MappingProxyType(
 
 def folded(
     name: str, operands: object, init_values: object, computation: Callable[..., object]
-) -> tuple[list[Any], list[Any], Jaxpr, Any]:
+) -> tuple[list[Array], list[Array], Jaxpr, Any]:
     """Arrays, initial values, the computation as a jaxpr, and the structure of all."""
     arrays, tree = pytrees.flatten(operands)
     inits, init_tree = pytrees.flatten(init_values)

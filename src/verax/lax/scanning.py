@@ -313,7 +313,7 @@ def over_references(
     flags = [isinstance(x, Ref) for x in rows]
     arrays = [x for x, flag in zip(rows, flags, strict=True) if not flag]
 
-    def step(carry: object, row: Any) -> tuple[Any, Any]:
+    def step(carry: object, row: Sequence[object]) -> tuple[Any, Any]:
         i, *given = row
         own = iter(given)
         parts = [

@@ -26,7 +26,7 @@ from verax.transforms.patterns.rewrite_rules import (
     skeletons_of,
 )
 
-type Along = Callable[[Callable[..., Any], list[Any], list[Any]], Any]
+type Along = Callable[[Callable[..., object], list[object], list[object]], object]
 """The derivative of a function at some operands, and what is pushed or pulled."""
 
 RULES = 1 << 10

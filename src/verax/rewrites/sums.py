@@ -12,7 +12,6 @@ These are rules for whole equations, whatever the loop does besides.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from attrs import evolve, frozen
@@ -157,7 +156,7 @@ class Summing(ReprMixin):
         """The types of the values that are carried besides."""
         return [s.total.aval for s in self.sums if not is_short(s.total.aval)]
 
-    def outside(self, carry: Sequence[object]) -> list[Any]:
+    def outside(self, carry: Sequence[Array]) -> list[Array]:
         """The carries as they are between steps, from those of the old loop."""
         out = list(carry)
         for s in self.sums:
@@ -166,14 +165,14 @@ class Summing(ReprMixin):
         zeros = [typed(vnp.zeros(a.shape, a.dtype), a) for a in self.extra]
         return [*out, *zeros]
 
-    def inside(self, carry: Sequence[Any]) -> list[Any]:
+    def inside(self, carry: Sequence[Array]) -> list[Array]:
         """The carries of the old loop, from those between steps."""
         out = list(carry[: self.carried])
         for s in self.sums:
             out[s.number] = typed(out[s.number], s.total.aval)
         return out
 
-    def step(self, args: Sequence[Any]) -> list[Any]:
+    def step(self, args: Sequence[Array]) -> list[Array]:
         """The outputs of the new body."""
         first, last = self.consts, self.consts + self.carried
         extra = len(self.extra)
@@ -183,7 +182,7 @@ class Summing(ReprMixin):
         asked = (*body.outvars, *[s.term for s in self.sums])
         outs = inlined(Jaxpr(body.constvars, body.invars, body.eqns, asked), given)
         terms = outs[len(body.outvars) :]
-        results: list[object] = list(outs[: len(body.outvars)])
+        results = list(outs[: len(body.outvars)])
         rests = iter(between[self.carried :])
         lacking = []
         for s, term in zip(self.sums, terms, strict=True):
@@ -267,7 +266,7 @@ def sums_in_while(*xs: Operand, params: Params) -> bool:
     weak=((1e7, [0.3, 0.1, 0.4]),),
     gain=0.5,
 )
-def sum_in_a_loop(*xs: object, params: ScanParams) -> tuple[object, ...]:
+def sum_in_a_loop(*xs: Array, params: ScanParams) -> tuple[object, ...]:
     known = summing_scan(params)
     assert known is not None, "the guard has asked"
     consts, carry, rows = params.parts(xs)
@@ -302,7 +301,7 @@ def counted(t: Array, x: Array) -> tuple[int | Array, Array]:
     weak=((1e5, 0.01),),
     gain=1,
 )
-def sum_in_a_while(*xs: object, params: WhileParams) -> tuple[object, ...]:
+def sum_in_a_while(*xs: Array, params: WhileParams) -> tuple[object, ...]:
     known = summing_while(params)
     assert known is not None, "the guard has asked"
     for_test, for_body, carry = params.parts(xs)
@@ -311,7 +310,7 @@ def sum_in_a_while(*xs: object, params: WhileParams) -> tuple[object, ...]:
     tested = params.cond_jaxpr.in_avals[: len(for_test)]
     stepped = params.body_jaxpr.in_avals[: len(for_body)]
 
-    def more(*args: object) -> Sequence[Any]:
+    def more(*args: Array) -> Sequence[Array]:
         first = len(for_test)
         given = [*args[:first], *known.inside(args[first:])]
         return inlined(params.cond_jaxpr, given)

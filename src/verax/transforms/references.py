@@ -17,7 +17,7 @@ from attrs import define, evolve, field, frozen
 from verax.ir.avals import AbstractRef, Shape, is_reference
 from verax.ir.dtypes import is_inexact
 from verax.ir.effects import WRITE, RefEffect
-from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.ir.walk import interpret, itself
 from verax.ops.calls.call import NamedCall, inlined
@@ -104,7 +104,7 @@ class Writer(ReprMixin):
     """
 
     builder: Builder
-    rules: Mapping[Any, Rule]
+    rules: Mapping[Primitive, Rule]
     final: bool
 
     def run(self, jaxpr: Jaxpr, ins: Sequence[Operand]) -> list[Operand]:
@@ -171,7 +171,7 @@ def end_slot(writer: Writer, eqn: Eqn, operands: Sequence[Operand]) -> Sequence[
     return (value,)
 
 
-TOUCH: Final[Mapping[Any, Rule]] = {
+TOUCH: Final[Mapping[Primitive, Rule]] = {
     get_ref_p: read_slot,
     set_ref_p: write_slot,
     freeze_p: end_slot,
@@ -303,7 +303,7 @@ def write_back(
 
 
 def discharge(
-    jaxpr: Jaxpr, marks: Mask, rules: Mapping[object, Rule], final: bool
+    jaxpr: Jaxpr, marks: Mask, rules: Mapping[Primitive, Rule], final: bool
 ) -> Discharged:
     """The program with values for the marked inputs, and for references of its own.
 
@@ -552,7 +552,7 @@ def runnable(jaxpr: Jaxpr) -> Discharged:
     return recall(remembered_to_run, jaxpr, current_context(), jaxpr)
 
 
-CUSTOM: Final[Mapping[Any, Rule]] = MappingProxyType(
+CUSTOM: Final[Mapping[Primitive, Rule]] = MappingProxyType(
     {
         custom_jvp_call_p: partial(custom_rule, discharged),
         custom_vjp_call_p: partial(custom_rule, discharged),

@@ -26,6 +26,7 @@ from verax.extend import (
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr, Primitive
 from verax.ops.calls.call import inlined
+from verax.ops.elementwise.arith import IntegerPowParams
 from verax.rules.rows.row import SomeRow
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import shown
@@ -250,7 +251,7 @@ def squared(walk: Propagation, params: Params, values: Values) -> list[Parts]:
     return [multiplied(x, x)]
 
 
-def raised(walk: Propagation, params: Any, values: Values) -> list[Parts]:
+def raised(walk: Propagation, params: IntegerPowParams, values: Values) -> list[Parts]:
     """A power by products: there is nothing to divide by at x_0 = 0."""
     (x,) = values
     out: Parts = (vnp.ones_like(base(x)),)
@@ -408,7 +409,7 @@ zero_term: Final = ZeroTerm()
 """Stands for a term that is zero."""
 
 
-def fact(n: Any) -> Array:
+def fact(n: Array | np.ndarray | float) -> Array:
     """The factorial of a number, or of each element of an array.
 
     >>> fact(4)
@@ -504,7 +505,11 @@ def as_real(x: object) -> Any:
 
 
 def coefficients(
-    args: tuple[object, ...], terms: Any, place: int, k: int, scale: float
+    args: tuple[object, ...],
+    terms: Any,
+    place: int,
+    k: int,
+    scale: float,
 ) -> Any:
     """Term k of an argument, of its shape and dtype and divided by `scale`.
 
@@ -558,7 +563,7 @@ def terms_of(value: object, rest: Sequence[object], scales: Sequence[float]) -> 
     return tree_unflatten(tree, outs)
 
 
-def scaled(y: Any, term: Array | None, scale: float) -> Array:
+def scaled(y: Array, term: Array | None, scale: float) -> Array:
     """A coefficient of a result times `scale`; what is not there is zero."""
     if term is not None:
         return term if scale == 1.0 else term * scale

@@ -15,6 +15,7 @@ from verax.api.tracing.wrapping import wraps
 from verax.api.trees.pytrees import register_pytree_node_class, tree_map
 from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.bcoo import BCOO
+from verax.rules.values.array import Array
 
 type Argnums = int | Sequence[int]
 
@@ -23,14 +24,14 @@ type Argnums = int | Sequence[int]
 class Stored(NamedTuple):
     """The stored part of a sparse argument, and the number of the argument."""
 
-    data: object
+    data: Array
     number: int
 
-    def tree_flatten(self) -> tuple[tuple[object], int]:
+    def tree_flatten(self) -> tuple[tuple[Array], int]:
         return (self.data,), self.number
 
     @classmethod
-    def tree_unflatten(cls, number: int, children: Sequence[object]) -> "Stored":
+    def tree_unflatten(cls, number: int, children: Sequence[Array]) -> "Stored":
         return cls(children[0], number)
 
 
@@ -71,7 +72,7 @@ def rebuilt(mats: Sequence[JAXSparse], tree: object) -> Any:
     return tree_map(whole, tree, is_leaf=is_stored)
 
 
-def spread(mat: JAXSparse, data: Any) -> JAXSparse:
+def spread(mat: JAXSparse, data: Array) -> JAXSparse:
     """A sparse array with other data, which may have more dimensions in front.
 
     Raises:

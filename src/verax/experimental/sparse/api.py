@@ -22,7 +22,9 @@ from verax.experimental.sparse.coo import COO
 from verax.experimental.sparse.csr import CSR
 from verax.experimental.sparse.rules import todense_p
 from verax.experimental.sparse.util import as_shape, row_of
+from verax.ir.dtypes import DTypeLike
 from verax.ir.jaxpr import NO_PARAMS
+from verax.numpy.arguments.arguments import ArrayLike
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -85,8 +87,8 @@ def check_format(name: str) -> None:
 
 def empty(
     shape: Sequence[int],
-    dtype: Any = None,
-    index_dtype: Any = "int32",
+    dtype: DTypeLike | None = None,
+    index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo",
     *,
     n_batch: int = 0,
@@ -115,8 +117,8 @@ def eye(
     N: int,
     M: int | None = None,
     k: int = 0,
-    dtype: Any = None,
-    index_dtype: Any = "int32",
+    dtype: DTypeLike | None = None,
+    index_dtype: DTypeLike = "int32",
     sparse_format: str = "bcoo",
     *,
     n_batch: int = 0,
@@ -161,7 +163,7 @@ def stored(mat: np.ndarray, n_batch: int, n_dense: int) -> int:
 
 
 def random_bcoo(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int],
     *,
     dtype: object = np.float64,

@@ -72,13 +72,13 @@ class JAXSparse(ABC):
         return text
 
     @abstractmethod
-    def tree_flatten(self) -> tuple[Sequence[Any], Any]: ...
+    def tree_flatten(self) -> tuple[Sequence[Array], Any]: ...
 
     @classmethod
     @abstractmethod
-    def tree_unflatten(cls, aux_data: Any, children: Sequence[Any]) -> Self: ...
+    def tree_unflatten(cls, aux_data: Any, children: Sequence[Array]) -> Self: ...
 
-    def with_data(self, data: object) -> Self:
+    def with_data(self, data: Array) -> Self:
         """The array with other elements at the same places."""
         buffers, static = self.tree_flatten()
         return type(self).tree_unflatten(static, (data, *buffers[1:]))

@@ -21,6 +21,7 @@ from verax.experimental.sparse.util import (
     as_shape,
     count_stored_elements,
 )
+from verax.ir.dtypes import DTypeLike
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -91,7 +92,7 @@ class BCOO(Batched, Operators):
 
     @classmethod
     @override
-    def tree_unflatten(cls, aux_data: Static, children: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux_data: Static, children: Sequence[Array]) -> Self:
         made = object.__new__(cls)
         made.data, made.indices = children
         made.element, made.indices_sorted, made.unique_indices = aux_data
@@ -114,7 +115,12 @@ class BCOO(Batched, Operators):
 
     @classmethod
     def from_scipy_sparse(
-        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+        cls,
+        mat: Any,
+        *,
+        index_dtype: DTypeLike | None = None,
+        n_dense: int = 0,
+        n_batch: int = 0,
     ) -> "BCOO":
         """A sparse matrix of SciPy, in any of its formats.
 
@@ -185,7 +191,7 @@ class BCOO(Batched, Operators):
         """The sum over some or all axes; dense if no dimension is left."""
         return self.namespace.total(self, *args, **kwargs)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator["BCOO | Array"]:
         return iter(self.namespace.rows(self))
 
 

@@ -31,7 +31,7 @@ from verax.experimental.sparse.util import (
     batch_index,
     compatible,
 )
-from verax.ir.dtypes import is_integer
+from verax.ir.dtypes import DTypeLike, is_integer
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -45,7 +45,7 @@ class BCSRProperties(NamedTuple):
 
 
 def validated(
-    data: Any, indices: Any, indptr: Any, shape: Sequence[int]
+    data: Array, indices: Array, indptr: Array, shape: Sequence[int]
 ) -> BCSRProperties:
     """The layout of buffers.
 
@@ -143,7 +143,7 @@ class BCSR(Batched):
 
     @classmethod
     @override
-    def tree_unflatten(cls, aux_data: Static, children: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux_data: Static, children: Sequence[Array]) -> Self:
         made = object.__new__(cls)
         made.data, made.indices, made.indptr = children
         made.element, made.indices_sorted, made.unique_indices = aux_data
@@ -200,7 +200,12 @@ class BCSR(Batched):
 
     @classmethod
     def from_scipy_sparse(
-        cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
+        cls,
+        mat: Any,
+        *,
+        index_dtype: DTypeLike | None = None,
+        n_dense: int = 0,
+        n_batch: int = 0,
     ) -> "BCSR":
         """A sparse matrix of SciPy, in any of its formats.
 

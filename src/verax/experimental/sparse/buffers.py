@@ -54,7 +54,7 @@ class Layout(NamedTuple):
         )
 
 
-def layout_of_indices(indices: Any, shape: Sequence[int]) -> Layout:
+def layout_of_indices(indices: Array, shape: Sequence[int]) -> Layout:
     """The layout that indices give an array of `shape`.
 
     Raises:
@@ -78,7 +78,7 @@ def layout_of_indices(indices: Any, shape: Sequence[int]) -> Layout:
     return Layout(n_batch, n_sparse, n_dense, nse)
 
 
-def layout_of(data: Any, indices: Any, shape: Sequence[int]) -> Layout:
+def layout_of(data: Array, indices: Array, shape: Sequence[int]) -> Layout:
     """The layout of an array.
 
     Raises:

@@ -8,7 +8,7 @@ operations; this is the format for products with vectors and matrices::
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, override
+from typing import NamedTuple, Self, override
 
 import numpy as np
 
@@ -84,12 +84,12 @@ class COO(JAXSparse):
         return self._info.cols_sorted
 
     @override
-    def tree_flatten(self) -> tuple[tuple[object, ...], COOInfo]:
+    def tree_flatten(self) -> tuple[tuple[Array, ...], COOInfo]:
         return self._bufs, self._info
 
     @classmethod
     @override
-    def tree_unflatten(cls, aux_data: COOInfo, children: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux_data: COOInfo, children: Sequence[Array]) -> Self:
         made = object.__new__(cls)
         made.data, made.row, made.col = children
         made._info = aux_data

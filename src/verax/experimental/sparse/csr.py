@@ -8,7 +8,7 @@ their columns; CSC is the same of the transpose::
 """
 
 from collections.abc import Sequence
-from typing import Any, Self, override
+from typing import Self, override
 
 import numpy as np
 
@@ -70,12 +70,12 @@ class Compressed(JAXSparse):
         return self.data, self.indices, self.indptr
 
     @override
-    def tree_flatten(self) -> tuple[tuple[object, ...], Shape]:
+    def tree_flatten(self) -> tuple[tuple[Array, ...], Shape]:
         return self._bufs, self.whole
 
     @classmethod
     @override
-    def tree_unflatten(cls, aux_data: Shape, children: Sequence[Any]) -> Self:
+    def tree_unflatten(cls, aux_data: Shape, children: Sequence[Array]) -> Self:
         made = object.__new__(cls)
         made.data, made.indices, made.indptr = children
         made.whole = aux_data

@@ -128,7 +128,7 @@ class Search(NamedTuple):
     directions: Array
     residual: Array
     values: Array
-    converged: Any
+    converged: Array
 
 
 def lobpcg_standard(

@@ -15,11 +15,13 @@ import numpy as np
 from verax import lax, numpy as vnp
 from verax.api.vmap import vmap
 from verax.experimental.sparse import buffers
+from verax.experimental.sparse.base import JAXSparse
 from verax.experimental.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_transpose
 from verax.experimental.sparse.buffers import fully_batched
 from verax.experimental.sparse.layouts import bcoo_squeeze, relaid, trimmed
 from verax.experimental.sparse.util import as_shape, row_of
 from verax.ir.dtypes import stored_dtype
+from verax.ops.indexing.geometry import GatherDimensionNumbers, GatherScatterMode
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -178,12 +180,12 @@ def cut_at(
 def bcoo_gather(
     operand: BCOO,
     start_indices: object,
-    dimension_numbers: Any,
+    dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    mode: Any = None,
+    mode: str | GatherScatterMode | None = None,
     fill_value: object = None,
 ) -> BCOO:
     """Several parts of the array, as `lax.gather`, in batch dimensions of the result.
@@ -334,7 +336,7 @@ def bcoo_conv_general_dilated(
     rhs: object,
     *,
     window_strides: Sequence[int],
-    padding: Any,
+    padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: object = None,
@@ -387,7 +389,7 @@ def bcoo_conv_general_dilated(
 
 
 def check_conv(
-    operands: Sequence[Any],
+    operands: Sequence[Array | JAXSparse],
     steps: Sequence[Sequence[int]],
     dimension_numbers: object,
     groups: tuple[int, int],
@@ -409,7 +411,7 @@ def check_conv(
         )
 
 
-def as_line(x: Any) -> BCOO:
+def as_line(x: Array | BCOO) -> BCOO:
     """An array of shape (1, 1, n) as a sparse one of shape (n,)."""
     if isinstance(x, BCOO):
         return bcoo_squeeze(relaid(x, 0, 0), dimensions=(0, 1))

@@ -34,6 +34,7 @@ from verax.ir.records import ReprMixin
 from verax.ir.walk import interpret
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.builder import Tracer
+from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import check_callable
 from verax.rules.values.state import STATE
@@ -145,13 +146,13 @@ class Spread(ReprMixin):
         return Spread(self.source, params).whole(RULES)
 
 
-def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[object]) -> list[Any]:
+def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[object]) -> list[object]:
     """The outputs of a program on values that are arrays or sparse arrays."""
 
     def whole(x: object) -> Any:
         return x.whole(rules) if isinstance(x, Spread) else x
 
-    def results(eqn: Eqn, operands: list[object]) -> Sequence[Any]:
+    def results(eqn: Eqn, operands: list[object]) -> Sequence[object]:
         if eqn.primitive is SPREAD:
             return [Spread(whole(operands[0]), eqn.params)]
         ins = narrowed(operands) if eqn.primitive in NARROW else None
@@ -166,7 +167,7 @@ def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[object]) -> list[Any]:
     return list(map(whole, interpret(jaxpr, values, results, literal_array)))
 
 
-def narrowed(values: Sequence[object]) -> list[Any] | None:
+def narrowed(values: Sequence[object]) -> list[object] | None:
     """Operands that need not have their full sizes, if any is sparse."""
     sources = [x.source if isinstance(x, Spread) else x for x in values]
     if not any([isinstance(x, JAXSparse) for x in sources]):
@@ -224,7 +225,7 @@ def reshape(x: BCOO, *args: object, **kwargs: object) -> Any:
     return sparsify(lambda mat: mat.reshape(*args, **kwargs))(x)
 
 
-def rows(x: BCOO) -> list[Any]:
+def rows(x: BCOO) -> list[BCOO | Array]:
     """The parts along the first dimension.
 
     Raises:

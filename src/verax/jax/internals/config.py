@@ -37,7 +37,7 @@ class State:
     def __bool__(self) -> bool:
         return bool(self.value)
 
-    def __call__(self, new: object = True) -> AbstractContextManager[Any]:
+    def __call__(self, new: object = True) -> AbstractContextManager[object]:
         """Set it within a block."""
         return block(self, new)
 

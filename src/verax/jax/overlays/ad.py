@@ -76,7 +76,7 @@ add_jaxvals_p = lax.add_p
 primitive_linearizations = Rules[Rule]("ad.primitive_linearizations")
 
 
-def get_primitive_transpose(primitive: Any) -> Rule:
+def get_primitive_transpose(primitive: Primitive) -> Rule:
     """The transpose rule that a program gave a primitive.
 
     Raises:

@@ -284,7 +284,7 @@ def checked(
     return tuple(out) if several else out[0]
 
 
-def result_array(x: Any) -> Any:
+def result_array(x: ArrayLike) -> Any:
     """A result as an array; a pytree that has a shape, as some are, as it is."""
     if isinstance(x, Array) or not hasattr(x, "shape") or hasattr(x, "__array__"):
         return as_array("vectorize", x)

@@ -197,7 +197,7 @@ def any_dtype(x: Any) -> DType:
         return out
 
 
-def plain(x: Any) -> Any:
+def plain(x: DTypeLike) -> NumpyDType:
     """NumPy's dtype of anything that stands for one."""
     return numpy_dtype(as_dtype(x))
 

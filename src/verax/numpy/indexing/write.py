@@ -239,7 +239,7 @@ def scatter_columns(
 
 DROP = GatherScatterMode.FILL_OR_DROP
 DYNAMIC_UPDATE: Final = DynamicUpdateSliceParams()
-COMBINE: Final[Mapping[str, Callable[[Any, Any], Array]]] = MappingProxyType(
+COMBINE: Final[Mapping[str, Callable[[Array, Array], Array]]] = MappingProxyType(
     {
         "add": arithmetic.add,
         "subtract": arithmetic.subtract,
@@ -400,7 +400,7 @@ def interleaved(x: Array, plan: WritePlan, new: Array) -> Array:
 
 def update_scattered(
     x: Array,
-    kinds: tuple[Any, ...],
+    kinds: tuple[Kind, ...],
     arrays: tuple[IndexArray, ...],
     values: object,
     how: str,

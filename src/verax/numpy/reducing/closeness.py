@@ -76,9 +76,15 @@ def isclose_at_once(
     return near
 
 
-def allclose_at_once(a: object, b: object, *rest: Any, **options: Any) -> OneGo | None:
+def allclose_at_once(
+    a: object,
+    b: object,
+    rtol: object = 1e-05,
+    atol: object = 1e-08,
+    equal_nan: bool = False,
+) -> OneGo | None:
     """Whether that is so for all."""
-    near = isclose_at_once(a, b, *rest, **options)
+    near = isclose_at_once(a, b, rtol, atol, equal_nan)
     if near is None:
         return None
 

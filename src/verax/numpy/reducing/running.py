@@ -5,7 +5,7 @@ One idea: along no axis means along the flat array::
     argmax(x), argmin(x, axis=1), cumsum(x, axis=0)
 """
 
-from typing import Any
+from collections.abc import Callable
 
 from verax.backend.eager.composites import remembered
 from verax.ir.dtypes import (
@@ -48,7 +48,7 @@ def flat_or_along(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
 
 def place_of(
     name: str,
-    search: Any,
+    search: Callable[..., Array],
     a: ArrayLike,
     axis: int | None,
     out: object,
@@ -148,7 +148,12 @@ def argmin(
 
 
 def running(
-    name: str, scan: Any, a: ArrayLike, axis: int | None, dtype: Any, out: object
+    name: str,
+    scan: Callable[..., Array],
+    a: ArrayLike,
+    axis: int | None,
+    dtype: DTypeLike | None,
+    out: object,
 ) -> Array:
     """Computes the cumulative functions; booleans count as integers.
 
@@ -303,7 +308,13 @@ def cumulative_prod(
 
 
 def standard(
-    name: str, scan: Any, x: ArrayLike, axis: Any, dtype: object, start: int, lead: bool
+    name: str,
+    scan: Callable[..., Array],
+    x: ArrayLike,
+    axis: int | None,
+    dtype: object,
+    start: int,
+    lead: bool,
 ) -> Array:
     given = as_array(name, x)
     if not given.ndim:

@@ -306,16 +306,17 @@ def bisect_at_once(
 
 
 def searchsorted_at_once(
-    a: Any,
-    v: Any,
+    a: object,
+    v: object,
     side: str = "left",
     sorter: object = None,
     *,
     method: str = "scan",
 ) -> OneGo | None:
     """Counts in `a` itself as `bisect` does, for operands of one type."""
-    arrays = type(a) is ShapedArray and type(v) is ShapedArray
-    if not arrays or sorter is not None or a.dtype is not v.dtype:
+    if not (type(a) is ShapedArray and type(v) is ShapedArray):
+        return None
+    if sorter is not None or a.dtype is not v.dtype:
         return None
     return bisect_at_once(a, v, side == "right")
 

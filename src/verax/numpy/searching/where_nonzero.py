@@ -268,7 +268,7 @@ def places_of(mask: Array, count: int) -> tuple[Array, Array]:
     return at(empty)[targets].set(iota(int32, n), mode="drop"), ranks[-1]
 
 
-def coordinates(flat: Any, shape: Shape) -> list[Array]:
+def coordinates(flat: Array, shape: Shape) -> list[Array]:
     """Indices of the elements of a row in an array of `shape`."""
     out = []
     for size in reversed(shape):

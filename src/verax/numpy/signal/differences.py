@@ -639,7 +639,7 @@ def unwrap(
 
 
 def correction(
-    steps: Array, period: Any, discont: ArrayLike | None, whole: bool
+    steps: Array, period: ArrayLike, discont: ArrayLike | None, whole: bool
 ) -> Array:
     """The correction that brings each step to between minus and plus half a period."""
     half = floor_divide(period, 2) if whole else true_divide(period, 2)

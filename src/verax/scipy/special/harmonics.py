@@ -9,7 +9,7 @@ terms, run in the direction in which errors shrink::
 
 import math
 import operator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -88,7 +88,9 @@ def upward(z: Array, last: int) -> Array:
     first, second = (hankel(order, size, *turn) for order in (0, 1))
     odd = where(z < 0, -1.0, 1.0)
 
-    def higher(carry: Any, k: Array) -> tuple[Any, Array]:
+    def higher(
+        carry: tuple[Array, Array], k: Array
+    ) -> tuple[tuple[Array, Array], Array]:
         below, here = carry
         return (here, 2 * k / z * here - below), below
 
@@ -121,7 +123,9 @@ def miller(z: Array, last: int, top: int) -> Array:
     twice = 2 / where(little, 1.0, z)
     small = math.sqrt(float(vnp.finfo(z.dtype).tiny))
 
-    def lower(carry: Any, k: Array) -> tuple[Any, Array]:
+    def lower(
+        carry: tuple[Array, Array, Array], k: Array
+    ) -> tuple[tuple[Array, Array, Array], Array]:
         here, above, total = carry
         below = k * twice * here - above
         # What grows too large is made small again, with all that depends on it.
@@ -219,7 +223,9 @@ def associated(n: Array, m: Array, theta: Array, top: int) -> Array:
     first = vnp.full_like(x, math.sqrt(0.25 / math.pi))
     first = lax.scan(diagonal, first, degrees)[0]
 
-    def upward(carry: Any, k: Array) -> tuple[Any, None]:
+    def upward(
+        carry: tuple[Array, Array], k: Array
+    ) -> tuple[tuple[Array, Array], None]:
         value, below = carry
         active = (k > m) & (k <= n)
         gap = where(k > m, k * k - m * m, 1.0)

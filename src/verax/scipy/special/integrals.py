@@ -10,8 +10,8 @@ and 8, and of D. Zagier, "The dilogarithm function", 2007.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -174,10 +174,13 @@ def principal_value(x: Array) -> Array:
     return where(x == 0, -np.inf, where(vnp.isnan(x), np.nan, array))
 
 
+type Pair = tuple[Array, Array]
+
+
 def ascending(x: Array) -> Array:
     """γ + log x + Σ x^k / (k k!)."""
 
-    def further(carry: Any, k: Array) -> tuple[Any, None]:
+    def further(carry: Pair, k: Array) -> tuple[Pair, None]:
         term, total = carry
         term = term * x / k
         return (term, total + term / k), None
@@ -371,10 +374,10 @@ NEAR_ONE: Final = 0.9
 APART: Final = {4: 2e-2, 8: 1e-3}
 
 
-def summed(ratio: Any, like: Array, count: int) -> Array:
+def summed(ratio: Callable[[Array], Array], like: Array, count: int) -> Array:
     """1 + r(0) + r(0) r(1) + ..., up to `count` terms."""
 
-    def further(carry: Any, k: Array) -> tuple[Any, None]:
+    def further(carry: Pair, k: Array) -> tuple[Pair, None]:
         term, total = carry
         term = term * ratio(k)
         return (term, total + term), None

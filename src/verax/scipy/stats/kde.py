@@ -27,7 +27,7 @@ from verax.rules.values.array import Array
 from verax.scipy.linalg import cho_factor, cho_solve
 from verax.scipy.special import logsumexp, ndtr
 
-type Bandwidth = str | ArrayLike | Callable[[object], ArrayLike] | None
+type Bandwidth = str | ArrayLike | Callable[[gaussian_kde], ArrayLike] | None
 LOG_2_PI = math.log(2 * math.pi)
 
 

@@ -345,18 +345,18 @@ def tangent_program[V: Written](engine: Engine, derivative: Steps[V]) -> Jaxpr:
     """The linear steps as a program of the residuals, then the tangents that go in."""
     builder = Builder("linearize")
     stored = {identity_of(x): builder.input_atom(x.aval) for x in derivative.saved}
-    env: list[Atom | None] = [None] * derivative.count
-    for i, aval in enumerate(derivative.avals):
-        env[i] = builder.input_atom(aval)
+    env: dict[int, Atom] = {
+        i: builder.input_atom(a) for i, a in enumerate(derivative.avals)
+    }
     for step in derivative.steps:
         ins: list[Atom] = [
             x if isinstance(x, Literal) else stored[identity_of(x)] for x in step.saved
         ]
-        ins += [env[t] for t in step.operands]  # type: ignore[misc]  # made before
+        ins += [env[t] for t in step.operands]
         outs = builder.inline(step.tangent, ins, step.source)
         for t, atom in zip(step.results, outs, strict=True):
             env[t] = atom
-    outs = [env[t] for t, _ in derivative.results]  # type: ignore[misc]  # every one is made
+    outs = [env[t] for t, _ in derivative.results]
     live = [
         coerce(engine, builder, atom, aval)
         for atom, (_, aval) in zip(outs, derivative.results, strict=True)

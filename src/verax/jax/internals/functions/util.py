@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from verax.api_util import safe_map as safe_map
+from verax.rules.values.array import Array
 from verax.rules.values.sizes import as_axis
 
 wraps = functools.wraps
@@ -150,7 +151,7 @@ def canonicalize_axis_tuple(
     return out
 
 
-def moveaxis(x: Any, src: object, dst: object) -> Any:
+def moveaxis(x: Array, src: object, dst: object) -> Any:
     """`x` with a dimension elsewhere."""
     return x.__array_namespace__().moveaxis(x, src, dst)
 

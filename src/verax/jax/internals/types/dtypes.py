@@ -88,8 +88,10 @@ def to_numeric_dtype(dtype: DTypeLike) -> DType:
 
 def named(dtype: Any) -> DType:
     """The dtype of an array for which a dtype is named."""
+    # Or one of keys, to which no class is common.
     kind: Any = canonical(dtype, allow_extended_dtype=True)
-    return kind  # type: ignore[no-any-return]  # or one of keys, to which no class is common
+    out: DType = kind
+    return out
 
 
 def default_int_dtype() -> DType:
