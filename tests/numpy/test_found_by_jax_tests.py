@@ -268,3 +268,59 @@ def test_sizes_that_disagree() -> None:
         lax.scan(lambda c, x: (c, x), 0, (x, x[1:]), length=3)
     with pytest.raises(ValueError, match="the same first dimension, not xs"):
         lax.scan(lambda c, x: (c, x), 0, (x, x[1:]))
+
+
+WRONG: dict[str, tuple[Any, type[Exception], str]] = {
+    "a shape that is a string": (
+        lambda: lax.broadcast_shapes("ab"),  # type: ignore[arg-type]  # the error is what is tested
+        TypeError,
+        "Shapes must be 1D sequences of concrete values of integer type, .* got 'ab'",
+    ),
+    "a shape that is a number": (
+        lambda: lax.broadcast_shapes(2),  # type: ignore[arg-type]  # the error is what is tested
+        TypeError,
+        "Shapes must be 1D sequences",
+    ),
+    "a scalar": (
+        lambda: linalg.convolution_matrix(np.float32(1), 3),
+        ValueError,
+        "must be at least 1-dimensional",
+    ),
+    "distances": (
+        lambda: vnp.fft.fftfreq(4, np.ones(2)),
+        ValueError,
+        r"d argument of verax.numpy.fft.fftfreq only takes a single value. Got d = \[",
+    ),
+    "real distances": (
+        lambda: vnp.fft.rfftfreq(4, [1, 2]),  # type: ignore[arg-type]  # the error is what is tested
+        ValueError,
+        r"fft.rfftfreq only takes a single value. Got d = \[1, 2\]",
+    ),
+    "too short signals": (
+        lambda: lax.fft(np.ones((2, 3), np.float32), "rfft", (4,)),
+        ValueError,
+        r"RFFT input shape \(2, 3\) minor dimensions must be equal to fft_lengths",
+    ),
+    "too short spectra": (
+        lambda: lax.fft(np.ones((2, 3), np.complex64), "irfft", (3,)),
+        ValueError,
+        r"IRFFT input shape .* all except the last fft_length, got fft_lengths=\(3,\)",
+    ),
+    "signals of half precision": (
+        lambda: lax.fft(np.ones(3, np.float16), "rfft", (3,)),
+        ValueError,
+        "RFFT input must be float32 or float64, got float16",
+    ),
+    "complex numbers in order": (
+        lambda: vnp.top_k(np.ones(3, np.complex64), 1),
+        ValueError,
+        "not compatible with complex inputs, which have no order",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_messages_begin_as_those_of_jax(name: str) -> None:
+    make, kind, words = WRONG[name]
+    with pytest.raises(kind, match=words):
+        make()

@@ -6,7 +6,7 @@ Each is one or two equations of the basic operations::
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -63,6 +63,13 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
+    given: Sequence[object] = shapes
+    for one in given:
+        if isinstance(one, str) or not isinstance(one, Iterable):
+            raise TypeError(
+                "Shapes must be 1D sequences of concrete values of integer type, but "
+                f"broadcast_shapes got {one!r}"
+            )
     out = [tuple(shape) for shape in shapes]
     for shape in out:
         if any(isinstance(n, int) and n < 0 for n in shape):

@@ -51,7 +51,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.type_shardings import same_places
 from verax.rules.values.array import Array
-from verax.rules.values.sizes import as_sizes, draw_size
+from verax.rules.values.sizes import ShapeError, as_sizes, draw_size
 
 KINDS = ("FFT", "IFFT", "RFFT", "IRFFT")
 REALS = (float32, float64)
@@ -76,23 +76,26 @@ def fft_typing(p: FftParams, avals: Sequence[ShapedArray]) -> Sequence[ShapedArr
     count = len(p.fft_lengths)
     accepted = REALS if p.kind == "RFFT" else COMPLEXES
     if x.dtype not in accepted:
-        raise TypeError(
-            f"fft of kind {p.kind} takes {' or '.join(map(str, accepted))} arrays, not "
-            f"{x.dtype}"
+        raise ShapeError(
+            f"{p.kind} input must be {' or '.join(map(str, accepted))}, got {x.dtype}"
         )
     if x.ndim < count:
         raise ValueError(
-            f"FFT input shape {x.shape} must have at least as many input dimensions as "
-            f"fft_lengths {p.fft_lengths}"
+            f"{p.kind} input shape {x.shape} must have at least as many input "
+            f"dimensions as fft_lengths {p.fft_lengths}"
         )
     if not 1 <= count <= 3:
         raise ValueError(f"fft runs over one to three dimensions, not {count} of {x}")
     lengths = half(p.fft_lengths) if p.kind == "IRFFT" else p.fft_lengths
     if x.shape[-count:] != lengths:
         raise ValueError(
-            f"FFT input shape {x.shape} minor dimensions must be equal to fft_lengths "
-            f"{p.fft_lengths}"
-            + (f", the last of them halved: {lengths}" if p.kind == "IRFFT" else "")
+            f"{p.kind} input shape {x.shape} minor dimensions must be equal to "
+            + (
+                f"all except the last fft_length, got fft_lengths={p.fft_lengths}; the "
+                f"last of them is halved: {lengths}"
+                if p.kind == "IRFFT"
+                else f"fft_lengths {p.fft_lengths}"
+            )
         )
     stack = x.shape[:-count]
     if p.kind == "RFFT":

@@ -34,6 +34,16 @@ def counted(name: str, n: int) -> int:
     return operator.index(n)
 
 
+def distance(name: str, d: ArrayLike) -> ArrayLike:
+    """The distance between samples."""
+    if isinstance(d, list | tuple) or np.ndim(d):
+        raise ValueError(
+            f"The d argument of verax.numpy.fft.{name} only takes a single value. "
+            f"Got d = {d}."
+        )
+    return d
+
+
 def fftfreq(
     n: int,
     d: ArrayLike = 1.0,
@@ -64,7 +74,8 @@ def fftfreq(
     """
     count = counted("fftfreq", n)
     numbers = (np.arange(count) + count // 2) % max(count, 1) - count // 2
-    return made("fftfreq", frequencies(numbers, count, d, dtype), device)
+    space = distance("fftfreq", d)
+    return made("fftfreq", frequencies(numbers, count, space, dtype), device)
 
 
 def rfftfreq(
@@ -96,7 +107,8 @@ def rfftfreq(
     """
     count = counted("rfftfreq", n)
     numbers = np.arange(count // 2 + 1)
-    return made("rfftfreq", frequencies(numbers, count, d, dtype), device)
+    space = distance("rfftfreq", d)
+    return made("rfftfreq", frequencies(numbers, count, space, dtype), device)
 
 
 def frequencies(

@@ -50,7 +50,7 @@ from verax.ops.structure.joining import rev
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
-from verax.rules.values.sizes import surely_less
+from verax.rules.values.sizes import ShapeError, surely_less
 
 # Up to here comparing all takes less time than a search, eagerly and compiled.
 FEW_PAIRS = 1 << 12
@@ -534,7 +534,10 @@ def top_k(
     x = as_array("top_k", a)
     place = canonical_axis("top_k", axis, x.ndim)
     if is_complex(x.dtype):
-        raise TypeError(f"top_k takes ordered numbers, not {x.aval}")
+        raise ShapeError(
+            "top_k is not compatible with complex inputs, which have no order: "
+            f"{x.aval}"
+        )
     sorts.check_count(k, x.aval, place)
     if mode == "largest":
         return sorts.top_k(x, k, axis=place)

@@ -201,7 +201,9 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     x = as_array("convolution_matrix", a)
     if size <= 0:
         raise ValueError(f"convolution_matrix: n must be a positive integer, not {n}")
-    if not x.ndim or not x.shape[-1]:
+    if not x.ndim:
+        raise ValueError("convolution_matrix: a must be at least 1-dimensional")
+    if not x.shape[-1]:
         raise ValueError(f"convolution_matrix: len(a) must be at least 1, not {x.aval}")
     if mode not in ("full", "valid", "same"):
         raise ValueError(

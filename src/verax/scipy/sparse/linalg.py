@@ -42,8 +42,8 @@ def as_operator(name: str, argument: str, a: Any) -> Operator:
         return operator
     if not hasattr(a, "__matmul__"):
         raise TypeError(
-            f"{name}: {argument} must be a function or a square matrix, not a "
-            f"{type(a).__name__}"
+            f"{name}: {argument}, the linear operator must be either a function or "
+            f"ndarray, a square matrix, not a {type(a).__name__}"
         )
     shape = np.shape(a) if not hasattr(a, "shape") else a.shape
     if len(shape) != 2 or shape[0] != shape[1]:
