@@ -63,8 +63,8 @@ def axes_of(what: str, axis_name: AxisName) -> tuple[tuple[str, ...], tuple[int,
             around = ", ".join(map(repr, known)) or "none"
             raise NameError(
                 f"{what}: Found an unbound axis name: {name}. To fix this, please call "
-                f"{what} under `shard_map`, or within a function mapped with "
-                f"axis_name={name!r}. Axes in scope: {around}"
+                f"{what} under `verax.shard_map`, or within a function mapped "
+                f"with axis_name={name!r}. Axes in scope: {around}"
             )
     return names, tuple([known[name] for name in names])
 
