@@ -100,7 +100,7 @@ def test_parts_have_the_dtype_that_is_asked_for() -> None:
     parts = [verax.device_put(np.ones(2, np.float32), d) for d in verax.devices()[:2]]
     make = verax.make_array_from_single_device_arrays
     assert make((4,), place, parts, dtype=np.float32).shape == (4,)
-    with pytest.raises(TypeError, match="dtype"):
+    with pytest.raises(ValueError, match="must match the dtype"):
         make((4,), place, parts, dtype=np.int32)
 
 
