@@ -44,7 +44,8 @@ def checkpoint[**P, R](
 ) -> Callable[P, R]:
     """`fun`, whose derivative computes intermediate values again, to save memory.
 
-    `policy(primitive, *types, **params)` says which results are kept nevertheless; see
+    `policy(primitive, *types, **params)` says which results are kept nevertheless, also
+    those inside of `scan` and `cond`, as rows for the steps; see
     `verax.checkpoint_policies`. `prevent_cse=False` lets the compiler merge the second
     computation with the first: use it inside `scan`, where it cannot merge them. A
     prefix tree of the arguments says it for each; one True keeps the computations

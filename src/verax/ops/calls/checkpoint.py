@@ -8,7 +8,7 @@ from what the policy allows to save::
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from itertools import repeat
 from random import Random
@@ -17,15 +17,16 @@ from attrs import evolve, fields, frozen
 
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import complex64, float32, float64
+from verax.ir.effects import SHOWN
 from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Params, Var
 from verax.ir.records import ReprMixin
-from verax.ir.walk import read
-from verax.ops.calls.call import NamedCall, call_row, inline
+from verax.ops.calls.call import NamedCall, call_row, inline, inlined
 from verax.ops.calls.callbacks import silenced
+from verax.ops.calls.keeping import kept_apart
 from verax.ops.elementwise.arith import mul
 from verax.ops.structure.reshard import in_memory
 from verax.rules.families.elementwise import SHAPES, annotation
-from verax.rules.rows.builder import Builder, program
+from verax.rules.rows.builder import program
 from verax.rules.rows.emitter import Emitter, Operand, apart
 from verax.rules.rows.infer import chosen, knowns, live, merged, unknowns
 from verax.rules.rows.row import (
@@ -44,7 +45,6 @@ from verax.rules.rows.row import (
 )
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING
-from verax.rules.values.state import interpreting
 
 
 @frozen(repr=False)
@@ -119,22 +119,19 @@ class WholePolicy(ABC):
         return False
 
 
-def places_of(
+def verdicts_of(
     policy: Policy | None, jaxpr: Jaxpr, read: Sequence[Atom]
-) -> dict[Var, Verdict]:
-    """The values that are kept, and where; what an effect gave always is."""
+) -> Callable[[Eqn], Verdict]:
+    """What is kept, and where, by equation; what an effect gave always is."""
     if isinstance(policy, WholePolicy):
         chosen = set(policy.kept(jaxpr, read))
-        return {
-            v: True for e in jaxpr.eqns for v in e.outvars if e.effects or v in chosen
-        }
-    verdicts = [(e, e.effects or saveable(policy, e)) for e in jaxpr.eqns]
-    return {
-        v: verdict if isinstance(verdict, Offloadable) else True
-        for e, verdict in verdicts
-        if verdict
-        for v in e.outvars
-    }
+        return lambda e: happens(e) or all([v in chosen for v in e.outvars])
+    return lambda e: happens(e) or saveable(policy, e)
+
+
+def happens(eqn: Eqn) -> bool:
+    """Whether an equation does what must not be done again."""
+    return not eqn.effects <= SHOWN
 
 
 def saveable(policy: Policy | None, eqn: Eqn) -> Verdict:
@@ -147,34 +144,28 @@ def saveable(policy: Policy | None, eqn: Eqn) -> Verdict:
 
 
 def recomputing(
-    first: Jaxpr, second: Jaxpr, count: int, saved: Mapping[Var, object]
+    reader: Jaxpr, second: Jaxpr, inputs: int, count: int, places: Sequence[Verdict]
 ) -> Jaxpr:
-    """The values that wait, from (inputs of `first`, saved values, what was unknown).
+    """The values that wait, from (inputs, saved values, what was unknown).
 
-    `saved` says of values that are offloaded how they come back. Effects have happened
-    in the first computation: what remains here has none.
-
-    `first` gives `count` results, then the residuals that `second` takes first.
+    `reader` takes the inputs and the saved values, and gives `count` results, then the
+    residuals that `second` takes first. `places` say of values that are offloaded how
+    they come back. Effects have happened in the first computation: what remains here
+    has none.
     """
-    builder = Builder("checkpoint")
-    env = builder.input_atoms(first.in_avals)
-    waiting = {v: builder.input(v.aval) for v in saved}
-    kept = len(first.outvars) - count
-    later = builder.input_atoms(second.in_avals[kept:])
-    with interpreting(builder):
-        given = {
-            v: builder.atom(
-                moved(x, place.src) if isinstance(place, Offloadable) else x
-            )
-            for (v, x), place in zip(waiting.items(), saved.values(), strict=True)
-        }
-    for eqn in first.eqns:
-        if all([v in given for v in eqn.outvars]):
-            env += [given[v] for v in eqn.outvars]
-            continue
-        env += builder.copy(eqn, read(eqn.invars, env))
-    residuals = read(first.outvars[count:], env)
-    return builder.close(builder.inline(second, [*residuals, *later]))[0]
+    residuals = len(reader.outvars) - count
+    types = (*reader.in_avals, *second.in_avals[residuals:])
+    middle, end = inputs + len(places), len(reader.in_avals)
+
+    def body(*xs: Array) -> Sequence[object]:
+        back = [
+            moved(x, place.src) if isinstance(place, Offloadable) else x
+            for x, place in zip(xs[inputs:middle], places, strict=True)
+        ]
+        given = inlined(reader, [*xs[:inputs], *back])[count:]
+        return inlined(second, [*given, *xs[end:]])
+
+    return program(types, body)
 
 
 def moved(x: Array, memory: str) -> Array:
@@ -192,27 +183,29 @@ def split_checkpoint(
     first, second, waiting = engine.split(body, unknowns(args))
     count = len(waiting) - sum(waiting)
     silent = silenced(first)
-    places = places_of(p.policy, silent, silent.outvars[count:])
-    saved = list(places)
-    later = recomputing(silent, second, count, places)
+    verdict = verdicts_of(p.policy, silent, silent.outvars[count:])
+    inside = p.policy is not None and not isinstance(p.policy, WholePolicy)
+    both = kept_apart(first, verdict, inside=inside)
+    given, reader = knowns(args), silenced(both.reader)
+    inputs, places = len(given), both.verdicts
+    later = recomputing(reader, second, inputs, count, places)
     later, needed = engine.dce(later, (True,) * len(later.outvars))
-    given = knowns(args)
-    inputs = len(given)
-    read = [v for v, f in zip(saved, needed[inputs:], strict=False) if f]
-    forward = evolve(first, outvars=(*first.outvars[:count], *read))
+    flags = needed[inputs : inputs + len(places)]
+    outvars, end = both.writer.outvars, len(first.outvars)
+    slots = (*outvars[:count], *chosen(flags, outvars[end:]))
+    forward = evolve(both.writer, outvars=slots)
     slim, used = engine.dce(forward, (True,) * len(forward.outvars))
     runs = slim.outvars or slim.effects
     operands = chosen(used, given)
     outs = checkpoint_p.bind(evolve(p, jaxpr=slim), *operands) if runs else ()
-    read_later = needed[inputs + len(saved) :]
+    read_later = needed[inputs + len(places) :]
     kept = [x for x, flag in zip(given, needed, strict=False) if flag]
-
-    again = any(v not in places for e in silent.eqns for v in e.outvars)
     waits = [
-        moved(x, place.dst) if isinstance(place := places[v], Offloadable) else x
-        for x, v in zip(outs[count:], read, strict=True)
+        moved(x, place.dst) if isinstance(place, Offloadable) else x
+        for x, place in zip(outs[count:], chosen(flags, places), strict=True)
     ]
-    params = evolve(p, jaxpr=later, differentiated=p.differentiated or again)
+    again = p.differentiated or bool(reader.eqns)
+    params = evolve(p, jaxpr=later, differentiated=again)
 
     def finish(
         residuals: Sequence[Array], operands: Sequence[Array]

@@ -8,10 +8,12 @@ kept beside::
 """
 
 from collections.abc import Sequence
+from itertools import accumulate, chain
 from math import prod
+from typing import Self
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import int32, stored_dtype
@@ -20,7 +22,14 @@ from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.meshes import explicit_on, terms_of
 from verax.ir.records import QUIET
 from verax.ir.walk import walk
-from verax.ops.calls.call import Batcher, forced_batch, same_types, stored_shape
+from verax.ops.calls.call import (
+    Batcher,
+    forced_batch,
+    inlined,
+    same_types,
+    stored_shape,
+)
+from verax.ops.calls.keeping import Types
 from verax.ops.control.while_params import WhileParams
 from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq, ge, lt
@@ -94,6 +103,36 @@ class CondParams(Params):
         """The types of every branch's results."""
         return self.branches[0].out_avals
 
+    def handing_out(self, bodies: Sequence[Jaxpr], kept: Sequence[Types]) -> Self:
+        """See `Keeping.handing_out`: a slot for each branch, zeros but for one."""
+        count = len(self.branches[0].outvars)
+
+        def wide(i: int) -> Jaxpr:
+            def branch(*xs: Array) -> Sequence[object]:
+                outs = inlined(bodies[i], xs)
+                slots = [
+                    outs[count:] if i == j else map(zeros, types)
+                    for j, types in enumerate(kept)
+                ]
+                return [*outs[:count], *chain(*slots)]
+
+            return program(self.in_avals, branch)
+
+        return evolve(self, branches=tuple(map(wide, range(len(bodies)))))
+
+    def taking_back(self, bodies: Sequence[Jaxpr], kept: Sequence[Types]) -> Self:
+        """See `Keeping.taking_back`: each branch reads its own slot."""
+        types, own = (*self.in_avals, *chain(*kept)), len(self.in_avals)
+        ends = list(accumulate(map(len, kept), initial=own))
+
+        def wide(i: int) -> Jaxpr:
+            def branch(*xs: Array) -> Sequence[object]:
+                return inlined(bodies[i], [*xs[:own], *xs[ends[i] : ends[i + 1]]])
+
+            return program(types, branch)
+
+        return evolve(self, branches=tuple(map(wide, range(len(bodies)))))
+
 
 @frozen(eq=False, repr=False)
 class CondLanesParams(CondParams):
@@ -104,6 +143,11 @@ class CondLanesParams(CondParams):
 
     lanes: Shape
     mapped: Mask
+
+    def taking_back(self, bodies: Sequence[Jaxpr], kept: Sequence[Types]) -> Self:
+        """See `Keeping.taking_back`: what is kept is so for each element."""
+        mapped = (*self.mapped, *[True] * sum(map(len, kept)))
+        return evolve(super().taking_back(bodies, kept), mapped=mapped)
 
 
 def mapped_operands(p: CondParams) -> Mask:

@@ -9,7 +9,7 @@ carries and arrays of rows::
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import int32
@@ -17,6 +17,7 @@ from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ir.walk import source
 from verax.ops.calls.call import stored_shape
+from verax.ops.calls.keeping import Types
 from verax.rules.rows.emitter import Emitter, Operand, compared, i64s
 from verax.rules.rows.infer import Mask
 
@@ -60,6 +61,15 @@ class ScanParams(Params):
         place = self.num_consts + i
         kept = i < self.num_carry and source(self.jaxpr, self.jaxpr.outvars[i]) == place
         return place if kept else None
+
+    def handing_out(self, bodies: Sequence[Jaxpr], kept: Sequence[Types]) -> Self:
+        """See `Keeping.handing_out`: values leave as rows."""
+        return evolve(self, jaxpr=bodies[0])
+
+    def taking_back(self, bodies: Sequence[Jaxpr], kept: Sequence[Types]) -> Self:
+        """See `Keeping.taking_back`: values come as rows."""
+        linear = (*self.linear, *[False] * len(kept[0]))
+        return evolve(self, jaxpr=bodies[0], linear=linear)
 
     def parts[T](self, xs: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
         """Operands: constants, carries, arrays of rows."""
