@@ -527,12 +527,12 @@ def make_array_from_single_device_arrays(
                 f"array of shape {size} have {expected}"
             )
         result[device] = part
+    local = [device for device in sharding.ordered if is_local(device)]
     if not result and dtype is None:
         raise ValueError(
             "If the Array has no addressable shards, `dtype` must be provided via the "
             f"`dtype` argument to `{what}`. The list of parts is empty"
         )
-    local = [device for device in sharding.ordered if is_local(device)]
     missing = [str(device) for device in local if device not in result]
     if missing:
         raise ValueError(f"there is no part for {', '.join(missing)}")
