@@ -89,7 +89,7 @@ def test_integers_are_floats() -> None:
 def test_wrong_operators() -> None:
     with pytest.raises(ValueError, match="square"):
         cg(np.ones((2, 3)), np.ones(3))
-    with pytest.raises(TypeError, match="function or a square matrix"):
+    with pytest.raises(TypeError, match="a function or ndarray, a square matrix"):
         cg(3.0, np.ones(3))
     with pytest.raises(ValueError, match="method must be"):
         gmres(GENERAL, B, solve_method="other")
