@@ -177,8 +177,9 @@ def test_integers_and_scalars() -> None:
 
 def test_complex_numbers() -> None:
     z = np.array([1 + 2j, -3 - 0.5j, -100, 100 + 1j], np.complex64)
-    expected = np.log1p(np.exp(z.astype(complex)))
-    np.testing.assert_allclose(nn.softplus(z), expected, 1e-5, 1e-30)
+    power = np.exp(z.astype(complex))  # NumPy's log1p is 0 where this is small
+    expected = np.where(abs(power) < 1e-20, power, np.log1p(power)).astype(z.dtype)
+    np.testing.assert_allclose(nn.softplus(z), expected, 1e-5)
     expected = -np.log1p(np.exp(-z.astype(complex)))
     np.testing.assert_allclose(nn.log_sigmoid(z), expected, 1e-5, 1e-30)
     np.testing.assert_allclose(nn.soft_sign(z), z / (1 + abs(z)), 1e-6)
