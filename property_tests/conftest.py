@@ -4,6 +4,7 @@ draws are made from.
 
 from property_tests import accelerated
 from property_tests.profiles import (
+    collect_without_garbage,
     hear_interrupts,
     keep_no_programs,
     load_modules,
@@ -20,3 +21,4 @@ load_modules()
 pytest_addoption = accelerated.add_option
 pytest_configure = accelerated.configure
 pytest_runtest_setup = accelerated.skip_on_host
+pytest_collection = collect_without_garbage

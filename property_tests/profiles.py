@@ -5,11 +5,14 @@ The environment variable HYPOTHESIS_PROFILE names the one to use; without it, de
     HYPOTHESIS_PROFILE=nightly python -m pytest property_tests
 """
 
+import gc
 import importlib
 import os
 import pkgutil
 import signal
+from collections.abc import Generator
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 import verax
@@ -86,3 +89,19 @@ def hear_interrupts() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def collect_without_garbage() -> Generator[None, object, object]:
+    """Keep the collector of garbage away from what the tests themselves are.
+
+    Modules and items of 18,000 tests live to the end. Looking through them again and
+    again took a seventh of the time of the tests, and a third of collecting them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()

@@ -193,11 +193,12 @@ def check_late_imports(modules: Sequence[Module]) -> Iterator[Violation]:
     """Imports inside functions are of what may wait, and none calls the machinery."""
     known, used = module_names(modules), set[str]()
     for module in modules:
+        spans = [(f.lineno, f.end_lineno or f.lineno) for f in functions(module)]
         inside = {
             line
-            for function in functions(module)
-            for node in ast.walk(function)
+            for node in module.nodes
             if isinstance(node, ast.Import | ast.ImportFrom)
+            and any(first <= node.lineno <= last for first, last in spans)
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
         }
         for statement in imports(module):

@@ -4,6 +4,7 @@ tracebacks with all frames, and Ctrl-C.
 
 from property_tests import accelerated
 from property_tests.profiles import (
+    collect_without_garbage,
     hear_interrupts,
     keep_no_programs,
     load_profile,
@@ -18,3 +19,4 @@ show_all_frames()
 pytest_addoption = accelerated.add_option
 pytest_configure = accelerated.configure
 pytest_runtest_setup = accelerated.skip_on_host
+pytest_collection = collect_without_garbage

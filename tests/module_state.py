@@ -206,14 +206,16 @@ class _ChangeFinder(ast.NodeVisitor):
     """Collects changes to names that the enclosing functions do not bind."""
 
     found: list[Change] = field(factory=list)
-    scopes: list[frozenset[str]] = field(factory=list)
+    scopes: list[FunctionNode | ast.Lambda] = field(factory=list)
+    bound: dict[ast.AST, frozenset[str]] = field(factory=dict)
+    """What functions bind for themselves, of those in which something changes."""
 
     @override
     def visit(self, node: ast.AST) -> None:
         for target in changed_targets(node):
             self.record(target)
         if isinstance(node, (*FUNCTIONS, ast.Lambda)):
-            self.scopes.append(local_names(node))
+            self.scopes.append(node)
             self.generic_visit(node)
             self.scopes.pop()
         else:
@@ -224,8 +226,13 @@ class _ChangeFinder(ast.NodeVisitor):
         if name is None:
             return
         first = name.split(".")[0]
-        if not any(first in scope for scope in self.scopes):
+        if not any(first in self.locals_of(scope) for scope in self.scopes):
             self.found.append(Change(target.lineno, name, bool(self.scopes)))
+
+    def locals_of(self, scope: FunctionNode | ast.Lambda) -> frozenset[str]:
+        if scope not in self.bound:
+            self.bound[scope] = local_names(scope)
+        return self.bound[scope]
 
 
 def changed_targets(node: ast.AST) -> Iterator[ast.expr]:

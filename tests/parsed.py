@@ -5,7 +5,7 @@ module = Module.parse("verax.ir.avals", "import numpy", path="src/verax/ir/avals
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Self
 
 from attrs import field, frozen
@@ -46,6 +46,8 @@ class Module:
     is_package: bool
     nodes: tuple[ast.AST, ...] = field(repr=False, eq=False)
     """All nodes of the tree: each check looks through them."""
+    imported: tuple["Import", ...] = field(repr=False, eq=False)
+    """What `imports` says."""
 
     @classmethod
     def parse(
@@ -54,7 +56,9 @@ class Module:
         path = path or name.replace(".", "/") + ".py"
         tree = ast.parse(source, filename=path)
         lines = len(source.splitlines())
-        return cls(name, path, tree, lines, is_package, tuple(ast.walk(tree)))
+        nodes = tuple(ast.walk(tree))
+        imported = tuple(imports_among(nodes, name, is_package))
+        return cls(name, path, tree, lines, is_package, nodes, imported)
 
     def violation(self, line: int, rule: str, symbol: str, message: str) -> Violation:
         return Violation(self.path, line, rule, symbol, message)
@@ -74,12 +78,19 @@ class Import:
 LAZY = frozenset({"LazyFunction", "LazyMapping", "LazyModule", "module_named"})
 
 
-def imports(module: Module) -> Iterator[Import]:
+def imports(module: Module) -> tuple[Import, ...]:
     """Every import of a module, at whatever depth, with absolute names.
 
     What is loaded later counts: it is an import as any other to all rules but time.
     """
-    for node in module.nodes:
+    return module.imported
+
+
+def imports_among(
+    nodes: Iterable[ast.AST], name: str, is_package: bool
+) -> Iterator[Import]:
+    """The imports among the nodes of a module of this name."""
+    for node in nodes:
         if isinstance(node, ast.Call):
             match node:
                 case ast.Call(ast.Name(called), [ast.Constant(str(base)), *_]):
@@ -90,18 +101,18 @@ def imports(module: Module) -> Iterator[Import]:
                 bound = alias.asname or alias.name
                 yield Import(node.lineno, alias.name, "", bound)
         elif isinstance(node, ast.ImportFrom):
-            base = absolute_base(module, node)
+            base = absolute_base(node, name, is_package)
             for alias in node.names:
                 bound = alias.asname or alias.name
                 yield Import(node.lineno, base, alias.name, bound)
 
 
-def absolute_base(module: Module, node: ast.ImportFrom) -> str:
+def absolute_base(node: ast.ImportFrom, name: str, is_package: bool) -> str:
     """The module after `from`, with leading dots resolved."""
     if not node.level:
         return node.module or ""
-    climb = node.level - 1 if module.is_package else node.level
-    parts = module.name.split(".")
+    climb = node.level - 1 if is_package else node.level
+    parts = name.split(".")
     stem = parts[: len(parts) - climb]
     return ".".join([*stem, node.module] if node.module else stem)
 
