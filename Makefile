@@ -53,7 +53,7 @@ DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 	--ignore=docs/examples --ignore=docs/by_name --ignore=docs/placement.md \
 	--ignore=docs/custom-partitioning.md --ignore=docs/explicit-sharding.md --ignore=docs/pipelines.md
 # What asks the most of jaxlib, and of Python.
-ANY_JAXLIB := $(addprefix tests/,backend distributed extend formats ir placement robustness transforms \
+ANY_JAXLIB := $(addprefix tests/,backend distributed extend formats ir placement robustness \
 	api/export api/host api/stages ops/test_lowering_by_platform.py) \
 	$(filter-out tests/test_architecture.py tests/test_mutants.py tests/test_surface.py,$(wildcard tests/test_*.py))
 # Of these what is long and asks little of either: rules in NumPy, signals, restarts.

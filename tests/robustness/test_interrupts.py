@@ -148,6 +148,10 @@ def at_rest() -> None:
     assert own() == {}, "a test before has left something"
 
 
+# What these do for the first time, others do too.
+LARGER = ("hessian", "linearize", "nested jit", "checkpoint", "custom jvp")
+
+
 @pytest.mark.skipif(sys.gettrace() is not None, reason="a debugger has its own places")
 @pytest.mark.parametrize("name", WORKS)
 def test_an_interrupt_leaves_nothing_behind(name: str) -> None:
@@ -161,7 +165,7 @@ def test_an_interrupt_leaves_nothing_behind(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", rarely(WORKS, "hessian", "linearize", "nested jit"))
+@pytest.mark.parametrize("name", rarely(WORKS, *LARGER))
 def test_so_it_is_where_all_is_done_for_the_first_time(name: str) -> None:
     work = WORKS[name]
     due = text(work())

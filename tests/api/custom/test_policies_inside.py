@@ -8,6 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import crossed
 from verax import checkpoint_policies as policies, lax
 from verax.ad_checkpoint import checkpoint_name
 from verax.ir.walk import walk
@@ -83,8 +84,7 @@ POLICIES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "policy"), crossed(PROGRAMS, POLICIES))
 def test_derivatives_are_those_of_the_function(name: str, policy: str) -> None:
     f = PROGRAMS[name]
     kept = verax.checkpoint(f, policy=POLICIES[policy])
