@@ -210,5 +210,5 @@ SUMMED = [row for row in KNOWN if row.sharding is not as_typed]
 @pytest.mark.parametrize("row", SUMMED, ids=lambda row: row.name)
 def test_a_row_keeps_sums_that_are_left_to_be_made(row: Row[Any]) -> None:
     seeds = (s for s in range(ATTEMPTS) if suitable(row, s, with_terms) is not None)
-    for seed in list(seeds)[:2]:
+    for seed in list(seeds)[:4]:
         check(row, seed, with_terms)

@@ -164,29 +164,38 @@ def test_an_unreduced_array_has_its_value() -> None:
         lying(P(unreduced={"x"}, unreduced_kind=UnreducedKind.max))
 
 
-def test_linear_operations_keep_terms() -> None:
-    x = lying(P(unreduced={"x"}))
-    whole, r = vnp.ones((4, 4)), lying(P(reduced={"x"}))
+LINEAR: list[tuple[Callable[[verax.Array, verax.Array], verax.Array], str]] = [
+    (lambda x, r: x + x, "f32[4,4]{U:x}"),
+    (lambda x, r: -x.T, "f32[4,4]{U:x}"),
+    (lambda x, r: x.reshape(2, 8)[:1], "f32[1,8]{U:x}"),
+    (lambda x, r: x.sum(0), "f32[4]{U:x}"),
+    (lambda x, r: x * r, "f32[4,4]{U:x}"),
+    (lambda x, r: vnp.ones((4, 4)) * x, "f32[4,4]{U:x}"),
+    (lambda x, r: x / (r + 1), "f32[4,4]{U:x}"),
+    (lambda x, r: vnp.concatenate([x, x]), "f32[8,4]{U:x}"),
+    (lambda x, r: vnp.where(vnp.ones((4, 4)) > 0, x, x), "f32[4,4]{U:x}"),
+    (lambda x, r: x[vnp.array([0, 2])], "f32[2,4]{U:x}"),
+    (lambda x, r: x.astype(vnp.bfloat16), "bf16[4,4]{U:x}"),
+    (lambda x, r: vnp.broadcast_to(x[:1], (3, 4)), "f32[3,4]{U:x}"),
+    (lambda x, r: vnp.tile(x, (1, 3)), "f32[4,12]{U:x}"),
+    (lambda x, r: x + x[:, :1], "f32[4,4]{U:x}"),
+    (lambda x, r: x[:1] / (r + 1), "f32[4,4]{U:x}"),
+    (lambda x, r: vnp.sin(r), "f32[4,4]{R:x}"),
+    (lambda x, r: r.max(0), "f32[4]{R:x}"),
+    (lambda x, r: r * 2, "f32[4,4]{R:x}"),
+]
+
+
+@pytest.mark.parametrize(("f", "text"), LINEAR)
+def test_linear_operations_keep_terms(
+    f: Callable[[verax.Array, verax.Array], verax.Array], text: str
+) -> None:
+    x, r = lying(P(unreduced={"x"})), lying(P(reduced={"x"}))
+    due = np.asarray(f(vnp.asarray(VALUES), vnp.asarray(VALUES)))
     with verax.set_mesh(MESH):
-        cases: list[tuple[Callable[[], verax.Array], str]] = [
-            (lambda: x + x, "f32[4,4]{U:x}"),
-            (lambda: -x.T, "f32[4,4]{U:x}"),
-            (lambda: x.reshape(2, 8)[:1], "f32[1,8]{U:x}"),
-            (lambda: x.sum(0), "f32[4]{U:x}"),
-            (lambda: x * r, "f32[4,4]{U:x}"),
-            (lambda: whole * x, "f32[4,4]{U:x}"),
-            (lambda: x / (r + 1), "f32[4,4]{U:x}"),
-            (lambda: vnp.concatenate([x, x]), "f32[8,4]{U:x}"),
-            (lambda: vnp.where(whole > 0, x, x), "f32[4,4]{U:x}"),
-            (lambda: x[vnp.array([0, 2])], "f32[2,4]{U:x}"),
-            (lambda: x.astype(vnp.bfloat16), "bf16[4,4]{U:x}"),
-            (lambda: vnp.sin(r), "f32[4,4]{R:x}"),
-            (lambda: r.max(0), "f32[4]{R:x}"),
-            (lambda: r * 2, "f32[4,4]{R:x}"),
-        ]
-        for f, text in cases:
-            assert str(f().aval) == text
-        assert np.array_equal(np.asarray(x * r), VALUES * VALUES)
+        for out in (f(x, r), verax.jit(f)(x, r)):
+            assert str(out.aval) == text
+            np.testing.assert_allclose(np.asarray(out), due, 1e-6)
 
 
 @pytest.mark.parametrize(

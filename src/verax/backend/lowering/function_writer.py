@@ -192,15 +192,37 @@ class FunctionText:
         aval = x.aval.with_shape(shape)
         if not x.name and not x.aval.shape:
             return Operand("", aval, x.value)
+        wide, dims = list(shape), list(dimensions)
+        if self.terms is not None:
+            wide, dims = unstretched(x.aval.shape, shape, dimensions)
         extra = len(stored_shape(x.aval)) - x.aval.ndim
-        places = (*dimensions, *(len(shape) + i for i in range(extra)))
+        places = (*dims, *(len(wide) + i for i in range(extra)))
         (out,) = self.op(
             "stablehlo.broadcast_in_dim",
             (x,),
-            (aval,),
+            (x.aval.with_shape(wide),),
             broadcast_dimensions=i64s(places),
         )
-        return out
+        if len(wide) == len(shape):
+            return out
+        return self.op("stablehlo.reshape", (out,), (aval,))[0]
+
+
+def unstretched(
+    own: Shape, shape: Shape, dimensions: Shape
+) -> tuple[list[int], list[int]]:
+    """A broadcast that stretches no dimension, to what a reshape brings into `shape`.
+
+    What would be stretched gets a new dimension beside it. XLA drops dimensions that it
+    stretches by itself, and so loses that devices hold terms of the operand.
+    """
+    pairs = zip(own, dimensions, strict=True)
+    stretched = {d for n, d in pairs if n != shape[d]}
+    wide, places = list[int](), list[int]()
+    for d, size in enumerate(shape):
+        places.append(len(wide))
+        wide += [1, size] if d in stretched else [size]
+    return wide, [places[d] for d in dimensions]
 
 
 def marked(lines: str, start: int, attributes: Sequence[tuple[str, str]]) -> str:

@@ -44,7 +44,7 @@ from verax.backend.lowering.mlir_text import (
     written_constant,
 )
 from verax.backend.lowering.stablehlo_io import renamed
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import device_value, int32
 from verax.ir.effects import is_ordered
 from verax.ir.jaxpr import Atom, Eqn, Identity, Jaxpr, Literal, Params, Var
@@ -617,7 +617,8 @@ def summed_operands(
 ) -> Summed | None:
     """Flags of a linear row's operands that have terms, if some do.
 
-    What the rule makes of them is split as what has the same shape.
+    What the rule makes of them is split as what has the same shape, or the same but for
+    dimensions of one element.
     """
     if row.sharding is as_typed:
         return None
@@ -626,13 +627,17 @@ def summed_operands(
     if not known:
         return None
     outs = types(eqn.outvars)
-    result = {a.shape: a.explicit for a in (*avals, *outs) if a.explicit in known}
-    result |= {a.shape: a.explicit for a in outs if a.explicit is not None}
+    typed = [(a.shape, x) for a in (*avals, *outs) if (x := a.explicit) in known]
+    typed += [(a.shape, x) for a in outs if (x := a.explicit) is not None]
+    same = {shape: x.splits for shape, x in typed if x is not None}
+    alike = {several(s, s): several(s, splits) for s, splits in same.items()}
     whole, meshes = known[0], writer.module.meshes
 
     def text(aval: ShapedArray) -> str | None:
-        own = result.get(aval.shape)
-        splits = ((),) * aval.ndim if own is None else own.splits
+        splits = same.get(aval.shape)
+        if splits is None:
+            rest = iter(alike.get(several(aval.shape, aval.shape), ()))
+            splits = tuple([() if n == 1 else next(rest, ()) for n in aval.shape])
         return meshes.typed_layout(
             whole.mesh, aval.with_explicit(Explicit(whole.mesh, splits, whole.terms))
         )
@@ -643,6 +648,11 @@ def summed_operands(
         if terms_of(aval.explicit).unreduced
     }
     return Summed(names, text)
+
+
+def several[T](shape: Shape, items: Sequence[T]) -> tuple[T, ...]:
+    """Items, one for a dimension, without those of dimensions of one element."""
+    return tuple([x for n, x in zip(shape, items, strict=True) if n != 1])
 
 
 def held_terms(

@@ -243,12 +243,7 @@ broadcast_in_dim_p = linear(
     evaluate=evaluate_broadcast_in_dim,
     transpose=transpose_broadcast_in_dim,
     batch=one_batched(batch_broadcast_in_dim),
-    lower=lambda e, p, xs, outs: e.op(
-        "stablehlo.broadcast_in_dim",
-        xs,
-        outs,
-        broadcast_dimensions=i64s(p.broadcast_dimensions),
-    ),
+    lower=lambda e, p, xs, outs: (e.broadcast(xs[0], p.shape, p.broadcast_dimensions),),
     draw=draw_broadcast_in_dim,
     sharding=broadcast_splits,
     traits=Traits(Work.CHEAP, no_flops, makes_nans=False),
