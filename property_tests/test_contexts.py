@@ -296,7 +296,7 @@ def test_rules_of_users_mean_what_is_in_force(make: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize(
     ("make", "option"),
-    crossed(MAKERS, [name for name in DRAWN if name not in SHOWN], 4),
+    crossed(MAKERS, [name for name in DRAWN if name not in SHOWN], 8),
 )
 def test_each_option_is_left_as_if_it_had_never_been(
     make: Callable[[], Any], option: str

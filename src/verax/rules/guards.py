@@ -123,3 +123,14 @@ def keeping() -> Iterator[None]:
         if not gc.isenabled() and gc.get_freeze_count() < FROZEN_BY_PYTHON:
             gc.freeze()
             gc.unfreeze()
+
+
+def every_object() -> list[object]:
+    """All objects that the collector knows.
+
+    It does not show those that a process has put aside with `gc.freeze`, to share their
+    memory with its children: they are put back among the others before.
+    """
+    if gc.get_freeze_count() >= FROZEN_BY_PYTHON:
+        gc.unfreeze()
+    return gc.get_objects()

@@ -1,5 +1,6 @@
 """What is alive, what is cached, and of which type values are."""
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -53,3 +54,20 @@ def test_clear_caches() -> None:
     verax.clear_caches()
     assert float(fun(1.0)) == 2
     assert len(traces) == 2
+
+
+def test_what_a_process_has_put_aside_is_seen_all_the_same() -> None:
+    """Servers call `gc.freeze` before they fork, so that children share memory."""
+    double = verax.jit(lambda x: x * 2)
+    x = double(np.ones(3))
+    gc.collect()
+    gc.freeze()
+    try:
+        assert any(x is y for y in verax.live_arrays())
+        gc.freeze()
+        before = verax.metrics()["compiles"]
+        verax.clear_caches()
+        double(np.ones(3))
+        assert verax.metrics()["compiles"] == before + 1
+    finally:
+        gc.unfreeze()

@@ -16,6 +16,7 @@ from verax.backend.runtime.client import check_backend
 from verax.backend.runtime.host_memory import return_memory
 from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.memos import Recent
+from verax.rules.guards import every_object
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import CLASS_OF_MEMOS, ByFunction, is_memo
 
@@ -45,8 +46,9 @@ def live_arrays(platform: str | None = None) -> list[ConcreteArray]:
     """All arrays with values that are still alive, on `platform` if that is passed.
 
     This goes through the objects of the process, which takes a while if it is large.
+    Those that `gc.freeze` has put aside are put back among the others.
     """
-    result = [x for x in gc.get_objects() if type(x) is ConcreteArray]
+    result = [x for x in every_object() if type(x) is ConcreteArray]
     held = [x for x in result if hasattr(x, "aval") and not x.is_deleted()]
     if platform is None:
         return held
@@ -60,7 +62,7 @@ def clear_caches() -> None:
     This goes through the objects of the process, as `live_arrays` does. The memory of
     what nobody else holds goes back to the system, where it takes memory back.
     """
-    every = gc.get_objects()
+    every = every_object()
     # Objects are many, their classes few; these need not be hashable.
     classes = {id(kind): kind for kind in map(type, every)}
     keepers = {key for key, kind in classes.items() if issubclass(kind, KEEPERS)}
