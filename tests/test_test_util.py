@@ -92,3 +92,10 @@ def test_tolerances_of_dtypes_that_arrays_do_not_have() -> None:
 def test_slopes_that_change_fast_pass() -> None:
     check_grads(lambda x: vnp.exp(20.0 * x), (0.1,), 1)
     check_grads(lambda x: vnp.where(x > 1.003, 0.0, x), (1.0,), 1)
+
+
+def test_infinities_on_both_sides_have_the_slope_zero() -> None:
+    x = vnp.array([0.3, 0.4])
+    check_grads(lambda x: vnp.where(x > 0.35, x, -vnp.inf), (x,), 2)
+    with pytest.raises(AssertionError, match="is off"):
+        check_jvp(lambda x: x + vnp.inf, lambda xs, ts: (xs[0] + vnp.inf, ts[0]), (x,))

@@ -232,7 +232,14 @@ def quotient(
         return [wide(y) for y in differentiable(f(*tree_map(along, xs, direction)))]
 
     pairs = zip(moved(1.0), moved(-1.0), strict=True)
-    return [(high - low) / (2.0 * step) for high, low in pairs]
+    return [risen(high, low) / (2.0 * step) for high, low in pairs]
+
+
+def risen(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """high - low, which is 0 where both are the same infinity."""
+    out = np.zeros_like(high)
+    np.subtract(high, low, out=out, where=high != low)
+    return out
 
 
 def wide(x: object) -> np.ndarray:

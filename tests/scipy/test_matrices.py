@@ -190,3 +190,13 @@ def test_wrong_calls() -> None:
             call()
     with pytest.raises(TypeError):
         linalg.hilbert(2.5)  # type: ignore[arg-type]  # the point of the test
+
+
+def test_powers_of_negative_eigenvalues_are_on_one_side_of_the_cut() -> None:
+    for n, seed in ((5, 3), (20, 0), (20, 1)):
+        a = np.random.default_rng(seed).normal(size=(n, n)).astype(np.float32)
+        assert np.any(np.linalg.eigvals(a).real < 0)
+        truth = scipy.linalg.funm(a.astype(np.float64), lambda x: x**1.3)
+        actual = linalg.funm(a, lambda x: x**1.3)
+        np.testing.assert_allclose(actual, truth, rtol=0.02, atol=0.02)
+        np.testing.assert_allclose(linalg.sqrtm(a), scipy.linalg.sqrtm(a), atol=1e-3)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import verax
-from verax import image
-from verax.scipy import fft, linalg, signal, special, stats
+from verax import image, lax
+from verax.scipy import fft, linalg, signal, sparse, special, stats
 
 X = np.linspace(-1, 1, 64, dtype=np.float32)
 M = np.array([[2, 1, 0], [-1, 2, 1], [0, 0.5, 3]], np.float32)
@@ -28,6 +28,9 @@ CASES: dict[str, Callable[[], Any]] = {
     "stft": lambda: signal.stft(X, nperseg=16)[2],
     "istft": lambda: signal.istft(signal.stft(X, nperseg=16)[2], nperseg=16)[1],
     "istft of real numbers": lambda: signal.istft(X.reshape(8, 8))[1],
+    "istft of real numbers, two-sided": lambda: signal.istft(
+        X.reshape(8, 8), input_onesided=False
+    )[1],
     "csd": lambda: signal.csd(X, X[::-1], nperseg=16)[1],
     "csd, median": lambda: signal.csd(X, X[::-1], nperseg=16, average="median")[1],
     "welch": lambda: signal.welch(X, nperseg=16)[1],
@@ -38,6 +41,12 @@ CASES: dict[str, Callable[[], Any]] = {
         np.array([1], np.int32), np.array([-1], np.int32), X[:1], X[1:2], n_max=2
     ),
     "bessel": lambda: special.bessel_jn(M, v=2),
+    "sici": lambda: special.sici(10 * M),
+    "block_diag of scalars": lambda: linalg.block_diag(M, 5, M[0]),
+    "cg": lambda: sparse.linalg.cg(M @ M.T, X[:3]),
+    "cg of complex": lambda: sparse.linalg.cg(M @ M.T + 0j, X[:3] + 0j),
+    "ormqr of a stack": lambda: lax.linalg.ormqr(*lax.linalg.geqrf(STACK), STACK),
+    "booleans in integers": lambda: verax.numpy.arange(3).at[1].set(True),
     "owens_t": lambda: special.owens_t(M, M),
     "entropy": lambda: stats.poisson.entropy(abs(X)),
     "dct of a stack": lambda: [fft.dct(STACK, kind) for kind in (1, 2, 3, 4)],

@@ -400,11 +400,12 @@ def ormqr(
             f"ormqr: reflections of shape {h.shape} with {count} scales do not match "
             f"a matrix of shape {x.shape}"
         )
-    v = tril(h[..., :count], -1) + eye(size, count, dtype=h.dtype)
+    below = tril(h[..., :count], -1)
+    v = below + stretched(eye(size, count, dtype=h.dtype), below.shape)
     inner = triu(matmul(adjoint(v), v), 1) * scales[..., None, :]
-    one = inner + eye(count, dtype=h.dtype)
     # T = diag(taus) (1 + N diag(taus))⁻¹, which takes scales of zero.
-    whole = stretched(eye(count, dtype=h.dtype), one.shape)
+    whole = stretched(eye(count, dtype=h.dtype), inner.shape)
+    one = inner + whole
     t = scales[..., :, None] * triangular_solve(one, whole, left_side=True)
     middle = adjoint(t) if transpose else t
     if left:

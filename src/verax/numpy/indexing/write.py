@@ -314,7 +314,7 @@ def together(x: Array, values: ArrayLike) -> tuple[Array, Any]:
     """Operand and values in one dtype, which is that of x unless that loses values."""
     aval = x.aval
     if (
-        type(values) is int
+        (type(values) is int or type(values) is bool)
         and is_integer(aval.dtype)
         and iinfo(aval.dtype).min <= values <= iinfo(aval.dtype).max
     ):

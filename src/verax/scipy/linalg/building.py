@@ -65,8 +65,8 @@ def as_blocks(arrs: tuple[ArrayLike, ...]) -> list[Array]:
         ValueError: one has more dimensions.
     """
     out = []
-    for i, x in enumerate(arrs):
-        matrix = atleast_2d(as_array("block_diag", x, i))
+    for x in promote("block_diag", *arrs):
+        matrix = atleast_2d(x)
         if matrix.ndim > 2:
             raise ValueError(f"block_diag takes matrices, not {matrix.aval}")
         out.append(matrix)

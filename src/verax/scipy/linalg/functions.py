@@ -42,12 +42,21 @@ from verax.ops.reductions.reduce import reduce_max, reduce_or, reduce_sum
 from verax.ops.structure.create import full_like
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.rules.values.array import Array
-from verax.scipy.linalg.factors import schur
+from verax.scipy.linalg.factors import rsf2csf, schur
 from verax.scipy.tables import to_complex
 
 
 def diagonal(x: Array) -> Array:
     return vnp.diagonal(x, axis1=-2, axis2=-1)
+
+
+def triangular_form(a: Array) -> tuple[Array, Array]:
+    """Schur's complex form, T and Z.
+
+    That of real matrices is made from the real form: eigenvalues that are real have no
+    imaginary part then, which rounding would put on either side of a branch cut.
+    """
+    return schur(a, "complex") if is_complex(a.dtype) else rsf2csf(*schur(a))
 
 
 def upper_solve(a: Array, b: Array) -> Array:
@@ -198,14 +207,14 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     check_square("sqrtm", a)
     if not a.size:
         return to_complex(a)
-    out: Array = square_root(to_complex(a))
+    out: Array = square_root(a)
     return out
 
 
 @custom_jvp
 def square_root(a: Array) -> Array:
-    """`sqrtm` of complex matrices."""
-    t, z = schur(a, "complex")
+    """`sqrtm` of matrices that are not empty."""
+    t, z = triangular_form(a)
     return z @ triangular_root(t) @ adjoint(z)
 
 
@@ -215,7 +224,7 @@ def square_root_tangent(
 ) -> tuple[Array, Array]:
     """X dX + dX X = dA."""
     x = square_root(*primals)
-    return x, sylvester(x, x, tangents[0], "schur", 0.0)
+    return x, sylvester(x, x, to_complex(tangents[0]), "schur", 0.0)
 
 
 def triangular_root(t: Array) -> Array:
@@ -283,7 +292,7 @@ def funm(
     """
     (a,) = as_matrices("funm", A)
     n = check_square("funm", a)
-    t, z = schur(a, "complex")
+    t, z = triangular_form(a)
     values = as_array("funm", func(diagonal(t))).astype(t.dtype)
     d = diagonal(t)
     gaps = d[..., None, :] - d[..., :, None]

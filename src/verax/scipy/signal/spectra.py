@@ -473,12 +473,13 @@ def istft(
     count = pieces.shape[-2]
     places = np.arange(count)[:, None] * step + np.arange(size)[None, :]
     total = vnp.zeros((*pieces.shape[:-2], (count - 1) * step + size), pieces.dtype)
-    total = total.at[..., places].add(pieces * shape * float(values.sum()))
+    scaled = pieces * shape.astype(pieces.dtype) * float(values.sum())
+    total = total.at[..., places].add(scaled)
     weights = np.bincount(places.ravel(), np.tile(values**2, count))
     half = size // 2 if boundary else 0
     inner = slice(half, total.shape[-1] - half)
     weights = np.where(weights > 1e-10, weights, 1.0)[inner]
-    x = total[..., inner] / row(weights, total.real)
+    x = total[..., inner] / row(weights, total.real).astype(total.dtype)
     time = vnp.arange(x.shape[-1], dtype=shape.dtype) / fs
     at = times_at - (frequencies_at < times_at)
     return time, vnp.moveaxis(x, -1, at)

@@ -66,6 +66,11 @@ def norm(x: Array) -> Array:
     return vnp.sqrt(inner(x, x).real)
 
 
+def as_scale(factor: Array, x: Array) -> Array:
+    """A real factor in the dtype of the vector that it scales."""
+    return factor.astype(x.dtype)
+
+
 def both(x: Array, y: Array) -> Array:
     return x & y
 
@@ -210,11 +215,11 @@ def conjugate_gradients(
     def step(state: Any) -> Any:
         x, r, p, gamma, k = state
         ap = a(p)
-        alpha = gamma / inner(p, ap).real
+        alpha = as_scale(gamma / inner(p, ap).real, x)
         x, r = x + alpha * p, r - alpha * ap
         z = m(r)
         following = inner(r, z).real
-        return x, r, z + following / gamma * p, following, k + 1
+        return x, r, z + as_scale(following / gamma, p) * p, following, k + 1
 
     r = b - a(x)
     z = m(r)

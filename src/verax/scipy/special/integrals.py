@@ -267,12 +267,12 @@ def sums(x: Array) -> tuple[Array, Array]:
 
 def turned_fraction(x: Array) -> Array:
     """E_1(ix) for x >= 4, by DLMF 6.9.1 from the bottom up."""
-    z = 1j * x
+    z = lax.complex(vnp.zeros_like(x), x)
 
     def further(below: Array, k: Array) -> tuple[Array, None]:
         return z + (2 * k + 1) - (k + 1) * (k + 1) / below, None
 
-    steps = vnp.arange(90, -1, -1, dtype=x.dtype)
+    steps = vnp.arange(90, -1, -1, dtype=z.dtype)
     below: Array = lax.scan(further, z + 183.0, steps)[0]
     turn: Array = vnp.exp(-z)
     return turn / below

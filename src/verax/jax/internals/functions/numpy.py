@@ -20,6 +20,7 @@ from verax.numpy.indexing.getitem_and_at import (
     Updates as _IndexUpdateHelper,
 )
 from verax.rules.values.array import Array
+from verax.scipy.tables import to_complex
 from verax.typing import ArrayLike
 
 __all__ = [
@@ -58,9 +59,7 @@ def ensure_arraylike(fun_name: str, /, *args: ArrayLike) -> Any:
 
 def promote_dtypes_complex(*args: ArrayLike) -> list[Array]:
     """The arguments in their common dtype, a complex one."""
-    arrays = promote_dtypes_inexact(*args)
-    kind = vnp.result_type(*arrays, "complex64")
-    return [vnp.asarray(x).astype(kind) for x in arrays]
+    return [to_complex(vnp.asarray(x)) for x in promote_dtypes_inexact(*args)]
 
 
 def promote_dtypes_numeric(*args: ArrayLike) -> list[Array]:
