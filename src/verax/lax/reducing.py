@@ -261,8 +261,8 @@ def window_params(
                 f"for each of the {rank} dimensions, not {values}"
             )
     windows, strides, base, spread = result.values()
-    sizes = tuple(map(dilated, shape, base))
-    pads = as_pads(name, padding, sizes, tuple(map(dilated, windows, spread)), strides)
+    wide = tuple(map(dilated, windows, spread))
+    pads = as_pads(name, padding, tuple(shape), wide, strides)
     return WindowParams(windows, strides, pads, base, spread)
 
 
@@ -310,7 +310,7 @@ def reduce_window(
         window_dimensions: the sizes of windows, one for each dimension.
         window_strides: the steps in which windows move; None for 1.
         padding: "SAME", "SAME_LOWER", "VALID", the default, or a pair (low, high) for
-            each dimension.
+            each dimension. Names count the elements of an array that is not dilated.
         base_dilation: the distances between neighbours of the arrays; None for 1.
         window_dilation: the distances between neighbours in a window; None for 1.
 

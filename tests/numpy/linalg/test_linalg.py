@@ -62,6 +62,7 @@ def test_factors(a: np.ndarray) -> None:
     w, v = (np.asarray(x) for x in linalg.eig(a))
     close(a @ v, v * w[..., None, :])
     close(linalg.qr(a, "r"), np.asarray(linalg.qr(a)[1]))
+    assert [x.shape for x in linalg.qr(np.ones((4, 3)), "full")] == [(4, 3), (3, 3)]
 
 
 def test_ranks_and_pseudo_inverses(a: np.ndarray) -> None:

@@ -152,3 +152,14 @@ def test_bad_input_is_one_clear_error(
 ) -> None:
     with pytest.raises(error, match=says):
         call()
+
+
+def test_names_of_padding_count_elements_before_the_dilation() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    for name, pads in (("SAME", ((0, 0), (0, 1))), ("SAME_LOWER", ((0, 0), (1, 0)))):
+        named, pairs = (
+            lax.reduce_window(x, 0.0, lax.add, (2, 2), (2, 1), padding, (2, 3))
+            for padding in (name, pads)
+        )
+        assert named.shape == (3, 16)
+        np.testing.assert_array_equal(named, pairs)

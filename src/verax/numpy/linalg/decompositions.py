@@ -128,8 +128,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     Args:
         a: matrices of shape (..., m, n).
         mode: "reduced" for as many columns of Q as min(m, n); "complete" for a square
-            Q; "r" for the R of "reduced" alone; "raw" for the Householder reflections
-            of LAPACK, transposed, and their scales.
+            Q; "r" for the R of "reduced" alone; "full", as in NumPy, is an old name of
+            "reduced"; "raw" for the Householder reflections of LAPACK, transposed, and
+            their scales.
 
     Returns:
         a tuple with the names `Q` and `R`, of shapes (..., m, k) and (..., k, n), with
@@ -156,7 +157,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
         raise ValueError(
             f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', not {mode!r}"
         )
-    q, r = qr_of(x, full_matrices=mode in ("complete", "full"))
+    q, r = qr_of(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
 
