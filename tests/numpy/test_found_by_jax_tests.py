@@ -324,3 +324,20 @@ def test_messages_begin_as_those_of_jax(name: str) -> None:
     make, kind, words = WRONG[name]
     with pytest.raises(kind, match=words):
         make()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "bool"])
+@pytest.mark.parametrize("product", [vnp.convolve, vnp.correlate])
+def test_integers_are_summed_as_integers_where_that_is_preferred(
+    product: Any, dtype: str
+) -> None:
+    x, kernel = np.array([1, 0, 1, 1], dtype), np.array([1, 1], dtype)
+    whole = x.astype(int), kernel.astype(int)
+    expected = getattr(np, product.__name__)(*whole, "full")
+    for wide in (dtype, "int32", "float32"):
+        actual = product(x, kernel, "full", preferred_element_type=wide)
+        assert actual.dtype == wide
+        np.testing.assert_array_equal(actual, expected.astype(wide))
+    large = np.array([2**24 + 1, 2**24 + 3], np.int32)
+    exact = product(large, np.ones(1, np.int32), "full", preferred_element_type="int32")
+    assert exact.tolist() == large.tolist()

@@ -191,6 +191,22 @@ X, K = ramp(5, 1, 2, 4), ramp(5, 2, 2, 2)
             TypeError,
             "narrower",
         ),
+        *[
+            (
+                lambda dtype=dtype, wide=wide: lax.conv(
+                    X.astype(dtype), K.astype(dtype), (1,), "SAME", None, wide
+                ),
+                TypeError,
+                "another kind",
+            )
+            for dtype, wide in (
+                (np.float32, np.int32),
+                (np.complex64, np.float32),
+                (np.float32, np.complex64),
+                (np.int8, np.uint16),
+                (np.int32, np.complex64),
+            )
+        ],
     ],
 )
 def test_bad_input_is_one_clear_error(

@@ -483,7 +483,7 @@ def convolve(
 ) -> Array:
     """The sums of products of two vectors, one of them reversed and shifted.
 
-    Integers are read as floats, as in JAX.
+    Integers are read as floats, as in JAX, unless a dtype is preferred.
 
     Args:
         a, v: nonempty vectors, of sizes n and m.
@@ -501,6 +501,8 @@ def convolve(
 
     Raises:
         ValueError: an operand is empty or not a vector, or the mode does not exist.
+        TypeError: the preferred dtype is narrower than that of the operands, or of
+            another kind; integers can be summed in floats.
 
     >>> import verax.numpy as vnp
     >>> x, kernel = vnp.array([1, 2, 3]), vnp.array([1, 1])
@@ -523,7 +525,7 @@ def correlate(
 ) -> Array:
     """The sums of products of a vector and a shifted one, which is conjugated.
 
-    Integers are read as floats, as in JAX.
+    Integers are read as floats, as in JAX, unless a dtype is preferred.
 
     Args:
         a: a nonempty vector.
@@ -542,6 +544,8 @@ def correlate(
 
     Raises:
         ValueError: an operand is empty or not a vector, or the mode does not exist.
+        TypeError: the preferred dtype is narrower than that of the operands, or of
+            another kind; integers can be summed in floats.
 
     >>> import verax.numpy as vnp
     >>> x = vnp.array([1, 2, 3])
@@ -559,6 +563,11 @@ def correlate(
     )
 
 
+def in_one_dtype(name: str, *args: ArrayLike) -> list[Array]:
+    """The arguments as arrays of their common dtype, which may be one of integers."""
+    return [as_array(name, x) for x in promote(name, *args)]
+
+
 def shifted_products(
     name: str,
     a: ArrayLike,
@@ -568,7 +577,7 @@ def shifted_products(
     preferred: Any,
 ) -> Array:
     """A convolution: windows of the longer vector against the shorter one, reversed."""
-    x, y = inexact_arrays(name, a, v)
+    x, y = inexact_arrays(name, a, v) if preferred is None else in_one_dtype(name, a, v)
     if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size:
         raise ValueError(f"{name} takes nonempty vectors, not {x.aval} and {y.aval}")
     swapped = x.size < y.size

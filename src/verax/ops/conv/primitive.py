@@ -22,7 +22,10 @@ from verax.ir.dtypes import (
     float32,
     float64,
     is_bool,
+    is_complex,
+    is_float,
     is_integer,
+    is_signed,
     numpy_dtype,
 )
 from verax.ir.meshes import Splits
@@ -176,7 +179,24 @@ def conv_dtype(p: ConvParams, x: DType, k: DType) -> DType:
             f"preferred_element_type={expected} is narrower than {x}, the dtype of the "
             "operands; convert them, or the result"
         )
+    if expected is not None and not is_summed_in(x, expected):
+        raise TypeError(
+            f"preferred_element_type={expected} is of another kind than {x}, the dtype "
+            "of the operands; convert them, or the result"
+        )
     return expected or x
+
+
+def is_summed_in(x: DType, wide: DType) -> bool:
+    """Whether products of `x` may be summed in `wide`, a dtype of its kind.
+
+    Integers are summed in floats too, those with a sign in no dtype without one, and
+    booleans in any dtype.
+    """
+    if is_integer(x):
+        kept = is_signed(wide) or (is_integer(wide) and not is_signed(x))
+        return is_float(wide) or kept
+    return is_bool(x) or (is_float(wide) if is_float(x) else is_complex(wide))
 
 
 def evaluate_conv(p: ConvParams, lhs: NDArray, rhs: NDArray) -> NDArray:
