@@ -122,9 +122,11 @@ def from_bits(bits: NDArray, dtype: np.dtype[np.generic]) -> NDArray:
 
 def divide(x: NDArray, y: NDArray) -> NDArray:
     """x / y; for integers towards zero, and -1 (all bits) where y is zero."""
-    if x.dtype.kind in "fc":
+    if x.dtype.kind == "f":
         quick: NDArray = x / y
         return quick
+    if x.dtype.kind == "c":
+        return complex_quotient(x, y)
     if not is_integer(x.dtype):
         ratio: NDArray = wide(x) / wide(y)
         return ratio
@@ -134,6 +136,35 @@ def divide(x: NDArray, y: NDArray) -> NDArray:
     a, b, zero = dividends(x, y)
     quotient = np.where(zero, ~np.zeros_like(a), (a - np.fmod(a, b)) // b)
     return np.asarray(quotient.astype(x.dtype))
+
+
+def complex_quotient(x: NDArray, y: NDArray) -> NDArray:
+    """x / y of complex numbers, infinite and zero where C (annex G) and XLA say so."""
+    out = np.asarray(x / y)
+    lost = (np.isnan(out.real) & np.isnan(out.imag)) | np.equal(y, 0)
+    if lost.any():
+        x, y = (np.broadcast_to(z, out.shape)[lost] for z in (x, y))
+        out[lost] = quotient_at_edges(x, y)
+    return out
+
+
+def quotient_at_edges(x: NDArray, y: NDArray) -> NDArray:
+    """x / y where the divisor is zero or one of them is infinite; NaN elsewhere."""
+    zero = np.equal(y, 0)
+    large, small = np.isinf(x) & np.isfinite(y), np.isfinite(x) & np.isinf(y)
+    size = np.where(large, np.inf, np.where(small, 0.0, np.nan))
+    size = np.where(zero, np.copysign(np.inf, y.real), size)
+    a, b = (np.where(large, direction(part), part) for part in (x.real, x.imag))
+    c, d = (np.where(small, direction(part), part) for part in (y.real, y.imag))
+    out = np.empty_like(x)
+    out.real = size * np.where(zero, x.real, a * c + b * d)
+    out.imag = size * np.where(zero, x.imag, b * c - a * d)
+    return out
+
+
+def direction(x: NDArray) -> NDArray:
+    """1 or -1 for infinities, else zeros, with the signs of x."""
+    return np.asarray(np.copysign(np.isinf(x).astype(x.dtype), x))
 
 
 def remainder(x: NDArray, y: NDArray) -> NDArray:
@@ -309,16 +340,18 @@ def nextafter(x: NDArray, y: NDArray) -> NDArray:
 
 def integer_power(x: NDArray, exponent: int) -> NDArray:
     """x to a power by repeated multiplication, exact (modulo 2^width) for integers."""
-    square, power = wide(x), np.ones_like(wide(x))
-    left = abs(exponent)
-    while left:
+    square, left = wide(x), abs(exponent)
+    if not left:
+        return np.ones_like(square)
+    # Not from one on: complex infinities times one are not themselves.
+    while not left & 1:
+        square, left = square * square, left >> 1
+    power = square
+    while left := left >> 1:
+        square = square * square
         if left & 1:
             power = power * square
-        left >>= 1
-        if left:
-            square = square * square
-    result: NDArray = 1 / power if exponent < 0 else power
-    return result
+    return divide(np.ones_like(power), power) if exponent < 0 else power
 
 
 def logistic(x: NDArray) -> NDArray:

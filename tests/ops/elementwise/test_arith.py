@@ -127,3 +127,30 @@ def test_python_scalars_take_the_dtype() -> None:
         value(lambda x: arith.mul(x, 1.5), np.int32(3))
     with pytest.raises(TypeError, match="the same dtype"):
         value(arith.add, F(1), np.int32(1))
+
+
+EDGES = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]
+
+
+def shown_parts(z: object) -> list[str]:
+    """The parts to five digits; every NaN is the same, but zeros are told apart."""
+    whole = np.asarray(z).ravel()
+    return [f"{part:.5g}" for part in (*whole.real.tolist(), *whole.imag.tolist())]
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_quotients_and_powers_at_edges_are_those_of_compiled_programs(
+    dtype: type[np.complexfloating],
+) -> None:
+    with verax.enable_x64():
+        z = np.array([complex(a, b) for a in EDGES for b in EDGES], dtype)
+        x, y = (part.ravel() for part in np.meshgrid(z, z))
+        compiled = verax.jit(arith.div)(x, y)
+        assert shown_parts(arith.div(x, y)) == shown_parts(compiled)
+        for k in (-4, -3, -2, -1, 0, 1, 2, 3, 5, 6):
+            power = verax.jit(lambda z, k=k: integer_pow(z, k))
+            assert shown_parts(integer_pow(z, k)) == shown_parts(power(z)), k
+        one = dtype(1)
+        assert value(arith.div, one, dtype(complex(np.inf, -1))) == 0
+        assert value(arith.div, dtype(complex(np.inf, 1)), dtype(2)).real == np.inf
+        assert value(arith.div, one, dtype(complex(-0.0, 0))).real == -np.inf

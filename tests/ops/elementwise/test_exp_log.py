@@ -152,3 +152,18 @@ def test_log1p_of_small_complex_numbers(dtype: Any) -> None:
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(vnp.log1p(special), np.log1p(special))
             np.testing.assert_array_equal(vnp.log1p(special[:0]), special[:0])
+
+
+@pytest.mark.parametrize("name", ["log2", "log10"])
+def test_logarithms_of_complex_zeros_and_infinities(name: str) -> None:
+    f = getattr(vnp, name)
+    edges = (0.0, -0.0, 1.0, -2.0, INF, -INF)
+    z = np.array([complex(a, b) for a in edges for b in edges], np.complex64)
+    with np.errstate(all="ignore"):
+        lengths = np.log(abs(z)) / np.log(float(name[3:]))
+        angles = np.angle(z) / np.log(float(name[3:]))
+    for g in (f, verax.jit(f)):
+        out = np.asarray(g(z))
+        np.testing.assert_allclose(out.real, lengths, rtol=1e-6)
+        np.testing.assert_allclose(out.imag, angles, rtol=1e-6)
+    assert not vnp.log10(1 + 2j).weak_type

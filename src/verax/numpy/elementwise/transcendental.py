@@ -182,8 +182,13 @@ def log10(x: ArrayLike, /) -> Array:
     >>> vnp.log10(vnp.array([1000.0, 0.01, 0.0])).round(3)
     Array([  3.,  -2., -inf], dtype=float32)
     """
-    array = mul(unary_inexact("log10", log_p, x), 1 / math.log(10.0))
-    return with_weak_type(array, False)
+    y, factor = unary_inexact("log10", log_p, x), 1 / math.log(10.0)
+    if is_complex(y.dtype):
+        # Part by part: infinities stay what they are.
+        scaled = make_complex(mul(real(y), factor), mul(imag(y), factor))
+    else:
+        scaled = mul(y, factor)
+    return with_weak_type(scaled, False)
 
 
 def log1p(x: ArrayLike, /) -> Array:

@@ -21,6 +21,7 @@ from verax.ir.dtypes import (
     is_inexact,
     is_integer,
     is_signed,
+    real_dtype,
 )
 from verax.ir.jaxpr import NO_PARAMS, NoParams
 from verax.ops import base
@@ -86,8 +87,15 @@ def lower_exp2(
 def lower_log2(
     e: Emitter, p: NoParams, xs: Lowered, outs: Sequence[ShapedArray]
 ) -> Lowered:
+    """log x / log 2, for complex numbers part by part, which keeps infinities."""
     natural = e.op("stablehlo.log", xs, outs)
-    return e.op("stablehlo.divide", (*natural, e.constant(LN2, outs[0])), outs)
+    if not is_complex(outs[0].dtype):
+        return e.op("stablehlo.divide", (*natural, e.constant(LN2, outs[0])), outs)
+    part = outs[0].with_dtype(real_dtype(outs[0].dtype))
+    unit = e.constant(LN2, part)
+    x, y = (e.op(f"stablehlo.{of}", natural, (part,))[0] for of in ("real", "imag"))
+    x, y = (e.op("stablehlo.divide", (z, unit), (part,))[0] for z in (x, y))
+    return e.op("stablehlo.complex", (x, y), outs)
 
 
 def lower_one_minus_square(
