@@ -8,7 +8,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
-from verax import lax
+from verax import lax, nn
 from verax.errors import ConcretizationTypeError
 from verax.scipy import linalg, special
 from verax.scipy.ndimage import map_coordinates
@@ -341,3 +341,31 @@ def test_integers_are_summed_as_integers_where_that_is_preferred(
     large = np.array([2**24 + 1, 2**24 + 3], np.int32)
     exact = product(large, np.ones(1, np.int32), "full", preferred_element_type="int32")
     assert exact.tolist() == large.tolist()
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, 1, np.inf, "fro", "nuc"])
+def test_condition_numbers_of_zeros_are_infinite(p: Any) -> None:
+    stack = np.stack([np.zeros((2, 2)), np.eye(2), np.full((2, 2), np.nan)])
+    out = np.asarray(vnp.linalg.cond(stack.astype(np.float32), p))
+    assert out[0] == np.inf
+    assert np.isfinite(out[1])
+    assert np.isnan(out[2])
+    with pytest.raises(ValueError, match="not empty"):
+        vnp.linalg.cond(np.zeros((0, 3) if p in (None, 2, -2) else (0, 0)), p)
+
+
+@pytest.mark.parametrize("f", [special.i1, special.i1e, special.erfinv])
+def test_odd_functions_keep_the_sign_of_zero(f: Any) -> None:
+    x = np.array([-0.0, 0.0, -0.5, 0.5])
+    for dtype in ("float16", "float32"):
+        for g in (f, verax.jit(f)):
+            out = np.asarray(g(x.astype(dtype)))
+            assert np.signbit(out).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32"])
+def test_squareplus_of_arrays_that_are_not_weak(dtype: str) -> None:
+    y = nn.squareplus(vnp.ones(2, dtype))
+    assert y.dtype == np.float32
+    assert not y.weak_type
+    assert nn.squareplus(vnp.asarray(1.0)).weak_type

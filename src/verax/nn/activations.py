@@ -253,7 +253,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     >>> nn.squareplus(x), nn.squareplus(x, 0)
     (Array([0.5, 1. , 2. ], dtype=float32), Array([0. , 0. , 1.5], dtype=float32))
     """
-    x, b = inexact_pair("squareplus", x, float(b) if isinstance(b, int) else b)
+    x, b = inexact_pair("squareplus", x, b)
     return mul(add(x, sqrt(add(square(x), b))), 0.5)
 
 

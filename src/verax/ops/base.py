@@ -420,6 +420,11 @@ def exp2(x: NDArray) -> NDArray:
     return power
 
 
+def odd(function: Callable[[NDArray], NDArray]) -> Callable[[NDArray], NDArray]:
+    """A function with the sign of its argument, also at -0.0, where SciPy loses it."""
+    return lambda x: np.copysign(function(x), x)
+
+
 def rsqrt(x: NDArray) -> NDArray:
     """1 / sqrt(x), zero at every infinity."""
     root = np.sqrt(wide(x))

@@ -26,6 +26,7 @@ from verax.numpy.linalg.decompositions import values_of
 from verax.numpy.linalg.products import matmul
 from verax.numpy.linalg.solving import inv
 from verax.numpy.reducing.reductions import (
+    any as some,
     max as greatest,
     min as least,
     sum,
@@ -52,10 +53,13 @@ from verax.ops.elementwise.arith import (
     mul,
     real,
 )
+from verax.ops.elementwise.bits import bitwise_and, bitwise_not
 from verax.ops.elementwise.compare import ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import pow as power, sqrt
+from verax.ops.elementwise.select import select
 from verax.ops.linalg.triangular import conjugate, real_part
+from verax.ops.structure.create import full_like
 from verax.rules.values.array import Array
 
 type Order = int | float | str | None
@@ -235,10 +239,11 @@ def cond(x: ArrayLike, p: Order = None) -> Array:
             least singular value, -2 its inverse.
 
     Returns:
-        a real array of shape (...); for None and 2, inf where a singular value is 0.
+        a real array of shape (...), NaN only where a matrix has one; for None and 2,
+        inf where a singular value is 0.
 
     Raises:
-        ValueError: there are fewer than two dimensions.
+        ValueError: there are fewer than two dimensions, or a matrix has no element.
 
     >>> import verax.numpy as vnp
     >>> x = vnp.array([[1.0, 2.0], [0.0, 4.0]])
@@ -248,11 +253,17 @@ def cond(x: ArrayLike, p: Order = None) -> Array:
     a = inexact_array("cond", x)
     if a.ndim < 2:
         raise ValueError(f"cond takes matrices, not {a.aval}")
+    if not all(a.shape[-2:]):
+        raise ValueError(f"cond takes matrices that are not empty, not {a.aval}")
     if p in (None, 2, -2):
         s = values_of(a)
         first, last = s[..., 0], s[..., -1]
-        return div(last, first) if p == -2 else div(first, last)
-    return mul(matrix_norm(a, ord=p), matrix_norm(inv(a), ord=p))
+        ratio = div(last, first) if p == -2 else div(first, last)
+    else:
+        ratio = mul(matrix_norm(a, ord=p), matrix_norm(inv(a), ord=p))
+    # The ratio of zeros, or what no decomposition was found for.
+    unknown = bitwise_and(ne(ratio, ratio), bitwise_not(some(ne(a, a), (-2, -1))))
+    return select(unknown, full_like(ratio, np.inf), ratio)
 
 
 # -----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from verax.ir.avals import ShapedArray, finfo
 from verax.ir.dtypes import float32
 from verax.ir.jaxpr import NO_PARAMS, NoParams
-from verax.ops.base import in_wide
+from verax.ops.base import in_wide, odd
 from verax.ops.elementwise.arith import (
     abs as magnitude,
     add,
@@ -146,7 +146,7 @@ bessel_i0e_p = elementwise(
 )
 bessel_i1e_p = elementwise(
     "bessel_i1e",
-    in_wide(special.i1e),
+    in_wide(odd(special.i1e)),
     jvp=slope_of_i1e,
     lower=in_two_parts(special.i1e, True),
     accepts=FLOAT,

@@ -205,7 +205,7 @@ erfc_p = elementwise(
 )
 erf_inv_p = elementwise(
     "erf_inv",
-    in_wide(special.erfinv),
+    in_wide(base.odd(special.erfinv)),
     jvp=lambda x, y, t: mul(t, mul(exp(square(y)), 1 / SLOPE)),
     lower=chlo("erf_inv"),
     kernel=Kernel.of(kernels.erf_inv, float64),
