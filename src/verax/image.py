@@ -328,7 +328,8 @@ def resize(
             x = vnp.take(x, (2 * np.arange(n) + 1) * m // (2 * max(n, 1)), axis=i)
         return x
     x = inexact_array("resize", x)
-    wide = vnp.promote_types(x.real.dtype, float32)
+    dtype = x.real.dtype
+    wide = dtype if vnp.finfo(dtype).bits >= 32 else float32
     scale = [vnp.array(max(target[i], 1) / x.shape[i], wide) for i in axes]
     none = [vnp.zeros((), wide)] * len(axes)
     return resampled(x, target, axes, scale, none, chosen, antialias, precision)

@@ -17,6 +17,10 @@ STACK = np.stack([M, 2 * M])
 
 CASES: dict[str, Callable[[], Any]] = {
     "trapezoid of integers": lambda: verax.numpy.trapezoid(np.arange(5), dx=0.5),
+    "trapezoid of small floats": lambda: verax.numpy.trapezoid(X.astype(np.float16)),
+    "resize of small floats": lambda: image.resize(
+        X[None].astype(np.float16), (2, 9), "linear"
+    ),
     "mgrid of integers and floats": lambda: verax.numpy.mgrid[0:3, 0.0:2.0:3j],
     "ogrid of integers and floats": lambda: verax.numpy.ogrid[0:3, 0.0:2.0],
     "schur": lambda: linalg.schur(M, "complex"),

@@ -144,3 +144,30 @@ def test_sums_of_rows_of_coefficients_are_those_of_the_last_rows(wrap: Any) -> N
             add(many, wrong)
     rates = verax.grad(lambda x, y: (add(x, y) ** 2).sum(), (0, 1))(many, one)
     assert [r.tolist() for r in rates] == [[[2, 4], [26, 28]], [54]]
+
+
+@pytest.mark.parametrize(
+    ("u", "v"),
+    [
+        ([1, 1, 1, 1], [0]),
+        ([1, 2, 3], [0, 1]),
+        ([0, 0, 0], [0]),
+        ([1, 1, 1, 1], [np.nan, 1]),
+    ],
+)
+def test_remainders_of_divisions_by_nothing_are_unknown(
+    u: list[float], v: list[float]
+) -> None:
+    x, y = np.array(u, np.float32), np.array(v, np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.polydiv(x, y)
+    for f in (jnp.polydiv, verax.jit(jnp.polydiv)):
+        for part, due in zip(f(x, y), expected, strict=True):
+            np.testing.assert_array_equal(part, due)
+
+
+@pytest.mark.parametrize("root", [np.inf, -np.inf, np.nan])
+def test_polynomials_with_infinite_roots_still_begin_with_one(root: float) -> None:
+    zeros = np.array([2, root], np.float32)
+    for f in (jnp.poly, verax.jit(jnp.poly)):
+        np.testing.assert_array_equal(f(zeros), np.poly(zeros))

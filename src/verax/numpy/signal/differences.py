@@ -14,7 +14,8 @@ from typing import Any, overload
 import numpy as np
 
 from verax.backend.eager.composites import remembered
-from verax.ir.dtypes import is_bool, is_complex, is_integer
+from verax.ir.avals import finfo
+from verax.ir.dtypes import float32, is_bool, is_complex, is_integer
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     as_array,
@@ -24,7 +25,6 @@ from verax.numpy.arguments.arguments import (
     operand_aval,
     promote,
 )
-from verax.numpy.creation.dtypes import promote_types
 from verax.numpy.elementwise.arithmetic import (
     abs,
     add,
@@ -358,7 +358,7 @@ def without_half_of_ends(x: Array, axis: int) -> Array:
     at_end = logical_or(equal(places, 0), equal(places, x.shape[axis] - 1))
     weights = where(at_end, 0.5, 1.0).astype(x.dtype)
     dims = (((axis,), (0,)), ((), ()))
-    wide = promote_types(x.dtype, np.float32)
+    wide = x.dtype if finfo(x.dtype).bits >= 32 else float32
     return dot_general(x, weights, dims, "highest", wide).astype(x.dtype)
 
 

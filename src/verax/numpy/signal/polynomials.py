@@ -224,14 +224,17 @@ def polydiv(
         return filled((1,), 0, x.dtype), x
     scale = true_divide(1, y[0])
     tail = y[1:]
-    rest, quotient = x, []
+    rest, quotient, gone = x, [], []
     for _ in range(steps):
         factor = multiply(scale, rest[:1])
         quotient.append(factor)
+        # What is taken away from itself: 0, but NaN where it is not finite.
+        taken = multiply(factor, y[:1])
+        gone.append(subtract(taken, taken))
         head = subtract(rest[1 : y.shape[0]], multiply(factor, tail))
         behind = rest[y.shape[0] :]
         rest = concatenate((head, behind)) if behind.size else head
-    remainder = in_front(rest, steps)
+    remainder = concatenate((*gone, rest))
     if trim_leading_zeros:
         remainder = without_zeros("polydiv", remainder)
     return concatenate(quotient), remainder
@@ -424,7 +427,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     zero = np.zeros((), numpy_dtype(roots_of.dtype))
     for i in range(roots_of.shape[0]):
         shifted = pad(out, zero, [(0, 1, 0)])
-        scaled = multiply(in_front(out, 1), roots_of[i])
+        scaled = in_front(multiply(out, roots_of[i]), 1)
         out = subtract(shifted, scaled)
     return out
 
