@@ -369,3 +369,22 @@ def test_squareplus_of_arrays_that_are_not_weak(dtype: str) -> None:
     assert y.dtype == np.float32
     assert not y.weak_type
     assert nn.squareplus(vnp.asarray(1.0)).weak_type
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("copies", [1, 40])
+def test_places_of_complex_numbers_are_those_of_their_order(
+    side: Any, copies: int
+) -> None:
+    nan = np.nan
+    z = [1 + 2j, complex(1, nan), 2, complex(nan, 1), -1j, complex(nan, 0), 1 - 1j]
+    line = vnp.sort(np.array(z * copies, np.complex64))
+    shown = [str(x) for x in line.tolist()]
+    last = len(shown) - 1
+    for f in (vnp.searchsorted, verax.jit(vnp.searchsorted, static_argnames="side")):
+        for place, x in zip(f(line, line, side=side).tolist(), shown, strict=True):
+            first, behind = shown.index(x), last - shown[::-1].index(x) + 1
+            assert place == (first if side == "left" else behind)
+    assert vnp.digitize(np.complex64(1 + 1j), np.array([0, 1, 2], np.float32)) == 2
+    with pytest.raises(ValueError, match="complex x values"):
+        vnp.interp(1j, np.arange(2.0), np.arange(2.0))

@@ -37,7 +37,7 @@ from verax.numpy.elementwise.comparison import bitwise_not
 from verax.numpy.indexing.take import take_along_axis
 from verax.numpy.reducing.reductions import Where, max, min
 from verax.numpy.reducing.running import flat_or_along
-from verax.ops.elementwise.arith import add, sub
+from verax.ops.elementwise.arith import add, imag, real, sub
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, le, lt, ne
 from verax.ops.elementwise.convert import convert
@@ -332,7 +332,8 @@ def searchsorted(
 ) -> Array:
     """The places where the values `v` would go in the sorted vector `a`.
 
-    NaN comes last and is equal to NaN.
+    NaN comes last and is equal to NaN. Complex numbers are ordered by their real, then
+    by their imaginary parts, as by `sort`.
 
     Args:
         a: a vector in increasing order, or one that `sorter` puts in order.
@@ -348,7 +349,6 @@ def searchsorted(
         default integer and the shape of `v`.
 
     Raises:
-        TypeError: the common dtype is complex.
         ValueError: `a` is not one-dimensional, or `side` or `method` is unknown.
 
     >>> import verax.numpy as vnp
@@ -402,9 +402,15 @@ def bisect(line: Array, queries: Array, right: bool) -> Array:
 
 
 def before(x: Array, y: Array, or_equal: bool) -> Array:
-    """Whether x comes before y, or is equal too; NaN comes last and equals itself."""
+    """Whether x comes before y, or is equal too; NaN comes last and equals itself.
+
+    Complex numbers are in the order of `sort`: by real, then by imaginary part.
+    """
     if is_complex(x.dtype):
-        raise TypeError("searchsorted takes real arguments, not complex ones")
+        a, b = real(x), real(y)
+        less = before(a, b, or_equal=False)
+        same = bitwise_and(before(a, b, or_equal=True), bitwise_not(less))
+        return bitwise_or(less, bitwise_and(same, before(imag(x), imag(y), or_equal)))
     compare = le if or_equal else lt
     if not is_float(x.dtype):
         return compare(x, y)

@@ -56,6 +56,7 @@ from verax.ops.elementwise.arith import conj
 from verax.ops.structure.create import broadcasted_iota
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
+from verax.rules.values.sizes import ShapeError
 
 
 def neighbours(x: Array, axis: int) -> tuple[Array, Array]:
@@ -390,7 +391,8 @@ def interp(
         An array of floats or complex numbers of the shape of `x`.
 
     Raises:
-        ValueError: `xp` and `fp` are not nonempty vectors of the same size.
+        ValueError: `xp` and `fp` are not nonempty vectors of the same size, or `x` or
+            `xp` is complex.
 
     >>> import verax.numpy as vnp
     >>> xp, fp = vnp.array([1, 2]), vnp.array([10, 20])
@@ -401,6 +403,8 @@ def interp(
     """
     places, knots = inexact_arrays("interp", x, xp)
     (values,) = inexact_arrays("interp", fp)
+    if is_complex(knots.dtype):
+        raise ShapeError("interp: complex x values are not supported, as in NumPy")
     if knots.ndim != 1 or knots.shape != values.shape or not knots.size:
         raise ValueError(
             "xp and fp must be one-dimensional arrays of equal size, which interp "
