@@ -13,7 +13,7 @@ Each is complete when it is made; `BUILTIN_NODES` are what it holds besides jaxl
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from attrs import frozen
@@ -211,14 +211,13 @@ def node_of(kind: type, data: object, children: Sequence[PyTreeDef]) -> PyTreeDe
     out = PyTreeDef.from_node_data_and_children(REGISTRY, (kind, data), children)
     if out.node_data() == (kind, data):
         return out
-    probe: Any = flatten(Partial(len))[1]
-    (code, *_) = probe.__getstate__()[1][-1]
-    nodes = [node for child in children for node in child.__getstate__()[1]]  # type: ignore[index]  # as pickle has it
+    (code, *_) = flatten(Partial(len))[1].__getstate__()[1][-1]
+    nodes = [node for child in children for node in child.__getstate__()[1]]
     leaves = sum([child.num_leaves for child in children])
     nodes.append((code, len(children), data, kind, leaves, len(nodes) + 1))
-    made: Any = PyTreeDef.__new__(PyTreeDef)
+    made = PyTreeDef.__new__(PyTreeDef)
     made.__setstate__((REGISTRY, nodes))
-    return cast(PyTreeDef, made)
+    return made
 
 
 def tree_holds(tree: PyTreeDef) -> bool:

@@ -8,7 +8,7 @@ assertions inside a function look at what its trace has done so far::
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -207,7 +207,7 @@ def consume(key: Array) -> Array:
     return out
 
 
-def used(name: str, key: Any) -> Mask | None:
+def used(name: str, key: object) -> Mask | None:
     """The used elements of keys, as far as it is known here.
 
     Of a tracer its trace knows it, and of an array the check while it is on.
@@ -221,7 +221,9 @@ def used(name: str, key: Any) -> Mask | None:
         for eqn in key.builder.eqns:
             ledger.add(eqn)
         return ledger.used.get(ledger.root(key.atom), False)
-    return USED.of(key) if STATE.debug_key_reuse else None
+    if STATE.debug_key_reuse and isinstance(key, Array):
+        return USED.of(key)
+    return None
 
 
 def assert_consumed(key: object, value: Mask = True) -> None:

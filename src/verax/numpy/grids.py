@@ -224,7 +224,7 @@ class Grid:
         self.sparse = sparse
         self.name = "ogrid" if sparse else "mgrid"
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: slice | Sequence[slice]) -> Any:
         if isinstance(key, slice):
             return axis_of(key, self.name)
         axes = in_one_dtype([axis_of(one, self.name) for one in key])

@@ -46,11 +46,12 @@ class Joiner:
         self.rank = rank
         self.start = start
 
-    def __getitem__(self, key: Any) -> Array:
-        items = list(key) if isinstance(key, tuple) else [key]
+    def __getitem__(self, key: object) -> Array:
+        items: list[object] = list(key) if isinstance(key, tuple) else [key]
         settings, matrix = (self.axis, self.rank, self.start), ""
-        if items and isinstance(items[0], str):
-            directive = items.pop(0).strip()
+        first = items[0] if items else None
+        if isinstance(first, str):
+            directive, items = first.strip(), items[1:]
             if directive in ("r", "c"):
                 matrix = directive
             else:

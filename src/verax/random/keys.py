@@ -33,6 +33,7 @@ from verax.ops.random.generators import (
     generator,
 )
 from verax.ops.random.keys import (
+    impl_of,
     random_fold_in,
     random_seed,
     random_split,
@@ -425,7 +426,7 @@ def clone(key: ArrayLike) -> Array:
     """
     typed = typed_keys("clone", key)
     if is_typed(key) and (STATE.debug_key_reuse or isinstance(key, Tracer)):
-        return random_wrap(random_unwrap(typed), resolved(None, typed.aval.dtype))  # type: ignore[arg-type]  # of keys
+        return random_wrap(random_unwrap(typed), impl_of("clone", typed))
     return key if isinstance(key, Array) else random_unwrap(typed)
 
 

@@ -10,7 +10,7 @@ unlikely where there are many elements::
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -376,7 +376,7 @@ def shaped(
     return reshape(mean, (1,) * (drawn.ndim - mean.ndim) + mean.shape) + drawn
 
 
-def index_of(name: str, argument: str, x: Any) -> int:
+def index_of(name: str, argument: str, x: SupportsIndex) -> int:
     """A size known while tracing.
 
     Raises:
@@ -487,7 +487,7 @@ def generalized_normal(
     )
 
 
-def generalized_of(key: Array, p: Any, shape: Shape, dtype: DType) -> Array:
+def generalized_of(key: Array, p: ArrayLike, shape: Shape, dtype: DType) -> Array:
     """Gamma samples to the power 1 / p, with random signs."""
     first, second = several(key, 2)
     inverse = true_divide(1, p)
@@ -541,7 +541,7 @@ def ball(
     return compiled(ball_of, typed, p, shape=(*sizes, count), dtype=target)
 
 
-def ball_of(key: Array, p: Any, shape: Shape, dtype: DType) -> Array:
+def ball_of(key: Array, p: ArrayLike, shape: Shape, dtype: DType) -> Array:
     """A generalized normal vector over the p-norm of it and an exponential sample."""
     first, second = several(key, 2)
     points = generalized_of(first, p, shape, dtype)

@@ -20,6 +20,8 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array, inexact_array
 from verax.rules.values.array import Array
 
+type Parts = tuple[tuple[Array, ...], Array, Array | None]
+
 __all__ = ["RegularGridInterpolator"]
 
 METHODS = ("linear", "nearest")
@@ -84,12 +86,12 @@ class RegularGridInterpolator:
         if is_complex(filler.dtype) and not is_complex(self.values.dtype):
             raise ValueError(f"{name}: fill_value must be real, since the values are")
 
-    def tree_flatten(self) -> tuple[tuple[object, ...], str]:
+    def tree_flatten(self) -> tuple[Parts, str]:
         """Arrays, and the method."""
         return (self.grid, self.values, self.fill_value), self.method
 
     @classmethod
-    def tree_unflatten(cls, method: str, parts: Any) -> Self:
+    def tree_unflatten(cls, method: str, parts: Parts) -> Self:
         """An interpolator of given arrays."""
         out = cls.__new__(cls)
         out.grid, out.values, out.fill_value = parts

@@ -15,6 +15,7 @@ import inspect
 import operator
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from operator import is_
 from types import (
     BuiltinFunctionType,
@@ -23,7 +24,7 @@ from types import (
     ModuleType,
     NoneType,
 )
-from typing import Any, NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 from attrs import field, frozen
@@ -56,7 +57,7 @@ FLOATS = (float, complex, np.inexact)
 UNWATCHED = (type, FunctionType, BuiltinFunctionType, MethodType, ModuleType)
 
 
-def typed(value: Any) -> Hashable:
+def typed(value: Hashable) -> Hashable:
     """The key of a static value: its class and the value, tuples item by item.
 
     >>> typed(1) == typed(True), typed(0.0) == typed(-0.0), typed((1,)) == typed((1.0,))
@@ -65,9 +66,9 @@ def typed(value: Any) -> Hashable:
     cls = type(value)
     if cls in EXACT:
         return (cls, value)
-    if cls is tuple:
+    if type(value) is tuple:
         return (tuple, *[typed(item) for item in value])
-    if cls is frozenset:
+    if type(value) is frozenset:
         return (frozenset, frozenset([typed(item) for item in value]))
     if is_floating(cls) and (value == 0 or value != value):  # NaN
         return (cls, repr(value))
@@ -324,19 +325,17 @@ def numbers(name: str, given: Numbers) -> tuple[int, ...]:
     """
     if given is None:
         return ()
-    try:
-        return (operator.index(given),)  # type: ignore[arg-type]  # may be a sequence
-    except TypeError:
-        pass
-    try:
-        return tuple([operator.index(number) for number in given])  # type: ignore[union-attr]  # checked by this
-    except TypeError:
-        word = name.removesuffix("argnums")
-        more = f"; for names use {word}argnames" if word else ""
-        raise TypeError(
-            f"{name} takes an integer or a sequence of integers, not "
-            f"{shown(given)}{more}"
-        ) from None
+    if isinstance(given, SupportsIndex):
+        with suppress(TypeError):  # an array may be a sequence
+            return (operator.index(given),)
+    if isinstance(given, Iterable):
+        with suppress(TypeError):
+            return tuple([operator.index(number) for number in given])
+    word = name.removesuffix("argnums")
+    more = f"; for names use {word}argnames" if word else ""
+    raise TypeError(
+        f"{name} takes an integer or a sequence of integers, not {shown(given)}{more}"
+    )
 
 
 def names(word: str, given: Names) -> frozenset[str]:

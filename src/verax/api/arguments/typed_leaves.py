@@ -7,7 +7,6 @@ nothing else; nothing reads the value that stands for it::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -30,23 +29,23 @@ def traced_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArr
 
 
 def without_types(
-    leaves: Sequence[Any], jaxpr: Jaxpr, name: str, describe: Describe
+    leaves: Sequence[object], jaxpr: Jaxpr, name: str, describe: Describe
 ) -> Sequence[object]:
     """The operands of a call; zeros for types, of which no value may be read.
 
     Raises:
         TypeError: the function computes with an argument that is only a type.
     """
-    places = [i for i, x in enumerate(leaves) if isinstance(x, ShapeDtypeStruct)]
-    if not places:
+    structs = {i: x for i, x in enumerate(leaves) if isinstance(x, ShapeDtypeStruct)}
+    if not structs:
         return leaves
     out = list(leaves)
     needed = ENGINE.dce(jaxpr, (True,) * len(jaxpr.outvars))[1]
-    for i in places:
+    for i, struct in structs.items():
         if needed[len(jaxpr.invars) - len(leaves) + i]:
             raise TypeError(
-                f"{describe()[i]} is {leaves[i]}, a type, but {name} computes "
+                f"{describe()[i]} is {struct}, a type, but {name} computes "
                 "with its value; pass an array"
             )
-        out[i] = np.broadcast_to(np.zeros((), leaves[i].dtype), leaves[i].shape)
+        out[i] = np.broadcast_to(np.zeros((), struct.dtype), struct.shape)
     return out

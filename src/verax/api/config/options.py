@@ -110,7 +110,7 @@ class Option(ReprMixin):
             ) from None
 
 
-def converted(option: Option, value: Any) -> Any:
+def converted(option: Option, value: object) -> Any:
     """A value in the type of its option; numbers of NumPy's and paths are taken.
 
     Raises:
@@ -127,11 +127,11 @@ def converted(option: Option, value: Any) -> Any:
         return bool(value)
     if kind is str and isinstance(value, os.PathLike):
         return os.fspath(value)
-    number = isinstance(value, int | float | np.integer) and not isinstance(value, bool)
-    if kind is float and number:
-        return float(value)
-    if kind is int and number and int(value) == value:
-        return int(value)
+    if isinstance(value, int | float | np.integer) and not isinstance(value, bool):
+        if kind is float:
+            return float(value)
+        if kind is int and int(value) == value:
+            return int(value)
     if kind is str and isinstance(value, str):
         return value
     raise TypeError(f"option {option.name} takes {kind.__name__}, not {value!r}")

@@ -45,7 +45,7 @@ from verax.api.tracing.concrete_values import can_move
 from verax.api.tracing.trace import Opened, Traced
 from verax.api.tracing.wrapping import function_name, look_like
 from verax.backend.pytrees import PyTreeDef, tree_holds
-from verax.ir.avals import ShapedArray, is_reference
+from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.memos import holds
@@ -104,9 +104,9 @@ class Weights:
         self.limit = limit
         self.total = 0
 
-    def add(self, arrays: Sequence[Any]) -> None:
+    def add(self, arrays: Sequence[object]) -> None:
         """Note what another function has captured; references may change theirs."""
-        self.total += sum([x.nbytes for x in arrays if not is_reference(x)])
+        self.total += sum([x.nbytes for x in arrays if isinstance(x, Array)])
         if self.total > self.limit:
             self.total = 0
             gc.collect()
@@ -306,14 +306,15 @@ def on_its_own(traced: Traced) -> Jaxpr:
     return traced.jaxpr
 
 
-def inner_rule(outer: Any, name: str) -> object:
+def inner_rule(outer: object, name: str) -> object:
     """The method `name` of the function within, if it is one that gives rules.
 
     Raises:
         AttributeError: it is another name, or the function has none.
     """
-    if name.startswith("def") and "fun" in vars(outer):
-        return getattr(outer.fun, name)
+    held = vars(outer)
+    if name.startswith("def") and "fun" in held:
+        return getattr(held["fun"], name)
     raise AttributeError(
         f"{type(outer).__name__!r} object has no attribute {name!r}", name=name
     )

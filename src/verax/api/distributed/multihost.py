@@ -30,6 +30,7 @@ from verax.backend.placement.mesh import Mesh, PartitionSpec
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.processes.connection import reached_sync_point
 from verax.backend.runtime.client import devices, process_count, process_index
+from verax.rules.values.array import Array
 
 AXIS: Final = "processes"
 
@@ -43,7 +44,7 @@ def mesh_of_processes() -> Mesh:
     return Mesh(np.array(row, object), (AXIS,))
 
 
-def rows(own: np.ndarray, mesh: Mesh) -> Any:
+def rows(own: np.ndarray, mesh: Mesh) -> Array:
     """An array whose row p is the value that process p passes, in bytes.
 
     XLA may add zeros to values that it brings to other devices, which changes -0.0.
@@ -55,12 +56,12 @@ def rows(own: np.ndarray, mesh: Mesh) -> Any:
     )
 
 
-def same(x: object) -> Any:
+def same(x: Array) -> Array:
     return x
 
 
 def everywhere(
-    x: object, mesh: Mesh, read: Callable[[Any], object] = same
+    x: Array, mesh: Mesh, read: Callable[[Array], Array] = same
 ) -> np.ndarray:
     """Reads an array over several processes in NumPy, in each of them."""
     whole = NamedSharding(mesh, PartitionSpec())

@@ -7,7 +7,7 @@ Devices are positions in the program, so that it runs on any mesh of as many dev
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from attrs import evolve
@@ -105,7 +105,17 @@ def on_first_devices(
     return tuple(placed)
 
 
-def write_layout(layout: Layout | None) -> object:
+class WrittenLayout(TypedDict):
+    """A layout as JSON."""
+
+    names: Sequence[str]
+    sizes: Sequence[int]
+    devices: Sequence[int]
+    splits: Sequence[Sequence[str] | None]
+    terms: tuple[Sequence[str], Sequence[str], str]
+
+
+def write_layout(layout: Layout | None) -> WrittenLayout | None:
     """A layout as JSON."""
     if layout is None:
         return None
@@ -115,11 +125,11 @@ def write_layout(layout: Layout | None) -> object:
         "sizes": list(mesh.sizes),
         "devices": list(mesh.devices),
         "splits": [None if split is None else list(split) for split in layout.splits],
-        "terms": [list(terms.unreduced), list(terms.reduced), terms.kind.name],
+        "terms": (list(terms.unreduced), list(terms.reduced), terms.kind.name),
     }
 
 
-def read_layout(data: Any) -> Layout | None:
+def read_layout(data: WrittenLayout | None) -> Layout | None:
     """Reads a layout that `write_layout` wrote."""
     if data is None:
         return None

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import TypedDict, Unpack
 
 from attrs import field, frozen
 
@@ -40,6 +40,17 @@ from verax.rules.values.state import STATE, interpreting
 
 type Color = str | Sequence[float]
 type ColorMap = Callable[[float], Color]
+
+
+class Drawing(TypedDict, total=False):
+    """How a picture is drawn, see `visualize_sharding`."""
+
+    use_color: bool
+    scale: float
+    min_width: int
+    max_width: int
+    color_map: ColorMap | None
+
 
 ASPECT = 2.5
 """The height of a character over its width."""
@@ -152,7 +163,7 @@ class ShardingView(ReprMixin):
         return Part(program([tile], lambda x: [x]), mesh, (place,), (place,))
 
 
-def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+def visualize_array_sharding(arr: Array, **kwargs: Unpack[Drawing]) -> None:
     """Print which device holds which part of an array of one or two dimensions.
 
     Inside `jit` it prints when the program is compiled. Keywords are those of

@@ -50,8 +50,8 @@ class Settings(Unchanging, ReprMixin):
     """The settings of `pmap`."""
 
     name: str
-    in_axes: Any
-    out_axes: Any
+    in_axes: object
+    out_axes: object
     static: tuple[int, ...]
     donated: tuple[int, ...]
     devices: tuple[Device, ...] | None
@@ -86,7 +86,7 @@ class Settings(Unchanging, ReprMixin):
     def moving_axes(self, count: int) -> tuple[object, ...]:
         """The entries of `in_axes` for them."""
         axes = self.in_axes
-        if axes is None or isinstance(axes, int):
+        if not isinstance(axes, Sequence):
             return (axes,) * (count - len(self.held(count)))
         if len(axes) != count:
             raise ValueError(

@@ -219,6 +219,12 @@ def held(jaxpr: Jaxpr) -> frozenset[int | None]:
     return frozenset([e.index for e in touched if e.name == HOLD])
 
 
+def bound(x: object) -> BoundRef:
+    """An operand to which a program writes: a reference that holds a value."""
+    assert isinstance(x, BoundRef)
+    return x
+
+
 def on_values(
     traced: Traced, leaves: Sequence[object], describe: Describe, keep: bool = False
 ) -> OnValues:
@@ -238,12 +244,15 @@ def on_values(
     marks = references(result.jaxpr)
     chosen = tuple([flag and i not in kept for i, flag in enumerate(marks)])
     pure = discharged(result.jaxpr, chosen)
-    values = [x.read() if flag else x for x, flag in zip(args, chosen, strict=True)]
+    values = [
+        x.read() if flag and isinstance(x, Ref) else x
+        for x, flag in zip(args, chosen, strict=True)
+    ]
     count = len(result.captured)
     return OnValues(
         pure.jaxpr,
         tuple(values[:count]),
         tuple(values[count:]),
         pure.written,
-        tuple([args[i] for i in pure.written]),
+        tuple([bound(args[i]) for i in pure.written]),
     )

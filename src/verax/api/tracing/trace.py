@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
@@ -77,7 +77,7 @@ class Opened(ReprMixin):
     """
 
     jaxpr: Jaxpr
-    captured: tuple[Any, ...]
+    captured: tuple[object, ...]
     out_tree: PyTreeDef
 
     @property

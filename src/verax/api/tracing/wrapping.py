@@ -187,8 +187,10 @@ class ParameterNames:
 
 def parameters_of(fun: object) -> list[inspect.Parameter]:
     """The parameters of a function; none if it does not say what it takes."""
+    if not callable(fun):
+        return []
     try:
-        return list(inspect.signature(fun).parameters.values())  # type: ignore[arg-type]  # raises for what is not callable
+        return list(inspect.signature(fun).parameters.values())
     except Exception:  # a user's class may compute its signature: no second error
         return []
 

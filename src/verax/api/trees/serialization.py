@@ -25,6 +25,7 @@ PLAIN: Final[dict[type, str]] = {type(None): "None", tuple: "tuple", list: "list
 BUILTINS: Final[dict[str, type]] = {
     name: kind for kind, name in (*KEYED.items(), *PLAIN.items())
 }
+KEYS: Final = (str, int, bool, float)
 LEAF: Final = pytrees.flatten(0)[1]
 
 
@@ -196,8 +197,8 @@ def without_form(kind: type, data: object) -> str:
 
 def checked_key(key: object) -> Json:
     """A key of a dict that JSON returns as it was."""
-    if key is None or type(key) in (str, int, bool, float):
-        return key  # type: ignore[return-value]  # one of these types
+    if key is None or (isinstance(key, str | int | float) and type(key) in KEYS):
+        return key
     raise TypeError(
         f"the key {key!r} of a dict cannot be serialised: only strings and numbers can"
     )
@@ -228,7 +229,7 @@ def read_tree(data: object) -> PyTreeDef:
     return custom_tree(known, metadata, children)
 
 
-def builtin_tree(kind: type, keys: Any, children: list[PyTreeDef]) -> PyTreeDef:
+def builtin_tree(kind: type, keys: object, children: list[PyTreeDef]) -> PyTreeDef:
     """The structure of a built-in container; for PyTreeDef, wrong keys are no error.
 
     Raises:
@@ -236,9 +237,10 @@ def builtin_tree(kind: type, keys: Any, children: list[PyTreeDef]) -> PyTreeDef:
     """
     fits = keys is None and (kind is not type(None) or not children)
     if kind in KEYED:
-        fits = isinstance(keys, list) and len(keys) == len(children)
-        keys = keys if kind is dict or not fits else tuple(keys)
-        fits = fits and keys_in_order(kind, keys)
+        fits = False
+        if isinstance(keys, list) and len(keys) == len(children):
+            keys = keys if kind is dict else tuple(keys)
+            fits = keys_in_order(kind, keys)
     if not fits:
         raise ValueError(
             f"not the structure of a pytree: a {kind.__name__} with {len(children)} "
@@ -249,10 +251,10 @@ def builtin_tree(kind: type, keys: Any, children: list[PyTreeDef]) -> PyTreeDef:
     )
 
 
-def keys_in_order(kind: Any, keys: Sequence[object]) -> bool:
+def keys_in_order(kind: type, keys: Sequence[object]) -> bool:
     """Whether a dict of this class has just these keys, in this order."""
     try:
-        one = kind.fromkeys(map(checked_key, keys), 0)
+        one = kind(dict.fromkeys(map(checked_key, keys), 0))
         return pytrees.flatten(one)[1].node_data() == (kind, keys)
     except (TypeError, ValueError):
         return False
@@ -265,7 +267,9 @@ def custom_tree(
     data = None
     if node.read is not None:
         data = node.read(base64.b64decode(metadata or ""))
-    elif metadata is not None or len(node.nodetype._fields) != len(children):  # type: ignore[attr-defined]  # a namedtuple
+    elif metadata is not None or len(children) != len(
+        getattr(node.nodetype, "_fields", ())
+    ):
         raise ValueError(
             f"{len(children)} entries do not make the namedtuple "
             f"{node.nodetype.__qualname__!r}"

@@ -8,7 +8,7 @@ the check is an interpreter around the eager one, and is free when off::
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeGuard
 
 import numpy as np
 from attrs import frozen
@@ -69,12 +69,12 @@ class UsedKeys:
 USED: Final = UsedKeys()
 
 
-def holds_keys(x: object) -> bool:
+def holds_keys(x: object) -> TypeGuard[Array]:
     """Whether `x` is an array of typed keys."""
     return isinstance(x, Array) and is_key(x.aval)
 
 
-def check(name: str, signature: Signature, args: Sequence[Any]) -> None:
+def check(name: str, signature: Signature, args: Sequence[object]) -> None:
     """Raise if a key that `name` uses is used already.
 
     Raises:
@@ -90,17 +90,21 @@ def check(name: str, signature: Signature, args: Sequence[Any]) -> None:
             )
 
 
-def take_down(signature: Signature, args: Sequence[Any], outs: Sequence[Any]) -> None:
+def take_down(
+    signature: Signature, args: Sequence[object], outs: Sequence[object]
+) -> None:
     """Remember what is used now."""
     before = [USED.of(x) if holds_keys(x) else False for x in args]
     for number, mask in signature.uses.items():
-        if holds_keys(args[number]):
-            USED.set(args[number], before[number] | mask)
+        keys = args[number]
+        if holds_keys(keys):
+            USED.set(keys, before[number] | mask)
     for i, out in enumerate(outs):
         if not holds_keys(out) or i in signature.makes:
             continue
         source = signature.passes.get(i)
-        USED.set(out, True if source is None else bool(np.any(USED.of(args[source]))))
+        given = None if source is None else args[source]
+        USED.set(out, bool(np.any(USED.of(given))) if holds_keys(given) else True)
 
 
 @frozen(eq=False, repr=False)

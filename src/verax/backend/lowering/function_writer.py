@@ -29,7 +29,7 @@ from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import device_value
 from verax.ir.jaxpr import Atom, Jaxpr, Params, Var
 from verax.ir.records import ReprMixin
-from verax.rules.rows.emitter import Operand, Region, i64s
+from verax.rules.rows.emitter import Constant, Operand, Region, i64s
 from verax.rules.rows.infer import Mask
 from verax.rules.rows.row import Engine, LowerRule, Row, SomeRow
 from verax.rules.values.memo import pure
@@ -179,9 +179,7 @@ class FunctionText:
                     self.lines[i] = marked(lines, start, attributes)
                     return
 
-    def constant(
-        self, value: float | int | bool | complex | np.ndarray, aval: ShapedArray
-    ) -> Operand:
+    def constant(self, value: Constant, aval: ShapedArray) -> Operand:
         """See `Emitter.constant`."""
         return Operand("", aval, value)
 
@@ -249,7 +247,7 @@ def marked(lines: str, start: int, attributes: Sequence[tuple[str, str]]) -> str
 
 
 MARK: Final = "\0"
-type Scalar = float | int | bool | complex | np.ndarray | None
+type Scalar = Constant | None
 type Platforms = tuple[str, ...]
 type Rule = Callable[["Recorder", Sequence[Operand]], Sequence[Operand]]
 

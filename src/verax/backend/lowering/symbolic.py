@@ -20,7 +20,7 @@ import numpy as np
 from verax.backend.lowering.function_writer import EquationText, Platforms
 from verax.backend.lowering.mlir_text import escaped, stored_shape
 from verax.backend.lowering.module_writer import Kind, Module, Writer
-from verax.ir.avals import Shape, ShapedArray, SymbolicSize
+from verax.ir.avals import Shape, ShapedArray
 from verax.ir.dtypes import as_dtype, bool_, int32, numpy_dtype
 from verax.ir.jaxpr import Eqn
 from verax.ops.symbols.expression import FLOORDIV, MAX, MOD, Size, SymbolicDim, Term
@@ -198,12 +198,12 @@ class SymbolicWriter(Writer):
 
     def used(self, x: Operand) -> Operand:
         """See `FunctionText.used`; a constant may be a size, and fill symbolic ones."""
-        size, shape = isinstance(x.value, SymbolicSize), stored_shape(x.aval)
+        value, shape = x.value, stored_shape(x.aval)
+        size = isinstance(value, SymbolicDim)
         if x.name or not (size or is_symbolic(shape)):
             return super().used(x)
         scalar = Operand("", x.aval.with_shape(()), x.value)
-        if size:
-            value: Any = x.value
+        if isinstance(value, SymbolicDim):
             scalar = converted(self, self.size(value), x.aval.dtype)
         if not shape:
             return scalar

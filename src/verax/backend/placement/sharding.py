@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final, TypedDict, Unpack
 
 import numpy as np
 from attrs import field, frozen
@@ -57,6 +57,22 @@ PINNED_HOST: Final = "pinned_host"
 def own_kind(kind: str | None) -> str | None:
     """The kind of memory, for comparisons: None is the device's own."""
     return None if kind == DEVICE else kind
+
+
+class Parts(TypedDict):
+    """What a `NamedSharding` is made of."""
+
+    mesh: BaseMesh
+    spec: PartitionSpec
+    memory_kind: str | None
+
+
+class Changes(TypedDict, total=False):
+    """Parts of a `NamedSharding` in place of its own."""
+
+    mesh: BaseMesh
+    spec: PartitionSpec
+    memory_kind: str | None
 
 
 @frozen(repr=False)
@@ -353,10 +369,11 @@ class NamedSharding(Sharding):
         terms = self.spec.unreduced | self.spec.reduced
         return frozenset(self.mesh.axis_names) - used - terms
 
-    def update(self, **changed: Any) -> "NamedSharding":
+    def update(self, **changed: Unpack[Changes]) -> "NamedSharding":
         """The sharding with some of `mesh`, `spec` and `memory_kind` changed."""
-        parts = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.kind}
-        return NamedSharding(**{**parts, **changed})
+        parts: Parts = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.kind}
+        parts.update(changed)
+        return NamedSharding(**parts)
 
     def with_memory_kind(self, kind: str) -> "NamedSharding":
         return self.update(memory_kind=kind)
@@ -500,11 +517,13 @@ def check_rank(place: Sharding, shape: Shape, what: Words = "an array") -> None:
         )
 
 
-def as_split(entry: Any) -> Split:
+def as_split(entry: object) -> Split:
     """The axes of one entry of a spec; None where the compiler is free."""
     if entry is UNCONSTRAINED:
         return None
-    return () if entry is None else (entry,) if isinstance(entry, str) else entry
+    if isinstance(entry, str):
+        return (entry,)
+    return entry if isinstance(entry, tuple) else ()
 
 
 def is_local(device: Device) -> bool:

@@ -30,20 +30,20 @@ type Work[T] = Callable[[], T]
 class Job[T]:
     """Work that a thread does once; what came of it stays."""
 
-    __slots__ = ("ended", "error", "key", "value", "work")
+    __slots__ = ("ended", "error", "key", "returned", "work")
 
     def __init__(self, key: Hashable, work: Work[T]) -> None:
         self.key = key
         self.work: Work[T] | None = work
         self.ended = threading.Event()
-        self.value: T | None = None
+        self.returned: tuple[T] | None = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
         """Do the work, and keep what it returns or raises; `end` comes next."""
         assert self.work is not None, "a job runs once"
         try:
-            self.value = self.work()
+            self.returned = (self.work(),)
         except BaseException as error:
             self.error = error
 
@@ -73,14 +73,14 @@ class Job[T]:
             raise TimeoutError(f"the work did not end within {timeout} seconds")
         if self.error is not None:
             raise self.error
-        value: Any = self.value
-        return value  # type: ignore[no-any-return]  # T may include None
+        assert self.returned is not None, "a job ends with a value or with an error"
+        return self.returned[0]
 
 
 def ended[T](key: Hashable, value: T) -> Job[T]:
     """A job that nobody has to do any more."""
     job: Job[T] = Job(key, lambda: value)
-    job.value = value
+    job.returned = (value,)
     job.end()
     return job
 

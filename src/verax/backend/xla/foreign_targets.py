@@ -28,7 +28,12 @@ POINTERS: Final = (
 
 
 def register_ffi_target(
-    name: str, fn: object, platform: str = "cpu", api_version: int = 1, **kwargs: Any
+    name: str,
+    fn: object,
+    platform: str = "cpu",
+    api_version: int = 1,
+    *,
+    traits: int = 0,
 ) -> None:
     """Give XLA a function under a name, for the whole process.
 
@@ -39,7 +44,8 @@ def register_ffi_target(
             capsules.
         platform: where it runs: "cpu", "cuda", "rocm".
         api_version: 1 for a function of XLA's typed interface, 0 for an older one.
-        kwargs: what `jaxlib` takes besides.
+        traits: flags of XLA's for the function, which are added: 1 if it may be
+            recorded in a command buffer of a GPU.
 
     Raises:
         TypeError: `fn` is neither a capsule nor a dictionary of capsules.
@@ -52,7 +58,7 @@ def register_ffi_target(
             "verax.ffi.pycapsule"
         )
     xla = PLATFORMS.get(platform.lower(), platform)
-    _jax.register_custom_call_target(name, fn, xla, api_version, **kwargs)
+    _jax.register_custom_call_target(name, fn, xla, api_version, traits)
 
 
 def register_ffi_type(

@@ -6,6 +6,7 @@ of arrays; a `Side` takes the one to the other::
     side((f32[3], QArrayTy(...))).built(arrays)      # the arguments for `expand`
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -57,12 +58,12 @@ def instantiate_zeros(x: object) -> Any:
 # Where a backward rule may add up cotangents, instead of returning them.
 
 
-class GradAccum:
+class GradAccum(ABC):
     """What the cotangent of one argument is added to."""
 
+    @abstractmethod
     def accum(self, x: object) -> None:
         """Add a cotangent."""
-        raise NotImplementedError
 
 
 class NullAccum(GradAccum):

@@ -8,8 +8,9 @@ with a matrix. Its transpose is a product of this kind::
 """
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -73,11 +74,14 @@ def read_rows(x: Array, index: Array) -> Array:
 
 def stored(terms: Array, *places: tuple[Array, int]) -> Array:
     """The terms of what is stored: those of padding are zeros, even of NaNs."""
-    kept: Any = True
-    for place, size in places:
-        index = place.astype(vnp.promote_types(place.dtype, np.int32))
-        kept &= (index >= -size) & (index < size)
+    kept = reduce(and_, [within(place, size) for place, size in places])
     return buffers.where_stored(kept, terms, terms.ndim - 1)
+
+
+def within(place: Array, size: int) -> Array:
+    """Whether indices lie within a dimension of this size."""
+    index = place.astype(vnp.promote_types(place.dtype, np.int32))
+    return (index >= -size) & (index < size)
 
 
 def product_by_sums(

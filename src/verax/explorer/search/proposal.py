@@ -7,7 +7,7 @@ what is between them, beside the plans that it was chosen from::
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from attrs import field, frozen
 
@@ -82,8 +82,8 @@ class Proposal(ReprMixin):
 
     name: str
     mesh: AbstractMesh
-    in_shardings: Any
-    out_shardings: Any
+    in_shardings: tuple[object, ...]
+    out_shardings: object
     plan: MeshPlan
     candidates: tuple[CandidatePlan, ...]
     limit: float

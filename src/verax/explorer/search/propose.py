@@ -9,7 +9,7 @@ judges the best few, as `verax.debug.plan` does::
 
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Unpack
+from typing import Final, Unpack
 
 from attrs import evolve, field, frozen
 
@@ -60,7 +60,7 @@ those that one can say in the same words."""
 class Question(ReprMixin):
     """A function to be planned: its program, and what a plan is judged by."""
 
-    function: PjitFunction[Any, Any]
+    function: PjitFunction[..., object]
     name: str
     args: tuple[object, ...]
     stage: Traced
@@ -71,7 +71,9 @@ class Question(ReprMixin):
     memory: float
     most: int
 
-    def specs(self, model: Model, outcome: Outcome) -> tuple[object, object]:
+    def specs(
+        self, model: Model, outcome: Outcome
+    ) -> tuple[tuple[object, ...], object]:
         """The specs of arguments and results, as trees."""
         ins = [value_spec(model, outcome.layouts, v) for v in self.program.inputs]
         outs = [
@@ -310,7 +312,7 @@ def bare(x: object) -> object:
 
 
 def question_of(
-    function: PjitFunction[Any, Any],
+    function: PjitFunction[..., object],
     name: str,
     args: tuple[object, ...],
     machine: Machine,

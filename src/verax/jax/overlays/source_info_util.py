@@ -8,7 +8,7 @@ libraries pass around to keep both is empty::
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Final, Protocol, runtime_checkable
 
 from attrs import frozen
 
@@ -30,6 +30,19 @@ __all__ = [
     "user_context",
     "user_frame",
 ]
+
+
+SAME: Final = object()
+"""In place of what stays as it is."""
+
+
+@runtime_checkable
+class Placed(Protocol):
+    """A line of a program, as jaxlib's frames and verax's sources tell it."""
+
+    file: object
+    function: object
+    line: int
 
 
 @frozen(repr=False)
@@ -55,10 +68,12 @@ class SourceInfo(ReprMixin):
     traceback: object
     name_stack: NameStack = NameStack()
 
-    def replace(self, **fields: Any) -> "SourceInfo":
+    def replace(
+        self, *, traceback: object = SAME, name_stack: NameStack | None = None
+    ) -> "SourceInfo":
         return SourceInfo(
-            fields.get("traceback", self.traceback),
-            fields.get("name_stack", self.name_stack),
+            self.traceback if traceback is SAME else traceback,
+            self.name_stack if name_stack is None else name_stack,
         )
 
 
@@ -104,10 +119,10 @@ def summarize(source_info: object, num_frames: int = 1) -> str:
     return "unknown" if source is None else str(source)
 
 
-def user_frame(traceback: Any) -> Frame | None:
+def user_frame(traceback: object) -> Frame | None:
     """The line of the user's program that a traceback is about."""
     source = getattr(traceback, "traceback", traceback)
-    if not hasattr(source, "line"):
+    if not isinstance(source, Placed):
         return None
     return Frame(str(source.file), str(source.function), int(source.line))
 

@@ -77,7 +77,7 @@ def apply_along_axis(
 
 
 def apply_over_axes(
-    func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequence[int]
+    func: Callable[[Array, int], ArrayLike], a: ArrayLike, axes: Sequence[int]
 ) -> Array:
     """`func(a, axis)` for each of `axes`, whose dimensions stay.
 

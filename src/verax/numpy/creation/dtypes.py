@@ -8,7 +8,7 @@ one is wanted::
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import ml_dtypes
 import numpy as np
@@ -135,6 +135,8 @@ CATEGORIES: dict[type, Any] = {
     np.floating: "floating",
     np.complexfloating: "complex",
 }
+type Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+
 KINDS: dict[str, Any] = {
     "bool": "bool",
     "signed integer": "signed",
@@ -320,7 +322,7 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     return promotion.promote_types(left, right, x64, strict)
 
 
-def can_cast(from_: object, to: DTypeLike, casting: str = "safe") -> bool:
+def can_cast(from_: DTypeLike, to: DTypeLike, casting: Casting = "safe") -> bool:
     """Whether NumPy casts one dtype to another under the given rule.
 
     These rules say nothing of how verax promotes: see `promote_types`.
@@ -343,7 +345,7 @@ def can_cast(from_: object, to: DTypeLike, casting: str = "safe") -> bool:
     >>> vnp.can_cast("float64", "float32", casting="same_kind")
     True
     """
-    return bool(np.can_cast(plain(from_), plain(to), casting=casting))  # type: ignore[arg-type]  # NumPy checks the name
+    return bool(np.can_cast(plain(from_), plain(to), casting=casting))
 
 
 def finfo(dtype: DTypeLike) -> ml_dtypes.finfo:

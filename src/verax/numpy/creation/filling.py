@@ -464,8 +464,9 @@ def concrete(place: Sharding | None) -> Sharding | None:
     if not isinstance(place, NamedSharding) or isinstance(place.mesh, Mesh):
         return place
     mesh = current_mesh()
-    same = mesh is not None and mesh.abstract_mesh == place.mesh
-    return place.update(mesh=mesh) if same else None
+    if mesh is None or mesh.abstract_mesh != place.mesh:
+        return None
+    return place.update(mesh=mesh)
 
 
 def typed_fill(sizes: Shape, value: object, dtype: DType, weak: bool) -> Array:

@@ -493,7 +493,7 @@ def nan_to_num(
     return array
 
 
-def spread_out(value: Any, shape: Shape) -> object:
+def spread_out(value: Array | np.ndarray | np.generic, shape: Shape) -> object:
     """A replacement in `shape`, unless it is one for all."""
     return stretched(value, shape) if value.shape else value
 
@@ -635,7 +635,7 @@ def iscomplex(x: ArrayLike) -> Array:
     return ne(parts.imag(given), 0)
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: object) -> bool:
     """Whether the dtype of `x` is complex, whatever its values.
 
     Args:
@@ -650,7 +650,7 @@ def iscomplexobj(x: Any) -> bool:
     """
     if isinstance(x, list | tuple) or hasattr(x, "__jax_array__"):
         return is_complex(asarray(x).dtype)
-    return is_complex(x.dtype) if hasattr(x, "dtype") else bool(np.iscomplexobj(x))
+    return is_complex(x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype)
 
 
 def isrealobj(x: object) -> bool:

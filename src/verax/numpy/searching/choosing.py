@@ -124,7 +124,7 @@ def select(
 
 def piecewise(
     x: ArrayLike,
-    condlist: Any,
+    condlist: Array | np.ndarray | Sequence[ArrayLike],
     funclist: Sequence[ArrayLike | Callable[..., object]],
     *args: object,
     **kw: object,

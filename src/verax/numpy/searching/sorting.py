@@ -187,7 +187,10 @@ def sort_complex(a: ArrayLike) -> Array:
 
 
 def lexsort(
-    keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int = 16
+    keys: Array | np.ndarray | Sequence[ArrayLike],
+    axis: int = -1,
+    *,
+    batch_size: int = 16,
 ) -> Array:
     """The indices that sort by the last of `keys`, then by the one before, and so on.
 
@@ -209,7 +212,7 @@ def lexsort(
     >>> vnp.lexsort((heights, ages)).tolist()
     [1, 2, 0]
     """
-    given = [as_array("lexsort", key, i) for i, key in enumerate(keys)]  # type: ignore[arg-type]  # arrays iterate too
+    given = [as_array("lexsort", key, i) for i, key in enumerate(keys)]
     if not given:
         raise TypeError("lexsort takes at least one key")
     if len({key.shape for key in given}) != 1:

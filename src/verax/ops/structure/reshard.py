@@ -247,10 +247,12 @@ def names_axes(place: TypeSharding) -> bool:
     return any(spec) or bool(spec.unreduced or spec.reduced)
 
 
-def replaced(x: Any, by: Callable[[Array], object]) -> Any:
+def replaced(x: object, by: Callable[[Array], object]) -> Any:
     """The same with other arrays, also those in tuples, named ones too, and lists."""
     if isinstance(x, Array):
         return by(x)
+    if not isinstance(x, tuple | list):
+        return x
     make = type(x) if type(x) in (tuple, list) else getattr(x, "_make", None)
     return x if make is None else make([replaced(item, by) for item in x])
 

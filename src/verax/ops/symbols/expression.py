@@ -54,7 +54,7 @@ def evaluate_dim(engine: Engine, p: DimParams, xs: Sequence[object]) -> NoReturn
 def lower_dim(
     e: Emitter, p: DimParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
-    return (e.constant(p.dim, outs[0]),)  # type: ignore[arg-type]  # modules with symbols write it
+    return (e.constant(p.dim, outs[0]),)
 
 
 dim_as_value_p: Row[DimParams] = Row(
@@ -654,10 +654,12 @@ def evaluate(x: Size, env: Mapping[str, object]) -> Any:
     """The value of a size where the variables have those of `env`."""
     if not isinstance(x, SymbolicDim):
         return x
-    total: Any = 0
-    for term, n in x.terms:
-        product: object = n
-        for factor, exponent in term.powers:
-            product = product * factor.evaluate(env) ** exponent
-        total = total + product
-    return total
+    return sum([evaluate_term(term, n, env) for term, n in x.terms])
+
+
+def evaluate_term(term: Term, n: int, env: Mapping[str, object]) -> Any:
+    """The value of one summand: a product of powers, `n` times."""
+    product: object = n
+    for factor, exponent in term.powers:
+        product = product * factor.evaluate(env) ** exponent
+    return product

@@ -448,7 +448,8 @@ def best_bounds(dim: Size) -> Bounds:
     """
     if not isinstance(dim, SymbolicDim):
         return dim, dim
-    scope: Any = dim.scope
+    scope = dim.scope
+    assert isinstance(scope, SymbolicScope)
     bounds = kept_bounds if scope.complete else bounds_now
     return bounds(dim.terms, scope, best=True)
 

@@ -31,6 +31,9 @@ TOKEN: Final = ShapedArray((), float0, weak_type=True)
 """The type of what puts effects in order: it has no elements, only a place."""
 
 
+type Constant = float | int | bool | complex | np.ndarray | SymbolicSize
+
+
 @frozen(repr=False)
 class Operand(ReprMixin):
     """A value of the module under construction: its MLIR name and its type.
@@ -41,9 +44,7 @@ class Operand(ReprMixin):
 
     name: str
     aval: ShapedArray
-    value: float | int | bool | complex | np.ndarray | None = field(
-        default=None, eq=False
-    )
+    value: Constant | None = field(default=None, eq=False)
 
 
 type Region = Callable[[Sequence[Operand]], Sequence[Operand]]
@@ -241,7 +242,9 @@ class Emitter(Protocol):
         ...
 
     def constant(
-        self, value: float | int | bool | complex | np.ndarray, aval: ShapedArray
+        self,
+        value: Constant,
+        aval: ShapedArray,
     ) -> Operand:
         """A constant of `aval`'s dtype; a scalar value fills the shape of `aval`."""
         ...

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import CellType, FrameType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
@@ -31,7 +31,7 @@ BEST: Final = ("the global", "the attribute", "the cache")
 class Link(ReprMixin):
     """An object on the way from the one that is held; `inner` is what it holds."""
 
-    x: Any
+    x: object
     inner: "Link | None" = None
 
     def inside(self) -> str:
@@ -39,7 +39,7 @@ class Link(ReprMixin):
         if self.inner is None:
             return ""
         held = self.inner.x
-        if type(self.x) in (list, tuple):
+        if type(self.x) is list or type(self.x) is tuple:
             places = [i for i, item in enumerate(self.x) if item is held]
             return self.inner.inside() + "".join([f"item {i} of " for i in places[:1]])
         if type(self.x) is dict:

@@ -5,7 +5,7 @@ w = eigh_tridiagonal(d, e, eigvals_only=True, select="i", select_range=(0, 2))
 """
 
 import operator
-from typing import Literal, overload
+from typing import Literal, SupportsIndex, overload
 
 import numpy as np
 
@@ -166,7 +166,7 @@ def eigh_tridiagonal(
     *,
     eigvals_only: Literal[False] = False,
     select: str = "a",
-    select_range: tuple[float, float] | None = None,
+    select_range: tuple[SupportsIndex, SupportsIndex] | None = None,
     tol: float | None = None,
     key: Array | None = None,
 ) -> tuple[Array, Array]: ...
@@ -177,7 +177,7 @@ def eigh_tridiagonal(
     *,
     eigvals_only: Literal[True],
     select: str = "a",
-    select_range: tuple[float, float] | None = None,
+    select_range: tuple[SupportsIndex, SupportsIndex] | None = None,
     tol: float | None = None,
     key: Array | None = None,
 ) -> Array: ...
@@ -188,7 +188,7 @@ def eigh_tridiagonal(
     *,
     eigvals_only: bool = False,
     select: str = "a",
-    select_range: tuple[float, float] | None = None,
+    select_range: tuple[SupportsIndex, SupportsIndex] | None = None,
     tol: float | None = None,
     key: Array | None = None,
 ) -> Array | tuple[Array, Array]: ...
@@ -198,7 +198,7 @@ def eigh_tridiagonal(
     *,
     eigvals_only: bool = False,
     select: str = "a",
-    select_range: tuple[float, float] | None = None,
+    select_range: tuple[SupportsIndex, SupportsIndex] | None = None,
     tol: float | None = None,
     key: Array | None = None,
 ) -> Array | tuple[Array, Array]:
@@ -247,7 +247,7 @@ def eigh_tridiagonal(
 
 
 def selected(
-    n: int, select: str, select_range: tuple[float, float] | None
+    n: int, select: str, select_range: tuple[SupportsIndex, SupportsIndex] | None
 ) -> tuple[int, int]:
     """The first and last index of the eigenvalues asked for.
 
@@ -265,7 +265,7 @@ def selected(
         )
     if select_range is None:
         raise ValueError("eigh_tridiagonal: select='i' needs a select_range")
-    first, last = (operator.index(x) for x in select_range)  # type: ignore[arg-type]
+    first, last = (operator.index(x) for x in select_range)
     if not 0 <= first <= last < n:
         raise ValueError(
             f"select_range must lie between 0 and {n - 1}, not {select_range}"

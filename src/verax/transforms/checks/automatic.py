@@ -96,17 +96,17 @@ def bounds_of(eqn: Eqn) -> Bounds:
 def window_outside(ins: Arrays, sizes: Shape, first: int) -> Failed:
     """Whether a window starts where it does not fit, and the first such dimension."""
     shape = ins[0].shape
-    failed: Array | None = None
-    index: Array | None = None
-    axis: object = None
-    for d in reversed(range(len(shape))):
-        start = ins[first + d]
-        bad = outside(start, shape[d] - sizes[d])
-        here = convert(start, int32)
-        failed = bad if failed is None else bitwise_or(bad, failed)
-        index = here if index is None else select(bad, here, index)
-        axis = np.int32(d) if axis is None else select(bad, np.int32(d), axis)
-    return (failed,), (index, axis)  # type: ignore[return-value]  # it has a dimension
+    starts = ins[first : first + len(shape)]
+    bad = [
+        outside(start, n - m) for start, n, m in zip(starts, shape, sizes, strict=True)
+    ]
+    failed, index = bad[-1], convert(starts[-1], int32)
+    axis: Array | np.int32 = np.int32(len(shape) - 1)
+    for d in reversed(range(len(shape) - 1)):
+        failed = bitwise_or(bad[d], failed)
+        index = select(bad[d], convert(starts[d], int32), index)
+        axis = select(bad[d], np.int32(d), axis)
+    return (failed,), (index, axis)
 
 
 def outside(x: Array, last: int) -> Array:

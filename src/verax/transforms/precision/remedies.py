@@ -7,7 +7,7 @@ its operands, and says what to write instead::
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import define, field, frozen
@@ -84,8 +84,8 @@ class Forms(ReprMixin):
         root = self.root(atom)
         if not isinstance(root, Literal):
             return False
-        held: Any = root.value
-        return np.ndim(held) == 0 and float(np.real(held)) == value
+        held = np.asarray(root.value)
+        return held.ndim == 0 and float(held.real) == value
 
     def square(self, atom: Atom) -> Atom | None:
         """The value of which this is the square."""

@@ -41,7 +41,7 @@ def get_concrete_mesh() -> Any:
 
 def canonicalize_sharding(
     sharding: object, api_name: str = "", check_mesh_consistency: bool = True
-) -> NamedSharding | None:
+) -> "verax.sharding.Sharding | None":
     """A sharding for a spec, over the mesh in force; None for no sharding.
 
     Raises:
@@ -58,4 +58,4 @@ def canonicalize_sharding(
             )
         return NamedSharding(mesh, sharding)
     assert isinstance(sharding, verax.sharding.Sharding)
-    return sharding  # type: ignore[return-value]  # as JAX lets it through
+    return sharding
