@@ -18,11 +18,18 @@ from verax.api.custom.checkpoint import checkpoint
 from verax.api.custom.jvp import custom_jvp
 from verax.api.inspect.make_jaxpr import eval_shape
 from verax.api.trees.pytrees import tree_flatten, tree_map
-from verax.ir.dtypes import is_float
+from verax.ir.dtypes import DType, DTypeLike, is_float
 from verax.ir.records import ReprMixin
+from verax.rules.values.array import Array
 
 type Block = Callable[[Any, Any], Any]
 """The parameters of a block and what comes in; what goes out, of the same types."""
+type Trees = tuple[object, object, object]
+"""The parameters of what is first, of the blocks, and of what is last, or the like."""
+type There = tuple[object, object]
+"""What a stage has received, and what it has kept of earlier ticks."""
+type Back = tuple[list[Array], Trees, Array]
+"""Cotangents on their way back, and the sums of the gradients and of the loss."""
 
 
 @frozen(eq=False, repr=False)
@@ -50,14 +57,14 @@ class Stages(ReprMixin):
         """What the stage after sends; the last gets zeros."""
         return lax.ppermute(tree, self.axis, [(i + 1, i) for i in range(self.size - 1)])
 
-    def microbatch(self, rows: object, number: Any) -> Any:
+    def microbatch(self, rows: object, number: Array | int) -> Any:
         """A microbatch; the nearest one for a number that there is not."""
         at = vnp.clip(number, 0, self.microbatches - 1)
         return tree_map(
             lambda x: lax.dynamic_index_in_dim(x, at, 0, keepdims=False), rows
         )
 
-    def has(self, number: Any) -> Any:
+    def has(self, number: Array) -> Array:
         """Whether there is a microbatch of this number."""
         return (number >= 0) & (number < self.microbatches)
 
@@ -71,13 +78,14 @@ class Stages(ReprMixin):
         rows = self.varying(rows)
         ticks = vnp.arange(self.microbatches + self.size - 1)
 
-        def tick(received: object, t: object) -> tuple[Any, Any]:
+        def tick(received: object, t: Array) -> tuple[object, object]:
             x = chosen(stage == 0, self.microbatch(rows, t), received)
             own, x = gated(self.has(t - stage), (blocks, x))
             out = self.through(own, x)
             return self.onward(out), out
 
-        _, outs = lax.scan(tick, self.microbatch(rows, 0), ticks)
+        start: object = self.microbatch(rows, 0)
+        _, outs = lax.scan(tick, start, ticks)
         outs = tree_map(lambda out: out[self.size - 1 :], outs)
         return self.from_stage(self.size - 1, outs)
 
@@ -85,7 +93,7 @@ class Stages(ReprMixin):
         """What one stage has, on all of them."""
         here = lax.axis_index(self.axis) == number
 
-        def sent(x: Any) -> Any:
+        def sent(x: Array) -> Array:
             if x.dtype == bool:
                 return sent(x.astype(vnp.int8)).astype(bool)
             return lax.psum(vnp.where(here, x, vnp.zeros_like(x)), self.axis)
@@ -112,7 +120,9 @@ class OneForwardOneBackward(ReprMixin):
         """The ticks between the way there and the way back on the first stage."""
         return 2 * (self.stages.size - 1)
 
-    def __call__(self, params: Any, rows: Any, targets: Sequence[Any]) -> Any:
+    def __call__(
+        self, params: Trees, rows: object, targets: Sequence[object]
+    ) -> tuple[Array, Trees]:
         """The mean loss, and the gradients of (first, blocks, last)."""
         stages = self.stages
         first, blocks, last = params
@@ -155,7 +165,7 @@ class Tick(ReprMixin):
     """One tick: a microbatch forward, and one back."""
 
     schedule: OneForwardOneBackward
-    params: tuple[Any, Any, Any]
+    params: Trees
     rows: object
     targets: Sequence[object]
 
@@ -164,16 +174,18 @@ class Tick(ReprMixin):
         return self.schedule.stages
 
     @property
-    def stage(self) -> Any:
+    def stage(self) -> Array:
         """The number of this stage."""
         return lax.axis_index(self.stages.axis)
 
-    def both(self, carry: tuple[Any, Any], t: object) -> tuple[Any, None]:
+    def both(
+        self, carry: tuple[There, Back], t: Array
+    ) -> tuple[tuple[There, Back], None]:
         """The way there first: the last stage goes back with what has just come."""
         there = self.forward(carry[0], t)
         return (there, self.backward(carry[1], there[1], t)), None
 
-    def forward(self, there: tuple[object, object], t: Any) -> tuple[Any, Any]:
+    def forward(self, there: There, t: Array) -> There:
         """Keep what has come in, and send on what the stage makes of it."""
         received, kept = there
         slot = t % (self.schedule.delay + 1)
@@ -186,16 +198,14 @@ class Tick(ReprMixin):
         out = self.stages.through(blocks, self.entered(first, received, t))
         return self.stages.onward(out), kept
 
-    def entered(self, first: object, received: object, number: object) -> Any:
+    def entered(self, first: object, received: object, number: Array) -> Any:
         """What the blocks of this stage take: the first stage makes it itself."""
         here = self.stage == 0
         first = gated(here, first)
         x = self.schedule.first(first, self.stages.microbatch(self.rows, number))
         return chosen(here, x, received)
 
-    def backward(
-        self, back: tuple[list[Any], Any, Any], kept: Any, t: Any
-    ) -> tuple[list[Any], Any, Any]:
+    def backward(self, back: Back, kept: object, t: Array) -> Back:
         """Compute the stage again, and pull back what the stage after sends."""
         cotangents, grads, loss = back
         stages, delay = self.stages, self.schedule.delay
@@ -204,7 +214,7 @@ class Tick(ReprMixin):
         slot = (t - delay + 2 * self.stage) % (delay + 1)
         came = tree_map(lambda ring: picked(ring, slot), kept)
 
-        def whole(params: Any, moving: list[Any]) -> Any:
+        def whole(params: Trees, moving: list[Array]) -> tuple[list[Array], Array]:
             first, blocks, last = params
             x = self.entered(first, joined(moving, came), t - delay)
             out = stages.through(blocks, x)
@@ -223,7 +233,7 @@ class Tick(ReprMixin):
         out = [vnp.where(here, c, vnp.zeros_like(c)) for c in out]
         return stages.back(out), grads, loss + part.astype(loss.dtype)
 
-    def loss_of(self, ended: tuple[object, object], number: object) -> Any:
+    def loss_of(self, ended: tuple[object, object], number: Array | int) -> Any:
         """The loss of a microbatch from what has come out of the last block."""
         last, out = ended
         targets = self.stages.microbatch(self.targets, number)
@@ -246,7 +256,7 @@ def gated(here: object, tree: object) -> Any:
 
 @gated.defjvp
 def gated_jvp(
-    primals: tuple[object, object], tangents: tuple[object, object]
+    primals: tuple[Array, object], tangents: tuple[object, object]
 ) -> tuple[object, object]:
     """Tangents pass where `here` is true."""
     here, tree = primals
@@ -256,7 +266,7 @@ def gated_jvp(
 
 
 @checkpoint
-def passed(here: Any, tangent: Any) -> Any:
+def passed(here: Array, tangent: Array) -> Array:
     """The tangent or zeros.
 
     What is remembered of each tick is one truth value, not one for each number.
@@ -264,17 +274,17 @@ def passed(here: Any, tangent: Any) -> Any:
     return vnp.where(here, tangent, vnp.zeros_like(tangent))
 
 
-def chosen(condition: Any, x: Any, y: Any) -> Any:
+def chosen(condition: Array, x: object, y: object) -> Any:
     """One of two trees."""
     return tree_map(lambda a, b: vnp.where(condition, a, b), x, y)
 
 
-def picked(ring: object, slot: object) -> object:
+def picked(ring: Array, slot: Array) -> Array:
     """An entry along the first dimension, which each stage chooses for itself."""
     return lax.dynamic_index_in_dim(ring, slot, 0, keepdims=False)
 
 
-def floats(tree: object) -> list[Any]:
+def floats(tree: object) -> list[Array]:
     """The leaves that have cotangents."""
     return [leaf for leaf in tree_flatten(tree)[0] if is_float(leaf.dtype)]
 
@@ -288,6 +298,6 @@ def joined(moving: Sequence[object], tree: object) -> Any:
     )
 
 
-def wide(dtype: Any) -> Any:
+def wide(dtype: DType) -> DTypeLike:
     """The dtype in which gradients of microbatches are added: no 16-bit floats."""
     return vnp.float32 if dtype.itemsize < 4 else dtype

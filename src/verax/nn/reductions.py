@@ -9,7 +9,7 @@ result, so it is a constant for differentiation::
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -358,7 +358,7 @@ class BlockScaleConfig(NamedTuple):
     block_size: int
     data_type: DType
     scale_type: DType
-    global_scale: Any
+    global_scale: ArrayLike | None
     infer_only: bool = False
 
 
@@ -397,10 +397,10 @@ def get_scaled_dot_general_config(
         raise ValueError(
             "mxfp4 does not take global_scale: its scales cover all magnitudes"
         )
-    scale: object = global_scale
+    scale: ArrayLike | None = None
     if mode == "nvfp4":
         scale = np.ones(1, np.float32) if global_scale is None else global_scale
-    return BlockScaleConfig(mode, *FORMATS[mode], scale if mode == "nvfp4" else None)
+    return BlockScaleConfig(mode, *FORMATS[mode], scale)
 
 
 def scaled_matmul(

@@ -326,12 +326,12 @@ def mantissa_parts(dtype: DType) -> tuple[int, int, int, BitcastParams]:
     return drawn, drawn - mantissa, int(one), BitcastParams(dtype)
 
 
-def is_constant(x: object) -> bool:
+def is_constant(x: object) -> TypeGuard[np.ndarray]:
     """Whether a bound is one number that is known now."""
     return isinstance(x, np.ndarray) and not x.ndim
 
 
-def scaled(array: Array, low: object, high: Any) -> Array:
+def scaled(array: Array, low: object, high: object) -> Array:
     """Uniform floats in [low, high) from those in [0, 1), bounds of their dtype."""
     if is_constant(low) and is_constant(high):
         with np.errstate(all="ignore"):

@@ -150,7 +150,7 @@ def stand_in(x: object) -> object:
 
 def linear_transpose(
     fun: Callable[..., object], *primals: object, reduce_axes: Sequence[object] = ()
-) -> Callable[[Any], Any]:
+) -> Callable[[object], Any]:
     """The transpose of a linear function: cotangents of outputs to those of inputs.
 
     `primals` give the types only (arrays or `ShapeDtypeStruct`s). `reduce_axes` must be

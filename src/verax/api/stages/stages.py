@@ -404,7 +404,7 @@ class Compiled(Stage, DirectCalls[..., Any]):
             caller(self.program, self.out_tree, (None,) if moves else kinds)
         )
 
-        def moved(args: Sequence[Any]) -> Any:
+        def moved(args: Sequence[ConcreteArray]) -> Any:
             given = list(args)
             for i, place in moves:
                 given[i] = put(given[i], place, committed=False)

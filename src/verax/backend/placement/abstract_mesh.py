@@ -11,7 +11,7 @@ an abstract mesh holds; the devices can be chosen when the program runs.
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn, TypedDict, Unpack
 
 from verax.backend.runtime.client import Device
 from verax.ir.meshes import (
@@ -83,6 +83,12 @@ OF_DEVICES = (
 """Attributes that only a `Mesh` has."""
 
 
+class Placed(TypedDict, total=False):
+    """What else a mesh without devices may say."""
+
+    abstract_device: AbstractDevice | None
+
+
 class AbstractMesh(BaseMesh):
     """The names and sizes of axes, without devices.
 
@@ -152,14 +158,16 @@ class AbstractMesh(BaseMesh):
         axis_sizes: Sequence[int] | None = None,
         axis_names: str | Sequence[str] | None = None,
         axis_types: object = None,
-        **kwargs: Any,
+        **kwargs: Unpack[Placed],
     ) -> "AbstractMesh":
         """The mesh with some parts changed."""
+        placed: Placed = {"abstract_device": self.abstract_device}
+        placed.update(kwargs)
         return AbstractMesh(
             self.sizes if axis_sizes is None else axis_sizes,
             self.axis_names if axis_names is None else axis_names,
             self.axis_types if axis_types is None else axis_types,
-            **{"abstract_device": self.abstract_device, **kwargs},
+            **placed,
         )
 
     def update_axis_types(self, name_to_type: Mapping[str, AxisType]) -> "AbstractMesh":

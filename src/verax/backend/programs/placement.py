@@ -10,7 +10,7 @@ the key under which the program is kept::
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final, TypedDict, final
 
 import numpy as np
 from attrs import frozen
@@ -497,13 +497,51 @@ def moved(placement: Placement, devices: tuple[Device, ...]) -> Placement:
 FREE = "*"
 
 
+class WrittenMesh(TypedDict):
+    """A mesh as JSON: `order` has the numbers of its devices."""
+
+    names: Sequence[str]
+    sizes: Sequence[int]
+    order: Sequence[int]
+    types: Sequence[str]
+
+
+@final
+class WrittenDevice(TypedDict):
+    """A device with a kind of memory as JSON."""
+
+    at: int
+    memory: str | None
+
+
+@final
+class WrittenSharding(TypedDict):
+    """A `NamedSharding` as JSON."""
+
+    mesh: WrittenMesh | None
+    spec: Sequence[object]
+    memory: str | None
+
+
+type WrittenPlace = WrittenDevice | WrittenSharding | int | None
+
+
+class WrittenPlacement(TypedDict):
+    """A placement as JSON."""
+
+    ins: Sequence[WrittenPlace]
+    outs: Sequence[WrittenPlace]
+    committed: bool
+    mesh: WrittenMesh | None
+
+
 @frozen(repr=False)
 class SavedPlaces(ReprMixin):
     """Writes and reads places over some devices, which are in a fixed order."""
 
     devices: tuple[Device, ...]
 
-    def write(self, place: Sharding | None) -> Any:
+    def write(self, place: Sharding | None) -> WrittenPlace:
         """A sharding as JSON."""
         if place is None:
             return None
@@ -514,7 +552,7 @@ class SavedPlaces(ReprMixin):
         number = self.devices.index(place.ordered[0])
         return number if place.kind is None else {"at": number, "memory": place.kind}
 
-    def read(self, data: Any) -> Sharding | None:
+    def read(self, data: WrittenPlace) -> Sharding | None:
         """The sharding that `write` wrote, over these devices."""
         if data is None:
             return None
@@ -529,7 +567,7 @@ class SavedPlaces(ReprMixin):
         spec = [UNCONSTRAINED if s == FREE else s for s in data["spec"]]
         return NamedSharding(mesh, PartitionSpec(*spec), memory_kind=memory)
 
-    def write_mesh(self, mesh: Mesh | None) -> object:
+    def write_mesh(self, mesh: Mesh | None) -> WrittenMesh | None:
         """A mesh as JSON."""
         if mesh is None:
             return None
@@ -540,14 +578,14 @@ class SavedPlaces(ReprMixin):
         names = list(mesh.axis_names)
         return {"names": names, "sizes": sizes, "order": order, "types": types}
 
-    def read_mesh(self, data: Any) -> Mesh | None:
+    def read_mesh(self, data: WrittenMesh | None) -> Mesh | None:
         if data is None:
             return None
         values = np.array([self.devices[i] for i in data["order"]], object)
         types = tuple([AxisType[name] for name in data["types"]])
         return Mesh(values.reshape(data["sizes"]), tuple(data["names"]), types)
 
-    def write_placement(self, placement: Placement | None) -> object:
+    def write_placement(self, placement: Placement | None) -> WrittenPlacement | None:
         """A placement as JSON; None for a program without one."""
         if placement is None:
             return None
@@ -558,7 +596,7 @@ class SavedPlaces(ReprMixin):
             "mesh": self.write_mesh(placement.mesh),
         }
 
-    def read_placement(self, data: Any) -> Placement:
+    def read_placement(self, data: WrittenPlacement) -> Placement:
         """The placement that `write_placement` wrote, for a program that has one."""
         return Placement(
             self.devices,

@@ -28,7 +28,12 @@ from verax.backend.placement.sharding import (
     is_local,
     runtime_sharding,
 )
-from verax.backend.programs.placement import Placement, Places, SavedPlaces
+from verax.backend.programs.placement import (
+    Placement,
+    Places,
+    SavedPlaces,
+    WrittenPlacement,
+)
 from verax.backend.programs.program import Program, Recipe, placed_options
 from verax.backend.runtime.buffers import Buffer
 from verax.backend.runtime.client import (
@@ -196,7 +201,7 @@ def loaded(
     ]
     literals = tuple([literal for literal, _ in constants])
     lowered = module_of(description, text.decode(), literals)
-    placement = placement_here(description, places, lowered)
+    placement = placement_here(description["placement"], places, lowered)
     saved_outs = [places.read(place) for place in description["out_places"]]
     outs = [place or single(devices) for place in saved_outs]
     out_places = tuple(outs) or (single(devices),) * len(lowered.out_avals)
@@ -264,10 +269,10 @@ def constant_of(
 
 
 def placement_here(
-    description: dict[str, object], places: SavedPlaces, lowered: Lowered
+    data: WrittenPlacement | None, places: SavedPlaces, lowered: Lowered
 ) -> Placement | None:
     """The placement at this moment; None if simply on the first device."""
-    data, devices = description["placement"], places.devices
+    devices = places.devices
     if data is not None:
         return places.read_placement(data)
     if devices == (local_devices()[0],):

@@ -104,7 +104,7 @@ class BCOO(Batched, Operators):
         mat: object,
         *,
         nse: int | None = None,
-        index_dtype: object = np.int32,
+        index_dtype: DTypeLike = np.int32,
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> "BCOO":
@@ -227,7 +227,7 @@ def bcoo_fromdense(
     nse: int | None = None,
     n_batch: int = 0,
     n_dense: int = 0,
-    index_dtype: object = np.int32,
+    index_dtype: DTypeLike = np.int32,
 ) -> BCOO:
     """The elements of a dense array that are not zero, `nse` of them.
 

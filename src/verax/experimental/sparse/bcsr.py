@@ -155,7 +155,7 @@ class BCSR(Batched):
         mat: object,
         *,
         nse: int | None = None,
-        index_dtype: object = np.int32,
+        index_dtype: DTypeLike = np.int32,
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> "BCSR":
@@ -272,7 +272,7 @@ def bcsr_fromdense(
     nse: int | None = None,
     n_batch: int = 0,
     n_dense: int = 0,
-    index_dtype: object = np.int32,
+    index_dtype: DTypeLike = np.int32,
 ) -> BCSR:
     """The elements of a dense array that are not zero, `nse` of them, by rows.
 

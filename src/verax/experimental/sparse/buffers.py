@@ -12,7 +12,7 @@ dimension of a buffer may be 1, for what is the same in all elements::
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from verax.experimental.sparse.util import (
     row_of,
     stored_mask,
 )
-from verax.ir.dtypes import is_integer
+from verax.ir.dtypes import DTypeLike, as_dtype, is_integer
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -179,12 +179,12 @@ def fromdense(
     nse: int,
     n_batch: int = 0,
     n_dense: int = 0,
-    index_dtype: Any = np.int32,
+    index_dtype: DTypeLike = np.int32,
 ) -> tuple[Array, Array]:
     """The data and sorted indices of the first `nse` elements that are not zero."""
     mask = stored_mask(mat, n_batch, n_dense)
     n_sparse = mask.ndim - n_batch
-    dtype = vnp.dtype(index_dtype)
+    dtype = as_dtype(index_dtype)
     if not n_sparse:
         indices = vnp.zeros((*mask.shape, nse, 0), dtype)
         return extract(indices, mat, assume_unique=nse <= 1), indices

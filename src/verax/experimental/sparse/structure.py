@@ -8,7 +8,6 @@ fewer fit; a sum drops the indices that it sums over::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from verax.experimental.sparse.bcoo import BCOO, bcoo_fromdense, bcoo_transpose
 from verax.experimental.sparse.buffers import fully_batched
 from verax.experimental.sparse.layouts import bcoo_squeeze, relaid, trimmed
 from verax.experimental.sparse.util import as_shape, row_of
-from verax.ir.dtypes import stored_dtype
+from verax.ir.dtypes import DTypeLike, as_dtype, stored_dtype
 from verax.ops.indexing.geometry import GatherDimensionNumbers, GatherScatterMode
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
@@ -343,7 +342,7 @@ def bcoo_conv_general_dilated(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: object = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: object = None,
 ) -> BCOO:
     """The convolution of two arrays in one dimension, one or both of them sparse.
@@ -364,7 +363,7 @@ def bcoo_conv_general_dilated(
     )
     dtype = vnp.result_type(*[x.dtype for x in operands])
     if preferred_element_type is not None:
-        dtype = vnp.dtype(preferred_element_type)
+        dtype = as_dtype(preferred_element_type)
     sizes = [x.shape[2] for x in operands]
     if isinstance(padding, str):
         padding = lax.padtype_to_pads(sizes[:1], sizes[1:], [1], padding)

@@ -5,7 +5,7 @@ takes what says that it is one of NumPy's arrays as it is, so an entry that says
 same changes nothing; any other entry is refused, since it would change nothing either.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -50,7 +50,15 @@ global_result_handlers = Handlers()
 shard_arg_handlers = Handlers()
 
 
-def apply_primitive(primitive: Any, *args: object, **params: object) -> Any:
+class Bound(Protocol):
+    """A primitive, as programs make them with `Primitive`."""
+
+    def bind(self, *args: object, **params: object) -> object:
+        """The results of an equation."""
+        ...
+
+
+def apply_primitive(primitive: Bound, *args: object, **params: object) -> object:
     """Compile the lowering of a primitive and run it."""
     return primitive.bind(*args, **params)
 

@@ -5,10 +5,8 @@ One idea: the parts are slices between bounds that are known while tracing::
     split(x, 3), array_split(x, [2, 5]), hsplit(x, 2), unstack(x)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from operator import index
-from typing import Any
 
 from verax.backend.eager.composites import remembered
 from verax.numpy.arguments.arguments import (
@@ -40,16 +38,17 @@ def pieces(x: Array, bounds: Sequence[int], axis: int) -> list[Array]:
 
 
 def sections(
-    name: str, ary: ArrayLike, where: Any, axis: int, even: bool
+    name: str, ary: ArrayLike, where: object, axis: int, even: bool
 ) -> list[Array]:
     """`ary` split at the indices `where`, or into that many parts."""
     x = as_array(name, ary)
     place = canonical_axis(name, axis, x.ndim)
     n = x.shape[place]
-    if not hasattr(where, "__index__") or shape_of(where):
+    several = not hasattr(where, "__index__") or shape_of(where)
+    if several and isinstance(where, Iterable):
         cuts = [as_size(i) for i in where]
         return pieces(x, [0, *cuts, n], place)
-    count = index(where)
+    count = as_size(where)
     if count < 1 or (even and n % count):
         raise ValueError(
             f"{name}: a dimension of size {n} does not divide into {count} equal parts"

@@ -9,7 +9,6 @@ what lies out of bounds has no part in either::
 
 from collections.abc import Hashable, Sequence
 from operator import index
-from typing import Any
 
 import numpy as np
 
@@ -215,14 +214,14 @@ scatter_add_p = scatter_family(
 )
 
 
-def plain_fill(fill_value: Any, operand: object) -> FillValue:
+def plain_fill(fill_value: object, operand: object) -> FillValue:
     """A fill value as a Python scalar; NaN for floats is the default, None.
 
     A key has words of this value, by default with all bits set.
     """
     dtype = aval_of(operand).dtype
     if isinstance(dtype, KeyDType) and not dtype.element_shape:
-        word = -1 if fill_value is None else index(fill_value)
+        word = -1 if fill_value is None else index(np.asarray(fill_value))
         element: FillValue = dtype.element(word).item()
         return element
     if fill_value is None or isinstance(fill_value, bool):

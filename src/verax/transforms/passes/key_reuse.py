@@ -8,10 +8,10 @@ keys, and the outputs that are inputs. It is read off the signatures of its equa
 Of an array of keys, a mask says which elements are used.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from attrs import frozen
@@ -21,6 +21,11 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import KeyDType
 from verax.ir.jaxpr import Eqn, Jaxpr, Params, Source
 from verax.ir.records import ReprMixin
+from verax.ops.control.cond_params import CondParams
+from verax.ops.control.scan_params import ScanParams
+from verax.ops.control.while_params import WhileParams
+from verax.ops.structure.joining import SplitParams
+from verax.ops.structure.slicing import SliceParams
 from verax.rules.values.conversions import JAXTypeError
 
 type Mask = np.ndarray | bool
@@ -108,9 +113,9 @@ def eqn_signature(
     """
     if name in KNOWN:
         return KNOWN[name]
-    special = SPECIAL.get(name)
+    special = special_signature(name, params, avals)
     if special is not None:
-        return special(params, avals)
+        return special
     inner: Jaxpr | None = getattr(params, "jaxpr", None)
     if isinstance(inner, Jaxpr) and len(inner.invars) == len(avals):
         again = getattr(params, "differentiated", False)
@@ -122,7 +127,7 @@ def eqn_signature(
     return Signature(used, frozenset(makes))
 
 
-def slice_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
+def slice_signature(params: SliceParams, avals: Sequence[ShapedArray]) -> Signature:
     if not is_key(avals[0]):
         return PASSES
     used = np.zeros(avals[0].shape, bool)
@@ -132,14 +137,14 @@ def slice_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
     return Signature({0: used}, frozenset((0,)))
 
 
-def split_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
+def split_signature(params: SplitParams, avals: Sequence[ShapedArray]) -> Signature:
     """What is split is used up; each part may be used."""
     if not is_key(avals[0]):
         return PASSES
     return Signature({0: True}, frozenset(range(len(params.sizes))))
 
 
-def cond_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
+def cond_signature(params: CondParams) -> Signature:
     """A key counts as used if one of the branches uses it."""
     parts = [signature_of(branch) for branch in params.branches]
     numbers = sorted({i for part in parts for i in part.uses})
@@ -179,7 +184,7 @@ def check_loop(
             )
 
 
-def scan_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
+def scan_signature(params: ScanParams) -> Signature:
     inner = signature_of(params.jaxpr)
     rows = params.num_consts + params.num_carry
     repeated = {i: mask for i, mask in inner.uses.items() if i < rows}
@@ -189,7 +194,7 @@ def scan_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
     return Signature(uses, inner.makes, carried)
 
 
-def while_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
+def while_signature(params: WhileParams) -> Signature:
     step, test = signature_of(params.body_jaxpr), signature_of(params.cond_jaxpr)
     body, cond = params.body_nconsts, params.cond_nconsts
     check_loop("while_loop body", step.uses, body, step.makes, step.constant)
@@ -205,16 +210,22 @@ def while_signature(params: Any, avals: Sequence[ShapedArray]) -> Signature:
     return Signature({i + cond + body: True for i in carries}, step.makes, passes)
 
 
-type Rule = Callable[[object, Sequence[ShapedArray]], Signature]
-SPECIAL: Final[Mapping[str, Rule]] = MappingProxyType(
-    {
-        "slice": slice_signature,
-        "split": split_signature,
-        "cond": cond_signature,
-        "scan": scan_signature,
-        "while": while_signature,
-    }
-)
+def special_signature(
+    name: str, params: Params, avals: Sequence[ShapedArray]
+) -> Signature | None:
+    """The signature of what has one of its own, else None."""
+    match name, params:
+        case "slice", SliceParams():
+            return slice_signature(params, avals)
+        case "split", SplitParams():
+            return split_signature(params, avals)
+        case "cond", CondParams():
+            return cond_signature(params)
+        case "scan", ScanParams():
+            return scan_signature(params)
+        case "while", WhileParams():
+            return while_signature(params)
+    return None
 
 
 class Ledger:

@@ -9,14 +9,13 @@ there what each of its runs has shown::
 from enum import Enum, auto
 from math import prod
 from types import CodeType
-from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from verax.ir.atoms import Literal, Var
 from verax.ir.dtypes import DType, is_inexact
-from verax.ir.jaxpr import Eqn, Jaxpr, Source
+from verax.ir.jaxpr import Eqn, Jaxpr, Params, Source
 from verax.ir.records import ReprMixin
 from verax.ops.contraction.dot import DotParams
 from verax.ops.control.scan_params import ScanParams
@@ -25,7 +24,7 @@ from verax.ops.elementwise.arith import add_p, sub_p
 from verax.ops.elementwise.convert import convert_element_type_p, reduce_precision_p
 from verax.ops.reductions.cumulative import cumsum_p
 from verax.ops.reductions.reduce import reduce_sum_p
-from verax.rules.rows.row import Engine, NDArray, Traits, no_flops
+from verax.rules.rows.row import Engine, EvaluateRule, NDArray, Traits, no_flops
 from verax.transforms.comparing.alignment import is_open
 from verax.transforms.nans import PREDICATE
 from verax.transforms.precision.arithmetic import Arithmetic, Wide
@@ -128,7 +127,7 @@ class Site(ReprMixin):
     order: bool
     outside: bool
     elementwise: bool
-    evaluate: Any
+    evaluate: EvaluateRule[Params] | None
     measured: tuple[bool, ...]
     reads: tuple[bool, ...]
     dtype: DType | None

@@ -9,7 +9,7 @@ choices go the way of the values, and the shadow comes along::
 
 from collections.abc import Callable, Sequence
 from math import log10
-from typing import Any, Final
+from typing import Final, Literal as OneOf, TypedDict
 
 import numpy as np
 from attrs import define, field
@@ -57,6 +57,19 @@ BLAMED: Final = 0.5
 """A line of a loop counts with this share of the growth of the first one."""
 
 
+type Place = int | tuple[int, ...]
+type ErrorMode = OneOf["ignore", "warn", "raise", "call", "print", "log"]
+
+
+class ErrorModes(TypedDict):
+    """What NumPy does about errors of floating point, see `numpy.errstate`."""
+
+    divide: ErrorMode
+    over: ErrorMode
+    under: ErrorMode
+    invalid: ErrorMode
+
+
 class Recorder:
     """Hears of each equation that has run; this one does nothing."""
 
@@ -69,7 +82,7 @@ class Recorder:
     ) -> None:
         """An equation has run; `exact` is what it should have made of its operands."""
 
-    def picked(self, whole: Cell, index: object, part: Cell) -> None:
+    def picked(self, whole: Cell, index: Place, part: Cell) -> None:
         """A part of a value has gone into a program."""
 
     def stacked(self, parts: list[Cell], whole: Cell) -> None:
@@ -85,7 +98,7 @@ class Walk(ReprMixin):
     recorder: Recorder | None = None
     programs: Programs = field(factory=Programs)
     steps: list[int] = field(factory=list)
-    errors: Any = field(factory=np.geterr)
+    errors: ErrorModes = field(factory=np.geterr)
     root: Body | None = None
 
     def run(self, jaxpr: Jaxpr, values: Sequence[NDArray]) -> list[Cell]:
@@ -320,11 +333,10 @@ class Walk(ReprMixin):
             outs.append(self.stack(parts, (*p.lanes, *stored_shape(aval))))
         return outs
 
-    def pick(self, cell: Cell, index: object) -> Cell:
+    def pick(self, cell: Cell, index: Place) -> Cell:
         """A row of a value."""
-        key: Any = index
-        shadow = None if cell.shadow is None else np.asarray(cell.shadow[key])
-        actual = np.asarray(cell.actual[key])
+        shadow = None if cell.shadow is None else np.asarray(cell.shadow[index])
+        actual = np.asarray(cell.actual[index])
         part = Cell(
             actual,
             shadow,

@@ -9,7 +9,6 @@ error times the cotangent of its value is what it does to the loss::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
@@ -26,7 +25,7 @@ from verax.transforms.engine.derivatives import linearize
 from verax.transforms.engine.engine import as_typed
 from verax.transforms.precision.arithmetic import InFloat64, Wide
 from verax.transforms.precision.sites import Cell, Site
-from verax.transforms.precision.walking import Recorder
+from verax.transforms.precision.walking import Place, Recorder
 
 
 def passes_change(site: Site) -> bool:
@@ -50,7 +49,7 @@ class Picked(ReprMixin):
     """A part of a value that has gone into a program."""
 
     whole: Cell
-    index: Any
+    index: Place
     part: Cell
 
 
@@ -100,7 +99,7 @@ class Tape(ReprMixin, Recorder):
                     gaps[k] = gap_of(cell.actual, due)
         self.entries.append(Ran(site, operands, results, gaps))
 
-    def picked(self, whole: Cell, index: object, part: Cell) -> None:
+    def picked(self, whole: Cell, index: Place, part: Cell) -> None:
         self.entries.append(Picked(whole, index, part))
 
     def stacked(self, parts: list[Cell], whole: Cell) -> None:
