@@ -417,7 +417,7 @@ def test_compiled_programs_can_be_saved() -> None:
 
 
 def test_a_batch_of_foreign_calls_stays_where_it_is() -> None:
-    lapack.prepare_lapack_call("geqrf", np.float32)  # type: ignore[no-untyped-call]
+    lapack.prepare_lapack_call("geqrf", np.float32)
     routines = {name: routine for name, routine, _ in lapack.registrations()["cpu"]}
     ffi.register_ffi_target("parts_of_geqrf", routines["lapack_sgeqrf_ffi"])
     ffi.register_ffi_target_as_batch_partitionable("parts_of_geqrf")

@@ -15,7 +15,7 @@ parallelization for ML computation graphs", 2021, section 3.3.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, SupportsIndex
 
 from attrs import frozen
@@ -38,6 +38,7 @@ from verax.backend.placement.mesh import Mesh, PartitionSpec as P, current_mesh
 from verax.distributed.schedules import Block, OneForwardOneBackward, Stages
 from verax.ir.dtypes import is_float
 from verax.ir.records import ReprMixin
+from verax.rules.values.array import Array
 from verax.rules.values.conversions import check_callable, shown
 
 __all__ = ["pipeline", "pipeline_value_and_grad"]
@@ -292,11 +293,12 @@ class Ends(ReprMixin):
             )
         return params.get("first", ()), params["blocks"], params.get("last", ())
 
-    def like(self, params: Any, grads: tuple[object, object, object]) -> Any:
+    def like(self, params: object, grads: tuple[object, object, object]) -> Any:
         """The gradients as the parameters were passed."""
         if not self.names:
             return grads[1]
         named = dict(zip(("first", "blocks", "last"), grads, strict=True))
+        assert isinstance(params, Mapping)
         return {name: named[name] for name in params}
 
     def enter(self, params: object, x: object) -> object:
@@ -341,12 +343,12 @@ def all_forward_first(
     return value_and_grad(total)(params)
 
 
-def first_of(x: Any) -> object:
+def first_of(x: Array) -> object:
     """The type of an entry along the first dimension."""
     return ShapeDtypeStruct(x.shape[1:], x.dtype)
 
 
-def together(x: Any) -> Any:
+def together(x: Array) -> Array:
     """The rows of a batch from its microbatches."""
     return vnp.reshape(vnp.swapaxes(x, 0, 1), (-1, *x.shape[2:]))
 

@@ -15,9 +15,12 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple, overload
 
+import numpy as np
+
 import verax.numpy as vnp
 from verax.api.tracing.wrapping import wraps
 from verax.ir.dtypes import is_inexact
+from verax.numpy.arguments.arguments import ArrayLike
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import check_callable, shown
@@ -133,8 +136,8 @@ def loss_scale(
     value_and_grad: Transformation, scale: DynamicScale
 ) -> Callable[..., Callable[..., tuple[Any, DynamicScale]]]: ...
 @overload
-def loss_scale(value_and_grad: Transformation, scale: object) -> Transformation: ...
-def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
+def loss_scale(value_and_grad: Transformation, scale: ArrayLike) -> Transformation: ...
+def loss_scale(value_and_grad: Transformation, scale: ArrayLike | DynamicScale) -> Any:
     """`value_and_grad` of a loss that is scaled on its way back.
 
     Args:
@@ -167,8 +170,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
     Array(16., dtype=float32)
     """
     check_callable("loss_scale", value_and_grad)
-    dynamic = isinstance(scale, DynamicScale)
-    factor = scale.scale if dynamic else scale
+    factor = scale.scale if isinstance(scale, DynamicScale) else scale
     if isinstance(factor, int | float) and not factor > 0:
         raise ValueError(f"loss_scale takes a positive scale, not {factor!r}")
 
@@ -194,7 +196,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
         def call(*operands: object, **named: object) -> Any:
             (_, out), grads = differentiated(*operands, **named)
             unscaled = tree_map(lambda g: over(g, factor), grads)
-            if not dynamic:
+            if not isinstance(scale, DynamicScale):
                 return out, unscaled
             return (out, unscaled), scale.after(all_finite(grads))
 
@@ -203,7 +205,7 @@ def loss_scale(value_and_grad: Transformation, scale: Any) -> Any:
     return transformation
 
 
-def over(gradient: Any, scale: object) -> Any:
+def over(gradient: Array | np.ndarray, scale: object) -> Any:
     """A gradient without the scale, in its own type."""
     if not is_inexact(aval_of(gradient).dtype):
         return gradient

@@ -9,7 +9,7 @@ are weighted by how near they are::
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike, as_array, inexact_array
 from verax.rules.values.array import Array
 
+type Points = ArrayLike | Sequence[ArrayLike]
 type Parts = tuple[tuple[Array, ...], Array, Array | None]
 
 __all__ = ["RegularGridInterpolator"]
@@ -98,7 +99,7 @@ class RegularGridInterpolator:
         out.method, out.bounds_error = method, False
         return out
 
-    def __call__(self, xi: object, method: str | None = None) -> Array:
+    def __call__(self, xi: Points, method: str | None = None) -> Array:
         """The values at points: of shape (..., n), or n arrays of coordinates.
 
         Raises:
@@ -144,14 +145,14 @@ class RegularGridInterpolator:
         return self.values[tuple(where(p <= 0.5, c, c + 1) for c, p in pairs)]
 
 
-def coordinates(xi: Any, count: int) -> Array:
+def coordinates(xi: Points, count: int) -> Array:
     """Points of shape (..., count).
 
     Raises:
         ValueError: they have another number of coordinates.
     """
     name = "RegularGridInterpolator"
-    if isinstance(xi, tuple | list):
+    if isinstance(xi, Sequence):
         parts = vnp.broadcast_arrays(*[as_array(name, x) for x in xi])
         x = vnp.stack(parts, axis=-1)
     else:

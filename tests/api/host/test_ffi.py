@@ -75,7 +75,7 @@ def test_what_a_function_refuses_is_an_error(library: Path) -> None:
 def potrf() -> str:
     """A routine that jaxlib brings: Cholesky factors in place, stored by columns."""
     name = "verax_test_potrf"
-    lapack.prepare_lapack_call("potrf", np.float32)  # type: ignore[no-untyped-call]  # finds SciPy's routines
+    lapack.prepare_lapack_call("potrf", np.float32)  # finds SciPy's routines
     for target, routine, version in lapack.registrations()["cpu"]:
         if target == "lapack_spotrf_ffi":
             ffi.register_ffi_target(name, routine, api_version=version)

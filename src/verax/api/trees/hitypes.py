@@ -20,6 +20,7 @@ import numpy as np
 from verax.api.trees.pytrees import prefix_leaves, register_pytree_node
 from verax.backend import pytrees
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import numpy_dtype
 from verax.rules.rows.builder import Tracer
 
 MARK: Final = "_hijax"
@@ -123,7 +124,7 @@ def hi_typeof(x: object) -> HiType:
     return HI.types[type(x)](x) if known is None else known
 
 
-def lo_avals(ty: Any) -> list[ShapedArray]:
+def lo_avals(ty: HiType | ShapedArray) -> list[ShapedArray]:
     """The arrays of a type; a type of arrays is one itself."""
     if isinstance(ty, ShapedArray):
         return [ty]
@@ -139,8 +140,7 @@ def carrier_avals(ty: HiType) -> list[ShapedArray]:
 
 def zeros_of(avals: Iterable[ShapedArray]) -> list[np.ndarray]:
     """Zeros that take no memory."""
-    words: Any = np.zeros
-    return [np.broadcast_to(words((), a.dtype), a.shape) for a in avals]
+    return [np.broadcast_to(np.zeros((), numpy_dtype(a.dtype)), a.shape) for a in avals]
 
 
 def lowered(x: object) -> tuple[tuple[Any, ...], HiType]:
@@ -177,7 +177,7 @@ def mark(x: object, ty: HiType | None, carriers: Sequence[object]) -> None:
         ) from error
 
 
-def tangent_value(ty: Any, parts: Sequence[object]) -> object:
+def tangent_value(ty: HiType, parts: Sequence[object]) -> object:
     """The tangent, or cotangent, of arrays."""
     target = ty.to_tangent_aval()
     return parts[0] if isinstance(target, ShapedArray) else target.raise_val(*parts)

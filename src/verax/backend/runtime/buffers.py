@@ -14,7 +14,7 @@ trusts a method that another library may have put on it.
 
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 from attrs import frozen
@@ -383,8 +383,15 @@ def to_dlpack_device(buffer: Buffer) -> tuple[int, int]:
     return DLPACK_CPU, 0
 
 
+@runtime_checkable
+class SupportsDLPack(Protocol):
+    """An array of any library that hands its memory on through DLPack."""
+
+    def __dlpack__(self, *, stream: None = None) -> Any: ...
+
+
 def from_dlpack(
-    external: Any, device: _jax.Device, *, copy: bool | None = None
+    external: object, device: _jax.Device, *, copy: bool | None = None
 ) -> Buffer:
     """Take over an array of another library, without a copy where that is possible.
 
@@ -396,7 +403,7 @@ def from_dlpack(
         ValueError: `copy` is False and the memory cannot be shared.
         BufferError: its memory is of a kind that the device cannot take.
     """
-    if not hasattr(external, "__dlpack__"):
+    if not isinstance(external, SupportsDLPack):
         raise TypeError(
             "Expected an array with a method __dlpack__, got "
             f"{type(external).__name__}."
@@ -404,8 +411,9 @@ def from_dlpack(
     try:
         # NumPy takes strided and read-only arrays and every protocol version; and
         # jaxlib's own import would import jax where it is installed.
-        own = isinstance(external, np.ndarray)
-        array = external if own else np.from_dlpack(external)
+        array: np.ndarray = (
+            external if isinstance(external, np.ndarray) else np.from_dlpack(external)
+        )
     except (BufferError, RuntimeError):
         return foreign_from_dlpack(external, device, copy=copy)
     buffer = from_numpy(array, device, copy=bool(copy))
@@ -416,7 +424,7 @@ def from_dlpack(
 
 
 def foreign_from_dlpack(
-    external: Any, device: _jax.Device, *, copy: bool | None
+    external: SupportsDLPack, device: _jax.Device, *, copy: bool | None
 ) -> Buffer:
     """As `from_dlpack`, for dtypes and devices that NumPy does not know."""
     capsule, shared = external.__dlpack__(), False if copy is False else None

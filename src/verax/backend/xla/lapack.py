@@ -24,7 +24,7 @@ def require_routines(text: str) -> None:
 @pure()
 def register_routines() -> None:
     """Hand jaxlib's LAPACK routines, which are SciPy's, to XLA on CPU; once."""
-    lapack.prepare_lapack_call("potrf", np.float32)  # type: ignore[no-untyped-call]  # finds SciPy's routines
+    lapack.prepare_lapack_call("potrf", np.float32)  # finds SciPy's routines
     for name, routine, version in lapack.registrations()["cpu"]:
         _jax.register_custom_call_target(name, routine, "Host", version)
     for name in lapack.batch_partitionable_targets():

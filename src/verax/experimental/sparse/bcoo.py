@@ -8,7 +8,7 @@ functions `bcoo_*` take such arrays and make new ones::
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Self, override
+from typing import Any, NamedTuple, Protocol, Self, override
 
 import numpy as np
 
@@ -18,12 +18,29 @@ from verax.experimental.sparse import buffers
 from verax.experimental.sparse.base import Batched, Operators, Static
 from verax.experimental.sparse.buffers import Layout, fully_batched, layout_of
 from verax.experimental.sparse.util import (
+    Shape,
     as_shape,
     count_stored_elements,
 )
 from verax.ir.dtypes import DTypeLike
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
+
+
+class Coordinates(Protocol):
+    """A matrix of SciPy as coordinates."""
+
+    row: np.ndarray
+    col: np.ndarray
+    data: np.ndarray
+
+
+class HasCoordinates(Protocol):
+    """A sparse matrix of SciPy, as far as its coordinates are asked for."""
+
+    shape: Shape
+
+    def tocoo(self) -> Coordinates: ...
 
 
 @register_pytree_node_class
@@ -116,7 +133,7 @@ class BCOO(Batched, Operators):
     @classmethod
     def from_scipy_sparse(
         cls,
-        mat: Any,
+        mat: HasCoordinates,
         *,
         index_dtype: DTypeLike | None = None,
         n_dense: int = 0,

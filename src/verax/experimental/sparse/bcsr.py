@@ -9,7 +9,7 @@ last row is padding::
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, override
+from typing import Any, NamedTuple, Protocol, Self, TypeGuard, override
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from verax.experimental.sparse.products import (
     promoted,
 )
 from verax.experimental.sparse.util import (
+    Shape,
     as_shape,
     batch_index,
     compatible,
@@ -76,6 +77,22 @@ def validated(
             f"{data.shape}, indices {indices.shape} and indptr {indptr.shape}"
         )
     return BCSRProperties(n_batch, n_dense, nse)
+
+
+class Rows(Protocol):
+    """A matrix of SciPy as compressed rows."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+class HasRows(Protocol):
+    """A sparse matrix of SciPy, as far as its rows are asked for."""
+
+    shape: Shape
+
+    def tocsr(self) -> Rows: ...
 
 
 @register_pytree_node_class
@@ -201,7 +218,7 @@ class BCSR(Batched):
     @classmethod
     def from_scipy_sparse(
         cls,
-        mat: Any,
+        mat: HasRows,
         *,
         index_dtype: DTypeLike | None = None,
         n_dense: int = 0,
@@ -336,9 +353,14 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     return BCSR.from_bcoo(out)
 
 
+def is_dense(x: object) -> TypeGuard[Array | np.ndarray]:
+    """Whether `x` is a dense vector or matrix."""
+    return isinstance(x, Array | np.ndarray) and x.ndim in (1, 2)
+
+
 def bcsr_dot_general(
     lhs: object,
-    rhs: Any,
+    rhs: object,
     *,
     dimension_numbers: DimensionNumbers,
     precision: object = None,
@@ -346,7 +368,7 @@ def bcsr_dot_general(
     out_sharding: object = None,
 ) -> Array:
     """The product of a `BCSR` array and a dense one; see `bcoo_dot_general`."""
-    if isinstance(lhs, BCSR) and lhs.ndim == 2 and rhs.ndim in (1, 2):
+    if isinstance(lhs, BCSR) and lhs.ndim == 2 and is_dense(rhs):
         (over, axes), (batch, _) = dimension_numbers
         if [*over] == [1] and len(axes) == 1 and not len(batch):
             checked_dims(dimension_numbers, lhs.shape, tuple(rhs.shape))

@@ -20,6 +20,7 @@ from verax.api.tracing.structs import ShapeDtypeStruct
 from verax.experimental.sparse.matmul import compressed_product
 from verax.ir.dtypes import is_inexact
 from verax.numpy import linalg
+from verax.numpy.arguments.arguments import ArrayLike
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError
 
@@ -120,10 +121,13 @@ def solved(
         return np.asarray(linalg.spsolve(mat, right.astype(wide)), right.dtype)
 
 
+type Matrix = ArrayLike | Callable[[Array], Array]
+
+
 class Search(NamedTuple):
     """The state of `lobpcg_standard`."""
 
-    step: Any
+    step: Array
     vectors: Array
     directions: Array
     residual: Array
@@ -132,7 +136,7 @@ class Search(NamedTuple):
 
 
 def lobpcg_standard(
-    A: Any, X: object, m: int = 100, tol: object = None
+    A: Matrix, X: object, m: int = 100, tol: float | Array | None = None
 ) -> tuple[Array, Array, Array]:
     """The largest eigenvalues of a symmetric matrix, and their eigenvectors.
 
@@ -169,7 +173,7 @@ def lobpcg_standard(
             f"lobpcg_standard: A X must be {start.dtype}{list(start.shape)}, as X, not "
             f"{product.dtype}{list(product.shape)}"
         )
-    limit = vnp.finfo(start.dtype).eps if tol is None else tol
+    limit = float(vnp.finfo(start.dtype).eps) if tol is None else tol
     first = ritz(multiply, linalg.qr(start)[0], k)
     state = searched(multiply, 0, first, vnp.zeros_like(start), limit)
 
@@ -188,7 +192,7 @@ def lobpcg_standard(
     return end.values[order], end.vectors[:, order], end.step
 
 
-def check_start(A: Any, start: Array) -> None:
+def check_start(A: Matrix, start: Array) -> None:
     """Raise ValueError unless a search can start with these columns."""
     if start.ndim != 2:
         raise ShapeError(f"lobpcg_standard: X must be (n, k), not {start.shape}")
@@ -227,7 +231,7 @@ def searched(
     step: object,
     vectors: Array,
     directions: Array,
-    limit: Any,
+    limit: float | Array,
 ) -> Search:
     """The state with these vectors."""
     product = multiply(vectors)

@@ -32,6 +32,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Eqn, Jaxpr
 from verax.ir.records import ReprMixin
 from verax.ir.walk import interpret
+from verax.ops.structure.shape import BroadcastInDimParams
 from verax.ops.table import PRIMITIVES
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
@@ -121,9 +122,9 @@ class Spread(ReprMixin):
     not make it.
     """
 
-    source: Any
-    params: Any
-    made: Any = None
+    source: JAXSparse | Array
+    params: BroadcastInDimParams
+    made: object = None
 
     def whole(self, rules: Rules) -> Any:
         """The value as it is, which is made once."""
@@ -153,8 +154,9 @@ def evaluate(rules: Rules, jaxpr: Jaxpr, values: Sequence[object]) -> list[objec
         return x.whole(rules) if isinstance(x, Spread) else x
 
     def results(eqn: Eqn, operands: list[object]) -> Sequence[object]:
-        if eqn.primitive is SPREAD:
-            return [Spread(whole(operands[0]), eqn.params)]
+        params = eqn.params
+        if eqn.primitive is SPREAD and isinstance(params, BroadcastInDimParams):
+            return [Spread(whole(operands[0]), params)]
         ins = narrowed(operands) if eqn.primitive in NARROW else None
         ins = ins or list(map(whole, operands))
         if not any(map(is_sparse, ins)):

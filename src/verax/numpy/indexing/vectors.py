@@ -13,7 +13,15 @@ import numpy as np
 
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.ir.avals import Shape
-from verax.ir.dtypes import DType, int32, int64, is_unsigned, uint32, uint64
+from verax.ir.dtypes import (
+    DType,
+    int32,
+    int64,
+    is_unsigned,
+    numpy_dtype,
+    uint32,
+    uint64,
+)
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.compare import lt
 from verax.ops.elementwise.convert import convert
@@ -39,7 +47,7 @@ def wrapped(array: Array | np.ndarray, size: int, wrap: bool) -> Indices:
             values = values.astype(np.int32)
         if wrap and values.dtype.kind != "u" and values.size and values.min() < 0:
             values = np.where(values < 0, values + size, values)
-        return np.asarray(values, wide)  # type: ignore[arg-type]  # integers
+        return np.asarray(values, numpy_dtype(wide))
     assert isinstance(array, Array)
     if dtype not in WIDE:
         array = convert(array, int32)
@@ -73,7 +81,7 @@ def common(picks: Sequence[Indices]) -> DType:
 def typed(pick: Indices, dtype: DType) -> Indices:
     if isinstance(pick, Array):
         return convert(pick, dtype)
-    return np.asarray(pick, dtype)  # type: ignore[arg-type]  # integers
+    return np.asarray(pick, numpy_dtype(dtype))
 
 
 def index_column(pick: Indices, shape: Shape, start: int, rank: int) -> Indices:

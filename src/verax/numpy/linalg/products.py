@@ -7,8 +7,8 @@ order than NumPy's::
     matmul(x, y), dot(x, y), tensordot(x, y, axes=1), multi_dot([a, b, c])
 """
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from attrs import frozen
 
@@ -532,7 +532,9 @@ def tensordot(
     return contract(x, y, Contraction((left, right), ((), ())), precision, preferred)
 
 
-def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, Shape]:
+def contracted_axes(
+    x: ShapedArray, y: ShapedArray, axes: object
+) -> tuple[Shape, Shape]:
     """The dimensions that meet, for all that `tensordot` takes as `axes`.
 
     Raises:
@@ -546,25 +548,26 @@ def contracted_axes(x: ShapedArray, y: ShapedArray, axes: Any) -> tuple[Shape, S
                 f"({x.ndim} and {y.ndim})"
             )
         return tuple(range(x.ndim - n, x.ndim)), tuple(range(n))
-    if isinstance(axes, str) or len(axes) != 2:
+    pair = [] if isinstance(axes, str) or not isinstance(axes, Iterable) else [*axes]
+    if len(pair) != 2:
         raise TypeError(
             "tensordot axes argument must be an int, a pair of ints, or a pair of "
             f"lists, not {axes!r}"
         )
-    for own in axes:
+    for own in pair:
         if isinstance(own, str):
             raise TypeError(
                 "tensordot requires both axes lists to be either ints, tuples or "
                 f"lists, not {own!r}"
             )
-    counts = [1 if is_index(own) else len(own) for own in axes]
+    counts = [1 if is_index(own) else len(own) for own in pair]
     if counts[0] != counts[1]:
         raise TypeError(
             "tensordot requires axes lists to have equal length, got axes="
             f"{axes}: they name the dimensions that meet"
         )
-    left = canonical_axes("tensordot", axes[0], x.ndim)
-    right = canonical_axes("tensordot", axes[1], y.ndim)
+    left = canonical_axes("tensordot", pair[0], x.ndim)
+    right = canonical_axes("tensordot", pair[1], y.ndim)
     return left, right
 
 

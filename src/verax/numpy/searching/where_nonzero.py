@@ -9,7 +9,7 @@ One idea: how many there are depends on values, so under a trace the caller says
 from collections.abc import Sequence
 from functools import reduce
 from operator import index, mul
-from typing import Any, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import NO_PARAMS
 from verax.numpy.arguments.arguments import (
     ArrayLike,
+    ShapeLike,
     adapted,
     as_array,
     avals_of,
@@ -494,7 +495,9 @@ def place(
 # ------------------------------------------------------------- indices as numbers
 
 
-def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
+def unravel_index(
+    indices: ArrayLike, shape: ShapeLike | Array | np.ndarray
+) -> tuple[Array, ...]:
     """The index in an array of `shape` of each index of the flat array.
 
     Negative places count from the end; those out of bounds are moved inside, where
@@ -519,7 +522,11 @@ def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
     given = as_array("unravel_index", indices)
     x = widened_index("unravel_index", given)
     if has_tracers(shape):
-        parts = list(shape) if isinstance(shape, Sequence) or shape.ndim else [shape]
+        parts: list[ArrayLike]
+        if isinstance(shape, int) or not (isinstance(shape, Sequence) or shape.ndim):
+            parts = [shape]
+        else:
+            parts = list(shape)
         due = common_type(avals_of("unravel_index", [given, *parts]))
         return traced_coordinates(x, parts, due)
     sizes = one_or_more(shape)
@@ -539,7 +546,7 @@ def has_tracers(shape: object) -> bool:
 
 
 def traced_coordinates(
-    x: Array, shape: Sequence[int], due: tuple[DType, bool]
+    x: Array, shape: Sequence[ArrayLike], due: tuple[DType, bool]
 ) -> tuple[Array, ...]:
     """`unravel_index`, in the type `due`, where the sizes are values of a program."""
     word = default_integer()
@@ -557,8 +564,8 @@ def traced_coordinates(
 
 
 def ravel_multi_index(
-    multi_index: Any,
-    dims: Any,
+    multi_index: Array | np.ndarray | Sequence[ArrayLike],
+    dims: Sequence[SupportsIndex] | np.ndarray,
     mode: str = "raise",
     order: str = "C",
     *,

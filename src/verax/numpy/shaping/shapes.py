@@ -7,9 +7,9 @@ once per shape and remembered::
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 
@@ -186,21 +186,22 @@ def completed(own: Shape, target: Shape) -> Shape:
     return (*target[:place], count // rest, *target[place + 1 :])
 
 
-def target_shape(target: Any) -> Shape:
+def target_shape(target: object) -> Shape:
     """A shape in which -1 may stand, from one size or a sequence of sizes."""
     if type(target) is tuple and all([type(n) is int for n in target]):
         return target
-    if is_index(target):
-        target = (target,)
+    sizes = (target,) if is_index(target) else target
+    cause: TypeError | None = None
     try:
-        return tuple([size_of(n) for n in target])
+        if isinstance(sizes, (tuple, list, Iterable)):  # the usual ones are quick
+            return tuple([size_of(n) for n in sizes])
     except AbstractValueError:
         raise
     except TypeError as error:
-        raise TypeError(
-            "reshape: the shape must be integers known while tracing, not "
-            f"{shown(target)}"
-        ) from error
+        cause = error
+    raise TypeError(
+        f"reshape: the shape must be integers known while tracing, not {shown(sizes)}"
+    ) from cause
 
 
 def size_of(n: object) -> int:

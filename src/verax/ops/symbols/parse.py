@@ -300,7 +300,7 @@ class SymbolicScope:
                 "The symbolic constraints should be a sequence of strings, but got "
                 f"the string {constraints_str!r}"
             )
-        self.constraints: tuple[Any, ...] = ()
+        self.constraints: tuple[Constraint, ...] = ()
         self.rewritings: tuple[Rewriting, ...] = ()
         self.assumed = Assumptions((), {})
         self.complete = False
@@ -523,7 +523,7 @@ class Plan(ReprMixin):
 
     steps: tuple[Step, ...]
     equations: tuple[Equation, ...]
-    constraints: tuple[Any, ...]
+    constraints: tuple[Constraint, ...]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ an error that names the function and the argument::
 import operator
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any, Final, cast
+from typing import Any, Final, SupportsIndex, TypeGuard, cast
 
 from verax.ir.avals import Shape, SymbolicSize, larger_size, smaller_size
 from verax.ir.dtypes import DType, numpy_dtype
@@ -43,7 +43,7 @@ class InconclusiveDimensionOperation(Exception):
     __module__ = "verax.errors"
 
 
-def is_index(x: object) -> bool:
+def is_index(x: object) -> TypeGuard[SupportsIndex]:
     """Whether `x` stands for one integer; an array of several does not.
 
     >>> import numpy as np

@@ -23,8 +23,9 @@ from verax.ops.elementwise.bits import bitwise_or
 from verax.ops.elementwise.compare import eq, gt, lt
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
-from verax.ops.indexing.dynamic_slice import dynamic_index_in_dim
-from verax.ops.indexing.scatter_impl import slice_sizes
+from verax.ops.indexing.dynamic_slice import DynamicSliceParams, dynamic_index_in_dim
+from verax.ops.indexing.gather_impl import GatherParams
+from verax.ops.indexing.scatter_impl import ScatterParams, slice_sizes
 from verax.ops.reductions.reduce import argmax
 from verax.ops.structure.shape import broadcast_in_dim, reshape
 from verax.rules.programs.host import (
@@ -114,7 +115,7 @@ def outside(x: Array, last: int) -> Array:
     return bitwise_or(lt(x, 0), gt(x, min(last, int(iinfo(x.dtype).max))))
 
 
-def read_window(p: Any, ins: Arrays, outs: Arrays) -> Failed:
+def read_window(p: DynamicSliceParams, ins: Arrays, outs: Arrays) -> Failed:
     return window_outside(ins, p.slice_sizes, 1)
 
 
@@ -141,12 +142,12 @@ def vectors_outside(indices: Array, axes: Shape, shape: Shape, sizes: Shape) -> 
     return (bad,), (convert(index, int32), axis)
 
 
-def read_vectors(p: Any, ins: Arrays, outs: Arrays) -> Failed:
+def read_vectors(p: GatherParams, ins: Arrays, outs: Arrays) -> Failed:
     axes = p.dimension_numbers.start_index_map
     return vectors_outside(ins[1], axes, ins[0].shape, p.slice_sizes)
 
 
-def written_vectors(p: Any, ins: Arrays, outs: Arrays) -> Failed:
+def written_vectors(p: ScatterParams, ins: Arrays, outs: Arrays) -> Failed:
     operand, indices, updates = ins
     axes = p.dimension_numbers.scatter_dims_to_operand_dims
     sizes = slice_sizes(p, operand.shape, updates.shape)
