@@ -14,7 +14,14 @@ from verax.experimental import multihost_utils
 from verax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 INDEX, COUNT = verax.process_index(), verax.process_count()
-DTYPES = ["float32", "int8", "uint32", "bool", "complex64", ml_dtypes.bfloat16]
+DTYPES: list[str | type[np.generic]] = [
+    "float32",
+    "int8",
+    "uint32",
+    "bool",
+    "complex64",
+    ml_dtypes.bfloat16,
+]
 
 
 def check_allgather_stacks() -> None:

@@ -105,6 +105,7 @@ NUMBERS = """
 bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64
 complex64 complex128
 """.split()  # noqa: SIM905
+KINDS: tuple[str | type[np.generic], ...] = (*NUMBERS, bfloat16)
 GENERATORS = {
     "threefry2x32": random.threefry_prng_impl,
     "rbg": random.rbg_prng_impl,
@@ -131,12 +132,12 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "jax._src.dtypes": {
         "float6_e2m3fn": ml_dtypes.float6_e2m3fn,
         "float6_e3m2fn": ml_dtypes.float6_e3m2fn,
-        "_jax_types": [np.dtype(name) for name in (*NUMBERS, bfloat16)],
+        "_jax_types": [np.dtype(name) for name in KINDS],
         "_weak_types": [int, float, complex],
         "_float8_dtypes": [np.dtype(getattr(ml_dtypes, name)) for name in FLOAT8],
     },
     "jax._src.dlpack": {
-        "SUPPORTED_DTYPES_SET": frozenset(map(np.dtype, [*NUMBERS, bfloat16]))
+        "SUPPORTED_DTYPES_SET": frozenset([np.dtype(name) for name in KINDS])
     },
     "jax._src.lax.windowed_reductions": {
         "_select_and_gather_add": like_select_and_gather

@@ -17,7 +17,7 @@ are joined by `serial` and `parallel`, whose results are layers again::
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -104,6 +104,11 @@ type Padding = str | Sequence[tuple[int, int]]
 type Specs = tuple[str, str, str]
 
 
+GLOROT: Final[Initializer] = glorot_normal()
+NORMAL: Final[Initializer] = normal()
+SMALL: Final[Initializer] = normal(1e-6)
+
+
 def without_params(shape: Callable[[Shapes], Shapes], apply: Apply) -> Layer:
     """A layer that learns nothing: the shape of its result, and what it computes."""
     return lambda rng, input_shape: (shape(input_shape), ()), apply
@@ -115,8 +120,8 @@ def same_shape(shape: Shapes) -> Shapes:
 
 def Dense(
     out_dim: int,
-    W_init: Initializer = glorot_normal(),  # noqa: B008  (an immutable function)
-    b_init: Initializer = normal(),  # noqa: B008  (an immutable function)
+    W_init: Initializer = GLOROT,
+    b_init: Initializer = NORMAL,
 ) -> Layer:
     """inputs · W + b, over the last dimension of the inputs."""
 
@@ -182,7 +187,7 @@ def GeneralConv(
     strides: Sequence[int] | None = None,
     padding: Padding = "VALID",
     W_init: Initializer | None = None,
-    b_init: Initializer = normal(1e-6),  # noqa: B008  (an immutable function)
+    b_init: Initializer = SMALL,
 ) -> Layer:
     """A convolution; three strings name the dimensions of input, kernel and result."""
     return convolution(
@@ -203,7 +208,7 @@ def GeneralConvTranspose(
     strides: Sequence[int] | None = None,
     padding: Padding = "VALID",
     W_init: Initializer | None = None,
-    b_init: Initializer = normal(1e-6),  # noqa: B008  (an immutable function)
+    b_init: Initializer = SMALL,
 ) -> Layer:
     """A transposed convolution, which enlarges by its strides; see `GeneralConv`."""
     return convolution(

@@ -633,7 +633,7 @@ def finfo(dtype: DType) -> ml_dtypes.finfo:
     """
     if dtype not in INEXACT_SET:
         raise ValueError(f"finfo needs a floating or complex dtype, not {dtype.name}")
-    return ml_dtypes.finfo(numpy_dtype(dtype))  # type: ignore[no-untyped-call]  # its __init__
+    return ml_dtypes.finfo(numpy_dtype(dtype))
 
 
 @memoised
@@ -649,7 +649,7 @@ def iinfo(dtype: DType) -> ml_dtypes.iinfo:
     """
     if dtype not in INTEGER_SET:
         raise ValueError(f"iinfo needs an integer dtype, not {dtype.name}")
-    return ml_dtypes.iinfo(numpy_dtype(dtype))  # type: ignore[no-untyped-call]  # its __init__
+    return ml_dtypes.iinfo(numpy_dtype(dtype))
 
 
 @memoised

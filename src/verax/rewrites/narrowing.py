@@ -57,7 +57,7 @@ def narrow[**P, R](
     on: Sequence[Sequence[object]] = (),
 ) -> Callable[P, R]: ...
 def narrow(
-    program: Any,
+    program: Callable[..., object] | Jaxpr | ClosedJaxpr,
     *,
     to: DTypeLike = bfloat16,
     keep: Place | Iterable[Place] = (),

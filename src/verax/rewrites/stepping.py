@@ -110,7 +110,10 @@ def trace(
     passes: int = PASSES,
 ) -> Callable[..., RewriteTrace]: ...
 def trace(
-    program: Any, rules: Rewrite | Iterable[Rewrite], *, passes: int = PASSES
+    program: Callable[..., object] | Jaxpr | ClosedJaxpr,
+    rules: Rewrite | Iterable[Rewrite],
+    *,
+    passes: int = PASSES,
 ) -> Any:
     """Records what `apply(rules)` does to a program, step by step.
 

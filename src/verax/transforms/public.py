@@ -22,6 +22,7 @@ from verax.ops.calls.call import inline as inline_rewrite
 from verax.ops.hoisting import as_operands
 from verax.rules.rows.infer import Mask, inferred
 from verax.rules.rows.row import Axis, Engine, NDArray
+from verax.rules.values.array import Array
 from verax.transforms.engine.engine import STANDARD, as_typed
 from verax.transforms.engine.partial_eval import dce as dce_rewrite
 from verax.transforms.passes import outline as passes
@@ -32,6 +33,11 @@ from verax.transforms.passes.cse import (
 )
 
 type AnyJaxpr = Jaxpr | ClosedJaxpr
+
+
+def rank_of(x: object) -> int:
+    """The number of dimensions of an array, or of what becomes one."""
+    return x.ndim if isinstance(x, Array) else np.asarray(x).ndim
 
 
 def opened(program: AnyJaxpr) -> Jaxpr:
@@ -180,8 +186,7 @@ def evaluate(
     jaxpr = opened(program)
     pairs = zip(args, jaxpr.in_avals, strict=False)
     typed = [
-        as_typed(x, aval) if np.ndim(x) == 0 else np.asarray(x)  # type: ignore[arg-type]  # any array
-        for x, aval in pairs
+        as_typed(x, aval) if rank_of(x) == 0 else np.asarray(x) for x, aval in pairs
     ]
     rest = [np.asarray(x) for x in args[len(typed) :]]
     return engine.evaluate(jaxpr, [*typed, *rest])

@@ -423,7 +423,8 @@ def field_names(kind: type) -> list[str]:
     Raises:
         Open: it is none.
     """
-    if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # of each dataclass
+    options = getattr(kind, "__dataclass_params__", None)
+    if is_dataclass(kind) and options is not None and options.frozen:
         return [a.name for a in dataclass_fields(kind)]
     if attrs.has(kind) and kind.__setattr__ is FROZEN_SETATTR:
         return [a.name for a in attrs.fields(kind)]

@@ -7,7 +7,6 @@ on what the references hold; they hold afterwards what comes out::
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from verax.backend.eager.single_op import OPTIONS
 from verax.backend.placement.sharding import Sharding
@@ -48,21 +47,24 @@ def bind_stateful(
             raise leaked(x)
         if isinstance(x, BoundRef):
             x.check_alive()
-    first: Any = args[0]
-    if primitive is get_ref_p and not first.pinned:
-        first.shared = True
-        return (first.value,)
-    if primitive is set_ref_p and not first.pinned:
-        first.value, first.shared = args[1], True
-        return ()
-    if primitive is freeze_p:
-        first.ended = user_source(1)
-        return (first.value,)
+    first = args[0]
+    if isinstance(first, ConcreteRef):
+        if primitive is get_ref_p and not first.pinned:
+            first.shared = True
+            return (first.value,)
+        if primitive is set_ref_p and not first.pinned:
+            value = args[1]
+            assert isinstance(value, Array), "what is written is an array"
+            first.value, first.shared = value, True
+            return ()
+        if primitive is freeze_p:
+            first.ended = user_source(1)
+            return (first.value,)
     return run_stateful(engine, primitive, params, args)
 
 
 def run_stateful(
-    engine: Engine, primitive: Primitive, params: Params, args: Sequence[Any]
+    engine: Engine, primitive: Primitive, params: Params, args: Sequence[object]
 ) -> tuple[Array, ...]:
     """The results of a program, which reads and writes references."""
     order: dict[int, int] = {}
@@ -72,7 +74,7 @@ def run_stateful(
     result, name = pure_program(engine.rules[primitive], params, given, places)
     values = [x.value if isinstance(x, ConcreteRef) else x for x in given]
     for i in result.written:
-        values[i] = given[i].unshared()
+        values[i] = reference_of(given[i]).unshared()
     program = compiled(
         engine,
         result.jaxpr,
@@ -85,8 +87,15 @@ def run_stateful(
     outs = list(program.run(values))
     count = len(result.written)
     for i, value in zip(result.written, outs[:count], strict=True):
-        given[i].value, given[i].shared = value, False
+        written = reference_of(given[i])
+        written.value, written.shared = value, False
     return tuple(outs[count:])
+
+
+def reference_of(x: object) -> ConcreteRef:
+    """An operand that a program writes: a reference that is in no trace."""
+    assert isinstance(x, ConcreteRef)
+    return x
 
 
 def pure_program(

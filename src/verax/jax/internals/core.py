@@ -13,8 +13,24 @@ from verax.jax.internals.functions.util import (
     safe_map as safe_map,
     safe_zip as safe_zip,
 )
-from verax.jax.overlays.core import *  # noqa: F403
 from verax.jax.overlays.core import (
+    AbstractValue as AbstractValue,
+    Atom as Atom,
+    ClosedJaxpr as ClosedJaxpr,
+    DropVar as DropVar,
+    EvalTrace as EvalTrace,
+    Primitive as Primitive,
+    Trace as Trace,
+    Tracer as Tracer,
+    TraceTag as TraceTag,
+    Value as Value,
+    find_top_trace as find_top_trace,
+    full_lower as full_lower,
+    get_aval as get_aval,
+    get_opaque_trace_state as get_opaque_trace_state,
+    pytype_aval_mappings as pytype_aval_mappings,
+    set_current_trace as set_current_trace,
+    take_current_trace as take_current_trace,
     trace_ctx as trace_ctx,
     trace_state_clean as trace_state_clean,
 )

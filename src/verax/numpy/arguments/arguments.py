@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 import numpy as np
 
@@ -175,7 +175,7 @@ def check_arraylike(name: str, *args: object) -> None:
             operand_aval(name, i, x)
 
 
-def is_scalar(x: object) -> bool:
+def is_scalar(x: object) -> TypeGuard[bool | int | float | complex]:
     """Whether `x` is a Python scalar; NumPy's scalars have a dtype of their own."""
     return isinstance(x, PYTHON_NUMBERS) and not isinstance(x, np.generic)
 

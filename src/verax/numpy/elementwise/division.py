@@ -46,7 +46,7 @@ def known_sign(x: object) -> int:
     """The sign of a Python scalar, and 0 for what is known only when it runs."""
     if not is_scalar(x) or isinstance(x, complex) or x != x or not x:
         return 0
-    return 1 if x > 0 else -1  # type: ignore[operator]  # a real scalar
+    return 1 if x > 0 else -1
 
 
 def off(rest: Array, y: object, divisor: object) -> Array:
