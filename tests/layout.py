@@ -146,7 +146,6 @@ LATE = {
     "verax.ops.random.keys": "few programs compare keys",
     "verax.random.shuffling": "few initializers are orthogonal",
     "difflib": "it takes long to load",
-    "dis": "few names are asked for in vain",
     "glob": "it takes long to load",
     "hashlib": "it takes long to load",
     "importlib": "`importlib.metadata` takes long to load",

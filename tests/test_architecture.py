@@ -96,9 +96,6 @@ ALLOWED: dict[str, str] = {
     "primitives src/verax/transforms/passes/key_reuse.py KNOWN": (
         "an analysis's table of rules: which operands are keys that are used up"
     ),
-    "primitives src/verax/transforms/passes/key_reuse.py SPECIAL": (
-        "an analysis's table of rules: signatures that depend on params"
-    ),
     "primitives src/verax/transforms/references.py TOUCH": (
         "a transformation's table of rules: what becomes of reads and writes"
     ),

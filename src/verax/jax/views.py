@@ -12,10 +12,11 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, MutableMapping, Sequence
+from dis import opname
 from importlib import import_module
 from pkgutil import iter_modules
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, Final
 
 from verax.ir.hints import hint
 from verax.jax.names import MODULES, inert_names
@@ -79,8 +80,6 @@ def place_of(frame: FrameType | None) -> str:
 
 def is_call(frame: FrameType) -> bool:
     """Whether a frame is at a call, as of `hasattr`, and not at `a.b` or an import."""
-    from dis import opname
-
     return opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL")
 
 
@@ -182,7 +181,7 @@ class Names(MutableMapping[str, object], DICTIONARY):  # type: ignore[misc]  # s
         return len(list(iter(self)))
 
 
-HELD: Any = vars(ModuleType)["__dict__"]
+HELD: Final = vars(ModuleType)["__dict__"]
 
 
 def own_names(module: ModuleType) -> dict[str, object]:
