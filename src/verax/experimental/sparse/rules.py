@@ -77,8 +77,8 @@ from verax.rules.values.array import Array
 type Sparse = BCOO | BCSR
 type Operand = Sparse | Array
 type Inside = CallParams | CheckpointParams | CustomJvpParams | CustomVjpParams
-type Evaluate = Callable[..., list[Any]]
-type Rule = Callable[..., Sequence[Any]]
+type Evaluate = Callable[..., list[object]]
+type Rule = Callable[..., Sequence[object]]
 
 
 def as_map(rules: Mapping[Primitive, Rule]) -> PMap[Primitive, Rule]:
@@ -153,17 +153,19 @@ def through_bcoo(function: Callable[..., object], *names: str) -> Rule:
     return rule
 
 
-def add_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]:
+def add_rule(
+    evaluate: Evaluate, params: Params, x: Operand, y: Operand
+) -> list[object]:
     """Sums: of stored elements at the same places, or all those of both arrays."""
-    x, y = as_bcoo(x), as_bcoo(y)
-    if isinstance(x, BCOO) and isinstance(y, BCOO):
-        return [joined(x, y)]
+    one, other = as_bcoo(x), as_bcoo(y)
+    if isinstance(one, BCOO) and isinstance(other, BCOO):
+        return [joined(one, other)]
     if x.shape != y.shape:
         raise NotImplementedError(
             "Addition between a sparse array X and a dense array Y is not implemented "
             "unless X.shape == Y.shape: the result would be dense"
         )
-    return [x.todense() + y if isinstance(x, BCOO) else x + y.todense()]
+    return [one.todense() + other if isinstance(one, BCOO) else one + other.todense()]
 
 
 def joined(x: BCOO, y: BCOO) -> BCOO:
@@ -186,33 +188,37 @@ def joined(x: BCOO, y: BCOO) -> BCOO:
     return BCOO((out[0], out[1]), shape=x.shape)
 
 
-def sub_rule(evaluate: Evaluate, params: Params, x: object, y: Any) -> list[object]:
+def sub_rule(
+    evaluate: Evaluate, params: Params, x: Operand, y: Operand
+) -> list[object]:
     """Differences, as sums of what is negated."""
-    x, y = as_bcoo(x), as_bcoo(y)
-    return list(add_rule(evaluate, params, x, -y))
+    return add_rule(evaluate, params, as_bcoo(x), -as_bcoo(y))
 
 
-def mul_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]:
+def mul_rule(
+    evaluate: Evaluate, params: Params, x: Operand, y: Operand
+) -> list[object]:
     """Products, which are stored where the sparse operand is."""
     if isinstance(x, JAXSparse) and isinstance(y, JAXSparse):
-        x, y = as_bcoo(x), as_bcoo(y)
-        return [bcoo_multiply_sparse(x, y)]
+        return [bcoo_multiply_sparse(as_bcoo(x), as_bcoo(y))]
     if isinstance(y, JAXSparse):
-        x, y = y, x
+        return mul_rule(evaluate, params, y, x)
     if isinstance(x, BCSR) and not y.ndim:
         return [x.with_data(x.data * y)]
-    x = as_bcoo(x)
-    return [x.with_data(x.data * met_elements(x, y))]
+    mat = as_bcoo(x)
+    return [mat.with_data(mat.data * met_elements(mat, y))]
 
 
-def div_rule(evaluate: Evaluate, params: Params, x: Any, y: Any) -> list[object]:
+def div_rule(
+    evaluate: Evaluate, params: Params, x: Operand, y: Operand
+) -> list[object]:
     """Quotients, which are stored where the numerator is."""
     if isinstance(y, JAXSparse):
         raise NotImplementedError(
             "Division by a sparse array is not implemented: the result would be dense"
         )
-    x = as_bcoo(x)
-    return [x.with_data(x.data / met_elements(x, y, fill=1))]
+    mat = as_bcoo(x)
+    return [mat.with_data(mat.data / met_elements(mat, y, fill=1))]
 
 
 def integer_pow_rule(
@@ -288,22 +294,19 @@ def gather_rule(
 def broadcast_rule(
     evaluate: Evaluate, params: BroadcastInDimParams, x: JAXSparse
 ) -> list[object]:
-    function: Any = bcoo_broadcast_in_dim
+    shape, dims = params.shape, params.broadcast_dimensions
     if isinstance(x, BCSR):
-        function = bcsr_broadcast_in_dim
-    out = function(
-        x,
-        shape=params.shape,
-        broadcast_dimensions=params.broadcast_dimensions,
-    )
-    return [out]
+        return [bcsr_broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)]
+    mat = as_bcoo(x)
+    return [bcoo_broadcast_in_dim(mat, shape=shape, broadcast_dimensions=dims)]
 
 
 def concatenate_rule(
-    evaluate: Evaluate, params: ConcatenateParams, *operands: Any
+    evaluate: Evaluate, params: ConcatenateParams, *operands: Operand
 ) -> list[object]:
-    if all([isinstance(x, BCSR) for x in operands]):
-        return [bcsr_concatenate(operands, dimension=params.dimension)]
+    rows = [x for x in operands if isinstance(x, BCSR)]
+    if len(rows) == len(operands):
+        return [bcsr_concatenate(rows, dimension=params.dimension)]
     if not all([isinstance(x, JAXSparse) for x in operands]):
         raise NotImplementedError(
             "sparse rule for concatenate of sparse and dense arrays is not implemented."
@@ -357,8 +360,8 @@ def while_rule(
     cond_consts, body_consts, carry = params.parts(operands)
 
     def again(carry: list[object]) -> Array:
-        out: Array  # the predicate is dense
         [out] = evaluate(params.cond_jaxpr, [*cond_consts, *carry])
+        assert isinstance(out, Array), "the predicate is dense"
         return out
 
     def step(carry: list[object]) -> list[object]:
@@ -375,7 +378,9 @@ def scan_rule(
     consts, carry, xs = params.parts(operands)
     mats = [as_rows(x) for x in xs]
 
-    def step(carry: list[object], rows: list[object]) -> tuple[list[Any], list[Any]]:
+    def step(
+        carry: list[object], rows: list[object]
+    ) -> tuple[list[object], list[object]]:
         outs = plain_outputs(evaluate, params.jaxpr, [*consts, *carry, *rows])
         return outs[: len(carry)], outs[len(carry) :]
 
