@@ -193,7 +193,7 @@ def target_shape(target: object) -> Shape:
     sizes = (target,) if is_index(target) else target
     cause: TypeError | None = None
     try:
-        if isinstance(sizes, (tuple, list, Iterable)):  # the usual ones are quick
+        if type(sizes) is list or isinstance(sizes, (tuple, Iterable)):  # quick ones
             return tuple([size_of(n) for n in sizes])
     except AbstractValueError:
         raise
