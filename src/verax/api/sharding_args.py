@@ -256,13 +256,18 @@ def constrained(xs: Sequence[Any], places: Places) -> list[Any]:
 
 
 def at_place(x: Array, place: Sharding | None) -> Array:
-    """A value of a trace, constrained to its place; explicit axes go into its type."""
+    """A value of a trace, constrained to its place; explicit axes go into its type.
+
+    Along the other axes of the same mesh, the compiler is asked.
+    """
     if not isinstance(place, NamedSharding):
         return x
     if not place.explicit and x.aval.explicit is None:
         return sharding_constraint(x, place.layout)
     if place.explicit:
-        return split_by(x, place)
+        typed = split_by(x, place)
+        free = set(place.mesh.auto_axes) - place.replicated_axes
+        return sharding_constraint(typed, place.layout) if free else typed
     return sharding_constraint(retyped(x, None), place.layout)
 
 

@@ -11,6 +11,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, overload
 
 import numpy as np
@@ -558,6 +559,18 @@ def is_said(place: Sharding) -> bool:
     return isinstance(place, NamedSharding) and place.mesh.are_all_axes_explicit
 
 
+def beside_type(place: Sharding, x: Array) -> Sharding:
+    """The place, with the explicit axes of the same mesh that split `x` already."""
+    explicit = x.aval.explicit
+    if explicit is None or not isinstance(place, NamedSharding):
+        return place
+    if explicit.mesh.names != place.mesh.axis_names or not place.explicit:
+        return place
+    pairs = zip_longest(explicit.splits, place.splits, fillvalue=())
+    spec = [(*axes, *(own or ())) for axes, own in pairs]
+    return place.update(spec=place.spec.update(partitions=spec))
+
+
 def check_explicit(place: Sharding, x: Array) -> None:
     """Raise unless a constraint says nothing of explicit axes that types do not say.
 
@@ -647,7 +660,12 @@ def with_sharding_constraint[T](x: T, shardings: object) -> T:
                     f"annotation {place}: {error}"
                 ) from None
             check_explicit(place, array)
-    free = tuple([None if p is None or is_said(p) else p for p in places])
+    free = tuple(
+        [
+            None if place is None or is_said(place) else beside_type(place, array)
+            for place, array in zip(places, arrays, strict=True)
+        ]
+    )
     if is_tracing():
         outs = constrained(arrays, free)
     else:

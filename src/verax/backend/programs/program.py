@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Final, cast
 from weakref import ref
 
@@ -65,7 +66,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
 from verax.ir.memos import Weighed
-from verax.ir.meshes import Layout
+from verax.ir.meshes import Explicit, Layout, Split, explicit_of
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Slot, numbered
 from verax.rules.guards import paused
@@ -152,7 +153,8 @@ def compile_placed(
         for i, aval in enumerate(avals):
             if free[i] and placement.mesh is not None:
                 hlo = hlos[i] if len(devices) > 1 else None
-                out[i] = result_sharding(hlo, placement, len(aval.shape), given)
+                due, ndim = lowered.out_avals[i].explicit, len(aval.shape)
+                out[i] = result_sharding(hlo, placement, ndim, given, due)
         fit = [is_even(place, a.shape) for place, a in zip(out, avals, strict=True)]
         if not all(fit):
             whole = placement.whole
@@ -187,18 +189,41 @@ type Given = tuple[int, NamedSharding] | None
 
 
 def result_sharding(
-    hlo: HloSharding | None, placement: Placement, ndim: int, given: Given
+    hlo: HloSharding | None,
+    placement: Placement,
+    ndim: int,
+    given: Given,
+    due: Explicit | None,
 ) -> NamedSharding:
-    """The sharding that XLA chose, or whole on one device, as the user writes it."""
+    """The sharding that XLA chose, or whole on one device, as the user writes it.
+
+    What the type says of explicit axes is kept: XLA knows of none with one device.
+    """
     assert placement.mesh is not None
     place = NamedSharding(placement.mesh, PartitionSpec())
     if hlo is not None:
         place = from_hlo(hlo, placement.devices, ndim, placement.mesh)
     if place.explicit:
         place = place.update(spec=place.spec.padded(ndim))
-    if given is None or ndim != given[0]:
+    if due is not None and place.mesh == placement.mesh:
+        place = place.update(spec=with_axes(place, due))
+    if given is None or ndim != given[0] or not place.is_equivalent_to(given[1], ndim):
         return place
-    return given[1] if place.is_equivalent_to(given[1], ndim) else place
+    return (
+        given[1] if explicit_of(given[1], ndim) == explicit_of(place, ndim) else place
+    )
+
+
+def with_axes(place: NamedSharding, due: Explicit) -> PartitionSpec:
+    """The spec with those axes of `due` that have one device, which it leaves out."""
+    sizes = place.mesh.shape
+    entries: list[Split] = []
+    for entry, axes in zip_longest(place.splits, due.splits, fillvalue=()):
+        own = entry or ()
+        rest = [axis for axis in own if axis not in axes]
+        known = all([axis in own or sizes[axis] == 1 for axis in axes])
+        entries.append((*axes, *rest) if known else own)
+    return place.spec.update(partitions=entries)
 
 
 def given_sharding(lowered: Lowered, placement: Placement) -> Given:

@@ -1,0 +1,78 @@
+"""Meshes with explicit axes and others, where the compiler decides; eight devices."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import verax
+import verax.numpy as vnp
+from verax import lax
+from verax.sharding import AxisType, NamedSharding, PartitionSpec as P, reshard
+
+TYPES = (AxisType.Explicit, AxisType.Auto)
+MESH = verax.make_mesh((2, 4), ("x", "y"), axis_types=TYPES)
+ALONE = verax.make_mesh((1, 8), ("x", "y"), axis_types=TYPES)
+VALUES = np.arange(64, dtype=np.float32).reshape(8, 8) / 8
+
+PROGRAMS: dict[str, tuple[Callable[[verax.Array], verax.Array], str]] = {
+    "same": (lambda x: x + 1, "f32[8@x,8]"),
+    "turned": (lambda x: x.T, "f32[8,8@x]"),
+    "longer": (lambda x: x.reshape(8, 2, 4), "f32[8@x,2,4]"),
+    "summed": (lambda x: x.sum(1), "f32[8@x]"),
+    "whole": (lambda x: x.sum(0), "f32[8]"),
+    "moved": (lambda x: reshard(x, P(None, "x")), "f32[8,8@x]"),
+    "made": (lambda x: vnp.ones((8, 8), out_sharding=P(None, "x")), "f32[8,8@x]"),
+    "slope": (verax.grad(lambda x: (x.T**2).sum()), "f32[8@x,8]"),
+}
+
+
+@pytest.mark.parametrize("mesh", [MESH, ALONE], ids=["two", "one"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_are_of_the_types_of_the_program(name: str, mesh: Any) -> None:
+    """XLA, which splits results as it likes, knows of no axis of one device."""
+    f, text = PROGRAMS[name]
+    with verax.set_mesh(mesh):
+        x = verax.device_put(VALUES, NamedSharding(mesh, P("x", None)))
+        for out in (f(x), verax.jit(f)(x)):
+            assert str(out.aval) == text
+            np.testing.assert_allclose(out, f(vnp.asarray(VALUES)), 1e-6)
+
+
+CONSTRAINTS = [
+    (P("y"), P(("x", "y"), None)),
+    (P(None, "y"), P("x", "y")),
+    (P(), P("x", None)),
+]
+
+
+@pytest.mark.parametrize(("asked", "due"), CONSTRAINTS, ids=str)
+def test_a_constraint_keeps_the_axes_of_the_type(asked: P, due: P) -> None:
+    with verax.set_mesh(MESH):
+        x = verax.device_put(VALUES, NamedSharding(MESH, P("x", None)))
+
+        def f(x: Any) -> Any:
+            return lax.with_sharding_constraint(x, asked)
+
+        for out in (f(x), verax.jit(f)(x)):
+            assert str(out.aval) == "f32[8@x,8]"
+            assert out.sharding == NamedSharding(MESH, due)
+            assert np.array_equal(out, VALUES)
+        ct = verax.jit(verax.grad(lambda x: (f(x) ** 2).sum()))(x)
+        assert str(ct.aval) == "f32[8@x,8]"
+        assert np.array_equal(ct, 2 * VALUES)
+        rows = verax.jit(verax.vmap(lambda x: f(x * 2), in_axes=1, out_axes=1))
+        stack = verax.device_put(np.stack([VALUES] * 3, 1), P("x", None, None))
+        assert np.array_equal(rows(stack), 2 * np.asarray(stack))
+
+
+def test_places_in_traces_name_both_kinds_of_axes() -> None:
+    place = NamedSharding(MESH, P("x", "y"))
+    with verax.set_mesh(MESH):
+        x = verax.device_put(VALUES, NamedSharding(MESH, P()))
+        out = verax.jit(lambda x: verax.device_put(x * 2, place))(x)
+        assert (str(out.aval), out.sharding) == ("f32[8@x,8]", place)
+        jitted = verax.jit(lambda x: x * 2, in_shardings=place, out_shardings=place)
+        inner = verax.jit(lambda x: jitted(x) + 1)(x)
+        assert (str(inner.aval), inner.sharding) == ("f32[8@x,8]", place)
