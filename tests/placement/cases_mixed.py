@@ -76,3 +76,37 @@ def test_places_in_traces_name_both_kinds_of_axes() -> None:
         jitted = verax.jit(lambda x: x * 2, in_shardings=place, out_shardings=place)
         inner = verax.jit(lambda x: jitted(x) + 1)(x)
         assert (str(inner.aval), inner.sharding) == ("f32[8@x,8]", place)
+
+
+ROWS = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+
+
+def product(x: verax.Array, w: verax.Array) -> verax.Array:
+    return vnp.sum(vnp.tanh(x) @ w)
+
+
+def lookup(x: verax.Array, w: verax.Array) -> verax.Array:
+    rows = w.at[vnp.argmax(x, 1)].get(out_sharding=P("x", None))
+    return vnp.sum(rows**2)
+
+
+GRADIENTS = [
+    (product, np.tanh(VALUES).T @ np.ones((8, 8), np.float32)),
+    (lookup, np.where(np.arange(8)[:, None] == 7, 16 * ROWS, 0)),
+]
+
+
+@pytest.mark.parametrize(("f", "due"), GRADIENTS, ids=["product", "lookup"])
+@pytest.mark.parametrize("spec", [P(), P(None, "y"), P("y", None)], ids=str)
+def test_gradients_of_weights_are_whole_along_the_axes_of_the_batch(
+    f: Callable[[verax.Array, verax.Array], verax.Array], due: np.ndarray, spec: P
+) -> None:
+    """What XLA splits along them on the way is brought together again."""
+    with verax.set_mesh(MESH):
+        x = verax.device_put(VALUES, NamedSharding(MESH, P("x", None)))
+        w = verax.device_put(ROWS, NamedSharding(MESH, spec))
+        for g in (verax.grad(f, 1), verax.jit(verax.grad(f, 1))):
+            ct = g(x, w)
+            assert str(ct.aval) == "f32[8,8]"
+            assert "x" not in str(ct.sharding.spec)
+            np.testing.assert_allclose(ct, due, 1e-5)

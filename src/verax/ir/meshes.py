@@ -736,20 +736,31 @@ def with_dim(explicit: Explicit, axis: int, added: Axes) -> Explicit:
 
 
 def explicit_layout_text(
-    symbol: str, splits: Splits, ndim: int, free: bool, terms: Terms = NO_TERMS
+    symbol: str,
+    splits: Splits,
+    ndim: int,
+    free: bool,
+    terms: Terms = NO_TERMS,
+    whole: Axes = (),
 ) -> str:
     """A Shardy sharding; with `free` other axes may split the dimensions further.
+
+    Those of `whole` do not.
 
     >>> explicit_layout_text("@mesh", (("x",), ()), 2, False)
     '#sdy.sharding<@mesh, [{"x"}, {}]>'
     >>> explicit_layout_text("@mesh", (("x",), ()), 2, True)
     '#sdy.sharding<@mesh, [{"x", ?}, {?}]>'
+    >>> explicit_layout_text("@mesh", ((), ()), 2, True, whole=("x",))
+    '#sdy.sharding<@mesh, [{?}, {?}], replicated={"x"}>'
     """
     rest = ["?"] if free else []
     dims = [[*[f'"{name}"' for name in axes], *rest] for axes in splits]
     dims += [[]] * (ndim - len(splits))
     text = ", ".join([braced(dim) for dim in dims])
-    return f"#sdy.sharding<{symbol}, [{text}]{terms.attribute()}>"
+    names = braced([f'"{name}"' for name in whole])
+    same = f", replicated={names}" if whole else ""
+    return f"#sdy.sharding<{symbol}, [{text}]{same}{terms.attribute()}>"
 
 
 def braced(parts: Sequence[str]) -> str:

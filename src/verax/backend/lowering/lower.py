@@ -277,8 +277,12 @@ def attributes(
     avals = [*[c.aval for c in consts], *body.in_avals]
     attribute = module.meshes.sharding_attribute
     spreads = [attribute(*pair) for pair in zip(layouts, avals, strict=True)]
-    outs = zip(spread.outs, body.out_avals, strict=True)
-    ends = [attribute(*pair) for pair in outs]
+    ends = [
+        attribute(layout, aval)
+        if layout is not None
+        else module.meshes.result_attribute(spread.mesh, aval)
+        for layout, aval in zip(spread.outs, body.out_avals, strict=True)
+    ]
     memories = spread.memories.kept(kept)
     given = [*[""] * len(consts), *map(memory_attribute, memories.ins)]
     results = map(memory_attribute, memories.outs)

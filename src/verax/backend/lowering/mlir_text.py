@@ -39,6 +39,7 @@ from verax.ir.meshes import (
     explicit_layout_text,
     first_device_text,
     layout_text as mesh_layout_text,
+    mesh_known,
     mesh_text,
     terms_of,
 )
@@ -550,6 +551,22 @@ class Meshes:
         """The name of a mesh in the module."""
         number = len(self.symbols)
         return self.symbols.setdefault(mesh, f"@mesh_{number}" if number else "@mesh")
+
+    def result_attribute(self, mesh: BaseMesh | None, aval: ShapedArray) -> str:
+        """The attribute of a result whose place XLA chooses along some axes of a mesh.
+
+        It does not along the explicit ones, of which the type speaks.
+        """
+        if mesh is None or not (mesh.auto_axes and mesh.explicit_axes):
+            return ""
+        explicit, ndim = aval.explicit, len(stored_shape(aval))
+        named = () if explicit is None else explicit.axes
+        splits = ((),) * aval.ndim if explicit is None else explicit.splits
+        terms = terms_of(explicit) if aval.size else NO_TERMS
+        whole = tuple([axis for axis in mesh.explicit_axes if axis not in named])
+        symbol = self.symbol(self.concrete(mesh_known(mesh)))
+        text = explicit_layout_text(symbol, splits, ndim, True, terms, whole)
+        return f"sdy.sharding = {text}"
 
     def sharding_attribute(self, layout: Layout | None, aval: ShapedArray) -> str:
         """The attribute of an argument or result with this layout."""
