@@ -110,3 +110,37 @@ def test_gradients_of_weights_are_whole_along_the_axes_of_the_batch(
             assert str(ct.aval) == "f32[8,8]"
             assert "x" not in str(ct.sharding.spec)
             np.testing.assert_allclose(ct, due, 1e-5)
+
+
+def test_steps_of_training_are_those_of_one_device() -> None:
+    """The batch over an explicit axis, the layers over one where XLA decides."""
+    random = np.random.RandomState(0)
+    shapes = ((8, 16), (16, 4), (32, 8), (32, 4))
+    first, second, xs, ys = [random.randn(*s).astype(np.float32) / 4 for s in shapes]
+
+    def loss(w: Any, x: Any, y: Any) -> Any:
+        return vnp.mean((vnp.tanh(x @ w[0]) @ w[1] - y) ** 2)
+
+    def step(w: Any, x: Any, y: Any) -> Any:
+        value, grads = verax.value_and_grad(loss)(w, x, y)
+        return value, [a - b / 2 for a, b in zip(w, grads, strict=True)]
+
+    due, plain = [], [vnp.asarray(first), vnp.asarray(second)]
+    for _ in range(3):
+        value, plain = verax.jit(step)(plain, xs, ys)
+        due.append(value)
+    specs = [P(None, "y"), P("y", None), P("x", None), P("x", None)]
+    with verax.set_mesh(MESH):
+        spread = [
+            verax.device_put(value, NamedSharding(MESH, spec))
+            for value, spec in zip((first, second, xs, ys), specs, strict=True)
+        ]
+        for f in (verax.jit(step), step):
+            w, actual = spread[:2], []
+            for _ in range(3):
+                value, w = f(w, *spread[2:])
+                actual.append(value)
+            np.testing.assert_allclose(actual, due, 1e-5)
+            assert [x.sharding.spec for x in w] == specs[:2]
+            for x, y in zip(w, plain, strict=True):
+                np.testing.assert_allclose(x, y, 1e-4, 1e-6)
