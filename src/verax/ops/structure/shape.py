@@ -18,7 +18,7 @@ from verax.ir.memos import memoised
 from verax.ir.meshes import Splits
 from verax.rules.families.elementwise import moving
 from verax.rules.families.linear import linear, one_batched, one_linear
-from verax.rules.rows.emitter import i64s
+from verax.rules.rows.emitter import Emitter, Operand, i64s
 from verax.rules.rows.row import (
     Axis,
     Engine,
@@ -236,6 +236,18 @@ def broadcast_splits(
     return connected(avals, [labels], [range(len(p.shape))])
 
 
+def lower_broadcast_in_dim(
+    e: Emitter,
+    p: BroadcastInDimParams,
+    xs: Sequence[Operand],
+    outs: Sequence[ShapedArray],
+) -> Sequence[Operand]:
+    """One operation, also of a scalar constant: modules hold no large ones."""
+    if xs[0].aval.shape:
+        return (e.broadcast(xs[0], p.shape, p.broadcast_dimensions),)
+    return e.op("stablehlo.broadcast_in_dim", xs, outs, broadcast_dimensions=i64s(()))
+
+
 broadcast_in_dim_p = linear(
     "broadcast_in_dim",
     BroadcastInDimParams,
@@ -243,7 +255,7 @@ broadcast_in_dim_p = linear(
     evaluate=evaluate_broadcast_in_dim,
     transpose=transpose_broadcast_in_dim,
     batch=one_batched(batch_broadcast_in_dim),
-    lower=lambda e, p, xs, outs: (e.broadcast(xs[0], p.shape, p.broadcast_dimensions),),
+    lower=lower_broadcast_in_dim,
     draw=draw_broadcast_in_dim,
     sharding=broadcast_splits,
     traits=Traits(Work.CHEAP, no_flops, makes_nans=False),
