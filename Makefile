@@ -148,7 +148,7 @@ jax-tests-suite:
 check: $(VENV)/.ready ## ruff, mypy --strict and the architecture test
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/ruff format --check $(CHECKED)
-	$(BIN)/mypy
+	MYPY_NUM_WORKERS=$${MYPY_NUM_WORKERS:-$(WORKERS)} $(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
 format: $(VENV)/.ready ## let ruff put imports and layout in order
