@@ -67,6 +67,17 @@ def test_a_constraint_keeps_the_axes_of_the_type(asked: P, due: P) -> None:
         assert np.array_equal(rows(stack), 2 * np.asarray(stack))
 
 
+def test_a_dimension_that_a_constraint_leaves_open_stays_open() -> None:
+    mesh = verax.make_mesh((2, 2, 2), ("x", "y", "z"), axis_types=(*TYPES, TYPES[1]))
+    asked = P(P.UNCONSTRAINED, "z")
+    with verax.set_mesh(mesh):
+        x = verax.device_put(VALUES, NamedSharding(mesh, P("y", ("x", "z"))))
+        out = verax.jit(lambda x: lax.with_sharding_constraint(x * 2, asked))(x)
+        assert str(out.aval) == "f32[8,8@x]"
+        assert out.sharding == x.sharding
+        assert np.array_equal(out, 2 * VALUES)
+
+
 def test_places_in_traces_name_both_kinds_of_axes() -> None:
     place = NamedSharding(MESH, P("x", "y"))
     with verax.set_mesh(MESH):

@@ -46,6 +46,7 @@ from verax.backend.placement.sharding import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
+    as_split,
     check_rank,
     is_local,
 )
@@ -566,8 +567,8 @@ def beside_type(place: Sharding, x: Array) -> Sharding:
         return place
     if explicit.mesh.names != place.mesh.axis_names or not place.explicit:
         return place
-    pairs = zip_longest(explicit.splits, place.splits, fillvalue=())
-    spec = [(*axes, *(own or ())) for axes, own in pairs]
+    pairs = zip_longest(explicit.splits, place.spec)
+    spec = [(*axes, *(as_split(own) or ())) if axes else own for axes, own in pairs]
     return place.update(spec=place.spec.update(partitions=spec))
 
 
