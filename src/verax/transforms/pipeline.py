@@ -160,7 +160,7 @@ def with_transposes_late(engine: Engine, body: Body, target: Target) -> Body:
 
 
 def with_stored_pieces(engine: Engine, body: Body, target: Target) -> Body:
-    """The body with what is cut and joined in several ways stored."""
+    """The body with what is read in several places stored."""
     from verax.transforms.passes.pieces import stored
 
     eqns, size = stored(body.live_eqns, body.size)
@@ -230,20 +230,20 @@ COMPILE: Final[tuple[Pass, ...]] = (
         drops="nothing",
     ),
     Pass(
-        "pieces",
-        with_stored_pieces,
-        wanted=lambda target: target.one_cpu,
-        needs="nothing",
-        keeps="inputs, outputs, values and effects",
-        drops="nothing",
-    ),
-    Pass(
         "kernels",
         with_functions_written_out,
         wanted=lambda target: target.one_cpu and target.kernels,
         needs="nothing",
         keeps="inputs, output types and effects",
         drops="the last places of functions that have kernels",
+    ),
+    Pass(
+        "pieces",
+        with_stored_pieces,
+        wanted=lambda target: target.one_cpu,
+        needs="nothing",
+        keeps="inputs, outputs, values and effects",
+        drops="nothing",
     ),
     Pass(
         "chains",

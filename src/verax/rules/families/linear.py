@@ -62,6 +62,7 @@ def linear[P: Params](
     traits: Traits = NO_TRAITS,
     sharding: ShardingRule[P] | None = None,
     composition: Callable[..., object] | None = None,
+    kernel: Kernel | None = None,
 ) -> Row[P]:
     """A row of one result that is linear in its first `operands` operands together.
 
@@ -79,6 +80,7 @@ def linear[P: Params](
         transpose=transpose,
         batch=batch,
         lower=lower,
+        kernel=kernel,
         draw=draw,
         domains=tuple(domains),
         compiled=compiled,

@@ -1,39 +1,90 @@
-"""Floor 3: what is cut and joined in several ways is computed once.
+"""Floor 3: what is read in several places is computed once.
 
-XLA writes a function of elements into every loop that reads it. The pieces of a
-concatenation are loops of their own, and each would read all arrays of the function
-again, as in the gradient of a stencil that is a sum of rolled arrays. A barrier stores
-the values::
+XLA writes a function of elements into every loop that reads it: once for each place of
+its array that an element of the loop reads, and into loops that pad, which go one
+element at a time. A barrier stores the values::
 
-    { lambda ; a b c. let d = add a b; e = add d c;
-        f g = split e; h = concatenate g f; i j = split e; k = concatenate j i in ... }
-    { lambda ; a b c. let d = add a b; x = add d c; e = optimization_barrier x;
-        f g = split e; h = concatenate g f; i j = split e; k = concatenate j i in ... }
+    { lambda ; a. let b = exp a; c = slice b 0:8; d = slice b 1:9; e = slice b 2:10;
+        f = add c d; g = add f e in (g,) }
+    { lambda ; a. let x = exp a; b = optimization_barrier x;
+        c = slice b 0:8; d = slice b 1:9; e = slice b 2:10;
+        f = add c d; g = add f e in (g,) }
 """
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from attrs import define, field
 
 from verax.ir.jaxpr import Eqn, Jaxpr, Var, equation
+from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
-from verax.ops.structure.joining import concatenate_p, split_p
-from verax.ops.structure.slicing import slice_p
-from verax.rules.rows.row import traits_of
+from verax.ops.structure.joining import concatenate_p
+from verax.ops.structure.slicing import PadParams, alternates
+from verax.rules.rows.row import Work, traits_of
 from verax.rules.values.memo import pure, recall
 from verax.transforms.engine.partial_eval import variables
 from verax.transforms.passes.outline import with_eqns, with_subjaxprs
 
 LARGE: Final = 1 << 12
 """Elements from which a loop takes longer than what it costs to begin another."""
+STORING: Final = 16.0
+"""The time of storing an element, in that of reading one which the cache holds."""
+OPERATION: Final = 1 / 8
+SLOW: Final = 8.0
+"""The time of an operation, and of one like `exp`."""
+SPREAD: Final = -1
+"""Ends a place of a smaller array, which no loop that pads reads in vectors."""
 JOINED: Final = 2
 """An array of whose pieces so many others are joined is stored, if it is made ..."""
 ARRAYS: Final = 3
 """... from so many; from fewer, a loop reads those again in less time."""
+MOST: Final = 64
+"""So many places are told apart; more are as many."""
+
+type Place = tuple[int, ...]
+
+
+class Loop(NamedTuple):
+    """An element that is not stored: the places that it is read from, and its time."""
+
+    places: frozenset[Place]
+    work: float
+
+
+@define(repr=False)
+class Reads(ReprMixin):
+    """How an array is read.
+
+    Attributes:
+        elements: how many are read in parts, for each of its own.
+        whole: whether something reads it as it is.
+        padding: how many loops without vectors read it: one for each time that it is
+            padded itself, and for each function of elements that comes into one.
+        padded: whether it is padded itself.
+        joined: the concatenations that have parts of it, by their variables' numbers.
+    """
+
+    elements: float = 0.0
+    whole: bool = False
+    padding: int = 0
+    padded: bool = False
+    joined: set[int] = field(factory=set)
+
+    @property
+    def count(self) -> float:
+        """How many elements are read, for each of its own."""
+        return self.elements + self.padding + self.whole
+
+    @property
+    def alone(self) -> bool:
+        """Whether something reads its elements one by one, if it is not stored."""
+        return self.padded or self.padding > 1
 
 
 def with_stored_pieces(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with what is cut and joined stored, nested jaxprs included.
+    """The program with what is read in several places stored, nested jaxprs included.
 
     Contract: inputs, outputs, values and effects are kept.
     """
@@ -52,59 +103,120 @@ def stored(eqns: Sequence[Eqn], size: int) -> tuple[Sequence[Eqn], int]:
     There were `size`, which keep their numbers.
     """
     eqns = with_subjaxprs(eqns, with_stored_pieces)
-    counts = joined(eqns)
-    if not any([count >= JOINED for count in counts.values()]):
+    reads = reads_of(eqns)
+    if not reads:
         return eqns, size
-    arrays: dict[int, frozenset[int]] = {}
+    loops: dict[int, Loop] = {}
     out: list[Eqn] = []
     for eqn in eqns:
-        read = read_by_loop(eqn, arrays)
-        if not read:
+        made = loops_of(eqn, loops)
+        gain = [gains(loop, reads.get(index)) for index, loop in made.items()]
+        if not any(gain) or not computes(eqn):
+            loops.update(made)
             out.append(eqn)
             continue
         (v,) = eqn.outvars
-        if len(read) >= ARRAYS and counts[v.index] >= JOINED:
-            new = Var(size, v.aval)
-            size += 1
-            source = eqn.source
-            out += [
-                equation(eqn.primitive, eqn.params, eqn.invars, (new,), source),
-                equation(optimization_barrier_p, BARRIER, (new,), (v,), source),
-            ]
-        else:
-            arrays[v.index] = read
-            out.append(eqn)
+        new = Var(size, v.aval)
+        size += 1
+        source = eqn.source
+        out += [
+            equation(eqn.primitive, eqn.params, eqn.invars, (new,), source),
+            equation(optimization_barrier_p, BARRIER, (new,), (v,), source),
+        ]
     return out, size
 
 
-def joined(eqns: Sequence[Eqn]) -> Counter[int]:
-    """How many concatenations take pieces of a variable, by its number."""
-    wholes: dict[int, int] = {}
-    counts: Counter[int] = Counter()
-    for eqn in eqns:
-        if eqn.primitive is split_p or eqn.primitive is slice_p:
-            (a,) = eqn.invars
-            if type(a) is Var:
-                wholes.update([(v.index, a.index) for v in eqn.outvars])
-        elif eqn.primitive is concatenate_p:
-            pieces = [a.index for a in eqn.invars if type(a) is Var]
-            counts.update({wholes[index] for index in pieces if index in wholes})
-    return counts
+def gains(loop: Loop, read: Reads | None) -> bool:
+    """Whether reading a stored array takes less time than the loop in each place."""
+    if read is None:
+        return False
+    count = len(loop.places)
+    if len(read.joined) >= JOINED and count >= ARRAYS:
+        return True
+    again = max(0.0, read.count - 1) * (count + loop.work)
+    spread = sum([place[-1] == SPREAD for place in loop.places])
+    alone = STORING * (spread + loop.work / SLOW) if read.alone else 0.0
+    return again + alone >= STORING
 
 
-def read_by_loop(eqn: Eqn, arrays: dict[int, frozenset[int]]) -> frozenset[int]:
-    """The arrays that the loop of a function of elements reads; none of another's.
+def reads_of(eqns: Sequence[Eqn]) -> Mapping[int, Reads]:
+    """How arrays are read that are not only read as they are, by their numbers."""
+    reads: defaultdict[int, Reads] = defaultdict(Reads)
+    for eqn in reversed(eqns):
+        whole = moved(eqn)
+        if whole is not None:
+            read = reads[whole.index]
+            for v in eqn.outvars:
+                into = reads[v.index]
+                share = v.aval.size / max(1, whole.aval.size)
+                read.elements += min(1.0, share) * into.count
+                read.padded |= into.padded
+                read.joined |= into.joined
+            continue
+        for a in {a for a in eqn.invars if type(a) is Var}:
+            read = reads[a.index]
+            if isinstance(eqn.params, PadParams) and alternates(eqn.params):
+                read.padding += 1
+                read.padded = True
+            elif eqn.primitive is concatenate_p:
+                read.joined.add(eqn.outvars[0].index)
+            elif computes(eqn) and reads[eqn.outvars[0].index].padding:
+                read.padding += 1
+            else:
+                read.whole = True
+    return {
+        index: read
+        for index, read in reads.items()
+        if read.elements or read.padding or read.joined
+    }
 
-    `arrays` has those of the loops before.
+
+def moved(eqn: Eqn) -> Var | None:
+    """The one array whose elements the results are, which loops read in its place."""
+    traits = traits_of(eqn.primitive)
+    arrays = [a for a in eqn.invars if type(a) is Var]
+    if len(arrays) != 1 or not (traits.moves and traits.light) or computes(eqn):
+        return None
+    return None if arrays[0].aval.symbolic else arrays[0]
+
+
+def computes(eqn: Eqn) -> bool:
+    """Whether the equation is a function of elements."""
+    return traits_of(eqn.primitive).elementwise and len(eqn.outvars) == 1
+
+
+def loops_of(eqn: Eqn, loops: Mapping[int, Loop]) -> dict[int, Loop]:
+    """What the results of the equation are in loops, by their variables' numbers.
+
+    Empty for what is stored. `loops` has those of the variables before.
     """
-    if len(eqn.outvars) != 1 or not traits_of(eqn.primitive).elementwise:
-        return frozenset()
-    aval = eqn.outvars[0].aval
-    if aval.symbolic or aval.size < LARGE:
-        return frozenset()
-    read = [
-        arrays.get(a.index, frozenset([a.index]))
-        for a in eqn.invars
-        if type(a) is Var and a.aval.shape == aval.shape
-    ]
-    return frozenset().union(*read)
+    if not all([is_large(v) for v in eqn.outvars]):
+        return {}
+    whole = moved(eqn)
+    if whole is not None:
+        loop = loops.get(whole.index, Loop(frozenset([(whole.index,)]), 0))
+        if whole.aval.size < min([v.aval.size for v in eqn.outvars]):
+            one = whole.aval.size == 1
+            loop = Loop(frozenset() if one else frozenset([(SPREAD,)]), loop.work)
+        parts = [[(v.index, *place) for place in loop.places] for v in eqn.outvars]
+        return {
+            v.index: Loop(frozenset(part), loop.work)
+            for v, part in zip(eqn.outvars, parts, strict=True)
+        }
+    if not computes(eqn):
+        return {}
+    (out,) = eqn.outvars
+    places: frozenset[Place] = frozenset()
+    work = SLOW if traits_of(eqn.primitive).work is Work.SLOW else OPERATION
+    for a in eqn.invars:
+        if type(a) is Var and a.aval.shape == out.aval.shape:
+            loop = loops.get(a.index, Loop(frozenset([(a.index,)]), 0))
+            work = min(work + loop.work, STORING)
+            if len(places) < MOST:
+                places |= loop.places
+    return {out.index: Loop(places, work)}
+
+
+def is_large(v: Var) -> bool:
+    """Whether a loop over the array takes longer than what it costs to begin one."""
+    return not v.aval.symbolic and v.aval.size >= LARGE
