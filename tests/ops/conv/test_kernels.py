@@ -1,6 +1,7 @@
-"""Convolutions in groups as shifted products: the same values as by the interpreter."""
+"""Convolutions as shifted products: the same values as by the interpreter."""
 
 from functools import partial
+from math import prod
 from random import Random
 from typing import Any
 
@@ -47,6 +48,86 @@ def test_values_are_those_of_the_interpreter() -> None:
         jaxpr = trace(partial(convolve_in_groups, params), *xs)
         np.testing.assert_array_equal(ENGINE.evaluate(jaxpr, xs)[0], due)
     assert kinds >= {"of_groups", "of_kernel"}
+
+
+@pytest.mark.parametrize("function", [kernels.of_groups, kernels.of_kernel])
+def test_one_group_of_every_kind(function: kernels.Convolve) -> None:
+    random, rng = Random(7), np.random.default_rng(7)
+    tried = 0
+    while tried < 60:
+        sample = draw_conv(random)
+        params = evolve(sample.params, preferred_element_type=None)
+        xs = [
+            rng.integers(-4, 5, aval.shape).astype(np.float32) for aval in sample.avals
+        ]
+        if params.feature_group_count * params.batch_group_count > 1:
+            continue
+        starts = [range(*s) for s in kernels.places(params, xs[0].shape, xs[1].shape)]
+        if not all([*xs[0].shape, *xs[1].shape, *starts]):
+            continue
+        batch = xs[0].shape[params.dimension_numbers.lhs_spec[0]]
+        if batch * prod(map(len, starts)) > kernels.WRITTEN:
+            continue
+        tried += 1
+        call = partial(conv_general_dilated_p.call, params)
+        (due,) = ENGINE.evaluate(trace(call, *xs), xs)
+        jaxpr = trace(partial(function, params), *xs)
+        np.testing.assert_array_equal(ENGINE.evaluate(jaxpr, xs)[0], due)
+
+
+ONE_GROUP = {
+    "a filter": ((2, 1, 90, 90), (1, 1, 5, 5), "NCHW OIHW NCHW"),
+    "a large filter": ((2, 1, 100, 100), (2, 1, 10, 11), "NCHW OIHW NCHW"),
+    "colours": ((2, 3, 32, 32), (8, 3, 3, 3), "NCHW OIHW NCHW"),
+    "channels last": ((2, 40, 40, 3), (3, 3, 3, 4), "NHWC HWIO NHWC"),
+    "a signal": ((1, 1, 3000), (1, 1, 40), "NCH OIH NCH"),
+    "a solid": ((1, 2, 12, 12, 12), (2, 2, 2, 3, 2), "NCDHW OIDHW NCDHW"),
+}
+
+
+@pytest.mark.parametrize(("name", "strides"), crossed(ONE_GROUP, [1, 2]))
+def test_few_features_have_no_convolution(name: str, strides: int) -> None:
+    shape, window, layout = ONE_GROUP[name]
+    rng = np.random.default_rng(4)
+    x, k = (rng.normal(size=s).astype(np.float32) for s in (shape, window))
+    count = len(shape) - 2
+
+    def f(x: Any, k: Any) -> Any:
+        return lax.conv_general_dilated(
+            x,
+            k,
+            (strides,) * count,
+            [(1, 2)] * count,
+            rhs_dilation=(3 - strides,) * count,
+            dimension_numbers=tuple(layout.split()),
+        )
+
+    def slopes(x: Any, k: Any) -> Any:
+        return verax.grad(lambda *xs: (verax.numpy.sin(f(*xs))).sum(), (0, 1))(x, k)
+
+    if strides == 1:
+        assert "stablehlo.convolution" not in verax.jit(f).lower(x, k).as_text()
+    for g in (f, slopes):
+        due = verax.jit(g, cpu_lowerings="xla")(x, k)
+        for one, other in zip(
+            verax.tree.leaves(verax.jit(g)(x, k)), verax.tree.leaves(due), strict=True
+        ):
+            np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "window"),
+    [
+        ((2, 64, 16, 16), (64, 64, 3, 3)),
+        ((1, 1, 12, 12), (1, 1, 3, 3)),
+        ((8, 3, 64, 64), (40, 3, 5, 5)),
+    ],
+)
+def test_others_are_left_to_xla(shape: tuple[int, ...], window: Any) -> None:
+    text = verax.jit(lax.conv_general_dilated, static_argnums=(2, 3)).lower(
+        np.ones(shape, "f4"), np.ones(window, "f4"), (1, 1), "SAME"
+    )
+    assert "stablehlo.convolution" in text.as_text()
 
 
 CASES = {

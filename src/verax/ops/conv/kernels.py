@@ -1,7 +1,8 @@
-"""Floor 2: convolutions of many small groups, as sums of shifted products.
+"""Floor 2: convolutions of few features, as sums of shifted products.
 
 XLA has no code of its own for a CPU where each group has few features, as in depthwise
-convolutions. There an output is a sum of few products, one for each place of the window
+convolutions, and slow code for arrays of few features, as signals and pictures are. An
+output is a sum of few products, one for each place of the window
 and feature of a group, and each of them is a shifted array times one number a feature::
 
     y[n, c, i, j] = x[n, c, i, j] k[c, 0, 0] + x[n, c, i, j + 1] k[c, 0, 1] + ...
@@ -47,6 +48,13 @@ SUMS: Final = 16
 """So many batch elements are added one by one: sums of arrays, which are fast."""
 WRITTEN: Final = 128
 """So many products are written out at most for the cotangent of a kernel."""
+ONE_GROUP: Final = ((8, 128, 1 << 21), (31, 64, 1 << 14), (64, 27, 1 << 14))
+"""Where one group pays: up to so many features of sums of so many products, which are
+written out, and from so many in all. XLA's code is faster for more features."""
+PAIRS: Final = 4
+"""So many pairs of features has the cotangent of the only group of a kernel."""
+PLACES: Final = 32
+"""And so many places are in it."""
 
 type Spec = tuple[int, ...]
 type Convolve = Callable[[ConvParams, Array, Array], Array]
@@ -55,12 +63,12 @@ type Convolve = Callable[[ConvParams, Array, Array], Array]
 def suits(p: ConvParams, avals: Sequence[ShapedArray]) -> bool:
     """Whether the convolution is one of those above."""
     groups = max(p.feature_group_count, p.batch_group_count)
-    if groups == 1 or groups < p.feature_group_count * p.batch_group_count:
+    if groups < p.feature_group_count * p.batch_group_count:
         return False
     x, k = [aval.shape for aval in avals]
     if not all([*x, *k, *[range(*part) for part in places(p, x, k)]]):
         return False  # nothing to compute
-    return kind_of(p, x, k) is not None or groups <= GROUPS
+    return kind_of(p, x, k) is not None or 1 < groups <= GROUPS
 
 
 def convolve(call: Convolve, p: ConvParams, x: Array, k: Array) -> Array:
@@ -74,6 +82,8 @@ def convolve(call: Convolve, p: ConvParams, x: Array, k: Array) -> Array:
 def kind_of(p: ConvParams, x: Shape, k: Shape) -> Convolve | None:
     """How to compute a convolution in groups of these shapes as shifted products."""
     dims = p.dimension_numbers
+    if p.feature_group_count == p.batch_group_count == 1:
+        return kind_of_one(p, x, k)
     if p.feature_group_count > 1:
         _, inner, *window = (k[i] for i in dims.rhs_spec)
         few = 0 < inner * prod(window) <= TERMS
@@ -82,6 +92,26 @@ def kind_of(p: ConvParams, x: Shape, k: Shape) -> Convolve | None:
     terms = inner * prod([len(range(*part)) for part in places(p, x, k)])
     most = FEATURES if p.batch_group_count > GROUPS else FEW
     return of_kernel if inner <= most and 0 < terms <= WRITTEN else None
+
+
+def kind_of_one(p: ConvParams, x: Shape, k: Shape) -> Convolve | None:
+    """How to compute a convolution of one group of these shapes.
+
+    Where the array is spread, most products would be with zeros.
+    """
+    dims = p.dimension_numbers
+    features, inner, *window = (k[i] for i in dims.rhs_spec)
+    starts = [len(range(*part)) for part in places(p, x, k)]
+    batch, terms = x[dims.lhs_spec[0]], inner * prod(window)
+    products = batch * prod(starts) * features * terms
+    if max(p.lhs_dilation, default=1) > 1:
+        return None
+    for most, written, least in ONE_GROUP:
+        if features <= most and terms <= written and products >= least:
+            return of_groups
+    pairs, several = batch * features <= PAIRS, len(window) > 1
+    sums = prod(starts) <= PLACES and prod(starts) < prod(window)
+    return of_kernel if pairs and several and sums else None
 
 
 def places(p: ConvParams, x: Shape, k: Shape) -> Iterator[tuple[int, int, int]]:

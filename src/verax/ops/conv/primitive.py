@@ -416,6 +416,8 @@ def to_rhs(engine: Engine, p: ConvParams, ct: Array, k: ShapedArray, x: Array) -
     dims = p.dimension_numbers
     if not ct.size or not k.size or not x.size:
         return zeros(k)
+    if is_transposed(p):
+        return to_rhs_of_transposed(engine, p, ct, k, x)
     numbers = ConvDimensionNumbers(*((s[1], s[0], *s[2:]) for s in dims))
     places = [ct.shape[i] for i in dims.out_spec[2:]]
     geometry = geometry_of(p, x.shape, k.shape)
@@ -438,6 +440,53 @@ def to_rhs(engine: Engine, p: ConvParams, ct: Array, k: ShapedArray, x: Array) -
         precision=swapped(p.precision),
     )
     return conv_general_dilated_p.call(back, alike_typed(engine, ct, x), ct)
+
+
+def is_transposed(p: ConvParams) -> bool:
+    """Whether it spreads the array with steps of one, as `conv_transpose` does."""
+    groups = p.feature_group_count * p.batch_group_count
+    return groups == 1 and max(p.lhs_dilation, default=1) > 1 == max(p.window_strides)
+
+
+def to_rhs_of_transposed(
+    engine: Engine, p: ConvParams, ct: Array, k: ShapedArray, x: Array
+) -> Array:
+    """`to_rhs` as windows of the cotangent, reversed, against the array.
+
+    The elements of the array lie apart in these windows, so that nothing is multiplied
+    by the zeros between them. From z[o] = sum x[m] k[w], o = m d + low - w, follows::
+
+        dk[w] = sum x[m] dz[m d + low - w]
+
+    Windows of the array, with its zeros, take 40 times as long on a CPU.
+    """
+    dims = p.dimension_numbers
+    pads = []
+    for n, size, w, (low, _), base, spread in zip(
+        [x.shape[i] for i in dims.lhs_spec[2:]],
+        [ct.shape[i] for i in dims.out_spec[2:]],
+        [k.shape[i] for i in dims.rhs_spec[2:]],
+        p.padding,
+        p.lhs_dilation,
+        p.rhs_dilation,
+        strict=True,
+    ):
+        before = dilated(w, spread) - 1 - low
+        pads.append((before, dilated(n, base) + dilated(w, spread) - 1 - before - size))
+    back = ConvParams(
+        window_strides=p.rhs_dilation,
+        padding=tuple(pads),
+        lhs_dilation=p.window_strides,
+        rhs_dilation=p.lhs_dilation,
+        dimension_numbers=ConvDimensionNumbers(
+            (dims.out_spec[1], dims.out_spec[0], *dims.out_spec[2:]),
+            (dims.lhs_spec[1], dims.lhs_spec[0], *dims.lhs_spec[2:]),
+            dims.rhs_spec,
+        ),
+        precision=p.precision,
+    )
+    out = conv_general_dilated_p.call(back, ct, alike_typed(engine, ct, x))
+    return rev(out, dims.rhs_spec[2:])
 
 
 def batch_conv(
