@@ -163,7 +163,7 @@ def with_stored_pieces(engine: Engine, body: Body, target: Target) -> Body:
     """The body with what is read in several places stored."""
     from verax.transforms.passes.pieces import stored
 
-    eqns, size = stored(body.live_eqns, body.size)
+    eqns, size = stored(body.live_eqns, body.outvars, body.size)
     return evolve(body, eqns=eqns, size=size)
 
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from attrs import define, field
 
-from verax.ir.jaxpr import Eqn, Jaxpr, Var, equation
+from verax.ir.jaxpr import Atom, Eqn, Jaxpr, Var, equation
 from verax.ir.records import ReprMixin
 from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
 from verax.ops.structure.joining import concatenate_p
@@ -59,23 +59,32 @@ class Reads(ReprMixin):
 
     Attributes:
         elements: how many are read in parts, for each of its own.
-        whole: whether something reads it as it is.
+        loops: the arrays whose loops read it as it is, by their variables' numbers; its
+            own loop for all that loops do not read.
         padding: how many loops without vectors read it: one for each time that it is
             padded itself, and for each function of elements that comes into one.
         padded: whether it is padded itself.
         joined: the concatenations that have parts of it, by their variables' numbers.
+        copied: whether XLA copies it into another layout.
+        uses: how many equations read it.
     """
 
     elements: float = 0.0
-    whole: bool = False
+    loops: set[int] = field(factory=set)
+    copied: bool = False
+    uses: int = 0
     padding: int = 0
     padded: bool = False
     joined: set[int] = field(factory=set)
 
     @property
     def count(self) -> float:
-        """How many elements are read, for each of its own."""
-        return self.elements + self.padding + self.whole
+        """How many elements are read, for each of its own.
+
+        What has one reader is read by the loops of that, which may be stored instead.
+        """
+        loops = len(self.loops) if self.uses > 1 else min(len(self.loops), 1)
+        return self.elements + self.padding + loops
 
     @property
     def alone(self) -> bool:
@@ -94,18 +103,19 @@ def with_stored_pieces(jaxpr: Jaxpr) -> Jaxpr:
 @pure(1 << 10)
 def stored_once(jaxpr: Jaxpr) -> Jaxpr:
     """`with_stored_pieces`, without its memo."""
-    return with_eqns(jaxpr, stored(jaxpr.eqns, variables(jaxpr))[0])
+    eqns, _ = stored(jaxpr.eqns, jaxpr.outvars, variables(jaxpr))
+    return with_eqns(jaxpr, eqns)
 
 
-def stored(eqns: Sequence[Eqn], size: int) -> tuple[Sequence[Eqn], int]:
+def stored(
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], size: int
+) -> tuple[Sequence[Eqn], int]:
     """The equations with barriers, and how many variables there are.
 
     There were `size`, which keep their numbers.
     """
     eqns = with_subjaxprs(eqns, with_stored_pieces)
-    reads = reads_of(eqns)
-    if not reads:
-        return eqns, size
+    reads = reads_of(eqns, outvars)
     loops: dict[int, Loop] = {}
     out: list[Eqn] = []
     for eqn in eqns:
@@ -131,7 +141,7 @@ def gains(loop: Loop, read: Reads | None) -> bool:
     if read is None:
         return False
     count = len(loop.places)
-    if len(read.joined) >= JOINED and count >= ARRAYS:
+    if read.copied or (len(read.joined) >= JOINED and count >= ARRAYS):
         return True
     again = max(0.0, read.count - 1) * (count + loop.work)
     spread = sum([place[-1] == SPREAD for place in loop.places])
@@ -139,36 +149,56 @@ def gains(loop: Loop, read: Reads | None) -> bool:
     return again + alone >= STORING
 
 
-def reads_of(eqns: Sequence[Eqn]) -> Mapping[int, Reads]:
-    """How arrays are read that are not only read as they are, by their numbers."""
+def reads_of(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> Mapping[int, Reads]:
+    """How arrays are read, by the numbers of their variables."""
     reads: defaultdict[int, Reads] = defaultdict(Reads)
+    for a in outvars:
+        if type(a) is Var:
+            reads[a.index].loops.add(a.index)
     for eqn in reversed(eqns):
         whole = moved(eqn)
         if whole is not None:
-            read = reads[whole.index]
-            for v in eqn.outvars:
-                into = reads[v.index]
-                share = v.aval.size / max(1, whole.aval.size)
-                read.elements += min(1.0, share) * into.count
-                read.padded |= into.padded
-                read.joined |= into.joined
+            read_in_parts(reads, eqn, whole)
             continue
+        copied = traits_of(eqn.primitive).copied
+        if copied is not None:
+            avals = [a.aval for a in eqn.invars]
+            for a in [eqn.invars[i] for i in copied(eqn.params, avals)]:
+                if type(a) is Var:
+                    reads[a.index].copied = True
         for a in {a for a in eqn.invars if type(a) is Var}:
-            read = reads[a.index]
-            if isinstance(eqn.params, PadParams) and alternates(eqn.params):
-                read.padding += 1
-                read.padded = True
-            elif eqn.primitive is concatenate_p:
-                read.joined.add(eqn.outvars[0].index)
-            elif computes(eqn) and reads[eqn.outvars[0].index].padding:
-                read.padding += 1
-            else:
-                read.whole = True
-    return {
-        index: read
-        for index, read in reads.items()
-        if read.elements or read.padding or read.joined
-    }
+            read_by(reads, eqn, a)
+    return reads
+
+
+def read_in_parts(reads: Mapping[int, Reads], eqn: Eqn, whole: Var) -> None:
+    """Note that what reads the results of an equation reads their places in another."""
+    read = reads[whole.index]
+    read.uses += 1
+    for v in eqn.outvars:
+        into = reads[v.index]
+        share = v.aval.size / max(1, whole.aval.size)
+        read.elements += min(1.0, share) * into.count
+        read.padded |= into.padded
+        read.joined |= into.joined
+
+
+def read_by(reads: Mapping[int, Reads], eqn: Eqn, a: Var) -> None:
+    """Note that an equation reads an array as it is."""
+    read = reads[a.index]
+    read.uses += 1
+    if isinstance(eqn.params, PadParams) and alternates(eqn.params):
+        read.padding += 1
+        read.padded = True
+    elif eqn.primitive is concatenate_p:
+        read.joined.add(eqn.outvars[0].index)
+    elif not computes(eqn):
+        read.loops.add(a.index)
+    elif reads[eqn.outvars[0].index].padding:
+        read.padding += 1
+    elif len(read.loops) < MOST:
+        (v,) = eqn.outvars
+        read.loops |= reads[v.index].loops or {v.index}
 
 
 def moved(eqn: Eqn) -> Var | None:
