@@ -150,8 +150,9 @@ __getattr__, __dir__ = facade(
             "index_in_dim pad pad_p slice slice_in_dim slice_p"
         ),
         "verax.ops.windows.general_reduce": "reduce_p",
+        "verax.ops.windows.geometry": "padtype_to_pads",
         "verax.ops.windows.reduce_window": (
-            "padtype_to_pads reduce_window_max_p reduce_window_min_p reduce_window_p "
+            "reduce_window_max_p reduce_window_min_p reduce_window_p "
             "reduce_window_sum_p"
         ),
         "verax.ops.windows.select_and_scatter": "select_and_scatter_add_p",

@@ -227,8 +227,9 @@ from verax.ops.structure.slicing import (
     slice_in_dim as slice_in_dim, slice_p as slice_p,
 )
 from verax.ops.windows.general_reduce import reduce_p as reduce_p
+from verax.ops.windows.geometry import padtype_to_pads as padtype_to_pads
 from verax.ops.windows.reduce_window import (
-    padtype_to_pads as padtype_to_pads, reduce_window_max_p as reduce_window_max_p,
+    reduce_window_max_p as reduce_window_max_p,
     reduce_window_min_p as reduce_window_min_p, reduce_window_p as reduce_window_p,
     reduce_window_sum_p as reduce_window_sum_p,
 )

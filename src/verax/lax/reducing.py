@@ -27,16 +27,18 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.reductions import reduce as reductions
 from verax.ops.structure.shape import broadcast_in_dim
 from verax.ops.windows.general_reduce import FoldParams, reduce_p
-from verax.ops.windows.reduce_window import (
-    FoldWindowParams,
+from verax.ops.windows.geometry import (
     WindowParams,
     as_pads,
     dilated,
+    window_counts,
+)
+from verax.ops.windows.reduce_window import (
+    FoldWindowParams,
     reduce_window_max_p,
     reduce_window_min_p,
     reduce_window_p,
     reduce_window_sum_p,
-    window_counts,
 )
 from verax.rules.families.reducer import (
     ReduceParams,

@@ -39,7 +39,7 @@ from verax.ops.structure.shape import (
     reshape,
     squeeze,
 )
-from verax.ops.windows.reduce_window import padtype_to_pads, strided
+from verax.ops.windows.geometry import padtype_to_pads, strided
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.sizes import as_axis, as_sizes

@@ -312,7 +312,8 @@ def test_every_row_with_a_kernel_is_tested_here() -> None:
     rows = [row for row in ROWS if isinstance(row, Row) and row.kernel is not None]
     others = {"erf", "erf_inv", "lgamma", "digamma", "abs", *OF_TWO}
     products = {"conv_general_dilated", "dot_general", "reduce_prod"}
-    moved = {"pad"}  # tests/ops/structure/test_padding.py
+    windows = {f"reduce_window_{kind}" for kind in ("sum", "max", "min")}
+    moved = {"pad", *windows}  # tests/ops/{structure,windows}
     named = {*CASES, *PAIRS, *others, *products, *moved, *IN_PIECES}
     assert {row.name for row in rows} == named
 

@@ -29,7 +29,11 @@ from verax.ops.conv.primitive import conv_general_dilated_p
 from verax.ops.structure.joining import rev
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import inverse, transpose
-from verax.ops.windows.reduce_window import Pads, as_pads, dilated
+from verax.ops.windows.geometry import (
+    Pads,
+    as_pads,
+    dilated,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import shown

@@ -33,7 +33,7 @@ from verax.ops.structure.shape import (
     transpose,
 )
 from verax.ops.structure.slicing import index_in_dim, pad, slice, slice_in_dim
-from verax.ops.windows.reduce_window import dilated
+from verax.ops.windows.geometry import dilated
 from verax.rules.values.array import Array
 
 TERMS: Final = 64

@@ -15,7 +15,7 @@ from verax.ir.avals import Shape
 from verax.ir.dtypes import DType
 from verax.ir.jaxpr import Params
 from verax.ops.contraction.precision import DotPrecision
-from verax.ops.windows.reduce_window import Geometry, Pads
+from verax.ops.windows.geometry import Geometry, Pads
 from verax.rules.values.conversions import shown
 from verax.rules.values.sizes import ShapeError
 

@@ -36,7 +36,7 @@ from verax.ops.conv.params import ConvDimensionNumbers, ConvParams, geometry_of
 from verax.ops.structure.create import zeros
 from verax.ops.structure.joining import rev
 from verax.ops.structure.shape import inverse, move_axis, reshape
-from verax.ops.windows.reduce_window import (
+from verax.ops.windows.geometry import (
     adjoint_padding,
     dilated,
     pads_text,

@@ -11,15 +11,31 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from random import Random
+from typing import Final
 
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.ir.avals import Shape, ShapedArray, larger_size
-from verax.ir.dtypes import DType, int32
-from verax.ir.jaxpr import Jaxpr, Params
+from verax.ir.avals import Shape, ShapedArray
+from verax.ir.dtypes import (
+    DType,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+)
+from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import Splits
-from verax.ops.elementwise.arith import add, div, mul, sub
+from verax.ops.elementwise.arith import (
+    add,
+    div,
+    max as larger,
+    min as smaller,
+    mul,
+    sub,
+)
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
 from verax.ops.elementwise.compare import eq, ge, le, lt, ne
 from verax.ops.elementwise.remainder import rem
@@ -28,7 +44,7 @@ from verax.ops.indexing.gather import gather
 from verax.ops.indexing.geometry import GatherDimensionNumbers
 from verax.ops.structure.create import broadcasted_iota, iota, zeros
 from verax.ops.structure.shape import at_front, broadcast_in_dim, reshape, transpose
-from verax.ops.structure.slicing import inserted
+from verax.ops.windows import kernels
 from verax.ops.windows.general_reduce import (
     Arrays,
     check_fold,
@@ -39,10 +55,20 @@ from verax.ops.windows.general_reduce import (
     fold_tree,
     jvp_by_rows,
 )
+from verax.ops.windows.geometry import (
+    WindowParams,
+    adjoint_padding,
+    check_windows,
+    dilated,
+    padded,
+    window_counts,
+    windows_of,
+)
 from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
 from verax.rules.families.reducer import Scalar, highest, lowest, wide
 from verax.rules.rows.eager_costs import SMALL, reading
-from verax.rules.rows.emitter import Emitter, Operand, Region, i64s, ints
+from verax.rules.rows.emitter import Emitter, Operand, Region, i64s
+from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     NO_TRAITS,
     Avals,
@@ -62,8 +88,7 @@ from verax.rules.rows.row import (
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, NUMBER, ORDERED, Kind, typed_scalar
-from verax.rules.values.conversions import shown
-from verax.rules.values.sizes import ShapeError, as_integers, draw_sizes
+from verax.rules.values.sizes import draw_sizes
 
 # -----------------------------------------------------------------------------
 # The params of window reductions, and what the windows hold.
@@ -72,262 +97,6 @@ from verax.rules.values.sizes import ShapeError, as_integers, draw_sizes
 # place of padding and of the holes of a dilated array::
 #
 #     window_rows(params, x, init)    # (elements of a window, windows)
-
-
-# -----------------------------------------------------------------------------
-# Windows that move over an array, in convolutions and in window reductions.
-#
-# A size is dilated, then padded, then covered by a dilated window in strides;
-# these functions count, and the adjoints of both count in the same way::
-#
-#     strided(padded(dilated(5, 2), (1, 1)), dilated(3, 1), 2)    # 5
-
-
-type Pads = tuple[tuple[int, int], ...]
-type Geometry = tuple[Shape, Shape, Shape, Pads, Shape, Shape]
-"""Sizes, windows, strides, padding, dilation of sizes, dilation of windows."""
-
-
-def dilated(size: int, dilation: int) -> int:
-    """A size with `dilation - 1` holes between elements.
-
-    >>> dilated(3, 2)
-    5
-    """
-    return larger_size(1 + dilation * (size - 1), 0)
-
-
-def padded(size: int, pad: tuple[int, int]) -> int:
-    """A size with padding at both ends, which may be negative."""
-    return larger_size(0, size + sum(pad))
-
-
-def strided(size: int, window: int, stride: int) -> int:
-    """At how many places a window stands when it moves in strides."""
-    return larger_size((size - window) // stride + 1, 0)
-
-
-def window_counts(geometry: Geometry) -> Shape:
-    """The number of windows, per dimension."""
-    return tuple(
-        strided(padded(dilated(n, base), pad), dilated(k, spread), stride)
-        for n, k, stride, pad, base, spread in zip(*geometry, strict=True)
-    )
-
-
-def adjoint_padding(geometry: Geometry) -> Pads:
-    """The padding of cotangents, dilated by the strides, that the windows go back over.
-
-    Undoing needs each window reversed, moving in steps of the dilation of sizes.
-    """
-    pads = []
-    for places, (n, k, stride, pad, base, spread) in zip(
-        window_counts(geometry), zip(*geometry, strict=True), strict=True
-    ):
-        before = dilated(k, spread) - 1 - pad[0]
-        whole = dilated(n, base) + dilated(k, spread) - 1
-        pads.append((before, whole - dilated(places, stride) - before))
-    return tuple(pads)
-
-
-def as_pads(
-    name: str, padding: object, sizes: Shape, windows: Shape, strides: Shape
-) -> Pads:
-    """Padding as pairs: "SAME" gives ceil(size / stride) places, "VALID" pads nothing.
-
-    "SAME" puts an odd element at the end, "SAME_LOWER" at the start. `windows` are
-    dilated already.
-
-    Raises:
-        ValueError: it is no such string, or the number of pairs is wrong.
-        TypeError: it holds something else than pairs of integers.
-    """
-    if isinstance(padding, str):
-        return named_pads(name, padding, sizes, windows, strides)
-    if not isinstance(padding, Sequence):
-        raise ShapeError(
-            f"{name}: padding must be a string or pairs of integers, not {padding}"
-        )
-    pairs = [as_integers(name, "padding", pair) for pair in padding]
-    if len(pairs) != len(sizes) or any(len(pair) != 2 for pair in pairs):
-        raise ShapeError(
-            f"{name}: padding must have a pair (low, high) for each of the "
-            f"{len(sizes)} dimensions, not {padding}"
-        )
-    return tuple((low, high) for low, high in pairs)
-
-
-def named_pads(
-    name: str, padding: str, sizes: Shape, windows: Shape, strides: Shape
-) -> Pads:
-    """`as_pads` of a string."""
-    kind = padding.upper()
-    if kind == "VALID":
-        return ((0, 0),) * len(sizes)
-    if kind not in ("SAME", "SAME_LOWER"):
-        raise ValueError(
-            f"{name}: padding must be 'SAME', 'SAME_LOWER', 'VALID' or pairs (low, "
-            f"high), not {shown(padding)}"
-        )
-    pads = []
-    for size, window, stride in zip(sizes, windows, strides, strict=True):
-        last = (-(-size // stride) - 1) * stride
-        extra = larger_size(0, last + window - size)
-        small, large = extra // 2, extra - extra // 2
-        pads.append((small, large) if kind == "SAME" else (large, small))
-    return tuple(pads)
-
-
-def padtype_to_pads(
-    in_shape: Sequence[int],
-    window_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: object,
-) -> list[tuple[int, int]]:
-    """Padding by name, or as pairs, as a pair (low, high) for each dimension.
-
-    Args:
-        in_shape: the shape of the array over which windows go.
-        window_shape: the shape of the window, with its dilation.
-        window_strides: the step of the window in each dimension.
-        padding: "VALID" for none; "SAME" for ceil(size / stride) places, with an odd
-            element at the end, or "SAME_LOWER" with it at the start; or the pairs
-            themselves.
-
-    Returns:
-        A list of pairs of integers.
-
-    Raises:
-        ValueError: the lengths differ, or there is no such padding.
-
-    >>> padtype_to_pads((5,), (3,), (2,), "SAME")
-    [(1, 1)]
-    >>> padtype_to_pads((5,), (4,), (1,), "SAME_LOWER")
-    [(2, 1)]
-    """
-    shapes = [
-        as_integers("padtype_to_pads", argument, values)
-        for argument, values in (
-            ("in_shape", in_shape),
-            ("window_shape", window_shape),
-            ("window_strides", window_strides),
-        )
-    ]
-    if len({len(shape) for shape in shapes}) != 1:
-        raise ValueError(f"padtype_to_pads: {shapes} must have the same length")
-    sizes, windows, strides = shapes
-    return list(as_pads("padtype_to_pads", padding, sizes, windows, strides))
-
-
-def window_places(geometry: Geometry) -> tuple[list[NDArray], NDArray]:
-    """The element that each element of each window is, dimension by dimension.
-
-    Gives an array (places, window) of indices in bounds for each dimension, and which
-    elements are none of the array's but holes or padding, as (place, window, ...).
-    """
-    counts = window_counts(geometry)
-    places, masks = [], []
-    for i, (size, window, stride, pad, base, spread) in enumerate(
-        zip(*geometry, strict=True)
-    ):
-        at = np.arange(counts[i])[:, None] * stride - pad[0]
-        at = at + np.arange(window)[None, :] * spread
-        held = (at >= 0) & (at < dilated(size, base)) & (at % base == 0)
-        places.append(np.where(held, at // base, 0))
-        masks.append(held)
-    mask: NDArray = np.array(True)
-    for held in masks:
-        mask = mask[..., None, None] & held
-    return places, mask
-
-
-def windows_of(x: NDArray, geometry: Geometry, fill: object) -> NDArray:
-    """All windows over the last dimensions of `x`: (..., *places, *windows).
-
-    Holes and padding are `fill`.
-    """
-    places, held = window_places(geometry)
-    count = len(places)
-    lead = x.shape[: x.ndim - count]
-    if x.size:
-        for i, at in enumerate(places):
-            x = np.take(x, at, len(lead) + 2 * i)
-        x = np.where(held, x, np.asarray(fill, x.dtype))
-    else:
-        x = np.full((*lead, *held.shape), fill, x.dtype)
-    pairs = range(len(lead), len(lead) + 2 * count, 2)
-    return x.transpose((*range(len(lead)), *pairs, *(i + 1 for i in pairs)))
-
-
-def pads_text(padding: Pads) -> str:
-    """Padding as a dense attribute."""
-    rows = ", ".join(ints(pair) for pair in padding)
-    values = f"[{rows}]" if padding else ""
-    return f"dense<{values}> : tensor<{len(padding)}x2xi64>"
-
-
-@frozen(eq=False, repr=False)
-class WindowParams(Params):
-    """Sizes, steps, padding and dilations of the windows, for every dimension."""
-
-    window_dimensions: Shape
-    window_strides: Shape
-    padding: Pads
-    base_dilation: Shape
-    window_dilation: Shape
-
-    def geometry(self, shape: Shape) -> Geometry:
-        """The windows on an array of that shape."""
-        return (
-            shape,
-            self.window_dimensions,
-            self.window_strides,
-            self.padding,
-            self.base_dilation,
-            self.window_dilation,
-        )
-
-    def batched(self, axis: int) -> tuple[Shape, Shape, Pads, Shape, Shape]:
-        """The same with windows of one element in a new dimension."""
-        return (
-            inserted(self.window_dimensions, axis, 1),
-            inserted(self.window_strides, axis, 1),
-            inserted(self.padding, axis, (0, 0)),
-            inserted(self.base_dilation, axis, 1),
-            inserted(self.window_dilation, axis, 1),
-        )
-
-    def attributes(self) -> dict[str, str]:
-        """The attributes of `stablehlo.reduce_window`."""
-        return {
-            "window_dimensions": i64s(self.window_dimensions),
-            "window_strides": i64s(self.window_strides),
-            "base_dilations": i64s(self.base_dilation),
-            "window_dilations": i64s(self.window_dilation),
-            "padding": pads_text(self.padding),
-        }
-
-
-def check_windows(name: str, p: WindowParams, x: ShapedArray) -> Shape:
-    """The shape of the result; raise unless the params fit the array."""
-    for argument in (
-        "window_dimensions",
-        "window_strides",
-        "base_dilation",
-        "window_dilation",
-    ):
-        values = getattr(p, argument)
-        if len(values) != x.ndim or any(value < 1 for value in values):
-            raise ValueError(
-                f"{name}: {argument} must have every element be positive, one for "
-                f"each dimension of {x}, not {values}"
-            )
-    if len(p.padding) != x.ndim:
-        raise ValueError(
-            f"{name}: padding must have a pair for each dimension of {x}, not "
-            f"{p.padding}"
-        )
-    return window_counts(p.geometry(x.shape))
 
 
 def window_rows(p: WindowParams, x: Array, init: Array, batch: int = 0) -> Array:
@@ -482,10 +251,18 @@ def monoid_row(
     *,
     accepts: Kind,
     jvp: JvpRule[WindowParams],
+    combine: kernels.Combine,
+    written: Sequence[DType],
     transpose: TransposeRule[WindowParams] | None = None,
     traits: Traits = NO_TRAITS,
 ) -> Row[WindowParams]:
-    """A row that folds each window by `ufunc`; padding is its identity."""
+    """A row that folds each window by `ufunc`; padding is its identity.
+
+    `combine` is the same on arrays, for a kernel of the dtypes that are `written` so.
+    """
+
+    def along_each(p: WindowParams, x: Array) -> Array:
+        return kernels.along_each(combine, identity(x.dtype), p, x)
 
     def evaluate(x: NDArray, p: WindowParams) -> NDArray:
         geometry, y = p.geometry(x.shape), wide(x)
@@ -517,6 +294,7 @@ def monoid_row(
             axes,
         ),
         lower=lower,
+        kernel=Kernel(dict.fromkeys(written, along_each), suits=kernels.suits, least=1),
         draw=lambda random: draw_windows(random, accepts),
         costly=reading(ANYTHING, SMALL),
         traits=evolve(traits, work=Work.STORED, flops=window_flops),
@@ -548,6 +326,8 @@ def outside_windows(
 
 def transpose_window_sum(p: WindowParams, ct: Array, x: ShapedArray) -> Array:
     """Cotangents over the windows that an element lies in."""
+    if kernels.is_plain(p, x) and kernels.is_tiling(p):
+        return kernels.spread_over_tiles(p, ct, x)
     back = WindowParams(
         p.window_dimensions,
         p.base_dilation,
@@ -608,10 +388,17 @@ def jvp_window_extreme(
 
     def jvp(p: WindowParams, x: Array, t: Array) -> Pushed:
         y = row_of().call(p, x)
-        return (y,), (read_flat(t, winners(p, x, largest)),)
+        if not kernels.is_plain(p, x.aval):
+            return (y,), (read_flat(t, winners(p, x, largest)),)
+        known = stop_gradient(x), stop_gradient(y)
+        if kernels.is_tiling(p):
+            return (y,), (kernels.tangents_of_tiles(p, *known, t),)
+        return (y,), (read_flat(t, kernels.flat_places(p, *known)),)
 
     return one_pushed(jvp)
 
+
+EXTREMES: Final = (bfloat16, float16, float32, float64, int32, int64)
 
 reduce_window_sum_p: Row[WindowParams] = monoid_row(
     "reduce_window_sum",
@@ -620,6 +407,8 @@ reduce_window_sum_p: Row[WindowParams] = monoid_row(
     lambda dtype: 0,
     accepts=NUMBER,
     jvp=jvp_of_linear(lambda: reduce_window_sum_p),
+    combine=add,
+    written=(float32, float64),
     transpose=one_linear(transpose_window_sum),
 )
 reduce_window_max_p: Row[WindowParams] = monoid_row(
@@ -629,6 +418,8 @@ reduce_window_max_p: Row[WindowParams] = monoid_row(
     lowest,
     accepts=ORDERED,
     jvp=jvp_window_extreme(lambda: reduce_window_max_p, True),
+    combine=larger,
+    written=EXTREMES,
     traits=Traits(makes_nans=False, narrow=Narrow.MOVES),
 )
 reduce_window_min_p: Row[WindowParams] = monoid_row(
@@ -638,6 +429,8 @@ reduce_window_min_p: Row[WindowParams] = monoid_row(
     highest,
     accepts=ORDERED,
     jvp=jvp_window_extreme(lambda: reduce_window_min_p, False),
+    combine=smaller,
+    written=EXTREMES,
     traits=Traits(makes_nans=False, narrow=Narrow.MOVES),
 )
 

@@ -23,14 +23,16 @@ from verax.ops.indexing.geometry import ScatterDimensionNumbers
 from verax.ops.indexing.scatter import scatter_add
 from verax.ops.structure.create import zeros
 from verax.ops.structure.shape import at_front, reshape
-from verax.ops.windows.reduce_window import (
+from verax.ops.windows.geometry import (
     Pads,
     WindowParams,
     as_pads,
     check_windows,
+    windows_of,
+)
+from verax.ops.windows.reduce_window import (
     draw_window_params,
     read_flat,
-    windows_of,
     winners,
 )
 from verax.rules.families.linear import linear

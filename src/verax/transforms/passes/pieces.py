@@ -36,6 +36,8 @@ SLOW: Final = 8.0
 """The time of an operation, and of one like `exp`."""
 SPREAD: Final = -1
 """Ends a place of a smaller array, which no loop that pads reads in vectors."""
+COPIES: Final = 4.0
+"""So often counts an element at most that a larger array repeats."""
 JOINED: Final = 2
 """An array of whose pieces so many others are joined is stored, if it is made ..."""
 ARRAYS: Final = 3
@@ -178,7 +180,7 @@ def read_in_parts(reads: Mapping[int, Reads], eqn: Eqn, whole: Var) -> None:
     for v in eqn.outvars:
         into = reads[v.index]
         share = v.aval.size / max(1, whole.aval.size)
-        read.elements += min(1.0, share) * into.count
+        read.elements += min(COPIES, share) * into.count
         read.padded |= into.padded
         read.joined |= into.joined
 
