@@ -306,24 +306,14 @@ def log1p(x: NDArray) -> NDArray:
 
 def maximum(x: NDArray, y: NDArray) -> NDArray:
     """The larger, NaN if one is; complex numbers by real, then imaginary part."""
-    if is_complex(x.dtype):
-        return np.where(complex_order(x, y, np.greater), x, y)
     larger: NDArray = np.maximum(x, y)
-    return larger
+    return np.where(x == y, y, larger) if is_complex(x.dtype) else larger
 
 
 def minimum(x: NDArray, y: NDArray) -> NDArray:
     """The smaller, NaN if one is; complex numbers by real, then imaginary part."""
-    if is_complex(x.dtype):
-        return np.where(complex_order(x, y, np.less), x, y)
     smaller: NDArray = np.minimum(x, y)
-    return smaller
-
-
-def complex_order(
-    x: NDArray, y: NDArray, compare: Callable[[NDArray, NDArray], NDArray]
-) -> NDArray:
-    return np.where(x.real == y.real, compare(x.imag, y.imag), compare(x.real, y.real))
+    return np.where(x == y, y, smaller) if is_complex(x.dtype) else smaller
 
 
 def join_parts(x: NDArray, y: NDArray) -> NDArray:

@@ -1,6 +1,7 @@
 """Segments: sums, products and extremes by id, as `jax.ops` has them."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,3 +89,55 @@ def test_wrong_kinds_are_said() -> None:
         verax.ops.segment_sum([1.0], vnp.zeros(1, int))
     with pytest.raises(verax.errors.ConcretizationTypeError, match="num_segments, a"):
         verax.jit(verax.ops.segment_sum)(vnp.ones(2), vnp.zeros(2, int))
+
+
+WAYS = pytest.mark.parametrize("way", [lambda f: f, verax.jit], ids=["eager", "jit"])
+Z = np.array([1 + 2j, 1 - 3j, -2 + 5j, 1 + 2j, 0.5 - 1j], np.complex64)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("segment", "places", "winners"),
+    [
+        (verax.ops.segment_max, [0, 3, 4], [1, 0, 0, 1, 1]),
+        (verax.ops.segment_min, [1, 2, 4], [0, 1, 1, 0, 1]),
+    ],
+    ids=["max", "min"],
+)
+def test_extremes_of_complex_segments(
+    way: Callable[..., Any],
+    segment: Callable[..., Array],
+    places: list[int],
+    winners: list[int],
+) -> None:
+    # Values and derivatives of jax 0.12: by real, then by imaginary part.
+    ids = np.array([0, 0, 1, 1, 2])
+    ct = np.full(3, 2 - 1j, np.complex64)
+    y, pulled = way(
+        lambda z: (
+            segment(z, ids, 3),
+            verax.vjp(lambda z: segment(z, ids, 3), z)[1](ct)[0],
+        )
+    )(Z)
+    assert y.tolist() == Z[places].tolist()
+    assert pulled.tolist() == (np.array(winners) * (2 - 1j)).tolist()
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("name", "first", "tangent"),
+    [("max", 2 - 3j, 2 - 1j), ("min", 1 + 2j, 1 + 1j)],
+)
+def test_complex_updates_share_ties(
+    way: Callable[..., Any], name: str, first: complex, tangent: complex
+) -> None:
+    # Those of jax 0.12.
+    u = np.array([1 + 3j, 2 - 3j, 1 + 2j], np.complex64)
+    ts = np.full(5, 1 + 1j, np.complex64), np.full(3, 2 - 1j, np.complex64)
+
+    def update(z: Array, u: Array) -> Any:
+        return getattr(z.at[np.array([0, 0, 3])], name)(u)
+
+    y, t = way(lambda z, u, ts: verax.jvp(update, (z, u), ts))(vnp.array(Z), u, ts)
+    assert y.tolist() == [first, *Z[1:].tolist()]
+    assert t.tolist() == [tangent, 1 + 1j, 1 + 1j, 1.5, 1 + 1j]

@@ -9,7 +9,6 @@ Each row is its mathematics; `x` and `y` are operands, `z` the result, `t` a tan
 import builtins
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -33,8 +32,9 @@ from verax.ops.elementwise.compare import eq, gt
 from verax.ops.elementwise.convert import convert, convert_element_type
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import chlo, elementwise, parametric, stablehlo
+from verax.rules.families.reducer import folding_two, larger_or_smaller
 from verax.rules.rows.eager_costs import HUGE, huge, of
-from verax.rules.rows.emitter import Emitter, Operand, compared
+from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     Domain,
@@ -287,34 +287,16 @@ div_p = elementwise(
 )
 
 
+def above(x: Array, y: Array) -> Array:
+    """Whether x > y; complex numbers by real, then by imaginary part."""
+    if not is_complex(x.dtype):
+        return gt(x, y)
+    return select(eq(real(x), real(y)), gt(imag(x), imag(y)), gt(real(x), real(y)))
+
+
 def larger(x: Array, y: Array, t: Array) -> Array:
     """t where x > y, half of it where they are equal, and otherwise zero."""
-    if is_complex(t.dtype):
-        above = select(eq(real(x), real(y)), gt(imag(x), imag(y)), gt(real(x), real(y)))
-    else:
-        above = gt(x, y)
-    return select(above, t, select(eq(x, y), mul(t, 0.5), 0.0))
-
-
-def lower_extreme(operation: str, way: str) -> Any:
-    """Lower to one operation; for complex numbers, choose by the parts."""
-
-    def lower(
-        e: Emitter, p: Params, xs: Sequence[Operand], outs: Sequence[ShapedArray]
-    ) -> Sequence[Operand]:
-        if not is_complex(outs[0].dtype):
-            return e.op(f"stablehlo.{operation}", xs, outs)
-        part = outs[0].with_dtype(real_dtype(outs[0].dtype))
-        (a, c), (b, d) = (
-            [e.op(f"stablehlo.{name}", (x,), (part,))[0] for x in xs]
-            for name in ("real", "imag")
-        )
-        same = compared(e, a, "EQ", c)
-        ways = same, compared(e, b, way, d), compared(e, a, way, c)
-        (first,) = e.op("stablehlo.select", ways, (same.aval,))
-        return e.op("stablehlo.select", (first, *xs), outs)
-
-    return lower
+    return select(above(x, y), t, select(eq(x, y), mul(t, 0.5), 0.0))
 
 
 max_p = elementwise(
@@ -322,7 +304,7 @@ max_p = elementwise(
     base.maximum,
     operands=2,
     jvp=(lambda x, y, z, t: larger(x, y, t), lambda x, y, z, t: larger(y, x, t)),
-    lower=lower_extreme("maximum", "GT"),
+    lower=folding_two(larger_or_smaller("maximum")),
     accepts=ANYTHING,
     traits=Traits(
         Work.CHEAP, commutative=True, makes_nans=False, summed=True, narrow=Narrow.MOVES
@@ -333,7 +315,7 @@ min_p = elementwise(
     base.minimum,
     operands=2,
     jvp=(lambda x, y, z, t: larger(y, x, t), lambda x, y, z, t: larger(x, y, t)),
-    lower=lower_extreme("minimum", "LT"),
+    lower=folding_two(larger_or_smaller("minimum")),
     accepts=ANYTHING,
     traits=Traits(
         Work.CHEAP, commutative=True, makes_nans=False, summed=True, narrow=Narrow.MOVES

@@ -44,6 +44,7 @@ from verax.ops.indexing.scatter_impl import (
 )
 from verax.ops.structure.create import broadcasted_iota, zeros
 from verax.ops.structure.shape import expand_dims, move_axis, reshape
+from verax.rules.families.reducer import named
 from verax.rules.rows.eager_costs import huge
 from verax.rules.rows.infer import dense
 from verax.rules.rows.row import (
@@ -206,7 +207,7 @@ def transpose_add(
 scatter_add_p = scatter_family(
     "scatter-add",
     np.add,
-    "stablehlo.add",
+    named("add"),
     accepts=NUMBER,
     jvp=jvp_add,
     transpose=transpose_add,

@@ -17,8 +17,8 @@ from typing import Final, Protocol
 import numpy as np
 
 from verax.ir.dtypes import DType, int32, is_integer
-from verax.ops.elementwise.arith import div, mul, neg
-from verax.ops.elementwise.compare import eq, gt, lt
+from verax.ops.elementwise.arith import above, div, mul, neg
+from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert_element_type
 from verax.ops.elementwise.select import select
 from verax.ops.indexing.gather import Mode, read_back, scatter_add_p
@@ -33,7 +33,7 @@ from verax.ops.structure.create import full, iota, ones, zeros
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.reshard import call_sharded
 from verax.ops.structure.shape import broadcast_in_dim, reshape
-from verax.rules.families.reducer import highest, lowest
+from verax.rules.families.reducer import highest, larger_or_smaller, lowest, named
 from verax.rules.rows.infer import dense, sum_of
 from verax.rules.rows.row import (
     Engine,
@@ -48,7 +48,7 @@ from verax.rules.rows.row import (
     no_flops,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.constants import ANYTHING, KEY, NUMBER, ORDERED, aval_of
+from verax.rules.values.constants import ANYTHING, KEY, NUMBER, aval_of
 from verax.rules.values.conversions import AbstractValueError, ConcretizationTypeError
 from verax.rules.values.operands import alike
 from verax.rules.values.sizes import as_size, surely_less
@@ -86,7 +86,7 @@ def transpose_sub(
 scatter_sub_p: Row[ScatterParams] = scatter_family(
     "scatter-sub",
     np.subtract,
-    "stablehlo.subtract",
+    named("subtract"),
     accepts=NUMBER,
     jvp=lambda engine, p, xs, ts: jvp_linear(engine, scatter_sub_p, p, xs, ts),
     transpose=transpose_sub,
@@ -211,7 +211,7 @@ def transpose_mul(
 scatter_mul_p = scatter_family(
     "scatter-mul",
     np.multiply,
-    "stablehlo.multiply",
+    named("multiply"),
     accepts=NUMBER,
     jvp=jvp_mul,
     transpose=transpose_mul,
@@ -224,7 +224,6 @@ def jvp_extreme(name: str) -> JvpRule[ScatterParams]:
 
     An operand beside which no update is counts as the extreme, NaN included.
     """
-    beaten = lt if name == "max" else gt
 
     def jvp(
         engine: Engine, p: ScatterParams, xs: Sequence[Array], ts: Sequence[Tangent]
@@ -234,7 +233,7 @@ def jvp_extreme(name: str) -> JvpRule[ScatterParams]:
         y = row.call(p, *xs)
         if isinstance(ts[0], Zero) and isinstance(ts[2], Zero):
             return (y,), (Zero(y.aval.tangent()),)
-        lost = beaten(operand, y)
+        lost = above(y, operand) if name == "max" else above(operand, y)
         hit = eq(updates, read_back(p, y, indices, updates))
         count = scatter_add_p.call(
             p,
@@ -256,15 +255,15 @@ def jvp_extreme(name: str) -> JvpRule[ScatterParams]:
 scatter_min_p = scatter_family(
     "scatter-min",
     np.minimum,
-    "stablehlo.minimum",
-    accepts=ORDERED,
+    larger_or_smaller("minimum"),
+    accepts=ANYTHING,
     jvp=jvp_extreme("min"),
 )
 scatter_max_p = scatter_family(
     "scatter-max",
     np.maximum,
-    "stablehlo.maximum",
-    accepts=ORDERED,
+    larger_or_smaller("maximum"),
+    accepts=ANYTHING,
     jvp=jvp_extreme("max"),
 )
 

@@ -42,7 +42,7 @@ from verax.ops.indexing.geometry import (
 )
 from verax.ops.structure.shape import at_front
 from verax.rules.families.elementwise import whole_bytes
-from verax.rules.families.reducer import doubled
+from verax.rules.families.reducer import Combine, doubled
 from verax.rules.rows.emitter import Emitter, Operand, constants, converted, flag, ints
 from verax.rules.rows.row import (
     NO_TRAITS,
@@ -242,7 +242,7 @@ def batch_scatter(
 
 def lower_working(
     combine: np.ufunc | None,
-    operation: str | None,
+    fold: Combine | None,
     e: Emitter,
     p: ScatterParams,
     operands: Sequence[Operand],
@@ -252,14 +252,14 @@ def lower_working(
     (operand, indices, updates), (out,) = operands, outs
     working = working_dtype(combine, p, out.dtype, out.size, updates.aval.size)
     if working == out.dtype:
-        return lower_scatter(operation, e, p, operands, outs)
+        return lower_scatter(fold, e, p, operands, outs)
     given = converted(e, operand, working), indices, converted(e, updates, working)
-    (result,) = lower_scatter(operation, e, p, given, (out.with_dtype(working),))
+    (result,) = lower_scatter(fold, e, p, given, (out.with_dtype(working),))
     return (converted(e, result, out.dtype),)
 
 
 def lower_scatter(
-    operation: str | None,
+    fold: Combine | None,
     e: Emitter,
     p: ScatterParams,
     operands: Sequence[Operand],
@@ -270,7 +270,7 @@ def lower_scatter(
         return (operand,)
     dims = p.dimension_numbers
     if not dims.scatter_dims_to_operand_dims:
-        return emit_with_index(operation, e, p, operands, outs)
+        return emit_with_index(fold, e, p, operands, outs)
     sizes = slice_sizes(p, operand.aval.shape, updates.aval.shape)
     upper = bounds(dims.gather(), operand.aval.shape, sizes)
     if dims.operand_batching_dims:
@@ -289,7 +289,7 @@ def lower_scatter(
     scalar = outs[0].with_shape(()).strong()
 
     def body(xs: Sequence[Operand]) -> Sequence[Operand]:
-        return (xs[1],) if operation is None else e.op(operation, xs, (scalar,))
+        return (xs[1] if fold is None else fold(e, xs[0], xs[1]),)
 
     return e.op(
         "stablehlo.scatter",
@@ -303,7 +303,7 @@ def lower_scatter(
 
 
 def emit_with_index(
-    operation: str | None,
+    fold: Combine | None,
     e: Emitter,
     p: ScatterParams,
     operands: Sequence[Operand],
@@ -329,7 +329,7 @@ def emit_with_index(
     higher = outs[0].with_shape((1, *outs[0].shape))
     (stacked,) = e.op("stablehlo.reshape", (operand,), (higher,))
     given = (stacked, e.constant(0, starts), updates)
-    out = lower_scatter(operation, e, params, given, (higher,))
+    out = lower_scatter(fold, e, params, given, (higher,))
     return e.op("stablehlo.reshape", out, outs)
 
 
@@ -360,7 +360,7 @@ def emit_clipped(e: Emitter, indices: Operand, upper: Shape) -> Operand:
 def scatter_family(
     name: str,
     combine: np.ufunc | None,
-    operation: str | None,
+    fold: Combine | None,
     *,
     accepts: Kind,
     jvp: JvpRule[ScatterParams],
@@ -381,7 +381,7 @@ def scatter_family(
         jvp=jvp,
         transpose=transpose,
         batch=lambda engine, p, size, xs, axes: batch_scatter(row, p, size, xs, axes),
-        lower=lambda e, p, xs, outs: lower_working(combine, operation, e, p, xs, outs),
+        lower=lambda e, p, xs, outs: lower_working(combine, fold, e, p, xs, outs),
         draw=lambda random: draw_scatter(random, accepts, counts),
         sharding=scatter_splits,
         terms=terms,

@@ -21,13 +21,20 @@ from verax.ops.elementwise.select import select
 from verax.ops.structure.create import ones, zeros
 from verax.ops.structure.joining import concatenate, rev
 from verax.ops.structure.slicing import pad, slice_in_dim
-from verax.rules.families.cumulative import ScanParams, named, running
+from verax.rules.families.cumulative import ScanParams, running
 from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
-from verax.rules.families.reducer import EXTREMES, accumulated, highest, lowest
+from verax.rules.families.reducer import (
+    EXTREMES,
+    accumulated,
+    highest,
+    larger_or_smaller,
+    lowest,
+    named,
+)
 from verax.rules.rows.emitter import Emitter, Operand, compared
 from verax.rules.rows.row import JvpRule, NDArray, Row, Rows
 from verax.rules.values.array import Array
-from verax.rules.values.constants import ANY_FLOAT, NUMBER, REAL, aval_of
+from verax.rules.values.constants import ANY_FLOAT, NUMBER, aval_of
 from verax.rules.values.sizes import as_axis, surely_less
 
 type Elements = tuple[Array, ...]
@@ -213,9 +220,9 @@ cumprod_p: Row[ScanParams] = running(
 cummax_p: Row[ScanParams] = running(
     "cummax",
     lambda x: np.maximum.accumulate(x, 0),
-    named("maximum"),
+    larger_or_smaller("maximum"),
     lowest,
-    accepts=REAL,
+    accepts=NUMBER,
     jvp=jvp_by_scan(lambda: cummax_p, extreme_tangent(max)),
     domain=EXTREMES,
     exact=True,
@@ -223,9 +230,9 @@ cummax_p: Row[ScanParams] = running(
 cummin_p: Row[ScanParams] = running(
     "cummin",
     lambda x: np.minimum.accumulate(x, 0),
-    named("minimum"),
+    larger_or_smaller("minimum"),
     highest,
-    accepts=REAL,
+    accepts=NUMBER,
     jvp=jvp_by_scan(lambda: cummin_p, extreme_tangent(min)),
     domain=EXTREMES,
     exact=True,
@@ -308,7 +315,8 @@ def cummax(operand: object, axis: int = 0, reverse: bool = False) -> Array:
     the derivative.
 
     Args:
-        operand: an array of real numbers.
+        operand: an array of numbers; complex ones are ordered by real, then by
+            imaginary part.
         axis: the dimension to work along; 0 by default.
         reverse: whether to begin at the end of the axis.
 
@@ -317,7 +325,7 @@ def cummax(operand: object, axis: int = 0, reverse: bool = False) -> Array:
 
     Raises:
         ValueError: there is no such axis.
-        TypeError: `operand` is boolean or complex.
+        TypeError: `operand` is boolean.
 
     >>> import verax.numpy as vnp
     >>> from verax import lax
@@ -334,7 +342,8 @@ def cummin(operand: object, axis: int = 0, reverse: bool = False) -> Array:
     """The smallest element so far along `axis`; see `cummax`.
 
     Args:
-        operand: an array of real numbers.
+        operand: an array of numbers; complex ones are ordered by real, then by
+            imaginary part.
         axis: the dimension to work along; 0 by default.
         reverse: whether to begin at the end of the axis.
 
@@ -343,7 +352,7 @@ def cummin(operand: object, axis: int = 0, reverse: bool = False) -> Array:
 
     Raises:
         ValueError: there is no such axis.
-        TypeError: `operand` is boolean or complex.
+        TypeError: `operand` is boolean.
 
     >>> import verax.numpy as vnp
     >>> from verax import lax

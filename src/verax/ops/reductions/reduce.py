@@ -22,11 +22,9 @@ from verax.ir.dtypes import (
     float32,
     float64,
     is_bool,
-    is_complex,
     is_float,
     is_integer,
     numpy_dtype,
-    real_dtype,
 )
 from verax.ir.jaxpr import Params
 from verax.ir.meshes import UnreducedKind
@@ -50,7 +48,9 @@ from verax.rules.families.reducer import (
     EXTREMES,
     ReduceParams,
     Scalar,
+    folding_two,
     highest,
+    larger_or_smaller,
     lowest,
     reduce_params,
     reducer,
@@ -69,7 +69,6 @@ from verax.rules.rows.row import (
     Engine,
     JvpRule,
     Known,
-    LowerRule,
     Narrow,
     NDArray,
     Row,
@@ -204,45 +203,6 @@ def jvp_extreme(row_of: Callable[[], Row[ReduceParams]]) -> JvpRule[ReduceParams
     return one_pushed(jvp)
 
 
-def lower_extreme(operation: str, direction: str) -> LowerRule[ReduceParams]:
-    """Lower to `operation`; complex numbers by real part, then by imaginary part."""
-    simple = stablehlo(operation)
-
-    def lower(
-        e: Emitter,
-        p: ReduceParams,
-        xs: Sequence[Operand],
-        outs: Sequence[ShapedArray],
-    ) -> Sequence[Operand]:
-        if not is_complex(outs[0].dtype):
-            return simple(e, p, xs, outs)
-        return lower_complex(e, xs, direction)
-
-    return lower
-
-
-def lower_complex(e: Emitter, xs: Sequence[Operand], way: str) -> Sequence[Operand]:
-    """The first of two complex scalars if it is a NaN or wins against a number."""
-    x, y = xs
-    test = ShapedArray((), np.dtype(np.bool_))
-    real = ShapedArray((), real_dtype(x.aval.dtype))
-
-    def op(name: str, *operands: Operand, out: ShapedArray = test) -> Operand:
-        return e.op(f"stablehlo.{name}", operands, (out,))[0]
-
-    a, b = op("real", x, out=real), op("real", y, out=real)
-    c, d = op("imag", x, out=real), op("imag", y, out=real)
-    ahead = op(
-        "select",
-        compared(e, a, "EQ", b),
-        compared(e, c, way, d),
-        compared(e, a, way, b),
-    )
-    wins = op("and", ahead, compared(e, y, "EQ", y))
-    first = op("or", wins, compared(e, x, "NE", x))
-    return (op("select", first, x, y, out=x.aval),)
-
-
 def ones(dtype: DType) -> Scalar:
     """The identity of `and`: every bit set."""
     if is_bool(dtype):
@@ -275,7 +235,7 @@ reduce_prod_p = reducer(
 reduce_max_p: Row[ReduceParams] = reducer(
     "reduce_max",
     np.maximum,
-    lower_extreme("maximum", "GT"),
+    folding_two(larger_or_smaller("maximum")),
     lowest,
     accepts=ANYTHING,
     jvp=jvp_extreme(lambda: reduce_max_p),
@@ -286,7 +246,7 @@ reduce_max_p: Row[ReduceParams] = reducer(
 reduce_min_p: Row[ReduceParams] = reducer(
     "reduce_min",
     np.minimum,
-    lower_extreme("minimum", "LT"),
+    folding_two(larger_or_smaller("minimum")),
     highest,
     accepts=ANYTHING,
     jvp=jvp_extreme(lambda: reduce_min_p),

@@ -29,6 +29,7 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import Splits
 from verax.ops.elementwise.arith import (
+    above,
     add,
     div,
     max as larger,
@@ -37,7 +38,7 @@ from verax.ops.elementwise.arith import (
     sub,
 )
 from verax.ops.elementwise.bits import bitwise_and, bitwise_or
-from verax.ops.elementwise.compare import eq, ge, le, lt, ne
+from verax.ops.elementwise.compare import eq, ge, lt, ne
 from verax.ops.elementwise.remainder import rem
 from verax.ops.elementwise.select import select, stop_gradient
 from verax.ops.indexing.gather import gather
@@ -65,7 +66,15 @@ from verax.ops.windows.geometry import (
     windows_of,
 )
 from verax.rules.families.linear import Pushed, jvp_of_linear, one_linear, one_pushed
-from verax.rules.families.reducer import Scalar, highest, lowest, wide
+from verax.rules.families.reducer import (
+    Combine,
+    Scalar,
+    highest,
+    larger_or_smaller,
+    lowest,
+    named,
+    wide,
+)
 from verax.rules.rows.eager_costs import SMALL, reading
 from verax.rules.rows.emitter import Emitter, Operand, Region, i64s
 from verax.rules.rows.kernels import Kernel
@@ -87,7 +96,7 @@ from verax.rules.rows.row import (
 )
 from verax.rules.rows.type_shardings import connected
 from verax.rules.values.array import Array
-from verax.rules.values.constants import ANYTHING, NUMBER, ORDERED, Kind, typed_scalar
+from verax.rules.values.constants import ANYTHING, NUMBER, Kind, typed_scalar
 from verax.rules.values.sizes import draw_sizes
 
 # -----------------------------------------------------------------------------
@@ -246,23 +255,23 @@ def window_flops(p: WindowParams, ins: Avals, outs: Avals) -> float:
 def monoid_row(
     name: str,
     ufunc: np.ufunc,
-    operation: str,
+    combine: Combine,
     identity: Callable[[DType], Scalar],
     *,
     accepts: Kind,
     jvp: JvpRule[WindowParams],
-    combine: kernels.Combine,
+    pairs: kernels.Combine,
     written: Sequence[DType],
     transpose: TransposeRule[WindowParams] | None = None,
     traits: Traits = NO_TRAITS,
 ) -> Row[WindowParams]:
     """A row that folds each window by `ufunc`; padding is its identity.
 
-    `combine` is the same on arrays, for a kernel of the dtypes that are `written` so.
+    `pairs` is the same on arrays, for a kernel of the dtypes that are `written` so.
     """
 
     def along_each(p: WindowParams, x: Array) -> Array:
-        return kernels.along_each(combine, identity(x.dtype), p, x)
+        return kernels.along_each(pairs, identity(x.dtype), p, x)
 
     def evaluate(x: NDArray, p: WindowParams) -> NDArray:
         geometry, y = p.geometry(x.shape), wide(x)
@@ -279,7 +288,7 @@ def monoid_row(
     ) -> Sequence[Operand]:
         scalar = outs[0].with_shape(()).strong()
         start = e.constant(identity(scalar.dtype), scalar)
-        region = ((scalar, scalar), lambda ys: e.op(operation, ys, (scalar,)))
+        region = (scalar, scalar), lambda ys: (combine(e, ys[0], ys[1]),)
         return lower_windows(e, p, xs, (start,), outs, region)
 
     row: Row[WindowParams] = Row(
@@ -342,7 +351,8 @@ def choose_first(largest: bool) -> Callable[..., Sequence[Array]]:
     """The extreme of two elements and its place; no place (-1) never wins."""
 
     def body(x: Array, i: Array, y: Array, j: Array) -> Sequence[Array]:
-        better = bitwise_or(ge(x, y) if largest else le(x, y), ne(x, x))
+        ahead = above(x, y) if largest else above(y, x)
+        better = bitwise_or(bitwise_or(ahead, eq(x, y)), ne(x, x))
         chosen = bitwise_or(lt(j, 0), bitwise_and(ge(i, 0), better))
         return select(chosen, x, y), select(chosen, i, j)
 
@@ -403,33 +413,33 @@ EXTREMES: Final = (bfloat16, float16, float32, float64, int32, int64)
 reduce_window_sum_p: Row[WindowParams] = monoid_row(
     "reduce_window_sum",
     np.add,
-    "stablehlo.add",
+    named("add"),
     lambda dtype: 0,
     accepts=NUMBER,
     jvp=jvp_of_linear(lambda: reduce_window_sum_p),
-    combine=add,
+    pairs=add,
     written=(float32, float64),
     transpose=one_linear(transpose_window_sum),
 )
 reduce_window_max_p: Row[WindowParams] = monoid_row(
     "reduce_window_max",
     np.maximum,
-    "stablehlo.maximum",
+    larger_or_smaller("maximum"),
     lowest,
-    accepts=ORDERED,
+    accepts=ANYTHING,
     jvp=jvp_window_extreme(lambda: reduce_window_max_p, True),
-    combine=larger,
+    pairs=larger,
     written=EXTREMES,
     traits=Traits(makes_nans=False, narrow=Narrow.MOVES),
 )
 reduce_window_min_p: Row[WindowParams] = monoid_row(
     "reduce_window_min",
     np.minimum,
-    "stablehlo.minimum",
+    larger_or_smaller("minimum"),
     highest,
-    accepts=ORDERED,
+    accepts=ANYTHING,
     jvp=jvp_window_extreme(lambda: reduce_window_min_p, False),
-    combine=smaller,
+    pairs=smaller,
     written=EXTREMES,
     traits=Traits(makes_nans=False, narrow=Narrow.MOVES),
 )

@@ -19,7 +19,7 @@ from verax.ir.dtypes import DType, float32, int32, is_float, is_integer
 from verax.ir.jaxpr import Params
 from verax.ir.records import ReprMixin
 from verax.rules.families.linear import one_batched
-from verax.rules.families.reducer import Scalar, doubled, wide
+from verax.rules.families.reducer import Combine, Scalar, doubled, wide
 from verax.rules.rows.emitter import (
     Emitter,
     Operand,
@@ -45,7 +45,6 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import Kind
 from verax.rules.values.sizes import beside, draw_shape, surely_less
 
-type Combine = Callable[[Emitter, Operand, Operand], Operand]
 LONGEST = 4096
 
 
@@ -253,8 +252,3 @@ def sliced(e: Emitter, x: Operand, start: int, limit: int) -> Operand:
         limit_indices=i64s((limit, *rest)),
         strides=i64s((1,) * x.aval.ndim),
     )[0]
-
-
-def named(operation: str) -> Combine:
-    """The step that is one StableHLO operation."""
-    return lambda e, x, y: e.op(f"stablehlo.{operation}", (x, y), (y.aval,))[0]

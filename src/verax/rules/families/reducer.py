@@ -24,13 +24,14 @@ from verax.ir.dtypes import (
     is_complex,
     is_float,
     numpy_dtype,
+    real_dtype,
 )
 from verax.ir.jaxpr import Params
 from verax.ir.memos import memoised
 from verax.ir.meshes import Splits, UnreducedKind
 from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.rows.eager_costs import Costly
-from verax.rules.rows.emitter import Emitter, Operand, converted, folded
+from verax.rules.rows.emitter import Emitter, Operand, compared, converted, folded
 from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     NO_TRAITS,
@@ -179,6 +180,7 @@ def in_blocks(ufunc: np.ufunc, x: NDArray) -> NDArray:
 EXTREMES = Domain(special=(0.0, -0.0, 1.0, np.inf, -np.inf, np.nan))
 
 type Scalar = bool | int | float | complex | np.ndarray
+type Combine = Callable[[Emitter, Operand, Operand], Operand]
 
 
 @frozen(eq=False, repr=False)
@@ -353,6 +355,42 @@ def draw_reduce(random: Random, accepts: Kind) -> Sample[ReduceParams]:
     axes = tuple(i for i in range(len(shape)) if random.random() < 0.6)
     dtype = random.choice(accepts.samples())
     return Sample(ReduceParams(axes), (ShapedArray(shape, dtype),))
+
+
+def named(operation: str) -> Combine:
+    """The fold of two operands that is one StableHLO operation."""
+    return lambda e, x, y: e.op(f"stablehlo.{operation}", (x, y), (y.aval,))[0]
+
+
+def folding_two(combine: Combine) -> LowerRule[Params]:
+    """The lower column that folds two operands."""
+    return lambda e, p, xs, outs: (combine(e, *xs),)
+
+
+def larger_or_smaller(operation: str) -> Combine:
+    """ "maximum" or "minimum" of two operands, NaN if one of them is.
+
+    Complex numbers are ordered by real, then by imaginary part.
+    """
+    way = "GT" if operation == "maximum" else "LT"
+
+    def combine(e: Emitter, x: Operand, y: Operand) -> Operand:
+        if not is_complex(y.aval.dtype):
+            return e.op(f"stablehlo.{operation}", (x, y), (y.aval,))[0]
+        part = y.aval.with_dtype(real_dtype(y.aval.dtype))
+        (a, b), (c, d) = (
+            [e.op(f"stablehlo.{name}", (z,), (part,))[0] for z in (x, y)]
+            for name in ("real", "imag")
+        )
+        same = compared(e, a, "EQ", b)
+        test = (same.aval,)
+        ways = same, compared(e, c, way, d), compared(e, a, way, b)
+        ahead = e.op("stablehlo.select", ways, test)[0]
+        wins = e.op("stablehlo.and", (ahead, compared(e, y, "EQ", y)), test)[0]
+        first = e.op("stablehlo.or", (wins, compared(e, x, "NE", x)), test)[0]
+        return e.op("stablehlo.select", (first, x, y), (y.aval,))[0]
+
+    return combine
 
 
 def lowest(dtype: DType) -> Scalar:
