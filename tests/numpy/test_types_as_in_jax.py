@@ -10,6 +10,7 @@ import pytest
 import verax
 
 jnp: Any = verax.numpy
+special: Any = verax.scipy.special
 NARROW = jnp.array([1, 2], "int8")
 WEAK = jnp.broadcast_to(jnp.asarray(2), (3,))
 WEAK_FLOATS = jnp.broadcast_to(jnp.asarray(2.0), (3, 3))
@@ -57,6 +58,16 @@ TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "polyadd of weak": (lambda: jnp.polyadd(WEAK, WEAK[:2]), "~i32[3]"),
     "convolve of ints": (lambda: jnp.convolve(NARROW, NARROW), "f32[3]"),
     "correlate of bools": (lambda: jnp.correlate(NARROW > 0, NARROW > 0), "f32[1]"),
+    "isin of scalars": (lambda: jnp.isin(1, 2.5), "bool[]"),
+    "array_equiv of scalars": (lambda: jnp.array_equiv(1, 2.5), "bool[]"),
+    "any of weak": (lambda: jnp.any(jnp.equal(1, 2)), "bool[]"),
+    "diagflat of a scalar": (lambda: jnp.diagflat(1, 1), "i32[2,2]"),
+    "spence of a scalar": (lambda: special.spence(0.5), "f32[]"),
+    "spence of a list": (lambda: special.spence([0.5, 1.0]), "f32[2]"),
+    "ndtr of a list": (lambda: special.ndtr([0.5, 1.0]), "f32[2]"),
+    "log_ndtr of a list": (lambda: special.log_ndtr([0.5, 1.0]), "f32[2]"),
+    "relu of bools": (lambda: verax.nn.relu(NARROW > 1), "~i32[2]"),
+    "hard_tanh of a bool": (lambda: verax.nn.hard_tanh(True), "~i32[]"),
     "weak to integers": (lambda: 0.9 ** jnp.arange(3), "f32[3]"),
     "weak to weak integers": (lambda: 0.9**WEAK, "~f32[3]"),
     "unravel_index of int8": (lambda: jnp.unravel_index(NARROW, (3, 4))[0], "i8[2]"),

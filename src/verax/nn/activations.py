@@ -72,14 +72,16 @@ def beside_float(name: str, x: ArrayLike) -> Array:
 
 
 def numeric(name: str, x: ArrayLike) -> Array:
-    """The first argument of `name` as an array of numbers; booleans become integers.
+    """The first argument of `name` as an array of numbers, weak ones of booleans.
+
+    That is the type of its maximum with a Python integer.
 
     Raises:
         TypeError: it is neither an array nor a scalar.
     """
     if isinstance(x, Array) and x.aval.dtype != bool_:
         return x
-    return as_array(name, promote_numeric(name, x)[0])
+    return as_array(name, promote_numeric(name, x, 0)[0])
 
 
 def inexact_pair(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ from verax.numpy.arguments.arguments import (
     chosen_dtype,
     default_float,
     default_integer,
+    with_weak_type,
 )
 from verax.numpy.creation.creation import Placement, made
 from verax.numpy.creation.filling import filled, typed_fill
@@ -258,7 +259,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
            [1, 0, 0],
            [0, 2, 0]], dtype=int32)
     """
-    x = as_array("diagflat", v)
+    x = with_weak_type(as_array("diagflat", v), False)
     return diagonal_matrix(reshape(x, (x.size,)), index(k))
 
 

@@ -213,7 +213,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     same = equal(x, y)
     if equal_nan and not is_extended(x.dtype):
         same = logical_or(same, logical_and(isnan(x), isnan(y)))
-    return convert(all(same), bool_)
+    return all(same)
 
 
 @remembered

@@ -33,6 +33,7 @@ from verax.numpy.arguments.arguments import (
     no_out,
     reduction_axes,
     stretched,
+    with_weak_type,
 )
 from verax.numpy.arguments.elementwise_call import truth
 from verax.numpy.elementwise.arithmetic import (
@@ -472,7 +473,7 @@ def join_truth(
         no_out(name, out)
     x = numbers_of(name, a)
     axes = reduction_axes(name, axis, len(x.aval.shape))
-    x = truth(name, x)
+    x = with_weak_type(truth(name, x), False)
     if where is not None:
         x = masked(name, x, where, identity)
     return fold(row, x, axes, keepdims)

@@ -86,7 +86,7 @@ def isin(
         as_array("isin", element), as_array("isin", test_elements, 1)
     )
     flat = reshape(tests, (tests.size,))
-    out = among(x, flat)
+    out = among(with_weak_type(x, False), with_weak_type(flat, False))
     return logical_not(out) if invert else out
 
 

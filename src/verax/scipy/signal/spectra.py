@@ -469,18 +469,21 @@ def istft(
     values = window_of("istft", window, size, size)
     back = vnp.fft.irfft if input_onesided else vnp.fft.ifft
     pieces = back(to_complex(spectra), n=points)[..., :size]
-    shape = row(values, pieces.real)
+    pieces = to_complex(pieces) if np.iscomplexobj(values) else pieces
+    like = pieces if np.iscomplexobj(values) else pieces.real
     count = pieces.shape[-2]
     places = np.arange(count)[:, None] * step + np.arange(size)[None, :]
     total = vnp.zeros((*pieces.shape[:-2], (count - 1) * step + size), pieces.dtype)
-    scaled = pieces * shape.astype(pieces.dtype) * float(values.sum())
+    scaled = pieces * row(values, like).astype(pieces.dtype) * values.sum().item()
     total = total.at[..., places].add(scaled)
-    weights = np.bincount(places.ravel(), np.tile(values**2, count))
+    weights = np.zeros(total.shape[-1], np.result_type(values, np.float64))
+    squares = np.tile(values.astype(weights.dtype) ** 2, (count, 1))
+    np.add.at(weights, places, squares)
     half = size // 2 if boundary else 0
     inner = slice(half, total.shape[-1] - half)
     weights = np.where(weights > 1e-10, weights, 1.0)[inner]
-    x = total[..., inner] / row(weights, total.real).astype(total.dtype)
-    time = vnp.arange(x.shape[-1], dtype=shape.dtype) / fs
+    x = total[..., inner] / row(weights, like[..., 0]).astype(total.dtype)
+    time = vnp.arange(x.shape[-1], dtype=like.real.dtype) / fs
     at = times_at - (frequencies_at < times_at)
     return time, vnp.moveaxis(x, -1, at)
 

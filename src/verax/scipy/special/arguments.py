@@ -14,7 +14,9 @@ from verax.numpy.arguments.arguments import (
     ArrayLike,
     broadcast_together,
     inexact_arrays,
+    with_weak_type,
 )
+from verax.numpy.creation.creation import as_values
 from verax.ops.elementwise.arith import add, mul
 from verax.ops.elementwise.convert import convert
 from verax.ops.structure.create import full_like
@@ -46,6 +48,12 @@ def reals(name: str, *args: ArrayLike) -> list[Array]:
             f"not {arrays[0].dtype}"
         )
     return arrays
+
+
+def strong(name: str, x: ArrayLike) -> Array:
+    """A real argument, lists included; a Python number makes no weak result."""
+    (z,) = reals(name, as_values(name, x, None))
+    return with_weak_type(z, False)
 
 
 def row(name: str, function: Callable[..., Array], *args: ArrayLike) -> Array:

@@ -21,7 +21,7 @@ from verax.numpy import where
 from verax.numpy.arguments.arguments import ArrayLike
 from verax.ops.special.erf_gamma import digamma, lgamma
 from verax.rules.values.array import Array
-from verax.scipy.special.arguments import in_wide
+from verax.scipy.special.arguments import in_wide, strong
 from verax.scipy.special.gamma_family import gammasgn
 
 GAMMA: Final = float(np.euler_gamma)
@@ -300,10 +300,10 @@ def spence(x: ArrayLike) -> Array:
     NaN for negative x.
 
     Args:
-        x: an array or scalar of real numbers; integers become floats.
+        x: an array, a scalar or a list of real numbers; integers become floats.
 
     Returns:
-        The shape and dtype of `x`; floats for integers.
+        The shape and dtype of `x`; floats for integers. The dtype is not weak.
 
     Raises:
         TypeError: `x` is complex.
@@ -315,7 +315,7 @@ def spence(x: ArrayLike) -> Array:
     >>> special.spence(vnp.array([0.0, 2.0, -1.0])).round(4)
     Array([ 1.6449, -0.8225,     nan], dtype=float32)
     """
-    return in_wide("spence", lambda x: dilogarithm(x), x)
+    return in_wide("spence", lambda x: dilogarithm(x), strong("spence", x))
 
 
 @custom_jvp

@@ -19,7 +19,7 @@ from verax import lax, numpy as vnp
 from verax.api.custom.jvp import custom_jvp
 from verax.ir.dtypes import float64, is_complex
 from verax.numpy import where
-from verax.numpy.arguments.arguments import ArrayLike, with_weak_type
+from verax.numpy.arguments.arguments import ArrayLike
 from verax.ops.elementwise.arith import (
     add,
     div,
@@ -35,7 +35,7 @@ from verax.ops.elementwise.select import select
 from verax.ops.special.erf_gamma import erfc
 from verax.ops.structure.create import full_like
 from verax.rules.values.array import Array
-from verax.scipy.special.arguments import in_wide, inexact, polynomial, reals
+from verax.scipy.special.arguments import in_wide, inexact, polynomial, strong
 from verax.scipy.tables import row
 
 LOG_SQRT_2_PI: Final = 0.5 * math.log(2 * math.pi)
@@ -82,17 +82,11 @@ FAR: Final = (
 )  # fmt: skip
 
 
-def strong(name: str, x: ArrayLike) -> Array:
-    """A real argument; that it was a Python number does not make the result weak."""
-    (z,) = reals(name, x)
-    return with_weak_type(z, False)
-
-
 def ndtr(x: ArrayLike) -> Array:
     """The distribution function of the normal distribution, erfc(-x/√2) / 2.
 
     Args:
-        x: an array or scalar of real numbers; integers become floats.
+        x: an array, a scalar or a list of real numbers; integers become floats.
 
     Returns:
         The shape and dtype of `x`; floats for integers. The dtype is not weak.
@@ -114,7 +108,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), accurate in both tails; below by an asymptotic series.
 
     Args:
-        x: an array or scalar of real numbers; integers become floats.
+        x: an array, a scalar or a list of real numbers; integers become floats.
         series_order: the number of terms, 0 to 30, of that series, which serves below
             -10 in float32 and -20 in float64; by default 3.
 
