@@ -278,6 +278,20 @@ def test_programs_say_along_which_axes_a_callback_runs() -> None:
     assert "axes=" not in str(verax.make_jaxpr(lambda x: shown(print, x))(X))
 
 
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", None])
+def test_each_device_of_pmap_calls_with_its_part(method: str | None) -> None:
+    seen: list[list[float]] = []
+
+    def note(x: Any) -> Any:
+        seen.append(np.asarray(x).tolist())
+        return np.asarray(x) * 2
+
+    xs = np.arange(16, dtype=np.float32).reshape(8, 2)
+    f = verax.pmap(lambda x: verax.pure_callback(note, x, x, vmap_method=method))
+    assert f(xs).tolist() == (xs * 2).tolist()
+    assert sorted(seen) == xs.tolist()
+
+
 def test_vmap_asks_for_a_method() -> None:
     with pytest.raises(verax.errors.MissingRule, match="vmap_method"):
         verax.vmap(lambda x: verax.pure_callback(np.sin, x, x))(VALUES)

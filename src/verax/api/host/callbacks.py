@@ -242,12 +242,6 @@ def mesh_of_parts() -> MeshAxes | None:
     return mesh.axes if mesh is not None and mesh.are_all_axes_manual else None
 
 
-def in_some_parts() -> bool:
-    """Whether a `shard_map` around this maps over some axes of a mesh and not all."""
-    mesh = current_mesh()
-    return mesh is not None and bool(mesh.manual_axes) and not mesh.are_all_axes_manual
-
-
 @overload
 def pure_callback(
     callback: Callable[..., object],
@@ -284,9 +278,10 @@ def pure_callback(
     for each element in turn; "expand_dims" calls it once, with the batch as the leading
     dimension, which has length 1 for arguments that are the same for all elements;
     "broadcast_all" repeats those, and "legacy_vectorized" passes them as they are. With
-    None, `vmap` is an error. Inside `shard_map`
-    each device calls it with its part, from a thread of its own. It has no derivative;
-    give the function around it one with `custom_jvp` or `custom_vjp`.
+    None, `vmap` is an error. Inside `shard_map` and `pmap` it is called for the part of
+    each device, whatever `vmap_method` is, in `shard_map` from a thread of its own. It
+    has no derivative; give the function around it one with `custom_jvp` or
+    `custom_vjp`.
 
     Raises:
         TypeError, ValueError: an argument is wrong; the message says which.
@@ -306,8 +301,6 @@ def pure_callback(
             f"{vmap_method!r}"
         )
     check_sharding("pure_callback", sharding)
-    if vmap_method is None and in_some_parts():
-        vmap_method = "sequential"
     results, out_tree = result_types(result_shape_dtypes)
     function, leaves = user_function(callback, args, kwargs, out_tree)
     outs = call_host(pure_callback_p, function, leaves, results, None, vmap_method)

@@ -137,15 +137,19 @@ def batch_callback(
     args: Sequence[Array],
     axes: Sequence[Axis],
 ) -> tuple[Sequence[Array], Sequence[Axis]]:
-    """One more dimension of batch elements in front, or the batch as a whole."""
+    """One more dimension of batch elements in front, or the batch as a whole.
+
+    The parts of an array on several devices are no batch: each has a call of its own.
+    """
     name = mesh_axis(engine, p.mesh)
-    if name is None and p.vmap_method in WHOLE_BATCH:
+    in_parts = engine.axis is not None and engine.axis.of_parts
+    if not in_parts and p.vmap_method in WHOLE_BATCH:
         given = [
             whole(p.vmap_method, x, a, size) for x, a in zip(args, axes, strict=True)
         ]
         results = tuple([a.with_shape((size, *a.shape)) for a in p.results])
         params = evolve(p, results=results)
-    elif name is not None or p.vmap_method in LANE_BY_LANE:
+    elif in_parts or p.vmap_method in LANE_BY_LANE:
         given, mapped = [], []
         for x, axis, flag in zip(args, axes, p.mapped, strict=True):
             mapped.append(flag or axis is not None)
