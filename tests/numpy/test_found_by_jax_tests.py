@@ -1,6 +1,7 @@
 """What JAX's own tests found in verax: `make jax-tests`."""
 
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +139,31 @@ def test_masked_arrays_without_a_masked_element() -> None:
     assert vnp.array(np.ma.array([1, 2], mask=[False, False])).tolist() == [1, 2]
     with pytest.raises(ValueError, match="its mask would be lost"):
         vnp.array(np.ma.array([1, 2], mask=[True, False]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        vnp.sin,
+        vnp.sum,
+        lax.exp,
+        verax.device_put,
+        verax.jit(lambda x: x),
+        verax.grad(lambda x: x.sum()),
+        verax.vmap(lambda x: x),
+        lambda x: vnp.ones(2) + x,
+        lambda x: x + vnp.ones(2),
+        lambda x: vnp.stack([x, x]),
+        lambda x: vnp.ones(2).at[:].set(x),
+        lambda x: lax.scan(lambda carry, y: (carry, y), 0.0, x),
+        lambda x: verax.jit(lambda y: y + x)(1.0),
+    ],
+)
+def test_no_function_loses_a_mask(call: Callable[[Any], Any]) -> None:
+    whole = np.ones(2, np.float32)
+    call(whole)  # What is kept for arrays of this type is not for masked ones.
+    with pytest.raises(ValueError, match="its mask would be lost"):
+        call(np.ma.array(whole, mask=[True, False]))
 
 
 def test_the_cosine_integral_at_minus_infinity_is_that_of_scipy() -> None:

@@ -165,6 +165,17 @@ def test_pmap() -> None:
     np.testing.assert_allclose(slope, 2 * VALUES, rtol=1e-6)
     with pytest.raises(ValueError, match=r"maps 9 elements.*8 devices"):
         verax.pmap(lambda x: x)(np.ones(9))
+    with pytest.raises(ValueError, match="name at least one device"):
+        verax.pmap(lambda x: x, devices=[])
+
+
+def test_arguments_lie_somewhere_along_each_dimension() -> None:
+    free = P(P.UNCONSTRAINED, "m")
+    for places in (free, NamedSharding(AUTO, free), ({"x": free},)):
+        with pytest.raises(ValueError, match="leaves a dimension UNCONSTRAINED"):
+            verax.jit(lambda x: x, in_shardings=places)
+    y = verax.jit(lambda x: x, out_shardings=NamedSharding(AUTO, free))(np.eye(8))
+    assert y.sharding.shard_shape((8, 8))[1] == 1
 
 
 def test_results_of_pmap_without_an_axis_are_those_of_the_first_device() -> None:

@@ -243,9 +243,21 @@ def resolve_shardings(
         device = local_devices(backend)[0]
     for what, tree in (("in_shardings", ins), ("out_shardings", outs)):
         for leaf in pytrees.flatten(tree, is_place)[0]:
-            if not is_place(leaf):
-                as_place(what, leaf)
+            place = leaf if is_place(leaf) else as_place(what, leaf)
+            spec = place.spec if isinstance(place, NamedSharding) else place
+            if what == "in_shardings" and isinstance(spec, PartitionSpec):
+                check_constrained(spec)
     return Shardings(ins, outs, device)
+
+
+def check_constrained(spec: PartitionSpec) -> None:
+    """Raise ValueError if arguments may lie in any way along some dimension."""
+    if PartitionSpec.UNCONSTRAINED in spec:
+        raise ValueError(
+            f"in_shardings: {spec} leaves a dimension UNCONSTRAINED, but arguments "
+            "lie somewhere: give None for a dimension that is not split, or no "
+            "sharding for the one that an argument has"
+        )
 
 
 def constrained(xs: Sequence[Any], places: Places) -> list[Any]:

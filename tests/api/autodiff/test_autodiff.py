@@ -201,6 +201,19 @@ def test_stop_gradient_is_a_constant() -> None:
     close(verax.grad(lambda x: x * verax.lax.stop_gradient(x))(3.0), 3)
 
 
+def test_a_jitted_function_returns_a_transpose() -> None:
+    @verax.jit
+    def transposed(x: Any) -> Any:
+        return verax.linear_transpose(lambda y: x * y, 1.0)
+
+    at = transposed(3.0)
+    assert at(2.0)[0] == 6.0
+    assert verax.tree.leaves(at) == [3.0]
+    assert str(verax.tree.structure(at)) == str(
+        verax.tree.structure(transposed(vnp.float32(4)))
+    )
+
+
 def test_linear_transpose() -> None:
     matrix = vnp.arange(6.0).reshape(2, 3)
     transposed = verax.linear_transpose(lambda x: matrix @ x, vnp.zeros(3))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, overload
 
+from attrs import frozen
+
 from verax.api.arguments.call_keys import resolve_statics
 from verax.api.autodiff.jvp_vjp import check_reduce_axes, vjp
 from verax.api.autodiff.primals import check_tangent, zero
@@ -28,6 +30,7 @@ from verax.api.tracing.wrapping import (
 )
 from verax.api.vmap import axis_scope
 from verax.backend import pytrees
+from verax.backend.pytrees import Partial, PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from verax.ir.walk import hoist
@@ -153,8 +156,9 @@ def linear_transpose(
 ) -> Callable[[object], Any]:
     """The transpose of a linear function: cotangents of outputs to those of inputs.
 
-    `primals` give the types only (arrays or `ShapeDtypeStruct`s). `reduce_axes` must be
-    empty.
+    `primals` give the types only (arrays or `ShapeDtypeStruct`s). What is returned is
+    a `tree_util.Partial`, whose leaves are the traced values that `fun` closes over.
+    `reduce_axes` must be empty.
 
     Raises:
         NotImplementedError: there are `reduce_axes`.
@@ -169,37 +173,65 @@ def linear_transpose(
     describe = describe_arguments(fun, tree)
     avals = struct_avals(leaves, describe)
     traced = trace(fun, tree, avals, "linear_transpose", describe=describe)
-    outs = traced.jaxpr.out_avals
-    linear = (False,) * len(traced.captured) + (True,) * len(avals)
+    function = Transposed(
+        function_name(fun), traced.jaxpr, len(avals), tree, traced.out_tree
+    )
+    transposed: Callable[[object], Any] = Partial(function, traced.captured)
+    return transposed
 
-    def transposed(cotangent: object) -> Any:
-        ct_leaves, ct_tree = pytrees.flatten(cotangent)
-        if ct_tree != traced.out_tree:
-            raise TypeError(
-                f"the cotangent has the structure {ct_tree}, but "
-                f"{function_name(fun)} returns {traced.out_tree}"
-            )
-        names = [f"output {i}" for i in range(len(outs))]
-        cts = [
-            check_tangent(lambda: names, i, aval, ct)
-            for i, (aval, ct) in enumerate(zip(outs, ct_leaves, strict=True))
-        ]
-        nonzero = tuple(ct is not None for ct in cts)
+
+@frozen(cache_hash=True, repr=False)
+class Transposed:
+    """The transpose of a program in its last `count` inputs; it holds no arrays."""
+
+    name: str
+    jaxpr: Jaxpr
+    count: int
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+
+    def __call__(self, captured: Sequence[object], cotangent: object) -> Any:
+        """The cotangents of the arguments for that of the results."""
+        cts = self.cotangents(cotangent)
+        linear = (False,) * len(captured) + (True,) * self.count
+        nonzero = tuple([ct is not None for ct in cts])
         jaxpr, mask = observed(
-            "transpose", traced.jaxpr, lambda p: ENGINE.transpose(p, linear, nonzero)
+            "transpose", self.jaxpr, lambda p: ENGINE.transpose(p, linear, nonzero)
         )
         # What only the function itself needs may have no value.
         slim, needed = ENGINE.dce(jaxpr, (True,) * len(jaxpr.outvars))
-        given = [*traced.captured, *[ct for ct in cts if ct is not None]]
+        given = [*captured, *[ct for ct in cts if ct is not None]]
         operands = [x for x, flag in zip(given, needed, strict=True) if flag]
         result = iter(apply(slim, operands))
+        avals = [x.aval for x in self.jaxpr.invars[len(captured) :]]
         filled = [
             next(result) if flag else zero(aval.tangent())
             for flag, aval in zip(mask, avals, strict=True)
         ]
-        return tuple(tree.unflatten(filled)[0])
+        return tuple(self.in_tree.unflatten(filled)[0])
 
-    return transposed
+    def __repr__(self) -> str:
+        """Short, because the text of a tree holds it."""
+        return f"transpose of {self.name}"
+
+    def cotangents(self, cotangent: object) -> list[object | None]:
+        """The leaves of a cotangent, in the types of the results.
+
+        Raises:
+            TypeError: it has another structure, or a leaf another type.
+        """
+        leaves, tree = pytrees.flatten(cotangent)
+        if tree != self.out_tree:
+            raise TypeError(
+                f"the cotangent has the structure {tree}, but {self.name} returns "
+                f"{self.out_tree}"
+            )
+        avals = self.jaxpr.out_avals
+        names = [f"output {i}" for i in range(len(avals))]
+        return [
+            check_tangent(lambda: names, i, aval, ct)
+            for i, (aval, ct) in enumerate(zip(avals, leaves, strict=True))
+        ]
 
 
 # -----------------------------------------------------------------------------

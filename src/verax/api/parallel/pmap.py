@@ -138,13 +138,16 @@ def pmap(
     `out_axes` is None. `devices` are those to use, in order.
 
     Raises:
-        ValueError: there are fewer devices than elements, or sizes disagree.
+        ValueError: there are fewer devices than elements, `devices` is empty, or sizes
+            disagree.
 
     >>> import numpy as np, verax
     >>> verax.pmap(lambda x: x / verax.lax.psum(x, "i"), axis_name="i")(np.ones((1, 2)))
     Array([[1., 1.]], dtype=float32)
     """
     check_callable("pmap", fun)
+    if devices is not None and not devices:
+        raise ValueError("pmap: devices must be None or name at least one device")
     settings = Settings(
         axis_name or "_pmap",
         in_axes,

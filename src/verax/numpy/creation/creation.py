@@ -48,7 +48,7 @@ from verax.ops.structure.shape import (
     expand_dims,
 )
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of
+from verax.rules.values.constants import aval_of, refuse_masked
 from verax.rules.values.state import STATE
 
 type Placement = Device | Sharding | None
@@ -274,11 +274,7 @@ def from_scalar(x: object, dtype: DType | None) -> Array:
 
 def from_numpy(x: np.ndarray | np.generic, dtype: DType | None) -> Array:
     """A copy of NumPy's values, in 32 bits unless x64 is on or `dtype` has more."""
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise ValueError(
-            "a masked array of NumPy cannot become an array: its mask would be lost; "
-            "use x.filled() first"
-        )
+    refuse_masked(x)
     wide = dtype is not None and canonical(dtype, False) != dtype
     own = canonical(x.dtype, STATE.enable_x64 or wide)
     if is_extended(own):

@@ -96,6 +96,8 @@ def aval_of(x: object) -> ShapedArray:
     if isinstance(x, Array):
         return x.aval
     if isinstance(x, HOST_VALUES):
+        if type(x) is not np.ndarray:
+            refuse_masked(x)
         return array_aval(x.shape, x.dtype, STATE.enable_x64)
     if isinstance(x, Literal):
         return x.aval
@@ -104,6 +106,16 @@ def aval_of(x: object) -> ShapedArray:
     if out is None:
         raise not_an_array(x)
     return out
+
+
+def refuse_masked(x: np.ndarray | np.generic) -> None:
+    """Raise ValueError for a masked array of NumPy."""
+    subclass = isinstance(x, np.ndarray) and type(x) is not np.ndarray
+    if subclass and np.ma.is_masked(x):
+        raise ValueError(
+            "a masked array of NumPy cannot become an array: its mask would be lost; "
+            "use x.filled() first"
+        )
 
 
 def is_operand(x: object) -> bool:
