@@ -52,7 +52,7 @@ TEXT: Final = (
 REASONS: Final[tuple[tuple[str, ...], ...]] = (
     (
         "It differs on purpose (docs/differences.md).",
-        r"keys must have 1, 2 or 4 words|masked array of NumPy|AbstractMesh\(\(\)",
+        r"keys must have 1, 2 or 4 words|numpy masked arrays|AbstractMesh\(\(\)",
         r"testPromoteDtypesStandard|testDtypeFromLiteralValue|testPickleX64",
         r"testRavelMultiIndexDtype|excess_precision_hell|CotangentDtype",
         r"gather_with_asymmetric_dtype|capabilities_info|zero_tangent_output",

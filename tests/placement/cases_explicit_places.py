@@ -91,3 +91,14 @@ def test_constraints_are_for_the_axes_of_the_compiler() -> None:
             assert run(lambda x: lax.with_sharding_constraint(x, P("x")))(x) is not None
             with pytest.raises(AssertionError, match="acts as an assert"):
                 run(lambda x: lax.with_sharding_constraint(x, P()))(x)
+
+
+def test_nothing_is_left_to_the_compiler_without_axes_of_its_own() -> None:
+    free = P(P.UNCONSTRAINED)
+    for kind in (AxisType.Explicit, AxisType.Manual):
+        mesh = verax.make_mesh((2, 4), ("x", "y"), (kind,) * 2)
+        for place in (mesh, mesh.abstract_mesh):
+            with pytest.raises(ValueError, match=r"cannot contain `P.UNCONSTRAINED`"):
+                NamedSharding(place, free)
+    mixed = (AxisType.Explicit, AxisType.Auto)
+    assert NamedSharding(verax.make_mesh((2, 4), ("x", "y"), mixed), free).spec == free

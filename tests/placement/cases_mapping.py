@@ -165,14 +165,14 @@ def test_pmap() -> None:
     np.testing.assert_allclose(slope, 2 * VALUES, rtol=1e-6)
     with pytest.raises(ValueError, match=r"maps 9 elements.*8 devices"):
         verax.pmap(lambda x: x)(np.ones(9))
-    with pytest.raises(ValueError, match="name at least one device"):
+    with pytest.raises(ValueError, match="must be non-empty, or None"):
         verax.pmap(lambda x: x, devices=[])
 
 
 def test_arguments_lie_somewhere_along_each_dimension() -> None:
     free = P(P.UNCONSTRAINED, "m")
     for places in (free, NamedSharding(AUTO, free), ({"x": free},)):
-        with pytest.raises(ValueError, match="leaves a dimension UNCONSTRAINED"):
+        with pytest.raises(ValueError, match="Unconstrained dims are not allowed"):
             verax.jit(lambda x: x, in_shardings=places)
     y = verax.jit(lambda x: x, out_shardings=NamedSharding(AUTO, free))(np.eye(8))
     assert y.sharding.shard_shape((8, 8))[1] == 1

@@ -254,9 +254,9 @@ def check_constrained(spec: PartitionSpec) -> None:
     """Raise ValueError if arguments may lie in any way along some dimension."""
     if PartitionSpec.UNCONSTRAINED in spec:
         raise ValueError(
-            f"in_shardings: {spec} leaves a dimension UNCONSTRAINED, but arguments "
-            "lie somewhere: give None for a dimension that is not split, or no "
-            "sharding for the one that an argument has"
+            f"Unconstrained dims are not allowed in in_shardings, as in {spec}: give "
+            "None for a dimension that is not split, or no sharding for the one that "
+            "an argument has"
         )
 
 

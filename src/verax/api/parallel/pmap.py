@@ -147,7 +147,10 @@ def pmap(
     """
     check_callable("pmap", fun)
     if devices is not None and not devices:
-        raise ValueError("pmap: devices must be None or name at least one device")
+        raise ValueError(
+            "'devices' argument to pmap must be non-empty, or None for those of the "
+            "process"
+        )
     settings = Settings(
         axis_name or "_pmap",
         in_axes,

@@ -310,6 +310,12 @@ class NamedSharding(Sharding):
                     "can split one dimension only"
                 )
             used.add(name)
+        if None in self.splits and AxisType.Auto not in self.mesh.axis_types:
+            raise ValueError(
+                f"{self.spec} cannot contain `P.UNCONSTRAINED` when no mesh "
+                f"axis_types are `Auto`: they are {self.mesh.axis_types}, and leave "
+                "nothing to the compiler"
+            )
         if self.spec.unreduced or self.spec.reduced:
             check_explicit_terms(self.mesh, self.spec)
 

@@ -113,8 +113,8 @@ def refuse_masked(x: np.ndarray | np.generic) -> None:
     subclass = isinstance(x, np.ndarray) and type(x) is not np.ndarray
     if subclass and np.ma.is_masked(x):
         raise ValueError(
-            "a masked array of NumPy cannot become an array: its mask would be lost; "
-            "use x.filled() first"
+            "numpy masked arrays are not supported, since the mask would be lost: use "
+            "x.filled() first"
         )
 
 
