@@ -260,3 +260,11 @@ def test_a_shape_as_a_value() -> None:
     result = exported.call(np.ones((2, 3), np.float32))
     assert result.tolist() == [2, 3]
     assert result.dtype == np.int32
+
+
+def test_constraints_name_sizes_of_arguments() -> None:
+    # Of n >= 10, which follows, no call could be checked.
+    (n,) = verax.export.symbolic_shape("n", constraints=["m >= 10", "n >= m"])
+    struct = verax.ShapeDtypeStruct((n,), np.float32)
+    with pytest.raises(ValueError, match=r"dimension variable 'm' .*'m >= 10'"):
+        verax.export.export(verax.jit(lambda x: x[:5]))(struct)

@@ -540,7 +540,8 @@ def solving_plan(shapes: Sequence[Shape], needed: Sequence[Size] = ()) -> Plan:
     """The plan for arguments of these shapes; `needed` are dimensions beside them.
 
     Raises:
-        ValueError: a variable cannot be found by solving for one at a time.
+        ValueError: a variable cannot be found by solving for one at a time, or a
+            constraint names one that is in no shape.
     """
     equations = [
         Equation(size, i, axis)
@@ -564,8 +565,14 @@ def solving_plan(shapes: Sequence[Shape], needed: Sequence[Size] = ()) -> Plan:
         unknown.discard(result.name)
     constraints = dims[0].scope.constraints if dims else ()
     known = {step.name for step in steps}
-    kept = [one for one in constraints if variables(one.less) <= known]
-    return Plan(tuple(steps), tuple(equations), tuple(kept))
+    for one in constraints:
+        if missing := variables(one.less) - known:
+            raise ValueError(
+                f"Encountered dimension variable {min(missing)!r} that is not "
+                "appearing in the shapes of the function arguments: the constraint "
+                f"{one.text!r} was assumed, and calls cannot check it"
+            )
+    return Plan(tuple(steps), tuple(equations), constraints)
 
 
 def step_of(equation: Equation, unknown: set[str]) -> Step | None:
