@@ -37,7 +37,8 @@ from verax.api.config.config import (
     log_compiles as log_compiles, make_user_context as make_user_context,
     no_execution as no_execution, no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
-    numpy_rank_promotion as numpy_rank_promotion, transfer_guard as transfer_guard,
+    numpy_rank_promotion as numpy_rank_promotion,
+    threefry_partitionable as threefry_partitionable, transfer_guard as transfer_guard,
     transfer_guard_device_to_device as transfer_guard_device_to_device,
     transfer_guard_device_to_host as transfer_guard_device_to_host,
     transfer_guard_host_to_device as transfer_guard_host_to_device,
@@ -49,7 +50,6 @@ from verax.api.config.unchanging import (
     jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
     remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
     softmax_custom_jvp as softmax_custom_jvp, thread_guard as thread_guard,
-    threefry_partitionable as threefry_partitionable,
 )
 from verax.api.custom.checkpoint import checkpoint as checkpoint
 from verax.api.custom.vjp import (

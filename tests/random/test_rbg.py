@@ -107,8 +107,6 @@ def test_default_generator() -> None:
     assert random.uniform(random.PRNGKey(0, impl="rbg")).shape == ()
     with pytest.raises(ValueError, match="unrecognized PRNG implementation 'mersenne'"):
         random.key(0, impl="mersenne")
-    with pytest.warns(UserWarning, match="cannot be changed"):
-        verax.config.update("jax_threefry_partitionable", False)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])

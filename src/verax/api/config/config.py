@@ -476,6 +476,21 @@ def legacy_prng_key(new_val: str) -> OptionBlock:
     return override("legacy_prng_key", new_val)
 
 
+def threefry_partitionable(new_val: bool = True) -> OptionBlock:
+    """Whether random bits of an element depend only on its key and place.
+
+    Otherwise they depend on the size of the array, too, as in JAX before 0.5, and an
+    array that is split over devices is drawn whole on each.
+
+    >>> import verax
+    >>> key = verax.random.key(0)
+    >>> with verax.threefry_partitionable(False):
+    ...     verax.random.bits(key, 2)
+    Array([4146024105,  967050713], dtype=uint32)
+    """
+    return override("threefry_partitionable", new_val)
+
+
 def explicit_x64_dtypes(new_val: str) -> OptionBlock:
     """Within the block, "warn" or "error" where a 64-bit dtype is asked for.
 

@@ -221,6 +221,12 @@ ROWS: Final = (
         optional=True,
     ),
     flag("enable_custom_prng", False, "`random.PRNGKey` makes typed keys"),
+    flag(
+        "threefry_partitionable",
+        True,
+        "the random bits of an element depend only on its key and place; False: on how "
+        "many there are, too, as in JAX before 0.5",
+    ),
     Option(
         "legacy_prng_key",
         str,
@@ -437,11 +443,6 @@ ROWS: Final = (
     idle("export_ignore_forward_compatibility", False, "see verax.export"),
     idle("pgle_profiling_runs", 3, "programs are not profiled to be compiled again"),
     # What is always so here.
-    always(
-        "threefry_partitionable",
-        True,
-        "the random bits of an element depend only on its key and place",
-    ),
     always("use_shardy_partitioner", True, "Shardy partitions all programs"),
     always("use_direct_linearize", True, "linearize has one implementation"),
     always("allow_f16_reductions", True, "sums over narrow floats accumulate wider"),

@@ -73,12 +73,3 @@ def thread_guard(new_val: bool = True) -> OptionBlock:
         ValueError: `new_val` is True.
     """
     return override("thread_guard", new_val)
-
-
-def threefry_partitionable(new_val: bool = True) -> OptionBlock:
-    """Random bits of an element depend only on its key and place: always so in verax.
-
-    Raises:
-        ValueError: `new_val` is False.
-    """
-    return override("threefry_partitionable", new_val)

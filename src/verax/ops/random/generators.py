@@ -69,6 +69,7 @@ from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
 from verax.rules.values.memo import pure
 from verax.rules.values.sizes import as_sizes, without
+from verax.rules.values.state import STATE
 
 # -----------------------------------------------------------------------------
 # Random bits by XLA's generators, Philox and Threefry on a running counter.
@@ -350,6 +351,12 @@ def split(key: Array, shape: Sequence[int]) -> Array:
     return concatenate((first, second), first.ndim - 1)
 
 
+def split_in_halves(key: Array, shape: Sequence[int]) -> Array:
+    """`split` without `threefry_partitionable`."""
+    first, second = (threefry.split_in_halves(half, shape) for half in halves(key))
+    return concatenate((first, second), first.ndim - 1)
+
+
 def fold_in(key: Array, data: object) -> Array:
     """The raw keys that `key` and the uint32 `data` make."""
     first, second = (threefry.fold_in(half, data) for half in halves(key))
@@ -482,6 +489,30 @@ TAGS: Mapping[str, str] = MappingProxyType(
 )
 
 
+# What makes keys and bits of the keys of some generators unless
+# `threefry_partitionable` is set: the name stands in the equations.
+IN_HALVES: Mapping[str, str] = MappingProxyType(
+    {"fry": "fry_halves", "rbg": "rbg_halves"}
+)
+OF_HALVES: Mapping[str, Generator] = MappingProxyType(
+    {
+        "fry_halves": evolve(
+            THREEFRY,
+            split=threefry.split_in_halves,
+            random_bits=threefry.random_bits_in_halves,
+        ),
+        "rbg_halves": evolve(RBG, split=split_in_halves),
+    }
+)
+
+
+def drawing(impl: Impl) -> Impl:
+    """What makes keys and bits of the keys of a generator, as it is configured."""
+    if STATE.threefry_partitionable or not isinstance(impl, str):
+        return impl
+    return IN_HALVES.get(impl, impl)
+
+
 def generator(impl: Impl) -> Generator:
     """The generator of that short name; a generator itself.
 
@@ -491,7 +522,7 @@ def generator(impl: Impl) -> Generator:
     if isinstance(impl, Generator):
         return impl
     assert isinstance(impl, str)
-    entry = GENERATORS.get(impl)
+    entry = GENERATORS.get(impl) or OF_HALVES.get(impl)
     if entry is None:
         raise ValueError(
             f"unrecognized PRNG implementation {impl!r}; use one of "
@@ -529,7 +560,8 @@ type Named = KeyParams | SplitParams | BitsParams
 
 def dtype_of(impl: Impl) -> KeyDType:
     """The dtype of the keys of a generator."""
-    return KeyDType(impl, generator(impl).key_shape)
+    entry = generator(impl)
+    return KeyDType(entry.tag if isinstance(impl, str) else impl, entry.key_shape)
 
 
 def keys_aval(name: str, p: Named, aval: ShapedArray) -> ShapedArray:

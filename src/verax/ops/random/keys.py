@@ -20,12 +20,14 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.random import threefry, threefry_host
 from verax.ops.random.generators import (
     GENERATORS,
+    OF_HALVES,
     BitsParams,
     KeyParams,
     SplitParams,
     batch_first,
     batch_fold_in,
     batch_in_place,
+    drawing,
     dtype_of,
     from_words,
     generator,
@@ -97,6 +99,11 @@ def draw_impl(random: Random) -> str:
     return random.choice(tuple(GENERATORS))
 
 
+def draw_drawing(random: Random) -> str:
+    """A generator, or one in halves."""
+    return random.choice((*GENERATORS, *OF_HALVES))
+
+
 def draw_seed(random: Random) -> Sample[KeyParams]:
     dtype = random.choice(INTEGER.samples())
     return Sample(
@@ -120,12 +127,12 @@ def draw_unwrap(random: Random) -> Sample[KeyParams]:
 
 
 def draw_split(random: Random) -> Sample[SplitParams]:
-    impl = draw_impl(random)
+    impl = draw_drawing(random)
     return Sample(SplitParams(impl, draw_shape(random)), draw_keys(random, impl))
 
 
 def draw_bits(random: Random) -> Sample[BitsParams]:
-    impl, width = draw_impl(random), random.choice((8, 16, 32, 64))
+    impl, width = draw_drawing(random), random.choice((8, 16, 32, 64))
     return Sample(BitsParams(impl, width, draw_shape(random)), draw_keys(random, impl))
 
 
@@ -252,7 +259,8 @@ def random_split(keys: object, shape: Sequence[int]) -> Array:
         TypeError: `keys` holds no typed keys.
     """
     sizes = as_sizes("random_split", "shape", shape)
-    return random_split_p.call(SplitParams(impl_of("random_split", keys), sizes), keys)
+    params = SplitParams(drawing(impl_of("random_split", keys)), sizes)
+    return random_split_p.call(params, keys)
 
 
 def random_fold_in(keys: object, msgs: object) -> Array:
@@ -282,7 +290,7 @@ def random_bits(keys: object, bit_width: int, shape: Sequence[int]) -> Array:
         ValueError: the width is another.
     """
     sizes = as_sizes("random_bits", "shape", shape)
-    params = BitsParams(impl_of("random_bits", keys), bit_width, sizes)
+    params = BitsParams(drawing(impl_of("random_bits", keys)), bit_width, sizes)
     return random_bits_p.call(params, keys)
 
 

@@ -18,7 +18,15 @@ import numpy as np
 from attrs import frozen
 
 from verax.ir.avals import Shape, ShapedArray
-from verax.ir.dtypes import is_integer, numpy_dtype, uint8, uint16, uint32, uint64
+from verax.ir.dtypes import (
+    DType,
+    is_integer,
+    numpy_dtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from verax.ir.jaxpr import Jaxpr, Params
 from verax.ops.elementwise.arith import add
 from verax.ops.elementwise.bits import (
@@ -27,7 +35,9 @@ from verax.ops.elementwise.bits import (
     shift_left,
     shift_right_logical,
 )
-from verax.ops.elementwise.convert import convert
+from verax.ops.elementwise.compare import lt
+from verax.ops.elementwise.convert import BitcastParams, bitcast_convert_type_p, convert
+from verax.ops.elementwise.select import select
 from verax.ops.random import threefry_host
 from verax.ops.random.threefry_host import PARITY, ROTATIONS
 from verax.ops.structure.create import IotaParams, iota_p
@@ -48,6 +58,7 @@ from verax.rules.values.sizes import as_sizes, surely_less
 from verax.rules.values.state import STATE
 
 type Word = Array | np.uint32
+ZERO = np.uint32(0)
 DTYPES = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
 
 
@@ -222,6 +233,20 @@ def hashed(key: Array, shape: Shape) -> tuple[Array, Array]:
     return first, second
 
 
+def dtype_of_width(bit_width: int) -> DType:
+    """The dtype of random bits.
+
+    Raises:
+        ValueError: the width is not 8, 16, 32 or 64.
+    """
+    dtype = DTYPES.get(bit_width)
+    if dtype is None:
+        raise ValueError(
+            f"random_bits: the width must be 8, 16, 32 or 64, not {bit_width}"
+        )
+    return dtype
+
+
 def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
     """Random unsigned integers of `bit_width` bits from raw keys.
 
@@ -231,11 +256,7 @@ def random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
         TypeError: `key` is not uint32[..., 2].
         ValueError: `bit_width` is not 8, 16, 32 or 64.
     """
-    dtype = DTYPES.get(bit_width)
-    if dtype is None:
-        raise ValueError(
-            f"random_bits: the width must be 8, 16, 32 or 64, not {bit_width}"
-        )
+    dtype = dtype_of_width(bit_width)
     high, low = hashed(key, as_sizes("random_bits", "shape", shape))
     if bit_width == 64:
         return doubled(low, high)
@@ -250,6 +271,74 @@ def split(key: Array, shape: Sequence[int]) -> Array:
         TypeError: `key` is not uint32[..., 2].
     """
     return joined(*hashed(key, as_sizes("random_split", "shape", shape)))
+
+
+# Before its hash could be split over devices, JAX put the first half of all words and
+# the second in the two words of the counters: a place's bits depend on how many there
+# are. `threefry_partitionable` chooses; programs of that time have these streams.
+
+
+def hashed_in_halves(key: Array, count: int) -> Array:
+    """`count` words for each key: those of the first half of counters, then the others.
+
+    Raises:
+        NotImplementedError: there are more than 32 bits can count.
+    """
+    if surely_less((1 << 32) - 1, count):
+        raise NotImplementedError(
+            "threefry without threefry_partitionable makes less than 2**32 words at "
+            f"once, not {count}"
+        )
+    keys = words(key)
+    rank, half = keys[0].ndim, (count + 1) // 2
+    places = iota_p.call(IotaParams(uint32, (half,), 0))
+    end = convert(count, uint32)
+    later = iota_p.call(IotaParams(uint32, (2 * half,), 0))
+    later = slice_in_dim(later, half, 2 * half)
+    later = select(lt(later, broadcast(end, (half,))), later, broadcast(ZERO, (half,)))
+    full = (*keys[0].shape, half)
+    repeated = [broadcast_in_dim(k, full, tuple(range(rank))) for k in keys]
+    counters = [broadcast_in_dim(x, full, (rank,)) for x in (places, later)]
+    halves = threefry2x32_p.bind(FUSED, *repeated, *counters)
+    return slice_in_dim(concatenate(halves, rank), 0, count, axis=rank)
+
+
+def random_bits_in_halves(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
+    """`random_bits` without `threefry_partitionable`.
+
+    Raises:
+        TypeError: `key` is not uint32[..., 2].
+        ValueError: `bit_width` is not 8, 16, 32 or 64.
+        NotImplementedError: there are more words than 32 bits can count.
+    """
+    dtype = dtype_of_width(bit_width)
+    sizes = as_sizes("random_bits", "shape", shape)
+    size, rank = prod(sizes), key.ndim - 1
+    if bit_width == 64:
+        line = hashed_in_halves(key, 2 * size)
+        first, second = (
+            slice_in_dim(line, i * size, (i + 1) * size, axis=rank) for i in (0, 1)
+        )
+        line = doubled(second, first)
+    else:
+        line = hashed_in_halves(key, -(-size * bit_width // 32))
+        if bit_width < 32:
+            parts = bitcast_convert_type_p.call(BitcastParams(dtype), line)
+            line = reshape(parts, (*line.shape[:-1], prod(parts.shape[-2:])))
+            line = slice_in_dim(line, 0, size, axis=rank)
+    return reshape(line, (*key.shape[:-1], *sizes))
+
+
+def split_in_halves(key: Array, shape: Sequence[int]) -> Array:
+    """`split` without `threefry_partitionable`.
+
+    Raises:
+        TypeError: `key` is not uint32[..., 2].
+        NotImplementedError: there are more words than 32 bits can count.
+    """
+    sizes = as_sizes("random_split", "shape", shape)
+    line = hashed_in_halves(key, 2 * prod(sizes))
+    return reshape(line, (*key.shape[:-1], *sizes, 2))
 
 
 def fold_in(key: Array, data: object) -> Array:

@@ -135,6 +135,7 @@ TRACED: Final = (
     ("check_static_indices", "config.check_static_indices"),
     ("explicit_x64_dtypes", "config.explicit_x64_dtypes"),
     ("legacy_prng_key", "config.legacy_prng_key"),
+    ("threefry_partitionable", "config.threefry_partitionable"),
     ("enable_custom_prng", "config.enable_custom_prng"),
     ("random_seed_offset", "config.random_seed_offset"),
     ("debug_key_reuse", "config.debug_key_reuse"),
@@ -149,8 +150,8 @@ TRACED: Final = (
 )
 """The attributes of the state that a context holds, and what messages call them.
 
-`threefry_partitionable` has one value, and the options of the disk cache change no
-program, so they are not here. `enable_x64` comes first.
+The options of the disk cache change no program, so they are not here. `enable_x64`
+comes first.
 """
 NAMES: Final = tuple([name for name, _ in TRACED])
 read_traced: Final = attrgetter(*NAMES)
