@@ -106,6 +106,7 @@ LATE = {
     "jaxtyping": "few functions check their annotations",
     "verax.api.explain.build": "few calls are explained",
     "verax.api.memory.search": "plans are seldom made, and load much of SciPy",
+    "verax.lax.parallel": "few reductions run over axes by their names",
     "verax.transforms.memory.loops": "plans are seldom made, and load much of SciPy",
     "verax.transforms.memory.policy": "plans are seldom made, and load much of SciPy",
     "verax.backend.eager.guarded": "few programs guard transfers",

@@ -167,7 +167,7 @@ def check_options() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         jax.config.update("jax_dump_ir_to", "somewhere")
-        jax.config.update("jax_threefry_partitionable", False)
+        jax.config.update("jax_array_garbage_collection_guard", "log")
     assert ["is always" in str(w.message) for w in seen] == [True, True]
     level = jax.CompilerEffortLevel.O1
     f = jax.jit(lambda x: x + 1, compiler_options={"optimization_level": level})

@@ -1,10 +1,12 @@
 """What libraries take from below the public names of jax."""
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tests.jax.programs import output
+from verax.jax.private import PRIVATE
 
 PROGRAM = Path(__file__).parent / "private_program.py"
 PICKLED = """
@@ -47,3 +49,11 @@ def test_jitted_functions_of_a_script_run_in_processes_of_joblib(
     script = tmp_path / "jobs.py"
     script.write_text(JOBS)
     assert output(script) == "[[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]\n[5.0, 5.0]\n"
+
+
+def test_modules_of_jaxlib_that_views_show_are_there() -> None:
+    """Who walks all modules of jax, as treescope does, asks each for its names."""
+    shown = {source for sources in PRIVATE.values() for source in sources}
+    for source in sorted(shown):
+        if source.startswith("jaxlib."):
+            import_module(source)

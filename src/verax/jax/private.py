@@ -163,8 +163,8 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 
 DIALECTS: Final = (
-    "arith builtin chlo func gpu linalg math memref mhlo sdy sparse_tensor stablehlo "
-    "vector"
+    "arith builtin cf chlo func gpu llvm math memref mhlo mpmd nvgpu nvvm scf sdy "
+    "sparse_tensor stablehlo vector"
 )
 
 PRIVATE: Mapping[str, tuple[str, ...]] = MappingProxyType(

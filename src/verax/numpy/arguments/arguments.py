@@ -105,6 +105,8 @@ def unchanged(x: np.ndarray | np.generic, made: Array) -> bool:
 type Scalar = bool | int | float | complex
 type ArrayLike = Array | np.ndarray | np.generic | Scalar
 type Axis = int | Sequence[int] | None
+# Dimensions, and axes that an enclosing `vmap` or `shard_map` names.
+type NamedAxis = int | Sequence[int | str] | None
 type ShapeLike = int | Sequence[int]
 
 # Tuples made once: a union would be made again by every check.
@@ -526,7 +528,7 @@ def canonical_axis(name: str, axis: int, rank: int) -> int:
     return as_axis(name, axis, rank)
 
 
-def canonical_axes(name: str, axes: int | Sequence[int], rank: int) -> Shape:
+def canonical_axes(name: str, axes: int | Sequence[int | str], rank: int) -> Shape:
     """Distinct dimensions in the order given, from one or several.
 
     Raises:
@@ -538,13 +540,29 @@ def canonical_axes(name: str, axes: int | Sequence[int], rank: int) -> Shape:
     return as_axes(name, axes, rank)
 
 
-def reduction_axes(name: str, axis: Axis, rank: int) -> Shape:
+def reduction_axes(name: str, axis: NamedAxis, rank: int) -> Shape:
     """The dimensions over which `name` runs, in order; None means all of them."""
     if axis is None:
         return tuple(range(rank))
     if type(axis) is int and -rank <= axis < rank:
         return (axis % rank,)
     return tuple(sorted(canonical_axes(name, axis, rank)))
+
+
+def named_apart(axis: NamedAxis) -> tuple[NamedAxis, tuple[str, ...]]:
+    """The dimensions over which a reduction runs, and the named axes.
+
+    >>> named_apart((0, "i", 1)), named_apart(None)
+    (((0, 1), ('i',)), (None, ()))
+    """
+    if axis is None or isinstance(axis, int):
+        return axis, ()
+    if isinstance(axis, str):
+        return (), (axis,)
+    if not isinstance(axis, tuple | list):
+        return axis, ()
+    dimensions = tuple([i for i in axis if not isinstance(i, str)])
+    return dimensions, tuple([i for i in axis if isinstance(i, str)])
 
 
 def keep_dims(x: Array, shape: Shape, axes: Iterable[int]) -> Array:

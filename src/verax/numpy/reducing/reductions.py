@@ -25,11 +25,13 @@ from verax.ir.memos import memoised
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
+    NamedAxis,
     as_array,
     broadcast_shapes_of,
     chosen_dtype,
     constant_of,
     keep_dims,
+    named_apart,
     no_out,
     reduction_axes,
     stretched,
@@ -71,6 +73,38 @@ def fold(
     """`row` over `axes` of `x`, which come back as 1 if `keepdims`."""
     out = row.call(reduce_params(axes), x) if axes else x
     return keep_dims(out, x.shape, axes) if keepdims and axes else out
+
+
+def across(
+    name: str, row: Row[ReduceParams], x: Array, names: tuple[str, ...]
+) -> Array:
+    """What `row` makes of `x` over the elements of named axes, place by place.
+
+    Raises:
+        NameError: there is no such axis in scope.
+        NotImplementedError: it is neither a sum nor an extreme.
+    """
+    if not names:
+        return x
+    from verax.lax.parallel import pmax, pmin, psum
+
+    if row is reduce_sum_p:
+        return psum(x, names)
+    if row is reduce_max_p or row is reduce_min_p:
+        return (pmax if row is reduce_max_p else pmin)(x, names)
+    raise NotImplementedError(
+        f"Named reductions not implemented for jnp.{name}(): of axes named {names}, "
+        "sums, means, variances and extremes are there"
+    )
+
+
+def count_across(names: tuple[str, ...]) -> int:
+    """The number of elements along named axes."""
+    if not names:
+        return 1
+    from verax.lax.parallel import psum
+
+    return psum(1, names)
 
 
 def masked(name: str, x: Array, where: Where, identity: object) -> Array:
@@ -168,7 +202,7 @@ def accumulate(
     row: Row[ReduceParams],
     identity: int,
     a: ArrayLike,
-    axis: Axis,
+    axis: NamedAxis,
     dtype: DTypeLike | None,
     out: object,
     keepdims: bool,
@@ -182,12 +216,15 @@ def accumulate(
     x = numbers_of(name, a)
     aval, asked = x.aval, chosen_dtype(name, dtype)
     result, working = sum_types(aval.dtype, asked, promote_integers, STATE.enable_x64)
+    axis, names = named_apart(axis)
     axes = reduction_axes(name, axis, len(aval.shape))
     if aval.dtype is not working or aval.weak_type:
         x = convert(x, working)
     if working == bool_:
         row = reduce_and_p if identity else reduce_or_p
     array = fold(row, masked(name, x, where, identity), axes, keepdims)
+    if names:
+        array = across(name, row, array, names)
     if initial is not None:
         start = convert(initial_value(name, initial), working)
         array = multiply(array, start) if identity else add(array, start)
@@ -197,7 +234,7 @@ def accumulate(
 @remembered
 def sum(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
@@ -209,7 +246,8 @@ def sum(
 
     Args:
         a: an array or scalar; booleans count as 0 and 1.
-        axis: the dimension or dimensions to reduce; None for all of them.
+        axis: the dimension or dimensions to reduce; None for all of them. Names stand
+            for axes of an enclosing `vmap` or `shard_map`.
         dtype: the dtype of the result; by default that of `a`, but at least the default
             integer, signed or unsigned, for small integers. Float16 and bfloat16 are
             summed in float32. With bool the result says whether an element is true.
@@ -226,6 +264,7 @@ def sum(
         where there are no elements.
 
     Raises:
+        NameError: there is no axis of that name in scope.
         ValueError: an axis does not exist or is named twice, `initial` has dimensions,
             or `where` is not boolean.
 
@@ -311,7 +350,7 @@ def extreme(
     name: str,
     row: Row[ReduceParams],
     a: ArrayLike,
-    axis: Axis,
+    axis: NamedAxis,
     out: object,
     keepdims: bool,
     initial: ArrayLike | None,
@@ -325,6 +364,7 @@ def extreme(
     if out is not None:
         no_out(name, out)
     x = numbers_of(name, a)
+    axis, names = named_apart(axis)
     axes = reduction_axes(name, axis, x.ndim)
     if initial is None and where is not None:
         raise ValueError(
@@ -338,6 +378,8 @@ def extreme(
     upward = row is reduce_max_p
     end = lowest(x.dtype) if upward else highest(x.dtype)
     result = fold(row, masked(name, convert(x, x.dtype), where, end), axes, keepdims)
+    if names:
+        result = across(name, row, result, names)
     if initial is None:
         return result
     start = convert(initial_value(name, initial), x.dtype)
@@ -347,7 +389,7 @@ def extreme(
 @remembered
 def max(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -358,7 +400,8 @@ def max(
     Args:
         a: an array or scalar; complex numbers are ordered by their real and then their
             imaginary parts.
-        axis: the dimension or dimensions to reduce; None for all of them.
+        axis: the dimension or dimensions to reduce; None for all of them. Names stand
+            for axes of an enclosing `vmap` or `shard_map`.
         out: only None, since arrays are immutable.
         keepdims: whether reduced dimensions stay, with size 1.
         initial: a scalar to begin with, converted to the dtype of `a`: the result is
@@ -371,6 +414,7 @@ def max(
         dimensions in `axis`.
 
     Raises:
+        NameError: there is no axis of that name in scope.
         ValueError: there are no elements and no `initial`, `where` is given without
             `initial`, an axis does not exist, or `initial` has dimensions.
 
@@ -387,7 +431,7 @@ def max(
 @remembered
 def min(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -398,7 +442,8 @@ def min(
     Args:
         a: an array or scalar; complex numbers are ordered by their real and then their
             imaginary parts.
-        axis: the dimension or dimensions to reduce; None for all of them.
+        axis: the dimension or dimensions to reduce; None for all of them. Names stand
+            for axes of an enclosing `vmap` or `shard_map`.
         out: only None, since arrays are immutable.
         keepdims: whether reduced dimensions stay, with size 1.
         initial: a scalar to begin with, converted to the dtype of `a`: the result is
@@ -411,6 +456,7 @@ def min(
         dimensions in `axis`.
 
     Raises:
+        NameError: there is no axis of that name in scope.
         ValueError: there are no elements and no `initial`, `where` is given without
             `initial`, an axis does not exist, or `initial` has dimensions.
 
@@ -463,7 +509,7 @@ def join_truth(
     row: Row[ReduceParams],
     identity: bool,
     a: ArrayLike,
-    axis: Axis,
+    axis: NamedAxis,
     out: object,
     keepdims: bool,
     where: Where,
@@ -472,11 +518,12 @@ def join_truth(
     if out is not None:
         no_out(name, out)
     x = numbers_of(name, a)
+    axis, names = named_apart(axis)
     axes = reduction_axes(name, axis, len(x.aval.shape))
     x = with_weak_type(truth(name, x), False)
     if where is not None:
         x = masked(name, x, where, identity)
-    return fold(row, x, axes, keepdims)
+    return across(name, row, fold(row, x, axes, keepdims), names)
 
 
 @remembered

@@ -30,11 +30,13 @@ from verax.ir.dtypes import (
 from verax.numpy.arguments.arguments import (
     ArrayLike,
     Axis,
+    NamedAxis,
     as_array,
     broadcast_shapes_of,
     canonical_axes,
     chosen_dtype,
     constant_of,
+    named_apart,
     no_out,
     promote_inexact,
     reduction_axes,
@@ -44,7 +46,9 @@ from verax.numpy.arguments.arguments import (
 from verax.numpy.elementwise.arithmetic import square, subtract, true_divide as divide
 from verax.numpy.reducing.reductions import (
     Where,
+    across,
     as_mask,
+    count_across,
     fold,
     masked,
     sum,
@@ -89,7 +93,7 @@ def mean_types(
 @remembered
 def mean(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
@@ -102,7 +106,8 @@ def mean(
 
     Args:
         a: an array or scalar; booleans count as 0 and 1.
-        axis: the dimension or dimensions to reduce; None for all of them.
+        axis: the dimension or dimensions to reduce; None for all of them. Names stand
+            for axes of an enclosing `vmap` or `shard_map`.
         dtype: the dtype of the result; by default that of `a`, and the default float
             for booleans and integers. Float16 and bfloat16 are summed in float32.
         out: only None, since arrays are immutable.
@@ -114,6 +119,7 @@ def mean(
         The means, of the shape of `a` without the dimensions in `axis`.
 
     Raises:
+        NameError: there is no axis of that name in scope.
         TypeError: `dtype` is bool.
         ValueError: an axis does not exist or is named twice, or `where` is not boolean.
 
@@ -130,7 +136,7 @@ def mean(
 def mean_over(
     name: str,
     a: ArrayLike,
-    axis: Axis,
+    axis: NamedAxis,
     dtype: DTypeLike | None,
     out: object,
     keepdims: bool,
@@ -141,14 +147,17 @@ def mean_over(
     x = as_array(name, a)
     asked = chosen_dtype(name, dtype)
     result, working = mean_types(name, x.dtype, asked, STATE.enable_x64)
+    axis, names = named_apart(axis)
     axes = reduction_axes(name, axis, x.ndim)
     x = convert(x, working)
-    count: ArrayLike = extent(x, axes)
+    count: ArrayLike = extent(x, axes) * count_across(names)
     if where is not None:
         mask = as_mask(name, where, x.shape)
         full = stretched(mask, x.shape)
         count = fold(reduce_sum_p, convert(full, working), axes, keepdims)
+        count = across(name, reduce_sum_p, count, names)
     total = fold(reduce_sum_p, masked(name, x, where, 0), axes, keepdims)
+    total = across(name, reduce_sum_p, total, names)
     return convert(quotient(name, total, count), result)
 
 
@@ -260,7 +269,7 @@ def average(
 @remembered
 def var(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
@@ -277,7 +286,8 @@ def var(
 
     Args:
         a: an array or scalar.
-        axis: the dimension or dimensions to reduce; None for all of them.
+        axis: the dimension or dimensions to reduce; None for all of them. Names stand
+            for axes of an enclosing `vmap` or `shard_map`.
         dtype: the dtype in which to compute; by default that of `a`, and the default
             float for booleans and integers. Complex if `a` is.
         out: only None, since arrays are immutable.
@@ -294,6 +304,7 @@ def var(
         complex arrays, unless `dtype` is given.
 
     Raises:
+        NameError: there is no axis of that name in scope.
         TypeError: `dtype` is bool.
         ValueError: both `ddof` and `correction` are given, `a` is complex and `dtype`
             is not, an axis does not exist, or `where` is not boolean.
@@ -326,7 +337,7 @@ def subtracted(name: str, ddof: int, correction: float | None) -> float:
 def variance(
     name: str,
     a: ArrayLike,
-    axis: Axis,
+    axis: NamedAxis,
     dtype: DTypeLike | None,
     less: float | Array,
     keepdims: bool,
@@ -336,20 +347,25 @@ def variance(
     """Computes `var`, and what the functions made of it are made of."""
     x = as_array(name, a)
     result, working = var_types(name, x, chosen_dtype(name, dtype))
+    axis, names = named_apart(axis)
     axes = reduction_axes(name, axis, x.ndim)
     x, whole = convert(x, working), not is_inexact(working)
     if mean is None:
-        deviation = squared_distance(sub(x, center_of(name, x, axes, where)))
+        deviation = squared_distance(sub(x, center_of(name, x, axes, names, where)))
     else:
         center = convert(as_array(name, mean), working)
         broadcast_shapes_of(name, (x.shape, center.shape))
         deviation = squared_distance(subtract(x, center))
     total = fold(reduce_sum_p, masked(name, deviation, where, 0), axes, keepdims)
+    total = across(name, reduce_sum_p, total, names)
     known = not isinstance(less, Array)
-    count = extent(x, axes) - (int(less) if whole and known else less)
+    count = extent(x, axes) * count_across(names) - (
+        int(less) if whole and known else less
+    )
     if where is not None:
         mask = convert(stretched(as_mask(name, where, x.shape), x.shape), total.dtype)
-        count = subtract(fold(reduce_sum_p, mask, axes, keepdims), less)
+        chosen = fold(reduce_sum_p, mask, axes, keepdims)
+        count = subtract(across(name, reduce_sum_p, chosen, names), less)
     if whole:
         return weak_quotient(name, total, count)
     if where is not None or not known:
@@ -382,10 +398,12 @@ def var_types(name: str, x: Array, dtype: DType | None) -> tuple[DType, DType]:
     return result, working
 
 
-def center_of(name: str, x: Array, axes: Shape, where: Where) -> Array:
+def center_of(
+    name: str, x: Array, axes: Shape, names: tuple[str, ...], where: Where
+) -> Array:
     """The mean, broadcast to the shape of `x` so that it can be subtracted."""
     dtype = None if is_inexact(x.dtype) else x.dtype
-    out = mean_over(name, x, axes, dtype, None, False, where)
+    out = mean_over(name, x, (*axes, *names), dtype, None, False, where)
     return spread(out, x.shape, axes) if len(axes) < x.ndim else out
 
 
@@ -396,7 +414,7 @@ def squared_distance(x: Array) -> Array:
 @remembered
 def std(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
@@ -410,7 +428,8 @@ def std(
 
     Args:
         a: an array or scalar.
-        axis: the dimension or dimensions to reduce; None for all of them.
+        axis: the dimension or dimensions to reduce; None for all of them. Names stand
+            for axes of an enclosing `vmap` or `shard_map`.
         dtype: the dtype in which to compute, a float or complex one; by default that of
             `a`, and the default float for booleans and integers. Complex if `a` is.
         out: only None, since arrays are immutable.
@@ -428,6 +447,7 @@ def std(
         `ddof` is not positive.
 
     Raises:
+        NameError: there is no axis of that name in scope.
         ValueError: `dtype` is neither float nor complex, or `a` is complex and `dtype`
             is not, both `ddof` and `correction` are given, an axis does not exist, or
             `where` is not boolean.

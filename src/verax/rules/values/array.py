@@ -20,6 +20,7 @@ from verax.rules.values.no_placement import Located
 from verax.rules.values.updating import At
 
 type Axes = int | Sequence[int] | None
+type NamedAxes = int | Sequence[int | str] | None
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 type Function = Callable[..., "Array"]
 CONTAINERS = (list, tuple, set, dict)
@@ -369,7 +370,7 @@ class Array(Operators, Convertible, Located):
 
     def sum(
         self,
-        axis: Axes = None,
+        axis: NamedAxes = None,
         dtype: object = None,
         out: None = None,
         keepdims: bool = False,
@@ -397,7 +398,7 @@ class Array(Operators, Convertible, Located):
 
     def max(
         self,
-        axis: Axes = None,
+        axis: NamedAxes = None,
         out: None = None,
         keepdims: bool = False,
         initial: object = None,
@@ -407,7 +408,7 @@ class Array(Operators, Convertible, Located):
 
     def min(
         self,
-        axis: Axes = None,
+        axis: NamedAxes = None,
         out: None = None,
         keepdims: bool = False,
         initial: object = None,
@@ -417,7 +418,7 @@ class Array(Operators, Convertible, Located):
 
     def mean(
         self,
-        axis: Axes = None,
+        axis: NamedAxes = None,
         dtype: object = None,
         out: None = None,
         keepdims: bool = False,
@@ -428,7 +429,7 @@ class Array(Operators, Convertible, Located):
 
     def var(
         self,
-        axis: Axes = None,
+        axis: NamedAxes = None,
         dtype: object = None,
         out: None = None,
         ddof: int = 0,
@@ -452,7 +453,7 @@ class Array(Operators, Convertible, Located):
 
     def std(
         self,
-        axis: Axes = None,
+        axis: NamedAxes = None,
         dtype: object = None,
         out: None = None,
         ddof: int = 0,
