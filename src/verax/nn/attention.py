@@ -22,12 +22,13 @@ from verax.nn.activations import inexact
 from verax.nn.reductions import logsumexp, softmax
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    Axis,
+    NamedAxis,
     as_array,
     canonical_axis,
     chosen_dtype,
     default_float,
     default_integer,
+    named_apart,
     reduction_axes,
     spread,
     stretched,
@@ -341,7 +342,7 @@ ALGORITHMS = ("fast", "stable")
 @remembered
 def standardize(
     x: ArrayLike,
-    axis: Axis = -1,
+    axis: NamedAxis = -1,
     mean: ArrayLike | None = None,
     variance: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-5,
@@ -353,8 +354,9 @@ def standardize(
 
     Args:
         x: an array or scalar; integers become floats.
-        axis: the dimension or dimensions to reduce for the moments; None for all of
-            them. By default the last.
+        axis: the dimension or dimensions to reduce for the moments, or names of axes of
+            an enclosing `vmap` or `shard_map`; None for all dimensions. By default the
+            last one.
         mean: what is subtracted instead of the mean of `x`; it broadcasts with `x`.
         variance: what stands under the root instead of the variance of `x`; it
             broadcasts with `x`.
@@ -387,7 +389,9 @@ def standardize(
             f"standardize: algorithm must be 'fast' or 'stable', not {algorithm!r}"
         )
     array = inexact("standardize", x)
-    axes = reduction_axes("standardize", axis, array.ndim)
+    axis, names = named_apart(axis)
+    axes: tuple[int | str, ...] = reduction_axes("standardize", axis, array.ndim)
+    axes = (*axes, *names)
     if mean is None:
         mean = averaged(array, axes, where)
     centred = subtract(array, mean)
@@ -399,7 +403,9 @@ def standardize(
     return multiply(centred, rsqrt(inexact("standardize", add(variance, epsilon))))
 
 
-def averaged(x: Array, axes: int | Sequence[int], where: ArrayLike | None) -> Array:
+def averaged(
+    x: Array, axes: int | Sequence[int | str], where: ArrayLike | None
+) -> Array:
     """The mean over `axes`, which stay with size 1."""
     return mean_over(x, axes, keepdims=True, where=where)
 

@@ -33,18 +33,19 @@ from verax.lax.shaping import DotDimensionNumbers, scaled
 from verax.nn.activations import inexact, inexact_pair
 from verax.numpy.arguments.arguments import (
     ArrayLike,
-    Axis,
+    NamedAxis,
     as_array,
     broadcast_together,
     constant_of,
     keep_dims,
+    named_apart,
     reduction_axes,
     spread,
     stretched,
 )
 from verax.numpy.creation.dtypes import float4_e2m1fn, float8_e4m3fn, float8_e8m0fnu
 from verax.numpy.elementwise.arithmetic import abs as absolute, clip
-from verax.numpy.reducing.reductions import boolean_mask
+from verax.numpy.reducing.reductions import across, boolean_mask, count_across
 from verax.numpy.searching.where_nonzero import where
 from verax.ops.contraction.dot import dot_general
 from verax.ops.elementwise import arith
@@ -54,10 +55,17 @@ from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.exp_log import exp, exp2, log, log2
 from verax.ops.elementwise.rounding import ceil, is_finite
 from verax.ops.elementwise.select import select, stop_gradient
-from verax.ops.reductions.reduce import reduce_max, reduce_sum
+from verax.ops.reductions.reduce import (
+    reduce_max,
+    reduce_max_p,
+    reduce_sum,
+    reduce_sum_p,
+)
 from verax.ops.structure.shape import reshape, transpose
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import kept
+
+type Names = tuple[str, ...]
 
 
 def as_mask(name: str, where: ArrayLike, x: Array) -> tuple[Array, Array]:
@@ -90,15 +98,18 @@ def narrowed(array: Array, x: Array) -> Array:
 
 
 @remembered
-def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+def softmax(
+    x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None
+) -> Array:
     """exp(x) / sum exp(x) over `axis`, among the elements where `where` is true.
 
     Large elements do not overflow, since the greatest is subtracted first.
 
     Args:
         x: an array; integers become floats.
-        axis: the dimension or dimensions over which the result sums to 1; None for all
-            of them. By default the last.
+        axis: the dimension or dimensions over which the result sums to 1, or names of
+            axes of an enclosing `vmap` or `shard_map`; None for all dimensions. By
+            default the last one.
         where: a mask that broadcasts with the array; elements where it is false are
             left out, and 0 in the result.
 
@@ -118,38 +129,50 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     """
     x = strong(inexact("softmax", x))
     if where is None:
-        return normalized(x, reduction_axes("softmax", axis, x.ndim))
+        return normalized(x, axis)
     mask, x = as_mask("softmax", where, x)
-    array = normalized(
-        select(mask, x, -math.inf), reduction_axes("softmax", axis, x.ndim)
-    )
-    return select(mask, array, 0.0)
+    return select(mask, normalized(select(mask, x, -math.inf), axis), 0.0)
 
 
-def normalized(x: Array, axes: Shape) -> Array:
+def normalized(x: Array, axis: NamedAxis) -> Array:
     """exp(x) times 1 / sum exp(x).
 
     A product, since its derivative sums `ct * exp(x)` and divides after the sum, where
     that of a quotient divides every element twice.
     """
-    unnormalized = widened(exp(below_zero(x, axes)))
-    factor = div(1.0, reduce_sum(unnormalized, axes))
+    axis, names = named_apart(axis)
+    axes = reduction_axes("softmax", axis, x.ndim)
+    unnormalized = widened(exp(below_zero(x, axes, names)))
+    factor = div(1.0, summed(unnormalized, axes, names))
     return narrowed(mul(unnormalized, spread(factor, x.shape, axes)), x)
 
 
-def below_zero(x: Array, axes: Shape) -> Array:
+def summed(x: Array, axes: Shape, names: Names) -> Array:
+    """The sum over dimensions and over named axes."""
+    return across("sum", reduce_sum_p, reduce_sum(x, axes), names)
+
+
+def greatest(x: Array, axes: Shape, names: Names) -> Array:
+    """The maximum over dimensions and over named axes, as a constant."""
+    return across("max", reduce_max_p, reduce_max(stop_gradient(x), axes), names)
+
+
+def below_zero(x: Array, axes: Shape, names: Names) -> Array:
     """x - max x, with the maximum as a constant."""
-    return sub(x, spread(reduce_max(stop_gradient(x), axes), x.shape, axes))
+    return sub(x, spread(greatest(x, axes, names), x.shape, axes))
 
 
 @remembered
-def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+def log_softmax(
+    x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None
+) -> Array:
     """log(softmax(x)), accurate where that is close to 0; see `softmax`.
 
     Args:
         x: an array; integers become floats.
-        axis: the dimension or dimensions over which `softmax` sums to 1; None for all
-            of them. By default the last.
+        axis: the dimension or dimensions over which `softmax` sums to 1, or names of
+            axes of an enclosing `vmap` or `shard_map`; None for all dimensions. By
+            default the last one.
         where: a mask that broadcasts with the array; elements where it is false are
             left out, and -inf in the result.
 
@@ -171,9 +194,10 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     if where is not None:
         mask, x = as_mask("log_softmax", where, x)
         x = select(mask, x, -math.inf)
+    axis, names = named_apart(axis)
     axes = reduction_axes("log_softmax", axis, x.ndim)
-    shifted = below_zero(x, axes)
-    total = log(reduce_sum(widened(exp(shifted)), axes))
+    shifted = below_zero(x, axes, names)
+    total = log(summed(widened(exp(shifted)), axes, names))
     out = narrowed(sub(widened(shifted), spread(total, x.shape, axes)), x)
     return out if mask is None else select(mask, out, -math.inf)
 
@@ -181,7 +205,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 @overload
 def logsumexp(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: Literal[False] = False,
@@ -190,7 +214,7 @@ def logsumexp(
 @overload
 def logsumexp(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
     *,
@@ -200,7 +224,7 @@ def logsumexp(
 @remembered
 def logsumexp(
     a: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
@@ -212,7 +236,8 @@ def logsumexp(
 
     Args:
         a: an array or scalar of exponents; integers become floats.
-        axis: the dimension or dimensions to reduce; None for all of them.
+        axis: the dimension or dimensions to reduce; None for all of them. Names stand
+            for axes of an enclosing `vmap` or `shard_map`.
         b: weights that broadcast with `a`, by default 1. Where one is 0, its exponent
             may even be infinite.
         keepdims: whether reduced dimensions stay, with size 1.
@@ -237,8 +262,9 @@ def logsumexp(
     (Array(0., dtype=float32), Array(-1., dtype=float32))
     """
     x, weight = weighted(a, b, where)
+    axis, names = named_apart(axis)
     axes = reduction_axes("logsumexp", axis, x.ndim)
-    top, total = scaled_sum(x, weight, axes)
+    top, total = scaled_sum(x, weight, axes, names)
     signed = weight is not None or is_complex(x.dtype)
     sign = arith.sign(total) if return_sign or signed else None
     if signed and (return_sign or not is_complex(x.dtype)):
@@ -279,22 +305,24 @@ def left_out(x: Array) -> object:
     return constant_of(-math.inf, x.dtype) if is_complex(x.dtype) else -math.inf
 
 
-def scaled_sum(x: Array, weight: Array | None, axes: Shape) -> tuple[Array, Array]:
+def scaled_sum(
+    x: Array, weight: Array | None, axes: Shape, names: Names
+) -> tuple[Array, Array]:
     """The largest finite exponent, 0 if there is none, and sum weight exp(x - it)."""
     parts = real(x) if is_complex(x.dtype) else x
-    top = reduce_max(stop_gradient(parts), axes)
+    top = greatest(parts, axes, names)
     top = select(is_finite(top), top, 0.0)
     wide = top if top.dtype == x.dtype else convert(top, x.dtype)
     array = exp(sub(x, spread(wide, x.shape, axes)))
     if weight is not None:
         array = mul(array, weight)
-    return top, reduce_sum(widened(array), axes)
+    return top, summed(widened(array), axes, names)
 
 
 @remembered
 def logmeanexp(
     x: ArrayLike,
-    axis: Axis = None,
+    axis: NamedAxis = None,
     where: ArrayLike | None = None,
     keepdims: bool = False,
 ) -> Array:
@@ -304,7 +332,8 @@ def logmeanexp(
 
     Args:
         x: an array or scalar; integers become floats.
-        axis: the dimension or dimensions to reduce; None for all of them.
+        axis: the dimension or dimensions to reduce; None for all of them. Names stand
+            for axes of an enclosing `vmap` or `shard_map`.
         where: a mask that broadcasts with the array; elements where it is false are
             left out.
         keepdims: whether reduced dimensions stay, with size 1.
@@ -323,17 +352,20 @@ def logmeanexp(
     (inf, 1000.0)
     """
     x = inexact("logmeanexp", x)
+    axis, names = named_apart(axis)
     if where is None:
         axes = reduction_axes("logmeanexp", axis, x.ndim)
-        count = math.prod([x.shape[i] for i in axes])
-        array = logsumexp(x, axes, keepdims=keepdims)
+        count = math.prod([x.shape[i] for i in axes]) * count_across(names)
+        array = logsumexp(x, (*axes, *names), keepdims=keepdims)
         return sub(array, math.log(count) if count else -math.inf)
     mask, x = as_mask("logmeanexp", where, x)
     axes = reduction_axes("logmeanexp", axis, x.ndim)
-    counted = reduce_sum(convert(mask, real_dtype(x.dtype)), axes)
+    counted = summed(convert(mask, real_dtype(x.dtype)), axes, names)
     if keepdims:
         counted = keep_dims(counted, x.shape, axes)
-    return sub(logsumexp(x, axes, keepdims=keepdims, where=mask), log(counted))
+    return sub(
+        logsumexp(x, (*axes, *names), keepdims=keepdims, where=mask), log(counted)
+    )
 
 
 # -----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import verax
-from verax import lax, numpy as vnp, random
+from verax import lax, nn, numpy as vnp, random
 
 TABLE = vnp.arange(24.0).reshape(2, 3, 4) ** 2 % 7
 REDUCTIONS: dict[str, Callable[..., verax.Array]] = {
@@ -130,3 +130,23 @@ def test_what_no_collective_computes(name: str) -> None:
     ):
         verax.vmap(lambda x: f(x, axis=("i", 0)), axis_name="i")(TABLE)
     assert lax.psum(1, ()) == 1
+
+
+@pytest.mark.parametrize(("asked", "axes"), [("i", 0), ((0, "i"), (0, 1))])
+@pytest.mark.parametrize(
+    "name", ["softmax", "log_softmax", "logsumexp", "logmeanexp", "standardize"]
+)
+def test_functions_made_of_reductions(
+    name: str, asked: object, axes: int | tuple[int, ...]
+) -> None:
+    f = getattr(nn, name)
+    whole = name in ("logsumexp", "logmeanexp")
+    mapped = verax.vmap(
+        lambda x: f(x, axis=asked), axis_name="i", out_axes=None if whole else 0
+    )
+    np.testing.assert_allclose(mapped(TABLE), f(TABLE, axis=axes), rtol=1e-5)
+    chosen = verax.vmap(
+        lambda x: f(x, axis=asked, where=x > 1), axis_name="i", out_axes=0
+    )(TABLE)
+    expected = f(TABLE, axis=axes, where=TABLE > 1)
+    np.testing.assert_allclose(chosen[0] if whole else chosen, expected, rtol=1e-5)
