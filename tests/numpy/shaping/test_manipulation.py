@@ -194,3 +194,33 @@ def test_shapes_of_what_is_no_array() -> None:
     with pytest.warns(DeprecationWarning, match="size requires"):
         assert vnp.size(cast(Any, None)) == 1
     assert vnp.size(np.ones((2, 3)), 1) == 3
+
+
+class Blocks:
+    """Arrays that can be counted and read by their numbers; no `Sequence`."""
+
+    def __init__(self, *parts: object) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, place: int) -> object:
+        return self.parts[place]
+
+
+@pytest.mark.parametrize(
+    "name", ["concatenate", "concat", "stack", "vstack", "hstack", "column_stack"]
+)
+def test_joins_of_containers_that_are_no_sequences(name: str) -> None:
+    """As in JAX; NumPy wants sequences."""
+    join: Any = getattr(vnp, name)
+    parts = [vnp.ones(2), vnp.zeros(2, int)]
+    expected = join(parts).tolist()
+    assert join(dict(enumerate(parts)).values()).tolist() == expected
+    assert join(Blocks(*parts)).tolist() == expected
+    for wrong in (iter(parts), 3, None):
+        with pytest.raises(TypeError, match=f"{name} takes a sequence of arrays"):
+            join(wrong)
+    with pytest.raises(ValueError, match="at least one array"):
+        join({}.values())

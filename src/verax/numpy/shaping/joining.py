@@ -6,7 +6,7 @@ first, and all splits are slices::
     stack((x, y), axis=-1), concatenate((x, y)), split(x, 3), tile(x, 2), repeat(x, 2)
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ from verax.rules.values.sizes import ShapeError
 
 concatenate_params = memoised(ConcatenateParams)
 
-type Arrays = Array | np.ndarray | Sequence[ArrayLike]
+type Arrays = Array | np.ndarray | Collection[ArrayLike]
 
 
 def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[Any]:
@@ -58,7 +58,7 @@ def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[
             raise ValueError(f"{name} takes a sequence of arrays, not a single scalar")
         arrays = [arrays[i] for i in range(arrays.shape[0])]
     if not isinstance(arrays, Sequence):
-        raise TypeError(f"{name} takes a sequence of arrays, not {shown(arrays)}")
+        arrays = gathered(name, arrays)
     if not arrays:
         raise ValueError(f"{name} needs at least one array")
     if dtype is None and isinstance(arrays[0], Array):
@@ -73,6 +73,21 @@ def operands(name: str, arrays: Arrays, dtype: DTypeLike | None = None) -> list[
     if expected is None:
         return whole
     return [with_weak_type(x, False) if isinstance(x, Array) else x for x in whole]
+
+
+def gathered(name: str, arrays: Iterable[ArrayLike]) -> list[ArrayLike]:
+    """The arrays of a container that is no sequence, as the values of a dictionary.
+
+    Raises:
+        TypeError: it is no container, or an iterator, which has its elements once.
+    """
+    try:
+        parts = iter(arrays)
+    except TypeError:
+        parts = None
+    if parts is None or parts is arrays:
+        raise TypeError(f"{name} takes a sequence of arrays, not {shown(arrays)}")
+    return list(parts)
 
 
 def joined(name: str, parts: Sequence[Any], axis: int) -> Array:
@@ -93,7 +108,7 @@ def joined(name: str, parts: Sequence[Any], axis: int) -> Array:
 
 def common_aval(arrays: Arrays) -> ShapedArray | None:
     """The one type of several arrays in a list or tuple; None if they are otherwise."""
-    if type(arrays) not in (list, tuple) or len(arrays) < 2:
+    if not isinstance(arrays, list | tuple) or len(arrays) < 2:
         return None
     first = arrays[0]
     if not isinstance(first, Array):
