@@ -81,6 +81,32 @@ def test_what_several_such_loops_read_is_stored_once() -> None:
     assert barriers(both) == 1
 
 
+def test_what_a_convolution_copies_is_stored() -> None:
+    """A constant in the loop that copies makes it several times as slow."""
+
+    def conv(x: Array, layout: str = "NCHW") -> Array:
+        k = lax.optimization_barrier(x[:3, :3, :3, :3])
+        specs = (layout, "OIHW", layout)
+        return lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=specs)
+
+    first, last = np.ones((8, 3, 16, 16), "f4"), np.ones((8, 16, 16, 3), "f4")
+    before = barriers(conv, first)
+    assert barriers(lambda x: conv(vnp.maximum(x, 0)), first) == before + 1
+    assert barriers(lambda x: conv(vnp.maximum(x, 0), "NHWC"), last) == before
+
+
+def test_what_several_loops_read_is_stored_where_it_takes_long() -> None:
+    def sums(x: Array) -> Array:
+        """Weighted neighbours, whose sign and square two other arrays need."""
+        y = windows(x) - windows(vnp.flip(x))
+        kept = vnp.where(y > 0, y, 0)
+        return vnp.dot(kept, vnp.ones((kept.shape[1], 3))).sum() + vnp.cumsum(y * y)
+
+    assert barriers(sums) == 1
+    assert barriers(lambda x: (windows(x) + 1) * 2) == 0
+    assert barriers(lambda x: (vnp.cumsum(x + 1), vnp.cumsum((x + 1) * 2))) == 0
+
+
 def test_derivatives_of_what_is_stored() -> None:
     def total(x: Array) -> Array:
         return (windows(vnp.exp(windows(vnp.sin(x)))) ** 2).sum()

@@ -124,11 +124,11 @@ def inside(
         zip(shape, counts, place, p.window_strides, p.padding, strict=True)
     ):
         first, last = k - low, k - low + (count - 1) * stride
-        at = add(mul(broadcasted_iota(int32, counts, axis), stride), first)
-        if first < 0:
-            yield ge(at, 0)
-        if last >= n:
-            yield lt(at, n)
+        if first < 0 or last >= n:
+            at = add(mul(broadcasted_iota(int32, counts, axis), stride), first)
+            yield ge(at, 0) if last < n else lt(at, n)
+            if first < 0 and last >= n:
+                yield ge(at, 0)
 
 
 def flat_places(p: WindowParams, x: Array, y: Array) -> Array:

@@ -29,14 +29,14 @@ from verax.transforms.passes.outline import with_eqns, with_subjaxprs
 
 LARGE: Final = 1 << 12
 """Elements from which a loop takes longer than what it costs to begin another."""
-STORING: Final = 16.0
+STORING: Final = 12.0
 """The time of storing an element, in that of reading one which the cache holds."""
 OPERATION: Final = 1 / 8
 SLOW: Final = 8.0
 """The time of an operation, and of one like `exp`."""
 SPREAD: Final = -1
-"""Ends a place of a smaller array, which no loop that pads reads in vectors."""
-COPIES: Final = 4.0
+"""Ends a place of a small array, which no loop that pads reads in vectors."""
+COPIES: Final = 8.0
 """So often counts an element at most that a larger array repeats."""
 JOINED: Final = 2
 """An array of whose pieces so many others are joined is stored, if it is made ..."""
@@ -49,10 +49,19 @@ type Place = tuple[int, ...]
 
 
 class Loop(NamedTuple):
-    """An element that is not stored: the places that it is read from, and its time."""
+    """An element that is not stored: the places that it is read from, and its time.
+
+    `slow` is the time of what is like `exp`, and `work` that of all other operations.
+    """
 
     places: frozenset[Place]
-    work: float
+    work: float = 0.0
+    slow: float = 0.0
+
+    @property
+    def spread(self) -> int:
+        """How many places are of small arrays."""
+        return sum([place[-1] == SPREAD for place in self.places])
 
 
 @define(repr=False)
@@ -81,12 +90,16 @@ class Reads(ReprMixin):
 
     @property
     def count(self) -> float:
-        """How many elements are read, for each of its own.
+        """How many elements are read, for each of its own."""
+        return self.elements + self.padding + self.several
+
+    @property
+    def several(self) -> int:
+        """How many loops read it as it is.
 
         What has one reader is read by the loops of that, which may be stored instead.
         """
-        loops = len(self.loops) if self.uses > 1 else min(len(self.loops), 1)
-        return self.elements + self.padding + loops
+        return len(self.loops) if self.uses > 1 else min(len(self.loops), 1)
 
     @property
     def alone(self) -> bool:
@@ -139,16 +152,20 @@ def stored(
 
 
 def gains(loop: Loop, read: Reads | None) -> bool:
-    """Whether reading a stored array takes less time than the loop in each place."""
+    """Whether reading a stored array takes less time than the loop in each place.
+
+    A loop that reads what it needs from memory computes in the meantime.
+    """
     if read is None:
         return False
     count = len(loop.places)
     if read.copied or (len(read.joined) >= JOINED and count >= ARRAYS):
         return True
-    again = max(0.0, read.count - 1) * (count + loop.work)
-    spread = sum([place[-1] == SPREAD for place in loop.places])
-    alone = STORING * (spread + loop.work / SLOW) if read.alone else 0.0
-    return again + alone >= STORING
+    parts, loops = read.elements + read.padding, read.several
+    again = (parts if loops else parts - 1) * (count - 1 + loop.work + loop.slow)
+    again += max(loops - 1, 0) * (count - loop.spread - 1 + loop.slow)
+    work = loop.spread + (loop.work + loop.slow) / SLOW
+    return again + (STORING * work if read.alone else 0.0) >= STORING
 
 
 def reads_of(eqns: Sequence[Eqn], outvars: Sequence[Atom]) -> Mapping[int, Reads]:
@@ -226,27 +243,28 @@ def loops_of(eqn: Eqn, loops: Mapping[int, Loop]) -> dict[int, Loop]:
         return {}
     whole = moved(eqn)
     if whole is not None:
-        loop = loops.get(whole.index, Loop(frozenset([(whole.index,)]), 0))
-        if whole.aval.size < min([v.aval.size for v in eqn.outvars]):
+        loop = loops.get(whole.index, Loop(frozenset([(whole.index,)])))
+        if not is_large(whole):
             one = whole.aval.size == 1
-            loop = Loop(frozenset() if one else frozenset([(SPREAD,)]), loop.work)
+            loop = loop._replace(places=frozenset([] if one else [(SPREAD,)]))
         parts = [[(v.index, *place) for place in loop.places] for v in eqn.outvars]
         return {
-            v.index: Loop(frozenset(part), loop.work)
+            v.index: loop._replace(places=frozenset(part))
             for v, part in zip(eqn.outvars, parts, strict=True)
         }
     if not computes(eqn):
         return {}
     (out,) = eqn.outvars
     places: frozenset[Place] = frozenset()
-    work = SLOW if traits_of(eqn.primitive).work is Work.SLOW else OPERATION
+    takes_long = traits_of(eqn.primitive).work is Work.SLOW
+    work, slow = (0.0, SLOW) if takes_long else (OPERATION, 0.0)
     for a in eqn.invars:
         if type(a) is Var and a.aval.shape == out.aval.shape:
-            loop = loops.get(a.index, Loop(frozenset([(a.index,)]), 0))
-            work = min(work + loop.work, STORING)
+            loop = loops.get(a.index, Loop(frozenset([(a.index,)])))
+            work, slow = work + loop.work, slow + loop.slow
             if len(places) < MOST:
                 places |= loop.places
-    return {out.index: Loop(places, work)}
+    return {out.index: Loop(places, min(work, STORING), min(slow, STORING))}
 
 
 def is_large(v: Var) -> bool:
