@@ -112,9 +112,7 @@ def test_names_of_a_mesh() -> None:
     assert out.tolist() == TABLE.max(0).tolist()
 
 
-@pytest.mark.parametrize(
-    "reduction", [vnp.sum, vnp.max, vnp.mean, vnp.var, vnp.std], ids=repr
-)
+@pytest.mark.parametrize("reduction", [vnp.sum, vnp.max, vnp.mean, vnp.var, vnp.std])
 def test_a_name_that_is_not_in_scope(reduction: Callable[..., verax.Array]) -> None:
     with pytest.raises(NameError, match="unbound axis name: j"):
         verax.vmap(lambda x: reduction(x, axis="j"), axis_name="i")(TABLE)
