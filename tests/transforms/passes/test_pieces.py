@@ -148,3 +148,14 @@ def test_others_are_computed_where_they_are_read(
 
 def test_small_arrays_are_left_alone() -> None:
     assert barriers(lambda x: stencil(stencil(x)), X[:8, :8]) == 0
+
+
+def test_sizes_that_are_not_known_are_left_alone() -> None:
+    (n,) = verax.export.symbolic_shape("n")
+
+    def f(x: Array) -> Array:
+        wide = vnp.broadcast_to(vnp.exp(X)[None], (x.shape[0], *X.shape))
+        return vnp.pad(vnp.tanh(wide[:, 1:] * x[:, None, None]), 1)
+
+    jaxpr = verax.make_jaxpr(f)(verax.ShapeDtypeStruct((n,), "float32")).jaxpr
+    assert "optimization_barrier" not in str(with_stored_pieces(jaxpr))

@@ -226,7 +226,8 @@ def moved(eqn: Eqn) -> Var | None:
     arrays = [a for a in eqn.invars if type(a) is Var]
     if len(arrays) != 1 or not (traits.moves and traits.light) or computes(eqn):
         return None
-    return None if arrays[0].aval.symbolic else arrays[0]
+    symbolic = any([v.aval.symbolic for v in (*arrays, *eqn.outvars)])
+    return None if symbolic else arrays[0]
 
 
 def computes(eqn: Eqn) -> bool:
