@@ -248,7 +248,8 @@ def test_devices_of_one_part_have_one_colour() -> None:
 
 
 def test_shardings_show_the_spec() -> None:
-    mesh = AbstractMesh((4, 2, 2), ("x", "y", "z"))
+    kinds = (AxisType.Explicit, AxisType.Explicit, AxisType.Auto)
+    mesh = AbstractMesh((4, 2, 2), ("x", "y", "z"), kinds)
     spec = P(("x", "y"), None, P.UNCONSTRAINED)
     actual = rows(NamedSharding(mesh, spec))
     assert ["0", "x, y", "8"] in actual

@@ -153,7 +153,7 @@ def test_small_arrays_are_left_alone() -> None:
 def test_sizes_that_are_not_known_are_left_alone() -> None:
     (n,) = verax.export.symbolic_shape("n")
 
-    def f(x: Array) -> Array:
+    def f(x: Any) -> Array:
         wide = vnp.broadcast_to(vnp.exp(X)[None], (x.shape[0], *X.shape))
         return vnp.pad(vnp.tanh(wide[:, 1:] * x[:, None, None]), 1)
 

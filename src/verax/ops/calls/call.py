@@ -82,6 +82,10 @@ class NamedCall(Params):
         """The program that runs: the function, or what is made of it at the end."""
         return self.jaxpr
 
+    def written(self) -> Self:
+        """The call that holds the program that runs, for who rewrites that."""
+        return self
+
     def passed_on(self, i: int) -> int | None:
         """See `Passing.passed_on`."""
         return source(self.jaxpr, self.jaxpr.outvars[i])

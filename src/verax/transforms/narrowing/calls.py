@@ -9,6 +9,7 @@ in the wide type, and rules of the user's own for derivatives are met as ever::
 
 from collections.abc import Sequence
 from itertools import repeat
+from typing import Self
 
 from attrs import evolve, frozen
 
@@ -27,16 +28,20 @@ from verax.transforms.narrowing.writer import narrowed
 
 @frozen(eq=False, repr=False)
 class NarrowParams(NamedCall):
-    """The function in wide types, and what is narrowed."""
+    """The function in wide types, and what is narrowed; None if that has been done."""
 
     name: str
-    plan: Narrowing
+    plan: Narrowing | None
     jaxpr: Jaxpr
 
     @property
     def runs(self) -> Jaxpr:
         """The narrow program."""
-        return narrowed(self.plan, self.jaxpr)
+        return self.jaxpr if self.plan is None else narrowed(self.plan, self.jaxpr)
+
+    def written(self) -> Self:
+        """The call of the narrow program."""
+        return self if self.plan is None else evolve(self, plan=None, jaxpr=self.runs)
 
 
 def rebinding(p: NarrowParams) -> Rebind:

@@ -30,7 +30,7 @@ from verax.ir.jaxpr import (
 )
 from verax.ir.records import ReprMixin
 from verax.ir.walk import map_subjaxprs
-from verax.ops.calls.call import CallParams, Metadata, jit_p
+from verax.ops.calls.call import CallParams, Metadata, NamedCall, jit_p
 from verax.rules.guards import paused
 from verax.rules.rows.builder import renumber
 from verax.rules.rows.row import traits_of
@@ -190,13 +190,17 @@ def worth(eqns: Sequence[Eqn], limits: Limits) -> bool:
 
 
 def with_subjaxprs(eqns: Sequence[Eqn], rewrite: Callable[[Jaxpr], Jaxpr]) -> list[Eqn]:
-    """The equations with the jaxprs that they hold rewritten."""
+    """The equations with the jaxprs that they hold rewritten.
+
+    Of a call whose program is made when it runs, that program is rewritten.
+    """
     changed: dict[int, Params] = {}
     held = [*map(params_of, eqns)]
     for params in dict(zip(map(id, held), held, strict=True)).values():
         if type(params).transient is not False:
-            result = map_subjaxprs(params, rewrite, aside=False)
-            if result is not params:
+            written = params.written() if isinstance(params, NamedCall) else params
+            result = map_subjaxprs(written, rewrite, aside=False)
+            if result is not written:
                 changed[id(params)] = result
     if not changed:
         return list(eqns)
