@@ -68,6 +68,7 @@ DRAWN: Mapping[str, tuple[str, Option]] = {
     "raw keys": ("legacy_prng_key", lambda: verax.legacy_prng_key("error")),
     "typed keys": ("enable_custom_prng", lambda: verax.enable_custom_prng(True)),
     "seeds": ("random_seed_offset", lambda: option_block({"random_seed_offset": 7})),
+    "halves": ("threefry_partitionable", lambda: verax.threefry_partitionable(False)),
     "reuse": ("debug_key_reuse", lambda: verax.debug_key_reuse(True)),
     "execution": ("no_execution", lambda: verax.no_execution(True)),
     "user": ("user_contexts", lambda: SCALE(3.0)),
