@@ -223,8 +223,7 @@ def accumulate(
     if working == bool_:
         row = reduce_and_p if identity else reduce_or_p
     array = fold(row, masked(name, x, where, identity), axes, keepdims)
-    if names:
-        array = across(name, row, array, names)
+    array = across(name, row, array, names)
     if initial is not None:
         start = convert(initial_value(name, initial), working)
         array = multiply(array, start) if identity else add(array, start)
@@ -378,8 +377,7 @@ def extreme(
     upward = row is reduce_max_p
     end = lowest(x.dtype) if upward else highest(x.dtype)
     result = fold(row, masked(name, convert(x, x.dtype), where, end), axes, keepdims)
-    if names:
-        result = across(name, row, result, names)
+    result = across(name, row, result, names)
     if initial is None:
         return result
     start = convert(initial_value(name, initial), x.dtype)

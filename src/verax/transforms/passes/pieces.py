@@ -82,11 +82,11 @@ class Reads(ReprMixin):
 
     elements: float = 0.0
     loops: set[int] = field(factory=set)
-    copied: bool = False
-    uses: int = 0
     padding: int = 0
     padded: bool = False
     joined: set[int] = field(factory=set)
+    copied: bool = False
+    uses: int = 0
 
     @property
     def count(self) -> float:
