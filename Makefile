@@ -56,10 +56,12 @@ DOCTESTS := --doctest-modules --doctest-glob='*.md' src/verax README.md docs \
 ANY_JAXLIB := $(addprefix tests/,backend distributed extend formats ir placement robustness \
 	api/export api/host api/stages ops/test_lowering_by_platform.py) \
 	$(filter-out tests/test_architecture.py tests/test_mutants.py tests/test_surface.py,$(wildcard tests/test_*.py))
-# Of these what is long and asks little of either: rules in NumPy, signals, restarts.
-NOT_OLDEST := $(addprefix --ignore=tests/,backend/eager robustness/test_interrupts.py distributed/test_restarts.py)
-LONG_PLACEMENT := $(foreach name,explicit explicit_rows held pipelines proposals varying,\
-	--deselect "tests/placement/test_on_devices.py::test_on_eight_devices[cases_$(name)]")
+# Of these what is long and asks little of either, or nothing that shorter ones do not.
+NOT_OLDEST := $(addprefix --ignore=tests/,backend/eager robustness/test_interrupts.py distributed/test_restarts.py \
+	distributed/test_training.py distributed/test_multihost.py api/export/test_symbolic.py)
+PAGES := placement+custom-partitioning+explicit-sharding+pipelines+test_checkpoints+test_pipelines
+LONG_PLACEMENT := $(foreach name,$(addprefix cases_,explicit explicit_rows held pipelines proposals varying) $(PAGES),\
+	--deselect "tests/placement/test_on_devices.py::test_on_eight_devices[$(name)]")
 QUICK := -m "not slow"
 DAILY := -m "not slow(nightly=True)"
 EXAMPLES := transformer neural_ode random_walks

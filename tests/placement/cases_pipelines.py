@@ -130,7 +130,7 @@ def test_the_mesh_in_force_and_the_name_of_the_axis() -> None:
 
 
 def test_other_transformations() -> None:
-    model = pipeline(block, mesh=line(4), microbatches=4)
+    model = pipeline(block, mesh=line(2), microbatches=2)
     loop = partial(looped, block)
     tangents = verax.tree.map(np.ones_like, (PARAMS, X))
     same(
@@ -160,12 +160,12 @@ def test_narrow_floats() -> None:
     def loss(h: Any) -> Any:
         return vnp.mean(h.astype(vnp.float32) ** 2)
 
-    model = pipeline(narrow, mesh=line(4), microbatches=4)
+    model = pipeline(narrow, mesh=line(2), microbatches=4)
     same(model(weights, x), looped(narrow, weights, x), 0)
     due = verax.value_and_grad(lambda w: loss(looped(narrow, w, x)))(weights)
     for schedule in SCHEDULES:
         step = pipeline_value_and_grad(
-            narrow, loss, mesh=line(4), microbatches=4, schedule=schedule
+            narrow, loss, mesh=line(2), microbatches=4, schedule=schedule
         )
         same(step(weights, x), due, 2**-8)  # the spacing of bfloat16 at 1
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings(
 X = np.arange(3, dtype=np.float32)
 SHAPE = verax.ShapeDtypeStruct((3,), np.float32)
 # How many places are tried: of those of much work, every so-manieth.
-MOST, COLD = 120, 6
+MOST, COLD = 120, 3
 
 
 def loss(x: Any) -> Any:
