@@ -132,6 +132,21 @@ def by_zero(call: Call) -> str:
     return ""
 
 
+def by_false(call: Call) -> str:
+    x, y = (np.asarray(part) for part in call.args)
+    flags, others = (x, y) if x.dtype == bool else (y, x)
+    if flags.dtype == bool and not np.isfinite(others.astype(complex)).all():
+        return "times False is 0, as in XLA, even of infinities and NaN"
+    return ""
+
+
+def complex_by_zero(call: Call) -> str:
+    y = np.asarray(call.args[1])
+    if "c" in [kind_of(np.asarray(part).dtype) for part in call.args] and not y.all():
+        return "the signs of infinities in complex quotients by 0 are XLA's"
+    return ""
+
+
 def ldexp_args(d: Draw) -> Call:
     shape = d.shape()
     return d.call(d.values(shape, d.dtype("f")), d.values(shape, d.dtype("i"), -3, 3))
@@ -182,7 +197,9 @@ SUBJECTS = [
     *unary("frexp", "f", differs=frexp_infinite),
     *unary("iscomplexobj isrealobj"),
     *unary("invert bitwise_not bitwise_invert bitwise_count", "biu"),
-    *binary("add multiply subtract equal not_equal true_divide divide"),
+    *binary("add subtract equal not_equal"),
+    *binary("multiply", differs=by_false),
+    *binary("true_divide divide", differs=complex_by_zero),
     *binary("logical_and logical_or logical_xor maximum minimum fmax fmin"),
     *binary("greater greater_equal less less_equal", "biufc"),
     *binary("arctan2 atan2 hypot copysign logaddexp logaddexp2 heaviside", "biuf"),

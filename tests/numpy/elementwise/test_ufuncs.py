@@ -239,6 +239,23 @@ def test_integer_powers() -> None:
         jnp.power(x, -1)
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "dtype"),
+    [
+        (3, np.int8(3), np.int8),
+        (3, np.array(3, np.uint8), np.uint8),
+        (True, np.int8(3), np.int8),
+        (3.0, np.int8(3), np.float32),
+        (np.int8(3), 3, np.int8),
+    ],
+)
+def test_the_type_of_a_power_is_that_under_jit(x: Any, y: Any, dtype: Any) -> None:
+    for power in (jnp.power, verax.jit(jnp.power)):
+        assert power(x, y).dtype == dtype
+        assert not power(x, y).weak_type
+        assert power(x, y) == x**3
+
+
 def test_round() -> None:
     assert jnp.round(np.array([0.5, 1.5, 2.5], np.float32)).tolist() == [0, 2, 2]
     assert jnp.round(np.array([1234, 1250, 1350]), -2).tolist() == [1200, 1200, 1400]

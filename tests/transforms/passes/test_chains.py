@@ -125,7 +125,9 @@ def compiled(f: Callable[..., Any]) -> list[np.ndarray]:
     return [np.asarray(y) for y in verax.tree.leaves(verax.jit(f)(X))]
 
 
-@pytest.mark.parametrize("name", rarely(CHAINS, "slow", "jitted", "looped", "mapped", "pair"))
+@pytest.mark.parametrize(
+    "name", rarely(CHAINS, "slow", "jitted", "looped", "mapped", "pair")
+)
 def test_compiled_values_are_those_of_one_loop(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ from verax.numpy.arguments.arguments import (
     avals_of,
     broadcast_together,
     constant_of,
+    is_scalar,
     promote_args,
     promote_args_inexact,
     promote_inexact,
@@ -550,6 +551,10 @@ def power_of(x1: ArrayLike, x2: ArrayLike) -> Array:
     if exponent is not None:
         if isinstance(x1, Array) and x1.aval.dtype is not bool_:
             return integer_pow_p.call(power_params(exponent), x1)
+        if is_scalar(x1) and not is_scalar(x2):  # which has the only dtype
+            (aval,) = avals_of("power", (x2,))
+            base, _ = promote_args("power", *promote_numeric("power", x1, x2))
+            return with_weak_type(integer_pow(base, exponent), aval.weak_type)
         (base,) = promote_numeric("power", x1)
         return integer_pow(base, exponent)
     base_aval, exponent_aval = avals_of("power", (x1, x2))

@@ -338,14 +338,15 @@ def wide_value(value: Any) -> object:
         items = tuple([wide_value(item) for item in value])
         same = all(a is b for a, b in zip(items, value, strict=True))
         return value if same or type(value) is not tuple else items
-    # Rules of custom calls are records that hold programs; engines are none.
-    if has(type(value)) and any(is_program(value, a.name) for a in fields(type(value))):
+    # Rules of custom calls are records that hold programs, and algorithms of products
+    # hold dtypes; engines are none of both.
+    if has(type(value)) and any(has_width(value, a.name) for a in fields(type(value))):
         return wide_record(value)
     return value
 
 
-def is_program(record: object, name: str) -> bool:
-    return isinstance(getattr(record, name), Jaxpr)
+def has_width(record: object, name: str) -> bool:
+    return isinstance(getattr(record, name), Jaxpr | np.dtype)
 
 
 def wide_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
