@@ -127,6 +127,7 @@ LATE = {
     "verax.ops.hoisting": "it knows every primitive with a jaxpr",
     "verax.transforms.passes.chains": "most programs are short",
     "verax.transforms.passes.pieces": "it stores what is cut and joined",
+    "verax.transforms.passes.partials": "it knows reductions and the library for them",
     "verax.transforms.passes.transposes": "it moves transposes",
     "verax.transforms.passes.kernels": "it knows the choices that kernels make",
     "verax.transforms.passes.outline": "most programs are short",

@@ -61,7 +61,7 @@ def wanted(target: Target) -> list[str]:
     return [one.name for one in COMPILE if one.wanted(target)]
 
 
-REST = ("outline", "transposes", "kernels", "pieces", "chains")
+REST = ("outline", "transposes", "kernels", "pieces", "partials", "chains")
 
 
 def test_the_order_of_the_passes() -> None:

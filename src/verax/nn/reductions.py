@@ -62,6 +62,7 @@ from verax.ops.reductions.reduce import (
     reduce_sum_p,
 )
 from verax.ops.structure.shape import reshape, transpose
+from verax.rules.families.reducer import ReduceParams
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import kept
 
@@ -153,8 +154,13 @@ def summed(x: Array, axes: Shape, names: Names) -> Array:
 
 
 def greatest(x: Array, axes: Shape, names: Names) -> Array:
-    """The maximum over dimensions and over named axes, as a constant."""
-    return across("max", reduce_max_p, reduce_max(stop_gradient(x), axes), names)
+    """The maximum over dimensions and over named axes, as a constant.
+
+    Or less where an element is NaN: what is subtracted from it is NaN there.
+    """
+    params = ReduceParams(axes, loses_nan=True)
+    y = reduce_max_p.call(params, stop_gradient(x)) if axes else stop_gradient(x)
+    return across("max", reduce_max_p, y, names)
 
 
 def below_zero(x: Array, axes: Shape, names: Names) -> Array:

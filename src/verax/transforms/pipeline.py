@@ -167,6 +167,14 @@ def with_stored_pieces(engine: Engine, body: Body, target: Target) -> Body:
     return evolve(body, eqns=eqns, size=size)
 
 
+def with_reductions_in_parts(engine: Engine, body: Body, target: Target) -> Body:
+    """The body with what is computed only to be reduced in parts."""
+    from verax.transforms.passes.partials import parted
+
+    eqns, size = parted(body.live_eqns, body.outvars, body.size)
+    return evolve(body, eqns=eqns, size=size)
+
+
 def with_functions_written_out(engine: Engine, body: Body, target: Target) -> Body:
     """The body with the kernels of its equations."""
     from verax.transforms.passes.kernels import write_out
@@ -244,6 +252,14 @@ COMPILE: Final[tuple[Pass, ...]] = (
         needs="nothing",
         keeps="inputs, outputs, values and effects",
         drops="nothing",
+    ),
+    Pass(
+        "partials",
+        with_reductions_in_parts,
+        wanted=lambda target: target.one_cpu and target.kernels,
+        needs="nothing",
+        keeps="inputs, output types and effects",
+        drops="the last places of sums",
     ),
     Pass(
         "chains",

@@ -32,7 +32,7 @@ from verax.ops.elementwise.compare import eq, gt
 from verax.ops.elementwise.convert import convert, convert_element_type
 from verax.ops.elementwise.select import select
 from verax.rules.families.elementwise import chlo, elementwise, parametric, stablehlo
-from verax.rules.families.reducer import folding_two, larger_or_smaller
+from verax.rules.families.reducer import clamped, folding_two, larger_or_smaller
 from verax.rules.rows.eager_costs import HUGE, huge, of
 from verax.rules.rows.emitter import Emitter, Operand
 from verax.rules.rows.kernels import Kernel
@@ -305,6 +305,7 @@ max_p = elementwise(
     operands=2,
     jvp=(lambda x, y, z, t: larger(x, y, t), lambda x, y, z, t: larger(y, x, t)),
     lower=folding_two(larger_or_smaller("maximum")),
+    lower_on={"cpu": folding_two(clamped("maximum"))},
     accepts=ANYTHING,
     traits=Traits(
         Work.CHEAP, commutative=True, makes_nans=False, summed=True, narrow=Narrow.MOVES
@@ -316,6 +317,7 @@ min_p = elementwise(
     operands=2,
     jvp=(lambda x, y, z, t: larger(y, x, t), lambda x, y, z, t: larger(x, y, t)),
     lower=folding_two(larger_or_smaller("minimum")),
+    lower_on={"cpu": folding_two(clamped("minimum"))},
     accepts=ANYTHING,
     traits=Traits(
         Work.CHEAP, commutative=True, makes_nans=False, summed=True, narrow=Narrow.MOVES

@@ -28,7 +28,7 @@ from verax.ir.dtypes import (
 )
 from verax.ir.jaxpr import Params
 from verax.ir.meshes import UnreducedKind
-from verax.ops.elementwise.arith import add, div, mul
+from verax.ops.elementwise.arith import add, add_p, div, max_p, min_p, mul
 from verax.ops.elementwise.compare import eq
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import select
@@ -48,6 +48,7 @@ from verax.rules.families.reducer import (
     EXTREMES,
     ReduceParams,
     Scalar,
+    extremes_on_cpu,
     folding_two,
     highest,
     larger_or_smaller,
@@ -220,7 +221,7 @@ reduce_sum_p: Row[ReduceParams] = reducer(
     jvp=jvp_of_linear(lambda: reduce_sum_p),
     transpose=transpose_sum,
     kind=UnreducedKind.sum,
-    traits=Traits(Work.LIGHT, summed=True, narrow=Narrow.SUM),
+    traits=Traits(Work.LIGHT, summed=True, joined_by=add_p, narrow=Narrow.SUM),
 )
 reduce_prod_p = reducer(
     "reduce_prod",
@@ -237,22 +238,28 @@ reduce_max_p: Row[ReduceParams] = reducer(
     np.maximum,
     folding_two(larger_or_smaller("maximum")),
     lowest,
+    lower_on={"cpu": extremes_on_cpu("maximum", np.maximum, lowest)},
     accepts=ANYTHING,
     jvp=jvp_extreme(lambda: reduce_max_p),
     domain=EXTREMES,
     kind=UnreducedKind.max,
-    traits=Traits(Work.LIGHT, makes_nans=False, summed=True, narrow=Narrow.MOVES),
+    traits=Traits(
+        Work.LIGHT, makes_nans=False, summed=True, joined_by=max_p, narrow=Narrow.MOVES
+    ),
 )
 reduce_min_p: Row[ReduceParams] = reducer(
     "reduce_min",
     np.minimum,
     folding_two(larger_or_smaller("minimum")),
     highest,
+    lower_on={"cpu": extremes_on_cpu("minimum", np.minimum, highest)},
     accepts=ANYTHING,
     jvp=jvp_extreme(lambda: reduce_min_p),
     domain=EXTREMES,
     kind=UnreducedKind.min,
-    traits=Traits(Work.LIGHT, makes_nans=False, summed=True, narrow=Narrow.MOVES),
+    traits=Traits(
+        Work.LIGHT, makes_nans=False, summed=True, joined_by=min_p, narrow=Narrow.MOVES
+    ),
 )
 reduce_and_p = reducer(
     "reduce_and",

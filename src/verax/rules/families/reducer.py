@@ -7,11 +7,11 @@ axes go and where a batch dimension stays are the same for all::
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from verax.ir.avals import Shape, ShapedArray, finfo, iinfo
 from verax.ir.dtypes import (
@@ -29,12 +29,14 @@ from verax.ir.dtypes import (
 from verax.ir.jaxpr import Params
 from verax.ir.memos import memoised
 from verax.ir.meshes import Splits, UnreducedKind
+from verax.ir.records import QUIET
 from verax.rules.families.linear import one_batched, zero_jvp
 from verax.rules.rows.eager_costs import Costly
 from verax.rules.rows.emitter import Emitter, Operand, compared, converted, folded
 from verax.rules.rows.kernels import Kernel
 from verax.rules.rows.row import (
     NO_TRAITS,
+    NOWHERE,
     REALS,
     Domain,
     JvpRule,
@@ -68,6 +70,8 @@ from verax.rules.values.sizes import beside, draw_shape, surely_less, without
 # Chains of 32 additions round to 2 units in the last place; shorter ones gain little,
 # and cost more passes over memory.
 CHAIN = 32
+# XLA's library for reductions computes none of fewer elements.
+FEW = 2048
 DOUBLE: dict[DType, DType] = {float32: float64, complex64: complex128}
 
 
@@ -185,9 +189,14 @@ type Combine = Callable[[Emitter, Operand, Operand], Operand]
 
 @frozen(eq=False, repr=False)
 class ReduceParams(Params):
-    """The dimensions that go, in order."""
+    """The dimensions that go, in order.
+
+    With `loses_nan` an extreme need not be NaN where an element is: it saves time where
+    what is made of it is NaN then in any case.
+    """
 
     axes: Shape
+    loses_nan: bool = field(default=False, metadata=QUIET)
 
 
 reduce_params = memoised(ReduceParams)
@@ -207,6 +216,7 @@ def reducer(
     across: Callable[[DType], bool] = lambda dtype: True,
     kind: UnreducedKind | None = None,
     kernel: Kernel | None = None,
+    lower_on: Mapping[str, LowerRule[ReduceParams]] = NOWHERE,
     traits: Traits = NO_TRAITS,
 ) -> Row[ReduceParams]:
     """A row that folds an operand over some of its dimensions.
@@ -214,7 +224,8 @@ def reducer(
     `ufunc` is NumPy's binary function, `combine` lowers it on two scalars, and
     `identity(dtype)` is its neutral element. Without `jvp` the derivative is zero.
     `across(dtype)` says whether XLA folds what lies on several devices. With `kind`
-    that may be left to be done.
+    that may be left to be done. `lower_on` has the rules of platforms that lower
+    differently.
     """
     row: Row[ReduceParams] = Row(
         name,
@@ -227,6 +238,7 @@ def reducer(
         lower=lambda e, p, xs, outs: lower_reduce(
             e, p, xs, outs, ufunc, combine, identity
         ),
+        lower_on=lower_on,
         draw=lambda random: draw_reduce(random, accepts),
         domains=(domain,),
         costly=costly,
@@ -323,7 +335,7 @@ def batch_reduce(
 ) -> tuple[Array, int]:
     """Reduce the same dimensions where they are; the batch dimension moves up."""
     gone = beside(p.axes, axis)
-    return row.call(ReduceParams(gone), x), axis - sum(i < axis for i in gone)
+    return row.call(evolve(p, axes=gone), x), axis - sum(i < axis for i in gone)
 
 
 def lower_reduce(
@@ -391,6 +403,56 @@ def larger_or_smaller(operation: str) -> Combine:
         return e.op("stablehlo.select", (first, x, y), (y.aval,))[0]
 
     return combine
+
+
+def clamped(operation: str) -> Combine:
+    """`larger_or_smaller` for CPUs, where XLA's library for reductions loses NaN.
+
+    That computes the extremes of two operands with the instructions of the processor,
+    which return the second if one is NaN. It leaves `clamp` to XLA, which does not.
+    """
+    plain = larger_or_smaller(operation)
+
+    def combine(e: Emitter, x: Operand, y: Operand) -> Operand:
+        dtype = y.aval.dtype
+        if not is_float(dtype):
+            return plain(e, x, y)
+        larger = operation == "maximum"
+        far = e.constant(
+            highest(dtype) if larger else lowest(dtype), y.aval.with_shape(())
+        )
+        bounds = (y, x, far) if larger else (far, x, y)
+        return e.op("stablehlo.clamp", bounds, (y.aval,))[0]
+
+    return combine
+
+
+def extremes_on_cpu(
+    operation: str, ufunc: np.ufunc, identity: Callable[[DType], Scalar]
+) -> LowerRule[ReduceParams]:
+    """The lower column of `max` or `min` for CPUs, NaN if an element is.
+
+    XLA's library for reductions loses NaN there, but not in a sum of squares, which is
+    NaN for nothing else, and takes as little time.
+    """
+    combine, plus = folding_two(larger_or_smaller(operation)), folding_two(named("add"))
+
+    def lower(
+        e: Emitter,
+        p: ReduceParams,
+        operands: Sequence[Operand],
+        outs: Sequence[ShapedArray],
+    ) -> Sequence[Operand]:
+        found = lower_reduce(e, p, operands, outs, ufunc, combine, identity)
+        (x,), (out,) = operands, outs
+        exact = p.loses_nan or not p.axes or not is_float(out.dtype)
+        if exact or surely_less(x.aval.size, FEW):
+            return found
+        squares = e.op("stablehlo.multiply", (x, x), (x.aval,))
+        (y,) = lower_reduce(e, p, squares, outs, np.add, plus, lambda dtype: 0)
+        return e.op("stablehlo.select", (compared(e, y, "NE", y), y, *found), outs)
+
+    return lower
 
 
 def lowest(dtype: DType) -> Scalar:

@@ -158,6 +158,8 @@ class Traits(ReprMixin):
         reads_part: it reads no more of its first operand than it returns.
         summed: XLA's library for sums and extremes on a CPU computes it on the way to
             one, or it is one.
+        joined_by: the primitive that joins what a reduction makes of two parts of its
+            operand, element by element.
         copied: the numbers of the operands that XLA copies into another layout on a
             CPU, from params and types.
         writes_part: the number of the operand that it writes into a part of its first.
@@ -194,6 +196,7 @@ class Traits(ReprMixin):
     view: bool = False
     reads_part: bool = False
     summed: bool = False
+    joined_by: Primitive | None = None
     copied: Copied | None = None
     writes_part: int | None = None
     narrow: Narrow | None = None

@@ -14,7 +14,7 @@ from math import isfinite
 import numpy as np
 from attrs import evolve, frozen
 
-from verax.ir.jaxpr import Eqn
+from verax.ir.jaxpr import NO_PARAMS, Eqn, Primitive
 from verax.ir.records import ReprMixin
 from verax.ir.walk import read_as
 from verax.ops.calls.call import inline
@@ -185,6 +185,27 @@ def traits_are_true(engine: StandardEngine, case: Case) -> None:
         if np.any((y == np.zeros_like(y)) != kept):
             what = "zero does not become zero" if kept else "zero becomes zero"
             raise broken("traits", case, what, got=y)
+    if traits.joined_by is not None:
+        parts_join(engine, case, eqn, traits.joined_by)
+
+
+def parts_join(
+    engine: StandardEngine, case: Case, eqn: Eqn, joined_by: Primitive
+) -> None:
+    """Raise unless the results for two parts of an operand give that for the whole."""
+    (x,) = case.values
+    axes: Sequence[int] = getattr(eqn.params, "axes", ())
+    axis = max(axes, key=lambda i: x.shape[i], default=None)
+    row = engine.rules[joined_by]
+    if axis is None or row.evaluate is None:
+        raise broken("traits", case, f"nothing is joined by {joined_by.name}")
+    parts = np.array_split(x, 2, axis)
+    results = [evaluate_eqn(engine, eqn, [part])[0] for part in parts]
+    with np.errstate(all="ignore"):
+        got = row.evaluate(engine, NO_PARAMS, results)
+    want = evaluate_eqn(engine, eqn, [x])
+    what = f"two parts, joined by {joined_by.name}"
+    agree("traits", engine, case, what, got, want, Run(case.jaxpr, case.values))
 
 
 def misplaced(eqn: Eqn, traits: Traits) -> str | None:

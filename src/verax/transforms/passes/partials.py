@@ -1,0 +1,191 @@
+"""Floor 3: what is computed only to be reduced is reduced in parts, side by side.
+
+XLA gives a reduction, with the function of elements before it, to a library that runs
+one operation after the other; and what that lacks is stored before it is reduced. A
+loop over quarters of the first dimension computes and joins four elements at a time,
+and the reduction reads a quarter::
+
+    { lambda ; a:f32[8000,100]. let b = abs a; c = reduce_sum[axes=(0,)] b in (c,) }
+    { lambda ; a:f32[8000,100]. let b = abs a; p q ... = split[axis=0] b; r = add p q;
+        ...; t = optimization_barrier s; c = reduce_sum[axes=(0,)] t in (c,) }
+
+Sums are rounded in another order, in which fewer numbers follow each other.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from verax.ir.avals import ShapedArray
+from verax.ir.jaxpr import NO_PARAMS, Atom, Eqn, Jaxpr, Primitive, Var
+from verax.ops.calls.checkpoint import BARRIER, optimization_barrier_p
+from verax.ops.elementwise.arith import IntegerPowParams, mul_p
+from verax.ops.elementwise.convert import convert_element_type_p
+from verax.ops.structure.joining import split
+from verax.rules.families.reducer import ReduceParams
+from verax.rules.rows.builder import program
+from verax.rules.rows.row import Row, SomeRow, Work, traits_of
+from verax.rules.values.array import Array
+from verax.rules.values.memo import asked, pure, recall
+from verax.transforms.engine.partial_eval import variables
+from verax.transforms.passes.kernels import write_body
+from verax.transforms.passes.outline import with_eqns, with_subjaxprs
+from verax.transforms.passes.pieces import computes
+from verax.transforms.passes.transposes import Readers, readers_of
+
+LARGE: Final = 1 << 17
+"""Elements from which a reduction takes longer than what it costs to begin a loop."""
+PARTS: Final = 4
+"""So many parts at most: the loop has the operations before it as often."""
+MOST: Final = 64
+"""So many operations make a loop at most, for each is written for every part."""
+SLOW: Final = 4
+"""An operation like `exp` counts as so many."""
+SQUARE: Final = 2
+
+
+def with_partial_reductions(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with reductions in parts, nested jaxprs included.
+
+    Contract: inputs, output types and effects are kept, and values but for the order in
+    which sums are rounded.
+    """
+    return recall(parted_once, jaxpr, jaxpr)
+
+
+@pure(1 << 10)
+def parted_once(jaxpr: Jaxpr) -> Jaxpr:
+    """`with_partial_reductions`, without its memo."""
+    return with_eqns(jaxpr, parted(jaxpr.eqns, jaxpr.outvars, variables(jaxpr))[0])
+
+
+def parted(
+    eqns: Sequence[Eqn], outvars: Sequence[Atom], size: int
+) -> tuple[Sequence[Eqn], int]:
+    """The equations with reductions in parts, and how many variables there are.
+
+    There were `size`, which keep their numbers.
+    """
+    eqns = with_subjaxprs(eqns, with_partial_reductions)
+    if not any([traits_of(eqn.primitive).joined_by for eqn in eqns]):
+        return eqns, size
+    readers = readers_of(eqns, outvars)
+    functions: dict[int, Eqn] = {}
+    out: list[Eqn] = []
+    for eqn in eqns:
+        body = parts_of(eqn, functions, readers)
+        if body is not None:
+            size = write_body(body, eqn, size, out)
+            continue
+        if computes(eqn):
+            functions[eqn.outvars[0].index] = eqn
+        out.append(eqn)
+    return out, size
+
+
+def parts_of(eqn: Eqn, functions: Mapping[int, Eqn], readers: Readers) -> Jaxpr | None:
+    """A reduction in parts, if they are worth it.
+
+    `functions` are the equations before it that compute elements, by what they return.
+    """
+    row, p = eqn.primitive, eqn.params
+    if traits_of(row).joined_by is None or not isinstance(p, ReduceParams):
+        return None
+    (a,) = eqn.invars
+    if type(a) is not Var or a.index not in functions or len(readers[a.index]) > 1:
+        return None
+    if a.aval.symbolic or a.aval.size < LARGE:
+        return None
+    axis = first_reduced(p, a.aval)
+    if axis is None:
+        return None
+    chain = chain_of(functions[a.index], functions)
+    if is_in_library(chain):
+        return None
+    count = min(PARTS, a.aval.shape[axis], MOST // effort(chain))
+    assert isinstance(row, Row)
+    return asked(in_parts, p, row, p, a.aval, count) if count > 1 else None
+
+
+def first_reduced(p: ReduceParams, aval: ShapedArray) -> int | None:
+    """The first dimension of more than one element, if it is reduced.
+
+    Parts of it lie side by side, so that a loop reads each from its beginning to its
+    end.
+    """
+    axis = next(i for i, n in enumerate(aval.shape) if n > 1)
+    return axis if axis in p.axes else None
+
+
+def chain_of(eqn: Eqn, functions: Mapping[int, Eqn]) -> Sequence[Eqn]:
+    """The operations of a loop over what an equation returns, `MOST` at most."""
+    chain, seen = [eqn], {eqn.outvars[0].index}
+    for one in chain:
+        for a in one.invars:
+            if type(a) is Var and a.index in functions and a.index not in seen:
+                seen.add(a.index)
+                chain.append(functions[a.index])
+        if len(chain) >= MOST:
+            break
+    return [one for one in chain[:MOST] if not traits_of(one.primitive).view]
+
+
+def effort(chain: Sequence[Eqn]) -> int:
+    """How many operations there are, of which some count as several."""
+    return sum([SLOW if is_slow(eqn.primitive) else 1 for eqn in chain])
+
+
+def is_slow(row: Primitive) -> bool:
+    """Whether the operation is one like `exp`."""
+    return traits_of(row).work is Work.SLOW
+
+
+def is_left_to_it(row: Primitive) -> bool:
+    """Whether a kernel was not written out, for XLA's library has the function."""
+    return isinstance(row, Row) and row.kernel is not None and row.kernel.reduced
+
+
+def is_in_library(chain: Sequence[Eqn]) -> bool:
+    """Whether XLA's library for reductions is as fast with what is computed before one.
+
+    It converts and squares as it reads, and it has vectors for some functions, of which
+    those with kernels were left to it.
+    """
+    rows = [eqn.primitive for eqn in chain]
+    if any([is_left_to_it(row) for row in rows]):
+        return True
+    if any(map(is_slow, rows)):
+        return all([traits_of(row).summed for row in rows])
+    if len(chain) != 1:
+        return not chain
+    (eqn,) = chain
+    if isinstance(eqn.params, IntegerPowParams):
+        return eqn.params.y == SQUARE
+    same = len(eqn.invars) == SQUARE and eqn.invars[0] is eqn.invars[1]
+    return eqn.primitive is convert_element_type_p or (eqn.primitive is mul_p and same)
+
+
+@pure(1 << 10)
+def in_parts(row: SomeRow, p: ReduceParams, aval: ShapedArray, count: int) -> Jaxpr:
+    """The reduction of one operand, in parts."""
+    axis = first_reduced(p, aval)
+    join = row.traits.joined_by
+    assert axis is not None
+    assert isinstance(join, Row)
+    part, rest = divmod(aval.shape[axis], count)
+
+    def body(x: Array) -> Sequence[object]:
+        pieces = split(x, [part] * count + [rest] * bool(rest), axis)
+        (stored,) = optimization_barrier_p.bind(BARRIER, joined(join, pieces[:count]))
+        y = row.call(p, stored)
+        return (join.call(NO_PARAMS, y, row.call(p, pieces[-1])) if rest else y,)
+
+    return program((aval,), body, "a reduction")
+
+
+def joined(join: SomeRow, parts: Sequence[Array]) -> Array:
+    """What `join` makes of parts, two and two."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        odd = parts[-1:] if len(parts) % 2 else []
+        parts = [*[join.call(NO_PARAMS, x, y) for x, y in pairs], *odd]
+    return parts[0]
