@@ -190,7 +190,7 @@ def attributes(f: Any, platform: str) -> str:
     """The settings of the call of a function of one Hermitian matrix."""
     traced = verax.jit(f).trace(verax.ShapeDtypeStruct((3, 3), np.float32))
     text = traced.lower(lowering_platforms=(platform,)).as_text()
-    (actual,) = re.findall(r"backend_config = \{([^}]*)\}", text)
+    (actual,) = re.findall(r"mhlo.backend_config = \{([^}]*)\}", text)
     return str(actual)
 
 

@@ -23,7 +23,8 @@ def told(f: Callable[..., object], *xs: object) -> list[str]:
     for line in text.split("\n"):
         if "lapack_" in line:
             (name,) = re.findall(r"lapack_(\w+)_ffi", line)
-            options = re.findall(r"(\w+) = (\d+) : \w+", line.split("_config = ")[1])
+            given = line.split("mhlo.backend_config = ")[1]
+            options = re.findall(r"(\w+) = (\d+) : \w+", given)
             words = [f"{key}={value}" for key, value in options if "index" not in key]
             taken = re.findall(r"indices = \[(\d*)\], operand_index = (\d)", line)
             pairs = [f"{operand}>{result}" for result, operand in taken]

@@ -26,6 +26,7 @@ from verax.rules.rows.emitter import (
     batch_attributes,
     flag,
     layout_text,
+    typed_call,
 )
 from verax.rules.rows.row import (
     Axis,
@@ -249,20 +250,21 @@ def lower_foreign(
     e: Emitter, p: ForeignParams, xs: Sequence[Operand], outs: Sequence[ShapedArray]
 ) -> Sequence[Operand]:
     batched = batch_attributes([x.aval for x in xs], outs, p.batch_dims)
+    plain = {
+        "api_version": f"{p.api_version} : i32",
+        "backend_config": quoted(p.config),
+    }
     return e.op(
         "stablehlo.custom_call",
         xs,
         outs,
         (),
         call_target_name=quoted(p.target),
-        api_version=f"{p.api_version} : i32",
-        backend_config=f"{{{p.config}}}"
-        if p.api_version >= TYPED
-        else quoted(p.config),
         has_side_effect=flag(p.has_side_effect),
         operand_layouts=listed(p.input_layouts),
         result_layouts=listed(p.output_layouts),
         output_operand_aliases=aliases_text(p.aliases, len(p.results)),
+        **(typed_call(p.config) if p.api_version >= TYPED else plain),
         **batched,
     )
 

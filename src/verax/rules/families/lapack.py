@@ -35,6 +35,7 @@ from verax.rules.rows.emitter import (
     batch_attributes,
     compared,
     layout_text,
+    typed_call,
 )
 from verax.rules.rows.infer import infer
 from verax.rules.rows.row import (
@@ -392,11 +393,10 @@ def matrix_call(
         outs,
         (),
         call_target_name=f'"{target}"',
-        api_version="4 : i32",
-        backend_config=f"{{{config}}}",
         operand_layouts=layouts(avals, rank if columns else -1),
         result_layouts=layouts(outs, rank if columns else -1),
         output_operand_aliases=aliases_text(aliases.items(), len(outs)),
+        **typed_call(config),
         **batch_attributes(avals, outs, rank - 2),
     )
 

@@ -435,6 +435,14 @@ def aliases_text(pairs: Iterable[tuple[int, int]], results: int) -> str:
     return f"[{', '.join(result)}]"
 
 
+def typed_call(config: str) -> dict[str, str]:
+    """The attributes of a custom call whose own attributes are typed: `config`.
+
+    They stand in `mhlo.backend_config`, where programs for JAX look for them.
+    """
+    return {"backend_config": '""', "mhlo.backend_config": f"{{{config}}}"}
+
+
 def flags(values: Sequence[bool]) -> str:
     """A dense array attribute of booleans."""
     text = ", ".join("true" if v else "false" for v in values)
