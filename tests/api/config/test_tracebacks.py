@@ -183,6 +183,7 @@ def test_what_we_raise_ends_in_the_users_line(name: str) -> None:
     (note,) = error.__notes__
     assert f"{__file__}:{line} (" in f"{error}{note}"
     assert note.endswith(LEFT_OUT)
+    assert "For simplicity, verax has removed its internal frames" in note
 
 
 SPACES = ("", ".numpy", ".lax", ".nn", ".random", ".numpy.linalg", ".numpy.fft")

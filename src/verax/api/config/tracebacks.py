@@ -38,7 +38,10 @@ SUSPENDED: Final = (
 )
 """Flags of generators and coroutines, which exceptions enter from outside."""
 OPTION: Final = "VERAX_TRACEBACK_FILTERING=off"
-LEFT_OUT: Final = f"The traceback leaves out the frames of verax: {OPTION} shows them."
+LEFT_OUT: Final = (
+    "For simplicity, verax has removed its internal frames from the traceback: "
+    f"{OPTION} shows them."
+)
 """The end of the note that is added to an error."""
 PAGES: Final = "verax.errors"
 """The classes that `docs/errors.md` explains."""
