@@ -4,8 +4,9 @@ Names of `jax._src` that no library needs: they are here for the tests alone.
 """
 
 import functools
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -95,6 +96,30 @@ def is_constant_shape(shape: Sequence[object]) -> bool:
 def no(*args: object) -> bool:
     """Not a build that sanitises memory or threads, not a TPU."""
     return False
+
+
+EVENTS = MappingProxyType(
+    {
+        "traces": ("trace_to_jaxpr",),
+        "lowerings": ("lower_jaxpr_to_module",),
+        "compiles": (
+            "pxla_cached_compilation",
+            "compile_after_persistent_compilation_miss",
+        ),
+        "program_misses": ("jit_cpp_cache_miss",),
+        "trace_misses": ("infer_params_cache_miss",),
+    }
+)
+"""What the tests count, by what verax counts (`verax.monitoring`)."""
+
+
+def tell(event: str, amount: float) -> None:
+    """Tell the tests that something has happened that they count."""
+    listener = getattr(sys.modules.get("jax._src.util"), "test_event_listener", None)
+    if listener is not None:
+        for name in EVENTS.get(event, ()):
+            for _ in range(int(amount)):
+                listener(name)
 
 
 FLOAT8 = """

@@ -25,7 +25,8 @@ import pytest
 
 import verax.jax
 from tests.jax_suite.expected import LEFT_OUT, read
-from tests.jax_suite.internals import NAMES
+from tests.jax_suite.internals import NAMES, tell
+from verax.backend.runtime.metrics import RECORDER
 from verax.jax import finder, views
 from verax.jax.names import MODULES
 
@@ -199,4 +200,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 if importlib.util.find_spec("absl"):
     name_apart()
 verax.jax.install()
+RECORDER.listen(tell)
 sys.meta_path.insert(0, Clone())
