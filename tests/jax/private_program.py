@@ -174,6 +174,45 @@ def check_options() -> None:
     assert float(f(1.0)) == 2.0
 
 
+def check_arrays() -> None:
+    x, key = jnp.arange(3.0), jax.random.key(0)
+    assert list(x._value) == [0, 1, 2]
+    assert not x._committed
+    assert [part.shape for part in x._arrays] == [(3,)]
+    assert key._impl.name == "threefry2x32"
+    assert key._base_array.shape == (2,)
+    with pytest.raises(AttributeError, match="random keys"):
+        x._impl  # noqa: B018  # it is read
+    x._check_if_deleted()
+    x.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x._check_if_deleted()
+
+
+def check_shardings_and_programs() -> None:
+    from jax._src import op_shardings
+
+    devices = jax.devices()
+    turned = np.array(devices[::-1]).reshape(4, 2)
+    place = jax.NamedSharding(jax.sharding.Mesh(turned, ("x", "y")), jax.P("x"))
+    assert place._device_assignment == tuple(devices[::-1])
+    xla = place._to_xla_hlo_sharding(2)
+    assert op_shardings.get_num_ways_dim_sharded(xla) == ([4, 1], 2)
+    assert list(xla.tile_assignment_devices()) == list(range(8))
+    whole = place.update(spec=jax.P())._to_xla_hlo_sharding(2)
+    assert op_shardings.is_hlo_sharding_replicated(whole)
+    assert not op_shardings.are_hlo_shardings_equal(whole, xla)
+    one = jax.sharding.SingleDeviceSharding(devices[1])
+    assert one._device_assignment == (devices[1],)
+
+    f = jax.jit(lambda x: x + 1)
+    sizes = [f._cache_size()]
+    for x in (1.0, 2.0, 3):
+        f(x)
+        sizes.append(f._cache_size())
+    assert sizes == [0, 1, 1, 2]
+
+
 def check_primitives() -> None:
     from jax._src import dispatch
     from jax.extend.core import Primitive

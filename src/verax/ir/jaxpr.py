@@ -9,6 +9,7 @@ values, an environment is a list, and a jaxpr is its own cache key::
 
 import linecache
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, lru_cache
 from operator import itemgetter
 from types import CodeType
@@ -325,6 +326,15 @@ class EqnFields:
     source: Source = field(default=UNKNOWN_SOURCE, eq=False)
 
 
+class EqnContext:
+    """The options under which an equation runs: none, since its params have them all.
+
+    Programs that walk equations for JAX run each in the block `eqn.ctx.manager`.
+    """
+
+    manager: ClassVar[AbstractContextManager[None]] = nullcontext()
+
+
 @frozen(repr=False)
 class Eqn(EqnFields):
     """One step: `outvars = primitive[params] invars`, and where it comes from."""
@@ -339,6 +349,11 @@ class Eqn(EqnFields):
     def source_info(self) -> Source:
         """`source`, under JAX's name."""
         return self.source
+
+    @property
+    def ctx(self) -> EqnContext:
+        """What else decides how it runs, under JAX's name: nothing."""
+        return EqnContext()
 
     def replace(
         self,

@@ -62,10 +62,20 @@ OVERLAID: dict[str, tuple[str, ...]] = {
     "jax.interpreters.pxla": ("verax.jax.overlays.xla",),
     "jax.interpreters.xla": ("verax.jax.overlays.xla",),
     "jax.experimental.sparse.linalg": ("verax.experimental.sparse.linalg",),
-    "jax.experimental.sparse.util": ("verax.experimental.sparse.util",),
+    "jax.experimental.sparse.util": (
+        "verax.experimental.sparse.util",
+        "verax.jax.internals.functions.sparse",
+    ),
     **{
         f"jax.experimental.sparse{name}": ("verax.experimental.sparse",)
-        for name in ("", ".ad", ".api", ".bcoo", ".bcsr", ".coo", ".csr", ".transform")
+        for name in ("", ".ad", ".api", ".transform")
+    },
+    **{
+        f"jax.experimental.sparse.{name}": (
+            "verax.experimental.sparse",
+            "verax.jax.internals.functions.sparse",
+        )
+        for name in ("bcoo", "bcsr", "coo", "csr")
     },
     "jax.experimental.sparse.random": ("verax.experimental.sparse",),
     "jax.experimental.colocated_python": ("verax.jax.colocated",),

@@ -24,3 +24,21 @@ class Started(Mapping[str, Any]):
 
 
 _backends = Started()
+
+
+def canonicalize_platform(platform: str) -> str:
+    """The platform that is meant by a name: "gpu" is the kind of GPU there is.
+
+    Raises:
+        RuntimeError: there is no GPU.
+    """
+    if platform != "gpu":
+        return platform
+    there = [name for name in ("cuda", "rocm") if name in _backends]
+    if not there:
+        raise RuntimeError(
+            f"Unknown backend: '{platform}' requested, but no platforms that are "
+            f"instances of {platform} are present. Platforms present are: "
+            f"{','.join(_backends)}"
+        )
+    return there[0]

@@ -1,6 +1,6 @@
 """`jax._src.lax`: helpers below `jax.lax` that libraries ask for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,32 @@ def int_dtype_for_shape(
     """The integers that count the elements of every dimension."""
     kinds = [int_dtype_for_dim(d, signed=signed) for d in shape]
     return max(kinds, key=lambda kind: kind.itemsize, default=np.dtype("int32"))
+
+
+def pargmax(x: object, axis_name: object) -> Array:
+    """The least index along a named axis at which `x` is largest, for each element."""
+    return index_of(vnp.asarray(x), axis_name, lax.pmax)
+
+
+def pargmin(x: object, axis_name: object) -> Array:
+    """The least index along a named axis at which `x` is smallest, for each element."""
+    return index_of(vnp.asarray(x), axis_name, lax.pmin)
+
+
+def index_of(x: Array, axis_name: Any, extreme: Callable[..., Array]) -> Array:
+    """The least index along a named axis at which `x` is what a reduction gives.
+
+    Raises:
+        TypeError: there are several axes.
+    """
+    if isinstance(axis_name, tuple | list):
+        raise TypeError(
+            f"pargmax and pargmin only accept a single axis, not {axis_name}"
+        )
+    own = lax.axis_index(axis_name)
+    found = x == extreme(x, axis_name)
+    out: Array = lax.pmin(vnp.where(found, own, np.iinfo(np.int32).max), axis_name)
+    return out
 
 
 def lu_solve(lu: Array, permutation: Array, b: Array, trans: int = 0) -> Array:

@@ -127,3 +127,35 @@ def _apply_excluded(
         return func(*every, **fixed, **named)
 
     return new_func, rest, named
+
+
+def rewriting_take(
+    arr: ArrayLike,
+    idx: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+    normalize_indices: bool = True,
+    out_sharding: Any = None,
+    strategy: object = None,
+) -> Array:
+    """`arr[idx]`, see `x.at[idx].get`; how it is computed, verax decides itself."""
+    options = {} if out_sharding is None else {"out_sharding": out_sharding}
+    out: Array = (
+        vnp.asarray(arr)
+        .at[idx]
+        .get(
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+            fill_value=fill_value,
+            wrap_negative_indices=normalize_indices,
+            **options,
+        )
+    )
+    return out
+
+
+_rewriting_take = rewriting_take

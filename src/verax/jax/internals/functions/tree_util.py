@@ -6,12 +6,13 @@ The registry is jaxlib's, which can be asked about a class, but not listed::
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from verax.api.trees.mismatch import Difference, IsLeaf, differences
 from verax.api.trees.pytrees import flatten_one_level, tree_structure
 from verax.backend.pytrees import is_node, node_of
+from verax.tree_util import treedef_is_leaf
 
 
 class Registry:
@@ -82,3 +83,30 @@ def prefix_error(difference: Difference, name: str) -> ValueError:
         f"    {name}{difference.place}\n"
         f"{difference.detail}{keys}{' '.join(difference.keys)}"
     )
+
+
+def broadcast_flattened_prefix_with_treedef(
+    prefix_leaves: Sequence[Any], prefix_treedef: Any, full_treedef: Any
+) -> list[Any]:
+    """The leaves of a prefix, each as often as the whole tree has leaves below it.
+
+    Raises:
+        ValueError: the one is no prefix of the other.
+    """
+    if treedef_is_leaf(prefix_treedef) and prefix_treedef.num_nodes == 1:
+        (leaf,) = prefix_leaves
+        return [leaf] * int(full_treedef.num_leaves)
+    if treedef_is_leaf(full_treedef) and full_treedef.num_nodes == 1:
+        raise ValueError("`prefix_treedef` is not a prefix of `full_treedef`")
+    if prefix_treedef.node_data() != full_treedef.node_data():
+        raise ValueError(
+            f"expected {full_treedef.node_data()}, got {prefix_treedef.node_data()}"
+        )
+    parts, whole = prefix_treedef.children(), full_treedef.children()
+    if len(parts) != len(whole):
+        raise ValueError(f"expected {len(whole)} children, got {len(parts)}")
+    out, rest = [], list(prefix_leaves)
+    for prefix, full in zip(parts, whole, strict=True):
+        own, rest = rest[: prefix.num_leaves], rest[prefix.num_leaves :]
+        out += broadcast_flattened_prefix_with_treedef(own, prefix, full)
+    return out

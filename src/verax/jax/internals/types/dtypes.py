@@ -149,3 +149,19 @@ def check_and_canonicalize_user_dtype(
 
 class ExtendedDType:
     """A dtype that a program describes; arrays cannot have one."""
+
+
+def _dtype_and_weaktype(value: Any) -> tuple[Any, bool]:
+    """The dtype of a value, or a dtype itself, and whether it gives way to others."""
+    if isinstance(value, type | np.dtype):
+        return canonical(value), value in (int, float, complex)
+    aval = aval_of(value)
+    return aval.dtype, aval.weak_type
+
+
+def _jax_type(dtype: DType, weak_type: bool) -> DType | type:
+    """The Python type of weakly typed scalars of a dtype; a strong dtype itself."""
+    if not weak_type or dtype.kind == "b":
+        return dtype
+    kinds: dict[str, type] = {"i": int, "u": int, "c": complex}
+    return kinds.get(dtype.kind, float)

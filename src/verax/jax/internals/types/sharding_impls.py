@@ -3,12 +3,32 @@
 import sys
 from typing import Any, Final
 
+import numpy as np
+
 import verax
 from verax.backend.runtime.buffers import place_of_part
 from verax.backend.runtime.client import Device
 from verax.jax.overlays.xla import thread_resources as thread_resources
 from verax.rules.values.state import LIBRARY
-from verax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh, get_mesh
+from verax.sharding import (
+    AbstractMesh,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    get_abstract_mesh,
+    get_mesh,
+)
+
+
+class EmptyEnvironment:
+    """The environment without a mesh."""
+
+    physical_mesh: Final = Mesh(np.empty((), object), ())
+
+
+EMPTY_ENV: Final = EmptyEnvironment()
+empty_concrete_mesh: Final = EMPTY_ENV.physical_mesh
+empty_abstract_mesh: Final = AbstractMesh((), ())
 
 
 class UnspecifiedValue:
