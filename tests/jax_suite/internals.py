@@ -150,6 +150,8 @@ NAMES: Mapping[str, Mapping[str, Any]] = {
     "jax._src.compilation_cache": {"_cache": None, "reset_cache": nothing},
     "jax._src.config": {
         "config_states": States(),
+        "abstract_mesh_context_manager": SimpleNamespace(set_local=nothing),
+        "device_context": SimpleNamespace(set_local=verax.set_mesh),
         "_read": read,
         "read": read,
     },

@@ -47,6 +47,17 @@ def test_what_is_explicit_is_allowed_unless_the_guard_says_so() -> None:
     assert explicit().devices() == {OTHER}
 
 
+def test_another_layout_on_the_same_devices_is_no_transfer() -> None:
+    x = verax.device_put(np.arange(8.0), SPLIT)
+    whole = SPLIT.update(spec=verax.P())
+    with verax.transfer_guard("disallow_explicit"):
+        y = verax.device_put(x, whole)
+        with refused("device-to-device"):
+            verax.device_put(x, ONE)
+    assert y.sharding == whole
+    np.testing.assert_array_equal(y, np.arange(8))
+
+
 @pytest.mark.parametrize("level", ["disallow", "disallow_explicit"])
 def test_arguments_on_other_devices(level: str) -> None:
     run: Callable[[], Any] = implicit()

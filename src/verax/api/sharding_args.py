@@ -45,8 +45,8 @@ def is_place(x: object) -> bool:
 
 IN_CONTEXT: Final = MappingProxyType(
     {
-        "in_shardings": "jit",
-        "out_shardings": "jit",
+        "in_shardings": "pjit",
+        "out_shardings": "pjit",
         "with_sharding_constraint": "with_sharding_constraint",
     }
 )

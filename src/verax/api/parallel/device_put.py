@@ -210,6 +210,8 @@ def put_leaf(
 def ask(array: ConcreteArray, place: Sharding | None, ours: bool) -> None:
     """Ask for the transfer of what the user puts somewhere; `ours` was an array.
 
+    What lies on the same devices in another way is no transfer, as in JAX.
+
     Raises:
         JaxRuntimeError: it is not allowed.
     """
@@ -217,7 +219,10 @@ def ask(array: ConcreteArray, place: Sharding | None, ours: bool) -> None:
     if not ours:
         check_transfer("host_to_device", what, explicit=True)
     elif place is not None and not place.is_equivalent_to(array.sharding, array.ndim):
-        check_transfer("device_to_device", what, explicit=True)
+        own = array.sharding
+        stay = own.num_devices > 1 and own.device_set == place.device_set
+        if not stay or own.other_memory != place.other_memory:
+            check_transfer("device_to_device", what, explicit=True)
 
 
 def with_buffer(x: ConcreteArray) -> ConcreteArray:
