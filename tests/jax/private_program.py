@@ -206,6 +206,7 @@ def check_shardings_and_programs() -> None:
     assert one._device_assignment == (devices[1],)
 
     f = jax.jit(lambda x: x + 1)
+    assert jax.config._read("jax_enable_x64") is False
     sizes = [f._cache_size()]
     for x in (1.0, 2.0, 3):
         f(x)

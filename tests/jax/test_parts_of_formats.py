@@ -1,6 +1,7 @@
 """Functions of buffers, of named axes and of shardings below `jax._src`."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 import verax
 import verax.numpy as vnp
 from verax.experimental.sparse.util import SparseInfo
-from verax.jax.internals import xla_bridge
+from verax.ir.avals import ShapedArray
+from verax.jax.internals import compilation_cache, xla_bridge
 from verax.jax.internals.functions import lax as below_lax, numpy, sparse, tree_util
-from verax.jax.internals.types import dtypes, prng, sharding_impls
+from verax.jax.internals.types import dtypes, literals, prng, sharding_impls
+from verax.rules.values.state import changing
 
 MATRIX = np.array([[0, 2, 0], [3, 0, 4]], np.float32)
 VECTOR = np.array([1, 2, 3], np.float32)
@@ -103,6 +106,23 @@ def test_reads_types_generators_and_platforms() -> None:
     if not {"cuda", "rocm"} & set(xla_bridge._backends):
         with pytest.raises(RuntimeError, match="Unknown backend: 'gpu' requested"):
             xla_bridge.canonicalize_platform("gpu")
+
+
+def test_arrays_with_a_type_of_their_own() -> None:
+    weak = ShapedArray((2,), np.dtype("float32"), weak_type=True)
+    x = literals.TypedNdArray(np.arange(2, dtype=np.float32), weak)
+    assert x.aval == weak
+    assert x.weak_type
+    part: Any = x[:1]
+    assert part.aval == ShapedArray((1,), np.dtype("float32"))
+    same(vnp.asarray(x) + 1, [1, 2])
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_whether_programs_are_kept(kept: bool, tmp_path: Path) -> None:
+    folder = str(tmp_path) if kept else None
+    with changing({"enable_compilation_cache": True, "compilation_cache_dir": folder}):
+        assert compilation_cache.is_persistent_cache_enabled() == kept
 
 
 def test_contexts_of_equations() -> None:

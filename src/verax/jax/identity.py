@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from verax.api.config.config import config
+from verax.api.config.config import Config, config
 from verax.api.config.tracebacks import SPOKEN, watch
 from verax.api.jit import PjitFunction
 from verax.backend.arrays.concrete import ConcreteArray
@@ -94,11 +94,19 @@ OF_ARRAYS: Final = MappingProxyType(
 OF_SHARDINGS: Final = MappingProxyType(
     {"_device_assignment": property(assignment), "_to_xla_hlo_sharding": in_xla}
 )
+
+
+def option(config: Config, name: str) -> object:
+    """The value of an option, by JAX's name for it."""
+    return config.read(name.removeprefix("jax_"))
+
+
 OF_FUNCTIONS: Final = MappingProxyType({"_cache_size": cache_size})
 PRIVATE: Final[Sequence[tuple[type, Mapping[str, object]]]] = (
     (ConcreteArray, OF_ARRAYS),
     (Sharding, OF_SHARDINGS),
     (PjitFunction, OF_FUNCTIONS),
+    (Config, MappingProxyType({"_read": option})),
 )
 """What programs for JAX read of its objects, by the class."""
 

@@ -75,7 +75,10 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "callback": ("verax", "verax.experimental"),
         "checkify": ("verax.experimental.checkify", f"{INTERNALS}checkify"),
         "clusters": (),
-        "compilation_cache": ("verax.experimental.compilation_cache",),
+        "compilation_cache": (
+            f"{INTERNALS}compilation_cache",
+            "verax.experimental.compilation_cache",
+        ),
         "compiler": (),
         "compute_on": ("verax.experimental.compute_on",),
         "config": (f"{INTERNALS}config",),

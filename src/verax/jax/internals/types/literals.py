@@ -1,8 +1,13 @@
-"""`jax._src.literals`: Python scalars with a dtype. verax makes none."""
+"""`jax._src.literals`: scalars of Python and arrays of NumPy with a type of JAX's.
+
+verax makes none: values keep their dtype in its programs as they are.
+"""
 
 from typing import Self
 
 import numpy as np
+
+from verax.ir.avals import ShapedArray
 
 
 class Typed:
@@ -40,3 +45,28 @@ class TypedComplex(complex, Typed):
         self = super().__new__(cls, value)
         self.dtype = dtype
         return self
+
+
+class TypedNdArray(np.ndarray[tuple[int, ...], np.dtype[np.generic]]):
+    """An array of NumPy, with the type that it was given or has as an array."""
+
+    given: ShapedArray | None
+
+    def __new__(cls, val: np.ndarray, aval: ShapedArray | None = None) -> Self:
+        self = np.asarray(val).view(cls)
+        self.given = aval
+        return self
+
+    def __array_finalize__(self, source: object) -> None:
+        """Parts of it are typed as they are."""
+        self.given = None
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type."""
+        return self.given or ShapedArray(self.shape, self.dtype)
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether its dtype gives way to others."""
+        return self.aval.weak_type
