@@ -192,7 +192,7 @@ def check_arrays() -> None:
 def check_shardings_and_programs() -> None:
     from jax._src import op_shardings
 
-    devices = jax.devices()
+    devices, auto = jax.devices(), jax.sharding.AxisType.Auto
     turned = np.array(devices[::-1]).reshape(4, 2)
     place = jax.NamedSharding(jax.sharding.Mesh(turned, ("x", "y")), jax.P("x"))
     assert place._device_assignment == tuple(devices[::-1])
@@ -204,6 +204,13 @@ def check_shardings_and_programs() -> None:
     assert not op_shardings.are_hlo_shardings_equal(whole, xla)
     one = jax.sharding.SingleDeviceSharding(devices[1])
     assert one._device_assignment == (devices[1],)
+
+    from jax._src.lax.lax import _convert_element_type
+
+    split = jax.NamedSharding(jax.make_mesh((8,), "x", (auto,)), jax.P("x"))
+    for due in (split, one):
+        out = _convert_element_type(np.arange(8), np.float32, sharding=due)
+        assert (out.dtype, out.sharding) == (np.float32, due)
 
     f = jax.jit(lambda x: x + 1)
     assert jax.config._read("jax_enable_x64") is False

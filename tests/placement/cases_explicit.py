@@ -537,6 +537,16 @@ def test_vmap_keeps_the_axes_of_the_mapped_dimension() -> None:
         verax.vmap(vnp.add)(split("x"), split("y"))
 
 
+def test_vmap_keeps_them_where_gradients_are_whole_again() -> None:
+    def f(row: Any) -> Any:
+        return vnp.cos(reshard(row, P("y"))).sum()
+
+    with verax.set_mesh(MESH):
+        actual = verax.jit(verax.vmap(verax.grad(f)))(split("x"))
+    assert str(actual.aval) == "f32[8@x,8]"
+    assert np.allclose(actual, -np.sin(VALUES), atol=1e-6)
+
+
 def test_loops_and_choices() -> None:
     x = split("x", "y")
 

@@ -142,6 +142,11 @@ def check_kinds(before: Explicit | None, after: Explicit | None) -> None:
         )
 
 
+def mesh_of(aval: ShapedArray) -> MeshType | None:
+    """The mesh that a type speaks of."""
+    return None if aval.explicit is None else aval.explicit.mesh
+
+
 def batch_reshard(
     engine: Engine,
     p: ReshardParams,
@@ -166,9 +171,9 @@ def batch_reshard(
                 f"splits by the same axis: {p.explicit.text()}"
             )
         target = evolve(p, explicit=with_dim(p.explicit, axis, added))
-    elif p.mesh is not None and added:
+    elif added and (mesh := p.mesh or mesh_of(x.aval)) is not None:
         splits = [added if i == axis else () for i in range(x.ndim)]
-        target = ReshardParams(explicit_on(p.mesh, splits))
+        target = ReshardParams(explicit_on(mesh, splits))
     else:
         target = p
     return (reshard_p.call(target, x),), (axis,)

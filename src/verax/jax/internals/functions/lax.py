@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import verax.numpy as vnp
-from verax import lax
+from verax import device_put, lax
 from verax.ad import CondSum as CondSum
 from verax.dtypes import canonicalize_dtype
 from verax.jax.overlays.known_primitives import __getattr__ as primitive
@@ -14,7 +14,7 @@ from verax.numpy import asarray as asarray
 from verax.ops.elementwise.convert import convert
 from verax.ops.linalg.lu import lu_solve as by_factors
 from verax.rules.values.array import Array
-from verax.sharding import reshard
+from verax.sharding import AxisType, reshard
 
 __all__ = ["CondSum", "lu_solve"]
 
@@ -46,13 +46,18 @@ def _convert_element_type(
     operand: object,
     new_dtype: Any = None,
     weak_type: bool = False,
-    sharding: object = None,
+    sharding: Any = None,
 ) -> Any:
     """The elements as numbers of a dtype; a weak one gives way to others."""
     x = vnp.asarray(operand)
     kind = x.dtype if new_dtype is None else canonicalize_dtype(new_dtype)
     out = convert(x, kind, weak_type)
-    return out if sharding is None else reshard(out, sharding)
+    if sharding is None:
+        return out
+    mesh = getattr(sharding, "mesh", None)
+    if mesh is not None and AxisType.Explicit in mesh.axis_types:
+        return reshard(out, sharding)
+    return device_put(out, sharding)
 
 
 def int_dtype_for_dim(d: object, *, signed: bool) -> np.dtype[np.generic]:
