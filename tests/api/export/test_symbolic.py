@@ -119,6 +119,18 @@ def test_one_file_serves_all_sizes(name: str) -> None:
         )
 
 
+def test_modules_say_that_sizes_or_platforms_are_open() -> None:
+    def sine(x: Any) -> Any:
+        return lax.platform_dependent(x, cpu=vnp.sin, default=vnp.tan)
+
+    mark = "jax.uses_shape_polymorphism = true"
+    assert mark not in export(verax.jit(sine))(X).mlir_module()
+    assert mark in saved(vnp.sin, X, shapes="n, m").mlir_module()
+    both = export(verax.jit(sine), platforms=("cpu", "cuda"))(X)
+    assert mark in both.mlir_module()
+    np.testing.assert_allclose(both.call(X), np.sin(X), rtol=1e-6)
+
+
 def test_sizes_of_several_arguments_agree() -> None:
     w = np.ones((6, 5), np.float32)
     exported = saved(layer, X, w, shapes=("b, c", "c, _"))

@@ -203,7 +203,7 @@ def lowered_here(
     memories = None if spread is None else spread.memories.kept(kept)
     summed = () if spread is None else spread.summed
     module.function("main", body, consts, marks, ends, True, memories, summed)
-    text = module_text(module, f"jit_{name}")
+    text = module_text(module, f"jit_{name}", symbolic)
     lent = tuple([i for i, d in enumerate(donated) if d and kept[i]])
     host_calls = HostCalls(tuple(module.calls), body.effects, tuple(module.partitions))
     ins, outs = body.in_avals, body.out_avals
@@ -227,13 +227,19 @@ def lowered_here(
     )
 
 
-def module_text(module: Module, name: str) -> str:
-    """The text of a module whose functions are written."""
+def module_text(module: Module, name: str, symbolic: bool = False) -> str:
+    """The text of a module whose functions are written.
+
+    Where sizes are symbolic, or functions take the number of the platform, it says so
+    as JAX's exported modules do.
+    """
     title = "".join(c if c.isalnum() or c in "_" else "_" for c in name)
     count = max(1, len(module.meshes.order))
+    open_ended = symbolic or bool(module.choosing)
     header = (
-        f"module @{title} attributes "
-        f"{{mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{\n"
+        f"module @{title} attributes {{"
+        f"{'jax.uses_shape_polymorphism = true, ' if open_ended else ''}"
+        f"mhlo.num_partitions = {count} : i32, mhlo.num_replicas = 1 : i32}} {{\n"
     )
     return header + "".join([*module.meshes.lines(), *module.functions]) + "}\n"
 
