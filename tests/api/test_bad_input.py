@@ -92,6 +92,11 @@ CASES: dict[str, Case] = {
         TypeError,
         ["model", "Output had shape: (3,)", "output.sum()", "jacobian"],
     ),
+    "grad: one element": (
+        lambda: verax.grad(lambda x: vnp.array([x]))(1.0),
+        TypeError,
+        ["Output had shape: (1,)", "output.reshape(()) or output[0]", "output.sum()"],
+    ),
     "grad: several outputs": (
         lambda: verax.grad(lambda x: (x, x))(1.0),
         TypeError,

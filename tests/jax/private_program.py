@@ -214,6 +214,8 @@ def check_shardings_and_programs() -> None:
 
     f = jax.jit(lambda x: x + 1)
     assert jax.config._read("jax_enable_x64") is False
+    told = jax.print_environment_info(return_string=True)
+    assert told.startswith(f"jax:    {jax.__version__}\nverax:  ")
     sizes = [f._cache_size()]
     for x in (1.0, 2.0, 3):
         f(x)
@@ -222,9 +224,19 @@ def check_shardings_and_programs() -> None:
 
 
 def check_primitives() -> None:
-    from jax._src import dispatch
+    from jax._src import core, dispatch, linear_util
+    from jax._src.lax.eval_jaxpr import eval_jaxpr_p
     from jax.extend.core import Primitive
     from jax.interpreters import mlir
+
+    closed = jax.make_jaxpr(lambda x: [jnp.sin(x), x * 2])(1.0)
+    for call_p in (core.call_p, core.closed_call_p, eval_jaxpr_p):
+        outs = jax.jit(lambda x, p=call_p: p.bind(x, call_jaxpr=closed))(2.0)
+        assert [float(x) for x in outs] == [float(jnp.sin(2.0)), 4]
+        wrapped = linear_util.wrap_init(lambda x: [x + 1])
+        assert float(call_p.bind(wrapped, 1.0)[0]) == 2
+        with pytest.raises(TypeError, match="takes a program as call_jaxpr"):
+            call_p.bind(1.0)
 
     late = Primitive("late")
     late.def_impl(np.add)

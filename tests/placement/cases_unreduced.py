@@ -206,7 +206,7 @@ def test_linear_operations_keep_terms(
         (lambda x, r, s: x + 1.0, "one is unreduced while another is not"),
         (lambda x, r, s: x * x, "cannot both be unreduced"),
         (lambda x, r, s: x * s, "cannot be split along the axes"),
-        (lambda x, r, s: r / x, "The denominator cannot be unreduced"),
+        (lambda x, r, s: r / x, "The denominator cannot be unreduced passed to `div`"),
         (lambda x, r, s: r * s, "Inputs cannot be sharded/varying on the same axes"),
         (lambda x, r, s: x @ r, "cannot be unreduced"),
         (lambda x, r, s: x.astype(int), "cannot be unreduced"),

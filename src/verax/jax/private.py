@@ -24,7 +24,7 @@ NUMPY: Final = (
 LAX: Final = (
     "ann control_flow control_flow.common control_flow.conditionals "
     "control_flow.loops control_flow.solves convolution erf fft lax lgamma other "
-    "parallel scaled_dot slicing special utils windowed_reductions"
+    "eval_jaxpr parallel scaled_dot slicing special utils windowed_reductions"
 )
 STATS: Final = (
     "bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom "

@@ -342,7 +342,8 @@ def check_output(fun: object, value: object, holomorphic: bool) -> None:
     if aval.shape:
         hint = "output.sum() or output.mean()"
         if aval.size == 1:
-            hint = f"output.reshape(()) or output[{', '.join('0' * aval.ndim)}]"
+            first = f"output[{', '.join('0' * aval.ndim)}]"
+            hint = f"output.reshape(()) or {first}, or output.sum()"
         raise TypeError(
             f"{SCALAR_ONLY} Output had shape: {aval.shape}. To make the output of "
             f"{function_name(fun)} a scalar, use {hint}; for the derivatives of all "

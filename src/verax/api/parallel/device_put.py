@@ -779,11 +779,11 @@ def environment_info() -> str:
     ]
     result = ", ".join(map(str, client_devices()))
     lines = [
-        f"verax:   {version_of('verax')}",
-        f"jaxlib:  {version_of('jaxlib')}",
-        f"numpy:   {version_of('numpy')}",
-        f"python:  {sys.version}",
-        f"system:  {platform.platform()}",
+        f"verax:  {version_of('verax')}",
+        f"jaxlib: {version_of('jaxlib')}",
+        f"numpy:  {version_of('numpy')}",
+        f"python: {sys.version}",
+        f"system: {platform.platform()}",
         f"devices: {result} ({default_client().platform_version.splitlines()[0]})",
         *options,
     ]

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from verax.core import eval_jaxpr
+from verax.ir.jaxpr import ClosedJaxpr, Jaxpr
+from verax.jax.overlays.linear_util import WrappedFun
 from verax.jax.primitives import Primitive
 from verax.ops.table import ROWS
 
@@ -12,16 +15,35 @@ OTHERS = {
     "custom_jvp_call_jaxpr_p": "custom_jvp_call_p",
     "linear_solve_p": "custom_linear_solve_p",
 }
-UNWRITTEN = {
+
+
+class Call(Primitive):
+    """The call of a program, which is written where it is called."""
+
+    def bind(self, *args: object, call_jaxpr: object = None, **params: object) -> Any:
+        """The results of `call_jaxpr`, or of a wrapped function, the first argument."""
+        if isinstance(call_jaxpr, Jaxpr | ClosedJaxpr):
+            return eval_jaxpr(call_jaxpr, (), *args)
+        function, *operands = args
+        if not isinstance(function, WrappedFun):
+            raise TypeError(
+                f"{self.name} takes a program as call_jaxpr, or a function of "
+                f"linear_util.wrap_init, not {function!r}"
+            )
+        return function.call_wrapped(*operands)
+
+
+CALLS = {
+    name: Call(name.removesuffix("_p"))
+    for name in ("call_p", "closed_call_p", "core_call_p", "eval_jaxpr_p")
+}
+UNWRITTEN = CALLS | {
     name: Primitive(name.removesuffix("_p"))
     for name in [
         "add_jaxvals_p",
         "after_all_p",
         "approx_top_k_p",
-        "call_p",
         "cholesky_update_p",
-        "closed_call_p",
-        "core_call_p",
         "create_token_p",
         "custom_lin_p",
         "device_put_p",

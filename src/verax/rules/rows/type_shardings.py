@@ -277,8 +277,8 @@ def quotient_terms(p: object, avals: Sequence[ShapedArray]) -> Terms:
         return whole_terms(p, avals)  # which rounds
     if is_unreduced(avals[1]):
         raise ShardingTypeError(
-            f"The denominator cannot be unreduced, but got {avals[1]}: reshard it "
-            "(verax.sharding.reshard)"
+            "The denominator cannot be unreduced passed to `div`, but got "
+            f"{avals[1]}: reshard it (verax.sharding.reshard)"
         )
     return product_terms(p, avals)
 
