@@ -41,7 +41,7 @@ def test_results_are_of_the_types_of_the_program(name: str, mesh: Any) -> None:
 
 
 CONSTRAINTS = [
-    (P("y"), P(("x", "y"), None)),
+    (P("y"), P(("x", "y"))),
     (P(None, "y"), P("x", "y")),
     (P(), P("x", None)),
 ]
@@ -55,9 +55,12 @@ def test_a_constraint_keeps_the_axes_of_the_type(asked: P, due: P) -> None:
         def f(x: Any) -> Any:
             return lax.with_sharding_constraint(x, asked)
 
-        for out in (f(x), verax.jit(f)(x)):
+        place = NamedSharding(MESH, due)
+        eager, compiled = f(x), verax.jit(f)(x)
+        assert compiled.sharding == place
+        assert eager.sharding.is_equivalent_to(place, 2)
+        for out in (eager, compiled):
             assert str(out.aval) == "f32[8@x,8]"
-            assert out.sharding == NamedSharding(MESH, due)
             assert np.array_equal(out, VALUES)
         ct = verax.jit(verax.grad(lambda x: (f(x) ** 2).sum()))(x)
         assert str(ct.aval) == "f32[8@x,8]"
@@ -65,6 +68,26 @@ def test_a_constraint_keeps_the_axes_of_the_type(asked: P, due: P) -> None:
         rows = verax.jit(verax.vmap(lambda x: f(x * 2), in_axes=1, out_axes=1))
         stack = verax.device_put(np.stack([VALUES] * 3, 1), P("x", None, None))
         assert np.array_equal(rows(stack), 2 * np.asarray(stack))
+
+
+SPECS = [
+    ((), (None, None), (None, None, None)),
+    (("x",), ("x", None), ("x", None, None)),
+    (("y",), ("y",), ("y",)),
+    ((None, "y"), (None, "y"), (None, "y")),
+    ((("x", "y"), None), (("x", "y"),), (("x", "y"),)),
+    (("x", None), ("x", None), ("x", None, None)),
+]
+
+
+@pytest.mark.parametrize(("given", "same", "stacked"), SPECS, ids=str)
+def test_specs_of_results_are_those_of_jax(given: Any, same: Any, stacked: Any) -> None:
+    """All dimensions where types say all, else up to the last that is split."""
+    with verax.set_mesh(MESH):
+        x = verax.device_put(VALUES, NamedSharding(MESH, P(*given)))
+        assert verax.jit(lambda x: x * 2)(x).sharding.spec == P(*same)
+        pair = verax.jit(lambda x: vnp.stack([x, x], -1))(x)
+    assert pair.sharding.spec == P(*stacked)
 
 
 def test_a_dimension_that_a_constraint_leaves_open_stays_open() -> None:
@@ -140,7 +163,7 @@ def test_steps_of_training_are_those_of_one_device() -> None:
     for _ in range(3):
         value, plain = verax.jit(step)(plain, xs, ys)
         due.append(value)
-    specs = [P(None, "y"), P("y", None), P("x", None), P("x", None)]
+    specs = [P(None, "y"), P("y"), P("x", None), P("x", None)]
     with verax.set_mesh(MESH):
         spread = [
             verax.device_put(value, NamedSharding(MESH, spec))

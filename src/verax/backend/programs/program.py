@@ -36,6 +36,7 @@ from verax.backend.placement.sharding import (
     Sharding,
     from_hlo,
     runtime_sharding,
+    trimmed_spec,
 )
 from verax.backend.programs.placement import Placement, Places, place_of
 from verax.backend.programs.prepared import (
@@ -66,7 +67,7 @@ from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import float0, stored_dtype
 from verax.ir.jaxpr import Jaxpr, Literal, empty_jaxpr
 from verax.ir.memos import Weighed
-from verax.ir.meshes import Explicit, Layout, Split, explicit_of
+from verax.ir.meshes import AxisType, Explicit, Layout, Split
 from verax.ir.records import ReprMixin
 from verax.ir.walk import Slot, numbered
 from verax.rules.guards import paused
@@ -198,20 +199,30 @@ def result_sharding(
     """The sharding that XLA chose, or whole on one device, as the user writes it.
 
     What the type says of explicit axes is kept: XLA knows of none with one device.
+    Where it is all there is to say, the spec names every dimension, as types do.
     """
     assert placement.mesh is not None
     place = NamedSharding(placement.mesh, PartitionSpec())
     if hlo is not None:
         place = from_hlo(hlo, placement.devices, ndim, placement.mesh)
-    if place.explicit:
-        place = place.update(spec=place.spec.padded(ndim))
     if due is not None and place.mesh == placement.mesh:
         place = place.update(spec=with_axes(place, due))
+    if place.explicit:
+        mixed = compiler_axes(place)
+        spec = place.spec.padded(ndim)
+        if mixed:
+            spec = spec.update(partitions=trimmed_spec(place.splits))
+        return place.update(spec=spec)
     if given is None or ndim != given[0] or not place.is_equivalent_to(given[1], ndim):
         return place
-    return (
-        given[1] if explicit_of(given[1], ndim) == explicit_of(place, ndim) else place
-    )
+    return given[1]
+
+
+def compiler_axes(place: NamedSharding) -> frozenset[str]:
+    """The axes of a sharding that are the compiler's to use, not those of types."""
+    kinds = zip(place.mesh.axis_names, place.mesh.axis_types, strict=True)
+    own = {name for name, kind in kinds if kind is AxisType.Explicit}
+    return frozenset([name for split in place.splits for name in split or ()]) - own
 
 
 def with_axes(place: NamedSharding, due: Explicit) -> PartitionSpec:
