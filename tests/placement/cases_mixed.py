@@ -70,6 +70,16 @@ def test_a_constraint_keeps_the_axes_of_the_type(asked: P, due: P) -> None:
         assert np.array_equal(rows(stack), 2 * np.asarray(stack))
 
 
+def test_the_compiler_uses_no_axes_of_types() -> None:
+    """Values between the first and the last do not say less than results."""
+    kinds = (AxisType.Explicit, AxisType.Explicit, AxisType.Auto)
+    mesh = verax.make_mesh((2, 2, 2), ("x", "y", "z"), kinds)
+    with verax.set_mesh(mesh):
+        x = verax.device_put(VALUES, NamedSharding(mesh, P("x")))
+        text = verax.jit(lambda x: vnp.sin(x) * 2).lower(x).as_text()
+    assert text.count('[{"x", ?}, {?}], replicated={"y"}>') == 3
+
+
 SPECS = [
     ((), (None, None), (None, None, None)),
     (("x",), ("x", None), ("x", None, None)),

@@ -526,14 +526,16 @@ class Meshes:
         return entry
 
     def written_layout(self, mesh: MeshType, aval: ShapedArray) -> str:
-        """The text of `typed_layout`."""
+        """The text of `typed_layout`: the compiler may use its own axes, no others."""
         explicit = aval.explicit
         splits = ((),) * aval.ndim if explicit is None else explicit.splits
-        free = AxisType.Auto in mesh.types
-        ndim = len(stored_shape(aval))
+        free, ndim = AxisType.Auto in mesh.types, len(stored_shape(aval))
         symbol = self.symbol(self.concrete(mesh))
         terms = terms_of(explicit) if aval.size else NO_TERMS
-        return explicit_layout_text(symbol, splits, ndim, free, terms)
+        named = () if explicit is None else explicit.axes
+        own = mesh.of_type(AxisType.Explicit) if free else ()
+        whole = tuple([axis for axis in own if axis not in named])
+        return explicit_layout_text(symbol, splits, ndim, free, terms, whole)
 
     def concrete(self, mesh: MeshType) -> MeshAxes:
         """The devices along the axes of a type: those of the program's own mesh."""
@@ -559,14 +561,7 @@ class Meshes:
         """
         if mesh is None or not (mesh.auto_axes and mesh.explicit_axes):
             return ""
-        explicit, ndim = aval.explicit, len(stored_shape(aval))
-        named = () if explicit is None else explicit.axes
-        splits = ((),) * aval.ndim if explicit is None else explicit.splits
-        terms = terms_of(explicit) if aval.size else NO_TERMS
-        whole = tuple([axis for axis in mesh.explicit_axes if axis not in named])
-        symbol = self.symbol(self.concrete(mesh_known(mesh)))
-        text = explicit_layout_text(symbol, splits, ndim, True, terms, whole)
-        return f"sdy.sharding = {text}"
+        return f"sdy.sharding = {self.written_layout(mesh_known(mesh), aval)}"
 
     def sharding_attribute(self, layout: Layout | None, aval: ShapedArray) -> str:
         """The attribute of an argument or result with this layout."""
