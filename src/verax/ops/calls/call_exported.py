@@ -113,8 +113,9 @@ class ExportedModule:
             return self.platforms.index(platform)
         if self.unchecked:
             return 0
+        noun = "platform" if len(self.platforms) == 1 else "platforms"
         raise ValueError(
-            f"the function {self.__name__} was exported for "
+            f"Function {self.__name__} was exported for {noun} "
             f"{', '.join(self.platforms)}, but it is called on {platform}; list "
             "both in export(..., platforms=), or disable the check with "
             "DisabledSafetyCheck.platform()"
