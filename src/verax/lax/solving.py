@@ -466,7 +466,7 @@ def qdwh(
         mat = mat.astype(vnp.result_type(mat, 1.0))
     if dynamic_shape is not None:
         rows, columns = (vnp.arange(n) for n in mat.shape)
-        inside = (rows < dynamic_shape[0])[:, None] & (columns < dynamic_shape[1])
+        inside = (rows < dynamic_shape[0])[:, None] & (columns < dynamic_shape[1])[None]
         mat = vnp.where(inside, mat, 0)
     if not mat.size:
         size = mat.shape[1]
