@@ -174,6 +174,7 @@ def test_wrong_calls() -> None:
     wrong: list[tuple[str, Any]] = [
         ("at least", lambda: linalg.companion(np.ones(1))),
         ("shorter", lambda: linalg.leslie(np.ones(3), np.ones(3))),
+        ("length of f along", lambda: linalg.leslie(np.ones(1), np.ones(0))),
         ("mode must be", lambda: linalg.convolution_matrix(np.ones(3), 2, "other")),
         ("positive", lambda: linalg.convolution_matrix(np.ones(3), 0)),
         ("power of 2", lambda: linalg.hadamard(3)),

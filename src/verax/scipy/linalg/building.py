@@ -73,7 +73,7 @@ def as_blocks(arrs: tuple[ArrayLike, ...]) -> list[Array]:
     return out
 
 
-def vector(name: str, x: ArrayLike, least: int = 0, argument: str = "a") -> Array:
+def vector(name: str, x: ArrayLike, least: int = 0, argument: str = "`a`") -> Array:
     """A vector, or a stack of them; a scalar is one of length 1.
 
     Raises:
@@ -82,7 +82,7 @@ def vector(name: str, x: ArrayLike, least: int = 0, argument: str = "a") -> Arra
     out = vnp.atleast_1d(as_array(name, x))
     if out.shape[-1] < least:
         raise ValueError(
-            f"{name}: the length of `{argument}` along the last axis must be "
+            f"{name}: the length of {argument} along the last axis must be "
             f"{'nonzero' if least == 1 else f'at least {least}'}, not {out.aval}"
         )
     return out
