@@ -33,6 +33,11 @@ def untyped(x: Any) -> Any:
     return x
 
 
+class Convertible:
+    def __jax_array__(self) -> Any:
+        return vnp.ones(2)
+
+
 type Errors = type[Exception] | tuple[type[Exception], ...]
 type Case = tuple[Callable[[], Any], Errors, list[str]]
 
@@ -41,7 +46,8 @@ CASES: dict[str, Case] = {
         lambda: verax.jit(model)(1.0, {"a": [Thing()]}),
         TypeError,
         [
-            "argument y['a'][0] of model",
+            "argument to model as",
+            "path y['a'][0]:",
             "<a thing>",
             "static_argnums",
             "register_pytree",
@@ -50,17 +56,17 @@ CASES: dict[str, Case] = {
     "jit: a string": (
         lambda: verax.jit(model)("text"),
         TypeError,
-        ["argument x of model", "'text'"],
+        ["argument to model as", "at path x: 'text'"],
     ),
     "jit: no array by name": (
         lambda: verax.jit(model)(1.0, y=Thing()),
         TypeError,
-        ["argument y of model"],
+        ["argument to model as", "at path y:"],
     ),
     "jit: no array as output": (
         lambda: verax.jit(lambda x: {"a": x, "b": Thing()})(1.0),
         TypeError,
-        ["<lambda> returned a value of type Thing", "output['b']", "<a thing>"],
+        ["function <lambda> at", "of type Thing", "component ['b']", "<a thing>"],
     ),
     "jit: no function": (
         lambda: JIT(3),
@@ -150,7 +156,7 @@ CASES: dict[str, Case] = {
     "jit: no array beside a static argument": (
         lambda: JIT(lambda n, x: x, static_argnums=0)(1, Thing()),
         TypeError,
-        ["argument x of <lambda>"],
+        ["argument to <lambda> as", "at path x:"],
     ),
     "jit: statics by what is no number": (
         lambda: JIT(model, static_argnums=1.5),
@@ -170,12 +176,12 @@ CASES: dict[str, Case] = {
     "eval_shape: no array": (
         lambda: verax.eval_shape(model, 1.0, {"b": Thing()}),
         TypeError,
-        ["argument y['b'] of model"],
+        ["path y['b']:"],
     ),
     "lower: no array": (
         lambda: JIT(model).lower(1.0, y=Thing()),
         TypeError,
-        ["argument y of model"],
+        ["argument to model as", "at path y:"],
     ),
     "device_put: no array": (
         lambda: verax.device_put({"a": [1.0, Thing()]}),
@@ -298,6 +304,95 @@ CASES: dict[str, Case] = {
         lambda: float(vnp.array(1 + 2j)),
         TypeError,
         ["float(x)", "c64[]", "x.real"],
+    ),
+    "jit: an array of objects": (
+        lambda: verax.grad(SIN)(np.array([1, 2], object)),
+        TypeError,
+        ["argument x of sin", "is not a valid JAX type", "dtype('O')"],
+    ),
+    "jit: a type for an array": (
+        lambda: verax.jit(model)(verax.ShapeDtypeStruct((4, 2), "int32")),
+        TypeError,
+        [
+            "Argument 'x' of shape int32[4,2] of type",
+            "is not a valid JAX type",
+            "lower",
+        ],
+    ),
+    "jit: a type among outputs": (
+        lambda: verax.jit(lambda: verax.ShapeDtypeStruct((4, 2), "int32"))(),
+        TypeError,
+        ["A ShapeDtypeStruct does not have a value, and only arrays"],
+    ),
+    "jit: what is yet to be made an array": (
+        lambda: JIT(model)(Convertible()),
+        BOTH,
+        ["Triggering __jax_array__() during abstractification is no longer", "path x:"],
+    ),
+    "jit: in_shardings of another length": (
+        lambda: verax.jit(model, in_shardings=(None,) * 3)(1.0, 2.0),
+        ValueError,
+        ["pjit in_shardings is the wrong length", "of length 3", "of length 2."],
+    ),
+    "jit: in_shardings that are no tuple": (
+        lambda: verax.jit(model, in_shardings={"x": None})(1.0),
+        ValueError,
+        ["pjit in_shardings is not a tuple", "might need to be wrapped"],
+    ),
+    "jit: out_shardings of another length": (
+        lambda: verax.jit(untyped, out_shardings=[None, None])([1.0]),
+        ValueError,
+        ["different lengths of list at key path\n    pjit out_shardings\n"],
+    ),
+    "jvp: a list for a tuple": (
+        lambda: verax.jvp(SIN, (1.0,), [1.0]),
+        TypeError,
+        ["must have the same tree structure", "PyTreeDef((*,))", "PyTreeDef([*])"],
+    ),
+    "jvp: a tangent of another shape": (
+        lambda: verax.jvp(SIN, (vnp.ones(3),), (vnp.ones(4),)),
+        BOTH,
+        ["jvp called with different primal and tangent shapes", "argument x of sin"],
+    ),
+    "linearize: a tangent of another type": (
+        lambda: verax.linearize(SIN, 1.0)[1](1),
+        BOTH,
+        ["tangent values inconsistent with the original primal values", "int32[]"],
+    ),
+    "vmap: a keyword of another size": (
+        lambda: verax.vmap(model)(vnp.ones(1), y={"a": vnp.ones(2)}),
+        ValueError,
+        ["axis 0 of argument x of", "axis 0 of kwargs['y']['a'] of type float32[2]"],
+    ),
+    "vmap: nothing at all": (
+        lambda: verax.vmap(model)({}),
+        ValueError,
+        ["got empty *args=({},) and **kwargs={}"],
+    ),
+    "vmap: no array as output": (
+        lambda: verax.vmap(lambda x: "text")(vnp.ones(2)),
+        TypeError,
+        ["Output from batched function <lambda> at", "is not a valid JAX type"],
+    ),
+    "pmap: nothing mapped": (
+        lambda: verax.pmap(model)({}),
+        ValueError,
+        ["pmap requires at least one argument with a mapped axis.", "model"],
+    ),
+    "pmap: a static argument by keyword": (
+        lambda: verax.pmap(model, static_broadcasted_argnums=(1,))(vnp.ones(1), y=2),
+        ValueError,
+        ["static_broadcasted_argnums=(1,)", "only 1 positional argument. All"],
+    ),
+    "pmap: axes that do not fit": (
+        lambda: verax.pmap(model, in_axes=((0, 0), 0))((vnp.ones(1),), vnp.ones(1)),
+        ValueError,
+        ["different lengths of tuple at key path\n    pmap in_axes[0][0]\n"],
+    ),
+    "with_refs: no entry": (
+        lambda: verax.vjp(model, 1.0, 2.0)[1].with_refs(verax.new_ref(0.0), None),
+        ValueError,
+        ["tree structures differ", "NoneType"],
     ),
     "config: no such option": (
         lambda: verax.config.update("verax_enable_x65", True),

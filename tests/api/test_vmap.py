@@ -138,7 +138,7 @@ def test_sizes_in_containers_and_axis_size_are_told() -> None:
             ({"a": 0},),
             0,
             ValueError,
-            r"(?s)must be a tree prefix.*at vmap in_axes\[0\]",
+            r"(?s)must be a tree prefix.* at key path\n *vmap in_axes\[0\]",
         ),
     ],
 )
@@ -254,9 +254,9 @@ def test_what_is_not_mapped_may_be_anything() -> None:
         )(x)
         assert actual.tolist() == [1, 3, 5]
     assert verax.vmap(lambda x, k: x, (0, None))(x, "text").tolist() == [0, 1, 2]
-    with pytest.raises(TypeError, match=r"argument f of .*sin"):
+    with pytest.raises(TypeError, match=r"at path f: .*sin"):
         verax.vmap(lambda x, f: f(x))(x, vnp.sin)
-    with pytest.raises(TypeError, match="only arrays"):
+    with pytest.raises(TypeError, match="Only arrays"):
         verax.vmap(lambda x, k: k, (0, None))(x, "text")
 
 

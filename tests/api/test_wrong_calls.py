@@ -103,7 +103,7 @@ def test_there_are_many_calls_and_few_that_differ() -> None:
 def test_errors_of_shapes_are_caught_by_each_name() -> None:
     x, y = jnp.ones(3), jnp.ones(2)
     for kind in (TypeError, ValueError, errors.ShapeError):
-        with pytest.raises(kind, match="broadcast together"):
+        with pytest.raises(kind, match="incompatible shapes for broadcasting"):
             x + y
     for base in (TypeError, ValueError, IndexError, errors.AxisError):
         with pytest.raises(base, match="axis 4 is out of bounds"):

@@ -253,7 +253,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
         TypeError,
         r"output is f32\[1\] and b is f32\[2\]",
     ),
-    (lambda: solved(lambda x: (x, x), ONES), TypeError, "structure of b"),
+    (lambda: solved(lambda x: (x, x), ONES), TypeError, "structure must match b"),
     (lambda: solved(lambda x: x, ONES, has_aux=True), TypeError, "pair"),
     (lambda: solved(3.0, ONES), TypeError, "as matvec,"),
     (lambda: solved(lambda x: 2.5 * x, 3), TypeError, "Convert b, or what"),
@@ -270,17 +270,17 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
         lambda: lax.custom_root(lambda x: x[:1], ONES, lambda f, x: x, lambda g, y: y),
         TypeError,
-        "structure|types of initial_guess",
+        "shapes must match initial_guess",
     ),
     (
         lambda: lax.custom_root(lambda x: x, ONES, lambda f, x: 1, lambda g, y: y),
         TypeError,
-        "types of initial_guess",
+        r"solve\(\) output shapes must match initial_guess",
     ),
     (
         lambda: lax.custom_root(lambda x: x, ONES, lambda f, x: x, lambda g, y: [y]),
         TypeError,
-        "structure of initial_guess",
+        "structure must match initial_guess",
     ),
 ]
 

@@ -126,3 +126,9 @@ def test_gradient_of_attention_is_finite_behind_masks() -> None:
     mask[..., 0] = True
     slopes = verax.grad(lambda q: nn.dot_product_attention(q, K, V, mask=mask).sum())(Q)
     assert np.isfinite(np.asarray(slopes)).all()
+
+
+def test_one_hot_of_floats_is_deprecated() -> None:
+    with pytest.warns(DeprecationWarning, match="should be integer-typed"):
+        out = nn.one_hot(np.array([1.0, 0.5]), 3)
+    assert out.tolist() == [[0, 1, 0], [0, 0, 0]]

@@ -153,7 +153,8 @@ def place_entries(what: str, prefix: object, tree: object) -> list[Any]:
     """
     if is_place(prefix) or isinstance(prefix, bool):
         return [prefix] * pytrees.flatten(tree)[1].num_leaves
-    return prefix_leaves(what, prefix, tree, is_place)
+    named = f"pjit {what}" if IN_CONTEXT.get(what) == "jit" else what
+    return prefix_leaves(named, prefix, tree, is_place)
 
 
 def place_leaves(
@@ -191,6 +192,7 @@ class Shardings(ReprMixin):
                 f"entries only for positional arguments; got {sorted(kwargs)}"
             )
         ins = tuple(self.ins) if isinstance(self.ins, list) else self.ins
+        check_entries(ins, args)
         return place_leaves("in_shardings", ins, args)
 
     def typed(
@@ -214,6 +216,28 @@ class Shardings(ReprMixin):
             return ()
         count = range(out_tree.num_leaves)
         return place_leaves("out_shardings", self.outs, out_tree.unflatten(count))
+
+
+def check_entries(ins: object, args: tuple[object, ...]) -> None:
+    """Raise ValueError unless there is an entry for each argument, or one for all."""
+    rule = (
+        "pjit in_shardings specification must be a tree prefix of the positional "
+        "arguments tuple. In particular, pjit in_shardings must either be a Sharding, "
+        "a PartitionSpec, or a tuple of length equal to the number of positional "
+        "arguments. But pjit in_shardings is"
+    )
+    if is_place(ins) or isinstance(ins, bool):
+        return
+    if type(ins) is not tuple:
+        raise ValueError(
+            f"{rule} not a tuple, but {shown(ins)}: it might need to be wrapped in "
+            "one, in_shardings=(entry,)"
+        )
+    if len(ins) != len(args):
+        raise ValueError(
+            f"{rule} the wrong length: got a tuple or list of length {len(ins)} for an "
+            f"args tuple of length {len(args)}."
+        )
 
 
 def resolve_shardings(

@@ -18,12 +18,13 @@ from verax.api.tracing.wrapping import (
     Describe,
     describe_arguments,
     function_name,
+    leaf_paths,
     wraps,
 )
 from verax.api.trees.hitypes import MappingSpec, axes_by_specs, has_specs
 from verax.api.trees.pytrees import prefix_leaves
 from verax.backend import pytrees
-from verax.backend.pytrees import PyTreeDef, result_tree
+from verax.backend.pytrees import PyTreeDef, SequenceKey, result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.meshes import axes_text
@@ -86,7 +87,8 @@ def vmap[**P, R](
         avals = leaf_avals(leaves, describe)
         axes = axes_from_front(avals, given, describe)
         check_parts("vmap", (args, kwargs), leaves, [axis is None for axis in axes])
-        size = mapped_size(fun, avals, axes, axis_size, describe)
+        call = (args, kwargs)
+        size = mapped_size(fun, avals, axes, axis_size, describe, call)
         with axis_scope([] if name is None else [(name, size)]):
             traced = trace_element(fun, tree, leaves, avals, axes, held, describe)
         tree = traced.out_tree
@@ -359,9 +361,9 @@ def check_axes(name: str, axes: object) -> None:
             )
 
 
-def flat_axes(name: str, axes: object, tree: object) -> list[Axis]:
+def flat_axes(name: str, axes: object, tree: object, by: str = "vmap") -> list[Axis]:
     """One axis per leaf of `tree`, from a prefix tree in which None is a leaf."""
-    return prefix_leaves(f"vmap {name}", axes, tree, lambda x: x is None)
+    return prefix_leaves(f"{by} {name}", axes, tree, lambda x: x is None)
 
 
 def wanted_axes(out_axes: object, tree: PyTreeDef) -> list[Axis]:
@@ -373,7 +375,10 @@ def wanted_axes(out_axes: object, tree: PyTreeDef) -> list[Axis]:
 
 
 def axes_from_front(
-    avals: Sequence[ShapedArray], axes: Sequence[Axis], describe: Describe
+    avals: Sequence[ShapedArray],
+    axes: Sequence[Axis],
+    describe: Describe,
+    by: str = "vmap",
 ) -> list[Axis]:
     """The axes counted from the front.
 
@@ -384,7 +389,7 @@ def axes_from_front(
     for i, (aval, axis) in enumerate(zip(avals, axes, strict=True)):
         if axis is not None and not -aval.ndim <= axis < aval.ndim:
             raise ValueError(
-                f"vmap was requested to map its argument along axis {axis}, which "
+                f"{by} was requested to map its argument along axis {axis}, which "
                 f"implies that its rank should be at least {max(axis + 1, -axis)}, but "
                 f"is only {aval.ndim} (its shape is {aval.shape}): in_axes says so of "
                 f"{describe()[i]}"
@@ -393,12 +398,17 @@ def axes_from_front(
     return places
 
 
+BY_KEYWORD: Final = SequenceKey(1)
+"""The place of keyword arguments in those of a call."""
+
+
 def mapped_size(
     fun: object,
     avals: Sequence[ShapedArray],
     axes: Sequence[Axis],
     axis_size: int | None,
     describe: Describe,
+    call: tuple[object, dict[str, object]],
 ) -> int:
     """The common size of the mapped dimensions.
 
@@ -417,16 +427,22 @@ def mapped_size(
         return members.pop()
     if not members:
         if not avals:
+            args, kwargs = call
             raise ValueError(
                 "vmap wrapped function must be passed at least one argument containing "
-                "an array or axis_size must be specified, but "
-                f"{function_name(fun)} got none"
+                "an array or axis_size must be specified, got empty "
+                f"*args={args} and **kwargs={kwargs} for {function_name(fun)}"
             )
         raise ValueError(
             "vmap must have at least one non-None value in in_axes, or axis_size: "
             f"the call of {function_name(fun)} has no mapped argument"
         )
-    raise ValueError(size_story(fun, sizes, axis_size, avals, describe()))
+    paths = leaf_paths(pytrees.flatten(call)[1])
+    names = [
+        f"kwargs{''.join(map(str, path[1:]))}" if path[0] == BY_KEYWORD else name
+        for path, name in zip(paths, describe(), strict=True)
+    ]
+    raise ValueError(size_story(fun, sizes, axis_size, avals, names))
 
 
 def size_story(

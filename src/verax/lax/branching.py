@@ -6,17 +6,17 @@ under vmap with one index for all, still only one of them runs::
     lax.cond(x > 0, lambda x: x, lambda x: -x, x)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, overload
 
+import numpy as np
 from attrs import evolve, frozen
 
 from verax.api.tracing.apply import as_array, as_typed_array, is_tracing
 from verax.api.tracing.concrete_values import is_known
 from verax.api.tracing.reference_checks import check_closed_over
 from verax.api.tracing.trace import Traced, leaf_avals, shared_trace
-from verax.api.tracing.wrapping import ParameterNames, describe_arguments, name_and_line
-from verax.api.trees.mismatch import Difference, first_difference
+from verax.api.tracing.wrapping import describe_arguments, name_and_line
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.backend.runtime.client import default_client, platform_name
@@ -25,6 +25,7 @@ from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.promotion import TypePromotionError, result_type
 from verax.ir.records import ReprMixin
+from verax.lax.agreement import check_branch_types, check_structures, paths
 from verax.ops.calls.call import inlined
 from verax.ops.control.cond import cond_p, platform_index_p
 from verax.ops.control.cond_params import (
@@ -36,13 +37,13 @@ from verax.ops.control.cond_params import (
 from verax.ops.elementwise.compare import ne
 from verax.ops.elementwise.convert import convert
 from verax.ops.elementwise.select import clamp
-from verax.ops.structure.casts import cast_advice, fits_within, varying_too
+from verax.ops.structure.casts import varying_too
 from verax.ops.structure.reshard import retyped
 from verax.rules.rows.builder import Staged, program
 from verax.rules.rows.emitter import PLATFORMS
 from verax.rules.rows.references import operand_aval
 from verax.rules.values.array import Array
-from verax.rules.values.constants import aval_of, typed_scalar
+from verax.rules.values.constants import aval_of, is_operand, typed_scalar
 from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.state import STATE
 
@@ -57,8 +58,6 @@ from verax.rules.values.state import STATE
 
 
 PACKAGE: Final = __name__.partition(".")[0]
-LEAF: Final = type("array", (), {})()
-"""Stands for a leaf where structures are compared; messages show its class."""
 
 
 @frozen(eq=False, repr=False)
@@ -236,76 +235,6 @@ def is_own(fun: object) -> bool:
     return module.partition(".")[0] == PACKAGE
 
 
-def check_carry(
-    name: str,
-    fun: object,
-    in_tree: PyTreeDef,
-    avals: Sequence[ShapedArray],
-    out_tree: PyTreeDef,
-    result: Sequence[ShapedArray],
-    *,
-    counted: bool = False,
-) -> None:
-    """Raise TypeError with each place where the carry comes out as something else.
-
-    Places begin with the name of the function's parameter. With `counted`, that is its
-    second one, and the carry is a pair of an index and what the function makes.
-    """
-    if counted:
-        in_tree, out_tree = in_tree.children()[1], out_tree.children()[1]
-        avals, result = avals[1:], result[1:]
-    who = name_and_line(fun)
-    root = ParameterNames(fun).name(int(counted)) or "carry"
-    if in_tree != out_tree:
-        difference = str(mismatch(in_tree, out_tree, root))
-        if difference.endswith("got NoneType"):
-            difference += " (is there a return statement?)"
-        raise TypeError(
-            f"{name}: {who} must return a carry of the same structure as it takes, "
-            f"but at {difference}. It takes {in_tree} and returns {out_tree}"
-        )
-    places = [f"{root}{place}" for place in paths(in_tree)]
-    lines = [
-        f"  {place} is {a} going in and {b} coming out"
-        for place, a, b in zip(places, avals, result, strict=True)
-        if not fits_within(b.strong(), a.strong())
-    ]
-    if lines:
-        cases = zip(
-            avals,
-            result,
-            [f"the initial carry value, {x}" for x in places],
-            strict=True,
-        )
-        raise TypeError(
-            f"{name}: {who} must return a carry of the same types as it takes:\n"
-            + "\n".join(lines)
-            + (
-                cast_advice(cases)
-                or "\nConvert the initial value or the returned value (astype)"
-            )
-        )
-
-
-def mismatch(expected: PyTreeDef, actual: PyTreeDef, root: str) -> Difference:
-    """The first place where two structures differ, and how."""
-    left = expected.unflatten([LEAF] * expected.num_leaves)
-    right = actual.unflatten([LEAF] * actual.num_leaves)
-    if out := first_difference(left, right, root, None):
-        return out
-    if out := first_difference(right, left, root, None):  # a container for a leaf
-        kind, _, _ = out.detail.removeprefix("expected ").partition(",")
-        return Difference(out.place, out.kind, f"expected array, got {kind}")
-    return Difference(root, "different pytree metadata", "the structures differ")
-
-
-def paths(tree: PyTreeDef) -> Iterator[str]:
-    """The key paths of the leaves as strings."""
-    filled = tree.unflatten(range(tree.num_leaves))
-    for path, _ in pytrees.flatten_with_path(filled)[0]:
-        yield "".join(map(str, path))
-
-
 def is_sequential(name: str, vmap_method: str) -> bool:
     """Whether vmap goes through one element after another; "masked" is the default."""
     if vmap_method in ("masked", "sequential"):
@@ -407,8 +336,7 @@ def cond(
     if operand is not ABSENT:
         operands = (*operands, operand)
     for name, fun in (("true_fun", true_fun), ("false_fun", false_fun)):
-        if not callable(fun):
-            raise TypeError(f"cond takes a function as {name}, not {shown(fun)}")
+        check_callable(f"lax.cond: as {name} it", fun)
     check_predicate(pred)
     if STATE.disable_jit and is_known(pred):
         return true_fun(*operands) if bool(pred) else false_fun(*operands)
@@ -422,12 +350,49 @@ def check_predicate(pred: object) -> None:
     """Raise TypeError unless `pred` is a scalar that can be true."""
     if pred is None:
         raise TypeError("cond predicate is None: pass a boolean scalar")
+    if callable(pred):
+        raise TypeError(
+            f"Pred type must be either boolean or number, got {shown(pred)}: call it"
+        )
+    if not is_operand(pred):
+        raise TypeError(
+            f"Pred must be a scalar, got {plainly(pred)} of type {type(pred)}: cond "
+            "takes a boolean scalar as its predicate"
+        )
     aval = aval_of(pred)
     if aval.shape or is_extended(aval.dtype):
         raise TypeError(
-            f"cond takes a boolean scalar as its predicate, not {aval}; reduce it "
+            f"Pred must be a scalar, got {plainly(pred)} of shape {aval.shape}: cond "
+            f"takes a boolean scalar as its predicate, not {aval}; reduce it "
             "(verax.numpy.any, all), or choose element by element (verax.numpy.where)"
         )
+
+
+def plainly(x: object) -> str:
+    """A value in a message, a string without quotes."""
+    return x if isinstance(x, str) else shown(x)
+
+
+def check_index(index: object) -> ShapedArray:
+    """The type of the index of a branch, an integer scalar.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    aval = aval_of(index) if is_operand(index) else None
+    shape: tuple[int, ...] = np.shape(index) if isinstance(index, tuple | list) else ()
+    if aval is not None:
+        shape = aval.shape
+    if shape:
+        raise TypeError(
+            f"Branch index must be scalar, got {plainly(index)} of shape {shape}."
+        )
+    if aval is None or not is_integer(aval.dtype):
+        raise TypeError(
+            f"Index type must be an integer, got {plainly(index)}. switch takes an "
+            f"integer scalar as its index{'' if aval is None else f', not {aval}'}"
+        )
+    return aval
 
 
 def truth(pred: object) -> Any:
@@ -511,13 +476,10 @@ def switch(
     """
     functions = list(branches)
     for fun in functions:
-        if not callable(fun):
-            raise TypeError(f"switch takes functions as branches, not {shown(fun)}")
-    aval = aval_of(index)
-    if aval.shape or not is_integer(aval.dtype):
-        raise TypeError(f"switch takes an integer scalar as its index, not {aval}")
+        check_callable("lax.switch: as a branch it", fun)
+    aval = check_index(index)
     if not functions:
-        raise ValueError("switch takes at least one branch")
+        raise ValueError("Empty branch sequence: switch takes at least one branch")
     if operand is not ABSENT:
         operands = (*operands, operand)
     last = len(functions) - 1
@@ -525,7 +487,7 @@ def switch(
         return functions[0](*operands)
     if STATE.disable_jit and is_known(index):
         return functions[min(max(int(index), 0), last)](*operands)
-    names = [f"branches[{i}]" for i in range(len(functions))]
+    names = ["branch 0", *[f"branch{i}" for i in range(1, len(functions))]]
     one = is_sequential("switch", vmap_method)
     return choose(
         "switch", branch_index(index, aval, last), functions, operands, names, one
@@ -584,54 +546,18 @@ def common_types(
     Raises:
         TypeError: structures or types differ; the message shows where.
     """
-    first = bodies[0]
-    types = list(first.out_avals)
     whos = [
         f"{label}, {name_and_line(fun)}"
         for label, fun in zip(names, functions, strict=True)
     ]
-    check_structures(name, bodies, whos)
-    lines: list[str] = []
-    for i, (path, due) in enumerate(zip(paths(first.out_tree), types, strict=True)):
-        if any([body.out_avals[i].strong() is not due.strong() for body in bodies]):
-            lines.append(f"  output{path} is")
-            lines += [
-                f"    {body.out_avals[i]} from {who}"
-                for body, who in zip(bodies, whos, strict=True)
-            ]
-    if lines:
-        advice = cast_advice(varying_cases(bodies, names))
-        raise TypeError(
-            f"{name}: all branches must return the same types, but\n"
-            + "\n".join(lines)
-            + (advice or "\nConvert the results of one of them (astype, reshape)")
-        )
-    return types
-
-
-def varying_cases(
-    bodies: Sequence[Body], names: Sequence[str]
-) -> Iterator[tuple[ShapedArray, ShapedArray, str]]:
-    """Results of branches, and those of others, which may vary along more axes."""
-    first = bodies[0]
-    for i, path in enumerate(paths(first.out_tree)):
-        widest = max([body.out_avals[i] for body in bodies], key=lambda a: len(a.vma))
-        for body, name in zip(bodies, names, strict=True):
-            yield body.out_avals[i], widest, f"the output of {name}, output{path}"
-
-
-def check_structures(name: str, bodies: Sequence[Body], whos: Sequence[str]) -> None:
-    """Raise TypeError with the first place where structures of results differ."""
-    first = bodies[0].out_tree
-    for body, who in zip(bodies, whos, strict=True):
-        if body.out_tree != first:
-            difference = mismatch(first, body.out_tree, "output")
-            raise TypeError(
-                f"{name} branch outputs must have the same pytree structure, but at "
-                f"{difference}\n"
-                f"  {whos[0]}, returns {first}\n"
-                f"  {who}, returns {body.out_tree}"
-            )
+    told = list(zip(bodies, names, whos, strict=True))
+    if name == "cond":  # what holds is said first
+        told.reverse()
+    parts, labels, lines = zip(*told, strict=True)
+    check_structures(name, [body.out_tree for body in parts], labels, lines)
+    types = [body.out_avals for body in parts]
+    check_branch_types(name, bodies[0].out_tree, types, labels, lines)
+    return list(bodies[0].out_avals)
 
 
 def platform_dependent[R](

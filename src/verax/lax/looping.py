@@ -22,13 +22,11 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray, SymbolicSize
 from verax.ir.dtypes import bool_, is_float, is_integer
+from verax.lax.agreement import check_carry, mismatch, paths
 from verax.lax.branching import (
     Body,
     as_operand,
-    check_carry,
     is_sequential,
-    mismatch,
-    paths,
     settled,
     trace_body,
     with_carry_types,
@@ -127,8 +125,8 @@ def while_loop(
     >>> verax.grad(doubled)(1.0).item()
     128.0
     """
-    check_callable("while_loop", cond_fun)
-    check_callable("while_loop", body_fun)
+    check_callable("lax.while_loop", cond_fun)
+    check_callable("lax.while_loop", body_fun)
     one = is_sequential("while_loop", vmap_method)
     if max_steps is not None:
         return bounded(cond_fun, body_fun, init_val, one, max_steps, checkpoints)
@@ -246,9 +244,11 @@ def staged(
 def check_truth(fun: object, tree: PyTreeDef, avals: Sequence[ShapedArray]) -> None:
     """Raise TypeError unless a predicate gives one boolean scalar."""
     if len(avals) != 1 or avals[0].shape or avals[0].dtype != bool_:
+        got = f"output type(s) [ShapedArray({avals[0].str_short()})]" if avals else ""
+        if tree.num_nodes != 1 or not got:
+            got = f"pytree {tree}"
         raise TypeError(
-            "cond_fun must return a boolean scalar, but got "
-            f"{avals[0] if tree.num_nodes == 1 and avals else f'pytree {tree}'}. It is "
+            f"cond_fun must return a boolean scalar, but got {got}. It is "
             f"{name_and_line(fun)}"
         )
 
@@ -357,7 +357,7 @@ def fori_loop(
     >>> verax.lax.fori_loop(0, 5, lambda i, total: total + i, 0).item()
     10
     """
-    check_callable("fori_loop", body_fun)
+    check_callable("lax.fori_loop", body_fun)
     is_sequential("fori_loop", vmap_method)
     counter = counter_type(lower, upper)
     if not (is_known(lower) and is_known(upper)):
@@ -457,7 +457,7 @@ def map(
     >>> verax.lax.map(lambda x: x * x, vnp.arange(4)).tolist()
     [0, 1, 4, 9]
     """
-    check_callable("map", f)
+    check_callable("lax.map", f)
 
     def step(_: object, x: object) -> Any:
         return (), f(x)
@@ -525,7 +525,7 @@ def associative_scan(
     >>> verax.lax.associative_scan(vnp.maximum, vnp.array([1, 3, 2, 5])).tolist()
     [1, 3, 3, 5]
     """
-    check_callable("associative_scan", fn)
+    check_callable("lax.associative_scan", fn)
     leaves, tree = pytrees.flatten(elems)
     if not leaves:
         return elems

@@ -18,13 +18,12 @@ from verax.api.tracing.wrapping import function_name, stands_for
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.ir.avals import ShapedArray
-from verax.ir.dtypes import int32
+from verax.ir.dtypes import int32, is_bool
 from verax.ir.jaxpr import field_names
+from verax.lax.agreement import check_carry, paths
 from verax.lax.branching import (
     Body,
     as_operand,
-    check_carry,
-    paths,
     settled,
     trace_body,
     with_carry_types,
@@ -236,7 +235,7 @@ def scan(
     >>> total.item(), sums.tolist()
     (6, [0, 1, 3, 6])
     """
-    check_callable("scan", f)
+    check_callable("lax.scan", f)
     return scanned(f, init, xs, length, reverse, unroll, checkpoints)
 
 
@@ -427,7 +426,10 @@ def unrolling(unroll: SupportsIndex, count: int) -> int:
     """The number of steps written after each other; 0 and True mean all."""
     if isinstance(unroll, Tracer):
         expects = "The `unroll` argument to `scan` expects a concrete `int` or `bool`"
-        unroll = integer_of(unroll, f"{expects} value. It")
+        if is_bool(unroll.dtype) and not unroll.shape:
+            unroll = bool(unroll.concrete(f"{expects} value. It"))
+        else:
+            unroll = integer_of(unroll, f"{expects} value. It")
     steps = operator.index(unroll)
     if steps < 0:
         raise ValueError(

@@ -22,12 +22,11 @@ from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
 from verax.ir.records import ReprMixin
+from verax.lax.agreement import mismatch, paths
 from verax.lax.branching import (
     Body,
     as_operand,
     cond,
-    mismatch,
-    paths,
     trace_body,
     with_common_consts,
     with_out_types,
@@ -67,17 +66,17 @@ class System(ReprMixin):
         return pytrees.flatten(((tree,) * count, {}))[1]
 
     def traced(
-        self, fun: Callable[..., object], called: object, count: int = 1
+        self, fun: Callable[..., object], called: object, role: str, count: int = 1
     ) -> Body:
-        """A function of `count` such trees to one."""
+        """A function of `count` such trees to one, given as the argument `role`."""
         body = trace_body(
             fun, self.arguments(count), self.avals * count, self.name, called
         )
-        self.check(body.out_tree, body.out_avals, called)
+        self.check(body.out_tree, body.out_avals, called, role)
         return with_out_types(body, self.avals)
 
     def traced_with_aux(
-        self, fun: Callable[..., Any], called: object, has_aux: bool
+        self, fun: Callable[..., Any], called: object, role: str, has_aux: bool
     ) -> tuple[Body, PyTreeDef]:
         """A function to one such tree, or a pair of it and more; the tree of that."""
         trees: list[PyTreeDef] = []
@@ -96,19 +95,20 @@ class System(ReprMixin):
 
         body = trace_body(flat, self.arguments(1), self.avals, self.name, called)
         result = body.out_avals[: trees[0].num_leaves]
-        self.check(trees[0], result, called)
+        self.check(trees[0], result, called, role)
         return with_out_types(body, self.avals), trees[1]
 
     def check(
-        self, tree: PyTreeDef, avals: Sequence[ShapedArray], called: object
+        self, tree: PyTreeDef, avals: Sequence[ShapedArray], called: object, role: str
     ) -> None:
-        """Raise TypeError unless a function gives such a tree."""
+        """Raise an error unless a function, the argument `role`, gives such a tree."""
         who = function_name(called)
         if tree != self.tree:
             difference = mismatch(self.tree, tree, "output")
             raise ShapeError(
-                f"{self.name}: {who} must return the structure of {self.what}, but at "
-                f"{difference}. It returns {tree}, and {self.what} is {self.tree}"
+                f"{role}() output pytree structure must match {self.what}, but at "
+                f"{difference}. In this {self.name} {role} is {who}, which returns "
+                f"{tree}, and {self.what} is {self.tree}"
             )
         lines = [
             f"  output{path} is {given} and {self.what}{path} is {due}"
@@ -116,8 +116,13 @@ class System(ReprMixin):
             if due.strong() is not given.strong()
         ]
         if lines:
-            raise TypeError(
-                f"{self.name}: {who} must return the types of {self.what}:\n"
+            shapes = any(
+                [a.shape != b.shape for a, b in zip(self.avals, avals, strict=True)]
+            )
+            kind, error = ("shapes", ShapeError) if shapes else ("types", TypeError)
+            raise error(
+                f"{role}() output {kind} must match {self.what}; in this {self.name} "
+                f"{role} is {who}:\n"
                 + "\n".join(lines)
                 + f"\nConvert {self.what}, or what the function returns (astype)"
             )
@@ -213,15 +218,18 @@ def custom_linear_solve(
     for label, fun in functions.items():
         check_callable(f"{name}, as {label},", fun)
     right = system(name, "b", b)
-    product = right.traced(matvec, matvec)
+    product = right.traced(matvec, matvec, "matvec")
     solution, aux_tree = right.traced_with_aux(
-        lambda b: solve(matvec, b), solve, has_aux
+        lambda b: solve(matvec, b), solve, "solve", has_aux
     )
     bodies = [product, solution]
     back = solve if symmetric and transpose_solve is None else transpose_solve
     if back is not None:
         vecmat = matvec if symmetric else transpose_of(right, product)
-        pulled = right.traced_with_aux(lambda c: back(vecmat, c), back, has_aux)[0]
+        role = "transpose_solve" if transpose_solve is not None else "solve"
+        pulled = right.traced_with_aux(lambda c: back(vecmat, c), back, role, has_aux)[
+            0
+        ]
         bodies.append(pulled)
     jaxprs, consts = with_common_consts(bodies)
     params = CustomLinearSolveParams(
@@ -252,7 +260,8 @@ def transpose_of(given: System, product: Body) -> Callable[[Any], object]:
     def vecmat(x: object) -> object:
         jaxpr, mask = ENGINE.transpose(product.jaxpr, linear, (True,) * count)
         leaves, tree = pytrees.flatten(x)
-        given.check(tree, leaf_avals(leaves, lambda: ["the vector"] * count), vecmat)
+        avals = leaf_avals(leaves, lambda: ["the vector"] * count)
+        given.check(tree, avals, vecmat, "vecmat")
         cts = [
             ENGINE.core.convert(leaf, aval.dtype, aval.weak_type)
             for leaf, aval in zip(leaves, product.out_avals, strict=True)
@@ -344,9 +353,11 @@ def custom_root(
     def tangent(x: object, y: object) -> Any:
         return tangent_solve(linearize(f, x)[1], y)
 
-    function = guess.traced(f, f)
-    solution, aux_tree = guess.traced_with_aux(lambda x: solve(f, x), solve, has_aux)
-    moved = guess.traced(tangent, tangent_solve, 2)
+    function = guess.traced(f, f, "f")
+    solution, aux_tree = guess.traced_with_aux(
+        lambda x: solve(f, x), solve, "solve", has_aux
+    )
+    moved = guess.traced(tangent, tangent_solve, "tangent_solve", 2)
     jaxprs, consts = with_common_consts([function, solution, moved])
     params = CustomRootParams(len(consts), *jaxprs)
     outs = custom_root_p.bind(params, *consts, *guess.operands())

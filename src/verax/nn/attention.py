@@ -8,15 +8,26 @@ Vaswani et al., "Attention is all you need"; Ainslie et al., "GQA".
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Literal, overload
 
 import numpy as np
 from attrs import frozen
 
+from verax.api.config.tracebacks import in_words
 from verax.backend.eager.composites import remembered
 from verax.ir.avals import Shape, finfo
-from verax.ir.dtypes import DType, DTypeLike, bool_, float32, float64, int32, is_bool
+from verax.ir.dtypes import (
+    DType,
+    DTypeLike,
+    bool_,
+    float32,
+    float64,
+    int32,
+    is_bool,
+    is_integer,
+)
 from verax.ir.records import ReprMixin
 from verax.nn.activations import inexact
 from verax.nn.reductions import logsumexp, softmax
@@ -457,6 +468,15 @@ def one_hot(
     result = chosen_dtype("one_hot", dtype) or default_float()
     if is_bool(places.dtype):
         places = convert(places, default_integer())
+    elif not is_integer(places.dtype):
+        warnings.warn(
+            in_words(
+                "verax.nn.one_hot input should be integer-typed, but it is "
+                f"{places.dtype}: convert it, as in x.astype(int)"
+            ),
+            DeprecationWarning,
+            stacklevel=2,
+        )
     place = canonical_axis("one_hot", axis, places.ndim + 1)
     shape = (*places.shape[:place], count, *places.shape[place:])
     counter = broadcasted_iota(places.dtype, shape, place)

@@ -19,6 +19,7 @@ from typing import NewType
 
 import numpy as np
 
+from verax.api.config.tracebacks import in_words
 from verax.backend.arrays.concrete import at_home
 from verax.ir import dtypes
 from verax.ir.dtypes import KEY_WORDS, KeyDType, is_integer, uint32
@@ -155,12 +156,13 @@ def legacy(name: str) -> None:
         ValueError: the option is "error".
     """
     text = (
-        f"Legacy uint32 key array passed as key to {name}; make a typed one with "
-        "verax.random.key(seed), or wrap it with verax.random.wrap_key_data"
+        f"Legacy uint32 key array passed as key to verax.random function {name}; make "
+        "a typed one with verax.random.key(seed), or wrap it with "
+        "verax.random.wrap_key_data"
     )
     if STATE.legacy_prng_key == "error":
         raise ValueError(text)
-    warnings.warn(text, stacklevel=4)
+    warnings.warn(in_words(text), stacklevel=4)
 
 
 def one_key(name: str, key: object) -> Array:

@@ -72,8 +72,8 @@ def map_coordinates(
     [2.5, 0.0]
     """
     x = as_array("map_coordinates", input)
+    check_interpolation(x, coordinates, order, mode)
     places = [as_array("map_coordinates", c, 1) for c in coordinates]
-    check_interpolation(x, places, order, mode)
     outside = as_array("map_coordinates", cval).astype(x.dtype)
     fixed = INSIDE[mode]
     nodes = [
@@ -98,7 +98,7 @@ def map_coordinates(
 
 
 def check_interpolation(
-    x: Array, places: Sequence[Array], order: int, mode: str
+    x: Array, places: Sequence[ArrayLike], order: int, mode: str
 ) -> None:
     """Raise unless the arguments of `map_coordinates` have a meaning."""
     if mode not in INSIDE:
@@ -112,8 +112,9 @@ def check_interpolation(
         )
     if len(places) != x.ndim or not places:
         raise ValueError(
+            f"coordinates must be a sequence of length {x.ndim}, not {len(places)}: "
             "map_coordinates takes one array of coordinates for each dimension of "
-            f"{x.aval}, not {len(places)}"
+            f"{x.aval}"
         )
 
 

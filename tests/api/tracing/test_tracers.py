@@ -97,7 +97,7 @@ def test_the_error_names_argument_line_and_ways_out() -> None:
         (lambda x: np.sin(x), "NumPy array"),
         (lambda x: np.asarray(x), "NumPy array"),
         (lambda x: int(x), r"int\(x\)"),
-        (lambda x: range(x), "an index or a size"),
+        (lambda x: range(x), "(?i)an index or a size"),
         (lambda x: vnp.zeros(x), "index|size|shape"),
         (lambda x: x.tolist(), "tolist"),
         (lambda x: vnp.arange(x), "index|size|value|arange"),

@@ -13,6 +13,8 @@ from typing import Any, Literal, Self, overload
 from attrs import evolve, frozen
 
 from verax.api.autodiff.primals import (
+    OF_JVP,
+    OF_LINEARIZE,
     Primals,
     Signature,
     check_sequence,
@@ -96,7 +98,7 @@ def jvp[R](
     check_sequence("jvp", primals, tangents)
     at = trace_primals(fun, primals, "jvp", has_aux)
     signature = at.signature
-    pushed = check_tangents(signature, tuple(tangents), at.describe)
+    pushed = check_tangents(signature, tuple(tangents), at.describe, OF_JVP)
     active = [
         flag and t is not None
         for flag, t in zip(at.active[len(at.captured) :], pushed, strict=True)
@@ -151,7 +153,7 @@ class Pushforward:
 
     def __call__(self, residuals: Sequence[object], *tangents: object) -> Any:
         """The tangent of the output for tangents of the arguments."""
-        checked = check_tangents(self.at, tangents, self.at.describe)
+        checked = check_tangents(self.at, tangents, self.at.describe, OF_LINEARIZE)
         pushed = zip(checked, self.at.active, strict=True)
         live = [t for t, moves in pushed if moves]
         outs = apply(self.tangent, [*residuals, *live])

@@ -9,7 +9,7 @@ its primals, and check the tangents and cotangents they are given against its ty
 
 from collections.abc import Callable, Sequence
 from operator import and_
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from attrs import evolve, field, frozen
@@ -284,15 +284,32 @@ def check_sequence(name: str, primals: object, tangents: object) -> None:
             f"primal and tangent arguments to verax.{name} must be tuples or lists; "
             f"found {type(primals).__name__} and {type(tangents).__name__}."
         )
-    if len(primals) != len(tangents):
+    if len(primals) != len(tangents) or type(primals) is not type(tangents):
+        trees = [pytrees.flatten(x)[1] for x in (primals, tangents)]
         raise TypeError(
             f"primal and tangent arguments to verax.{name} must have the same tree "
-            f"structure; they are {len(primals)} and {len(tangents)}"
+            f"structure; they are {trees[0]} and {trees[1]}"
         )
 
 
+type Openings = tuple[str, str]
+"""How messages begin about a tangent of another shape, and of another dtype."""
+UNEXPECTED: Final = ("unexpected JAX type",) * 2
+OF_JVP: Final = (
+    "jvp called with different primal and tangent shapes",
+    "primal and tangent arguments to verax.jvp do not match",
+)
+OF_LINEARIZE: Final = (
+    "linearized function called on tangent values inconsistent with the original "
+    "primal values",
+) * 2
+
+
 def check_tangents(
-    at: Signature, tangents: tuple[object, ...], describe: Describe
+    at: Signature,
+    tangents: tuple[object, ...],
+    describe: Describe,
+    openings: Openings,
 ) -> list[object | None]:
     """Tangent leaves of the right types, None for float0 ones."""
     leaves, tree = pytrees.flatten((tangents, {}))
@@ -302,7 +319,7 @@ def check_tangents(
             f"structure; the tangents have {tree}, but the primals have {at.in_tree}"
         )
     return [
-        check_tangent(describe, i, aval, t)
+        check_tangent(describe, i, aval, t, openings)
         for i, (aval, t) in enumerate(zip(at.avals, leaves, strict=True))
     ]
 
@@ -317,7 +334,11 @@ def fits(given: ShapedArray, due: ShapedArray) -> bool:
 
 
 def check_tangent(
-    describe: Describe, i: int, aval: ShapedArray, tangent: object
+    describe: Describe,
+    i: int,
+    aval: ShapedArray,
+    tangent: object,
+    openings: Openings = UNEXPECTED,
 ) -> object | None:
     """`tangent` in the tangent type of `aval`, or an error that says what was due."""
     due = aval.tangent()
@@ -327,8 +348,8 @@ def check_tangent(
         given = aval_of(tangent)
     if given.shape != due.shape or not fits(given, due):
         raise ShapeError(
-            f"unexpected JAX type: the tangent or cotangent for {describe()[i]} must "
-            f"be {type_text(due)}"
+            f"{openings[given.shape == due.shape]}: the tangent or cotangent for "
+            f"{describe()[i]} must be {type_text(due)}"
             + ("" if due.dtype == aval.dtype else f", the tangent type of {aval.dtype}")
             + f", not {type_text(given)}"
         )

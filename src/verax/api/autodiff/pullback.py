@@ -504,6 +504,7 @@ class Accumulating:
                 "with_refs: tree structures differ: it takes an entry for each leaf of "
                 f"the arguments of {at.name} (a Ref, GradValue() or "
                 f"DontWant()), so a tree of the structure {due}, not {tree}"
+                + ("; a NoneType is no entry" if None in entries else "")
             )
         for i, (entry, aval) in enumerate(zip(leaves, at.avals, strict=True)):
             self.check(at, i, entry, aval)

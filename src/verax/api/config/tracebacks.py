@@ -109,16 +109,21 @@ NAMED: Final = re.compile(r"\bverax\.(?=([a-zA-Z]\w*))")
 
 def spoken(error: BaseException) -> None:
     """Have an error of ours name the library as the program does."""
+    error.args = tuple([in_words(x) if isinstance(x, str) else x for x in error.args])
+    for part in ("text", "rest"):
+        if isinstance(text := getattr(error, part, None), str):
+            setattr(error, part, in_words(text))
+
+
+def in_words(text: str) -> str:
+    """A text of ours that names the library as the program does; warnings need it."""
+    if SPOKEN.name == TOOL:
+        return text
 
     def named(match: re.Match[str]) -> str:
         return f"{SPOKEN.name}." if SPOKEN.shows(match[1]) else match[0]
 
-    error.args = tuple(
-        [NAMED.sub(named, x) if isinstance(x, str) else x for x in error.args]
-    )
-    for part in ("text", "rest"):
-        if isinstance(text := getattr(error, part, None), str):
-            setattr(error, part, NAMED.sub(named, text))
+    return NAMED.sub(named, text)
 
 
 def filtered(code: CodeType, caller: FrameType, error: BaseException) -> None:

@@ -80,6 +80,13 @@ class Settings(Unchanging, ReprMixin):
 
     def moving[T](self, args: Sequence[T]) -> tuple[T, ...]:
         """The arguments that are not static."""
+        if any([i >= len(args) for i in self.static]):
+            count = f"{len(args)} positional argument{'s' * (len(args) != 1)}"
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={self.static} but "
+                f"was called with only {count}. All static broadcasted arguments must "
+                f"be passed positionally."
+            )
         held = self.held(len(args))
         return tuple([x for i, x in enumerate(args) if i not in held])
 
@@ -90,7 +97,8 @@ class Settings(Unchanging, ReprMixin):
             return (axes,) * (count - len(self.held(count)))
         if len(axes) != count:
             raise ValueError(
-                f"pmap in_axes has {len(axes)} entries for {count} arguments"
+                f"pmap in_axes has {len(axes)} entries for {count} arguments by "
+                "position; each argument passed by keyword is mapped over its axis 0"
             )
         return self.moving(axes)
 
@@ -228,12 +236,18 @@ class PmapFunction(Copyable):
         leaves, tree = pytrees.flatten((rest, kwargs))
         describe = describe_arguments(fun, tree, settings.held(len(args)))
         avals = struct_avals(leaves, describe)
-        asked = flat_axes("in_axes", (axes, 0), (rest, kwargs))
-        where = axes_from_front(avals, asked, describe)
+        asked = flat_axes("in_axes", (axes, 0), (rest, kwargs), "pmap")
+        where = axes_from_front(avals, asked, describe, "pmap")
         check_parts("pmap", (rest, kwargs), leaves, [axis is None for axis in where])
-        run, mesh = self.program(
-            mapped_size(fun, avals, where, settings.axis_size, describe)
+        if settings.axis_size is None and all([axis is None for axis in where]):
+            raise ValueError(
+                "pmap requires at least one argument with a mapped axis. The call of "
+                f"{function_name(fun)} has none: give it one, or axis_size"
+            )
+        size = mapped_size(
+            fun, avals, where, settings.axis_size, describe, (rest, kwargs)
         )
+        run, mesh = self.program(size)
         given = settings.given_up(args, rest, len(leaves), donated)
         moved = [
             put(x, place_at(mesh, axis, aval.ndim), give)
@@ -274,7 +288,7 @@ def parallel(
         over = vmap(element, axes, stacked, name, size, spmd_axis_name=name)
         out = over(*settings.moving(args), **kwargs)
         leaves, tree = pytrees.flatten(out)
-        where = flat_axes("out_axes", out_axes, out)
+        where = flat_axes("out_axes", out_axes, out, "pmap")
         pairs = list(zip(where, leaves, strict=True))
         leaves = [x[0] if axis is None else x for axis, x in pairs]
         places = [

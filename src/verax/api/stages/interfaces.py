@@ -14,6 +14,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from verax.api.tracing.structs import ArgInfo, struct_of
+from verax.api.tracing.trace import misplaced
 from verax.api.tracing.wrapping import (
     Callee,
     ParameterNames,
@@ -94,7 +95,7 @@ class Interface(ReprMixin):
             try:
                 given = aval_of(leaf)
             except TypeError as error:
-                raise TypeError(f"{self.names()[i]}: {error}") from None
+                raise misplaced(self.names()[i], leaf, error) from None
             # Where an argument lies is checked with its place, or moved to it.
             if given.strong().with_explicit(None) is not due.strong().with_explicit(
                 None

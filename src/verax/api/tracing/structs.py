@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import numpy as np
 from attrs import Attribute, field, frozen
 
-from verax.api.tracing.trace import Traced
+from verax.api.tracing.trace import Traced, misplaced
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray, Format, Layout
 from verax.backend.placement.mesh import PartitionSpec, current_mesh
@@ -340,5 +340,5 @@ def struct_avals(
         except TypeError as error:
             if describe is None:
                 raise
-            raise TypeError(f"{describe()[i]}: {error}") from None
+            raise misplaced(describe()[i], leaf, error) from None
     return avals

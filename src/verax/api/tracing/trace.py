@@ -18,7 +18,7 @@ from attrs import frozen
 
 from verax.api.tracing.apply import enclosing_scope
 from verax.api.tracing.concrete_values import oracle_for
-from verax.api.tracing.wrapping import Describe, function_name
+from verax.api.tracing.wrapping import Describe, function_name, name_and_line
 from verax.backend import pytrees
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.pytrees import PyTreeDef, tree_holds
@@ -31,8 +31,8 @@ from verax.ir.walk import hoist
 from verax.rules.rows.builder import Builder, Staged, Tracer, outlives
 from verax.rules.rows.infer import inferred
 from verax.rules.rows.leaks import abandoned, left_behind
-from verax.rules.values.constants import aval_of
-from verax.rules.values.conversions import SHOWN, shown
+from verax.rules.values.constants import HOST_VALUES, aval_of
+from verax.rules.values.conversions import SHOWN, NotYetAnArray, shown
 from verax.rules.values.memo import ByFunction
 from verax.rules.values.state import STATE, Context, current_context, interpreting
 
@@ -219,7 +219,7 @@ def recorded(
     del tracers, given
     out = fun(*args, **kwargs)
     leaves, out_tree = pytrees.flatten(out)
-    check_outputs(fun, out, leaves, passes)
+    check_outputs(fun, out, leaves, passes, builder.purpose)
     if STATE.xla_metadata:
         from verax.ops.calls.metadata import told
 
@@ -233,7 +233,11 @@ def recorded(
 
 
 def check_outputs(
-    fun: Callable[..., object], out: object, leaves: Sequence[object], passes: bool
+    fun: Callable[..., object],
+    out: object,
+    leaves: Sequence[object],
+    passes: bool,
+    purpose: str,
 ) -> None:
     """Raise TypeError with the place in the output of what is not an array."""
     for i, leaf in enumerate(leaves):
@@ -249,12 +253,24 @@ def check_outputs(
                     continue
                 raise returned(fun, leaf) from None
             path, _ = pytrees.flatten_with_path(out)[0][i]
-            place = "".join(map(str, path))
-            raise TypeError(
-                f"{function_name(fun)} returned a value of type "
-                f"{type(leaf).__name__} at output{place}, {shown(leaf, SHOWN)}, which "
-                "is not a valid JAX type: only arrays and scalars can be returned"
-            ) from error
+            raise TypeError(no_result(fun, leaf, path, purpose)) from error
+
+
+def no_result(
+    fun: Callable[..., object], leaf: object, path: Sequence[object], purpose: str
+) -> str:
+    """The message about an output that is not an array."""
+    place = "".join(map(str, path))
+    at = f" at output component {place}" if place else ""
+    what = "Output from batched function" if purpose == "vmap" else "function"
+    why = "only arrays and scalars can be returned"
+    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+        why = f"A {type(leaf).__name__} does not have a value, and {why}"
+    return (
+        f"{what} {name_and_line(fun, ' at {}')} returned a value of type "
+        f"{type(leaf).__name__}{at}, which is not a valid JAX type: "
+        f"{shown(leaf, SHOWN)}. {why[0].upper()}{why[1:]}"
+    )
 
 
 def leaf_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArray]:
@@ -269,8 +285,28 @@ def leaf_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArray
             avals.append(aval_of(leaf))
         except TypeError as error:
             if not is_reference(leaf):
-                raise TypeError(f"{describe()[i]}: {error}") from None
+                raise misplaced(describe()[i], leaf, error) from None
             from verax.api.tracing.reference_checks import reference_aval
 
             avals.append(reference_aval(leaves, i, describe))
     return avals
+
+
+def misplaced(where: str, leaf: object, error: TypeError) -> TypeError:
+    """The error for a leaf that is not an array, with its place: `argument x of f`."""
+    kind = NotYetAnArray if isinstance(error, NotYetAnArray) else TypeError
+    path, of, name = where.removeprefix("argument ").rpartition(" of ")
+    if not (of and where.startswith("argument ")):
+        return kind(f"{where}: {error}")
+    shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+    if isinstance(shape, tuple) and not isinstance(leaf, HOST_VALUES):
+        return kind(
+            f"Argument '{path}' of shape {dtype}[{','.join(map(str, shape))}] of type "
+            f"{type(leaf)} is not a valid JAX type: it stands for an array in "
+            f"verax.eval_shape and lower, but {name} takes values"
+        )
+    return kind(
+        f"Error interpreting argument to {name} as an abstract array. The problematic "
+        f"value is of type {type(leaf)} and was passed to the function at path {path}: "
+        f"{error}"
+    )

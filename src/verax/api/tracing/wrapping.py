@@ -231,13 +231,14 @@ def stands_for(inner: Callable[..., object], fun: Callable[..., object]) -> None
     inner.__dict__["func"] = fun
 
 
-def name_and_line(fun: object) -> str:
+def name_and_line(fun: object, place: str = " ({})") -> str:
     """A function and where the user wrote it: `step (train.py:12)`."""
     name = function_name(fun)
     out = codes(fun)
     if not out:
         return name
-    return f"{name} ({out[-1].co_filename}:{out[-1].co_firstlineno})"
+    line = f"{out[-1].co_filename}:{out[-1].co_firstlineno}"
+    return f"{name}{place.format(line)}"
 
 
 def callee_of(fun: object, count: int, static: Sequence[int]) -> Callee:

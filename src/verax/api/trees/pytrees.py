@@ -270,9 +270,14 @@ def prefix_leaves(
                 "each value, or one for all"
             )
         places = list(differences(prefix, tree, what, is_leaf))
-        told = "\n".join(f"  * at {place}" for place in places) or f"  {error}"
+        told = "\n".join(
+            f"  * pytree structure error: {x.kind} at key path\n    {x.place}\n"
+            f"    {x.detail}"
+            for x in places
+        )
         raise ValueError(
-            f"{rule} {hint}.\nMismatch details ({len(places)} found):\n{told}"
+            f"{rule} {hint}.\nMismatch details ({len(places)} found):\n"
+            f"{told or f'  {error}'}"
         ) from None
     return repeated(entries, [pytrees.flatten(part)[1] for part in parts])
 

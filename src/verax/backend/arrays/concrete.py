@@ -399,8 +399,9 @@ class ConcreteArray(OnDevices, InNotebooks):
         """The error for any use of the array once it is deleted."""
         how = getattr(self, "ended", "with its memory")
         return RuntimeError(
-            f"Array has been deleted {how}: {self.aval}. Keep a copy of what you "
-            "still need, or do not delete or donate it"
+            f"Array has been deleted with shape={self.aval.str_short()}. It was "
+            f"deleted {how}: keep a copy of what you still need, or do not delete or "
+            "donate it"
         )
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -62,8 +62,8 @@ DELETED: Final = (
 )
 
 NOT_SHARED: Final = (
-    "from_dlpack: copy=False, but this memory can only be copied: to be shared, it "
-    "must lie on the device, in C order and aligned to 64 bytes. Leave copy at None."
+    "from_dlpack: Specified copy=False for memory which requires a copy: to be shared, "
+    "it must lie on the device, in C order and aligned to 64 bytes. Leave copy at None."
 )
 
 

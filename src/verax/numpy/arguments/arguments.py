@@ -428,8 +428,8 @@ def joined_shape(name: str, shapes: tuple[Shape, ...]) -> Shape:
         members = {shape[i] for shape in shapes if -i <= len(shape)} - {1}
         if len(members) > 1:
             raise ShapeError(
-                f"{name}: shapes {', '.join(map(str, shapes))} do not broadcast "
-                f"together: dimension {i} has sizes "
+                f"{name} got incompatible shapes for broadcasting: "
+                f"{', '.join(map(str, shapes))}. Dimension {i} has sizes "
                 f"{' and '.join(map(str, in_order(members)))}; sizes must be equal or 1"
             )
         sizes.append(members.pop() if members else 1)
@@ -443,13 +443,14 @@ def ranks_differ(name: str, shapes: Sequence[Shape]) -> None:
         ValueError: the option is "raise".
     """
     where = f"for {name} on shapes {' '.join(map(str, shapes))}"
+    why = f"operands with shapes {list(shapes)} require rank promotion"
     if STATE.numpy_rank_promotion == "raise":
         raise ValueError(
-            f"Operands could not be broadcast together {where}: their ranks differ, "
-            "and numpy_rank_promotion is 'raise'; reshape them to one rank"
+            f"Operands could not be broadcast together {where}: {why}, and "
+            "numpy_rank_promotion is 'raise'; reshape them to one rank"
         )
     warnings.warn(
-        f"Following NumPy automatic rank promotion {where}; "
+        f"Following NumPy automatic rank promotion {where}: {why}; "
         'verax.config.update("numpy_rank_promotion", "allow") turns this warning off',
         stacklevel=3,
     )

@@ -70,8 +70,9 @@ def choice_for(platforms: Platforms, platform: str) -> int:
             return i
     known = ", ".join([name for names in platforms for name in names or ()])
     raise MissingRule(
-        f"platform_dependent has functions for {known or 'no platform'}, but is needed "
-        f"on {platform}; pass one for it ({platform}=...), or a default"
+        f"translation rule of platform_dependent not found for platform {platform}: it "
+        f"has functions for {known or 'no platform'}, but is needed on {platform}; "
+        f"pass one for it ({platform}=...), or a default"
     )
 
 

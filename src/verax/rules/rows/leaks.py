@@ -5,9 +5,9 @@ they do not have. The builder raises; the messages are made here, below it, from
 tracer and its builder show of themselves::
 
     leaked(tracer)
-    # LeakedTracer: Encountered an unexpected tracer: a tracer of type f32[] has left
-    # the function that was traced for jit: it was created on line model.py:3, held by
-    # the global 'kept' of module model, used at ...
+    # LeakedTracer: Encountered an unexpected tracer: a tracer of type float32[] has
+    # left the function that was traced for jit: it was created on line model.py:3, held
+    # by the global 'kept' of module model, used at ...
 """
 
 import ast
@@ -93,12 +93,17 @@ SIZES: Final = MappingProxyType(
 """What else helps who asked a tracer for an integer."""
 
 
-def opening(refusal: Refusal, expected: str) -> str:
-    """The beginning of the message about what was `expected` of a tracer."""
+def opening(refusal: Refusal, expected: str, aval: ShapedArray) -> str:
+    """The beginning of the message: what was `expected` of a tracer of this type."""
     if "shape" in expected:
-        return ""
+        return expected
     out = OPENINGS.get(expected) or OPENINGS.get(refusal)
-    return f"{out}: " if out else ""
+    if not out:
+        return expected
+    if "traced" not in out:
+        return f"{out}: {expected}"
+    asked = re.sub(r"^an?\b", lambda found: found[0].capitalize(), expected)
+    return f"{out} with shape {aval.str_short()}. {asked}"
 
 
 def advice(refusal: Refusal, expected: str, purpose: str) -> str:
@@ -291,8 +296,8 @@ def leaked(tracer: TracerLike) -> LeakedTracer:
         )
     return LeakedTracer(
         "Encountered an unexpected tracer: "
-        f"a tracer of type {tracer.aval} has left the function that was traced for "
-        f"{tracer.builder.purpose}: {birth(tracer)}",
+        f"a tracer of type {tracer.aval.str_short()} has left the function that was "
+        f"traced for {tracer.builder.purpose}: {birth(tracer)}",
         tracer,
         f", used at {user_source(1)}. {REMEDY}",
     )
@@ -377,9 +382,8 @@ def abstract(
     named = depends_on(tracer, known)
     inputs = f" It depends on {', '.join(named)}." if named else ""
     return refusal(
-        f"{opening(refusal, expected)}"
-        f"{expected} needs the value of a tracer of type {tracer.aval}, at "
-        f"{user_source(1)}, but the function is being traced for {builder.purpose}, "
-        f"where only types are known.{inputs} "
+        f"{opening(refusal, expected, tracer.aval)} needs the value of a tracer of "
+        f"type {tracer.aval}, at {user_source(1)}, but the function is being traced "
+        f"for {builder.purpose}, where only types are known.{inputs} "
         f"{advice(refusal, expected, builder.purpose)}"
     )

@@ -76,8 +76,9 @@ def not_an_array(x: object) -> NotAnArray:
         )
     if hasattr(x, "__jax_array__"):
         return NotYetAnArray(
-            f"{described(x)} is not an array yet: convert it (verax.numpy.asarray), "
-            "or register its class as a pytree"
+            "Triggering __jax_array__() during abstractification is no longer "
+            f"supported. {described(x)} is not an array yet: convert it "
+            "(verax.numpy.asarray), or register its class as a pytree"
         )
     return NotAnArray(
         f"{shown(x, SHOWN)} of type {type(x)} is not a valid JAX type: it is "
@@ -98,7 +99,12 @@ def aval_of(x: object) -> ShapedArray:
     if isinstance(x, HOST_VALUES):
         if type(x) is not np.ndarray:
             refuse_masked(x)
-        return array_aval(x.shape, x.dtype, STATE.enable_x64)
+        try:
+            return array_aval(x.shape, x.dtype, STATE.enable_x64)
+        except TypeError as error:
+            raise NotAnArray(
+                f"{shown(x, SHOWN)} of type {type(x)} is not a valid JAX type: {error}"
+            ) from None
     if isinstance(x, Literal):
         return x.aval
     kind = int if isinstance(x, SymbolicSize) else type(x)
@@ -137,8 +143,8 @@ def scalar_of(x: object, aval: ShapedArray) -> np.ndarray:
         return np.asarray(x, aval.dtype)  # type: ignore[arg-type]  # checked by aval_of
     except OverflowError as error:
         raise OverflowError(
-            f"Python int {x} too large to convert to {aval.dtype}; pass a NumPy "
-            "scalar of "
+            f"Python integer {x} out of bounds for {aval.dtype}: it is too large to "
+            "convert; pass a NumPy scalar of "
             'a wider dtype, or verax.config.update("enable_x64", True)'
         ) from error
 

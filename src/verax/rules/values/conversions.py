@@ -81,7 +81,8 @@ def check_callable(name: str, fun: object) -> None:
     """Raise TypeError unless `fun`, which the function `name` takes, can be called."""
     if not callable(fun):
         raise TypeError(
-            f"Expected a callable value: {name} takes a function, not {described(fun)}"
+            f"Expected a callable value: {name} takes a function, not "
+            f"{described(fun)}, which is not callable"
         )
 
 

@@ -44,8 +44,8 @@ def reals(name: str, *args: ArrayLike) -> list[Array]:
     arrays = inexact(name, *args)
     if is_complex(arrays[0].dtype):
         raise ShapeError(
-            f"{name} does not support complex-valued inputs: it takes real numbers, "
-            f"not {arrays[0].dtype}"
+            f"{name} does not support complex-valued inputs. Argument `x` to {name} "
+            f"must be real-valued, not {arrays[0].dtype}"
         )
     return arrays
 
