@@ -8,6 +8,8 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from verax import lax
+from verax.sharding import PartitionSpec as P
 
 
 class Thing:
@@ -36,6 +38,30 @@ def untyped(x: Any) -> Any:
 class Convertible:
     def __jax_array__(self) -> Any:
         return vnp.ones(2)
+
+
+class Unsigned:
+    @property
+    def __signature__(self) -> Any:
+        raise TypeError
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+
+def swapped(x1: Any, x2: Any) -> Any:
+    x1[...], x2[...] = x2[...], x1[...]
+
+
+def same_reference_twice() -> Any:
+    ref = verax.new_ref(0.0)
+    return ref, ref
+
+
+def batched_by(rule: Any) -> Any:
+    f = verax.custom_batching.custom_vmap(untyped)
+    f.def_vmap(rule)
+    return f
 
 
 type Errors = type[Exception] | tuple[type[Exception], ...]
@@ -343,6 +369,41 @@ CASES: dict[str, Case] = {
         lambda: verax.jit(untyped, out_shardings=[None, None])([1.0]),
         ValueError,
         ["different lengths of list at key path\n    pjit out_shardings\n"],
+    ),
+    "jit: out_shardings that leave a dimension open": (
+        lambda: verax.jit(model, out_shardings=P(P.UNCONSTRAINED)),
+        ValueError,
+        ["Unconstrained dims are not allowed in out_shardings"],
+    ),
+    "jit: a static method": (
+        lambda: JIT(staticmethod(model)),
+        TypeError,
+        ["staticmethod arguments are not supported", "above @verax.jit"],
+    ),
+    "jit: donated names without a signature": (
+        lambda: verax.jit(Unsigned(), donate_argnames="x"),
+        ValueError,
+        ["Getting the signature of function", "failed. Pass donate_argnums"],
+    ),
+    "cond: a reference twice": (
+        lambda: lax.cond(True, swapped, swapped, *[verax.new_ref(0.0)] * 2),
+        ValueError,
+        ["for cond the mutable array", "at both x1 and x2"],
+    ),
+    "scan: a reference twice": (
+        lambda: lax.scan(lambda c, x: swapped(*c), same_reference_twice(), length=1),
+        ValueError,
+        ["for scan the mutable array", "at both c[0] and c[1]"],
+    ),
+    "custom_vmap: another structure": (
+        lambda: verax.vmap(batched_by(lambda n, b, x: ([x], [True])))(vnp.ones(2)),
+        BOTH,
+        ["returned by custom vmap rule (<lambda>)", "original custom-vmapped function"],
+    ),
+    "custom_vmap: marks of another structure": (
+        lambda: verax.vmap(batched_by(lambda n, b, x: ([x], True)))(vnp.ones(2)),
+        BOTH,
+        ["structure of output value and output batching specification"],
     ),
     "jvp: a list for a tuple": (
         lambda: verax.jvp(SIN, (1.0,), [1.0]),

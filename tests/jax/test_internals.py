@@ -10,9 +10,15 @@ import verax
 import verax.numpy as vnp
 from verax import lax
 from verax.flatten_util import ravel_pytree
-from verax.jax.internals import config
+from verax.jax.internals import config, core as below_core
 from verax.jax.internals.functions import api, api_util, lax as below_lax, numpy, util
-from verax.jax.internals.types import effects, frozen_dict, pretty_printer
+from verax.jax.internals.types import (
+    dtypes,
+    effects,
+    frozen_dict,
+    pretty_printer,
+    state,
+)
 from verax.jax.overlays import linear_util, partial_eval, source_info_util
 from verax.jax.overlays.api_util import argnums_partial
 
@@ -210,3 +216,29 @@ def test_flags_of_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kind.value == "b"
     with pytest.raises(ValueError, match="one of a, b, not 'c'"):
         config.enum_flag("my_kind", "c", ["a", "b"])
+
+
+def test_dtypes_that_are_none_or_too_wide() -> None:
+    assert dtypes.dtype(np.dtype("int8")) == np.int8
+    with pytest.raises(ValueError, match="Invalid argument to dtype"):
+        dtypes.dtype(None)
+    with (
+        verax.explicit_x64_dtypes("error"),
+        pytest.raises(ValueError, match="Explicitly requested dtype int64"),
+    ):
+        dtypes.dtype(np.dtype("int64"))
+    assert dtypes.check_and_canonicalize_user_dtype("int8") == np.int8
+    with pytest.raises(ValueError, match="Passing an array as a dtype argument"):
+        dtypes.check_and_canonicalize_user_dtype(vnp.ones(3))
+
+
+def test_types_and_effects_of_references() -> None:
+    ref = verax.new_ref(vnp.zeros(3))
+    assert str(below_core.typeof(ref)) == "Ref{f32[3]}"
+
+    def add(x: Any) -> None:
+        x[0] += 1
+
+    touched = verax.make_jaxpr(add)(ref).effects
+    assert touched
+    assert all(isinstance(e, state.RefEffect) for e in touched)

@@ -286,7 +286,7 @@ WRONG: Sequence[tuple[str, Callable[..., Any], tuple[P, ...]]] = (
     ("`out_sharding` argument", lambda x: x.reshape(64), (P(None, "x"),)),
     ("get.out_sharding=", lambda x: x[np.array([0, 2])], (P("x"),)),
     ("evenly divide", lambda x: x[:3], (P("x"),)),
-    ("lu: the operands must", vnp.linalg.inv, (P("x"),)),
+    ("Arguments to lu must", vnp.linalg.inv, (P("x"),)),
 )
 
 

@@ -203,7 +203,7 @@ def test_linear_operations_keep_terms(
     [
         (lambda x, r, s: vnp.sin(x), "the operands cannot be unreduced"),
         (lambda x, r, s: x + r, "unreduced along the same mesh axes"),
-        (lambda x, r, s: x + 1.0, "one is unreduced while another is not"),
+        (lambda x, r, s: x + 1.0, "lhs is unreduced while rhs is not"),
         (lambda x, r, s: x * x, "cannot both be unreduced"),
         (lambda x, r, s: x * s, "cannot be split along the axes"),
         (lambda x, r, s: r / x, "The denominator cannot be unreduced passed to `div`"),

@@ -65,7 +65,11 @@ def without_mesh(what: str, spec: PartitionSpec) -> Exception:
             f"{IN_CONTEXT[what]} requires a non-empty mesh in context if you are "
             f"passing `PartitionSpec`s, as {spec}. {advice}"
         )
-    return ValueError(f"{what} got {spec}, which needs a mesh. {advice}")
+    please = ""
+    if what.startswith(put := "device_put"):
+        please = "Please set a mesh via `verax.set_mesh` if a PartitionSpec is passed "
+        please += f"to {put}. "
+    return ValueError(f"{what} got {spec}, which needs a mesh. {please}{advice}")
 
 
 def as_place(
@@ -269,18 +273,18 @@ def resolve_shardings(
         for leaf in pytrees.flatten(tree, is_place)[0]:
             place = leaf if is_place(leaf) else as_place(what, leaf)
             spec = place.spec if isinstance(place, NamedSharding) else place
-            if what == "in_shardings" and isinstance(spec, PartitionSpec):
-                check_constrained(spec)
+            if isinstance(spec, PartitionSpec):
+                check_constrained(what, spec)
     return Shardings(ins, outs, device)
 
 
-def check_constrained(spec: PartitionSpec) -> None:
-    """Raise ValueError if arguments may lie in any way along some dimension."""
+def check_constrained(what: str, spec: PartitionSpec) -> None:
+    """Raise ValueError if arrays may lie in any way along some dimension."""
     if PartitionSpec.UNCONSTRAINED in spec:
         raise ValueError(
-            f"Unconstrained dims are not allowed in in_shardings, as in {spec}: give "
-            "None for a dimension that is not split, or no sharding for the one that "
-            "an argument has"
+            f"Unconstrained dims are not allowed in {what}, as in {spec}: give None "
+            "for a dimension that is not split, or no sharding for the one that an "
+            "array has; within the function there is with_sharding_constraint"
         )
 
 

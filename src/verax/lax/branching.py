@@ -14,13 +14,13 @@ from attrs import evolve, frozen
 
 from verax.api.tracing.apply import as_array, as_typed_array, is_tracing
 from verax.api.tracing.concrete_values import is_known
-from verax.api.tracing.reference_checks import check_closed_over
+from verax.api.tracing.reference_checks import check_closed_over, short_name
 from verax.api.tracing.trace import Traced, leaf_avals, shared_trace
 from verax.api.tracing.wrapping import describe_arguments, name_and_line
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
 from verax.backend.runtime.client import default_client, platform_name
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import int32, is_bool, is_extended, is_integer
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.promotion import TypePromotionError, result_type
@@ -514,8 +514,11 @@ def choose(
     """One `cond` equation on traced branches."""
     leaves, tree = pytrees.flatten((operands, {}))
 
-    def describe() -> list[str]:
-        return [f"operand{path} of {name}" for path in paths(tree)]
+    def describe() -> Sequence[str]:
+        if not any(map(is_reference, leaves)):
+            return [f"operand{path} of {name}" for path in paths(tree)]
+        called = describe_arguments(functions[-1], tree)()
+        return [f"{short_name(x)} of {name}" for x in called]
 
     chosen_by = aval_of(index).vma  # where that differs, operands and results do
     avals = [varying_too(aval, chosen_by) for aval in leaf_avals(leaves, describe)]

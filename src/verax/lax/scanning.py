@@ -14,10 +14,10 @@ import numpy as np
 
 from verax.api.tracing.reference_checks import is_part
 from verax.api.tracing.trace import leaf_avals
-from verax.api.tracing.wrapping import function_name, stands_for
+from verax.api.tracing.wrapping import ParameterNames, function_name, stands_for
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, result_tree
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import int32, is_bool
 from verax.ir.jaxpr import field_names
 from verax.lax.agreement import check_carry, paths
@@ -256,7 +256,9 @@ def scanned(
     if STATE.disable_jit:
         return scan_in_python(f, init, rows, row_tree, count, reverse)
     leaves, tree = pytrees.flatten(init)
-    avals = leaf_avals(leaves, lambda: [f"init{p} of scan" for p in paths(tree)])
+    carried = ParameterNames(f).name(0) if any(map(is_reference, leaves)) else None
+    root = carried or "init"
+    avals = leaf_avals(leaves, lambda: [f"{root}{p} of scan" for p in paths(tree)])
     check_rows([aval_of(x) for x in rows])
     row_avals = [aval_of(x).element() for x in rows]
     types, body, y_tree = trace_step(f, tree, avals, row_tree, row_avals, counts)

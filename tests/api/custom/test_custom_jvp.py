@@ -218,6 +218,11 @@ def bad(rule: Any, match: str, fun: Any = lambda x: x) -> None:
 
 
 def test_rules_that_do_not_fit() -> None:
+    bad(
+        lambda p, t: ((p[0], p[0]), (t[0], t[0])),
+        r"(?s)equal in value .* structure:\n    \(float32\[\], float32\[\]\)\nwhile "
+        r"the custom_jvp-decorated function f had output .*:\n    float32\[\]\.",
+    )
     bad(lambda p, t: p[0], "f must produce a pair")
     bad(
         lambda p, t: (p, t[0]),
@@ -233,7 +238,7 @@ def test_rules_that_do_not_fit() -> None:
     )
     bad(
         lambda p, t: (vnp.ones(2, np.int8), t[0]),
-        r"output 0 of the jvp rule of f is int8\[2\], but f returns float32\[\]",
+        r"of the jvp rule of f: got JVP output type int8\[2\] which doesn't match",
     )
 
 

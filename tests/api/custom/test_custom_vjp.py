@@ -205,7 +205,13 @@ def test_rules_that_do_not_fit() -> None:
     bad(
         lambda x, y: ([x], y),
         lambda r, ct: (ct, ct),
-        "for function f must produce a pair .output, residuals., the output with",
+        r"(?s)for function f must produce a pair .* and the second element represents "
+        r"residuals .* structure:\n    \[float32\[\]\]\nwhile .*:\n    float32\[\]\.",
+    )
+    bad(
+        lambda x, y: (vnp.ones((3,)), y),
+        lambda r, ct: (ct, ct),
+        r"of the fwd rule of f: got fwd output type float32\[3\] which doesn't match",
     )
     bad(
         good,

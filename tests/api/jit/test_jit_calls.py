@@ -340,7 +340,7 @@ def test_values_that_the_memory_cannot_take() -> None:
         assert double(x) == double(np.array(x)) == double(vnp.asarray(x))
     for _ in range(2):
         assert double(7) == 14
-        with pytest.raises(OverflowError, match="2147483648 out of bounds for int32"):
+        with pytest.raises(OverflowError, match="out of bounds for int32"):
             double(2**40)
     with np.errstate(over="ignore"):
         assert double(3.0) == 6

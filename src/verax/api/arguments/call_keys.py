@@ -367,7 +367,8 @@ def resolve_statics(
     """Positions and names, each completed from the other by the signature.
 
     Raises:
-        ValueError: a position or name does not exist, or is static and donated.
+        ValueError: a position or name does not exist, or is static and donated; or
+            names are donated of a function without a signature.
     """
     static = complete(fun, "static", static_argnums, static_argnames)
     donated = complete(fun, "donate", donate_argnums, donate_argnames)
@@ -397,6 +398,11 @@ def complete(
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
+        if named and word == "donate":
+            raise ValueError(
+                f"Getting the signature of function {shown(fun)} failed. Pass "
+                "donate_argnums instead of donate_argnames."
+            ) from None
         return given, named
     kinds = inspect.Parameter
     places = [

@@ -116,6 +116,11 @@ def check_flags(**flags: object) -> None:
 def check_function(fun: object) -> None:
     """Raise TypeError unless `fun` is a function that returns when it is called."""
     check_callable("jit", fun)
+    if isinstance(fun, staticmethod):
+        raise TypeError(
+            f"staticmethod arguments are not supported, got {shown(fun)}: an object of "
+            "its class would be passed, too; write @staticmethod above @verax.jit"
+        )
     for kind, test in (
         ("generator", inspect.isgeneratorfunction),
         ("coroutine", inspect.iscoroutinefunction),

@@ -23,8 +23,11 @@ from verax.api.custom.arguments import (
     Positions,
     SortedArguments,
     deep_within,
+    describe_type,
+    fits,
     held_positions,
     in_type,
+    leaf_type,
     matching_leaves,
     orders_around,
     reads_tracers,
@@ -44,6 +47,7 @@ from verax.api.tracing.apply import current_builder, is_tracing
 from verax.api.tracing.concrete_values import can_move
 from verax.api.tracing.trace import Opened, Traced
 from verax.api.tracing.wrapping import function_name, look_like
+from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, tree_holds
 from verax.ir.avals import ShapedArray
 from verax.ir.dtypes import is_inexact
@@ -200,6 +204,20 @@ class UserRules(CallRules):
         return self.context.axis_names
 
     @property
+    def rule_word(self) -> str:
+        """The rule that gives outputs, in messages."""
+        raise NotImplementedError
+
+    def first(self, alike: str) -> str:
+        """What the first element of its results is, which is `alike` to the output."""
+        raise NotImplementedError
+
+    @property
+    def decorated(self) -> str:
+        """The function in messages."""
+        raise NotImplementedError
+
+    @property
     def active(self) -> Mask:
         """The arguments that can have tangents."""
         return tuple([is_inexact(aval.dtype) for aval in self.avals])
@@ -214,14 +232,41 @@ class UserRules(CallRules):
         """The arguments that may be anything."""
         return [x.value for x in self.held]
 
-    def outputs(
-        self, purpose: str, title: str, out: object, what: str = "the output"
-    ) -> list[Array]:
-        """The output that a rule has returned, in the function's own types."""
-        leaves = self.like_output(title, what, out)
+    def outputs(self, purpose: str, title: str, out: object) -> list[Array]:
+        """The output that a rule has returned, in the function's own types.
+
+        Raises:
+            TypeError: it has another structure, or other types.
+        """
+        leaves, tree = pytrees.flatten(out)
+        given = [leaf_type(x) for x in leaves]
+        if tree != self.out_tree:
+            kind = "container/pytree structure:"
+            raise TypeError(
+                f"{title} must produce a pair (list or tuple of length two) where the "
+                f"first element represents {self.first('of the same ' + kind[:-1])}, "
+                f"but instead the {self.rule_word} rule output's first element had "
+                f"{kind}\n    {types_in(tree, given)}\nwhile the {self.decorated} had "
+                f"output {kind}\n    {types_in(self.out_tree, self.out_avals)}."
+            )
+        for i, (aval, due) in enumerate(zip(given, self.out_avals, strict=True)):
+            if aval.shape == due.shape and fits(aval, due):
+                continue
+            kind = "shapes/dtypes of:"
+            raise TypeError(
+                f"{title} must produce a pair (list or tuple of length two) where the "
+                f"first element represents "
+                f"{self.first('with leaves of the same shape/dtype')}, but instead the "
+                f"{self.rule_word} rule output's first element had {kind}\n"
+                f"    {types_in(tree, given)}\nwhile the {self.decorated} had output "
+                f"{kind}\n    {types_in(self.out_tree, self.out_avals)}\nAt output {i} "
+                f"of {purpose}: got {self.rule_word} output type {describe_type(aval)} "
+                f"which doesn't match {describe_type(due)}"
+            )
+        pairs = zip(leaves, self.out_avals, strict=True)
         return [
             in_type(x, aval, f"output {i} of {purpose}", self.name)
-            for i, (x, aval) in enumerate(zip(leaves, self.out_avals, strict=True))
+            for i, (x, aval) in enumerate(pairs)
         ]
 
 
@@ -229,6 +274,18 @@ class UserRules(CallRules):
 def shared[R](context: Context, what: Callable[..., R], *key: object) -> R:
     """The fate of rules that hold nothing which must die with a function."""
     return what(*key)
+
+
+class Plain(str):
+    """A text that trees show without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def types_in(tree: PyTreeDef, avals: Sequence[ShapedArray]) -> object:
+    """A tree of types, to be shown."""
+    return tree.unflatten([Plain(describe_type(aval)) for aval in avals])
 
 
 def pair_of(purpose: str, what: str, result: object) -> tuple[object, object]:

@@ -83,6 +83,23 @@ class UserJvp(UserRules):
             f"Custom JVP rule {function_name(self.rule.value)} for function {self.name}"
         )
 
+    @property
+    def rule_word(self) -> str:
+        """See `UserRules.rule_word`."""
+        return "JVP"
+
+    @property
+    def decorated(self) -> str:
+        """See `UserRules.decorated`."""
+        return f"custom_jvp-decorated function {self.name}"
+
+    def first(self, alike: str) -> str:
+        """See `UserRules.first`."""
+        return (
+            f"the primal output (equal in value to the output of the {self.decorated}, "
+            f"and in particular {alike})"
+        )
+
     def pushed(self, nonzero: Mask) -> tuple[Jaxpr, Mask]:
         """See `JvpRule.pushed`."""
         return self.kept(traced_jvp, nonzero)

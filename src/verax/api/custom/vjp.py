@@ -97,6 +97,24 @@ class UserVjp(UserRules):
         return f"Custom VJP fwd rule {rule} for function {self.name}"
 
     @property
+    def rule_word(self) -> str:
+        """See `UserRules.rule_word`."""
+        return "fwd"
+
+    @property
+    def decorated(self) -> str:
+        """See `UserRules.decorated`."""
+        return f"custom_vjp-decorated function {self.name}"
+
+    def first(self, alike: str) -> str:
+        """See `UserRules.first`."""
+        return (
+            f"the primal output (equal to the output of the {self.decorated}) and the "
+            "second element represents residuals (i.e. values stored from the forward "
+            "pass for use on the backward pass)"
+        )
+
+    @property
     def backward_title(self) -> str:
         """The backward rule in messages about what it returned."""
         rule = function_name(self.bwd.value)
@@ -121,7 +139,8 @@ class UserVjp(UserRules):
             out.append(rest)
             return [*outs, *residuals]
 
-        flat.__name__ = self.purpose
+        flat.__name__ = f"the custom_vjp fwd function of {self.name}"
+        flat.__dict__["func"] = self.fwd.value
         _, tree = pytrees.flatten(((0,) * len(self.avals), {}))
         with entered(self.context):
             traced = trace(
@@ -144,8 +163,7 @@ class UserVjp(UserRules):
             called(self.fwd.value, self.purpose, f"what {self.name} takes", args),
         )
         residuals, rest = split_leaves(pair[1], is_residual)
-        what = "a pair (output, residuals), the output"
-        outs = self.outputs(self.purpose, self.forward_title, pair[0], what)
+        outs = self.outputs(self.purpose, self.forward_title, pair[0])
         return outs, residuals, rest
 
     def trace_backward(

@@ -39,6 +39,7 @@ from verax.ops.custom.vmap import CustomVmapParams, custom_vmap_call_p
 from verax.rules.rows.leaks import leaked
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
+from verax.rules.values.sizes import ShapeError
 from verax.rules.values.state import entered
 
 type Mask = tuple[bool, ...]
@@ -73,8 +74,20 @@ class UserVmap(CallRules):
         takes = f"the axis size, which arguments are batched and what {self.name} takes"
         result = called(self.rule.value, self.purpose, takes, args)
         pair = pair_of(self.purpose, "output, output batched", result)
-        outs = self.like_output(self.purpose, "the output", pair[0])
-        marks = self.like_output(self.purpose, "out_batched", pair[1])
+        rule = f"custom vmap rule ({function_name(self.rule.value)})"
+        tree, marked = (pytrees.flatten(part)[1] for part in pair)
+        if tree != marked:
+            raise ShapeError(
+                "structure of output value and output batching specification returned "
+                f"by {rule} do not match: they are {tree} and {marked}"
+            )
+        if tree != self.out_tree:
+            raise ShapeError(
+                f"structure of output returned by {rule} does not match that of "
+                f"original custom-vmapped function {self.name}: they are {tree} and "
+                f"{self.out_tree}"
+            )
+        outs, marks = (pytrees.flatten(part)[0] for part in pair)
         mask = tuple(map(bool, marks))
         pairs = zip(outs, self.out_avals, mask, strict=True)
         return [self.typed(i, size, *pair) for i, pair in enumerate(pairs)], mask

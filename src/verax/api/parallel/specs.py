@@ -473,8 +473,9 @@ def check_not_manual(name: str, mesh: Mesh, names: Sequence[str]) -> None:
     manual = [a for a in names if a in mesh.manual_axes]
     if manual:
         raise NotImplementedError(
-            f"{name} cannot change the axis {manual[0]!r}, which shard_map maps: along "
-            "it the function itself says how values are split"
+            "Going from `Manual` axes to `Auto` or `Explicit` ones is not supported: "
+            f"{name} cannot change the axis {manual[0]!r}, which shard_map maps, so "
+            "that along it the function itself says how values are split"
         )
 
 

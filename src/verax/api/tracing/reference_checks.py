@@ -8,7 +8,7 @@ A reference comes into a trace once, and never out of it::
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from verax.api.tracing.wrapping import Describe, name_and_line
+from verax.api.tracing.wrapping import Describe, function_name, name_and_line
 from verax.backend import pytrees
 from verax.ir.avals import HasType, ShapedArray
 from verax.ir.jaxpr import Jaxpr
@@ -72,8 +72,9 @@ def returned(fun: Callable[..., object], ref: HasType) -> ValueError:
         elif named:
             origin = f"was passed in as the argument {short_name(named[0])}"
     purpose = ref.builder.purpose if isinstance(ref, TracedRef) else "a trace"
+    kind = "" if " " in function_name(fun) else "function "
     return ValueError(
-        f"function {name_and_line(fun)} traced for {purpose} returned a mutable array "
+        f"{kind}{name_and_line(fun)} traced for {purpose} returned a mutable array "
         f"reference of type {ref.aval}, but references cannot be returned; return what "
         f"it holds: ref[...]\n\nThe returned reference {origin}."
     )
@@ -95,10 +96,12 @@ def reference_aval(leaves: Sequence[object], i: int, describe: Describe) -> Shap
     for k, other in enumerate(leaves[:i]):
         if same_reference(leaf, other):
             names = describe()
+            first, again = short_name(names[k]), short_name(names[i])
             raise ValueError(
                 "only one reference to a mutable array may be passed as an argument to "
-                f"a function, but the mutable array reference of type {leaf.aval} "
-                f"appeared at both {short_name(names[k])} and {short_name(names[i])}"
+                f"a function, but for {names[i].rpartition(' of ')[2]} the mutable "
+                f"array reference of type {leaf.aval} appeared at both {first} and "
+                f"{again}"
             )
     return leaf.aval
 

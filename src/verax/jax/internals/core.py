@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from verax.api.config.caches import typeof as typeof
 from verax.core import ShapedArray as ShapedArray
 from verax.extend.core import (
     JaxprEqn as JaxprEqn,
@@ -34,7 +35,6 @@ from verax.jax.overlays.core import (
     trace_ctx as trace_ctx,
     trace_state_clean as trace_state_clean,
 )
-from verax.rules.values.constants import aval_of as typeof
 
 __all__ = ["typeof"]
 

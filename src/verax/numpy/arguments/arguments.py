@@ -615,7 +615,10 @@ def chosen_dtype(name: str, dtype: DTypeLike | None) -> DType | None:
     if dtype is None:
         return None
     if isinstance(dtype, Array | np.ndarray):
-        raise ValueError(f"{name}: an array is not a dtype; pass dtype=x.dtype")
+        raise ValueError(
+            f"{name}: Passing an array as a dtype argument is no longer supported, "
+            "since an array is not a dtype; pass dtype=x.dtype"
+        )
     out = asked_dtype(dtype)
     if STATE.enable_x64 or is_python(dtype) or is_extended(out):
         return out

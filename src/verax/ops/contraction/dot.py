@@ -537,6 +537,23 @@ def contracted_axes(
     return left, right
 
 
+def check_batch_splits(
+    avals: Sequence[ShapedArray], batch: tuple[Sequence[int], Sequence[int]]
+) -> None:
+    """Raise ShardingTypeError where different axes split dimensions of a batch."""
+    left, right = [
+        tuple([() if a.explicit is None else a.explicit.splits[i] for i in dims])
+        for a, dims in zip(avals, batch, strict=True)
+    ]
+    if any([a and b and a != b for a, b in zip(left, right, strict=True)]):
+        own, other = (f"({', '.join(map(axes_text, spec))})" for spec in (left, right))
+        raise ShardingTypeError(
+            "dot_general requires lhs batch dimensions and rhs batch dimensions to "
+            f"have the same sharding, got {own} and {other}. Reshard one of them with "
+            "verax.sharding.reshard"
+        )
+
+
 def dot_splits(
     p: DotParams, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> Sequence[Splits]:
@@ -545,6 +562,8 @@ def dot_splits(
     batch = p.dimension_numbers[1]
     specs = contracted_axes(p, avals)
     left_open = is_open(x) or is_open(y)
+    if not left_open:
+        check_batch_splits(avals, batch)
     if not left_open and any([a and b for a, b in zip(*specs, strict=True)]):
         left, right = (f"({', '.join(map(axes_text, spec))})" for spec in specs)
         raise ShardingTypeError(

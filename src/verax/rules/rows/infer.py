@@ -22,6 +22,7 @@ from verax.rules.rows.row import (
     stripped,
 )
 from verax.rules.rows.type_shardings import (
+    NAMED,
     checked_types,
     common_mesh,
     has_terms,
@@ -95,6 +96,8 @@ def infer_split(
         ) from None
     except ShardingTypeError as error:
         text = str(error)
+        if NAMED in text:
+            raise ShardingTypeError(text.replace(NAMED, row.name)) from None
         joint = " " if text.startswith("got ") else ": "
         name = "" if text.startswith(row.name) else f"{row.name}{joint}"
         raise ShardingTypeError(f"{name}{text}") from None

@@ -7,6 +7,8 @@ then splits the other. A result that could be split in several ways is an error:
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from attrs import evolve
 
@@ -203,6 +205,11 @@ def whole_terms(p: object, avals: Sequence[ShapedArray]) -> Terms:
     return Terms((), reduced_terms(avals))
 
 
+NAMED: Final = "<operation>"
+"""Stands in messages for the name of the operation, which `infer` knows."""
+DOING: Final = MappingProxyType({"slice": "slicing"})
+
+
 def linear_terms(
     p: object, avals: Sequence[ShapedArray], first: int = 0, count: int | None = None
 ) -> Terms:
@@ -220,10 +227,13 @@ def linear_terms(
         return whole_terms(p, avals)
     check_sums(own)
     if len(axes) > 1:
+        flags = [is_unreduced(aval) for aval in own]
+        who, other = ("lhs", "rhs") if flags[0] else ("rhs", "lhs")
+        why = "" if all(flags) else f": {who} is unreduced while {other} is not"
         raise ShardingTypeError(
-            "the operands must be unreduced along the same mesh axes, but got "
-            f"{' and '.join(map(str, own))}: one is unreduced while another is not. "
-            "Reshard one with verax.sharding.reshard"
+            f"lhs and rhs to `{NAMED}` must be unreduced along the same mesh axes, but "
+            f"got {' and '.join(map(str, own))}{why}. Reshard one with "
+            "verax.sharding.reshard"
         )
     whole_terms(p, rest)
     return Terms(axes.pop(), reduced_terms(own))
@@ -309,9 +319,10 @@ def connected(
                 continue
             if label is None:
                 raise ShardingTypeError(
-                    f"the operands must be unsharded along dimension {i}, but got "
-                    f"{aval}; reshard it (verax.sharding.reshard), or say the sharding "
-                    "of the result with out_sharding or verax.sharding.auto_axes"
+                    f"Arguments to {NAMED} must be unsharded along dimension {i}, but "
+                    f"got {aval}; reshard it (verax.sharding.reshard), or say the "
+                    "sharding of the result with out_sharding or "
+                    "verax.sharding.auto_axes"
                 )
             if out.setdefault(label, axes) != axes:
                 raise ShardingTypeError(
@@ -530,7 +541,8 @@ def checked_type(
         result = out.with_explicit(explicit_on(mesh, splits, terms))
     except ValueError as error:
         raise ShardingTypeError(
-            f"{name} on {', '.join(map(str, avals))}: {error}. Reshard the operand "
+            f"{DOING.get(name, name)} on sharded dims of "
+            f"{', '.join(map(str, avals))}: {error}. Reshard the operand "
             "first (verax.sharding.reshard), or say the sharding of the result with "
             "out_sharding, as in x.at[...].get(out_sharding=...)"
         ) from None

@@ -34,6 +34,7 @@ from verax.numpy import (
     uint2 as uint2,
     uint4 as uint4,
 )
+from verax.numpy.arguments.arguments import chosen_dtype
 from verax.rules.values.constants import aval_of
 
 DType = np.dtype[np.generic]
@@ -64,7 +65,15 @@ def is_weakly_typed(x: object) -> bool:
 
 
 def dtype(x: object) -> DType:
-    """The dtype of an array, a scalar, or a class of scalars."""
+    """The dtype of an array, a scalar, or a class of scalars.
+
+    Raises:
+        ValueError: it is None, or a dtype of 64 bits that options forbid.
+    """
+    if x is None:
+        raise ValueError("Invalid argument to dtype: None has no dtype")
+    if isinstance(x, np.dtype):
+        chosen_dtype("dtype", x)
     return lattice_result_type(x)[0]
 
 
@@ -136,14 +145,14 @@ def safe_to_cast(input_dtype_or_value: object, output_dtype_or_value: object) ->
     return both == result_type(output_dtype_or_value)
 
 
-def check_and_canonicalize_user_dtype(
-    dtype: object, fun_name: str | None = None
-) -> DType:
+def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> DType:
     """The dtype of an array for which this one was named.
 
     Raises:
         TypeError: there is no such dtype.
+        ValueError: it is an array.
     """
+    chosen_dtype(fun_name or "dtype", dtype)
     return named(dtype)
 
 

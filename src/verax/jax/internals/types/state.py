@@ -1,9 +1,9 @@
 """`jax._src.state`: types and effects of references, by the names of JAX."""
 
 from verax.ir.avals import AbstractRef as AbstractRef
-from verax.ir.effects import Effect
+from verax.ir.effects import Effect, RefEffect as RefEffect
 
-__all__ = ["AbstractRef", "ReadEffect", "WriteEffect"]
+__all__ = ["AbstractRef", "ReadEffect", "RefEffect", "WriteEffect"]
 
 
 class ReadEffect(Effect):
