@@ -133,7 +133,13 @@ class Config:
         """
         row = option(name)
         if row.client:
-            configure_client(ClientOptions(**{row.client: val}))
+            try:
+                configure_client(ClientOptions(**{row.client: val}))
+            except RuntimeError as error:
+                raise RuntimeError(
+                    f"{name} config should be updated before backends are "
+                    f"initialized. {error}"
+                ) from None
             return
         if row.refuses(val):
             warnings.warn(row.refusal, stacklevel=2, skip_file_prefixes=(LIBRARY,))

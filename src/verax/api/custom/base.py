@@ -45,11 +45,12 @@ from verax.api.custom.snapshots import (
 )
 from verax.api.tracing.apply import current_builder, is_tracing
 from verax.api.tracing.concrete_values import can_move
+from verax.api.tracing.reference_checks import reference_aval, returned
 from verax.api.tracing.trace import Opened, Traced
-from verax.api.tracing.wrapping import function_name, look_like
+from verax.api.tracing.wrapping import describe_arguments, function_name, look_like
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, tree_holds
-from verax.ir.avals import ShapedArray
+from verax.ir.avals import ShapedArray, is_reference
 from verax.ir.dtypes import is_inexact
 from verax.ir.jaxpr import Jaxpr
 from verax.ir.memos import holds
@@ -58,6 +59,7 @@ from verax.rules.rows.leaks import LeakedTracer, leaked
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import AbstractValueError, shown
 from verax.rules.values.memo import memo
+from verax.rules.values.reference import Ref
 from verax.rules.values.state import Context, current_context, entered
 
 type Mask = tuple[bool, ...]
@@ -343,13 +345,35 @@ def call_eagerly(
     """
     if kwargs:
         check(args, kwargs)
+    touches = any([isinstance(x, Ref) for x in args])
+    if touches:
+        check_references(fun, args)
     try:
-        return fun(*args, **kwargs)
+        out = fun(*args, **kwargs)
+        if touches:
+            check_returned(fun, out)
+        return out
     except TypeError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next:
             raise  # out of the function itself
         check(args, kwargs)
         raise
+
+
+def check_references(fun: Callable[..., object], args: Sequence[object]) -> None:
+    """Raise ValueError for a reference that is passed twice, as under a trace."""
+    leaves, tree = pytrees.flatten((tuple(args), {}))
+    describe = describe_arguments(fun, tree)
+    for i, leaf in enumerate(leaves):
+        if is_reference(leaf):
+            reference_aval(leaves, i, describe)
+
+
+def check_returned(fun: Callable[..., object], out: object) -> None:
+    """Raise ValueError for a reference among results, as under a trace."""
+    for leaf in pytrees.flatten(out)[0]:
+        if is_reference(leaf):
+            raise returned(fun, leaf)
 
 
 def on_its_own(traced: Traced) -> Jaxpr:

@@ -7,7 +7,7 @@ One idea: what tracing gives is a value, so looking at it is calling `trace`::
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, overload
+from typing import Any, Final, Literal, overload
 
 from attrs import frozen
 
@@ -32,12 +32,14 @@ from verax.api.vmap import axis_scope
 from verax.backend import pytrees
 from verax.backend.pytrees import Partial, PyTreeDef
 from verax.ir.avals import ShapedArray
+from verax.ir.dtypes import is_complex, is_inexact
 from verax.ir.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from verax.ir.walk import hoist
 from verax.ops.calls.checkpoint import checkpoint_p
 from verax.ops.hoisting import as_operands
 from verax.rules.guards import paused
 from verax.rules.values.array import Array
+from verax.rules.values.constants import aval_of
 from verax.rules.values.conversions import check_callable, shown
 from verax.rules.values.state import STATE, interpreting
 
@@ -163,6 +165,7 @@ def linear_transpose(
     Raises:
         NotImplementedError: there are `reduce_axes`.
         MissingRule: an operation in `fun` is not linear.
+        TypeError: `fun` takes integers and returns floats, or the other way round.
 
     >>> import verax
     >>> float(verax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)[0])
@@ -173,11 +176,16 @@ def linear_transpose(
     describe = describe_arguments(fun, tree)
     avals = struct_avals(leaves, describe)
     traced = trace(fun, tree, avals, "linear_transpose", describe=describe)
+    check_kinds(avals, traced.jaxpr.out_avals)
     function = Transposed(
         function_name(fun), traced.jaxpr, len(avals), tree, traced.out_tree
     )
     transposed: Callable[[object], Any] = Partial(function, traced.captured)
     return transposed
+
+
+MISFIT: Final = ("cotangent type does not match function output",) * 2
+"""How messages about cotangents of another type begin."""
 
 
 @frozen(cache_hash=True, repr=False)
@@ -223,15 +231,33 @@ class Transposed:
         leaves, tree = pytrees.flatten(cotangent)
         if tree != self.out_tree:
             raise TypeError(
-                f"the cotangent has the structure {tree}, but {self.name} returns "
-                f"{self.out_tree}"
+                f"cotangent tree does not match function output: it has the structure "
+                f"{tree}, but {self.name} returns {self.out_tree}"
             )
         avals = self.jaxpr.out_avals
         names = [f"output {i}" for i in range(len(avals))]
+        for name, aval, ct in zip(names, avals, leaves, strict=True):
+            if is_complex(aval.dtype) and not is_complex(aval_of(ct).dtype):
+                raise TypeError(
+                    f"{MISFIT[0]}: {name} is {aval.str_short()}, but the cotangent is "
+                    f"{aval_of(ct).str_short()}; convert it (astype)"
+                )
         return [
-            check_tangent(lambda: names, i, aval, ct)
+            check_tangent(lambda: names, i, aval, ct, MISFIT)
             for i, (aval, ct) in enumerate(zip(avals, leaves, strict=True))
         ]
+
+
+def check_kinds(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> None:
+    """Raise TypeError for a function from integers to floats, or the other way."""
+    kinds = {is_inexact(aval.dtype) for aval in (*ins, *outs)}
+    if len(kinds) > 1:
+        raise TypeError(
+            "linear_transpose only supports [float and complex -> float and complex], "
+            "and integer -> integer functions, but got "
+            f"{', '.join([aval.str_short() for aval in ins])} -> "
+            f"{', '.join([aval.str_short() for aval in outs])}"
+        )
 
 
 # -----------------------------------------------------------------------------

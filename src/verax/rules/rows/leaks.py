@@ -57,6 +57,10 @@ FIXED: Final = MappingProxyType(
     }
 )
 STATIC: Final = "make the argument static (static_argnums, static_argnames)"
+SMALLER: Final = (
+    ".\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
+    "subfunctions."
+)
 RUNNING: Final = (
     "verax.debug.print shows values of the running program, and verax.pure_callback "
     "calls Python functions on them"
@@ -127,6 +131,7 @@ def advice(refusal: Refusal, expected: str, purpose: str) -> str:
             "Shapes, axes and Python's own integers are part of the program, so they "
             "cannot depend on its inputs: take them from shapes (x.shape) or "
             f"constants, or {fixed}{SIZES.get(expected, '')}"
+            f"{SMALLER if 'shape' in expected and fixed == STATIC else ''}"
         )
     if issubclass(refusal, TracerBoolConversionError):
         return (
