@@ -58,6 +58,17 @@ def same_reference_twice() -> Any:
     return ref, ref
 
 
+def literal_nan() -> Any:
+    with verax.debug_nans(True):
+        return verax.jit(lambda x: (vnp.nan, x + 2))(3)
+
+
+def with_rules(f: Any) -> Any:
+    out = verax.custom_vjp(f)
+    out.defvjp(lambda *args: (None, None), lambda _, g: (None,))
+    return out
+
+
 def batched_by(rule: Any) -> Any:
     f = verax.custom_batching.custom_vmap(untyped)
     f.def_vmap(rule)
@@ -404,6 +415,58 @@ CASES: dict[str, Case] = {
         lambda: verax.vmap(batched_by(lambda n, b, x: ([x], True)))(vnp.ones(2)),
         BOTH,
         ["structure of output value and output batching specification"],
+    ),
+    "jit: compiler options inside of another": (
+        lambda: verax.jit(
+            lambda x: verax.jit(untyped, compiler_options={"xla_a": 1})(x)
+        )(1.0),
+        ValueError,
+        ["`compiler_options` can only be passed to top-level `verax.jit`", "untyped"],
+    ),
+    "debug_nans: a literal": (
+        literal_nan,
+        FloatingPointError,
+        ["the de-optimized function did not produce one", "literal"],
+    ),
+    "custom_vjp: a reference twice": (
+        lambda: with_rules(swapped)(*same_reference_twice()),
+        ValueError,
+        ["for swapped the mutable array", "at both x1 and x2"],
+    ),
+    "custom_vjp: a reference returned": (
+        lambda: with_rules(untyped)(verax.new_ref(0.0)),
+        ValueError,
+        ["function untyped", "returned a mutable array reference"],
+    ),
+    "linear_transpose: from integers to floats": (
+        lambda: verax.linear_transpose(lambda x: 2.0 * x, 1),
+        TypeError,
+        ["linear_transpose only supports [float", "int32[] -> float32[]"],
+    ),
+    "linear_transpose: another structure": (
+        lambda: verax.linear_transpose(lambda x: [x, x], 1.0)(1.0),
+        TypeError,
+        ["cotangent tree does not match function output"],
+    ),
+    "linear_transpose: another shape": (
+        lambda: verax.linear_transpose(lambda x: vnp.stack([x, x]), 1.0)(1.0),
+        TypeError,
+        ["cotangent type does not match function output", "float32[2]"],
+    ),
+    "linear_transpose: a real number for a complex one": (
+        lambda: verax.linear_transpose(lambda x: 1j * x, 1.0)(1.0),
+        TypeError,
+        ["cotangent type does not match function output", "complex64[]"],
+    ),
+    "zeros: a traced size": (
+        lambda: verax.jit(vnp.zeros)(2),
+        TypeError,
+        [".\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller"],
+    ),
+    "config: devices after the first array": (
+        lambda: verax.config.update("num_cpu_devices", 2048),
+        RuntimeError,
+        ["num_cpu_devices config should be updated before backends are initialized"],
     ),
     "jvp: a list for a tuple": (
         lambda: verax.jvp(SIN, (1.0,), [1.0]),

@@ -48,6 +48,7 @@ from verax.api.arguments.jit_options import (
     as_inline,
     check_flags,
     check_function,
+    check_outermost,
     checked_options,
     usable,
     warn_unusable,
@@ -221,6 +222,8 @@ class PjitFunction[**P, R](DirectCalls[P, R], Copyable):
             if None not in kinds and STATE.own is not UNKEPT:
                 self.remember(args, kwargs, lambda at: watching(entry, make(at)))
             return watching(entry, make())(sig.leaves)
+        if overrides := self.settings.options.overrides:
+            check_outermost(function_name(self.fun), overrides)
         known = self.traces.get(sig.key)
         if known is None:
             entry = self.trace_within(sig)

@@ -57,6 +57,24 @@ def test_take_along_axis(shape: Any, indices: Any, axis: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("wrap", "counted"), [(True, True), (False, False), (None, False)]
+)
+def test_promised_indices_are_not_counted_from_the_end(
+    wrap: bool | None, counted: bool
+) -> None:
+    def taken(x: Any, i: Any) -> Any:
+        return jnp.take_along_axis(
+            x, i, 0, mode="promise_in_bounds", wrap_negative_indices=wrap
+        )
+
+    x, i = jnp.array([10, 20, 30]), jnp.array([0, 2])
+    names = {e.primitive.name for e in verax.make_jaxpr(taken)(x, i).eqns}
+    assert ("lt" in names) == counted
+    assert taken(x, i).tolist() == [10, 30]
+    assert jnp.take_along_axis(x, jnp.array([-1]), 0).tolist() == [30]
+
+
 def test_put() -> None:
     x = jnp.asarray(X)
     values = jnp.array([5.0, 6.0])

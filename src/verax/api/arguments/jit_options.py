@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
+from verax.api.tracing.apply import current_builder
 from verax.api.tracing.wrapping import function_name
 from verax.backend.xla.compile_options import CompilerEffortLevel, OptionValue
 from verax.ir.avals import ShapedArray
@@ -104,6 +105,17 @@ def checked_options(given: object) -> tuple[tuple[str, OptionValue], ...]:
                 f"string, boolean or number as its value, not {shown(value)}"
             )
     return tuple(sorted(plain.items()))
+
+
+def check_outermost(name: str, overrides: Sequence[tuple[str, OptionValue]]) -> None:
+    """Raise ValueError for options of a function that another compiles with its own."""
+    builder = current_builder()
+    if builder is not None and builder.purpose == "jit":
+        raise ValueError(
+            "`compiler_options` can only be passed to top-level `verax.jit`. Got "
+            f"{dict(overrides)} on {name}, which is called within a jitted function: "
+            "pass them to that"
+        )
 
 
 def check_flags(**flags: object) -> None:

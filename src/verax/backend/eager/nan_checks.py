@@ -18,7 +18,7 @@ from verax.backend.eager.single_op import OPTIONS
 from verax.backend.programs.program import compiled
 from verax.backend.pytrees import flatten
 from verax.ir.dtypes import is_inexact
-from verax.ir.jaxpr import Jaxpr, Params, Primitive
+from verax.ir.jaxpr import Jaxpr, Literal, Params, Primitive
 from verax.ir.records import ReprMixin
 from verax.ops.calls.callbacks import silenced
 from verax.rules.rows.builder import Builder
@@ -227,9 +227,13 @@ def blame(
     finding: Finding | None = search(engine, silenced(jaxpr), args, kind, how)[1]
     if finding is None:
         if kind is Kind.NAN:
+            literal = any([isinstance(x, Literal) for x in jaxpr.outvars])
+            why = (
+                "it returns it as a literal" if literal else "it ran again without NaN"
+            )
             raise NonFinite(
                 f"invalid value (nan) encountered in an output of {how.name}, but the "
-                "de-optimized function did not produce one: it ran again without NaN"
+                f"de-optimized function did not produce one: {why}"
             )
         return
     if finding.eqn is not None or kind is Kind.NAN:

@@ -276,7 +276,7 @@ def take_along_axis(
     mode: str | GatherScatterMode | None = None,
     fill_value: object = None,
     *,
-    wrap_negative_indices: bool = True,
+    wrap_negative_indices: bool | None = None,
 ) -> Array:
     """For each line along `axis`, the elements at that line's indices.
 
@@ -294,7 +294,8 @@ def take_along_axis(
         fill_value: a scalar for mode "fill"; by default NaN, the least integer, the
             largest one without sign, or True.
         wrap_negative_indices: whether negative indices count from the end; if not, they
-            are out of bounds.
+            are out of bounds. None means that they do unless `mode` promises that there
+            are none.
 
     Returns:
         An array in the dtype of `arr`, of the size of `indices` along `axis`.
@@ -325,6 +326,8 @@ def take_along_axis(
         return beside(zeros(x.aval.with_shape(shape)), x)
     if mode == "one_hot":  # a row of one hot element, or of none, times the line
         mode, fill_value = FILL, 0
+    if wrap_negative_indices is None:
+        wrap_negative_indices = mode != "promise_in_bounds"
     plan = along_plan(x.shape, places.shape, place)
     vectors = wrapped(places, n, wrap_negative_indices)
     column = reshape_to(vectors, (*plan.indices, 1))
