@@ -248,6 +248,16 @@ def test_results_of_callbacks_in_lists_for_tuples() -> None:
     assert out[0].tolist() == [1, 1]
 
 
+def test_coordinates_are_an_array_or_a_sequence() -> None:
+    image, places = np.arange(9.0).reshape(3, 3), np.array([[0.5, 1.0], [1.0, 2.0]])
+    givens: list[Any] = [places, list(places), vnp.asarray(places), tuple(places)]
+    for given in givens:
+        assert map_coordinates(image, given, order=1).tolist() == [2.5, 5.0]
+    wrong = [list(places), list(places), list(places)]
+    with pytest.raises(ValueError, match="must be a sequence of length 2, not 3"):
+        map_coordinates(image, wrong, order=1)  # type: ignore[arg-type]  # that is it
+
+
 def test_errors_of_the_classes_that_jax_raises() -> None:
     with pytest.raises(NotImplementedError, match="requires order<=1"):
         map_coordinates(np.ones((3, 3)), list(np.ones((2, 3))), order=2)

@@ -72,8 +72,9 @@ def map_coordinates(
     [2.5, 0.0]
     """
     x = as_array("map_coordinates", input)
-    check_interpolation(x, coordinates, order, mode)
-    places = [as_array("map_coordinates", c, 1) for c in coordinates]
+    parts = list(coordinates)
+    check_interpolation(x, len(parts), order, mode)
+    places = [as_array("map_coordinates", c, 1) for c in parts]
     outside = as_array("map_coordinates", cval).astype(x.dtype)
     fixed = INSIDE[mode]
     nodes = [
@@ -97,9 +98,7 @@ def map_coordinates(
     return total.astype(x.dtype)
 
 
-def check_interpolation(
-    x: Array, places: Sequence[ArrayLike], order: int, mode: str
-) -> None:
+def check_interpolation(x: Array, count: int, order: int, mode: str) -> None:
     """Raise unless the arguments of `map_coordinates` have a meaning."""
     if mode not in INSIDE:
         raise NotImplementedError(
@@ -110,9 +109,9 @@ def check_interpolation(
         raise NotImplementedError(
             f"map_coordinates requires order<=1, 0 or 1, not {order!r}"
         )
-    if len(places) != x.ndim or not places:
+    if count != x.ndim or not count:
         raise ValueError(
-            f"coordinates must be a sequence of length {x.ndim}, not {len(places)}: "
+            f"coordinates must be a sequence of length {x.ndim}, not {count}: "
             "map_coordinates takes one array of coordinates for each dimension of "
             f"{x.aval}"
         )
