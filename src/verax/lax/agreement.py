@@ -15,7 +15,7 @@ from verax.api.trees.mismatch import Difference, first_difference
 from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.avals import ShapedArray
-from verax.ops.structure.casts import cast_advice, fits_within
+from verax.ops.structure.casts import cast_advice, fits_within, varying_too
 
 LEAF: Final = type("array", (), {})()
 """Stands for a leaf where structures are compared; messages show its class."""
@@ -238,7 +238,7 @@ def check_branch_types(
             + listed(clauses)
             + "\n"
             + (advice or "\nConvert the results of one of them (astype, reshape).")
-            + f" The branches are {'; '.join(whos)}."
+            + f"\nThe branches are {'; '.join(whos)}."
         )
 
 
@@ -254,6 +254,7 @@ def varying_cases(
 ) -> Iterator[tuple[ShapedArray, ShapedArray, str]]:
     """Results of branches, and those of others, which may vary along more axes."""
     for i, path in enumerate(places):
-        widest = max([avals[i] for avals in types], key=lambda a: len(a.vma))
+        axes = frozenset().union(*[avals[i].vma for avals in types])
+        due = varying_too(types[0][i], axes)
         for avals, name in zip(types, names, strict=True):
-            yield avals[i], widest, f"the output of {name}, output{path}"
+            yield avals[i], due, f"the output of {name}{at(path)}"

@@ -214,7 +214,7 @@ def test_static_arguments_are_left_out() -> None:
         ),
         (
             lambda c: c({"w": "a"}, shift=X),
-            r"argument to scaled as .* at path params\['w'\]: 'a' of type",
+            r"argument to scaled as .* at path params\['w'\]: 'a' is not a valid",
         ),
         (lambda c: c({"w": X.astype("O")}, shift=X), "not a dtype of arrays"),
         (lambda c: verax.jit(c)({"w": X}, shift=X), "Detected argument params"),

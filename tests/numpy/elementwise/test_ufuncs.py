@@ -223,7 +223,10 @@ def test_a_scalar_is_a_literal_of_the_arrays_dtype() -> None:
 def test_refusals() -> None:
     with pytest.raises(TypeError, match=r"add .* argument 1 is \[1, 2\]"):
         jnp.add(jnp.ones(2), [1, 2])
-    with pytest.raises(ValueError, match=r"add: shapes \(2,\), \(3,\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"add got incompatible shapes .*: \(2,\), \(3,\)",
+    ):
         jnp.add(jnp.ones(2), jnp.ones(3))
     with pytest.raises(ValueError, match="not well defined for complex-valued inputs"):
         jnp.hypot(1j, 2)

@@ -292,6 +292,10 @@ def leaf_avals(leaves: Sequence[object], describe: Describe) -> list[ShapedArray
     return avals
 
 
+SHORT: Final = 32
+"""Of a value so many characters are shown where its type and place are said, too."""
+
+
 def misplaced(where: str, leaf: object, error: TypeError) -> TypeError:
     """The error for a leaf that is not an array, with its place: `argument x of f`."""
     kind = NotYetAnArray if isinstance(error, NotYetAnArray) else TypeError
@@ -305,8 +309,11 @@ def misplaced(where: str, leaf: object, error: TypeError) -> TypeError:
             f"{type(leaf)} is not a valid JAX type: it stands for an array in "
             f"verax.eval_shape and lower, but {name} takes values"
         )
+    said, invalid, why = str(error).partition(" is not a valid JAX type")
+    if invalid:  # its type has been said
+        said = shown(leaf, SHORT)
     return kind(
         f"Error interpreting argument to {name} as an abstract array. The problematic "
         f"value is of type {type(leaf)} and was passed to the function at path {path}: "
-        f"{error}"
+        f"{said}{invalid}{why}"
     )
