@@ -292,7 +292,7 @@ def test_donation_of_one_argument() -> None:
         z = jit(add, donate_argnums=(1,))(x, y)
     assert z.tolist() == [[2.0] * 3] * 2
     assert not x.is_deleted()
-    with pytest.raises(RuntimeError, match=r"donated to add: f32\[2,3\]"):
+    with pytest.raises(RuntimeError, match=r"float32\[2,3\].* donated to add:"):
         y + 1
 
 

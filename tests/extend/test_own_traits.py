@@ -89,6 +89,7 @@ def test_sparse_arrays_take_it() -> None:
         (lax.sin_p, {"keeps_zero": False}),
         (lax.exp_p, {"additive": True}),
         (lax.reduce_sum_p, {"elementwise": True}),
+        (lax.reduce_sum_p, {"joined_by": lax.max_p}),
         (lax.sin_p, {"loop": True}),
         (lax.dynamic_update_slice_p, {"writes_part": 0}),
         (lax.sin_p, {"flops": lambda p, ins, outs: -1.0}),

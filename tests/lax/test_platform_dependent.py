@@ -135,7 +135,7 @@ def test_exported_for_several_platforms() -> None:
     for platform, number in numbers.items():
         assert f"constant {number} : tensor<i32>" in text_of(loaded.call, platform)
     assert '"stablehlo.case"(%arg0)' in text_of(loaded.call, "cpu", "cuda")
-    with pytest.raises(ValueError, match=r"exported for cuda, cpu, but .* on tpu"):
+    with pytest.raises(ValueError, match=r"for platforms cuda, cpu, but .* on tpu"):
         text_of(loaded.call, "tpu")
     plain = verax.export.export(verax.jit(vnp.sin), platforms=("cuda", "cpu"))(X)
     assert not plain.uses_global_constants

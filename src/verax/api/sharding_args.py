@@ -157,7 +157,7 @@ def place_entries(what: str, prefix: object, tree: object) -> list[Any]:
     """
     if is_place(prefix) or isinstance(prefix, bool):
         return [prefix] * pytrees.flatten(tree)[1].num_leaves
-    named = f"pjit {what}" if IN_CONTEXT.get(what) == "jit" else what
+    named = f"pjit {what}" if IN_CONTEXT.get(what) == "pjit" else what
     return prefix_leaves(named, prefix, tree, is_place)
 
 

@@ -671,7 +671,7 @@ def test_arguments_are_shown(x: Any, text: str) -> None:
 
 def test_wrong_arguments_are_the_errors_of_the_call() -> None:
     f = verax.jit(lambda x, n: x, static_argnums=1)
-    with pytest.raises(TypeError, match="argument x of <lambda>"):
+    with pytest.raises(TypeError, match=r"argument to <lambda>.*at path x"):
         f.explain("text", 1)
     with pytest.raises(ValueError, match="not hashable"):
         f.explain(1.0, [])

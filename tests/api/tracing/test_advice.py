@@ -18,7 +18,7 @@ from verax.errors import AbstractValueError
         (lambda x: vnp.repeat(x, x), r"Pass total_repeat_length=, which fixes"),
         (lambda x: [*range(x[0])], r"for a loop of as many steps, use .*fori_loop"),
         (lambda x: [1, 2][x[0]], r"index a list by a tracer, convert it"),
-        (lambda x: vnp.zeros(x[0]), r"static \(static_argnums, static_argnames\)$"),
+        (lambda x: vnp.zeros(x[0]), r"static \(static_argnums, static_argnames\)\."),
     ],
 )
 def test_the_way_out_is_the_one_that_helps(

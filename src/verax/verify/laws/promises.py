@@ -195,11 +195,12 @@ def parts_join(
     """Raise unless the results for two parts of an operand give that for the whole."""
     (x,) = case.values
     axes: Sequence[int] = getattr(eqn.params, "axes", ())
-    axis = max(axes, key=lambda i: x.shape[i], default=None)
     row = engine.rules[joined_by]
-    if axis is None or row.evaluate is None:
-        raise broken("traits", case, f"nothing is joined by {joined_by.name}")
-    parts = np.array_split(x, 2, axis)
+    if row.evaluate is None:
+        raise broken("traits", case, f"{joined_by.name} has no evaluate")
+    if not axes:
+        return
+    parts = np.array_split(x, 2, max(axes, key=lambda i: x.shape[i]))
     results = [evaluate_eqn(engine, eqn, [part])[0] for part in parts]
     with np.errstate(all="ignore"):
         got = row.evaluate(engine, NO_PARAMS, results)
