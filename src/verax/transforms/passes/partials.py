@@ -6,8 +6,9 @@ loop over quarters of the first dimension computes and joins four elements at a 
 and the reduction reads a quarter::
 
     { lambda ; a:f32[8000,100]. let b = abs a; c = reduce_sum[axes=(0,)] b in (c,) }
-    { lambda ; a:f32[8000,100]. let b = abs a; p q ... = split[axis=0] b; r = add p q;
-        ...; t = optimization_barrier s; c = reduce_sum[axes=(0,)] t in (c,) }
+    { lambda ; a:f32[8000,100]. let b = abs a; p q r s = split[axis=0] b;
+        t = add p q; u = add r s; v = add t u; w = optimization_barrier v;
+        c = reduce_sum[axes=(0,)] w in (c,) }
 
 Sums are rounded in another order, in which fewer numbers follow each other.
 """
@@ -33,7 +34,7 @@ from verax.transforms.passes.pieces import computes
 from verax.transforms.passes.transposes import Readers, readers_of
 
 LARGE: Final = 1 << 17
-"""Elements from which a reduction takes longer than what it costs to begin a loop."""
+"""Elements from which hundreds of runs gain what the loop takes to compile."""
 PARTS: Final = 4
 """So many parts at most: the loop has the operations before it as often."""
 MOST: Final = 64
