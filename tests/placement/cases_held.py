@@ -66,9 +66,8 @@ def holds(f: Callable[..., Any], truth: Callable[..., Any], *args: verax.Array) 
     near(tuple([reshard(g, P()) for g in actual]), due)
     tangents = [vnp.cos(x) for x in whole]
     _, pushed = verax.jvp(loss(truth), whole, tangents)
-    split = [
-        verax.device_put(t, x.sharding) for t, x in zip(tangents, args, strict=True)
-    ]
+    pairs = zip(tangents, args, strict=True)
+    split = tuple([verax.device_put(t, x.sharding) for t, x in pairs])
     if not any([spec(x).unreduced or spec(x).reduced for x in args]):
         near(verax.jvp(loss(f), args, split)[1], pushed)
 
