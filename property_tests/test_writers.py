@@ -79,7 +79,7 @@ def pushed(case: Case) -> tuple[Function, list[ShapedArray], list[NDArray]]:
     count = len(case.active)
 
     def both(*xs: Any) -> Sequence[Any]:
-        outs, moved = verax.jvp(*of_active(case, xs[:count]), xs[count:])
+        outs, moved = verax.jvp(*of_active(case, xs[:count]), [*xs[count:]])
         return [*outs, *[t for t in moved if t.dtype != float0]]
 
     values = [*case.values, *directions(case, types, 3)]
