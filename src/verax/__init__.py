@@ -53,9 +53,9 @@ __getattr__, __dir__ = facade(
         ".api.parallel.device_put": (
             "block_until_ready copy_to_host_async device_get device_put "
             "device_put_replicated device_put_sharded devices local_devices "
-            "make_array_from_callback make_array_from_single_device_arrays "
-            "print_environment_info"
+            "make_array_from_callback make_array_from_single_device_arrays"
         ),
+        ".api.parallel.environment": "print_environment_info",
         ".api.parallel.specs": "reshard",
         ".api.parallel.pmap": "pmap",
         ".api.parallel.process_data": "make_array_from_process_local_data",

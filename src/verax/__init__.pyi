@@ -77,6 +77,8 @@ from verax.api.parallel.device_put import (
     local_devices as local_devices,
     make_array_from_callback as make_array_from_callback,
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
+from verax.api.parallel.environment import (
     print_environment_info as print_environment_info,
 )
 from verax.api.parallel.specs import reshard as reshard

@@ -147,18 +147,7 @@ def check_carry(
     begin = f"{name} body function carry input and carry output must have"
     who = name_and_line(fun)
     if in_tree != out_tree:
-        nodes = list(unequal_nodes(skeleton(in_tree), skeleton(out_tree), ""))
-        clauses = [
-            f"the input carry {component(root, x.place)} is {x.left} but the "
-            f"corresponding component of the carry output is {x.right}, so {x.why}"
-            for x in nodes
-        ]
-        none = any([x.right == f"a {type(None)}" for x in nodes])
-        raise TypeError(
-            f"{begin} the same pytree structure, but they differ:\n\n{listed(clauses)}"
-            f"\n\nRevise {who} so that it returns a carry of the structure {in_tree}, "
-            f"not {out_tree}.{' Is there a return statement?' if none else ''}"
-        )
+        raise other_carry(root, begin, who, in_tree, out_tree)
     places = list(paths(in_tree))
     pairs = [
         (place, *type_difference(a, b))
@@ -185,6 +174,24 @@ def check_carry(
             or f"\nRevise {who} so that it returns a carry of the types it takes: "
             "convert the initial value or the returned value (astype)."
         )
+    )
+
+
+def other_carry(
+    root: str, begin: str, who: str, in_tree: PyTreeDef, out_tree: PyTreeDef
+) -> TypeError:
+    """The error of a carry that comes out as another pytree."""
+    nodes = list(unequal_nodes(skeleton(in_tree), skeleton(out_tree), ""))
+    clauses = [
+        f"the input carry {component(root, x.place)} is {x.left} but the "
+        f"corresponding component of the carry output is {x.right}, so {x.why}"
+        for x in nodes
+    ]
+    none = any([x.right == f"a {type(None)}" for x in nodes])
+    return TypeError(
+        f"{begin} the same pytree structure, but they differ:\n\n{listed(clauses)}"
+        f"\n\nRevise {who} so that it returns a carry of the structure {in_tree}, "
+        f"not {out_tree}.{' Is there a return statement?' if none else ''}"
     )
 
 

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from weakref import ReferenceType, ref
 
 from attrs import field, frozen
@@ -189,7 +189,14 @@ def rules_of_call[R: CallRules](
 
 @frozen(cache_hash=True, repr=False)
 class UserRules(CallRules):
-    """Rules of derivatives; `held` are the arguments that they are not about."""
+    """Rules of derivatives; `held` are the arguments that they are not about.
+
+    In messages, `decorator` made the function, and `rule_word` is the rule that gives
+    outputs.
+    """
+
+    decorator: ClassVar[str]
+    rule_word: ClassVar[str]
 
     symbolic: bool = field(repr=False)
     positions: Positions = field(repr=False)
@@ -205,19 +212,14 @@ class UserRules(CallRules):
         """The axes around the call, which the rules may name."""
         return self.context.axis_names
 
-    @property
-    def rule_word(self) -> str:
-        """The rule that gives outputs, in messages."""
-        raise NotImplementedError
-
+    @abstractmethod
     def first(self, alike: str) -> str:
         """What the first element of its results is, which is `alike` to the output."""
-        raise NotImplementedError
 
     @property
     def decorated(self) -> str:
         """The function in messages."""
-        raise NotImplementedError
+        return f"{self.decorator}-decorated function {self.name}"
 
     @property
     def active(self) -> Mask:

@@ -9,7 +9,7 @@ per set of nonzero tangents::
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import field, frozen
 
@@ -64,6 +64,9 @@ from verax.rules.values.state import entered
 class UserJvp(UserRules):
     """A rule of the user's, for the calls with arguments of some types."""
 
+    decorator: ClassVar[str] = "custom_jvp"
+    rule_word: ClassVar[str] = "JVP"
+
     rule: Snapshot = field(repr=False)
 
     @property
@@ -82,16 +85,6 @@ class UserJvp(UserRules):
         return (
             f"Custom JVP rule {function_name(self.rule.value)} for function {self.name}"
         )
-
-    @property
-    def rule_word(self) -> str:
-        """See `UserRules.rule_word`."""
-        return "JVP"
-
-    @property
-    def decorated(self) -> str:
-        """See `UserRules.decorated`."""
-        return f"custom_jvp-decorated function {self.name}"
 
     def first(self, alike: str) -> str:
         """See `UserRules.first`."""

@@ -9,7 +9,7 @@ the pair of rules as a value; they are traced when it is differentiated::
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import field, frozen
@@ -72,6 +72,9 @@ from verax.rules.values.state import entered
 class UserVjp(UserRules):
     """A pair of rules, for the calls with arguments of some types."""
 
+    decorator: ClassVar[str] = "custom_vjp"
+    rule_word: ClassVar[str] = "fwd"
+
     fwd: Snapshot = field(repr=False)
     bwd: Snapshot = field(repr=False)
 
@@ -95,16 +98,6 @@ class UserVjp(UserRules):
         """The forward rule in messages about what it returned."""
         rule = function_name(self.fwd.value)
         return f"Custom VJP fwd rule {rule} for function {self.name}"
-
-    @property
-    def rule_word(self) -> str:
-        """See `UserRules.rule_word`."""
-        return "fwd"
-
-    @property
-    def decorated(self) -> str:
-        """See `UserRules.decorated`."""
-        return f"custom_vjp-decorated function {self.name}"
 
     def first(self, alike: str) -> str:
         """See `UserRules.first`."""

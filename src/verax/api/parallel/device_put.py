@@ -6,9 +6,6 @@ comes from a prefix of the tree::
     device_put({"w": w, "b": b}, NamedSharding(mesh, P("x")))
 """
 
-import os
-import platform
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
@@ -52,7 +49,6 @@ from verax.backend.placement.sharding import (
 )
 from verax.backend.runtime.client import (
     Device,
-    default_client,
     devices as client_devices,
     local_devices as client_local_devices,
     process_indices,
@@ -688,9 +684,6 @@ def with_sharding_constraint[T](x: T, shardings: object) -> T:
 #     block_until_ready({"w": x, "b": y})
 
 
-VARIABLES = ("VERAX_", "JAX_", "XLA_", "TF_CPP_")
-
-
 def block_until_ready[T](x: T) -> T:
     """Wait until every array in the tree is computed; returns the tree.
 
@@ -757,48 +750,3 @@ def local_devices(
         )
     every = client_devices(backend)
     return [device for device in every if device.process_index == process_index]
-
-
-def version_of(name: str) -> str:
-    """The version of an installed package."""
-    try:
-        from importlib.metadata import version
-
-        out: str = version(name)
-        return out
-    except ModuleNotFoundError:  # PackageNotFoundError is one
-        return "not installed, run from its sources"
-
-
-def environment_info() -> str:
-    """Versions, devices and the relevant environment variables, for bug reports."""
-    options = [
-        f"{name}={value}"
-        for name, value in sorted(os.environ.items())
-        if name.startswith(VARIABLES)
-    ]
-    result = ", ".join(map(str, client_devices()))
-    lines = [
-        f"verax:  {version_of('verax')}",
-        f"jaxlib: {version_of('jaxlib')}",
-        f"numpy:  {version_of('numpy')}",
-        f"python: {sys.version}",
-        f"system: {platform.platform()}",
-        f"devices: {result} ({default_client().platform_version.splitlines()[0]})",
-        *options,
-    ]
-    return "\n".join(lines)
-
-
-def print_environment_info(return_string: bool = False) -> str | None:
-    """Print what a bug report should contain, or return it.
-
-    >>> import verax
-    >>> verax.print_environment_info(return_string=True).startswith("verax:")
-    True
-    """
-    text = environment_info()
-    if return_string:
-        return text
-    print(text)
-    return None

@@ -1,6 +1,6 @@
 """Names of `jax` itself that differ from those of `verax`: its version."""
 
-from verax.api.parallel.device_put import environment_info
+from verax.api.parallel.environment import environment_info
 from verax.jax.names import VERSION, VERSION_INFO
 
 __version__ = VERSION

@@ -40,7 +40,6 @@ from verax.ir.meshes import (
     Splits,
     Terms,
     TypeShardings,
-    axes_text,
     closed,
     opened,
     terms_of,
@@ -78,7 +77,13 @@ from verax.rules.rows.row import (
     Traits,
     Work,
 )
-from verax.rules.rows.type_shardings import common_mesh, connected, is_open
+from verax.rules.rows.type_shardings import (
+    axes_along,
+    common_mesh,
+    connected,
+    is_open,
+    spec_texts,
+)
 from verax.rules.values.array import Array
 from verax.rules.values.constants import ANYTHING, aval_of
 from verax.rules.values.conversions import ShardingTypeError
@@ -514,7 +519,7 @@ def dot_terms(p: DotParams, avals: Sequence[ShapedArray]) -> Terms:
     x, y = avals
     if not (is_open(x) or is_open(y)):
         return NO_TERMS
-    left, right = contracted_axes(p, avals)
+    left, right = axes_along(avals, p.dimension_numbers[0])
     if left != right:
         raise ShardingTypeError(
             "lhs and rhs contracting dims should be sharded identically where the sum "
@@ -526,30 +531,13 @@ def dot_terms(p: DotParams, avals: Sequence[ShapedArray]) -> Terms:
     return Terms(tuple([axis for axis in names if axis in unreduced]))
 
 
-def contracted_axes(
-    p: DotParams, avals: Sequence[ShapedArray]
-) -> tuple[Splits, Splits]:
-    """The axes that split contracted dimensions, of the left and the right operand."""
-    left, right = [
-        tuple([() if a.explicit is None else a.explicit.splits[i] for i in dims])
-        for a, dims in zip(avals, p.dimension_numbers[0], strict=True)
-    ]
-    return left, right
-
-
-def check_batch_splits(
-    avals: Sequence[ShapedArray], batch: tuple[Sequence[int], Sequence[int]]
-) -> None:
+def check_batch_splits(specs: tuple[Splits, Splits]) -> None:
     """Raise ShardingTypeError where different axes split dimensions of a batch."""
-    left, right = [
-        tuple([() if a.explicit is None else a.explicit.splits[i] for i in dims])
-        for a, dims in zip(avals, batch, strict=True)
-    ]
-    if any([a and b and a != b for a, b in zip(left, right, strict=True)]):
-        own, other = (f"({', '.join(map(axes_text, spec))})" for spec in (left, right))
+    if any([a and b and a != b for a, b in zip(*specs, strict=True)]):
+        left, right = spec_texts(specs)
         raise ShardingTypeError(
             "dot_general requires lhs batch dimensions and rhs batch dimensions to "
-            f"have the same sharding, got {own} and {other}. Reshard one of them with "
+            f"have the same sharding, got {left} and {right}. Reshard one of them with "
             "verax.sharding.reshard"
         )
 
@@ -560,12 +548,12 @@ def dot_splits(
     """Batch and free dimensions stay split; one that both contract is ambiguous."""
     x, y = avals
     batch = p.dimension_numbers[1]
-    specs = contracted_axes(p, avals)
+    specs = axes_along(avals, p.dimension_numbers[0])
     left_open = is_open(x) or is_open(y)
     if not left_open:
-        check_batch_splits(avals, batch)
+        check_batch_splits(axes_along(avals, batch))
     if not left_open and any([a and b for a, b in zip(*specs, strict=True)]):
-        left, right = (f"({', '.join(map(axes_text, spec))})" for spec in specs)
+        left, right = spec_texts(specs)
         raise ShardingTypeError(
             "Contracting dimensions are sharded and it is ambiguous how the output "
             "should be sharded. Please specify the output sharding via the "

@@ -22,6 +22,7 @@ from verax.ir.meshes import (
     Splits,
     Terms,
     UnreducedKind,
+    axes_text,
     explicit_on,
     meeting_meshes,
     terms_of,
@@ -554,3 +555,19 @@ def checked_type(
             "only. Reshard an operand with verax.sharding.reshard"
         )
     return result
+
+
+def axes_along(
+    avals: Sequence[ShapedArray], dims: tuple[Sequence[int], Sequence[int]]
+) -> tuple[Splits, Splits]:
+    """The axes that split dimensions of the left and the right operand."""
+    left, right = [
+        tuple([() if a.explicit is None else a.explicit.splits[i] for i in places])
+        for a, places in zip(avals, dims, strict=True)
+    ]
+    return left, right
+
+
+def spec_texts(specs: Sequence[Splits]) -> list[str]:
+    """How axes along dimensions are written in messages."""
+    return [f"({', '.join(map(axes_text, spec))})" for spec in specs]

@@ -9,12 +9,14 @@ import verax.numpy as vnp
 from verax import device_put, lax
 from verax.ad import CondSum as CondSum
 from verax.dtypes import canonicalize_dtype
+from verax.ir.dtypes import DTypeLike
 from verax.jax.overlays.known_primitives import __getattr__ as primitive
+from verax.lax.named_axes import AxisName
 from verax.numpy import asarray as asarray
 from verax.ops.elementwise.convert import convert
 from verax.ops.linalg.lu import lu_solve as by_factors
 from verax.rules.values.array import Array
-from verax.sharding import AxisType, reshard
+from verax.sharding import AxisType, NamedSharding, reshard
 
 __all__ = ["CondSum", "lu_solve"]
 
@@ -44,9 +46,9 @@ _zero, _one = _zeros, _ones
 
 def _convert_element_type(
     operand: object,
-    new_dtype: Any = None,
+    new_dtype: DTypeLike | None = None,
     weak_type: bool = False,
-    sharding: Any = None,
+    sharding: object = None,
 ) -> Any:
     """The elements as numbers of a dtype; a weak one gives way to others."""
     x = vnp.asarray(operand)
@@ -54,8 +56,8 @@ def _convert_element_type(
     out = convert(x, kind, weak_type)
     if sharding is None:
         return out
-    mesh = getattr(sharding, "mesh", None)
-    if mesh is not None and AxisType.Explicit in mesh.axis_types:
+    types = sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else ()
+    if AxisType.Explicit in types:
         return reshard(out, sharding)
     return device_put(out, sharding)
 
@@ -75,17 +77,17 @@ def int_dtype_for_shape(
     return max(kinds, key=lambda kind: kind.itemsize, default=np.dtype("int32"))
 
 
-def pargmax(x: object, axis_name: object) -> Array:
+def pargmax(x: object, axis_name: AxisName) -> Array:
     """The least index along a named axis at which `x` is largest, for each element."""
     return index_of(vnp.asarray(x), axis_name, lax.pmax)
 
 
-def pargmin(x: object, axis_name: object) -> Array:
+def pargmin(x: object, axis_name: AxisName) -> Array:
     """The least index along a named axis at which `x` is smallest, for each element."""
     return index_of(vnp.asarray(x), axis_name, lax.pmin)
 
 
-def index_of(x: Array, axis_name: Any, extreme: Callable[..., Array]) -> Array:
+def index_of(x: Array, axis_name: AxisName, extreme: Callable[..., Array]) -> Array:
     """The least index along a named axis at which `x` is what a reduction gives.
 
     Raises:

@@ -16,6 +16,7 @@ from verax.numpy.arguments.arguments import (
     promote_numeric as promote_args_numeric,
 )
 from verax.numpy.indexing.getitem_and_at import (
+    Mode,
     Update as _IndexUpdateRef,
     Updates as _IndexUpdateHelper,
 )
@@ -131,14 +132,14 @@ def _apply_excluded(
 
 def rewriting_take(
     arr: ArrayLike,
-    idx: Any,
+    idx: object,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: Any = None,
-    fill_value: Any = None,
+    mode: Mode = None,
+    fill_value: object = None,
     normalize_indices: bool = True,
-    out_sharding: Any = None,
+    out_sharding: object = None,
     strategy: object = None,
 ) -> Array:
     """`arr[idx]`, see `x.at[idx].get`; how it is computed, verax decides itself."""

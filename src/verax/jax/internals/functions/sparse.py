@@ -7,7 +7,6 @@ What is a method of a sparse array, or takes one, is here a function of its part
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,11 @@ from verax.experimental.sparse import (
 )
 from verax.experimental.sparse.bcsr import compressed, coordinates
 from verax.experimental.sparse.coo import COOInfo
-from verax.experimental.sparse.products import checked_dims, dot_general
+from verax.experimental.sparse.products import (
+    DimensionNumbers,
+    checked_dims,
+    dot_general,
+)
 from verax.experimental.sparse.util import (
     SparseInfo,
     count_stored_elements as _count_stored_elements,
@@ -84,8 +87,8 @@ def _bcoo_dot_general(
     lhs_indices: object,
     rhs: object,
     *,
-    dimension_numbers: Any,
-    preferred_element_type: Any = None,
+    dimension_numbers: DimensionNumbers,
+    preferred_element_type: DTypeLike | None = None,
     lhs_spinfo: SparseInfo,
 ) -> Array:
     """The product of a sparse and a dense array, see `lax.dot_general`."""

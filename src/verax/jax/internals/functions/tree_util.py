@@ -11,7 +11,7 @@ from typing import Any
 
 from verax.api.trees.mismatch import Difference, IsLeaf, differences
 from verax.api.trees.pytrees import flatten_one_level, tree_structure
-from verax.backend.pytrees import is_node, node_of
+from verax.backend.pytrees import PyTreeDef, is_node, node_of
 from verax.tree_util import treedef_is_leaf
 
 
@@ -86,8 +86,8 @@ def prefix_error(difference: Difference, name: str) -> ValueError:
 
 
 def broadcast_flattened_prefix_with_treedef(
-    prefix_leaves: Sequence[Any], prefix_treedef: Any, full_treedef: Any
-) -> list[Any]:
+    prefix_leaves: Sequence[object], prefix_treedef: PyTreeDef, full_treedef: PyTreeDef
+) -> list[object]:
     """The leaves of a prefix, each as often as the whole tree has leaves below it.
 
     Raises:

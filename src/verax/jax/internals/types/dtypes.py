@@ -14,6 +14,7 @@ from verax.dtypes import (
     result_type,
 )
 from verax.errors import TypePromotionError as TypePromotionError
+from verax.ir import dtypes as ir_dtypes
 from verax.numpy import (
     bool_ as bool_,
     finfo as finfo,
@@ -95,7 +96,7 @@ def to_numeric_dtype(dtype: DTypeLike) -> DType:
     return np.dtype("int32") if kind == np.bool_ else kind
 
 
-def named(dtype: Any) -> DType:
+def named(dtype: ir_dtypes.DTypeLike) -> DType:
     """The dtype of an array for which a dtype is named."""
     # Or one of keys, to which no class is common.
     kind: Any = canonical(dtype, allow_extended_dtype=True)
@@ -145,7 +146,9 @@ def safe_to_cast(input_dtype_or_value: object, output_dtype_or_value: object) ->
     return both == result_type(output_dtype_or_value)
 
 
-def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> DType:
+def check_and_canonicalize_user_dtype(
+    dtype: ir_dtypes.DTypeLike, fun_name: str | None = None
+) -> DType:
     """The dtype of an array for which this one was named.
 
     Raises:
@@ -160,7 +163,7 @@ class ExtendedDType:
     """A dtype that a program describes; arrays cannot have one."""
 
 
-def _dtype_and_weaktype(value: Any) -> tuple[Any, bool]:
+def _dtype_and_weaktype(value: object) -> tuple[ir_dtypes.DType, bool]:
     """The dtype of a value, or a dtype itself, and whether it gives way to others."""
     if isinstance(value, type | np.dtype):
         return canonical(value), value in (int, float, complex)
