@@ -22,6 +22,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef
 from verax.ir.records import ReprMixin
 from verax.ops.calls.backward_log import LogParams, backward_log_p
+from verax.rules.values.array import Array
 from verax.rules.values.conversions import NotAnArray, described
 from verax.transforms.backward_logs import Entry, Leaves, collect
 
@@ -51,7 +52,7 @@ class CondSum(ReprMixin):
 
     __match_args__ = ("index", "branches")
 
-    def __init__(self, index: Any, branches: Sequence[Any]) -> None:
+    def __init__(self, index: Array | int, branches: Sequence[Any]) -> None:
         self.index = index
         self.branches = tuple(branches)
 
