@@ -143,19 +143,17 @@ def check_carry(
     if counted:
         in_tree, out_tree = in_tree.children()[1], out_tree.children()[1]
         avals, result = avals[1:], result[1:]
+    types = zip(avals, result, strict=True) if in_tree == out_tree else ()
+    wrong = [i for i, (a, b) in enumerate(types) if not agrees(a, b)]
+    if in_tree == out_tree and not wrong:
+        return
     root = ParameterNames(fun).name(int(counted)) or "carry"
     begin = f"{name} body function carry input and carry output must have"
     who = name_and_line(fun)
     if in_tree != out_tree:
         raise other_carry(root, begin, who, in_tree, out_tree)
     places = list(paths(in_tree))
-    pairs = [
-        (place, *type_difference(a, b))
-        for place, a, b in zip(places, avals, result, strict=True)
-        if not fits_within(b.strong(), a.strong())
-    ]
-    if not pairs:
-        return
+    pairs = [(places[i], *type_difference(avals[i], result[i])) for i in wrong]
     clauses = [
         f"the input carry {component(root, place)} has type {a} but the corresponding "
         f"output carry component has type {b}, so {why}"
@@ -175,6 +173,11 @@ def check_carry(
             "convert the initial value or the returned value (astype)."
         )
     )
+
+
+def agrees(a: ShapedArray, b: ShapedArray) -> bool:
+    """Whether a carry of the type `a` may come out as one of the type `b`."""
+    return a == b or fits_within(b.strong(), a.strong())
 
 
 def other_carry(

@@ -549,6 +549,9 @@ def common_types(
     Raises:
         TypeError: structures or types differ; the message shows where.
     """
+    first = bodies[0]
+    if all([agree(first, body) for body in bodies[1:]]):
+        return list(first.out_avals)
     whos = [
         f"{label}, {name_and_line(fun)}"
         for label, fun in zip(names, functions, strict=True)
@@ -559,8 +562,16 @@ def common_types(
     parts, labels, lines = zip(*told, strict=True)
     check_structures(name, [body.out_tree for body in parts], labels, lines)
     types = [body.out_avals for body in parts]
-    check_branch_types(name, bodies[0].out_tree, types, labels, lines)
-    return list(bodies[0].out_avals)
+    check_branch_types(name, first.out_tree, types, labels, lines)
+    return list(first.out_avals)
+
+
+def agree(one: Body, other: Body) -> bool:
+    """Whether two branches return the same structure and types, weak or not."""
+    if one.out_tree != other.out_tree:
+        return False
+    types = zip(one.out_avals, other.out_avals, strict=True)
+    return all([a.strong() is b.strong() for a, b in types])
 
 
 def platform_dependent[R](
