@@ -59,13 +59,13 @@ ANY_JAXLIB := $(addprefix tests/,backend distributed extend formats ir placement
 # Of these what is long and asks little of either, or nothing that shorter ones do not.
 NOT_OLDEST := $(addprefix --ignore=tests/,backend/eager robustness/test_interrupts.py distributed/test_restarts.py \
 	distributed/test_training.py distributed/test_multihost.py api/export/test_symbolic.py)
-PAGES := placement+custom-partitioning+explicit-sharding+pipelines+test_checkpoints+test_pipelines
-LONG_PLACEMENT := $(foreach name,$(addprefix cases_,explicit explicit_rows held pipelines proposals varying) $(PAGES),\
-	--deselect "tests/placement/test_on_devices.py::test_on_eight_devices[$(name)]")
 QUICK := -m "not slow"
 DAILY := -m "not slow(nightly=True)"
 EXAMPLES := transformer neural_ode random_walks
 CHECKED := src tests property_tests docs typings
+
+# Half of what pip does would be to compile modules, most of which nobody imports.
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 # $(call make_venv,folder,what to install,with which Python if not with PYTHON)
 define make_venv
@@ -73,7 +73,7 @@ define make_venv
 	  "install it, or say where it is with 'make PYTHON=...'" >&2; exit 1; }
 	@echo "setting up $(1)"
 	@$(or $(3),$(PYTHON)) -m venv --clear $(1)
-	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check $(2)
+	@$(1)/bin/python $(PIP) $(2)
 	@touch $(1)/.ready
 endef
 
@@ -116,7 +116,7 @@ test-nightly: $(VENV)/.ready ## the tests and laws that are left: larger models,
 
 # Of the slow ones those about what jaxlib itself does.
 test-oldest: $(OLDEST)/.ready ## the examples again: the oldest jaxlib allowed, the newest Python found
-	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) $(ANY_JAXLIB) $(NOT_OLDEST) $(LONG_PLACEMENT) \
+	$(TEST_ENV) $(OLDEST)/bin/python $(PYTEST) $(ANY_JAXLIB) $(NOT_OLDEST) \
 	  -m "not slow or slow(jaxlib=True)" $(ARGS)
 
 test-jax: $(BENCH)/.ready ## verax and jax in one process
@@ -214,7 +214,7 @@ $(VENV)/.ready: pyproject.toml
 	$(call make_venv,$(VENV),-e '.[dev]')
 
 $(VENV)/.docs: $(VENV)/.ready pyproject.toml
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@$(BIN)/python $(PIP) -e '.[docs]'
 	@touch $@
 
 $(OLDEST)/.ready: pyproject.toml
@@ -242,7 +242,7 @@ $(CLIENTS_JAX)/.ready: pyproject.toml tests/ecosystem/requirements.txt
 # In a folder of their own: jaxtyping brings a plugin of pytest, which test-jax should not load.
 $(BENCH)/.clients: $(BENCH)/.ready tests/ecosystem/requirements.txt
 	@rm -rf $(BENCH)/clients
-	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+	@$(BENCH)/bin/python $(PIP) --no-deps \
 	  --target $(BENCH)/clients --constraint tests/ecosystem/requirements.txt \
 	  absl-py einops equinox jaxtyping optax typing_extensions wadler_lindig
 	@touch $@

@@ -1,5 +1,6 @@
 """The package keeps its own rules, and each rule is seen to catch a planted breach."""
 
+import gc
 from pathlib import Path
 from textwrap import dedent
 
@@ -146,8 +147,12 @@ def messages(check: Check, modules: list[Module]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def package() -> tuple[Module, ...]:
-    """The package, parsed once for all tests."""
-    return load(SOURCE)
+    """The package, parsed once for all tests, while nothing of it is garbage."""
+    gc.disable()
+    try:
+        return load(SOURCE)
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(scope="module")

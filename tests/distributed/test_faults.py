@@ -79,7 +79,7 @@ def reason(ended: Ended) -> tuple[float, str]:
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
 TERMINATE = "os.kill(os.getpid(), signal.SIGTERM)"
 RAISE = "raise ValueError('a bad batch')"
-AGAIN = pytest.mark.slow(jaxlib=True)
+AGAIN = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_every_process_that_ends_is_known(tmp_path: Path) -> None:
     assert actual in ended[0].output
 
 
-@pytest.mark.slow(jaxlib=True)
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [(0,), (1,), (1, 2)], ids=str)
 def test_one_that_ends_first_waits_for_the_others(
     first: tuple[int, ...], tmp_path: Path

@@ -30,7 +30,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.slow(jaxlib=True)
+@pytest.mark.slow
 def test_the_example_is_training_in_one_process() -> None:
     done = run("-n", "2", "--devices", "2", str(EXAMPLE))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -42,7 +42,7 @@ def test_the_example_is_training_in_one_process() -> None:
     assert "Gloo" not in done.stdout
 
 
-@pytest.mark.slow(jaxlib=True)
+@pytest.mark.slow
 def test_a_process_that_fails_ends_all(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -11,6 +11,7 @@ import pytest
 
 import verax
 import verax.numpy as vnp
+from property_tests.levels import nightly
 from tests.browser.programs import transformer
 from tests.typing.programs import hmc, ppo
 from verax import lax, random
@@ -255,7 +256,9 @@ def test_pages_of_programs_are_small(call: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", [hmc_call, ppo_call, lambda: PROGRAMS["gradient"]])
+@pytest.mark.parametrize(
+    "call", [nightly(hmc_call), nightly(ppo_call), lambda: PROGRAMS["gradient"]]
+)
 def test_watched_pages_are_small(call: Any) -> None:
     fun, args = call()
     shown = explore(fun, watch=True)(*args)

@@ -30,10 +30,12 @@ LONG = {
     "cases_explicit",
     "cases_explicit_rows",
     "cases_held",
+    "cases_parts",
     "cases_pipelines",
     "cases_proposals",
     "cases_varying",
 }
+"""Of the files, those that take longest: each is a test of its own, and slow."""
 SHORT = [path for path in CASES if path.stem not in LONG]
 TOGETHER = 5
 GROUPS = [
@@ -47,13 +49,24 @@ def names(paths: list[Path]) -> str:
     return "+".join([path.stem for path in paths])
 
 
+def slow(paths: list[Path]) -> bool:
+    return any([path.stem in LONG or path in PAGES for path in paths])
+
+
 def test_every_file_is_in_one_group() -> None:
     assert sorted(path for group in GROUPS for path in group) == sorted(
         [*CASES, *PAGES, *LAWS]
     )
 
 
-@pytest.mark.parametrize("paths", GROUPS, ids=names)
+@pytest.mark.parametrize(
+    "paths",
+    [
+        pytest.param(paths, marks=[pytest.mark.slow] if slow(paths) else [])
+        for paths in GROUPS
+    ],
+    ids=names,
+)
 def test_on_eight_devices(paths: list[Path], request: pytest.FixtureRequest) -> None:
     environment = {
         **os.environ,

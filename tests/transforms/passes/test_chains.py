@@ -126,7 +126,7 @@ def compiled(f: Callable[..., Any]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "name", rarely(CHAINS, "slow", "jitted", "looped", "mapped", "pair")
+    "name", rarely(CHAINS, "slow", "jitted", "looped", "mapped", "pair", "reduced")
 )
 def test_compiled_values_are_those_of_one_loop(
     name: str, monkeypatch: pytest.MonkeyPatch
