@@ -21,6 +21,7 @@ from verax.sharding import (
 
 MESH = verax.make_mesh((4, 2), ("x", "y"))
 AUTO = MESH.update(axis_types=(AxisType.Auto,) * 2)
+AUTO_X = (AxisType.Auto,)
 VALUES = np.arange(32, dtype=np.float32).reshape(8, 4)
 
 
@@ -190,7 +191,9 @@ def test_abstract_meshes_stand_for_devices() -> None:
     total = verax.shard_map(
         lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P()
     )
-    assert np.array_equal(total(VALUES), VALUES.reshape(4, 2, 4).sum(0))
+    assert np.array_equal(verax.jit(total)(VALUES), VALUES.reshape(4, 2, 4).sum(0))
+    with pytest.raises(ValueError, match="with a `NamedSharding` as input to `shard_"):
+        total(VALUES)
     reverse = verax.make_mesh((8,), ("z",), devices=verax.devices()[::-1])
     with verax.set_mesh(reverse):
         actual = total(VALUES).sharding.mesh
@@ -203,6 +206,74 @@ def test_abstract_meshes_stand_for_devices() -> None:
         verax.device_put(np.ones(64), P("x"))
     assert pickle.loads(pickle.dumps(mesh)) == mesh
     assert copy.deepcopy(mesh) is mesh
+
+
+def test_abstract_meshes_are_over_the_devices_of_the_arguments() -> None:
+    halves = verax.devices()[:4], verax.devices()[4:], verax.devices()[4:][::-1]
+    meshes = [verax.make_mesh((4,), ("x",), AUTO_X, devices=own) for own in halves]
+    axes = meshes[0].abstract_mesh
+    place = NamedSharding(axes, P("x"))
+
+    def sums(part: Any) -> Any:
+        return lax.psum(part.sum(0), "x")
+
+    def total(x: Any) -> Any:
+        mapped = verax.shard_map(sums, mesh=axes, in_specs=P("x"), out_specs=P())
+        return lax.with_sharding_constraint(x, place), mapped(x)
+
+    compiled = verax.jit(total)
+    for mesh in meshes:
+        x = verax.device_put(VALUES, NamedSharding(mesh, P()))
+        for run in (compiled, total):
+            held, summed = run(x)
+            assert held.sharding == NamedSharding(mesh, P("x"))
+            assert summed.devices() == set(mesh.devices.flat)
+            assert np.array_equal(held, VALUES)
+            assert np.array_equal(summed, VALUES.sum(0))
+    lowered = compiled.lower(VALUES)
+    moved = lowered.compile(device_assignment=halves[1])
+    assert moved(VALUES)[1].devices() == set(halves[1])
+
+
+def test_abstract_meshes_that_do_not_fit_the_devices_are_refused() -> None:
+    two, four = [verax.make_mesh((n,), ("x",), AUTO_X) for n in (2, 4)]
+    place = NamedSharding(two.abstract_mesh, P("x"))
+
+    def constrained(x: Any) -> Any:
+        return lax.with_sharding_constraint(x, place)
+
+    x = verax.device_put(VALUES, NamedSharding(four, P("x")))
+    with pytest.raises(ValueError, match="size: 2 does not match the device assignm"):
+        verax.jit(constrained)(x)
+    with pytest.raises(ValueError, match=r"of the target sharding, \(\('x', 2\),\)"):
+        constrained(x)
+    with pytest.raises(ValueError, match=r"requires the input .* be a `verax.Array`"):
+        constrained(VALUES)
+    with pytest.raises(TypeError, match="on the input must be a `NamedSharding`"):
+        constrained(vnp.ones(2))
+    mapped = verax.shard_map(
+        lambda x: x, mesh=two.abstract_mesh, in_specs=P("x"), out_specs=P("x")
+    )
+    with pytest.raises(ValueError, match="does not match the mesh shape passed to sha"):
+        mapped(x)
+
+
+def test_programs_on_other_devices_share_their_modules() -> None:
+    def doubled(x: Any) -> Any:
+        return x * 2 + lax.rsqrt(x + 7)
+
+    compiled, meshes = verax.jit(doubled), []
+    for own in (verax.devices()[:4], verax.devices()[4:]):
+        meshes.append(verax.make_mesh((4,), ("x",), AUTO_X, devices=own))
+    arrays = [verax.device_put(VALUES, NamedSharding(m, P("x"))) for m in meshes]
+    arrays += [verax.device_put(VALUES, own) for own in verax.devices()[2:4]]
+    before = verax.monitoring.metrics()["lowerings"]
+    outs = [compiled(x) for x in arrays]
+    written = verax.monitoring.metrics()["lowerings"] - before
+    assert written == 2  # over four devices, and on one
+    for x, out in zip(arrays, outs, strict=True):
+        assert out.sharding == x.sharding
+        assert np.array_equal(out, outs[0])
 
 
 def test_members_of_meshes() -> None:

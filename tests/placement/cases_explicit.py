@@ -277,12 +277,22 @@ def test_results_are_split_as_their_operands(
     assert [axes or None for axes in seen[0]] == [axes or None for axes in expected]
 
 
+def choose(x: Any, y: Any) -> Any:
+    """Either of two arrays, by a flag that nothing splits."""
+    return lax.select(vnp.zeros((8, 8), bool), x, y)
+
+
 WRONG: Sequence[tuple[str, Callable[..., Any], tuple[P, ...]]] = (
     ("incompatible shardings for broadcasting", vnp.add, (P("x"), P("y"))),
     ("illegally sharded result: f32.8@x,8@x", vnp.add, (P("x"), P(None, "x"))),
     ("ambiguous how the output", vnp.dot, (P(None, "x"), P("x"))),
-    ("unsharded along dimension 0", lambda x: vnp.cumsum(x, 0), (P("x"),)),
+    ("unsharded over the axis being reduced", lambda x: vnp.cumsum(x, 0), (P("x"),)),
+    ("cumprod: The input should be fully replic", vnp.cumprod, (P("x"),)),
     ("unsharded along dimension 0", lambda x: vnp.sort(x, 0), (P("x"),)),
+    ("select cases must have the same shardings", choose, (P("x"), P("y"))),
+    ("sharded where its tiling", lambda x: vnp.tile(x, (2, 1)), (P("x"),)),
+    ("on the unstacking axis 0", vnp.unstack, (P("x"),)),
+    ("on the unstacking axis 1", lambda x: lax.unstack(x, 1), (P(None, "x"),)),
     ("`out_sharding` argument", lambda x: x.reshape(64), (P(None, "x"),)),
     ("get.out_sharding=", lambda x: x[np.array([0, 2])], (P("x"),)),
     ("evenly divide", lambda x: x[:3], (P("x"),)),

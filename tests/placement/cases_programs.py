@@ -328,8 +328,52 @@ def test_compiled_functions_say_where_arguments_must_be() -> None:
     for x in (VALUES, uncommitted, verax.device_put(VALUES, sharded("x"))):
         assert np.array_equal(split(x), VALUES + 1)
     for place in (sharded("y"), DEVICES[0]):
-        with pytest.raises(ValueError, match="was compiled for NamedSharding"):
+        with pytest.raises(ValueError, match=r"mismatches: .* not to NamedSharding"):
             split(verax.device_put(VALUES, place))
+
+
+def test_the_device_given_to_jit_is_where_everything_goes() -> None:
+    doubled = verax.jit(lambda x: x * 2, device=DEVICES[1])
+    compiled = doubled.lower(VALUES).compile()
+    for x in (put("x"), verax.device_put(VALUES, DEVICES[2]), VALUES):
+        for run in (doubled, compiled):
+            assert run(x).devices() == {DEVICES[1]}
+            assert np.array_equal(run(x), VALUES * 2)
+    with MESH, pytest.raises(ValueError, match="backend or device is also specified"):
+        doubled(VALUES + 1)
+    held = verax.jit(
+        lambda x: with_sharding_constraint(x, sharded("x")), device=DEVICES[0]
+    )
+    with pytest.raises(
+        ValueError, match=r"explicit output sharding with device ids \[0"
+    ):
+        held(VALUES)
+
+
+def test_constraints_to_one_device_say_where_programs_run() -> None:
+    place = verax.sharding.SingleDeviceSharding(DEVICES[2])
+
+    def held(x: Any) -> Any:
+        return with_sharding_constraint(x * 2, place)
+
+    assert verax.jit(held)(VALUES).sharding == place
+    assert verax.jit(verax.vmap(held))(VALUES).sharding == place
+    with pytest.raises(ValueError, match="Received incompatible devices"):
+        verax.jit(held)(verax.device_put(VALUES, DEVICES[1]))
+    with pytest.raises(ValueError, match=r"spmd_axis_name .* a SingleDeviceSharding"):
+        verax.vmap(held, spmd_axis_name="x")(VALUES)
+
+
+def test_a_mesh_within_a_trace_has_the_size_of_that_around() -> None:
+    two = verax.make_mesh((2,), ("x",), devices=DEVICES[:2])
+
+    def inner(x: Any) -> Any:
+        with two:
+            return x + 1
+
+    assert np.array_equal(verax.jit(inner)(VALUES), VALUES + 1)
+    with MESH, pytest.raises(ValueError, match="cannot change the size of the mesh"):
+        verax.jit(inner)(VALUES)
 
 
 def test_programs_over_several_devices_as_bytes() -> None:

@@ -26,6 +26,7 @@ from verax.backend.placement.sharding import (
 )
 from verax.backend.runtime.client import Device, local_devices
 from verax.ir.avals import ShapedArray
+from verax.ir.meshes import Layout as LayoutOf, MeshAxes
 from verax.ir.records import ReprMixin
 from verax.ops.parallel.sharding_constraint import sharding_constraint
 from verax.ops.structure.reshard import retyped, split_by
@@ -100,8 +101,14 @@ def as_place(
     if isinstance(x, Device):
         return SingleDeviceSharding(x)
     if not isinstance(x, PartitionSpec):
+        leaves = (
+            f"{what} leaf specifications are expected to be PartitionSpec instances "
+            f"or None, but got {x}"
+            if IN_CONTEXT.get(what) == "pjit"
+            else "Received invalid value"
+        )
         raise error(
-            f"Received invalid value: {what} takes a device, a Sharding, a "
+            f"{leaves}: {what} takes a device, a Sharding, a "
             f"PartitionSpec, None, or a tree of these, not {described(x)}"
         )
     mesh = current_mesh()
@@ -292,7 +299,14 @@ def constrained(xs: Sequence[Any], places: Places) -> list[Any]:
     """Values of a trace, constrained to their places."""
     if not places:
         return list(xs)
-    return [at_place(x, place) for x, place in zip(xs, places, strict=True)]
+    return [held_at(x, place) for x, place in zip(xs, places, strict=True)]
+
+
+def held_at(x: Array, place: Sharding | None) -> Array:
+    """A value of a trace, constrained to its place, which may be one device."""
+    if not isinstance(place, SingleDeviceSharding):
+        return at_place(x, place)
+    return sharding_constraint(x, LayoutOf(MeshAxes((), (), (place.device.id,))))
 
 
 def at_place(x: Array, place: Sharding | None) -> Array:

@@ -31,7 +31,10 @@ type Split = tuple[str, ...] | None
 
 @frozen(cache_hash=True, repr=False)
 class MeshAxes(ReprMixin):
-    """Named axes over devices; the numbers of the devices are in row-major order."""
+    """Named axes over devices; the numbers of the devices are in row-major order.
+
+    Without `devices`, they are over those of the program, whichever these are.
+    """
 
     transient: ClassVar[bool] = False
 

@@ -31,7 +31,7 @@ from verax.ops.indexing.geometry import GatherDimensionNumbers, GatherScatterMod
 from verax.ops.linalg.triangular import adjoint, triangular_solve
 from verax.ops.structure.create import full_like, iota
 from verax.ops.structure.joining import concatenate, split
-from verax.ops.structure.reshard import retyped
+from verax.ops.structure.reshard import UNSTACKED, check_whole, retyped
 from verax.ops.structure.shape import (
     broadcast_in_dim,
     broadcast_to_rank,
@@ -177,6 +177,7 @@ def unstack(x: object, axis: int = 0) -> tuple[Array, ...]:
         A tuple of as many arrays as the dimension has elements, of the dtype of `x`.
 
     Raises:
+        ShardingTypeError: an explicit axis splits that dimension.
         ValueError: there is no such dimension.
 
     >>> import verax.numpy as vnp
@@ -185,8 +186,10 @@ def unstack(x: object, axis: int = 0) -> tuple[Array, ...]:
     >>> first.tolist(), second.tolist()
     ([1, 3], [2, 4])
     """
-    shape = aval_of(x).shape
+    aval = aval_of(x)
+    shape = aval.shape
     place = as_axis("unstack", axis, len(shape))
+    check_whole(aval, (place,), UNSTACKED)
     parts = split(x, (1,) * shape[place], place)
     return tuple([squeeze(part, (place,)) for part in parts])
 

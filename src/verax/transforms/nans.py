@@ -569,7 +569,7 @@ class Finding(Explorable):
     equation, outermost first; `path` leads to it through the nested jaxprs, as in
     `verax.ir.walk`. `operands` and `results` are its values, None if they cannot be had
     (a program with effects is not run again). What `find_nans` returns keeps the
-    arguments of the call, for `explore`.
+    arguments of the call, for `explore`. Of a `sharded` program devices have parts.
     """
 
     __module__ = "verax.debug"
@@ -582,6 +582,7 @@ class Finding(Explorable):
     bad_inputs: tuple[str, ...]
     again: Callable[[], object] | None = None
     """Traces the function again, on the same arguments; None if they are not kept."""
+    sharded: bool = False
 
     @property
     def eqn(self) -> Eqn | None:
@@ -681,6 +682,18 @@ def encountered(kind: str) -> str:
     return f"invalid value ({'nan' if kind == 'NaN' else 'inf'}) encountered in"
 
 
+def headline(finding: Finding) -> str:
+    """The first line of the report about an equation."""
+    start, name, own = encountered(finding.kind), finding.function, finding.primitive
+    derived = finding.transformation
+    phase = ", in the backward pass" if finding.backward else ""
+    where = f"{phase} ({derived})" if derived else ""
+    if finding.sharded:
+        start = start.replace("invalid", "Invalid")
+        return f"{start} sharded computation {name}: made by {own}{where}"
+    return f"{start} {own if own == name else f'{own} of {name}'}{where}"
+
+
 def report(finding: Finding) -> list[str]:
     """The lines of the report."""
     eqn = finding.eqn
@@ -689,13 +702,7 @@ def report(finding: Finding) -> list[str]:
         what = f"{encountered(finding.kind)} {finding.function}"
         why = "the de-optimized function did not make one: it came in with the input"
         return [f"{what}: {why}, {came}"]
-    derived = finding.transformation
-    phase = " in the backward pass" if finding.backward else ""
-    where = f"{phase} ({derived})" if derived else ""
-    lines = [
-        f"{encountered(finding.kind)} {finding.function}: made by "
-        f"{finding.primitive}{where}"
-    ]
+    lines = [headline(finding)]
     source = finding.source
     if source.code is not None:
         lines.append(f"  line      {source.file}:{source.line} ({source.function})")

@@ -173,4 +173,4 @@ def test_environment(prefix: str) -> None:
         text=True,
         check=False,
     )
-    assert "invalid value (nan) encountered in log: made by log" in done.stderr
+    assert "invalid value (nan) encountered in log" in done.stderr

@@ -313,7 +313,7 @@ def debug_nans(new_val: bool = True) -> OptionBlock:
     ...     vnp.log(-1.0)
     Traceback (most recent call last):
     ...
-    verax.errors.NonFinite: invalid value (nan) encountered in log: made by log
+    verax.errors.NonFinite: invalid value (nan) encountered in log
     ...
     """
     return override("debug_nans", new_val)

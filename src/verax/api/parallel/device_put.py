@@ -16,10 +16,10 @@ import numpy as np
 from verax.api.jit import jit
 from verax.api.sharding_args import (
     as_place,
+    at_place,
     check_place,
     constrained,
     place_entries,
-    place_leaves,
 )
 from verax.api.tracing.apply import as_array, is_tracing
 from verax.api.tracing.trace import leaf_avals
@@ -37,7 +37,9 @@ from verax.backend.arrays.concrete import (
     unreadable,
 )
 from verax.backend.eager.guarded import is_guarded
+from verax.backend.placement.abstract_mesh import AbstractMesh
 from verax.backend.placement.mesh import Mesh, PartitionSpec, current_mesh
+from verax.backend.placement.mesh_context import devices_around, mesh_at
 from verax.backend.placement.sharding import (
     MemorySpace,
     NamedSharding,
@@ -148,7 +150,7 @@ def put_later(leaf: object, place: Sharding | MemorySpace | None) -> Any:
     """A leaf in a trace: constrained to its place, in the memory that this asks for."""
     x, kind = as_array(leaf), None if place is None else place.kind
     if not isinstance(place, MemorySpace):
-        (x,) = constrained([x], (place,))
+        x = at_place(x, place)
     return x if kind is None else in_memory(x, kind)
 
 
@@ -616,6 +618,34 @@ def check_auto(place: NamedSharding) -> None:
     )
 
 
+def at_own_mesh(entry: object, leaf: object) -> object:
+    """A sharding for an array of an eager call: without devices, over the array's.
+
+    Raises:
+        TypeError: the array is not on a mesh.
+        ValueError: it is no array, or on a mesh with other axes.
+    """
+    mesh = entry.mesh if isinstance(entry, NamedSharding) else None
+    if not isinstance(entry, NamedSharding) or not isinstance(mesh, AbstractMesh):
+        return entry
+    if devices_around(mesh) is not None:
+        return entry
+    if not isinstance(leaf, Array):
+        raise ValueError(
+            f"The target sharding {entry} has an AbstractMesh, which requires the "
+            f"input passed should be a `verax.Array`, whose devices it takes. Got "
+            f"{shown(leaf)}: put it on a mesh (verax.device_put), or name a Mesh"
+        )
+    own = mesh_at(mesh, leaf.sharding, "of the target sharding")
+    if own is None:
+        raise TypeError(
+            "The sharding on the input must be a `NamedSharding`, since the target "
+            f"sharding {entry} has an AbstractMesh and takes its devices. Got "
+            f"{leaf.sharding}: move the array with verax.device_put, or name a Mesh"
+        )
+    return entry.update(mesh=own)
+
+
 def with_sharding_constraint[T](x: T, shardings: object) -> T:
     """The tree with its values constrained to `shardings`, a prefix tree of it.
 
@@ -647,7 +677,10 @@ def with_sharding_constraint[T](x: T, shardings: object) -> T:
     """
     what = "with_sharding_constraint"
     leaves, tree = pytrees.flatten(x)
-    places = place_leaves(what, shardings, x)
+    entries = place_entries(what, shardings, x)
+    if not is_tracing():
+        entries = [at_own_mesh(*pair) for pair in zip(entries, leaves, strict=True)]
+    places = [as_place(what, entry) for entry in entries]
     arrays = [as_array(leaf) for leaf in leaves]
     for array, place in zip(arrays, places, strict=True):
         if place is not None:

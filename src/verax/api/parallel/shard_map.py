@@ -42,8 +42,10 @@ from verax.backend.placement.mesh import (
 )
 from verax.backend.placement.mesh_context import (
     concrete_mesh,
+    devices_around,
     in_force,
     manual_axes,
+    mesh_at,
 )
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.programs.placement import leaf_name
@@ -195,9 +197,30 @@ def mapping(
 
     @wraps(f)
     def mapped(*args: object) -> Any:
-        return compiled(*args) if not is_tracing() else body(*args)
+        if is_tracing():
+            return body(*args)
+        if isinstance(mesh, AbstractMesh) and mesh.axis_names:
+            check_devices_known(mesh, args)
+        return compiled(*args)
 
     return mapped
+
+
+def check_devices_known(mesh: AbstractMesh, args: tuple[object, ...]) -> None:
+    """Raise ValueError unless arguments of an eager call, or a mesh around, say where.
+
+    Raises:
+        ValueError: an argument lies along other axes, or nothing says which devices.
+    """
+    places = [getattr(leaf, "sharding", None) for leaf in pytrees.flatten(args)[0]]
+    known = [mesh_at(mesh, place, "passed to shard_map") for place in places]
+    if not any(known) and devices_around(mesh) is None:
+        raise ValueError(
+            "Please pass `verax.Array`s with a `NamedSharding` as input to `shard_map` "
+            "when passing `AbstractMesh` to the mesh argument. Nothing else says on "
+            f"which devices to run: pass a Mesh, or call it with a mesh like {mesh} in "
+            "force (verax.set_mesh), or within verax.jit"
+        )
 
 
 def out_places(mesh: object, specs: object, names: Collection[str]) -> object:

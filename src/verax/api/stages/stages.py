@@ -427,13 +427,16 @@ class Compiled(Stage, DirectCalls[..., Any]):
         return checked_call(ENGINE, self.jaxpr, how, donated, kinds, call)
 
     def moves(self, leaves: Sequence[object]) -> list[tuple[int, Sharding]]:
-        """The uncommitted arguments that are elsewhere.
+        """The arguments that are elsewhere, and where they go.
 
         Raises:
-            ValueError: an argument is committed to another place.
+            ValueError: an argument is committed to another place, and the function was
+                not told on which device to run.
         """
-        out = []
-        places = self.input_places()
+        out: list[tuple[int, Sharding]] = []
+        wrong = []
+        placement, places = self.program.placement, self.input_places()
+        anyhow = placement is not None and placement.fetches
         for i, (leaf, place) in enumerate(zip(leaves, places, strict=True)):
             if not isinstance(leaf, ConcreteArray) or leaf.placed is None:
                 continue
@@ -441,15 +444,17 @@ class Compiled(Stage, DirectCalls[..., Any]):
                 continue
             if leaf.sharding.is_equivalent_to(place, leaf.ndim):
                 continue
-            if committed_place(leaf) is not None:
-                raise ValueError(
-                    "Computation was compiled for input shardings that disagree with "
-                    "the shardings of arguments passed to it: "
-                    f"{self.interface.names()[i]} is committed to {leaf.sharding}, but "
-                    f"the program was compiled for {place}: move it with "
-                    "verax.device_put, or compile the function for it"
-                )
+            if not anyhow and committed_place(leaf) is not None:
+                name = self.interface.names()[i]
+                wrong.append(f"{name} is committed to {leaf.sharding}, not to {place}")
             out.append((i, place))
+        if wrong:
+            raise ValueError(
+                "Computation was compiled for input shardings that disagree with the "
+                "shardings of arguments passed to it. Here are the mismatches: "
+                f"{'; '.join(wrong)}. Move them with verax.device_put, or compile the "
+                "function for them"
+            )
         return out
 
     def input_places(self) -> list[Sharding]:

@@ -15,6 +15,7 @@ from attrs import frozen
 from verax.backend.arrays.concrete import ConcreteArray
 from verax.backend.eager.interpreter import EagerInterpreter, host_of
 from verax.backend.eager.single_op import OPTIONS
+from verax.backend.programs.placement import facts
 from verax.backend.programs.program import compiled
 from verax.backend.pytrees import flatten
 from verax.ir.dtypes import is_inexact
@@ -25,7 +26,7 @@ from verax.rules.rows.builder import Builder
 from verax.rules.rows.row import Engine
 from verax.rules.values.array import Array
 from verax.rules.values.constants import aval_of
-from verax.rules.values.memo import pure
+from verax.rules.values.memo import pure, recall
 from verax.rules.values.state import Interpreter, interpreting, user_source
 from verax.transforms.engine.engine import as_typed
 from verax.transforms.nans import (
@@ -89,8 +90,16 @@ def search(
         both = run(engine, probe(engine, jaxpr, place), values, how)
         given = len(place.eqn.invars)
         operands, results = tuple(both[:given]), tuple(both[given:])
-    name = name_of(kind, results or ())
-    return outs[:count], Finding(how.name, name, place, operands, results, tuple(bad))
+    finding = Finding(
+        how.name,
+        name_of(kind, results or ()),
+        place,
+        operands,
+        results,
+        tuple(bad),
+        sharded=bool(recall(facts, jaxpr, jaxpr)[0]),
+    )
+    return outs[:count], finding
 
 
 def run(

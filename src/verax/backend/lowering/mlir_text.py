@@ -31,6 +31,7 @@ from verax.ir.jaxpr import NO_PARAMS, Eqn, Jaxpr, Literal, Params
 from verax.ir.meshes import (
     FIRST_DEVICE,
     NO_TERMS,
+    Axes,
     AxisType,
     BaseMesh,
     Layout,
@@ -503,7 +504,7 @@ class Meshes:
         """See `Emitter.layout`."""
         if len(self.order) < 2:
             return None
-        symbol = self.symbol(layout.mesh)
+        symbol = self.symbol(self.located(layout.mesh))
         ndim = len(stored_shape(aval))
         terms = layout.terms if aval.size else NO_TERMS  # XLA drops constraints of none
         return mesh_layout_text(symbol, layout.splits, ndim, terms)
@@ -530,24 +531,25 @@ class Meshes:
         explicit = aval.explicit
         splits = ((),) * aval.ndim if explicit is None else explicit.splits
         free, ndim = AxisType.Auto in mesh.types, len(stored_shape(aval))
-        symbol = self.symbol(self.concrete(mesh))
+        symbol = self.symbol(self.along(mesh.names, mesh.sizes))
         terms = terms_of(explicit) if aval.size else NO_TERMS
         named = () if explicit is None else explicit.axes
         own = mesh.of_type(AxisType.Explicit) if free else ()
         whole = tuple([axis for axis in own if axis not in named])
         return explicit_layout_text(symbol, splits, ndim, free, terms, whole)
 
-    def concrete(self, mesh: MeshType) -> MeshAxes:
-        """The devices along the axes of a type: those of the program's own mesh."""
+    def located(self, mesh: MeshAxes) -> MeshAxes:
+        """The mesh, over the devices of the program if it names none."""
+        return mesh if mesh.devices else self.along(mesh.names, mesh.sizes)
+
+    def along(self, names: Axes, sizes: tuple[int, ...]) -> MeshAxes:
+        """The devices along axes without devices: those of the program's own mesh."""
         own = self.mesh
-        if own is not None and (own.axis_names, own.axis_sizes) == (
-            mesh.names,
-            mesh.sizes,
-        ):
+        if own is not None and (own.axis_names, own.axis_sizes) == (names, sizes):
             axes: MeshAxes | None = getattr(own, "axes", None)
             if axes is not None:
                 return axes
-        return MeshAxes(mesh.names, mesh.sizes, self.order)
+        return MeshAxes(names, sizes, self.order or tuple(range(prod(sizes))))
 
     def symbol(self, mesh: MeshAxes) -> str:
         """The name of a mesh in the module."""
@@ -581,6 +583,7 @@ class Meshes:
         mesh = mesh or self.own
         if mesh is None or not set(axes) <= set(mesh.names):
             return None
+        mesh = self.located(mesh)
         order = order or tuple(sorted(mesh.devices))
         places = np.array([order.index(i) for i in mesh.devices]).reshape(mesh.sizes)
         values = np.moveaxis(

@@ -92,9 +92,10 @@ class Placed(TypedDict, total=False):
 class AbstractMesh(BaseMesh):
     """The names and sizes of axes, without devices.
 
-    `shard_map` and constraints inside jitted functions take one for the mesh in force,
-    or, if there is none, for the first devices of the process. Its axes are `Explicit`
-    unless `axis_types` says otherwise.
+    `shard_map` and constraints take one for the mesh in force or, if there is none, for
+    the devices of the arguments; inside jitted functions, if these are not committed,
+    for the first devices of the process. Its axes are `Explicit` unless `axis_types`
+    says otherwise.
 
     Raises:
         TypeError: a name is not a string, or an axis type no `AxisType`.

@@ -41,6 +41,7 @@ from verax.ir.meshes import (
     checked_types,
 )
 from verax.ir.records import ReprMixin, hiding
+from verax.rules.values.memo import pure
 from verax.rules.values.state import STATE, refresh_own
 
 __all__ = ["UNCONSTRAINED", "AxisType", "Mesh", "PartitionSpec", "make_mesh"]
@@ -310,6 +311,15 @@ class AbsentDevice(ReprMixin):
         return f"absent:{self.id}"
 
 
+class AnyDevice(AbsentDevice):
+    """Stands for a device of the program that names it, whichever it runs on."""
+
+    __module__ = "verax.sharding"
+
+    def __str__(self) -> str:
+        return f"any:{self.id}"
+
+
 def as_device_array(devices: object) -> np.ndarray:
     """Devices as a read-only array of objects; None alone stands for no device."""
     array = np.array(devices, dtype=object)
@@ -466,8 +476,8 @@ class Mesh(InNotebooks, ContextDecorator):
     @property
     def axes(self) -> MeshAxes:
         """The mesh as the data that programs hold."""
-        ids = tuple([device.id for device in self.devices.flat])
-        return MeshAxes(self.axis_names, self.devices.shape, ids)
+        numbers = numbers_of(self.devices)
+        return MeshAxes(self.axis_names, self.devices.shape, numbers)
 
     def key(self) -> object:
         devices = tuple(self.devices.flat)
@@ -489,6 +499,14 @@ class Mesh(InNotebooks, ContextDecorator):
         return "Mesh()" if self.empty else f"Mesh({self.text()})"
 
     def __enter__(self) -> "Mesh":
+        around = current_mesh()
+        traced = not STATE.interpreter.immediate
+        if traced and around is not None and around.size != self.size:
+            raise ValueError(
+                "a `with mesh:` within a traced function cannot change the size of the "
+                f"mesh: {around} is in force, with {around.size} devices, and {self} "
+                f"has {self.size}"
+            )
         enclose((*STATE.meshes, self))
         return self
 
@@ -499,6 +517,25 @@ class Mesh(InNotebooks, ContextDecorator):
         traceback: TracebackType | None,
     ) -> None:
         enclose(STATE.meshes[:-1])
+
+
+def numbers_of(devices: np.ndarray) -> tuple[int, ...]:
+    """The numbers of the devices of a mesh; none if they may be any."""
+    known = list(devices.flat)
+    anywhere = bool(known) and isinstance(known[0], AnyDevice)
+    return () if anywhere else tuple([device.id for device in known])
+
+
+def over(mesh: BaseMesh, devices: np.ndarray) -> Mesh:
+    """A mesh over these devices."""
+    values = devices.reshape(mesh.axis_sizes)
+    return Mesh(values, mesh.axis_names, mesh.axis_types)
+
+
+@pure()
+def standing_for(mesh: BaseMesh, kind: type[AbsentDevice]) -> Mesh:
+    """A mesh over devices that this process does not see, or does not know yet."""
+    return over(mesh, np.array([kind(i) for i in range(mesh.size)], object))
 
 
 def process_of(device: Device) -> int:

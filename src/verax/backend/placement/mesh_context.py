@@ -20,11 +20,14 @@ import numpy as np
 from verax.backend.placement.abstract_mesh import AbstractMesh, abstract_mesh_of
 from verax.backend.placement.mesh import (
     AbsentDevice,
+    AnyDevice,
     Mesh,
     PartitionSpec,
     current_mesh,
     enclose,
+    over,
     spec_with,
+    standing_for,
 )
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.runtime.client import devices
@@ -156,31 +159,56 @@ def typed_axes(mesh: Mesh) -> Generator[None]:
 def concrete_mesh(mesh: BaseMesh) -> Mesh:
     """A mesh with devices: those of the mesh in force if that has as many.
 
-    Where this process sees too few, they are `AbsentDevice`s.
+    Within a trace they are otherwise those on which the program will run, outside the
+    first of the process; where it sees too few, they are `AbsentDevice`s.
     """
     if isinstance(mesh, Mesh):
         return mesh
-    outer, count = current_mesh(), prod(mesh.axis_sizes)
-    if outer is not None and outer.size == count:
-        values = outer.devices
-    else:
-        known = devices()
-        if count > len(known):
-            return absent_mesh(mesh)
-        values = np.array(known[:count], object)
-    return Mesh(values.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+    if STATE.interpreter.immediate or devices_around(mesh) is not None:
+        return over_known(mesh)
+    return standing_for(mesh, AnyDevice)
 
 
-@pure()
-def absent_mesh(mesh: BaseMesh) -> Mesh:
-    """The mesh of devices that this process does not see."""
-    devices = np.array([AbsentDevice(i) for i in range(mesh.size)], object)
-    return Mesh(devices.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
+def devices_around(mesh: BaseMesh) -> np.ndarray | None:
+    """The devices of the mesh in force if that has as many."""
+    outer = current_mesh()
+    fits = outer is not None and outer.size == prod(mesh.axis_sizes)
+    return outer.devices if outer is not None and fits else None
+
+
+def mesh_at(mesh: AbstractMesh, place: object, target: str) -> Mesh | None:
+    """The mesh over the devices where an argument of an eager call lies, at `place`.
+
+    None if that has no mesh. `target` says what has `mesh`, for messages.
+
+    Raises:
+        ValueError: the argument lies along other axes.
+    """
+    own = place.mesh if isinstance(place, NamedSharding) else None
+    if not isinstance(own, Mesh):
+        return None
+    if own.shape_tuple != mesh.shape_tuple:
+        raise ValueError(
+            f"Mesh shape of the input {own.shape_tuple} does not match the mesh shape "
+            f"{target}, {mesh.shape_tuple}: move the array to a mesh with those axes, "
+            "or name its own"
+        )
+    return over(mesh, own.devices)
+
+
+def over_known(mesh: BaseMesh) -> Mesh:
+    """The mesh over the devices in force, or over the first of the process."""
+    around, known = devices_around(mesh), devices()
+    if around is not None:
+        return over(mesh, around)
+    if (count := prod(mesh.axis_sizes)) > len(known):
+        return standing_for(mesh, AbsentDevice)
+    return over(mesh, np.array(known[:count], object))
 
 
 def mesh_for(kind: MeshType) -> Mesh:
-    """Devices along the axes that types speak of; see `concrete_mesh`."""
-    return concrete_mesh(AbstractMesh(kind.sizes, kind.names, kind.types))
+    """Devices along the axes of which programs and types speak; see `over_known`."""
+    return over_known(AbstractMesh(kind.sizes, kind.names, kind.types))
 
 
 def in_force() -> MeshType:

@@ -519,7 +519,8 @@ def check_rank(place: Sharding, shape: Shape, what: Words = "an array") -> None:
         raise ValueError(
             f"{scalar}Sharding {place} is only valid for values of rank at least "
             f"{len(place.splits)}, but was applied to a value of rank {len(shape)}: "
-            f"{said(what)} of shape {shape}"
+            f"{said(what)} of shape {shape}. Length of sharding.spec must be at most "
+            "the number of dimensions"
         )
 
 

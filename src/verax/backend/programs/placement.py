@@ -55,7 +55,8 @@ class Placement(ReprMixin):
 
     `ins` and `outs` are None where nothing was specified: such inputs go whole to every
     device, and such outputs are placed by the compiler. `mesh` names the axes of
-    shardings that the compiler chooses. `committed` says whether outputs are.
+    shardings that the compiler chooses. `committed` says whether outputs are; one that
+    `fetches` takes committed inputs, too, wherever they are, as `jit` with a device.
     """
 
     transient: ClassVar[bool] = False
@@ -65,6 +66,7 @@ class Placement(ReprMixin):
     outs: Places
     committed: bool
     mesh: Mesh | None = None
+    fetches: bool = False
 
     @property
     def whole(self) -> Sharding:
@@ -208,7 +210,8 @@ def placement_of(
     ins = ins or (None,) * len(args)
     outs = outs or (None,) * len(jaxpr.outvars)
     if device is not None:
-        return Placement((device,), ins, outs, committed=True)
+        check_alone(device, meshes)
+        return Placement((device,), ins, outs, committed=True, fetches=True)
     text = describe or (lambda: [f"operand {i}" for i in range(len(args))])
     claims = [
         Claim(place, i, text, aval)
@@ -220,9 +223,8 @@ def placement_of(
         assert place is not None
         claims.append(Claim(place, "a captured array", aval=literal.aval))
     claims += [Claim(place, "an output") for place in outs if place is not None]
-    claims += [
-        Claim(NamedSharding(mesh_of(axes), PartitionSpec()), INSIDE) for axes in meshes
-    ]
+    for axes in sorted(meshes, key=lambda axes: not axes.devices):
+        claims.append(claim_inside(axes, claims))
     named = [c.sharding for c in claims if isinstance(c.sharding, NamedSharding)]
     explicit = explicit_mesh(typed, named)
     if explicit is not None:
@@ -238,6 +240,58 @@ def placement_of(
         mesh = current_mesh() or explicit
         outs = typed_places(outs, jaxpr.out_avals, explicit, devices)
     return Placement(devices, given, outs, bool(claims), mesh)
+
+
+def claim_inside(axes: MeshAxes, claims: Sequence[Claim]) -> Claim:
+    """The claim of a constraint in a program, over a mesh or one device."""
+    mesh = mesh_of(axes) if axes.devices else over_claimed(axes, claims)
+    if not axes.names:
+        return Claim(SingleDeviceSharding(mesh.devices.item()), INSIDE)
+    return Claim(NamedSharding(mesh, PartitionSpec()), INSIDE)
+
+
+def check_alone(device: Device, meshes: Sequence[MeshAxes]) -> None:
+    """Raise ValueError if a program that is to run on a device asks for others."""
+    if current_mesh() is not None:
+        raise ValueError(
+            "Mesh context manager should not be used with jit when backend or device "
+            f"is also specified as an argument to jit, as {device} is: the mesh says "
+            "where programs run; leave one of them out"
+        )
+    claims = [Claim(SingleDeviceSharding(device), "explicit output sharding")]
+    for axes in meshes:
+        claims.append(claim_inside(axes, claims))
+    check_agreement(claims)
+
+
+def over_claimed(axes: MeshAxes, claims: Sequence[Claim]) -> Mesh:
+    """A mesh of a program that may be over any devices, over those of a program.
+
+    Raises:
+        ValueError: it has another number of devices.
+    """
+    for claim in claims:
+        mesh = getattr(claim.sharding, "mesh", None)
+        if isinstance(mesh, Mesh) and (mesh.axis_names, mesh.axis_sizes) == (
+            axes.names,
+            axes.sizes,
+        ):
+            return mesh
+    if not claims:
+        from verax.backend.placement.mesh_context import mesh_for
+
+        types = (AxisType.Auto,) * len(axes.names)
+        first: Mesh = mesh_for(MeshType(axes.names, axes.sizes, types))
+        return first
+    claimed = claims[0].sharding.ordered
+    if prod(axes.sizes) != len(claimed):
+        raise ValueError(
+            f"AbstractMesh size: {prod(axes.sizes)} does not match the device "
+            f"assignment size: {len(claimed)}. The mesh is that of {INSIDE}, and "
+            f"{claims[0].text} decides where the program runs"
+        )
+    devices = np.array(claimed, object)
+    return Mesh(devices.reshape(axes.sizes), axes.names)
 
 
 def explicit_context() -> Mesh | None:
@@ -444,7 +498,7 @@ def relocated(
             f"{devices_text(devices)}"
         )
     if (
-        recall(facts, jaxpr, jaxpr)[0]
+        any([axes.devices for axes in recall(facts, jaxpr, jaxpr)[0]])
         and placement is not None
         and placement.devices != devices
     ):

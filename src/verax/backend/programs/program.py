@@ -28,7 +28,12 @@ from verax.backend.arrays.concrete import (
 from verax.backend.arrays.places import Placed, spread, stored_aval
 from verax.backend.lowering.lower import lower
 from verax.backend.lowering.mlir_text import Kinds, Lowered, Memories, Spread
-from verax.backend.placement.mesh import AbsentDevice, PartitionSpec
+from verax.backend.placement.mesh import (
+    AbsentDevice,
+    AnyDevice,
+    PartitionSpec,
+    standing_for,
+)
 from verax.backend.placement.sharding import (
     HloSharding,
     NamedSharding,
@@ -38,7 +43,7 @@ from verax.backend.placement.sharding import (
     runtime_sharding,
     trimmed_spec,
 )
-from verax.backend.programs.placement import Placement, Places, place_of
+from verax.backend.programs.placement import Placement, Places, moved, place_of
 from verax.backend.programs.prepared import (
     Fetch,
     Finish,
@@ -567,8 +572,36 @@ def announced(recipe: Recipe, name: str) -> Lowered:
     return lowered
 
 
+def anywhere(recipe: Recipe) -> Recipe:
+    """What decides about the module of a recipe: devices by position, no jaxpr."""
+    placement = recipe.placement
+    if placement is not None and spread_of(placement) is None:
+        placement = None
+    if placement is not None and placement.mesh is not None:
+        devices = standing_for(placement.mesh, AnyDevice).devices
+        placement = moved(placement, tuple(devices.flat))
+    return evolve(without_jaxpr(recipe), placement=placement)
+
+
 def lowered_of(recipe: Recipe, name: str) -> Lowered:
-    """The module of a recipe."""
+    """The module of a recipe: that of the program on other devices, if there is one.
+
+    Where arrays that it captures lie is not said by position.
+    """
+    if recipe.jaxpr.used_consts:
+        return lowered_anew(recipe, name)
+    key = (lowered_of, anywhere(recipe), recipe.platform, name)
+    known = cast(dict[object, Callable[[], Lowered | None]], recipe.jaxpr.kept)
+    found = known[key]() if key in known else None
+    if found is None:
+        found = lowered_anew(recipe, name)
+        if not found.calls.local:  # functions of the host belong to one program
+            known[key] = ref(found)
+    return found
+
+
+def lowered_anew(recipe: Recipe, name: str) -> Lowered:
+    """The module of a recipe, written now."""
     placement = recipe.placement
     return lower(
         recipe.engine,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from verax.api.sharding_args import check_devices, constrained, over_a_mesh
+from verax.api.sharding_args import at_place, check_devices, over_a_mesh
 from verax.backend.arrays.concrete import ConcreteArray, at_home, fresh, put
 from verax.backend.placement.sharding import Sharding, SingleDeviceSharding
 from verax.backend.runtime.client import Device, local_devices
@@ -211,9 +211,7 @@ def placed(name: str, x: Array, device: Placement) -> Array:
     place = SingleDeviceSharding(device) if isinstance(device, Device) else device
     check_devices(f"{name} device", place)
     if not isinstance(x, ConcreteArray):
-        out: Array
-        (out,) = constrained([x], (place,))
-        return out
+        return at_place(x, place)
     return put(x, place, committed=True)
 
 

@@ -35,13 +35,25 @@ from verax.ops.reductions.reduce import (
 )
 from verax.ops.structure.joining import concatenate
 from verax.ops.structure.shape import reshape
+from verax.rules.rows.row import is_split
 from verax.rules.values.array import Array
+from verax.rules.values.conversions import ShardingTypeError
 from verax.rules.values.state import STATE
 
 
 def flat_or_along(name: str, x: Array, axis: int | None) -> tuple[Array, int]:
-    """The array and its axis; without an axis, the flat array."""
+    """The array and its axis; without an axis, the flat array.
+
+    Raises:
+        ShardingTypeError: explicit axes split an array that is to be flat.
+    """
     if axis is None:
+        if x.ndim > 1 and is_split([x.aval]):
+            raise ShardingTypeError(
+                f"{name}: The input should be fully replicated where no axis is given, "
+                f"but got {x.aval}; reshard it (verax.sharding.reshard), or name an "
+                "axis that is not split"
+            )
         return reshape(x, (x.size,)), 0
     return x, canonical_axis(name, axis, x.ndim)
 

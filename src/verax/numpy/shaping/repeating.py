@@ -26,7 +26,7 @@ from verax.numpy.shaping.shapes import (
     reshape,
 )
 from verax.ops.elementwise.convert import convert
-from verax.ops.structure.reshard import call_sharded
+from verax.ops.structure.reshard import call_sharded, check_whole
 from verax.rules.rows.builder import Tracer
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import ShapeError, as_size, one_or_more
@@ -44,6 +44,8 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
         An array in the dtype of `A`, whose sizes are those of `A` times `reps`.
 
     Raises:
+        ShardingTypeError: an explicit axis splits a dimension along which `A` is
+            repeated.
         ValueError: a number in `reps` is negative.
 
     >>> import verax.numpy as vnp
@@ -60,6 +62,12 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     own = (1,) * (rank - x.ndim) + x.shape
     if all(n == 1 for n in times):
         return reshape(x, own)
+    repeated = [i for i, n in enumerate(times[rank - x.ndim :]) if n != 1]
+    check_whole(
+        x.aval,
+        repeated,
+        "tile: A cannot be sharded where its tiling is non-trivial, on axis",
+    )
     grown = [n for pair in zip([1] * rank, own, strict=True) for n in pair]
     target = [n for pair in zip(times, own, strict=True) for n in pair]
     wide = broadcast_to(reshape(x, grown), target)

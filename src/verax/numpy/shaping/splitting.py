@@ -19,6 +19,7 @@ from verax.numpy.arguments.arguments import (
 from verax.ops.structure.joining import (
     split as parts_of,
 )
+from verax.ops.structure.reshard import UNSTACKED, check_whole
 from verax.ops.structure.slicing import slice_in_dim
 from verax.rules.values.array import Array
 from verax.rules.values.sizes import as_size
@@ -185,6 +186,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
         A tuple of arrays in the dtype of `x`, as many as the size of that dimension.
 
     Raises:
+        ShardingTypeError: an explicit axis splits that dimension.
         ValueError: `x` has no dimensions.
 
     >>> import verax.numpy as vnp
@@ -195,5 +197,6 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     if not array.ndim:
         raise ValueError("unstack takes an array with at least one dimension")
     place = canonical_axis("unstack", axis, array.ndim)
+    check_whole(array.aval, (place,), UNSTACKED)
     before = (slice(None),) * place
     return tuple([array[(*before, i)] for i in range(array.shape[place])])

@@ -191,7 +191,7 @@ select_n_p: Row[NoParams] = Row(
     lower=lower_select,
     draw=draw_select,
     costly=huge,
-    sharding=axis_by_axis,
+    sharding=partial(axis_by_axis, alike="select cases must have the same shardings"),
     terms=partial(linear_terms, first=1),
     traits=Traits(
         Work.CHEAP, each_result, elementwise=True, makes_nans=False, narrow=Narrow.MOVES

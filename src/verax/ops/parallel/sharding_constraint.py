@@ -58,9 +58,14 @@ def batch_constraint(
     spmd = engine.axis.spmd if engine.axis is not None else ()
     for name in spmd:
         if name not in p.layout.mesh.names:
+            mesh = p.layout.mesh
+            kind = "NamedSharding" if mesh.names else "SingleDeviceSharding"
             raise ValueError(
-                f"vmap has spmd_axis_name={name!r}, but the mesh of a sharding "
-                f"constraint inside has the axes {p.layout.mesh.names}"
+                "If you are using spmd_axis_name parameter of verax.vmap, please make "
+                "sure to run your jitted function inside the mesh context manager, or "
+                "to constrain values over a mesh with that axis: it is "
+                f"{name!r}, and a constraint inside is a {kind} over the axes "
+                f"{mesh.names}"
             )
         if any(name in (split or ()) for split in p.layout.splits):
             raise ValueError(

@@ -8,10 +8,10 @@ compiler likes: that is how values come to where it decides::
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from types import CodeType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from attrs import evolve, frozen
 
@@ -368,6 +368,24 @@ def own_arguments(
     if code.co_flags & inspect.CO_VARKEYWORDS:
         options |= values[next(rest)]
     return args, options
+
+
+UNSTACKED: Final = "unstack operand cannot be sharded on the unstacking axis"
+"""What is wrong where the dimension that `unstack` takes apart is split."""
+
+
+def check_whole(aval: ShapedArray, dims: Iterable[int], why: str) -> None:
+    """Raise ShardingTypeError if explicit axes split one of these dimensions.
+
+    `why` begins the message, which goes on with the dimension.
+    """
+    if aval.explicit is None:
+        return
+    for i in dims:
+        if aval.explicit.splits[i]:
+            raise ShardingTypeError(
+                f"{why} {i}, but got {aval}; reshard it (verax.sharding.reshard)"
+            )
 
 
 def check_summed(name: str, aval: ShapedArray, place: TypeSharding) -> None:

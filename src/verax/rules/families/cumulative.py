@@ -99,7 +99,10 @@ def running(
         draw=lambda random: draw_scan(random, accepts),
         domains=(domain,),
         traits=Traits(Work.STORED, each_operand, quick_in_numpy=True),
-        sharding=same_places(lambda p, x: [i for i in range(x.ndim) if i != p.axis]),
+        sharding=same_places(
+            lambda p, x: [i for i in range(x.ndim) if i != p.axis],
+            "Input should be unsharded over the axis being reduced, which is dimension",
+        ),
     )
     return row
 

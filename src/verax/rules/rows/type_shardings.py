@@ -300,10 +300,23 @@ def mesh_text(mesh: MeshType) -> str:
     return ", ".join([f"{name!r}: {size} ({kind.name})" for name, size, kind in parts])
 
 
+WHOLE: Final = f"Arguments to {NAMED} must be unsharded along dimension"
+ALIKE: Final = "got incompatible shardings for broadcasting"
+"""What is wrong where operands are split as a row cannot have them, in messages."""
+
+
 def connected(
-    avals: Sequence[ShapedArray], ins: Sequence[Labels], outs: Sequence[Labels]
+    avals: Sequence[ShapedArray],
+    ins: Sequence[Labels],
+    outs: Sequence[Labels],
+    *,
+    whole: str = WHOLE,
+    alike: str = ALIKE,
 ) -> list[Splits]:
     """The axes of results whose dimensions have the labels `outs`.
+
+    `whole` begins the message about a split dimension that has no label, and `alike`
+    the one about dimensions of one label that are split otherwise.
 
     Raises:
         ShardingTypeError: different axes split dimensions that go together, or a
@@ -320,16 +333,14 @@ def connected(
                 continue
             if label is None:
                 raise ShardingTypeError(
-                    f"Arguments to {NAMED} must be unsharded along dimension {i}, but "
-                    f"got {aval}; reshard it (verax.sharding.reshard), or say the "
-                    "sharding of the result with out_sharding or "
-                    "verax.sharding.auto_axes"
+                    f"{whole} {i}, but got {aval}; reshard it "
+                    "(verax.sharding.reshard), or say the sharding of the result with "
+                    "out_sharding or verax.sharding.auto_axes"
                 )
             if out.setdefault(label, axes) != axes:
                 raise ShardingTypeError(
-                    "got incompatible shardings for broadcasting: "
-                    f"{', '.join([shown_splits(aval) for aval in avals])}. Reshard one "
-                    "of the operands with verax.sharding.reshard"
+                    f"{alike}: {', '.join([shown_splits(aval) for aval in avals])}. "
+                    "Reshard one of the operands with verax.sharding.reshard"
                 )
     return [
         tuple([() if label is None else out.get(label, ()) for label in labels])
@@ -352,7 +363,10 @@ def whole_results(
 
 
 def axis_by_axis(
-    p: object, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+    p: object,
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
+    alike: str = ALIKE,
 ) -> list[Splits]:
     """The column of elementwise rows: dimensions of one place go together."""
     shape = outs[0].shape
@@ -363,7 +377,7 @@ def axis_by_axis(
         ]
         for number, aval in enumerate(avals)
     ]
-    return connected(avals, ins, [range(out.ndim) for out in outs])
+    return connected(avals, ins, [range(out.ndim) for out in outs], alike=alike)
 
 
 def in_place(
@@ -374,11 +388,13 @@ def in_place(
     return connected(avals, labels[: len(avals)], labels[len(avals) :])
 
 
-def same_places[P](free: Callable[[P, ShapedArray], Sequence[int]]) -> ShardingRule[P]:
+def same_places[P](
+    free: Callable[[P, ShapedArray], Sequence[int]], whole: str = WHOLE
+) -> ShardingRule[P]:
     """The column of a row that keeps dimensions apart but for some.
 
     All operands and results have the same dimensions. Only those that `free(params,
-    first operand)` lists may be split.
+    first operand)` lists may be split; `whole` begins the message about others.
     """
 
     def rule(
@@ -390,6 +406,7 @@ def same_places[P](free: Callable[[P, ShapedArray], Sequence[int]]) -> ShardingR
             avals,
             ins,
             [[i if i in known else None for i in range(out.ndim)] for out in outs],
+            whole=whole,
         )
 
     return rule
