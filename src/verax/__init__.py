@@ -31,14 +31,14 @@ __getattr__, __dir__ = facade(
             "default_prng_impl disable_jit enable_checks enable_custom_prng "
             "enable_x64 explain_cache_misses explicit_x64_dtypes legacy_prng_key "
             "log_compiles make_user_context no_execution no_tracing "
-            "numpy_dtype_promotion numpy_rank_promotion threefry_partitionable "
+            "numpy_dtype_promotion numpy_rank_promotion "
+            "remove_size_one_mesh_axis_from_type threefry_partitionable "
             "transfer_guard transfer_guard_device_to_device "
             "transfer_guard_device_to_host transfer_guard_host_to_device"
         ),
         ".api.config.unchanging": (
             "allow_f16_reductions array_garbage_collection_guard auto_pcast "
-            "jax2tf_associative_scan_reductions remove_size_one_mesh_axis_from_type "
-            "softmax_custom_jvp thread_guard"
+            "jax2tf_associative_scan_reductions softmax_custom_jvp thread_guard"
         ),
         ".api.custom.checkpoint": "checkpoint remat=checkpoint",
         ".api.custom.vjp": "closure_convert custom_gradient custom_vjp",

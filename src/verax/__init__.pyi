@@ -38,6 +38,7 @@ from verax.api.config.config import (
     no_execution as no_execution, no_tracing as no_tracing,
     numpy_dtype_promotion as numpy_dtype_promotion,
     numpy_rank_promotion as numpy_rank_promotion,
+    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
     threefry_partitionable as threefry_partitionable, transfer_guard as transfer_guard,
     transfer_guard_device_to_device as transfer_guard_device_to_device,
     transfer_guard_device_to_host as transfer_guard_device_to_host,
@@ -48,7 +49,6 @@ from verax.api.config.unchanging import (
     array_garbage_collection_guard as array_garbage_collection_guard,
     auto_pcast as auto_pcast,
     jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
-    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
     softmax_custom_jvp as softmax_custom_jvp, thread_guard as thread_guard,
 )
 from verax.api.custom.checkpoint import checkpoint as checkpoint

@@ -37,6 +37,9 @@ TypeShardings.said = LazyFunction("verax.backend.placement.mesh_context", "said"
 TypeShardings.in_force = LazyFunction(
     "verax.backend.placement.mesh_context", "in_force"
 )
+TypeShardings.unspoken = LazyFunction(
+    "verax.backend.placement.mesh_context", "unspoken"
+)
 TypeShardings.resolved = LazyFunction("verax.api.sharding_args", "over_a_mesh")
 TypeShardings.called = LazyFunction("verax.ops.calls.call", "call")
 from_environment()

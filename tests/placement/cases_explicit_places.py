@@ -102,3 +102,43 @@ def test_nothing_is_left_to_the_compiler_without_axes_of_its_own() -> None:
                 NamedSharding(place, free)
     mixed = (AxisType.Explicit, AxisType.Auto)
     assert NamedSharding(verax.make_mesh((2, 4), ("x", "y"), mixed), free).spec == free
+
+
+def test_types_may_leave_out_axes_of_size_1() -> None:
+    mesh = verax.make_mesh((2, 1), ("x", "y"))
+    place = NamedSharding(mesh, P("x", "y"))
+    whole = verax.device_put(VALUES, NamedSharding(mesh, P("x")))
+
+    def seen(x: Any) -> Any:
+        types.append(str(x.aval))
+        return lax.with_sharding_constraint(x * 2, P("x", "y")) + whole
+
+    def parts(x: Any) -> Any:
+        types.append(str(x.aval))
+        return lax.pcast(lax.psum(x, "x"), "y", to="varying")
+
+    mapped = verax.shard_map(parts, in_specs=P("x", "y"), out_specs=P())
+    for option, due in ((True, "[8@x,8]"), (False, "[8@x,8@y]")):
+        types: list[str] = []
+        with verax.set_mesh(mesh), verax.remove_size_one_mesh_axis_from_type(option):
+            x = verax.device_put(VALUES, place)
+            assert x.sharding == place
+            assert str(verax.typeof(x)) == types_of(due)
+            out = verax.jit(seen)(x)
+            assert out.sharding.spec == (P("x", None) if option else P("x", "y"))
+            assert np.array_equal(out, 3 * VALUES)
+            each = verax.vmap(lambda x: x + 1, spmd_axis_name=("x", "y"))
+            column = verax.device_put(VALUES, P(("x", "y")))
+            assert np.array_equal(each(column), VALUES + 1)
+            assert types == [types_of(due)]
+            if option:
+                assert np.array_equal(mapped(x), VALUES[:4] + VALUES[4:])
+                assert types[1] == "f32[4,8]{V:x}"
+            else:
+                with pytest.raises(ValueError, match="pcast from='varying'"):
+                    mapped(x)
+
+
+def types_of(dims: str) -> str:
+    """The text of a type of floats."""
+    return f"f32{dims}"

@@ -27,7 +27,7 @@ from verax.backend import pytrees
 from verax.backend.pytrees import PyTreeDef, SequenceKey, result_tree
 from verax.ir.avals import ShapedArray
 from verax.ir.jaxpr import Jaxpr
-from verax.ir.meshes import axes_text
+from verax.ir.meshes import TypeShardings, axes_text
 from verax.ops.structure import shape
 from verax.ops.structure.reshard import retyped
 from verax.rules.rows.row import Axis, BatchAxis, is_split
@@ -233,6 +233,8 @@ def check_count(
 
 def engine_for(name: str | None, spmd: tuple[str, ...]) -> StandardEngine:
     """The engine that knows what is said of the mapped dimension."""
+    unspoken = TypeShardings.unspoken(TypeShardings.in_force()) if spmd else ()
+    spmd = tuple([axis for axis in spmd if axis not in unspoken])
     if name is None and not spmd:
         return ENGINE
     return over_axis(ENGINE, BatchAxis(name, spmd))
@@ -309,13 +311,12 @@ def axis_scope(axes: Sequence[tuple[str, int]]) -> AbstractContextManager[None]:
 
 
 def mesh_axis_scope(
-    axes: Sequence[tuple[str, int]], tracked: bool
+    axes: Sequence[tuple[str, int]], tracked: tuple[str, ...]
 ) -> AbstractContextManager[None]:
-    """The named axes of a `shard_map`, along which types say whether values vary."""
+    """The named axes of a `shard_map`, and those along which types say what varies."""
     names = tuple([name for name, _ in axes])
     outer = tuple([name for name in STATE.tracked if name not in names])
-    own = names if tracked else ()
-    return changing({"axes": (*STATE.axes, *axes), "tracked": (*outer, *own)})
+    return changing({"axes": (*STATE.axes, *axes), "tracked": (*outer, *tracked)})
 
 
 def apply_batched(

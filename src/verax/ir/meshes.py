@@ -409,8 +409,8 @@ class TypeShardings:
 
     `unsaid` makes the sharding of a type that says nothing, `said` that of another;
     `resolved(name, sharding)` is what the user of a function passed as one,
-    `called(name, jaxpr, *operands)` runs a program, and `in_force()` are the axes of
-    the mesh around a call.
+    `called(name, jaxpr, *operands)` runs a program, `in_force()` are the axes of the
+    mesh around a call, and `unspoken(mesh)` those of which types do not speak.
     """
 
     unsaid: ClassVar[Callable[[int], TypeSharding]]
@@ -418,6 +418,7 @@ class TypeShardings:
     resolved: ClassVar[Callable[[str, object], TypeSharding]]
     called: ClassVar[Callable[..., tuple[object, ...]]]
     in_force: ClassVar[Callable[[], "MeshType"]]
+    unspoken: ClassVar[Callable[["MeshType"], Axes]]
 
 
 def says_nothing(sharding: object) -> bool:
@@ -698,7 +699,8 @@ def explicit_of(sharding: TypeSharding, ndim: int) -> Explicit | None:
     if AxisType.Explicit not in sharding.mesh.axis_types:
         return None
     mesh = mesh_type(sharding)
-    known = mesh.of_type(AxisType.Explicit)
+    unspoken = TypeShardings.unspoken(mesh)
+    known = tuple([a for a in mesh.of_type(AxisType.Explicit) if a not in unspoken])
     result = [explicit_axes(entry, known) for entry in sharding.spec]
     if len(result) > ndim:
         raise ValueError(
@@ -713,9 +715,12 @@ def named_terms(spec: Spec, mesh: MeshType) -> Terms:
     """The terms of a spec, their axes in the order of the mesh."""
     if not (spec.unreduced or spec.reduced):
         return NO_TERMS
-    unreduced = tuple([a for a in mesh.names if a in spec.unreduced])
-    reduced = tuple([a for a in mesh.names if a in spec.reduced])
-    return Terms(unreduced, reduced, spec.unreduced_kind or UnreducedKind.sum)
+    unspoken = TypeShardings.unspoken(mesh)
+    spoken = [a for a in mesh.names if a not in unspoken]
+    unreduced = tuple([a for a in spoken if a in spec.unreduced])
+    reduced = tuple([a for a in spoken if a in spec.reduced])
+    kind = (spec.unreduced_kind if unreduced else None) or UnreducedKind.sum
+    return Terms(unreduced, reduced, kind)
 
 
 def explicit_axes(entry: object, known: Axes) -> Axes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from verax.api.tracing.apply import as_array
 from verax.ir.dtypes import float32, int32, is_inexact, is_integer
-from verax.ir.meshes import AxisType
+from verax.ir.meshes import AxisType, TypeShardings
 from verax.lax.named_axes import (
     AxisName,
     IndexGroups,
@@ -242,6 +242,10 @@ def pcast[T](x: T, axis_name: AxisName, *, to: str) -> T:
         raise TypeError(
             f"axis_name of pcast must be a tuple or a str. Got {shown(axis_name)}"
         )
+    given = (axis_name,) if isinstance(axis_name, str) else axis_name
+    unspoken = TypeShardings.unspoken(mesh_in_force())
+    if unspoken and isinstance(given, tuple) and {*given} <= {*unspoken}:
+        return x
     names, _ = axes_of("pcast", axis_name)
     check_state("pcast", to, ("varying", "unreduced", "reduced"))
     axes = tracked(names)

@@ -393,7 +393,6 @@ def test_blocks_of_what_cannot_be_changed() -> None:
     for block, constant in (
         (verax.allow_f16_reductions, True),
         (verax.auto_pcast, True),
-        (verax.remove_size_one_mesh_axis_from_type, False),
         (verax.jax2tf_associative_scan_reductions, False),
         (verax.thread_guard, False),
     ):

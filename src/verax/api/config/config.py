@@ -482,6 +482,28 @@ def legacy_prng_key(new_val: str) -> OptionBlock:
     return override("legacy_prng_key", new_val)
 
 
+def remove_size_one_mesh_axis_from_type(new_val: bool = True) -> OptionBlock:
+    """Within the block, have types name no explicit mesh axis of size 1.
+
+    Such an axis splits nothing, so that types that differ by it alone are one, and
+    within `shard_map` no value varies along it. Where an array lies, and its sharding,
+    name it as before.
+
+    Raises:
+        TypeError: `new_val` is not a bool.
+
+    >>> import numpy as np, verax
+    >>> from verax.sharding import PartitionSpec as P
+    >>> with verax.set_mesh(verax.make_mesh((1,), ("x",))):
+    ...     with verax.remove_size_one_mesh_axis_from_type(True):
+    ...         y = verax.device_put(np.ones(2, np.float32), P("x"))
+    ...     z = verax.device_put(np.ones(2, np.float32), P("x"))
+    >>> print(verax.typeof(y), verax.typeof(z), y.sharding == z.sharding)
+    f32[2] f32[2@x] True
+    """
+    return override("remove_size_one_mesh_axis_from_type", new_val)
+
+
 def threefry_partitionable(new_val: bool = True) -> OptionBlock:
     """Whether random bits of an element depend only on its key and place.
 

@@ -222,6 +222,11 @@ ROWS: Final = (
     ),
     flag("enable_custom_prng", False, "`random.PRNGKey` makes typed keys"),
     flag(
+        "remove_size_one_mesh_axis_from_type",
+        False,
+        "types do not name explicit mesh axes of size 1, which split nothing",
+    ),
+    flag(
         "threefry_partitionable",
         True,
         "the random bits of an element depend only on its key and place; False: on how "
@@ -453,7 +458,6 @@ ROWS: Final = (
     always("thread_guard", False, "arrays may be used by all threads"),
     always("mutable_array_checks", True, "arrays are immutable"),
     always("jax2tf_associative_scan_reductions", False, "there is no jax2tf"),
-    always("remove_size_one_mesh_axis_from_type", False, "meshes keep all their axes"),
     always("raise_persistent_cache_errors", False, "faults of the disk cache warn"),
     always("compilation_cache_include_metadata_in_key", False, "keys hold no lines"),
     always(

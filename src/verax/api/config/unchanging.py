@@ -46,15 +46,6 @@ def jax2tf_associative_scan_reductions(new_val: bool = True) -> OptionBlock:
     return override("jax2tf_associative_scan_reductions", new_val)
 
 
-def remove_size_one_mesh_axis_from_type(new_val: bool = True) -> OptionBlock:
-    """Whether types forget the mesh axes of size 1: never, since they hold none.
-
-    Raises:
-        ValueError: `new_val` is True.
-    """
-    return override("remove_size_one_mesh_axis_from_type", new_val)
-
-
 def softmax_custom_jvp(new_val: bool = True) -> OptionBlock:
     """The derivative of `nn.softmax` is stable, whatever the value of this option.
 

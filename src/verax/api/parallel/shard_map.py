@@ -46,6 +46,7 @@ from verax.backend.placement.mesh_context import (
     in_force,
     manual_axes,
     mesh_at,
+    unspoken,
 )
 from verax.backend.placement.sharding import NamedSharding
 from verax.backend.programs.placement import leaf_name
@@ -440,7 +441,8 @@ class Mapped(ReprMixin):
             what = partial(leaf_name, describe, i)
             check_part(self.f, spread.sharding, aval.shape, what)
         sizes = [(name, self.mesh.shape[name]) for name in self.axes]
-        with mesh_axis_scope(sizes, self.check), manual_axes(self.outer, self.axes):
+        tracked = self.axes_tracked()
+        with mesh_axis_scope(sizes, tracked), manual_axes(self.outer, self.axes):
             local = [self.local(s, a) for s, a in zip(layouts, avals, strict=True)]
             traced = trace(self.f, tree, local, "shard_map", describe=describe)
         count = len(traced.jaxpr.outvars)
@@ -486,6 +488,11 @@ class Mapped(ReprMixin):
         own, finals = program.split(lying)
         program.write(finals)
         return result_tree(traced.out_tree, own)
+
+    def axes_tracked(self) -> tuple[str, ...]:
+        """The mapped axes along which types say that values vary."""
+        left = unspoken(mesh_known(self.outer))
+        return tuple([a for a in self.axes if self.check and a not in left])
 
     def local(self, spread: Parts, aval: ShapedArray) -> ShapedArray:
         """The type of one part, which varies along the axes that make the parts."""
@@ -640,7 +647,8 @@ class Mapped(ReprMixin):
             name = function_name(self.f)
             raise too_long(name, "out", spread.spec, "a result", shape)
         expected = spread.axes(len(shape))
-        extra = [name for name in varying if name not in expected]
+        known = {*expected, *unspoken(mesh_known(self.outer))}
+        extra = [name for name in varying if name not in known]
         if extra and self.check:  # of a reference, which an inner type does not follow
             raise self.differs(None, spread, expected, varying)
         return spread.whole(x, varying, shape)

@@ -56,8 +56,14 @@ from verax.ir.dtypes import (
 from verax.ir.records import ReprMixin
 from verax.rules.values.array import Array
 from verax.rules.values.conversions import ConcretizationTypeError, Refusal
-from verax.rules.values.memo import pure
-from verax.rules.values.state import STATE, State, user_source
+from verax.rules.values.memo import memo, pure
+from verax.rules.values.state import (
+    STATE,
+    Context,
+    State,
+    current_context,
+    user_source,
+)
 
 # -----------------------------------------------------------------------------
 # How the elements of an array follow each other in memory.
@@ -551,12 +557,12 @@ def of_kind(
 def kind_at(aval: ShapedArray, place: Sharding, committed: bool) -> Placed:
     """The kind of an array with a place of its own, the type included."""
     if place.explicit or aval.explicit is not None:
-        aval = typed_at(aval, place)
+        aval = typed_at(current_context(), aval, place)
     return Placed(aval, place, committed)
 
 
-@pure(1 << 12)
-def typed_at(aval: ShapedArray, place: Sharding) -> ShapedArray:
+@memo(1 << 12)
+def typed_at(context: Context, aval: ShapedArray, place: Sharding) -> ShapedArray:
     """The type of an array at a place: explicit mesh axes that split it are in it."""
     if not place.explicit:
         return aval.with_explicit(None)

@@ -217,6 +217,14 @@ def in_force() -> MeshType:
     return MeshType((), (), ()) if mesh is None else mesh_known(mesh)
 
 
+def unspoken(mesh: MeshType) -> tuple[str, ...]:
+    """The axes of which types do not speak: those of size 1, if an option says so."""
+    if not STATE.remove_size_one_mesh_axis_from_type:
+        return ()
+    pairs = zip(mesh.names, mesh.sizes, strict=True)
+    return tuple([name for name, size in pairs if size == 1])
+
+
 def unsaid(ndim: int) -> NamedSharding:
     """The sharding of the type of an array with `ndim` dimensions that says nothing.
 

@@ -107,6 +107,8 @@ def retyped_along(
     if mesh is not None and explicit is not None:
         known = meeting_meshes(explicit.mesh, mesh)
     assert known is not None, "what varies has a mesh"
+    unspoken = TypeShardings.unspoken(known)
+    axes = tuple([axis for axis in axes if axis not in unspoken])
     before = terms_of(explicit)
     parts = {
         state: tuple(

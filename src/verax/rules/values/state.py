@@ -137,6 +137,10 @@ TRACED: Final = (
     ("legacy_prng_key", "config.legacy_prng_key"),
     ("threefry_partitionable", "config.threefry_partitionable"),
     ("enable_custom_prng", "config.enable_custom_prng"),
+    (
+        "remove_size_one_mesh_axis_from_type",
+        "config.remove_size_one_mesh_axis_from_type",
+    ),
     ("random_seed_offset", "config.random_seed_offset"),
     ("debug_key_reuse", "config.debug_key_reuse"),
     ("no_execution", "config.no_execution"),
@@ -224,6 +228,7 @@ class State(threading.local):
     explicit_x64_dtypes: str = "warn"
     legacy_prng_key: str = "allow"
     enable_custom_prng: bool = False
+    remove_size_one_mesh_axis_from_type: bool = False
     random_seed_offset: int = 0
     debug_key_reuse: bool = False
     experimental_unsafe_xla_runtime_errors: bool = False
